@@ -1,0 +1,28 @@
+# Two commands for everyone: lock-test and test. The others repeat one step of test.
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.SILENT:
+.PHONY: help lock-test test deps fmt clippy unit docs shell checks
+
+# What lock_test is given; ARGS on the command line or in the environment replaces it.
+ARGS ?= --threads 3 --strategy all
+
+help:
+	echo 'make lock-test             threads contend for one lock on a real ZooKeeper server,'
+	echo '                           under each strategy; installs what is missing'
+	echo "make lock-test ARGS='...'  the same with arguments of your own, for example"
+	echo "                           ARGS='--strategy queue --threads 16 --json' or ARGS=--help"
+	echo 'make test                  the whole suite, stopping at the first failure'
+	echo 'make STEP                  one step of it: fmt clippy unit docs shell checks'
+	echo 'make deps                  only install what the suite needs'
+
+# `value` leaves a $ in ARGS to the shell, which also reads its quotes.
+lock-test:
+	scripts/lock-test $(value ARGS)
+
+test:
+	scripts/test
+
+deps fmt clippy unit docs shell checks:
+	scripts/test $@

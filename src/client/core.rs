@@ -1,0 +1,292 @@
+//! What the clones of a client share: the present link, the session's state, the keeper's bell.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use async_executor::Executor;
+use event_listener::{Event, EventListener};
+use parking_lot::Mutex;
+
+use super::clock::Moment;
+use super::options::Settings;
+use super::state::SessionState;
+use super::{Epoch, Latest, Link};
+use crate::error::{Code, Error, Result};
+use crate::raw::{Credentials, HandleState};
+use crate::session_key::SessionKey;
+
+pub(crate) struct Core {
+    options: Settings,
+    status: Latest<Status>,
+    bell: Event,
+    closing: AtomicBool,
+    /// Owned by the keeper, so that tasks go when it goes.
+    tasks: Weak<Executor<'static>>,
+    credentials: Mutex<Vec<Credentials>>,
+}
+
+#[derive(Clone)]
+pub(super) struct Status {
+    pub(super) state: SessionState,
+    /// How often the session was lost.
+    losses: u64,
+    pub(super) link: Option<Arc<Link>>,
+    epoch: Option<Arc<Epoch>>,
+    /// Why the client can't go on, once `state` is `Closed`.
+    failure: Option<Error>,
+    /// The keeper is done: no thread of ours is left.
+    over: bool,
+}
+
+/// A session that could be trusted a moment ago, and the link to use it by.
+#[derive(Clone)]
+pub(crate) struct Footing {
+    pub(crate) link: Arc<Link>,
+    pub(crate) epoch: Arc<Epoch>,
+}
+
+impl Core {
+    pub(super) fn new(options: Settings, tasks: Weak<Executor<'static>>) -> Core {
+        let credentials = Mutex::new(options.credentials.clone());
+        let status = Latest::new(Status {
+            state: SessionState::Connecting,
+            losses: 0,
+            link: None,
+            epoch: None,
+            failure: None,
+            over: false,
+        });
+        let closing = AtomicBool::new(false);
+        Core { options, status, bell: Event::new(), closing, tasks, credentials }
+    }
+
+    pub(super) fn options(&self) -> &Settings {
+        &self.options
+    }
+
+    /// Runs `task` on the keeper's thread, until it ends or the client is closed.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        if let Some(tasks) = self.tasks.upgrade() {
+            tasks.spawn(task).detach();
+        }
+    }
+
+    /// Makes the keeper look around now.
+    pub(super) fn wake(&self) {
+        self.bell.notify(usize::MAX);
+    }
+
+    pub(super) fn bell(&self) -> EventListener {
+        self.bell.listen()
+    }
+
+    pub(super) fn request_close(&self) {
+        self.closing.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// Waits until the keeper is done.
+    pub(super) fn closed(self: &Arc<Self>) -> impl Future<Output = ()> + Send + use<> {
+        let core = Arc::clone(self);
+        async move { core.status.wait_for(|status| status.over.then_some(())).await }
+    }
+
+    pub(super) fn status(&self) -> Status {
+        self.status.get()
+    }
+
+    pub(crate) fn listen(&self) -> EventListener {
+        self.status.listen()
+    }
+
+    pub(super) fn losses(&self) -> u64 {
+        self.status.get().losses
+    }
+
+    /// The state by the local clock: an epoch that ran out unseen is lost now.
+    pub(super) fn look(&self) -> SessionState {
+        let status = self.status.get();
+        match (&status.epoch, status.state) {
+            (Some(epoch), SessionState::Connected | SessionState::Suspended)
+                if !epoch.is_trusted() =>
+            {
+                // The keeper makes it official.
+                self.wake();
+                SessionState::Lost
+            }
+            (_, state) => state,
+        }
+    }
+
+    pub(super) fn session_key(&self) -> Option<SessionKey> {
+        self.status.get().link?.session()
+    }
+
+    pub(super) fn session_timeout(&self) -> Option<Duration> {
+        self.status.get().link?.session_timeout()
+    }
+
+    /// Whether the connection is up, as far as was heard; see [`Epoch`] for whether to believe it.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.status.get().state == SessionState::Connected
+    }
+
+    /// The present link.
+    pub(super) fn link(&self, op: &'static str, path: &str) -> Result<Arc<Link>> {
+        let status = self.status.get();
+        match (status.failure, status.link) {
+            (Some(failure), _) => {
+                Err(Error::with_detail(op, path, failure.code(), "the client is closed"))
+            }
+            (None, Some(link)) => Ok(link),
+            // Between two sessions. Nothing was sent.
+            (None, None) => Err(Error::new(op, path, Code::SESSION_EXPIRED)),
+        }
+    }
+
+    /// Waits until a session is connected and trusted.
+    ///
+    /// # Errors
+    /// The reason why the client is closed.
+    pub(crate) async fn footing(&self) -> Result<Footing> {
+        self.status
+            .wait_for(|status| {
+                if let Some(failure) = &status.failure {
+                    return Some(Err(failure.clone()));
+                }
+                match (status.state, &status.link, &status.epoch) {
+                    (SessionState::Connected, Some(link), Some(epoch)) if epoch.is_trusted() => {
+                        Some(Ok(Footing { link: Arc::clone(link), epoch: Arc::clone(epoch) }))
+                    }
+                    _ => None,
+                }
+            })
+            .await
+    }
+
+    /// Adds an identity to this session and to later ones.
+    pub(super) async fn add_auth(&self, credentials: Credentials) -> Result<()> {
+        self.credentials.lock().push(credentials.clone());
+        let footing = self.footing().await?;
+        footing.link.add_auth(&credentials).await
+    }
+
+    /// Looks at the C client's state and draws the conclusions. Called on every session event and
+    /// on every turn of the keeper; looking twice does no harm.
+    pub(super) fn observe(&self, link: &Arc<Link>) {
+        // Read before the C client is asked: a freeze in between must count against the sight.
+        let now = Moment::now();
+        self.status.update(|status| {
+            if status.link.as_ref().is_none_or(|present| !Arc::ptr_eq(present, link)) {
+                return false;
+            }
+            let lost_before = status.state == SessionState::Lost;
+            let before = status.state;
+            match link.handle_state() {
+                Some(HandleState::CONNECTED) => self.saw_connected(status, link, now),
+                Some(HandleState::EXPIRED) => status.lose(),
+                Some(HandleState::AUTH_FAILED) => {
+                    status.lose();
+                    status.fail(Error::new("connect", "", Code::AUTH_FAILED));
+                }
+                _ => {
+                    if status.epoch.as_ref().is_some_and(|epoch| !epoch.is_trusted_at(now)) {
+                        status.lose();
+                    } else if before == SessionState::Connected {
+                        status.state = SessionState::Suspended;
+                    }
+                }
+            }
+            let changed =
+                status.state != before || (lost_before != (status.state == SessionState::Lost));
+            if changed {
+                tracing::debug!(?before, now = ?status.state, session = ?link.session(), "session");
+            }
+            changed
+        });
+    }
+
+    fn saw_connected(&self, status: &mut Status, link: &Arc<Link>, now: Moment) {
+        let (Some(session), Some(timeout)) = (link.session(), link.session_timeout()) else {
+            return;
+        };
+        let standing = status
+            .epoch
+            .as_ref()
+            .is_some_and(|epoch| epoch.session() == session.id() && epoch.sight(now, timeout));
+        if !standing {
+            if status.epoch.is_none() {
+                // First connection of this link: identities go ahead of every request.
+                for credentials in self.credentials.lock().iter() {
+                    drop(link.add_auth(credentials));
+                }
+            } else {
+                status.lose();
+            }
+            status.epoch = Some(Arc::new(Epoch::begin(session.id(), now, timeout)));
+        }
+        status.state = SessionState::Connected;
+    }
+
+    /// Puts a new link in place, or takes the old one away.
+    pub(super) fn set_link(&self, link: Option<Arc<Link>>) {
+        self.status.update(|status| {
+            if status.link.is_some() {
+                status.lose();
+                status.epoch = None;
+            }
+            status.link = link;
+            true
+        });
+    }
+
+    pub(super) fn fail(&self, failure: Error) {
+        self.status.update(|status| {
+            status.fail(failure);
+            true
+        });
+    }
+
+    pub(super) fn set_over(&self) {
+        self.status.update(|status| {
+            status.over = true;
+            true
+        });
+    }
+
+    /// When an operation that begins now has to end.
+    pub(crate) fn operation_deadline(&self) -> Option<Instant> {
+        Instant::now().checked_add(self.options.operation_timeout)
+    }
+}
+
+impl Status {
+    /// Whether the present link has been connected.
+    pub(super) fn was_connected(&self) -> bool {
+        self.epoch.is_some()
+    }
+
+    fn lose(&mut self) {
+        if let Some(epoch) = &self.epoch {
+            epoch.declare_lost();
+        }
+        if !matches!(self.state, SessionState::Lost | SessionState::Closed) {
+            self.state = SessionState::Lost;
+            self.losses += 1;
+        }
+    }
+
+    fn fail(&mut self, failure: Error) {
+        if let Some(epoch) = &self.epoch {
+            epoch.declare_lost();
+        }
+        self.state = SessionState::Closed;
+        self.failure.get_or_insert(failure);
+    }
+}

@@ -1,0 +1,158 @@
+//! The client's own thread: opens sessions, watches over them, and runs what must not be lost.
+//!
+//! It is the only place that opens or closes a handle, so neither can happen inside a callback.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_executor::Executor;
+use async_io::Timer;
+
+use super::options::Settings;
+use super::state::SessionState;
+use super::{Core, Link, block_on};
+use crate::error::{Code, Error, Result};
+use crate::raw::HandleState;
+
+thread_local! {
+    static THIS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this is the keeper of some client: it must not wait for a keeper.
+pub(super) fn is_this_thread() -> bool {
+    THIS.get()
+}
+
+/// How often the next server is tried while none is connected.
+const NEXT_SERVER: Duration = Duration::from_secs(1);
+/// How often the opening of a handle is tried again (a host name that does not resolve).
+const OPEN_AGAIN: Duration = Duration::from_secs(1);
+/// How long tasks may take to hear that the client is closed.
+const LAST_TASKS: usize = 10_000;
+
+struct Keeper {
+    core: Arc<Core>,
+    /// When the next server was last tried, or the connection last seen.
+    last_server: Instant,
+    open_after: Instant,
+    /// The session to take up is asked for once.
+    opened: bool,
+}
+
+/// Starts a client's thread.
+pub(super) fn start(options: Settings) -> Result<Arc<Core>> {
+    let tasks = Arc::new(Executor::new());
+    let core = Arc::new(Core::new(options, Arc::downgrade(&tasks)));
+    let keeper = Keeper {
+        core: Arc::clone(&core),
+        last_server: Instant::now(),
+        open_after: Instant::now(),
+        opened: false,
+    };
+    let thread = std::thread::Builder::new().name("zklock-keeper".into());
+    thread.spawn(move || keeper.keep(&tasks)).map_err(|error| {
+        Error::with_detail("connect", "", Code::SYSTEM_ERROR, format!("no thread: {error}"))
+    })?;
+    Ok(core)
+}
+
+impl Keeper {
+    fn keep(mut self, tasks: &Executor<'static>) {
+        THIS.set(true);
+        let rounds = async {
+            while !self.core.is_closing() {
+                let bell = self.core.bell();
+                let pause = self.turn();
+                if self.core.is_closing() {
+                    break;
+                }
+                let timer = async {
+                    Timer::after(pause).await;
+                };
+                futures_lite::future::or(bell, timer).await;
+            }
+        };
+        block_on(tasks.run(rounds), None);
+        self.core.fail(Error::new("connect", "", Code::INVALID_STATE));
+        if let Some(link) = self.core.status().link {
+            link.close(Code::CLOSING);
+        }
+        self.core.set_link(None);
+        // Everything that tasks were waiting for has been answered now: let them end.
+        for _ in 0..LAST_TASKS {
+            if tasks.is_empty() || !tasks.try_tick() {
+                break;
+            }
+        }
+        self.core.set_over();
+    }
+
+    /// Looks around once; gives the time until the next look, unless the bell rings.
+    fn turn(&mut self) -> Duration {
+        let Some(link) = self.core.status().link else {
+            return self.open();
+        };
+        link.expire_requests();
+        self.core.observe(&link);
+        match link.handle_state() {
+            Some(HandleState::CONNECTED) => {
+                self.last_server = Instant::now();
+                link.retry_disposals();
+            }
+            Some(HandleState::EXPIRED) => return self.replace(&link, Code::SESSION_EXPIRED),
+            Some(HandleState::AUTH_FAILED) => {
+                link.close(Code::AUTH_FAILED);
+                self.core.request_close();
+                return Duration::ZERO;
+            }
+            _ if self.last_server.elapsed() >= NEXT_SERVER => {
+                self.last_server = Instant::now();
+                link.cycle_next_server();
+            }
+            _ => {}
+        }
+        // Often enough that trust is renewed long before it ends, seldom enough to cost nothing.
+        let timeout = link.session_timeout().unwrap_or_default();
+        (timeout / 30).clamp(Duration::from_millis(10), Duration::from_millis(200))
+    }
+
+    fn open(&mut self) -> Duration {
+        if self.core.status().state == SessionState::Closed {
+            return OPEN_AGAIN;
+        }
+        let now = Instant::now();
+        if now < self.open_after {
+            return self.open_after - now;
+        }
+        self.open_after = now + OPEN_AGAIN;
+        self.last_server = now;
+        let session = self.core.options().session.filter(|_| !self.opened);
+        match Link::open(&self.core, session) {
+            Ok(link) => {
+                self.opened = true;
+                self.core.set_link(Some(Arc::clone(&link)));
+                // The first event may have come before the link was in place.
+                self.core.observe(&link);
+                Duration::from_millis(10)
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the C client could not be started; trying again");
+                OPEN_AGAIN
+            }
+        }
+    }
+
+    /// The session is over: closes its handle and, if the client is to go on, opens another.
+    fn replace(&mut self, link: &Arc<Link>, code: Code) -> Duration {
+        let options = self.core.options();
+        // The caller asked for one session in particular and never got it.
+        let never_had_it = options.session.is_some() && !self.core.status().was_connected();
+        if !options.reopen || never_had_it {
+            self.core.fail(Error::new("connect", "", code));
+        }
+        self.core.set_link(None);
+        link.close(code);
+        if options.reopen && !never_had_it { self.open() } else { OPEN_AGAIN }
+    }
+}

@@ -1,0 +1,165 @@
+//! Floor 2: a client that can be trusted with a session. No unsafe code.
+//!
+//! A [`Client`] owns one session at a time. A thread of its own (the *keeper*, `keeper.rs`) opens
+//! the session, watches over it by the local clock, and opens the next one when it has expired.
+//! Requests go straight from the caller's thread to the C client; replies and watch events come
+//! back through channels.
+
+mod block;
+mod clock;
+mod core;
+mod epoch;
+mod hosts;
+mod keeper;
+mod latest;
+mod link;
+mod multi;
+mod operations;
+mod options;
+mod path;
+mod pending;
+mod state;
+mod watch;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use multi::{Op, OpResult};
+pub use operations::Created;
+pub use options::ClientOptions;
+pub use pending::Pending;
+pub use state::{SessionState, SessionStates};
+pub use watch::{Watch, WatchEvent, WatchEventKind};
+
+pub(crate) use block::block_on;
+pub(crate) use core::{Core, Footing};
+pub(crate) use epoch::Epoch;
+pub(crate) use latest::Latest;
+pub(crate) use link::Link;
+pub(crate) use path::validate as validate_path;
+
+use crate::error::Result;
+use crate::session_key::SessionKey;
+
+/// A connection to a ZooKeeper ensemble, and the session that lives on it.
+///
+/// Clones share the session. The session ends when the last clone is dropped (and every
+/// [`Lock`](crate::Lock) and [`Guard`](crate::Guard) made from it, which hold clones), or by
+/// [`close`](Client::close).
+///
+/// Every operation is submitted when it is called, in the order of the calls, and never blocks;
+/// the [`Pending`] it returns can be awaited on any runtime, or waited for. Every operation ends
+/// by its deadline ([`ClientOptions::operation_timeout`]), also when no server ever answers.
+///
+/// # When the session is lost
+/// After an expiry the client opens a new session by itself (unless
+/// [`ClientOptions::reopen`] says otherwise). Ephemeral znodes, watches and guards of the old one
+/// are gone; [`Client::states`] tells.
+#[derive(Clone)]
+pub struct Client {
+    owner: Arc<Owner>,
+}
+
+/// Ends the session when the last clone of a client goes.
+struct Owner {
+    core: Arc<Core>,
+}
+
+/// How long dropping the last clone waits for the server's farewell.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.core.request_close();
+        // A program that ends right after the drop would otherwise leave its session, and the
+        // locks on it, to expire. On the client's own threads waiting would be waiting for
+        // ourselves.
+        if !keeper::is_this_thread() && !crate::raw::inside_callback() {
+            let _ = block_on(self.core.closed(), Some(std::time::Instant::now() + FAREWELL));
+        }
+    }
+}
+
+impl Client {
+    /// Connects with the default options: see [`ClientOptions`].
+    ///
+    /// `hosts` reads `host[:port][,host[:port]...][/chroot]`; the port defaults to 2181; IPv6
+    /// addresses stand in brackets.
+    ///
+    /// ```no_run
+    /// # fn main() -> zklock::Result<()> {
+    /// let zk = zklock::Client::connect("127.0.0.1:2181").wait()?;
+    /// let (data, stat) = zk.get("/zookeeper").wait()?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `BAD_ARGUMENTS` when `hosts` can't be parsed, `OPERATION_TIMEOUT` when no server took the
+    /// session in time, `AUTH_FAILED` when credentials were refused.
+    ///
+    /// # Cancellation
+    /// Dropping the [`Pending`] ends the attempt, and the session if there is one already.
+    pub fn connect(hosts: &str) -> Pending<Client> {
+        ClientOptions::new().connect(hosts)
+    }
+
+    /// Options to connect with.
+    pub fn options() -> ClientOptions {
+        ClientOptions::new()
+    }
+
+    pub(crate) fn from_core(core: Arc<Core>) -> Client {
+        Client { owner: Arc::new(Owner { core }) }
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.owner.core
+    }
+
+    /// The session's state, looked at now by the local clock.
+    pub fn state(&self) -> SessionState {
+        self.core().look()
+    }
+
+    /// The session's states from now on: see [`SessionStates`].
+    pub fn states(&self) -> SessionStates {
+        SessionStates::new(Arc::clone(self.core()))
+    }
+
+    /// The session's id and password; `None` before the first connection and after closing.
+    pub fn session(&self) -> Option<SessionKey> {
+        self.core().session_key()
+    }
+
+    /// The session timeout that the server granted.
+    pub fn session_timeout(&self) -> Option<Duration> {
+        self.core().session_timeout()
+    }
+
+    /// Ends the session for all clones, and waits until that is done. Requests that are still on
+    /// their way are answered with `CLOSING`, later ones with `INVALID_STATE`.
+    ///
+    /// # On connection loss
+    /// Without a connection the server can't be told: the session and its ephemeral znodes live
+    /// on there until the session timeout has passed.
+    ///
+    /// # Cancellation
+    /// The session ends even if the [`Pending`] is dropped.
+    pub fn close(&self) -> Pending<()> {
+        let core = Arc::clone(self.core());
+        core.request_close();
+        Pending::run(async move {
+            core.closed().await;
+            Result::Ok(())
+        })
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client")
+            .field("session", &self.session())
+            .field("state", &self.state())
+            .finish()
+    }
+}

@@ -1,0 +1,202 @@
+//! Transactions: several operations, all or none.
+
+use super::operations::present;
+use super::{Client, Link, Pending, path};
+use crate::error::{Code, Error, Result};
+use crate::raw::{RawOp, RawOpResult};
+use crate::znode::{Acl, CreateMode, Stat};
+
+/// One operation of a transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Op {
+    /// Creates a znode: persistent or ephemeral, with or without a sequence number. (The C client
+    /// can't put containers and TTL znodes into a transaction.)
+    Create {
+        /// Its path, or the beginning of it if it is sequential.
+        path: String,
+        /// Its data.
+        data: Vec<u8>,
+        /// Its access control list.
+        acl: Vec<Acl>,
+        /// Its mode.
+        mode: CreateMode,
+    },
+    /// Deletes a znode.
+    Delete {
+        /// Its path.
+        path: String,
+        /// Only with that version of its data.
+        version: Option<i32>,
+    },
+    /// Replaces a znode's data.
+    Set {
+        /// Its path.
+        path: String,
+        /// The new data.
+        data: Vec<u8>,
+        /// Only with that version of its data.
+        version: Option<i32>,
+    },
+    /// Does nothing, but the transaction fails unless the znode exists (with that version).
+    Check {
+        /// Its path.
+        path: String,
+        /// The version its data must have.
+        version: Option<i32>,
+    },
+}
+
+/// What one operation of a transaction did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OpResult {
+    /// Created the znode; a transaction tells only the path, not the stat.
+    Created(String),
+    /// Deleted the znode.
+    Deleted,
+    /// Replaced the data.
+    Set(Stat),
+    /// Found what was expected.
+    Checked,
+}
+
+impl Op {
+    /// Creates a znode that everyone may read and write.
+    pub fn create(path: impl Into<String>, data: impl Into<Vec<u8>>, mode: CreateMode) -> Op {
+        Op::Create { path: path.into(), data: data.into(), acl: Acl::open(), mode }
+    }
+
+    /// Deletes a znode, whatever its version.
+    pub fn delete(path: impl Into<String>) -> Op {
+        Op::Delete { path: path.into(), version: None }
+    }
+
+    /// Replaces a znode's data, whatever its version.
+    pub fn set(path: impl Into<String>, data: impl Into<Vec<u8>>) -> Op {
+        Op::Set { path: path.into(), data: data.into(), version: None }
+    }
+
+    /// Fails the transaction unless the znode exists.
+    pub fn check(path: impl Into<String>) -> Op {
+        Op::Check { path: path.into(), version: None }
+    }
+
+    /// The path it is about.
+    pub fn path(&self) -> &str {
+        match self {
+            Op::Create { path, .. }
+            | Op::Delete { path, .. }
+            | Op::Set { path, .. }
+            | Op::Check { path, .. } => path,
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Op::Create { .. } => "create",
+            Op::Delete { .. } => "delete",
+            Op::Set { .. } => "set",
+            Op::Check { .. } => "check",
+        }
+    }
+
+    fn data_len(&self) -> usize {
+        match self {
+            Op::Create { data, .. } | Op::Set { data, .. } => data.len(),
+            Op::Delete { .. } | Op::Check { .. } => 0,
+        }
+    }
+
+    /// The C client aborts the process on a path it does not like inside a transaction.
+    fn raw(&self) -> std::result::Result<RawOp<'_>, &'static str> {
+        let any = |version: &Option<i32>| version.unwrap_or(-1);
+        match self {
+            Op::Create { path, data, acl, mode } => {
+                let (mode, sequential) = match mode {
+                    CreateMode::Persistent => (0, false),
+                    CreateMode::Ephemeral => (1, false),
+                    CreateMode::PersistentSequential => (2, true),
+                    CreateMode::EphemeralSequential => (3, true),
+                    _ => return Err("containers and TTL znodes can't be in a transaction"),
+                };
+                if sequential { path::validate_prefix(path) } else { path::validate(path) }?;
+                Ok(RawOp::Create { path, data, acl, mode })
+            }
+            Op::Delete { path, version } => {
+                path::validate(path)?;
+                Ok(RawOp::Delete { path, version: any(version) })
+            }
+            Op::Set { path, data, version } => {
+                path::validate(path)?;
+                Ok(RawOp::Set { path, data, version: any(version) })
+            }
+            Op::Check { path, version } => {
+                path::validate(path)?;
+                Ok(RawOp::Check { path, version: any(version) })
+            }
+        }
+    }
+}
+
+impl Link {
+    pub(crate) fn multi(&self, ops: &[Op]) -> Pending<Vec<OpResult>> {
+        if ops.is_empty() {
+            return Pending::ready(Ok(Vec::new()));
+        }
+        let refuse = |op: &Op, detail: String| {
+            Pending::ready(Err(Error::with_detail("multi", op.path(), Code::BAD_ARGUMENTS, detail)))
+        };
+        let mut raw = Vec::with_capacity(ops.len());
+        for op in ops {
+            match op.raw() {
+                Ok(op) => raw.push(op),
+                Err(why) => return refuse(op, why.to_owned()),
+            }
+        }
+        let size: usize = ops.iter().map(|op| op.path().len() + op.data_len()).sum();
+        if size > self.max_request {
+            let limit = self.max_request;
+            return refuse(
+                &ops[0],
+                format!("{size} bytes of paths and data, but a request takes {limit}"),
+            );
+        }
+        let pending = self.request("multi", ops[0].path(), Ok, |handle, deadline, sink| {
+            handle.multi(deadline, &raw, sink);
+        });
+        let ops = ops.to_vec();
+        pending.map(move |results| explain(&ops, results?))
+    }
+}
+
+/// The results, or the operation that failed the whole.
+fn explain(ops: &[Op], results: Vec<RawOpResult>) -> Result<Vec<OpResult>> {
+    // In a refused transaction the operations before the culprit read "ok", those after it
+    // "runtime inconsistency".
+    let innocent = |code: Code| code == Code::OK || code == Code::RUNTIME_INCONSISTENCY;
+    let culprit = results.iter().position(|result| !innocent(result.code));
+    let culprit = culprit.or_else(|| results.iter().position(|result| result.code != Code::OK));
+    if let Some(at) = culprit {
+        let detail = format!("operation {} of {} ({})", at + 1, ops.len(), ops[at].name());
+        return Err(Error::with_detail("multi", ops[at].path(), results[at].code, detail));
+    }
+    let read = |(op, result): (&Op, RawOpResult)| match op {
+        Op::Create { .. } => OpResult::Created(result.path.unwrap_or_default()),
+        Op::Delete { .. } => OpResult::Deleted,
+        Op::Set { .. } => OpResult::Set(result.stat.unwrap_or_default()),
+        Op::Check { .. } => OpResult::Checked,
+    };
+    Ok(ops.iter().zip(results).map(read).collect())
+}
+
+impl Client {
+    /// Executes several operations, all or none. An empty list does nothing.
+    ///
+    /// # Errors
+    /// That of the operation which failed the whole, with its path and position.
+    pub fn multi(&self, ops: &[Op]) -> Pending<Vec<OpResult>> {
+        let path = ops.first().map_or("", Op::path);
+        present!(self, "multi", path).multi(ops)
+    }
+}

@@ -1,0 +1,397 @@
+//! The operations on znodes.
+//!
+//! Each is written once, on the [`Link`] whose session it belongs to; the client's methods pick
+//! the present link.
+
+use std::sync::Arc;
+
+use super::watch::WatchOf;
+use super::{Client, Link, Pending, Watch, path};
+use crate::error::{Code, Error, Result};
+use crate::raw::{Credentials, WatchOn};
+use crate::znode::{Acl, CreateMode, Stat};
+
+/// A znode that was created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Created {
+    /// Its path, with the sequence number if it got one.
+    pub path: String,
+    /// Its stat at creation.
+    pub stat: Stat,
+}
+
+/// Any version will do.
+const ANY_VERSION: i32 = -1;
+
+impl Link {
+    /// Refuses what the C client or the server would choke on.
+    fn check(
+        &self,
+        op: &'static str,
+        path: &str,
+        valid: std::result::Result<(), &'static str>,
+        data: usize,
+    ) -> Result<()> {
+        let refuse = |detail: String| Error::with_detail(op, path, Code::BAD_ARGUMENTS, detail);
+        valid.map_err(|why| refuse(why.to_owned()))?;
+        let size = path.len() + data;
+        if size > self.max_request {
+            return Err(refuse(format!(
+                "{size} bytes of path and data, but a request takes {} (see max_request)",
+                self.max_request
+            )));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn create(
+        &self,
+        path: &str,
+        data: &[u8],
+        acl: &[Acl],
+        mode: CreateMode,
+    ) -> Pending<Created> {
+        let sequential = matches!(
+            mode,
+            CreateMode::PersistentSequential
+                | CreateMode::EphemeralSequential
+                | CreateMode::PersistentSequentialWithTtl(_)
+        );
+        let valid = if sequential { path::validate_prefix(path) } else { path::validate(path) };
+        if let Err(error) = self.check("create", path, valid, data.len()) {
+            return Pending::ready(Err(error));
+        }
+        let read = |(path, stat)| Ok(Created { path, stat });
+        self.request("create", path, read, |handle, deadline, sink| {
+            handle.create(deadline, path, data, acl, mode, sink);
+        })
+    }
+
+    pub(super) fn delete(&self, path: &str, version: Option<i32>) -> Pending<()> {
+        if let Err(error) = self.check("delete", path, path::validate(path), 0) {
+            return Pending::ready(Err(error));
+        }
+        self.request("delete", path, Ok, |handle, deadline, sink| {
+            handle.delete(deadline, path, version.unwrap_or(ANY_VERSION), sink);
+        })
+    }
+
+    pub(crate) fn exists(&self, path: &str) -> Pending<Option<Stat>> {
+        if let Err(error) = self.check("exists", path, path::validate(path), 0) {
+            return Pending::ready(Err(error));
+        }
+        let pending = self.request("exists", path, Ok, |handle, deadline, sink| {
+            handle.exists(deadline, path, WatchOn::No, sink);
+        });
+        pending.map(|stat| match stat {
+            Ok(stat) => Ok(Some(stat)),
+            Err(error) if error.is_no_node() => Ok(None),
+            Err(error) => Err(error),
+        })
+    }
+
+    pub(super) fn exists_and_watch(self: &Arc<Self>, path: &str) -> Pending<(Option<Stat>, Watch)> {
+        if let Err(error) = self.check("exists", path, path::validate(path), 0) {
+            return Pending::ready(Err(error));
+        }
+        let (watches, watched) = (Arc::clone(&self.watches), path.to_owned());
+        // The server leaves a watch also where there is no znode, so that answer has to reach the
+        // table too: on the completion thread, before any event can.
+        let read = move |stat: Option<Stat>| Ok((stat, watches.add(&watched, WatchOf::Existence)));
+        self.request("exists", path, read, |handle, deadline, sink| {
+            let sink = Box::new(move |reply| {
+                sink(match reply {
+                    Ok(stat) => Ok(Some(stat)),
+                    Err(Code::NO_NODE) => Ok(None),
+                    Err(code) => Err(code),
+                });
+            });
+            handle.exists(deadline, path, WatchOn::Yes, sink);
+        })
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Pending<(Vec<u8>, Stat)> {
+        if let Err(error) = self.check("get", path, path::validate(path), 0) {
+            return Pending::ready(Err(error));
+        }
+        self.request("get", path, Ok, |handle, deadline, sink| {
+            handle.get(deadline, path, WatchOn::No, sink);
+        })
+    }
+
+    pub(crate) fn get_and_watch(self: &Arc<Self>, path: &str) -> Pending<(Vec<u8>, Stat, Watch)> {
+        if let Err(error) = self.check("get", path, path::validate(path), 0) {
+            return Pending::ready(Err(error));
+        }
+        let (watches, watched) = (Arc::clone(&self.watches), path.to_owned());
+        let read = move |(data, stat)| Ok((data, stat, watches.add(&watched, WatchOf::Data)));
+        self.request("get", path, read, |handle, deadline, sink| {
+            handle.get(deadline, path, WatchOn::Yes, sink);
+        })
+    }
+
+    pub(super) fn set(&self, path: &str, data: &[u8], version: Option<i32>) -> Pending<Stat> {
+        if let Err(error) = self.check("set", path, path::validate(path), data.len()) {
+            return Pending::ready(Err(error));
+        }
+        self.request("set", path, Ok, |handle, deadline, sink| {
+            handle.set(deadline, path, data, version.unwrap_or(ANY_VERSION), sink);
+        })
+    }
+
+    pub(crate) fn children(&self, path: &str) -> Pending<Vec<String>> {
+        if let Err(error) = self.check("children", path, path::validate(path), 0) {
+            return Pending::ready(Err(error));
+        }
+        self.request(
+            "children",
+            path,
+            |(names, _)| Ok(names),
+            |handle, deadline, sink| {
+                handle.children(deadline, path, WatchOn::No, sink);
+            },
+        )
+    }
+
+    pub(super) fn children_and_watch(
+        self: &Arc<Self>,
+        path: &str,
+    ) -> Pending<(Vec<String>, Watch)> {
+        if let Err(error) = self.check("children", path, path::validate(path), 0) {
+            return Pending::ready(Err(error));
+        }
+        let (watches, watched) = (Arc::clone(&self.watches), path.to_owned());
+        let read = move |(names, _)| Ok((names, watches.add(&watched, WatchOf::Children)));
+        self.request("children", path, read, |handle, deadline, sink| {
+            handle.children(deadline, path, WatchOn::Yes, sink);
+        })
+    }
+
+    fn get_acl(&self, path: &str) -> Pending<(Vec<Acl>, Stat)> {
+        if let Err(error) = self.check("get_acl", path, path::validate(path), 0) {
+            return Pending::ready(Err(error));
+        }
+        self.request("get_acl", path, Ok, |handle, deadline, sink| {
+            handle.get_acl(deadline, path, sink);
+        })
+    }
+
+    fn set_acl(&self, path: &str, acl: &[Acl], version: Option<i32>) -> Pending<()> {
+        if let Err(error) = self.check("set_acl", path, path::validate(path), 0) {
+            return Pending::ready(Err(error));
+        }
+        self.request("set_acl", path, Ok, |handle, deadline, sink| {
+            handle.set_acl(deadline, path, acl, version.unwrap_or(ANY_VERSION), sink);
+        })
+    }
+
+    pub(crate) fn sync(&self, path: &str) -> Pending<()> {
+        if let Err(error) = self.check("sync", path, path::validate(path), 0) {
+            return Pending::ready(Err(error));
+        }
+        self.request("sync", path, Ok, |handle, deadline, sink| {
+            handle.sync(deadline, path, sink);
+        })
+    }
+
+    /// Creates a znode's parents, all that are missing: as containers, which the server removes
+    /// some time after they became empty, or persistent where it knows no containers.
+    pub(crate) async fn make_parents(&self, path: &str) -> Result<()> {
+        let mut missing = Vec::new();
+        let mut at = path::parent(path);
+        while let Some(path) = at.filter(|path| *path != "/") {
+            match self.make_container(path).await {
+                Ok(()) => break,
+                Err(error) if error.is_no_node() => missing.push(path),
+                Err(error) => return Err(error),
+            }
+            at = path::parent(path);
+        }
+        for path in missing.into_iter().rev() {
+            self.make_container(path).await?;
+        }
+        Ok(())
+    }
+
+    async fn make_container(&self, path: &str) -> Result<()> {
+        let create = |mode| self.create(path, b"", &Acl::open(), mode);
+        let created = match create(CreateMode::Container).await {
+            Err(error) if error.code() == Code::UNIMPLEMENTED => {
+                create(CreateMode::Persistent).await
+            }
+            created => created,
+        };
+        match created {
+            Err(error) if error.is_node_exists() => Ok(()),
+            created => created.map(drop),
+        }
+    }
+}
+
+/// Submits on the present link, or says why there is none.
+macro_rules! present {
+    ($client:expr, $op:literal, $path:expr) => {
+        match $client.core().link($op, $path) {
+            Ok(link) => link,
+            Err(error) => return Pending::ready(Err(error)),
+        }
+    };
+}
+pub(super) use present;
+
+/// # Operations
+///
+/// All of them share a few ways to fail. `BAD_ARGUMENTS`: refused before anything was sent (a path
+/// that ZooKeeper does not allow, more data than a request takes). `CONNECTION_LOSS`,
+/// `OPERATION_TIMEOUT`, `RUNTIME_INCONSISTENCY`, `CLOSING`: the outcome is unknown, a write may
+/// have happened. `SESSION_EXPIRED`, `AUTH_FAILED`, `INVALID_STATE`: the session is over.
+/// `NO_AUTH`: the znode's ACL forbids it. `THROTTLED_OP`: too many requests are in flight, this
+/// one was not executed. Dropping a [`Pending`] forgets the result; the request is still executed.
+impl Client {
+    /// Creates a znode that everyone may read and write. A sequential one gets ten digits appended
+    /// to its name: use the path that is returned.
+    ///
+    /// # Errors
+    /// `NODE_EXISTS`; `NO_NODE` when the parent is missing; `NO_CHILDREN_FOR_EPHEMERALS`;
+    /// `UNIMPLEMENTED` for a TTL where the server has them switched off.
+    pub fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Pending<Created> {
+        self.create_with_acl(path, data, mode, &Acl::open())
+    }
+
+    /// As [`create`](Client::create), with an access control list.
+    ///
+    /// # Errors
+    /// As [`create`](Client::create), and `INVALID_ACL`.
+    pub fn create_with_acl(
+        &self,
+        path: &str,
+        data: &[u8],
+        mode: CreateMode,
+        acl: &[Acl],
+    ) -> Pending<Created> {
+        present!(self, "create", path).create(path, data, acl, mode)
+    }
+
+    /// Deletes a znode; with a version, only if its data has that version.
+    ///
+    /// # Errors
+    /// `NO_NODE`, `BAD_VERSION`, `NOT_EMPTY`.
+    pub fn delete(&self, path: &str, version: Option<i32>) -> Pending<()> {
+        present!(self, "delete", path).delete(path, version)
+    }
+
+    /// The stat of a znode, if there is one.
+    pub fn exists(&self, path: &str) -> Pending<Option<Stat>> {
+        present!(self, "exists", path).exists(path)
+    }
+
+    /// As [`exists`](Client::exists), and a watch for the znode's creation, change or deletion.
+    pub fn exists_and_watch(&self, path: &str) -> Pending<(Option<Stat>, Watch)> {
+        present!(self, "exists", path).exists_and_watch(path)
+    }
+
+    /// The data and stat of a znode.
+    ///
+    /// # Errors
+    /// `NO_NODE`.
+    pub fn get(&self, path: &str) -> Pending<(Vec<u8>, Stat)> {
+        present!(self, "get", path).get(path)
+    }
+
+    /// As [`get`](Client::get), and a watch for the znode's change or deletion. Where there is no
+    /// znode no watch is left.
+    ///
+    /// # Errors
+    /// `NO_NODE`.
+    pub fn get_and_watch(&self, path: &str) -> Pending<(Vec<u8>, Stat, Watch)> {
+        present!(self, "get", path).get_and_watch(path)
+    }
+
+    /// Replaces the data of a znode; with a version, only if its data has that version.
+    ///
+    /// # Errors
+    /// `NO_NODE`, `BAD_VERSION`.
+    pub fn set(&self, path: &str, data: &[u8], version: Option<i32>) -> Pending<Stat> {
+        present!(self, "set", path).set(path, data, version)
+    }
+
+    /// The children of a znode: names, not paths, unordered.
+    ///
+    /// # Errors
+    /// `NO_NODE`.
+    pub fn children(&self, path: &str) -> Pending<Vec<String>> {
+        present!(self, "children", path).children(path)
+    }
+
+    /// As [`children`](Client::children), and a watch for the next child that comes or goes, or
+    /// for the znode's deletion.
+    ///
+    /// # Errors
+    /// `NO_NODE`.
+    pub fn children_and_watch(&self, path: &str) -> Pending<(Vec<String>, Watch)> {
+        present!(self, "children", path).children_and_watch(path)
+    }
+
+    /// The access control list and stat of a znode.
+    ///
+    /// # Errors
+    /// `NO_NODE`.
+    pub fn get_acl(&self, path: &str) -> Pending<(Vec<Acl>, Stat)> {
+        present!(self, "get_acl", path).get_acl(path)
+    }
+
+    /// Replaces the access control list of a znode; with a version, only if the list has that
+    /// version (`Stat::aversion`).
+    ///
+    /// # Errors
+    /// `NO_NODE`, `BAD_VERSION`, `INVALID_ACL`.
+    pub fn set_acl(&self, path: &str, acl: &[Acl], version: Option<i32>) -> Pending<()> {
+        present!(self, "set_acl", path).set_acl(path, acl, version)
+    }
+
+    /// Waits until the connected server has caught up with the leader: a read submitted after this
+    /// sees every write that was done before.
+    pub fn sync(&self, path: &str) -> Pending<()> {
+        present!(self, "sync", path).sync(path)
+    }
+
+    /// Adds an identity, such as `digest` with `user:password`, to this session and those that
+    /// follow it. Waits for a connection first.
+    ///
+    /// # Errors
+    /// `AUTH_FAILED` when the server refuses it; the client can't be used any more then.
+    pub fn add_auth(&self, scheme: &str, secret: &[u8]) -> Pending<()> {
+        if scheme.is_empty() || scheme.contains('\0') {
+            let detail = "a scheme that is empty or has a NUL";
+            let error = Error::with_detail("add_auth", "", Code::BAD_ARGUMENTS, detail);
+            return Pending::ready(Err(error));
+        }
+        let credentials = Credentials { scheme: scheme.to_owned(), secret: secret.to_vec() };
+        let core = Arc::clone(self.core());
+        Pending::run(async move { core.add_auth(credentials).await })
+    }
+
+    /// Creates a persistent znode without data, and those above it that are missing. That it is
+    /// there already is no error.
+    ///
+    /// # On connection loss
+    /// Some of the znodes may have been created; calling again completes them.
+    pub fn make_path(&self, path: &str) -> Pending<()> {
+        let link = present!(self, "create", path);
+        if let Err(error) = link.check("create", path, path::validate(path), 0) {
+            return Pending::ready(Err(error));
+        }
+        let path = path.to_owned();
+        Pending::run(async move {
+            let ends = path.match_indices('/').map(|(at, _)| at).skip(1).chain([path.len()]);
+            for end in ends.filter(|end| *end > 1) {
+                match link.create(&path[..end], b"", &Acl::open(), CreateMode::Persistent).await {
+                    Err(error) if !error.is_node_exists() => return Err(error),
+                    _ => {}
+                }
+            }
+            Ok(())
+        })
+    }
+}

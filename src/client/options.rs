@@ -1,0 +1,181 @@
+//! How to connect.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{Client, Pending, hosts, keeper};
+use crate::error::{Code, Error, Result};
+use crate::raw::Credentials;
+use crate::session_key::SessionKey;
+
+/// How to connect: made by [`Client::options`].
+///
+/// ```no_run
+/// # fn main() -> zklock::Result<()> {
+/// use std::time::Duration;
+///
+/// let zk = zklock::Client::options()
+///     .session_timeout(Duration::from_secs(6))
+///     .auth("digest", "orders:secret")
+///     .connect("10.0.0.1,10.0.0.2,10.0.0.3/shop")
+///     .wait()?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct ClientOptions {
+    settings: Settings,
+    connect_timeout: Duration,
+}
+
+/// What the keeper works by.
+#[derive(Clone)]
+pub(super) struct Settings {
+    /// In the C client's form; empty until `connect`.
+    pub(super) hosts: String,
+    pub(super) session_timeout: Duration,
+    pub(super) operation_timeout: Duration,
+    pub(super) max_request: usize,
+    pub(super) session: Option<SessionKey>,
+    pub(super) reopen: bool,
+    pub(super) credentials: Vec<Credentials>,
+}
+
+impl ClientOptions {
+    /// The defaults: a session timeout of 10 s, 10 s to connect, 15 s for an operation.
+    pub fn new() -> ClientOptions {
+        let settings = Settings {
+            hosts: String::new(),
+            session_timeout: Duration::from_secs(10),
+            operation_timeout: Duration::from_secs(15),
+            // The servers take packets of up to 1 MiB less a byte; the rest is for what surrounds
+            // path and data.
+            max_request: 1024 * 1024 - 1024,
+            session: None,
+            reopen: true,
+            credentials: Vec::new(),
+        };
+        ClientOptions { settings, connect_timeout: Duration::from_secs(10) }
+    }
+
+    /// The session timeout to ask for, in whole milliseconds; the server may grant another (see
+    /// [`Client::session_timeout`]). It is how long a lock outlives the crash of its holder; a
+    /// shorter one makes pauses of this process or of the network more likely to cost the locks.
+    pub fn session_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.session_timeout = timeout;
+        self
+    }
+
+    /// How long [`connect`](ClientOptions::connect) may take in all.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// How long an operation may take before it ends with `OPERATION_TIMEOUT`, its outcome
+    /// unknown. Without a connection most operations end sooner, with `CONNECTION_LOSS`.
+    pub fn operation_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.operation_timeout = timeout;
+        self
+    }
+
+    /// The most bytes of path and data in one request. A larger request is refused here, because a
+    /// server answers one over its `jute.maxbuffer` by dropping the connection.
+    pub fn max_request(mut self, bytes: usize) -> Self {
+        self.settings.max_request = bytes;
+        self
+    }
+
+    /// Takes up a session that another handle had, instead of opening a new one. If it is over,
+    /// connecting fails with `SESSION_EXPIRED`.
+    pub fn session(mut self, session: SessionKey) -> Self {
+        self.settings.session = Some(session);
+        self
+    }
+
+    /// Whether a new session is opened when the present one has expired (the default). Otherwise
+    /// the client is closed then.
+    pub fn reopen(mut self, reopen: bool) -> Self {
+        self.settings.reopen = reopen;
+        self
+    }
+
+    /// Adds an identity to every session of the client, such as `digest` with `user:password`.
+    pub fn auth(mut self, scheme: impl Into<String>, secret: impl Into<Vec<u8>>) -> Self {
+        let credentials = Credentials { scheme: scheme.into(), secret: secret.into() };
+        self.settings.credentials.push(credentials);
+        self
+    }
+
+    /// Connects: see [`Client::connect`].
+    pub fn connect(&self, hosts: &str) -> Pending<Client> {
+        match self.start(hosts) {
+            Ok(client) => {
+                let deadline = Instant::now().checked_add(self.connect_timeout);
+                Pending::run(established(client, hosts.to_owned(), deadline))
+            }
+            Err(error) => Pending::ready(Err(error)),
+        }
+    }
+
+    fn start(&self, hosts: &str) -> Result<Client> {
+        let refuse =
+            |detail: String| Error::with_detail("connect", hosts, Code::BAD_ARGUMENTS, detail);
+        let mut settings = self.settings.clone();
+        settings.hosts = hosts::parse(hosts).map_err(|error| refuse(error.to_string()))?;
+        let millis = settings.session_timeout.as_millis();
+        if millis == 0 || millis > i32::MAX as u128 {
+            return Err(refuse(format!(
+                "a session timeout of {:?}: it takes 1 ms to {} ms",
+                settings.session_timeout,
+                i32::MAX
+            )));
+        }
+        for credentials in &settings.credentials {
+            if credentials.scheme.is_empty() || credentials.scheme.contains('\0') {
+                return Err(refuse("an auth scheme that is empty or has a NUL".into()));
+            }
+        }
+        Ok(Client::from_core(Arc::clone(&keeper::start(settings)?)))
+    }
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        ClientOptions::new()
+    }
+}
+
+async fn established(client: Client, hosts: String, deadline: Option<Instant>) -> Result<Client> {
+    let connected = async {
+        let footing = client.core().footing().await;
+        footing.map(drop).map_err(|error| {
+            Error::with_detail("connect", &hosts, error.code(), "the session can't be used")
+        })
+    };
+    let too_late = async {
+        match deadline {
+            Some(deadline) => drop(async_io::Timer::at(deadline).await),
+            None => std::future::pending().await,
+        }
+        let detail = "no server took the session in time: are they up, and is the port right?";
+        Err(Error::with_detail("connect", &hosts, Code::OPERATION_TIMEOUT, detail))
+    };
+    futures_lite::future::or(connected, too_late).await?;
+    Ok(client)
+}
+
+impl std::fmt::Debug for ClientOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClientOptions")
+            .field("session_timeout", &self.settings.session_timeout)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("operation_timeout", &self.settings.operation_timeout)
+            .field("max_request", &self.settings.max_request)
+            .field("session", &self.settings.session)
+            .field("reopen", &self.settings.reopen)
+            // The secrets stay secret.
+            .field("auth", &self.settings.credentials.iter().map(|c| &c.scheme).collect::<Vec<_>>())
+            .finish()
+    }
+}

@@ -1,0 +1,95 @@
+//! ZooKeeper's rules for paths, applied before the C client sees one.
+
+/// Says what is wrong with a path, if anything is.
+pub(crate) fn validate(path: &str) -> Result<(), &'static str> {
+    let Some(names) = path.strip_prefix('/') else {
+        return Err(if path.is_empty() { "the path is empty" } else { "a path starts with '/'" });
+    };
+    if names.is_empty() {
+        return Ok(());
+    }
+    for name in names.split('/') {
+        match name {
+            "" if path.ends_with('/') => return Err("a path does not end in '/'"),
+            "" => return Err("a name in the path is empty"),
+            "." | ".." => return Err("relative names are not allowed"),
+            _ => {}
+        }
+    }
+    if path.chars().any(is_forbidden) {
+        return Err("a NUL or another character that ZooKeeper does not allow");
+    }
+    Ok(())
+}
+
+/// As the servers see it: control characters, the private-use and the special block.
+fn is_forbidden(c: char) -> bool {
+    matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..='\u{ffff}')
+}
+
+/// As [`validate`], for a node whose name the server completes: the last name may be empty.
+pub(super) fn validate_prefix(path: &str) -> Result<(), &'static str> {
+    match path.strip_suffix('/') {
+        Some("") => Ok(()),
+        Some(parent) => validate(parent),
+        None => validate(path),
+    }
+}
+
+/// The path of the parent; `None` for the root.
+pub(super) fn parent(path: &str) -> Option<&str> {
+    match path.rfind('/')? {
+        0 if path.len() == 1 => None,
+        0 => Some("/"),
+        at => Some(&path[..at]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn good_paths_pass() {
+        for path in ["/", "/a", "/a/b", "/a.b/..c", "/ä/\u{4e2d}", "/a b", "/zookeeper/quota"] {
+            assert_eq!(validate(path), Ok(()), "{path}");
+        }
+        for path in ["/", "/a/", "/a/lock-"] {
+            assert_eq!(validate_prefix(path), Ok(()), "{path}");
+        }
+    }
+
+    #[test]
+    fn bad_paths_do_not() {
+        for path in [
+            "",
+            "a",
+            "a/b",
+            "/a/",
+            "//",
+            "//a",
+            "/a//b",
+            "/.",
+            "/a/..",
+            "/./a",
+            "/a\0b",
+            "/\u{1}",
+            "/\u{7f}",
+            "/\u{fff0}",
+            "/a\n",
+            "/\u{e000}",
+        ] {
+            assert!(validate(path).is_err(), "{path:?}");
+        }
+        for path in ["", "a/", "//", "/a//", "/../"] {
+            assert!(validate_prefix(path).is_err(), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn a_parent_is_the_path_without_its_last_name() {
+        assert_eq!(parent("/a/b"), Some("/a"));
+        assert_eq!(parent("/a"), Some("/"));
+        assert_eq!(parent("/"), None);
+    }
+}

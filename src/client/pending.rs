@@ -1,0 +1,104 @@
+//! The result of something under way: a future and a blocking receiver in one.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use super::block_on;
+use crate::error::{Code, Error, Result};
+
+/// The result of something under way. Await it, or [`wait`](Pending::wait) for it.
+///
+/// # Cancellation
+/// Dropping it forgets the result, not the request: what was submitted is still executed. Where
+/// that would leave something behind (a lock's claim, a watch), the operation that returned it
+/// says how it is cleaned up.
+#[must_use = "the outcome is lost unless this is awaited or waited for"]
+pub struct Pending<T> {
+    op: &'static str,
+    source: Source<T>,
+}
+
+enum Source<T> {
+    Ready(Option<Result<T>>),
+    Reply(oneshot::AsyncReceiver<Result<T>>),
+    Run(Pin<Box<dyn Future<Output = Result<T>> + Send>>),
+}
+
+impl<T> Pending<T> {
+    pub(crate) fn ready(result: Result<T>) -> Pending<T> {
+        Pending { op: "", source: Source::Ready(Some(result)) }
+    }
+
+    pub(crate) fn reply(op: &'static str, reply: oneshot::AsyncReceiver<Result<T>>) -> Pending<T> {
+        Pending { op, source: Source::Reply(reply) }
+    }
+
+    /// Runs a future when it is polled. It should have submitted its first request already.
+    pub(crate) fn run(future: impl Future<Output = Result<T>> + Send + 'static) -> Pending<T> {
+        Pending { op: "wait", source: Source::Run(Box::pin(future)) }
+    }
+
+    /// Blocks this thread until the result is there.
+    ///
+    /// # Errors
+    /// The operation's own.
+    pub fn wait(self) -> Result<T> {
+        let op = self.op;
+        block_on(self, None).unwrap_or_else(|| Err(Error::new(op, "", Code::OPERATION_TIMEOUT)))
+    }
+
+    /// Blocks this thread until the result is there, but no longer than `timeout`; zero looks once.
+    ///
+    /// # Errors
+    /// `OPERATION_TIMEOUT` when the time is over: the outcome is unknown then, see
+    /// [Cancellation](Pending#cancellation). Otherwise the operation's own.
+    pub fn wait_timeout(self, timeout: Duration) -> Result<T> {
+        let op = self.op;
+        // A time too far to name is no deadline.
+        let deadline = Instant::now().checked_add(timeout);
+        block_on(self, deadline).unwrap_or_else(|| {
+            let detail = format!("no result within {timeout:?}");
+            Err(Error::with_detail(op, "", Code::OPERATION_TIMEOUT, detail))
+        })
+    }
+}
+
+impl<T: Send + 'static> Pending<T> {
+    pub(crate) fn map<U: Send + 'static>(
+        self,
+        map: impl FnOnce(Result<T>) -> Result<U> + Send + 'static,
+    ) -> Pending<U> {
+        let op = self.op;
+        Pending { op, source: Source::Run(Box::pin(async move { map(self.await) })) }
+    }
+}
+
+// Nothing in it is pinned structurally.
+impl<T> Unpin for Pending<T> {}
+
+impl<T> Future for Pending<T> {
+    type Output = Result<T>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T>> {
+        let op = self.op;
+        match &mut self.source {
+            Source::Ready(result) => {
+                Poll::Ready(result.take().unwrap_or_else(|| Err(Error::new(op, "", Code::NOTHING))))
+            }
+            Source::Reply(reply) => Pin::new(reply).poll(cx).map(|reply| {
+                // The sender answers always; should it ever be dropped instead, the request may
+                // still have been executed.
+                reply.unwrap_or_else(|_| Err(Error::new(op, "", Code::CLOSING)))
+            }),
+            Source::Run(future) => future.as_mut().poll(cx),
+        }
+    }
+}
+
+impl<T> std::fmt::Debug for Pending<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pending").field("op", &self.op).finish_non_exhaustive()
+    }
+}

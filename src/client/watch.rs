@@ -1,0 +1,278 @@
+//! Watches as channels, and the table in which they wait for their event.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::block_on;
+use crate::error::{Code, Error, Result};
+use crate::raw::{Event, EventKind};
+
+/// What happened to a watched znode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WatchEvent {
+    /// What happened.
+    pub kind: WatchEventKind,
+    /// The znode, as it was named when the watch was set.
+    pub path: String,
+}
+
+/// The kinds of [`WatchEvent`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WatchEventKind {
+    /// The znode was created.
+    Created,
+    /// The znode was deleted.
+    Deleted,
+    /// The znode's data changed.
+    DataChanged,
+    /// A child was created or deleted.
+    ChildrenChanged,
+}
+
+/// A watch that was set on a znode: a future and a blocking receiver of its one event.
+///
+/// It survives reconnections. It ends with `SESSION_EXPIRED` when the session is over, and with
+/// `CLOSING` when the client is closed.
+///
+/// # Cancellation
+/// Dropping it forgets the watch on this side; the server keeps it until it fires.
+#[must_use = "a watch that is dropped is forgotten"]
+pub struct Watch {
+    event: oneshot::AsyncReceiver<Result<WatchEvent>>,
+    forget: Option<Forget>,
+}
+
+impl Watch {
+    /// A watch that ends with what `event` receives.
+    pub(crate) fn new(event: oneshot::AsyncReceiver<Result<WatchEvent>>) -> Watch {
+        Watch { event, forget: None }
+    }
+
+    /// Blocks this thread until the event is there.
+    ///
+    /// # Errors
+    /// `SESSION_EXPIRED` or `CLOSING` when no event can come any more.
+    pub fn wait(self) -> Result<WatchEvent> {
+        block_on(self, None).unwrap_or_else(|| Err(timed_out()))
+    }
+
+    /// Blocks this thread until the event is there, but no longer than `timeout`; the watch stays.
+    ///
+    /// # Errors
+    /// `OPERATION_TIMEOUT` when the time is over, and as [`wait`](Watch::wait).
+    pub fn wait_timeout(&mut self, timeout: Duration) -> Result<WatchEvent> {
+        block_on(self, Instant::now().checked_add(timeout)).unwrap_or_else(|| Err(timed_out()))
+    }
+}
+
+fn timed_out() -> Error {
+    Error::new("watch", "", Code::OPERATION_TIMEOUT)
+}
+
+impl Future for Watch {
+    type Output = Result<WatchEvent>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.event)
+            .poll(cx)
+            .map(|event| event.unwrap_or_else(|_| Err(Error::new("watch", "", Code::CLOSING))))
+    }
+}
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let path = self.forget.as_ref().map(|forget| &forget.path);
+        f.debug_struct("Watch").field("path", &path).finish_non_exhaustive()
+    }
+}
+
+/// Takes a watch out of its table when its receiver goes.
+struct Forget {
+    table: Weak<WatchTable>,
+    path: String,
+    id: u64,
+}
+
+impl Drop for Forget {
+    fn drop(&mut self) {
+        if let Some(table) = self.table.upgrade() {
+            table.forget(&self.path, self.id);
+        }
+    }
+}
+
+/// What a watch looks at, which decides the events that end it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WatchOf {
+    Data,
+    Existence,
+    Children,
+}
+
+impl WatchOf {
+    fn ends_with(self, event: EventKind) -> bool {
+        match event {
+            EventKind::CREATED | EventKind::CHANGED => self != WatchOf::Children,
+            EventKind::CHILD => self == WatchOf::Children,
+            EventKind::DELETED | EventKind::NOT_WATCHING => true,
+            _ => false,
+        }
+    }
+}
+
+/// The watches of one session, by path.
+///
+/// An entry is made by the completion of the read that set the watch, and taken by the event. Both
+/// run on the C client's completion thread in the server's order, so no event can slip between.
+#[derive(Default)]
+pub(super) struct WatchTable {
+    entries: Mutex<Entries>,
+}
+
+#[derive(Default)]
+struct Entries {
+    next: u64,
+    by_path: HashMap<String, Vec<Entry>>,
+    /// Set once no event can come any more.
+    closed: Option<Code>,
+}
+
+struct Entry {
+    id: u64,
+    of: WatchOf,
+    event: oneshot::Sender<Result<WatchEvent>>,
+}
+
+impl WatchTable {
+    pub(super) fn add(self: &Arc<Self>, path: &str, of: WatchOf) -> Watch {
+        let (send, event) = oneshot::async_channel();
+        let mut entries = self.entries.lock();
+        if let Some(code) = entries.closed {
+            drop(entries);
+            let _ = send.send(Err(Error::new("watch", path, code)));
+            return Watch::new(event);
+        }
+        let id = entries.next;
+        entries.next += 1;
+        entries.by_path.entry(path.to_owned()).or_default().push(Entry { id, of, event: send });
+        let forget = Forget { table: Arc::downgrade(self), path: path.to_owned(), id };
+        Watch { event, forget: Some(forget) }
+    }
+
+    /// Ends the watches that the event is for. Others may be listening for it too, so an event
+    /// without watches is nothing strange.
+    pub(super) fn fire(&self, event: &Event) {
+        let mut fired: Vec<Entry> = Vec::new();
+        {
+            let mut entries = self.entries.lock();
+            if let Some(waiting) = entries.by_path.get_mut(&event.path) {
+                let (ended, kept) = std::mem::take(waiting)
+                    .into_iter()
+                    .partition(|entry| entry.of.ends_with(event.kind));
+                fired = ended;
+                *waiting = kept;
+                if waiting.is_empty() {
+                    entries.by_path.remove(&event.path);
+                }
+            }
+        }
+        for entry in fired {
+            let path = event.path.clone();
+            let _ = entry.event.send(match event.kind {
+                EventKind::CREATED => Ok(WatchEvent { kind: WatchEventKind::Created, path }),
+                EventKind::DELETED => Ok(WatchEvent { kind: WatchEventKind::Deleted, path }),
+                EventKind::CHANGED => Ok(WatchEvent { kind: WatchEventKind::DataChanged, path }),
+                EventKind::CHILD => Ok(WatchEvent { kind: WatchEventKind::ChildrenChanged, path }),
+                _ => Err(Error::new("watch", &path, Code::NO_WATCHER)),
+            });
+        }
+    }
+
+    /// Ends every watch, now and later, with that code.
+    pub(super) fn close(&self, code: Code) {
+        let ended = {
+            let mut entries = self.entries.lock();
+            entries.closed.get_or_insert(code);
+            std::mem::take(&mut entries.by_path)
+        };
+        for (path, waiting) in ended {
+            for entry in waiting {
+                let _ = entry.event.send(Err(Error::new("watch", &path, code)));
+            }
+        }
+    }
+
+    fn forget(&self, path: &str, id: u64) {
+        let mut entries = self.entries.lock();
+        if let Some(waiting) = entries.by_path.get_mut(path) {
+            waiting.retain(|entry| entry.id != id);
+            if waiting.is_empty() {
+                entries.by_path.remove(path);
+            }
+        }
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.entries.lock().by_path.values().map(Vec::len).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(kind: EventKind, path: &str) -> Event {
+        Event { kind, path: path.to_owned() }
+    }
+
+    #[test]
+    fn each_event_ends_the_watches_it_is_for_and_no_others() {
+        let table = Arc::new(WatchTable::default());
+        let mut data = table.add("/a", WatchOf::Data);
+        let mut children = table.add("/a", WatchOf::Children);
+        table.fire(&event(EventKind::CHANGED, "/a"));
+        assert_eq!(data.wait_timeout(Duration::ZERO).unwrap().kind, WatchEventKind::DataChanged);
+        assert!(children.wait_timeout(Duration::ZERO).unwrap_err().is_timeout());
+        table.fire(&event(EventKind::DELETED, "/a"));
+        assert_eq!(children.wait_timeout(Duration::ZERO).unwrap().kind, WatchEventKind::Deleted);
+        assert_eq!(table.len(), 0);
+    }
+
+    #[test]
+    fn a_session_event_ends_no_watch() {
+        let table = Arc::new(WatchTable::default());
+        let mut watch = table.add("", WatchOf::Data);
+        table.fire(&event(EventKind::SESSION, ""));
+        assert!(watch.wait_timeout(Duration::ZERO).unwrap_err().is_timeout());
+    }
+
+    #[test]
+    fn a_dropped_watch_leaves_nothing_behind() {
+        let table = Arc::new(WatchTable::default());
+        let first = table.add("/a", WatchOf::Data);
+        let second = table.add("/a", WatchOf::Data);
+        drop(first);
+        assert_eq!(table.len(), 1);
+        drop(second);
+        assert_eq!(table.len(), 0);
+    }
+
+    #[test]
+    fn a_closed_table_ends_watches_before_and_after() {
+        let table = Arc::new(WatchTable::default());
+        let before = table.add("/a", WatchOf::Data);
+        table.close(Code::SESSION_EXPIRED);
+        assert_eq!(before.wait().unwrap_err().code(), Code::SESSION_EXPIRED);
+        let after = table.add("/a", WatchOf::Data);
+        assert_eq!(after.wait().unwrap_err().code(), Code::SESSION_EXPIRED);
+    }
+}

@@ -1,0 +1,289 @@
+//! One error type for every floor: what was tried, on which path, and ZooKeeper's code.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// A ZooKeeper result code, as the C client and the servers number them.
+///
+/// It is an open set: a newer server may send a code that has no constant here, and such a code
+/// keeps its number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Code(i32);
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $value:literal, $text:literal;)*) => {
+        impl Code {
+            $($(#[$doc])* pub const $name: Code = Code($value);)*
+
+            /// The constant's name, such as `NO_NODE`, if the code is a known one.
+            pub fn name(self) -> Option<&'static str> {
+                match self {
+                    $(Code::$name => Some(stringify!($name)),)*
+                    _ => None,
+                }
+            }
+
+            fn text(self) -> Option<&'static str> {
+                match self {
+                    $(Code::$name => Some($text),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// Success. Never found inside an [`Error`].
+    OK = 0, "ok";
+    /// A system call failed.
+    SYSTEM_ERROR = -1, "system error";
+    /// Replies came in an order that can't be: the connection was dropped. Outcome unknown.
+    RUNTIME_INCONSISTENCY = -2, "runtime inconsistency";
+    /// The server's data contradicts itself.
+    DATA_INCONSISTENCY = -3, "data inconsistency";
+    /// The connection went away before the reply came. Outcome unknown.
+    CONNECTION_LOSS = -4, "connection lost";
+    /// A message could not be written or read.
+    MARSHALLING_ERROR = -5, "marshalling error";
+    /// The server does not know this operation.
+    UNIMPLEMENTED = -6, "not implemented by the server";
+    /// No reply in time. Outcome unknown.
+    OPERATION_TIMEOUT = -7, "operation timed out";
+    /// An argument is not acceptable; nothing was sent.
+    BAD_ARGUMENTS = -8, "bad arguments";
+    /// The handle can't be used in its present state.
+    INVALID_STATE = -9, "invalid state";
+    /// A reconfiguration found no quorum of the new servers.
+    NEW_CONFIG_NO_QUORUM = -13, "no quorum of the new configuration is up to date";
+    /// Another reconfiguration is under way.
+    RECONFIG_IN_PROGRESS = -14, "another reconfiguration is in progress";
+    /// TLS could not be set up.
+    SSL_CONNECTION_ERROR = -15, "tls connection error";
+    /// A general server error.
+    API_ERROR = -100, "api error";
+    /// The znode does not exist.
+    NO_NODE = -101, "no node";
+    /// The session has no permission for this.
+    NO_AUTH = -102, "not authorized";
+    /// The version given is not the znode's.
+    BAD_VERSION = -103, "version conflict";
+    /// An ephemeral znode can't have children.
+    NO_CHILDREN_FOR_EPHEMERALS = -108, "ephemeral nodes may not have children";
+    /// The znode exists already.
+    NODE_EXISTS = -110, "node exists";
+    /// The znode has children.
+    NOT_EMPTY = -111, "node has children";
+    /// The session is over, and its ephemeral znodes with it.
+    SESSION_EXPIRED = -112, "session expired";
+    /// A callback was not acceptable.
+    INVALID_CALLBACK = -113, "invalid callback";
+    /// The ACL is empty or malformed.
+    INVALID_ACL = -114, "invalid acl";
+    /// The credentials were refused; the session can't be used any more.
+    AUTH_FAILED = -115, "authentication failed";
+    /// The client is closing. Outcome unknown for requests that were on their way.
+    CLOSING = -116, "client is closing";
+    /// Nothing to do (no reply was waiting).
+    NOTHING = -117, "nothing to process";
+    /// The session has moved to another server. Outcome: not done.
+    SESSION_MOVED = -118, "session moved to another server";
+    /// The server is read-only.
+    NOT_READ_ONLY = -119, "write refused by a read-only server";
+    /// A local session can't own ephemeral znodes.
+    EPHEMERAL_ON_LOCAL_SESSION = -120, "ephemeral node on a local session";
+    /// There is no such watch.
+    NO_WATCHER = -121, "no such watch";
+    /// The servers do not allow reconfiguration.
+    RECONFIG_DISABLED = -123, "reconfiguration is disabled";
+    /// The servers demand SASL.
+    SESSION_CLOSED_REQUIRE_SASL_AUTH = -124, "session closed: sasl authentication is required";
+    /// The request was held back by a limit and was not executed: retry later.
+    THROTTLED_OP = -127, "too many requests";
+}
+
+impl Code {
+    /// Wraps a number that came from the C client or a server.
+    pub const fn from_raw(code: i32) -> Code {
+        Code(code)
+    }
+
+    /// The number.
+    pub const fn as_raw(self) -> i32 {
+        self.0
+    }
+
+    /// Whether the request may or may not have been executed.
+    ///
+    /// Such a code is *not* a failure: the request has to be looked up, never blindly repeated.
+    pub const fn is_outcome_unknown(self) -> bool {
+        matches!(
+            self,
+            Code::RUNTIME_INCONSISTENCY
+                | Code::CONNECTION_LOSS
+                | Code::OPERATION_TIMEOUT
+                | Code::CLOSING
+        )
+    }
+
+    /// Whether the session that saw this code is of no further use.
+    pub const fn is_session_over(self) -> bool {
+        matches!(
+            self,
+            Code::SESSION_EXPIRED | Code::AUTH_FAILED | Code::INVALID_STATE | Code::CLOSING
+        )
+    }
+
+    /// Whether the request was certainly not executed and may be sent again as it is.
+    pub const fn is_retryable(self) -> bool {
+        matches!(self, Code::THROTTLED_OP | Code::RECONFIG_IN_PROGRESS | Code::SESSION_MOVED)
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.text() {
+            Some(text) => f.write_str(text),
+            None => write!(f, "zookeeper error {}", self.0),
+        }
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => write!(f, "{name}({})", self.0),
+            None => write!(f, "Code({})", self.0),
+        }
+    }
+}
+
+/// What was tried, on which path, and how it ended.
+///
+/// It prints as one lowercase line: `create /locks/a: node exists`.
+#[derive(Clone, thiserror::Error)]
+#[error("{}", .0)]
+pub struct Error(Box<Report>);
+
+#[derive(Clone)]
+struct Report {
+    op: &'static str,
+    path: String,
+    code: Code,
+    detail: Cow<'static, str>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.op)?;
+        if !self.path.is_empty() {
+            // A hostile path must not be able to forge a second line.
+            write!(f, " {}", self.path.escape_debug())?;
+        }
+        write!(f, ": {}", self.code)?;
+        if !self.detail.is_empty() {
+            write!(f, ": {}", self.detail)?;
+        }
+        Ok(())
+    }
+}
+
+impl Error {
+    pub(crate) fn new(op: &'static str, path: &str, code: Code) -> Error {
+        Error::with_detail(op, path, code, "")
+    }
+
+    pub(crate) fn with_detail(
+        op: &'static str,
+        path: &str,
+        code: Code,
+        detail: impl Into<Cow<'static, str>>,
+    ) -> Error {
+        // Enough of a path to recognise it; a hostile one of a megabyte would bury the message.
+        let path = match path.char_indices().nth(256) {
+            Some((at, _)) => format!("{}...", &path[..at]),
+            None => path.to_owned(),
+        };
+        Error(Box::new(Report { op, path, code, detail: detail.into() }))
+    }
+
+    /// ZooKeeper's code.
+    pub fn code(&self) -> Code {
+        self.0.code
+    }
+
+    /// What was tried, such as `create`.
+    pub fn op(&self) -> &'static str {
+        self.0.op
+    }
+
+    /// The path it was tried on (its first 256 characters); empty where there is none.
+    pub fn path(&self) -> &str {
+        &self.0.path
+    }
+
+    /// Whether the request may or may not have been executed: see [`Code::is_outcome_unknown`].
+    pub fn is_outcome_unknown(&self) -> bool {
+        self.code().is_outcome_unknown()
+    }
+
+    /// Whether the connection was lost before a reply came.
+    pub fn is_connection_loss(&self) -> bool {
+        self.code() == Code::CONNECTION_LOSS
+    }
+
+    /// Whether a deadline passed.
+    pub fn is_timeout(&self) -> bool {
+        self.code() == Code::OPERATION_TIMEOUT
+    }
+
+    /// Whether the session is over: see [`Code::is_session_over`].
+    pub fn is_session_over(&self) -> bool {
+        self.code().is_session_over()
+    }
+
+    /// Whether the znode does not exist.
+    pub fn is_no_node(&self) -> bool {
+        self.code() == Code::NO_NODE
+    }
+
+    /// Whether the znode exists already.
+    pub fn is_node_exists(&self) -> bool {
+        self.code() == Code::NODE_EXISTS
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Error({} [{:?}])", self.0, self.0.code)
+    }
+}
+
+/// The result of an operation.
+pub type Result<T> = std::result::Result<T, Error>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_one_lowercase_line() {
+        let error = Error::new("create", "/a/b", Code::NODE_EXISTS);
+        assert_eq!(error.to_string(), "create /a/b: node exists");
+        let error = Error::with_detail("acquire", "/a\nb", Code::OPERATION_TIMEOUT, "3 ahead");
+        assert_eq!(error.to_string(), "acquire /a\\nb: operation timed out: 3 ahead");
+    }
+
+    #[test]
+    fn an_unknown_code_keeps_its_number() {
+        assert_eq!(Code::from_raw(-122).to_string(), "zookeeper error -122");
+        assert_eq!(Code::from_raw(-122).as_raw(), -122);
+        assert_eq!(format!("{:?}", Code::from_raw(-101)), "NO_NODE(-101)");
+    }
+
+    #[test]
+    fn a_huge_path_does_not_bury_the_message() {
+        let error = Error::new("get", &"/é".repeat(100_000), Code::BAD_ARGUMENTS);
+        assert!(error.to_string().len() < 1_000);
+    }
+}

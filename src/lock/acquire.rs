@@ -1,0 +1,103 @@
+//! The acquire loop: the one place that owns the deadline, the recovery after a lost reply, the
+//! loss of a session and the end of a claim. Strategies only say where the claim stands.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_lite::future::or;
+use parking_lot::Mutex;
+
+use super::Spec;
+use super::claim::{Claim, Node};
+use super::service::Session;
+use super::strategy::{Attempt, Standing};
+use crate::client::Watch;
+use crate::error::{Code, Error, Result};
+
+/// A pause after an outcome that has to be looked up, so that a link which breaks at once again
+/// does not make the loop spin.
+const AFTER_TROUBLE: Duration = Duration::from_millis(5);
+
+/// Acquires the lock; with `once`, gives `None` instead of waiting for somebody who is ahead.
+///
+/// Wherever this future is dropped, the claim goes with it and deletes what it has, or may have,
+/// on the server.
+pub(super) async fn acquire(
+    spec: Arc<Spec>,
+    once: bool,
+    deadline: Option<Instant>,
+) -> Result<Option<Node>> {
+    let ahead: Arc<Mutex<Option<String>>> = Arc::default();
+    let steps = spec.strategy.steps();
+    let attempt = Attempt {
+        path: spec.path.clone(),
+        claim: Claim::new(Arc::clone(&spec.service), steps.place(&spec.path), &spec.label),
+        once,
+        refusals: 0,
+        contended: Arc::clone(&spec.contended),
+        ahead: Arc::clone(&ahead),
+    };
+    let acquired = contend(&spec, attempt);
+    let Some(deadline) = deadline else {
+        return acquired.await;
+    };
+    let too_late = async {
+        spec.service.sleep_until(deadline).await;
+        let detail = match ahead.lock().take() {
+            Some(who) => format!("not acquired in time: behind {who}"),
+            None => "not acquired in time: no word from the servers".to_owned(),
+        };
+        Err(Error::with_detail("acquire", &spec.path, Code::OPERATION_TIMEOUT, detail))
+    };
+    or(acquired, too_late).await
+}
+
+async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<Node>> {
+    loop {
+        let session = spec.service.session().await?;
+        let standing = match attempt.claim.settle(&session).await {
+            Ok(()) => spec.strategy.steps().step(&mut attempt, &session).await,
+            Err(error) => Err(error),
+        };
+        match standing {
+            // The node was there in this epoch, and the epoch stands: nobody else can hold.
+            Ok(Standing::Held) if session.is_trusted() => return Ok(attempt.claim.take()),
+            Ok(Standing::Held | Standing::Again) => {}
+            Ok(Standing::Taken) => return Ok(None),
+            Ok(Standing::Watching(watch)) => {
+                attempt.refusals += 1;
+                wait(&*session, watch).await;
+            }
+            Ok(Standing::Pausing(pause)) => {
+                spec.service.sleep_until(spec.service.now() + pause).await;
+            }
+            Err(error) if is_passing(&error) => {
+                tracing::debug!(%error, "acquire goes on");
+                spec.service.sleep_until(spec.service.now() + AFTER_TROUBLE).await;
+            }
+            Err(error) => {
+                let detail = error.to_string();
+                return Err(match error.op() {
+                    "acquire" => error,
+                    _ => Error::with_detail("acquire", &spec.path, error.code(), detail),
+                });
+            }
+        }
+    }
+}
+
+/// Whether to go on: the outcome has to be looked up, or was certainly nothing, or the session is
+/// over and the next one will start anew. When there is no next one, waiting for it fails.
+fn is_passing(error: &Error) -> bool {
+    error.is_outcome_unknown() || error.code().is_retryable() || error.is_session_over()
+}
+
+/// Waits for the watch to end, or for the session to lose its trust. Mere disconnections are slept
+/// through: the C client sets the watch again, and an event that was missed comes then.
+async fn wait(session: &dyn Session, watch: Watch) {
+    let ended = async {
+        // Also an error is a reason to look again.
+        let _ = watch.await;
+    };
+    or(ended, session.lost()).await;
+}

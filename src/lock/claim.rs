@@ -1,0 +1,257 @@
+//! One claim to a lock: the node that stands for it, from before it is created until it is gone.
+//!
+//! However the owner goes (success handed on, an error, a deadline, a dropped future), a claim that
+//! was not taken over is deleted when it is dropped, also when nobody knows yet whether, or under
+//! what name, it exists.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::service::{Service, Session};
+use super::{contender, name};
+use crate::client::{Created, Pending};
+use crate::error::{Error, Result};
+use crate::znode::CreateMode;
+
+pub(super) struct Claim {
+    service: Arc<dyn Service>,
+    place: ClaimPlace,
+    /// Tells our node from others of this session when its name is not known.
+    uuid: Uuid,
+    data: Vec<u8>,
+    state: State,
+}
+
+/// Where a claim's node is created.
+#[derive(Clone)]
+pub(super) enum ClaimPlace {
+    /// The node is the lock's path itself.
+    At(String),
+    /// The node is a numbered child of the lock's path.
+    Under(String),
+}
+
+/// A node that is certainly ours.
+#[derive(Clone)]
+pub(super) struct Node {
+    pub(super) session: Arc<dyn Session>,
+    pub(super) path: String,
+    pub(super) czxid: i64,
+}
+
+enum State {
+    /// There is no node.
+    None,
+    /// A create was submitted; without a reply to wait for, its outcome is unknown.
+    Sent {
+        session: Arc<dyn Session>,
+        reply: Option<Pending<Created>>,
+    },
+    Placed(Node),
+}
+
+impl Claim {
+    pub(super) fn new(service: Arc<dyn Service>, place: ClaimPlace, label: &str) -> Claim {
+        let uuid = Uuid::new_v4();
+        Claim { service, place, uuid, data: contender::write(uuid, label), state: State::None }
+    }
+
+    /// Our node, if there is one.
+    pub(super) fn node(&self) -> Option<&Node> {
+        match &self.state {
+            State::Placed(node) => Some(node),
+            _ => None,
+        }
+    }
+
+    /// Submits the create. Follow it up with [`confirm`](Claim::confirm).
+    pub(super) fn send(&mut self, session: &Arc<dyn Session>) {
+        let reply = match &self.place {
+            ClaimPlace::At(path) => session.create(path, &self.data, CreateMode::Ephemeral),
+            ClaimPlace::Under(directory) => {
+                let prefix = name::join(directory, name::PREFIX);
+                session.create(&prefix, &self.data, CreateMode::EphemeralSequential)
+            }
+        };
+        self.state = State::Sent { session: Arc::clone(session), reply: Some(reply) };
+    }
+
+    /// Waits for the reply to the create.
+    pub(super) async fn confirm(&mut self) -> Result<&Node> {
+        if let State::Sent { session, reply: pending } = &mut self.state {
+            // Awaited in place: should this future be dropped, the claim still has the reply to
+            // come and can clean up after it.
+            let reply = match pending {
+                Some(reply) => reply.await,
+                None => return Err(unknown(&self.place)),
+            };
+            self.state = match reply {
+                Ok(Created { path, stat }) => {
+                    let session = Arc::clone(session);
+                    State::Placed(Node { session, path, czxid: stat.czxid })
+                }
+                Err(error) => {
+                    if error.is_outcome_unknown() {
+                        *pending = None;
+                    } else {
+                        self.state = State::None;
+                    }
+                    return Err(error);
+                }
+            };
+        }
+        self.node().ok_or_else(|| unknown(&self.place))
+    }
+
+    /// Brings what is known of the node up to date with the session: a node of a session that is
+    /// over is gone, one of an unknown outcome is looked up.
+    pub(super) async fn settle(&mut self, session: &Arc<dyn Session>) -> Result<()> {
+        match &mut self.state {
+            State::None => {}
+            State::Placed(node) if node.session.id() == session.id() => {
+                node.session = Arc::clone(session);
+            }
+            State::Placed(_) => self.state = State::None,
+            State::Sent { session: sent, .. } if sent.id() != session.id() => {
+                self.state = State::None;
+            }
+            State::Sent { .. } => {
+                let mut found = find(&**session, &self.place, self.uuid).await?.into_iter();
+                self.state = match found.next() {
+                    Some((path, czxid)) => {
+                        State::Placed(Node { session: Arc::clone(session), path, czxid })
+                    }
+                    None => State::None,
+                };
+                // There is never a second one, but a second one would block everybody for ever.
+                for (path, czxid) in found {
+                    drop(session.dispose(&path, Some(czxid)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The node is known to be gone.
+    pub(super) fn forget(&mut self) {
+        self.state = State::None;
+    }
+
+    /// Hands the node over to a tenure; the claim is then empty.
+    pub(super) fn take(&mut self) -> Option<Node> {
+        match std::mem::replace(&mut self.state, State::None) {
+            State::Placed(node) => Some(node),
+            other => {
+                self.state = other;
+                None
+            }
+        }
+    }
+}
+
+fn unknown(place: &ClaimPlace) -> Error {
+    let (ClaimPlace::At(path) | ClaimPlace::Under(path)) = place;
+    Error::new("acquire", path, crate::error::Code::OPERATION_TIMEOUT)
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        match std::mem::replace(&mut self.state, State::None) {
+            State::None => {}
+            State::Placed(node) => drop(dispose(&node, &self.place)),
+            State::Sent { session, reply } => {
+                let (service, place) = (Arc::clone(&self.service), self.place.clone());
+                let burial = bury(Arc::clone(&service), place, self.uuid, session, reply);
+                service.spawn(Box::pin(burial));
+            }
+        }
+    }
+}
+
+/// Deletes a node that is ours.
+///
+/// A numbered child's name is never given again, but the lock's own path is: a node there is
+/// deleted only if it is still the one that we created.
+pub(super) fn dispose(node: &Node, place: &ClaimPlace) -> Pending<bool> {
+    let czxid = match place {
+        ClaimPlace::At(_) => Some(node.czxid),
+        ClaimPlace::Under(_) => None,
+    };
+    node.session.dispose(&node.path, czxid)
+}
+
+/// Deletes the node of a claim that was given up while its create was on its way.
+async fn bury(
+    service: Arc<dyn Service>,
+    place: ClaimPlace,
+    uuid: Uuid,
+    sent: Arc<dyn Session>,
+    reply: Option<Pending<Created>>,
+) {
+    if let Some(reply) = reply {
+        match reply.await {
+            Ok(Created { path, stat }) => {
+                let node = Node { session: sent, path, czxid: stat.czxid };
+                return drop(dispose(&node, &place));
+            }
+            Err(error) if !error.is_outcome_unknown() => return,
+            Err(_) => {}
+        }
+    }
+    // Until it was looked up, or its session is over and it is gone by itself.
+    while let Ok(session) = service.session().await {
+        if session.id() != sent.id() {
+            return;
+        }
+        match find(&*session, &place, uuid).await {
+            Ok(found) => {
+                for (path, czxid) in found {
+                    drop(session.dispose(&path, Some(czxid)));
+                }
+                return;
+            }
+            Err(error) => {
+                tracing::debug!(%error, "looking for a claim that was given up");
+                service.sleep_until(service.now() + Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+/// Looks for the nodes of this session that carry the claim's uuid: path and czxid of each.
+async fn find(session: &dyn Session, place: &ClaimPlace, uuid: Uuid) -> Result<Vec<(String, i64)>> {
+    let (ClaimPlace::At(path) | ClaimPlace::Under(path)) = place;
+    // The server that we are connected to now may be behind the one that took the create. Both
+    // requests are on their way before the first is awaited.
+    let sync = session.sync(path);
+    let candidates = match place {
+        ClaimPlace::At(path) => vec![path.clone()],
+        ClaimPlace::Under(directory) => match session.children(directory).await {
+            Ok(names) => names
+                .iter()
+                .filter(|name| name.starts_with(name::PREFIX))
+                .map(|name| name::join(directory, name))
+                .collect(),
+            Err(error) if error.is_no_node() => Vec::new(),
+            Err(error) => return Err(error),
+        },
+    };
+    sync.await?;
+    let looks: Vec<_> = candidates.into_iter().map(|path| (session.get(&path), path)).collect();
+    let mut found = Vec::new();
+    for (look, path) in looks {
+        match look.await {
+            Ok((data, stat))
+                if stat.ephemeral_owner == session.id() && contender::uuid(&data) == Some(uuid) =>
+            {
+                found.push((path, stat.czxid));
+            }
+            Ok(_) => {}
+            Err(error) if error.is_no_node() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,130 @@
+//! Who holds a lock or waits for it: what a claim's node says of its owner.
+//!
+//! The data is text: `zklock/1` and the claim's uuid on the first line, then `key=value` lines.
+//! Anyone can read it with any ZooKeeper client.
+
+use std::time::{Duration, SystemTime};
+
+use uuid::Uuid;
+
+use crate::znode::Stat;
+
+const MAGIC: &str = "zklock/1 ";
+/// A label longer than that is cut: it is for people.
+const MAX_TEXT: usize = 256;
+
+/// Somebody who holds a lock or waits for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Contender {
+    /// The claim's znode.
+    pub path: String,
+    /// The session that the claim lives on.
+    pub session: i64,
+    /// The transaction that made the claim: the fencing token, once it holds.
+    pub czxid: i64,
+    /// When the claim was made, by the server's clock.
+    pub since: SystemTime,
+    /// Host name; empty where the claim is another library's.
+    pub host: String,
+    /// Process id; 0 where the claim is another library's.
+    pub pid: u32,
+    /// The name or number of the thread; empty where the claim is another library's.
+    pub thread: String,
+    /// What the owner calls itself (see [`Lock::label`](crate::Lock::label)); of another library's
+    /// claim, the beginning of its data.
+    pub label: String,
+}
+
+impl std::fmt::Display for Contender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.host.as_str() {
+            "" => write!(f, "session {:#x}", self.session)?,
+            host => write!(f, "{host} pid {} thread {}", self.pid, self.thread)?,
+        }
+        if !self.label.is_empty() {
+            write!(f, " ({})", self.label)?;
+        }
+        Ok(())
+    }
+}
+
+/// What to write into a claim's node.
+pub(super) fn write(uuid: Uuid, label: &str) -> Vec<u8> {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let thread = std::thread::current();
+    let thread = match thread.name() {
+        Some(name) => name.to_owned(),
+        None => format!("{:?}", thread.id()),
+    };
+    let pid = std::process::id();
+    let (host, thread, label) = (one_line(&host), one_line(&thread), one_line(label));
+    format!("{MAGIC}{uuid}\nhost={host}\npid={pid}\nthread={thread}\nlabel={label}\n").into_bytes()
+}
+
+fn one_line(text: &str) -> String {
+    text.chars().take(MAX_TEXT).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// The uuid of a claim, if the data is one of ours.
+pub(super) fn uuid(data: &[u8]) -> Option<Uuid> {
+    let text = std::str::from_utf8(data).ok()?;
+    text.strip_prefix(MAGIC)?.lines().next()?.parse().ok()
+}
+
+/// Reads a claim's node, whoever wrote it.
+pub(super) fn read(path: String, data: &[u8], stat: &Stat) -> Contender {
+    let since = Duration::from_millis(u64::try_from(stat.ctime).unwrap_or(0));
+    let mut contender = Contender {
+        path,
+        session: stat.ephemeral_owner,
+        czxid: stat.czxid,
+        since: SystemTime::UNIX_EPOCH + since,
+        host: String::new(),
+        pid: 0,
+        thread: String::new(),
+        label: String::new(),
+    };
+    let text = String::from_utf8_lossy(data);
+    if !text.starts_with(MAGIC) {
+        contender.label = one_line(&text);
+        return contender;
+    }
+    for (key, value) in text.lines().filter_map(|line| line.split_once('=')) {
+        match key {
+            "host" => contender.host = value.to_owned(),
+            "pid" => contender.pid = value.parse().unwrap_or(0),
+            "thread" => contender.thread = value.to_owned(),
+            "label" => contender.label = value.to_owned(),
+            // A later version may know more.
+            _ => {}
+        }
+    }
+    contender
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let id = Uuid::new_v4();
+        let data = write(id, "billing\nnightly=run");
+        assert_eq!(uuid(&data), Some(id));
+        let contender = read("/l/zl-lock-0000000000".into(), &data, &Stat::default());
+        assert_eq!(contender.pid, std::process::id());
+        assert!(!contender.host.is_empty());
+        assert_eq!(contender.label, "billing nightly=run");
+        assert!(contender.thread.contains("what_is_written_is_read_again"));
+    }
+
+    #[test]
+    fn foreign_data_is_only_a_label() {
+        for data in [&b""[..], b"\xff\xfe", b"192.168.0.1", b"zklock/1 not-a-uuid", b"zklock/1"] {
+            assert_eq!(uuid(data), None, "{data:?}");
+        }
+        let contender = read("/l/x-1-0000000000".into(), b"10.0.0.7", &Stat::default());
+        assert_eq!((contender.pid, contender.label.as_str()), (0, "10.0.0.7"));
+    }
+}

@@ -1,0 +1,254 @@
+//! A lock that is held, and how its holder learns that it is no more.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use super::claim::{self, ClaimPlace, Node};
+use super::service::{BoxFuture, Service};
+use crate::client::{Client, Latest, Op, Pending, block_on};
+use crate::error::{Code, Error};
+
+/// Whether a lock is still held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum GuardState {
+    /// It is held: no other client can acquire it now.
+    Held,
+    /// The connection is lost. It is held yet, but may be lost soon: stop writing.
+    Suspended,
+    /// It is lost: others may hold it. It stays so.
+    Lost,
+}
+
+/// Why a guard's tenure is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LostReason {
+    /// The session expired, or could not be trusted any more by the local clock.
+    Session,
+    /// Somebody deleted the lock's znode.
+    Deleted,
+    /// The guard was released or dropped.
+    Released,
+}
+
+/// One holding of a lock, from the acquire on.
+pub(super) struct Tenure {
+    pub(super) service: Arc<dyn Service>,
+    place: ClaimPlace,
+    pub(super) node: Node,
+    pub(super) since: Instant,
+    end: Latest<Option<LostReason>>,
+}
+
+impl Tenure {
+    pub(super) fn begin(service: Arc<dyn Service>, place: ClaimPlace, node: Node) -> Arc<Tenure> {
+        let since = service.now();
+        Arc::new(Tenure { service, place, node, since, end: Latest::new(None) })
+    }
+
+    /// Ends the tenure, unless it has ended before.
+    pub(super) fn end(&self, reason: LostReason) {
+        self.end.update(|end| {
+            let first = end.is_none();
+            end.get_or_insert(reason);
+            first
+        });
+    }
+
+    /// Why the tenure is over, if it is: looks at the clock.
+    pub(super) fn ended(&self) -> Option<LostReason> {
+        self.end.get().or_else(|| {
+            let lost = !self.node.session.is_trusted();
+            lost.then_some(LostReason::Session)
+        })
+    }
+
+    async fn over(&self) -> LostReason {
+        let session = async {
+            self.node.session.lost().await;
+            LostReason::Session
+        };
+        futures_lite::future::or(self.end.wait_for(|end| *end), session).await
+    }
+}
+
+/// A lock that is held. Dropping it releases the lock in the background.
+///
+/// # What it promises, and what it can't
+/// While [`state`](Guard::state) says `Held`, no other client holds the lock: the guard turns to
+/// `Lost` by the local clock before the server can let anyone else in. But time passes between a
+/// look and the write that follows it. What must be safe even then is done with
+/// [`fencing_token`](Guard::fencing_token) or [`check`](Guard::check).
+#[must_use = "dropping a guard releases the lock"]
+pub struct Guard {
+    tenure: Arc<Tenure>,
+    /// Empty once released.
+    client: Option<Client>,
+}
+
+impl Guard {
+    pub(super) fn new(tenure: Arc<Tenure>, client: Client) -> Guard {
+        Guard { tenure, client: Some(client) }
+    }
+
+    /// A number that grows with every acquire of this lock, whoever acquires it: the czxid of the
+    /// lock's znode. A store that remembers the largest token it has seen, and refuses smaller
+    /// ones, can't be written to by a holder that has lost the lock unnoticed.
+    pub fn fencing_token(&self) -> i64 {
+        self.tenure.node.czxid
+    }
+
+    /// The lock's znode.
+    pub fn path(&self) -> &str {
+        &self.tenure.node.path
+    }
+
+    /// Whether the lock is still held, looked at now by the local clock. Costs no request.
+    pub fn state(&self) -> GuardState {
+        match self.tenure.ended() {
+            Some(_) => GuardState::Lost,
+            None if self.tenure.service.is_connected() => GuardState::Held,
+            None => GuardState::Suspended,
+        }
+    }
+
+    /// Whether the lock is lost: see [`state`](Guard::state).
+    pub fn is_lost(&self) -> bool {
+        self.state() == GuardState::Lost
+    }
+
+    /// A signal that comes when the lock is lost. It may outlive the guard.
+    ///
+    /// A lost session is told before the server can let anyone else in. That somebody deleted the
+    /// znode is told only after the fact, and once the lock has been held for about 100 ms.
+    pub fn lost(&self) -> LostSignal {
+        LostSignal { tenure: Arc::clone(&self.tenure), over: None }
+    }
+
+    /// An operation for [`Client::multi`] which fails the transaction with `NO_NODE` when the
+    /// lock's znode is gone, so that a write inside ZooKeeper happens only while the lock is held.
+    ///
+    /// The znode's name is this tenure's own only under [`Strategy::Queue`]: with the others, a
+    /// successor's znode satisfies the check too.
+    ///
+    /// [`Strategy::Queue`]: crate::Strategy::Queue
+    pub fn check(&self) -> Op {
+        Op::check(self.path())
+    }
+
+    /// Releases the lock. The deletion of its znode is submitted now and repeated until it, or the
+    /// session, is gone; waiting is only for the confirmation.
+    ///
+    /// # Errors
+    /// `SESSION_EXPIRED` when the session was lost before the release, `NO_NODE` when somebody had
+    /// deleted the znode: others may have held the lock meanwhile.
+    ///
+    /// # On connection loss
+    /// Waits for the next connection, or for the end of the session.
+    ///
+    /// # Cancellation
+    /// The lock is released all the same.
+    pub fn release(mut self) -> Pending<()> {
+        // Taken out of the guard, so that the session stays open until the end is known.
+        let client = self.client.take();
+        let lost = self.tenure.ended();
+        self.tenure.end(LostReason::Released);
+        let gone = claim::dispose(&self.tenure.node, &self.tenure.place);
+        let path = self.tenure.node.path.clone();
+        Pending::run(async move {
+            let gone = gone.await;
+            drop(client);
+            let error = |code, detail| Err(Error::with_detail("release", &path, code, detail));
+            match (lost, gone) {
+                (Some(LostReason::Deleted), _) | (None, Ok(false)) => {
+                    error(Code::NO_NODE, "somebody had deleted the lock's znode")
+                }
+                (Some(_), _) => {
+                    error(Code::SESSION_EXPIRED, "the lock was lost before it was released")
+                }
+                (None, Err(gone)) => {
+                    error(gone.code(), "the session ended before the release was confirmed")
+                }
+                (None, Ok(true)) => Ok(()),
+            }
+        })
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if self.client.is_some() {
+            self.tenure.end(LostReason::Released);
+            drop(claim::dispose(&self.tenure.node, &self.tenure.place));
+        }
+    }
+}
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Guard")
+            .field("path", &self.path())
+            .field("fencing_token", &self.fencing_token())
+            .field("state", &self.state())
+            .finish()
+    }
+}
+
+/// Comes when a lock is lost: a future and a blocking receiver. It can be looked at, waited for
+/// and awaited as often as one likes.
+#[must_use = "a signal that nobody waits for tells nobody"]
+pub struct LostSignal {
+    tenure: Arc<Tenure>,
+    over: Option<BoxFuture<LostReason>>,
+}
+
+impl LostSignal {
+    /// Whether the lock is lost by now, and why. Costs no request.
+    pub fn get(&self) -> Option<LostReason> {
+        self.tenure.ended()
+    }
+
+    /// Blocks this thread until the lock is lost or released.
+    pub fn wait(&self) -> LostReason {
+        loop {
+            if let Some(reason) = block_on(self.tenure.over(), None) {
+                return reason;
+            }
+        }
+    }
+
+    /// As [`wait`](LostSignal::wait), but no longer than `timeout`: `None` when it has passed.
+    pub fn wait_timeout(&self, timeout: Duration) -> Option<LostReason> {
+        block_on(self.tenure.over(), Instant::now().checked_add(timeout))
+    }
+}
+
+impl Clone for LostSignal {
+    fn clone(&self) -> LostSignal {
+        LostSignal { tenure: Arc::clone(&self.tenure), over: None }
+    }
+}
+
+impl Future for LostSignal {
+    type Output = LostReason;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<LostReason> {
+        let tenure = Arc::clone(&self.tenure);
+        let over = self.over.get_or_insert_with(|| Box::pin(async move { tenure.over().await }));
+        let reason = over.as_mut().poll(cx);
+        if reason.is_ready() {
+            self.over = None;
+        }
+        reason
+    }
+}
+
+impl std::fmt::Debug for LostSignal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LostSignal").field("lost", &self.get()).finish()
+    }
+}

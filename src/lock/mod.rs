@@ -1,0 +1,266 @@
+//! Floor 3: locks. No unsafe code, and nothing of the C client: only the client above it.
+//!
+//! One acquire loop (`acquire.rs`) drives three strategies (`poll.rs`, `watch.rs`, `queue.rs`). A
+//! claim (`claim.rs`) is the node that stands for one attempt; when it holds, a tenure
+//! (`guard.rs`) takes it over. What the loop needs of ZooKeeper is in `service.rs`.
+
+mod acquire;
+mod claim;
+mod contender;
+mod guard;
+mod name;
+mod poll;
+mod queue;
+mod sentinel;
+mod service;
+mod strategy;
+mod watch;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use futures_lite::future::or;
+
+pub use contender::Contender;
+pub use guard::{Guard, GuardState, LostReason, LostSignal};
+pub use strategy::Strategy;
+
+use crate::client::{Client, Pending, validate_path};
+use crate::error::{Code, Error, Result};
+use crate::znode::Stat;
+use guard::Tenure;
+use sentinel::Sentinel;
+use service::{Service, Session};
+
+/// A lock on a path. Clones are the same lock; every acquire, also by clones, contends for it.
+///
+/// ```no_run
+/// # fn main() -> zklock::Result<()> {
+/// use std::time::Duration;
+///
+/// let zk = zklock::Client::connect("127.0.0.1:2181").wait()?;
+/// let lock = zk.lock("/locks/invoices").label("nightly run");
+/// match lock.acquire_within(Duration::from_secs(5)).wait() {
+///     Ok(guard) => println!("mine, with token {}", guard.fencing_token()),
+///     Err(error) if error.is_timeout() => println!("{error}"),
+///     Err(error) => return Err(error),
+/// }
+/// # Ok(()) }
+/// ```
+///
+/// # On connection loss
+/// An acquire goes on: it waits for the next connection, looks up what became of its claim, and
+/// keeps its place in the queue if the session survived. It ends by its deadline, if it has one,
+/// or when the client is closed.
+///
+/// # Cancellation
+/// Dropping the [`Pending`] of an acquire gives it up. Its claim is deleted in the background,
+/// also when the reply to its creation was lost.
+#[derive(Clone)]
+pub struct Lock {
+    client: Client,
+    spec: Arc<Spec>,
+    sentinel: Arc<Sentinel>,
+}
+
+/// What all acquires of a lock have in common.
+#[derive(Clone)]
+struct Spec {
+    service: Arc<dyn Service>,
+    path: String,
+    strategy: Strategy,
+    label: String,
+    contended: Arc<AtomicBool>,
+}
+
+impl Client {
+    /// A lock on a path, with [`Strategy::Queue`]. What is missing of the path is made when the
+    /// lock is acquired.
+    pub fn lock(&self, path: &str) -> Lock {
+        let spec = Spec {
+            service: Arc::new(Arc::clone(self.core())),
+            path: path.to_owned(),
+            strategy: Strategy::default(),
+            label: String::new(),
+            contended: Arc::default(),
+        };
+        Lock { client: self.clone(), spec: Arc::new(spec), sentinel: Arc::default() }
+    }
+}
+
+impl Lock {
+    /// Contends in another way. Everyone on one path has to use the same strategy.
+    #[must_use]
+    pub fn strategy(mut self, strategy: Strategy) -> Lock {
+        Arc::make_mut(&mut self.spec).strategy = strategy;
+        self
+    }
+
+    /// What the owner calls itself, for people who look at who holds the lock: one line of up to
+    /// 256 characters. Host, process and thread are told anyway.
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Lock {
+        Arc::make_mut(&mut self.spec).label = label.into();
+        self
+    }
+
+    /// The lock's path.
+    pub fn path(&self) -> &str {
+        &self.spec.path
+    }
+
+    /// Acquires the lock, however long that takes.
+    ///
+    /// # Errors
+    /// `BAD_ARGUMENTS` for a path that ZooKeeper does not allow; `NODE_EXISTS` and
+    /// `NO_CHILDREN_FOR_EPHEMERALS` when the path is something else than a lock of this strategy;
+    /// `NO_AUTH`; `INVALID_STATE`, `SESSION_EXPIRED` or `AUTH_FAILED` when the client is closed and
+    /// no session will follow. See [on connection loss](Lock#on-connection-loss) and
+    /// [cancellation](Lock#cancellation).
+    pub fn acquire(&self) -> Pending<Guard> {
+        self.contend(false, None).map(expect_guard)
+    }
+
+    /// As [`acquire`](Lock::acquire), within a deadline for all of it; zero looks once.
+    ///
+    /// # Errors
+    /// As [`acquire`](Lock::acquire), and `OPERATION_TIMEOUT`, which says who was ahead. No claim
+    /// is left then.
+    pub fn acquire_within(&self, timeout: Duration) -> Pending<Guard> {
+        if !timeout.is_zero() {
+            // A time too far to name is no deadline.
+            return self.contend(false, Instant::now().checked_add(timeout)).map(expect_guard);
+        }
+        let path = self.spec.path.clone();
+        self.try_acquire().map(move |guard| {
+            let taken =
+                || Error::with_detail("acquire", &path, Code::OPERATION_TIMEOUT, "it is taken");
+            guard?.ok_or_else(taken)
+        })
+    }
+
+    /// Acquires the lock if nobody is ahead: neither a holder nor, in a queue, a waiter.
+    ///
+    /// # Errors
+    /// As [`acquire`](Lock::acquire), and `OPERATION_TIMEOUT` when no server answers within the
+    /// client's operation timeout.
+    pub fn try_acquire(&self) -> Pending<Option<Guard>> {
+        self.contend(true, self.client.core().operation_deadline())
+    }
+
+    fn contend(&self, once: bool, deadline: Option<Instant>) -> Pending<Option<Guard>> {
+        if let Err(error) = self.check_path() {
+            return Pending::ready(Err(error));
+        }
+        let lock = self.clone();
+        Pending::run(async move {
+            let node = acquire::acquire(Arc::clone(&lock.spec), once, deadline).await?;
+            Ok(node.map(|node| {
+                let place = lock.spec.strategy.steps().place(&lock.spec.path);
+                let tenure = Tenure::begin(Arc::clone(&lock.spec.service), place, node);
+                lock.sentinel.add(&tenure);
+                Guard::new(tenure, lock.client)
+            }))
+        })
+    }
+
+    fn check_path(&self) -> Result<()> {
+        validate_path(&self.spec.path)
+            .map_err(|why| Error::with_detail("acquire", &self.spec.path, Code::BAD_ARGUMENTS, why))
+    }
+
+    /// Whether anybody holds the lock. In a queue, waiters alone count too: the first of them holds
+    /// it the moment it looks.
+    pub fn exists(&self) -> Pending<bool> {
+        self.contenders().map(|contenders| Ok(!contenders?.is_empty()))
+    }
+
+    /// Who holds the lock.
+    pub fn holder(&self) -> Pending<Option<Contender>> {
+        self.contenders().map(|contenders| Ok(contenders?.into_iter().next()))
+    }
+
+    /// Who holds the lock, and who waits for it, in their order. Waiters are known only in a
+    /// queue: those of the other strategies leave no node.
+    ///
+    /// # Errors
+    /// `OPERATION_TIMEOUT` when no server answers within the client's operation timeout; those of
+    /// [`Client::get`].
+    pub fn contenders(&self) -> Pending<Vec<Contender>> {
+        if let Err(error) = self.check_path() {
+            return Pending::ready(Err(error));
+        }
+        let lock = self.clone();
+        let deadline = self.client.core().operation_deadline();
+        Pending::run(async move {
+            let spec = &lock.spec;
+            let look = async {
+                let session = spec.service.session().await?;
+                match spec.strategy {
+                    Strategy::Queue => queued(&*session, &spec.path).await,
+                    Strategy::Poll | Strategy::Watch => {
+                        let look = (spec.path.clone(), session.get(&spec.path));
+                        read_all(vec![look]).await
+                    }
+                }
+            };
+            let too_late = async {
+                match deadline {
+                    Some(deadline) => spec.service.sleep_until(deadline).await,
+                    None => std::future::pending().await,
+                }
+                Err(Error::new("contenders", &spec.path, Code::OPERATION_TIMEOUT))
+            };
+            or(look, too_late).await
+        })
+    }
+}
+
+fn expect_guard(guard: Result<Option<Guard>>) -> Result<Guard> {
+    // Only a caller who looks once is sent away without a guard.
+    guard?.ok_or_else(|| Error::new("acquire", "", Code::NOTHING))
+}
+
+/// The data and stat of a claim, asked for.
+type Look = Pending<(Vec<u8>, Stat)>;
+
+async fn queued(session: &dyn Session, path: &str) -> Result<Vec<Contender>> {
+    let children = match session.children(path).await {
+        Ok(children) => children,
+        Err(error) if error.is_no_node() => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let look = |name: &str| {
+        let path = name::join(path, name);
+        let look = session.get(&path);
+        (path, look)
+    };
+    read_all(name::in_order(&children).into_iter().map(look).collect()).await
+}
+
+/// Reads claims that were asked for; those that are gone by now, and data that is no claim, are
+/// left out.
+async fn read_all(looks: Vec<(String, Look)>) -> Result<Vec<Contender>> {
+    let mut contenders = Vec::with_capacity(looks.len());
+    for (path, look) in looks {
+        match look.await {
+            Ok((data, stat)) if stat.is_ephemeral() => {
+                contenders.push(contender::read(path, &data, &stat));
+            }
+            Ok(_) => {}
+            Err(error) if error.is_no_node() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(contenders)
+}
+
+impl std::fmt::Debug for Lock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lock")
+            .field("path", &self.spec.path)
+            .field("strategy", &self.spec.strategy)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,149 @@
+//! The names of claims in a queue, and their order.
+//!
+//! Our nodes are called `zl-lock-` and a sequence number. Curator orders by what follows the last
+//! `lock-`, go-zookeeper splits there, zookeeper-client filters by it, and kazoo can be told to
+//! look for it, so on one path all of them queue in one line with us; the C recipe's and the Java
+//! recipe's names end alike.
+
+use std::cmp::Ordering;
+
+/// What our nodes are called before the server appends the sequence number.
+pub(super) const PREFIX: &str = "zl-lock-";
+
+/// The sequence number at the end of a name, if it is one of a lock's: a `-` or `__`, then ten
+/// digits, or a minus sign and nine or ten digits once the server's counter has wrapped.
+pub(super) fn sequence(name: &str) -> Option<i32> {
+    // The first separator that fits decides: in `lock--000000005` the minus is the number's, and
+    // in `lock-0000000005` it is the separator's.
+    let after = |separator: &'static str| {
+        name.match_indices(separator).map(move |(at, found)| (at, &name[at + found.len()..]))
+    };
+    let mut fits: Vec<(usize, &str)> =
+        after("-").chain(after("__")).filter(|(_, rest)| is_sequence(rest)).collect();
+    fits.sort_unstable_by_key(|(at, _)| *at);
+    fits.first().and_then(|(_, digits)| digits.parse().ok())
+}
+
+fn is_sequence(text: &str) -> bool {
+    let (digits, lengths) = match text.strip_prefix('-') {
+        Some(digits) => (digits, 9..=10),
+        None => (text, 10..=10),
+    };
+    lengths.contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The name that a node of ours has with that number.
+pub(super) fn with_sequence(sequence: i32) -> String {
+    // As the server writes it: ten characters, a minus sign included.
+    format!("{PREFIX}{sequence:010}")
+}
+
+/// Who comes first. Sequence numbers are serial numbers: after the largest comes the smallest, and
+/// of two that are less than half the circle apart the one behind is the earlier.
+fn order(a: &(i32, &str), b: &(i32, &str)) -> Ordering {
+    match a.0.wrapping_sub(b.0) {
+        0 => a.1.cmp(b.1),
+        difference => difference.cmp(&0),
+    }
+}
+
+/// A claim's place among the children of the lock's directory.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Place<'a> {
+    /// It is not there.
+    Missing,
+    /// Those before it, nearest first; nobody if it is the first.
+    Behind(Vec<&'a str>),
+}
+
+/// Finds our claim's place. Children whose names are no lock's are ignored.
+pub(super) fn place<'a>(children: &'a [String], own: &str) -> Place<'a> {
+    let Some(own) = children.iter().find(|name| *name == own) else {
+        return Place::Missing;
+    };
+    let Some(sequence_of_own) = sequence(own) else {
+        return Place::Missing;
+    };
+    let own = (sequence_of_own, own.as_str());
+    let mut before: Vec<(i32, &str)> =
+        numbered(children).filter(|other| order(other, &own) == Ordering::Less).collect();
+    before.sort_unstable_by(|a, b| order(b, a));
+    Place::Behind(before.into_iter().map(|(_, name)| name).collect())
+}
+
+/// The children that are claims, in their order.
+pub(super) fn in_order(children: &[String]) -> Vec<&str> {
+    let mut claims: Vec<(i32, &str)> = numbered(children).collect();
+    claims.sort_unstable_by(order);
+    claims.into_iter().map(|(_, name)| name).collect()
+}
+
+fn numbered(children: &[String]) -> impl Iterator<Item = (i32, &str)> {
+    children.iter().filter_map(|name| Some((sequence(name)?, name.as_str())))
+}
+
+/// A child's path.
+pub(super) fn join(parent: &str, child: &str) -> String {
+    if parent == "/" { format!("/{child}") } else { format!("{parent}/{child}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sequence_of_every_peer_is_read() {
+        for (name, number) in [
+            ("zl-lock-0000000007", Some(7)),
+            ("_c_8a7ed3a3-3e4f-44c2-a8f0-3b6e6d0a9c11-lock-0000000012", Some(12)),
+            ("_c_8a7ed3a3-3e4f-44c2-a8f0-3b6e6d0a9c11-__WRIT__0000000003", Some(3)),
+            ("0123456789abcdef0123456789abcdef__lock__0000000004", Some(4)),
+            ("0123456789abcdef0123456789abcdef__lock__-000000004", Some(-4)),
+            ("x-0000000000abcdef-0000000009", Some(9)),
+            ("zl-lock--000000001", Some(-1)),
+            ("zl-lock--2147483648", Some(i32::MIN)),
+            ("zl-lock-2147483647", Some(i32::MAX)),
+            ("zl-lock-9999999999", None),
+            ("zl-lock-", None),
+            ("lock-123", None),
+            ("config", None),
+            ("0000000001", None),
+            ("", None),
+            ("-", None),
+            ("é-000000000é", None),
+        ] {
+            assert_eq!(sequence(name), number, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_written_as_the_server_writes_it() {
+        for number in [0, 7, i32::MAX, -1, -999_999_999, i32::MIN] {
+            assert_eq!(sequence(&with_sequence(number)), Some(number));
+        }
+        assert_eq!(with_sequence(-1), "zl-lock--000000001");
+    }
+
+    #[test]
+    fn order_survives_the_wrap_of_the_counter() {
+        let names = |numbers: &[i32]| numbers.iter().map(|n| with_sequence(*n)).collect::<Vec<_>>();
+        let children = names(&[i32::MIN + 1, i32::MAX, i32::MIN, i32::MAX - 1]);
+        let ordered = names(&[i32::MAX - 1, i32::MAX, i32::MIN, i32::MIN + 1]);
+        assert_eq!(in_order(&children), ordered);
+        let expected = Place::Behind(vec![ordered[1].as_str(), ordered[0].as_str()]);
+        assert_eq!(place(&children, &ordered[2]), expected);
+    }
+
+    #[test]
+    fn a_prefix_that_sorts_otherwise_changes_nothing() {
+        let children: Vec<String> =
+            ["zz-lock-0000000001", "zl-lock-0000000003", "aa-lock-0000000002", "readme"]
+                .map(String::from)
+                .into();
+        assert_eq!(
+            place(&children, "zl-lock-0000000003"),
+            Place::Behind(vec!["aa-lock-0000000002", "zz-lock-0000000001"])
+        );
+        assert_eq!(place(&children, "zl-lock-0000000009"), Place::Missing);
+    }
+}

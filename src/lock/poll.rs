@@ -1,0 +1,82 @@
+//! Create the lock's znode; while it exists, pause and try again.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::claim::ClaimPlace;
+use super::contender;
+use super::service::Session;
+use super::strategy::{Attempt, Standing, Steps, not_a_lock};
+use crate::error::Result;
+
+pub(super) struct Poll;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+/// How many refusals go by between two looks at what stands in the way.
+const LOOK_EVERY: u32 = 32;
+
+impl Steps for Poll {
+    fn place(&self, path: &str) -> ClaimPlace {
+        ClaimPlace::At(path.to_owned())
+    }
+
+    fn step<'a>(
+        &'a self,
+        attempt: &'a mut Attempt,
+        session: &'a Arc<dyn Session>,
+    ) -> Pin<Box<dyn Future<Output = Result<Standing>> + Send + 'a>> {
+        Box::pin(async move {
+            if attempt.claim.node().is_some() {
+                return Ok(Standing::Held);
+            }
+            attempt.claim.send(session);
+            match attempt.claim.confirm().await {
+                Ok(_) => return Ok(Standing::Held),
+                Err(error) if error.is_no_node() => {
+                    session.make_parents(&attempt.path).await?;
+                    return Ok(Standing::Again);
+                }
+                Err(error) if error.is_node_exists() => {}
+                Err(error) => return Err(error),
+            }
+            if attempt.refusals % LOOK_EVERY == 0 {
+                match session.get(&attempt.path).await {
+                    Ok((_, stat)) if !stat.is_ephemeral() => return Err(not_a_lock(&attempt.path)),
+                    Ok((data, stat)) => {
+                        attempt.note_ahead(contender::read(attempt.path.clone(), &data, &stat));
+                    }
+                    Err(error) if error.is_no_node() => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            attempt.refusals += 1;
+            if attempt.once {
+                return Ok(Standing::Taken);
+            }
+            Ok(Standing::Pausing(pause(attempt.refusals)))
+        })
+    }
+}
+
+/// Doubles up to the longest, and takes between half and all of that, so that pollers spread out.
+fn pause(refusals: u32) -> Duration {
+    let full = FIRST_PAUSE * 2u32.saturating_pow(refusals.saturating_sub(1).min(10));
+    full.min(LONGEST_PAUSE).mul_f64(0.5 + fastrand::f64() / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_bound_and_are_never_zero() {
+        for refusals in [1, 2, 5, 20, u32::MAX] {
+            let pause = pause(refusals);
+            assert!(pause >= FIRST_PAUSE / 2 && pause <= LONGEST_PAUSE, "{refusals}: {pause:?}");
+        }
+        assert!(pause(1) <= FIRST_PAUSE);
+    }
+}

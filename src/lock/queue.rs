@@ -1,0 +1,146 @@
+//! Create a numbered child of the lock's znode; hold when it is the first, else watch the one
+//! before it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::claim::ClaimPlace;
+use super::contender;
+use super::name::{self, Place};
+use super::service::Session;
+use super::strategy::{Attempt, Standing, Steps};
+use crate::error::{Code, Error, Result};
+
+pub(super) struct Queue;
+
+impl Steps for Queue {
+    fn place(&self, path: &str) -> ClaimPlace {
+        ClaimPlace::Under(path.to_owned())
+    }
+
+    fn step<'a>(
+        &'a self,
+        attempt: &'a mut Attempt,
+        session: &'a Arc<dyn Session>,
+    ) -> Pin<Box<dyn Future<Output = Result<Standing>> + Send + 'a>> {
+        Box::pin(step(attempt, session))
+    }
+}
+
+async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Standing> {
+    let children = if attempt.claim.node().is_some() {
+        session.children(&attempt.path).await?
+    } else {
+        if attempt.once && is_busy(&attempt.path, session).await? {
+            return Ok(Standing::Taken);
+        }
+        attempt.claim.send(session);
+        // Where the last acquire had to wait, this one will too, and most likely for the number
+        // just before ours: then the listing can be left out. Otherwise it goes out right behind
+        // the create, and both take one round trip.
+        let expect_to_wait = !attempt.once && attempt.contended.load(Ordering::Relaxed);
+        let listing = (!expect_to_wait).then(|| session.children(&attempt.path));
+        let own = match attempt.claim.confirm().await {
+            Ok(node) => node.path.clone(),
+            Err(error) if error.is_no_node() => {
+                session.make_parents(&name::join(&attempt.path, name::PREFIX)).await?;
+                return Ok(Standing::Again);
+            }
+            Err(error) if error.code() == Code::NO_CHILDREN_FOR_EPHEMERALS => {
+                let detail = "the znode there is ephemeral, perhaps a poll or watch lock: \
+                              a queue lock needs a path of its own";
+                return Err(Error::with_detail("acquire", &attempt.path, error.code(), detail));
+            }
+            Err(error) => return Err(error),
+        };
+        match listing {
+            Some(listing) => listing.await?,
+            None => {
+                if let Some(standing) = watch_previous_number(attempt, session, &own).await? {
+                    return Ok(standing);
+                }
+                session.children(&attempt.path).await?
+            }
+        }
+    };
+    let own = attempt.claim.node().map(|node| node.path.clone()).unwrap_or_default();
+    let own = own.rsplit('/').next().unwrap_or_default();
+    match name::place(&children, own) {
+        // Somebody has deleted it.
+        Place::Missing => {
+            attempt.claim.forget();
+            Ok(Standing::Again)
+        }
+        Place::Behind(before) => wait_behind(attempt, session, &before).await,
+    }
+}
+
+/// Watches the nearest claim before ours. Only it: when it goes, the next is looked for anew, so a
+/// waiter that gives up hands nothing over by its going.
+async fn wait_behind(
+    attempt: &mut Attempt,
+    session: &Arc<dyn Session>,
+    before: &[&str],
+) -> Result<Standing> {
+    for child in before {
+        let path = name::join(&attempt.path, child);
+        // A read that sets the watch: if the claim went meanwhile, none is left behind.
+        match session.get_and_watch(&path).await {
+            // No claim lives longer than its session: this is somebody's data with a claim's name.
+            Ok((_, stat, _)) if !stat.is_ephemeral() => {}
+            Ok(_) if attempt.once => return Ok(Standing::Taken),
+            Ok((data, stat, watch)) => {
+                attempt.note_ahead(contender::read(path, &data, &stat));
+                attempt.contended.store(true, Ordering::Relaxed);
+                return Ok(Standing::Watching(watch));
+            }
+            Err(error) if error.is_no_node() => return Ok(Standing::Again),
+            Err(error) => return Err(error),
+        }
+    }
+    attempt.contended.store(attempt.refusals > 0, Ordering::Relaxed);
+    Ok(Standing::Held)
+}
+
+/// Watches the node whose number is one less than ours, if it is there: nobody can be nearer.
+async fn watch_previous_number(
+    attempt: &mut Attempt,
+    session: &Arc<dyn Session>,
+    own: &str,
+) -> Result<Option<Standing>> {
+    let Some(sequence) = name::sequence(own) else {
+        return Ok(None);
+    };
+    let previous = name::with_sequence(sequence.wrapping_sub(1));
+    let path = name::join(&attempt.path, &previous);
+    match session.get_and_watch(&path).await {
+        Ok((_, stat, _)) if !stat.is_ephemeral() => Ok(None),
+        Ok((data, stat, watch)) => {
+            attempt.note_ahead(contender::read(path, &data, &stat));
+            Ok(Some(Standing::Watching(watch)))
+        }
+        Err(error) if error.is_no_node() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether anybody holds the lock or waits for it. Somebody who only tries must not queue up where
+/// others could see it ahead of them and give up on a lock that is free.
+async fn is_busy(path: &str, session: &Arc<dyn Session>) -> Result<bool> {
+    let children = match session.children(path).await {
+        Ok(children) => children,
+        Err(error) if error.is_no_node() => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    for child in name::in_order(&children) {
+        match session.get(&name::join(path, child)).await {
+            Ok((_, stat)) if stat.is_ephemeral() => return Ok(true),
+            Ok(_) => {}
+            Err(error) if error.is_no_node() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,93 @@
+//! Watches the znodes of locks that are held for longer, for deletion by somebody else.
+//!
+//! A watch costs a request, so short tenures go without. One task for all tenures of a lock looks
+//! every 100 ms for those that have become old enough, and ends when there are none.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::guard::{LostReason, Tenure};
+use super::service::Service;
+use crate::client::WatchEventKind;
+
+/// From how long on a tenure is watched.
+const LONG: Duration = Duration::from_millis(100);
+/// The pause before a look whose outcome is unknown is repeated.
+const AFTER_TROUBLE: Duration = Duration::from_millis(50);
+
+#[derive(Default)]
+pub(super) struct Sentinel {
+    posts: Mutex<Posts>,
+}
+
+#[derive(Default)]
+struct Posts {
+    /// Tenures that are not watched yet.
+    young: Vec<Weak<Tenure>>,
+    running: bool,
+}
+
+impl Sentinel {
+    pub(super) fn add(self: &Arc<Self>, tenure: &Arc<Tenure>) {
+        let mut posts = self.posts.lock();
+        posts.young.push(Arc::downgrade(tenure));
+        if !posts.running {
+            posts.running = true;
+            let service = Arc::clone(&tenure.service);
+            let rounds = Arc::clone(self).make_rounds(Arc::clone(&service));
+            drop(posts);
+            service.spawn(Box::pin(rounds));
+        }
+    }
+
+    async fn make_rounds(self: Arc<Self>, service: Arc<dyn Service>) {
+        loop {
+            service.sleep_until(service.now() + LONG).await;
+            let mut old = Vec::new();
+            {
+                let mut posts = self.posts.lock();
+                posts.young.retain(|tenure| match tenure.upgrade() {
+                    Some(tenure) if tenure.ended().is_some() => false,
+                    Some(tenure) if service.now() - tenure.since >= LONG => {
+                        old.push(tenure);
+                        false
+                    }
+                    Some(_) => true,
+                    None => false,
+                });
+                if old.is_empty() && posts.young.is_empty() {
+                    posts.running = false;
+                    return;
+                }
+            }
+            for tenure in old {
+                service.spawn(Box::pin(watch(tenure)));
+            }
+        }
+    }
+}
+
+/// Ends the tenure when its znode is deleted. Ends itself with the znode or the session.
+async fn watch(tenure: Arc<Tenure>) {
+    while tenure.node.session.is_trusted() {
+        match tenure.node.session.get_and_watch(&tenure.node.path).await {
+            Ok((_, stat, watch)) if stat.czxid == tenure.node.czxid => match watch.await {
+                Ok(event) if event.kind == WatchEventKind::Deleted => {
+                    return tenure.end(LostReason::Deleted);
+                }
+                // Somebody wrote to it, which changes nothing.
+                Ok(_) => {}
+                Err(_) => return,
+            },
+            // Another's by now, or nobody's.
+            Ok(_) => return tenure.end(LostReason::Deleted),
+            Err(error) if error.is_no_node() => return tenure.end(LostReason::Deleted),
+            Err(error) if error.is_session_over() => return,
+            Err(_) => {
+                tenure.service.sleep_until(tenure.service.now() + AFTER_TROUBLE).await;
+            }
+        }
+    }
+}

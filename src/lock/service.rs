@@ -1,0 +1,120 @@
+//! What the acquire loop needs of ZooKeeper, and nothing more.
+//!
+//! The loop is written against these two traits, so that another implementation (one that
+//! explores schedules, say) can drive the very same code.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::client::{Core, Created, Footing, Pending, Watch};
+use crate::error::Result;
+use crate::znode::{Acl, CreateMode, Stat};
+
+pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// A client: sessions that follow one another, a clock, and a place for tasks in the background.
+pub(crate) trait Service: Send + Sync {
+    /// Waits until a session is connected and trusted. Fails when there will never be one.
+    fn session(&self) -> BoxFuture<Result<Arc<dyn Session>>>;
+    /// Whether the connection is up, as far as was heard.
+    fn is_connected(&self) -> bool;
+    fn now(&self) -> Instant;
+    fn sleep_until(&self, at: Instant) -> BoxFuture<()>;
+    /// Runs a task that outlives its caller, for as long as the client is open.
+    fn spawn(&self, task: BoxFuture<()>);
+}
+
+/// One session in one epoch of trust. Requests are submitted when called, in that order, and can
+/// never act on another session.
+pub(crate) trait Session: Send + Sync {
+    fn id(&self) -> i64;
+    /// Whether the session is certainly alive, by the local clock. Once `false`, for ever `false`.
+    fn is_trusted(&self) -> bool;
+    /// Waits until the session is no longer trusted.
+    fn lost(&self) -> BoxFuture<()>;
+    fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Pending<Created>;
+    fn children(&self, path: &str) -> Pending<Vec<String>>;
+    fn get(&self, path: &str) -> Pending<(Vec<u8>, Stat)>;
+    fn get_and_watch(&self, path: &str) -> Pending<(Vec<u8>, Stat, Watch)>;
+    fn sync(&self, path: &str) -> Pending<()>;
+    /// Deletes a znode of this session for certain: tried until it, or the session, is gone. With
+    /// a czxid, only the znode that was created by that transaction. Gives `false` if the first
+    /// try found no such znode.
+    fn dispose(&self, path: &str, czxid: Option<i64>) -> Pending<bool>;
+    /// Creates the znodes above `path` that are missing.
+    fn make_parents(&self, path: &str) -> BoxFuture<Result<()>>;
+}
+
+impl Service for Arc<Core> {
+    fn session(&self) -> BoxFuture<Result<Arc<dyn Session>>> {
+        let core = Arc::clone(self);
+        Box::pin(async move {
+            let footing = core.footing().await?;
+            Ok(Arc::new(footing) as Arc<dyn Session>)
+        })
+    }
+
+    fn is_connected(&self) -> bool {
+        Core::is_connected(self)
+    }
+
+    fn now(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn sleep_until(&self, at: Instant) -> BoxFuture<()> {
+        Box::pin(async move {
+            async_io::Timer::at(at).await;
+        })
+    }
+
+    fn spawn(&self, task: BoxFuture<()>) {
+        Core::spawn(self, task);
+    }
+}
+
+impl Session for Footing {
+    fn id(&self) -> i64 {
+        self.epoch.session()
+    }
+
+    fn is_trusted(&self) -> bool {
+        self.epoch.is_trusted()
+    }
+
+    fn lost(&self) -> BoxFuture<()> {
+        let epoch = Arc::clone(&self.epoch);
+        Box::pin(async move { epoch.lost().await })
+    }
+
+    fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Pending<Created> {
+        self.link.create(path, data, &Acl::open(), mode)
+    }
+
+    fn children(&self, path: &str) -> Pending<Vec<String>> {
+        self.link.children(path)
+    }
+
+    fn get(&self, path: &str) -> Pending<(Vec<u8>, Stat)> {
+        self.link.get(path)
+    }
+
+    fn get_and_watch(&self, path: &str) -> Pending<(Vec<u8>, Stat, Watch)> {
+        self.link.get_and_watch(path)
+    }
+
+    fn sync(&self, path: &str) -> Pending<()> {
+        self.link.sync(path)
+    }
+
+    fn dispose(&self, path: &str, czxid: Option<i64>) -> Pending<bool> {
+        self.link.dispose(path, czxid)
+    }
+
+    fn make_parents(&self, path: &str) -> BoxFuture<Result<()>> {
+        let (link, path) = (Arc::clone(&self.link), path.to_owned());
+        Box::pin(async move { link.make_parents(&path).await })
+    }
+}

@@ -1,0 +1,166 @@
+//! The functions that the C client calls when a request is done.
+//!
+//! Each decodes C's arguments into Rust values, takes the slot that the context names, answers it
+//! and returns.
+
+use std::cell::Cell;
+use std::ffi::{c_char, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use zookeeper_sys as sys;
+
+use super::convert;
+use super::slots::{self, Receiver, Slot};
+use crate::error::Code;
+
+thread_local! {
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread is running a callback of the C client. A handle must not be closed here:
+/// its threads can't be joined from themselves.
+pub(crate) fn inside_callback() -> bool {
+    INSIDE.get()
+}
+
+/// Runs the Rust side of a callback: marks the thread, and keeps a panic from crossing into C.
+pub(super) fn run(body: impl FnOnce()) {
+    let outer = INSIDE.replace(true);
+    if catch_unwind(AssertUnwindSafe(body)).is_err() {
+        tracing::error!("a panic in a callback of the C client was caught");
+    }
+    INSIDE.set(outer);
+}
+
+fn answer(context: *const c_void, deliver: impl FnOnce(Slot)) {
+    run(|| {
+        if let Some(slot) = slots::take(context.addr()) {
+            deliver(slot);
+        }
+    });
+}
+
+/// Runs `decode` only for a success: with an error the C client passes null pointers.
+fn checked<T>(rc: c_int, decode: impl FnOnce() -> Option<T>) -> Result<T, Code> {
+    match Code::from_raw(rc) {
+        Code::OK => decode().ok_or(Code::MARSHALLING_ERROR),
+        code => Err(code),
+    }
+}
+
+pub(super) unsafe extern "C" fn void(rc: c_int, data: *const c_void) {
+    answer(data, |mut slot| match slot.receiver.take() {
+        Some(Receiver::Void(sink)) => sink(checked(rc, || Some(()))),
+        other => mismatch(other),
+    });
+}
+
+pub(super) unsafe extern "C" fn stat(rc: c_int, stat: *const sys::Stat, data: *const c_void) {
+    answer(data, |mut slot| match slot.receiver.take() {
+        Some(Receiver::Stat(sink)) => sink(checked(rc, || {
+            // SAFETY: the C client keeps its arguments alive until the callback returns.
+            unsafe { convert::stat(stat) }
+        })),
+        other => mismatch(other),
+    });
+}
+
+pub(super) unsafe extern "C" fn data(
+    rc: c_int,
+    value: *const c_char,
+    len: c_int,
+    stat: *const sys::Stat,
+    data: *const c_void,
+) {
+    answer(data, |mut slot| match slot.receiver.take() {
+        Some(Receiver::Data(sink)) => sink(checked(rc, || {
+            // SAFETY: `value` holds `len` bytes until the callback returns (a znode without data
+            // has a negative length); the C client keeps it.
+            let bytes = unsafe { convert::bytes(value, len) };
+            // SAFETY: as above, for `stat`.
+            let stat = unsafe { convert::stat(stat) }?;
+            Some((bytes, stat))
+        })),
+        other => mismatch(other),
+    });
+}
+
+pub(super) unsafe extern "C" fn children(
+    rc: c_int,
+    strings: *const sys::String_vector,
+    stat: *const sys::Stat,
+    data: *const c_void,
+) {
+    answer(data, |mut slot| match slot.receiver.take() {
+        Some(Receiver::Children(sink)) => sink(checked(rc, || {
+            // SAFETY: the C client keeps the vector and its strings until the callback returns.
+            let names = unsafe { convert::strings(strings) }?;
+            // SAFETY: as above, for `stat`.
+            let stat = unsafe { convert::stat(stat) }?;
+            Some((names, stat))
+        })),
+        other => mismatch(other),
+    });
+}
+
+pub(super) unsafe extern "C" fn created(
+    rc: c_int,
+    path: *const c_char,
+    stat: *const sys::Stat,
+    data: *const c_void,
+) {
+    answer(data, |mut slot| match slot.receiver.take() {
+        Some(Receiver::Created(sink)) => sink(checked(rc, || {
+            // SAFETY: the C client keeps the string until the callback returns.
+            let path = unsafe { convert::string(path) }?;
+            // SAFETY: as above, for `stat`.
+            let stat = unsafe { convert::stat(stat) }?;
+            Some((path, stat))
+        })),
+        other => mismatch(other),
+    });
+}
+
+pub(super) unsafe extern "C" fn acl(
+    rc: c_int,
+    acl: *mut sys::ACL_vector,
+    stat: *mut sys::Stat,
+    data: *const c_void,
+) {
+    answer(data, |mut slot| match slot.receiver.take() {
+        Some(Receiver::Acl(sink)) => sink(checked(rc, || {
+            // SAFETY: the C client keeps the vector and its strings until the callback returns.
+            let acl = unsafe { convert::acl(acl) }?;
+            // SAFETY: as above, for `stat`.
+            let stat = unsafe { convert::stat(stat) }?;
+            Some((acl, stat))
+        })),
+        other => mismatch(other),
+    });
+}
+
+/// The string is the path that was synced: nobody needs it.
+pub(super) unsafe extern "C" fn synced(rc: c_int, _path: *const c_char, data: *const c_void) {
+    answer(data, |mut slot| match slot.receiver.take() {
+        Some(Receiver::Synced(sink)) => sink(checked(rc, || Some(()))),
+        other => mismatch(other),
+    });
+}
+
+pub(super) unsafe extern "C" fn multi(rc: c_int, data: *const c_void) {
+    answer(data, |mut slot| {
+        match (slot.receiver.take(), slot.memory.take()) {
+            // The C client has filled the memory before it runs the completion.
+            (Some(Receiver::Multi(sink)), Some(memory)) => sink(memory.results(Code::from_raw(rc))),
+            (other, _) => mismatch(other),
+        }
+    });
+}
+
+/// An empty receiver was answered by its deadline. Another shape can't happen, since request and
+/// completion are named side by side in `request.rs`; the caller must still get an answer.
+fn mismatch(receiver: Option<Receiver>) {
+    if let Some(receiver) = receiver {
+        receiver.fail(Code::MARSHALLING_ERROR);
+    }
+}

@@ -1,0 +1,141 @@
+//! Between C's values and ours. Everything is copied: no C pointer leaves this floor.
+
+use std::ffi::{CStr, CString, c_char, c_int};
+
+use zookeeper_sys as sys;
+
+use crate::error::Code;
+use crate::znode::{Acl, Permissions, Stat};
+
+/// # Safety
+/// `stat` is null or points to a `Stat` that stays unchanged during the call.
+pub(super) unsafe fn stat(stat: *const sys::Stat) -> Option<Stat> {
+    // SAFETY: the caller keeps the promise above.
+    let stat = unsafe { stat.as_ref() }?;
+    Some(Stat {
+        czxid: stat.czxid,
+        mzxid: stat.mzxid,
+        ctime: stat.ctime,
+        mtime: stat.mtime,
+        version: stat.version,
+        cversion: stat.cversion,
+        aversion: stat.aversion,
+        ephemeral_owner: stat.ephemeralOwner,
+        data_length: stat.dataLength,
+        num_children: stat.numChildren,
+        pzxid: stat.pzxid,
+    })
+}
+
+/// # Safety
+/// `value` is null or points to `len` bytes that stay unchanged during the call.
+pub(super) unsafe fn bytes(value: *const c_char, len: c_int) -> Vec<u8> {
+    match usize::try_from(len) {
+        Ok(len) if len > 0 && !value.is_null() => {
+            // SAFETY: not null, and the caller promises `len` bytes.
+            unsafe { std::slice::from_raw_parts(value.cast::<u8>(), len) }.to_vec()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// # Safety
+/// `string` is null or a NUL-terminated string that stays unchanged during the call.
+pub(super) unsafe fn string(string: *const c_char) -> Option<String> {
+    if string.is_null() {
+        return None;
+    }
+    // SAFETY: not null, and the caller promises the terminator.
+    let string = unsafe { CStr::from_ptr(string) };
+    // Paths are UTF-8 by the server's rules; another client's odd bytes must not stop a listing.
+    Some(string.to_string_lossy().into_owned())
+}
+
+/// # Safety
+/// `vector` is null or points to a vector of `count` NUL-terminated strings that stay unchanged
+/// during the call.
+pub(super) unsafe fn strings(vector: *const sys::String_vector) -> Option<Vec<String>> {
+    // SAFETY: the caller keeps the promise above.
+    let vector = unsafe { vector.as_ref() }?;
+    let count = usize::try_from(vector.count).unwrap_or(0);
+    if count == 0 || vector.data.is_null() {
+        return Some(Vec::new());
+    }
+    // SAFETY: not null, and the caller promises `count` pointers.
+    let pointers = unsafe { std::slice::from_raw_parts(vector.data, count) };
+    // SAFETY: the caller promises NUL-terminated strings.
+    pointers.iter().map(|&pointer| unsafe { string(pointer) }).collect()
+}
+
+/// # Safety
+/// `vector` is null or points to a vector of `count` entries whose strings are null or
+/// NUL-terminated, all of which stay unchanged during the call.
+pub(super) unsafe fn acl(vector: *const sys::ACL_vector) -> Option<Vec<Acl>> {
+    // SAFETY: the caller keeps the promise above.
+    let vector = unsafe { vector.as_ref() }?;
+    let count = usize::try_from(vector.count).unwrap_or(0);
+    if count == 0 || vector.data.is_null() {
+        return Some(Vec::new());
+    }
+    // SAFETY: not null, and the caller promises `count` entries.
+    let entries = unsafe { std::slice::from_raw_parts(vector.data, count) };
+    let decode = |entry: &sys::ACL| {
+        // SAFETY: the caller promises a NUL-terminated string or null.
+        let scheme = unsafe { string(entry.id.scheme) }.unwrap_or_default();
+        // SAFETY: as above.
+        let id = unsafe { string(entry.id.id) }.unwrap_or_default();
+        Acl { permissions: Permissions::from_bits_retain(entry.perms), scheme, id }
+    };
+    Some(entries.iter().map(decode).collect())
+}
+
+/// An ACL in C's shape, alive as long as this value. The C client only reads it.
+pub(super) struct AclVector {
+    entries: Vec<sys::ACL>,
+    /// What `entries` points into.
+    _strings: Vec<CString>,
+}
+
+// SAFETY: the pointers in `entries` lead only into `_strings`, which moves along and is never
+// changed; nothing here is tied to a thread.
+unsafe impl Send for AclVector {}
+
+impl AclVector {
+    /// Fails with `INVALID_ACL` for an empty list and `BAD_ARGUMENTS` for a NUL inside a name.
+    pub(super) fn new(acl: &[Acl]) -> Result<AclVector, Code> {
+        if acl.is_empty() {
+            return Err(Code::INVALID_ACL);
+        }
+        let mut entries = Vec::with_capacity(acl.len());
+        let mut strings = Vec::with_capacity(acl.len() * 2);
+        for entry in acl {
+            let scheme = c_string(&entry.scheme)?;
+            let id = c_string(&entry.id)?;
+            entries.push(sys::ACL {
+                perms: entry.permissions.bits(),
+                id: sys::Id { scheme: scheme.as_ptr().cast_mut(), id: id.as_ptr().cast_mut() },
+            });
+            strings.push(scheme);
+            strings.push(id);
+        }
+        Ok(AclVector { entries, _strings: strings })
+    }
+
+    /// Points into `self`: valid while `self` is alive and not moved out of its vectors.
+    pub(super) fn as_c(&self) -> sys::ACL_vector {
+        sys::ACL_vector {
+            count: c_len(self.entries.len()).unwrap_or(0),
+            data: self.entries.as_ptr().cast_mut(),
+        }
+    }
+}
+
+/// `BAD_ARGUMENTS` for a NUL inside.
+pub(super) fn c_string(text: &str) -> Result<CString, Code> {
+    CString::new(text).map_err(|_| Code::BAD_ARGUMENTS)
+}
+
+/// `BAD_ARGUMENTS` for a length that C's `int` can't hold.
+pub(super) fn c_len(len: usize) -> Result<c_int, Code> {
+    c_int::try_from(len).map_err(|_| Code::BAD_ARGUMENTS)
+}

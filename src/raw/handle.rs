@@ -1,0 +1,231 @@
+//! Owns one `zhandle_t`. After [`Handle::close`] returned on an ordinary thread, no callback of
+//! the handle runs or will run, and every request it accepted has been answered.
+
+use std::ffi::c_int;
+use std::io;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::{Duration, Instant};
+
+use parking_lot::RwLock;
+use zookeeper_sys as sys;
+
+use super::slots::{InFlight, Receiver, Slot};
+use super::watcher::{self, Event};
+use super::{callback, convert, log, slots};
+use crate::error::Code;
+use crate::session_key::SessionKey;
+
+/// More than 65,536 unread wake-ups in the C client's pipe break the connection, so the number of
+/// requests in flight stays far below.
+const MAX_IN_FLIGHT: usize = 16_000;
+
+/// What a handle is opened with.
+pub(crate) struct Config {
+    /// `host:port,host:port/chroot`, checked by the caller: the C client's own parser can't be
+    /// trusted with arbitrary text.
+    pub(crate) hosts: String,
+    pub(crate) session_timeout: Duration,
+    /// The session to take up again, if it still lives.
+    pub(crate) session: Option<SessionKey>,
+}
+
+/// An identity to add to the session.
+#[derive(Clone)]
+pub(crate) struct Credentials {
+    pub(crate) scheme: String,
+    pub(crate) secret: Vec<u8>,
+}
+
+/// The connection's state, by the C client's number: an open set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HandleState(pub(crate) i32);
+
+impl HandleState {
+    pub(crate) const EXPIRED: HandleState = HandleState(-112);
+    pub(crate) const AUTH_FAILED: HandleState = HandleState(-113);
+    pub(crate) const CONNECTED: HandleState = HandleState(3);
+}
+
+/// The one owned pointer. It leaves the gate only to be closed.
+struct Live(NonNull<sys::zhandle_t>);
+
+// SAFETY: the C client's functions may be called from any thread; `gate` keeps them from running
+// beside or after `zookeeper_close`.
+unsafe impl Send for Live {}
+// SAFETY: as above: the C client locks its own data.
+unsafe impl Sync for Live {}
+
+pub(crate) struct Handle {
+    /// Names the handle in the slot table and to its watcher.
+    id: usize,
+    /// Held shared around every call into the C client, exclusively to take the pointer out.
+    gate: RwLock<Option<Live>>,
+    in_flight: Arc<AtomicUsize>,
+}
+
+impl Handle {
+    /// Starts to connect. Resolves host names, so it can block for as long as DNS does.
+    ///
+    /// `listener` runs on the completion thread and must not block.
+    pub(crate) fn open(
+        config: &Config,
+        listener: impl Fn(Event) + Send + Sync + 'static,
+    ) -> io::Result<Handle> {
+        let invalid = |_| io::Error::from(io::ErrorKind::InvalidInput);
+        let hosts = convert::c_string(&config.hosts).map_err(invalid)?;
+        let timeout = c_int::try_from(config.session_timeout.as_millis())
+            .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let client_id = config.session.map(|key| sys::clientid_t {
+            client_id: key.id(),
+            passwd: key.password().map(|byte| byte as std::ffi::c_char),
+        });
+        let client_id = client_id.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        let id = watcher::register(Arc::new(listener));
+        // SAFETY: `hosts` and `client_id` outlive the call, which copies them; the context is a
+        // number that `watcher` looks up, so it can't dangle.
+        let zh = unsafe {
+            sys::zookeeper_init2(
+                hosts.as_ptr(),
+                Some(watcher::watcher),
+                timeout,
+                client_id,
+                watcher::context(id),
+                0,
+                Some(log::forward),
+            )
+        };
+        let Some(zh) = NonNull::new(zh) else {
+            let error = io::Error::last_os_error();
+            watcher::unregister(id);
+            return Err(error);
+        };
+        // Without this the C client resolves its hosts again on every turn of its loop. While it
+        // is disconnected it still does, so a server that moved is found.
+        //
+        // SAFETY: `zh` is a live handle that nobody else knows yet.
+        unsafe { sys::zoo_set_servers_resolution_delay(zh.as_ptr(), -1) };
+        Ok(Handle { id, gate: RwLock::new(Some(Live(zh))), in_flight: Arc::default() })
+    }
+
+    pub(super) fn id(&self) -> usize {
+        self.id
+    }
+
+    /// Runs `call` with the live pointer, or not at all once the handle is closed.
+    pub(super) fn with<T>(&self, call: impl FnOnce(*mut sys::zhandle_t) -> T) -> Option<T> {
+        self.gate.read().as_ref().map(|live| call(live.0.as_ptr()))
+    }
+
+    /// `None` once the handle is closed.
+    pub(crate) fn state(&self) -> Option<HandleState> {
+        // SAFETY: `with` keeps the handle open during the call, which only reads.
+        self.with(|zh| HandleState(unsafe { sys::zoo_state(zh) }))
+    }
+
+    /// The session that the handle last had; its id is 0 before the first connection.
+    pub(crate) fn session(&self) -> Option<SessionKey> {
+        self.with(|zh| {
+            // SAFETY: `with` keeps the handle open during the call, which returns a pointer into
+            // the handle; it is null only for a null handle.
+            let id = unsafe { sys::zoo_client_id(zh) };
+            // SAFETY: the pointer leads into the open handle. The C client writes there while it
+            // connects, and tells of the connection by an event only after that.
+            let id = unsafe { id.read() };
+            SessionKey::new(id.client_id, id.passwd.map(|byte| byte as u8))
+        })
+    }
+
+    /// The session timeout that the server granted; before the first connection, the one asked for.
+    pub(crate) fn session_timeout(&self) -> Option<Duration> {
+        // SAFETY: `with` keeps the handle open during the call, which only reads.
+        let millis = self.with(|zh| unsafe { sys::zoo_recv_timeout(zh) })?;
+        Some(Duration::from_millis(u64::try_from(millis).unwrap_or(0)))
+    }
+
+    /// Makes the next attempt to connect go to the next server. With two or four addresses the C
+    /// client alone can skip half of them for ever.
+    pub(crate) fn cycle_next_server(&self) {
+        // SAFETY: `with` keeps the handle open during the call, which locks what it changes.
+        self.with(|zh| unsafe { sys::zoo_cycle_next_server(zh) });
+    }
+
+    /// Answers with `OPERATION_TIMEOUT` every request whose deadline is not after `now`.
+    pub(crate) fn expire(&self, now: Instant) {
+        for receiver in slots::expired(self.id, now) {
+            receiver.fail(Code::OPERATION_TIMEOUT);
+        }
+    }
+
+    /// Ends the session if the handle is connected, and frees the handle. Blocks for up to some
+    /// seconds when the server is silent. Closing again does nothing.
+    ///
+    /// Inside a callback, where the handle's threads can't be joined, a thread of its own does it.
+    pub(crate) fn close(&self) {
+        let Some(live) = self.gate.write().take() else {
+            return;
+        };
+        let id = self.id;
+        if !callback::inside_callback() {
+            finish(live, id);
+            return;
+        }
+        let closer = std::thread::Builder::new().name("zklock-closer".into());
+        if let Err(error) = closer.spawn(move || finish(live, id)) {
+            tracing::error!(%error, "no thread to close a handle on: its session lives until this process ends");
+        }
+    }
+
+    /// Hands a request to the C client. `receiver` is answered exactly once.
+    ///
+    /// `call` gets the live handle and the context to pass on.
+    pub(super) fn submit(
+        &self,
+        deadline: Option<Instant>,
+        receiver: Receiver,
+        memory: Option<super::multi::MultiMemory>,
+        call: impl FnOnce(*mut sys::zhandle_t, *const std::ffi::c_void) -> c_int,
+    ) {
+        let Some(in_flight) = InFlight::enter(&self.in_flight, MAX_IN_FLIGHT) else {
+            receiver.fail(Code::THROTTLED_OP);
+            return;
+        };
+        let slot = Slot {
+            handle: self.id,
+            deadline,
+            receiver: Some(receiver),
+            memory,
+            _in_flight: in_flight,
+        };
+        let token = slots::put(slot);
+        let rc = self.with(|zh| call(zh, slots::context(token)));
+        // Not sent: its completion never runs, so the answer is ours to give.
+        let code = match rc {
+            Some(0) => return,
+            Some(rc) => Code::from_raw(rc),
+            None => Code::INVALID_STATE,
+        };
+        if let Some(receiver) = slots::take(token).and_then(|slot| slot.receiver) {
+            receiver.fail(code);
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn finish(live: Live, id: usize) {
+    // SAFETY: `live` came out of the gate, so no other call uses the pointer now or later, and
+    // this is no thread of the handle.
+    unsafe { sys::zookeeper_close(live.0.as_ptr()) };
+    watcher::unregister(id);
+    for slot in slots::sweep(id) {
+        if let Some(receiver) = slot.receiver {
+            receiver.fail(Code::CLOSING);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Floor 1: the only unsafe code toward the C client.
+//!
+//! # How the C client works, and what this floor makes of it
+//!
+//! A `zhandle_t` owns two threads. The *IO thread* talks to the server; the *completion thread*
+//! runs, from one queue and in the server's order, the completions of asynchronous requests,
+//! the watchers and the session events. A completion runs at most once: closing a handle can
+//! lose it. A watcher may run any number of times.
+//!
+//! Three rules follow, and everything above can rely on them:
+//!
+//! 1. **No pointer of ours ever enters the C client as a context.** Contexts are numbers that are
+//!    looked up in a table ([`slots`] for completions, [`watcher`] for events), so a callback that
+//!    comes late, twice, or never can at worst find nothing.
+//! 2. **Every accepted request is answered exactly once**: by its completion, by its deadline
+//!    ([`Handle::expire`]), or with `CLOSING` when the handle is closed.
+//! 3. **Callbacks decode, hand over and return.** What they call must not block; a panic in it is
+//!    caught and logged.
+
+mod callback;
+mod convert;
+mod handle;
+mod log;
+mod multi;
+mod request;
+mod slots;
+mod watcher;
+
+pub(crate) use callback::inside_callback;
+pub(crate) use handle::{Config, Credentials, Handle, HandleState};
+pub(crate) use multi::{RawOp, RawOpResult};
+pub(crate) use request::WatchOn;
+pub(crate) use slots::Sink;
+pub(crate) use watcher::{Event, EventKind};

@@ -1,0 +1,183 @@
+//! The memory of a multi, which the C client writes to until its completion ran.
+//!
+//! Only create (persistent and ephemeral, with or without a sequence number), delete, set and
+//! check go in: containers and TTL nodes make the C client return garbage.
+
+use std::ffi::{CString, c_char, c_int};
+
+use zookeeper_sys as sys;
+
+use super::convert::{self, AclVector};
+use crate::error::Code;
+use crate::znode::{Acl, Stat};
+
+/// One operation of a multi. Paths have been checked: a bad one makes the C client abort.
+pub(crate) enum RawOp<'a> {
+    Create { path: &'a str, data: &'a [u8], acl: &'a [Acl], mode: c_int },
+    Delete { path: &'a str, version: i32 },
+    Set { path: &'a str, data: &'a [u8], version: i32 },
+    Check { path: &'a str, version: i32 },
+}
+
+/// How one operation of a multi ended.
+#[derive(Clone, Debug)]
+pub(crate) struct RawOpResult {
+    pub(crate) code: Code,
+    /// The path that a create made.
+    pub(crate) path: Option<String>,
+    /// The znode's stat after a set.
+    pub(crate) stat: Option<Stat>,
+}
+
+/// Room for a sequence number: eleven characters, should the counter wrap, and the terminator.
+const SEQUENCE_ROOM: usize = 12;
+
+pub(super) struct MultiMemory {
+    ops: Vec<sys::zoo_op_t>,
+    results: Vec<sys::zoo_op_result_t>,
+    /// What `ops` points into: all of it on the heap, so that moving this value moves none of it.
+    parts: Vec<Part>,
+}
+
+struct Part {
+    _path: CString,
+    _data: Vec<u8>,
+    _acl: Option<(Vec<sys::ACL_vector>, AclVector)>,
+    /// Receives the path of a create, NUL-terminated.
+    created: Vec<c_char>,
+    /// Receives the stat of a set.
+    stat: Vec<sys::Stat>,
+}
+
+// SAFETY: the pointers lead only into heap memory that this value owns; the C client writes there
+// from its own threads only before it runs the completion, and the slot table hands the value on
+// only then or after the handle is closed.
+unsafe impl Send for MultiMemory {}
+
+impl MultiMemory {
+    pub(super) fn new(ops: &[RawOp<'_>]) -> Result<MultiMemory, Code> {
+        let mut memory = MultiMemory {
+            ops: Vec::with_capacity(ops.len()),
+            results: Vec::with_capacity(ops.len()),
+            parts: Vec::with_capacity(ops.len()),
+        };
+        for op in ops {
+            memory.push(op)?;
+        }
+        Ok(memory)
+    }
+
+    fn push(&mut self, op: &RawOp<'_>) -> Result<(), Code> {
+        // SAFETY: plain C data: all zeroes is a valid value of it.
+        let mut c_op: sys::zoo_op_t = unsafe { std::mem::zeroed() };
+        // SAFETY: as above. The C client leaves the results of a refused multi partly unwritten.
+        let result: sys::zoo_op_result_t = unsafe { std::mem::zeroed() };
+        let part = match *op {
+            RawOp::Create { path, data, acl, mode } => {
+                let path = convert::c_string(path)?;
+                let len = convert::c_len(data.len())?;
+                let data = data.to_vec();
+                let entries = AclVector::new(acl)?;
+                let acl = vec![entries.as_c()];
+                let mut created = vec![0; path.as_bytes().len() + SEQUENCE_ROOM];
+                let room = convert::c_len(created.len())?;
+                // SAFETY: every pointer leads into memory that `part` owns; it is only stored.
+                unsafe {
+                    sys::zoo_create_op_init(
+                        &mut c_op,
+                        path.as_ptr(),
+                        data.as_ptr().cast(),
+                        len,
+                        acl.as_ptr(),
+                        mode,
+                        created.as_mut_ptr(),
+                        room,
+                    )
+                };
+                Part {
+                    _path: path,
+                    _data: data,
+                    _acl: Some((acl, entries)),
+                    created,
+                    stat: Vec::new(),
+                }
+            }
+            RawOp::Delete { path, version } => {
+                let path = convert::c_string(path)?;
+                // SAFETY: as above.
+                unsafe { sys::zoo_delete_op_init(&mut c_op, path.as_ptr(), version) };
+                Part {
+                    _path: path,
+                    _data: Vec::new(),
+                    _acl: None,
+                    created: Vec::new(),
+                    stat: Vec::new(),
+                }
+            }
+            RawOp::Set { path, data, version } => {
+                let path = convert::c_string(path)?;
+                let len = convert::c_len(data.len())?;
+                let data = data.to_vec();
+                // SAFETY: plain C data: all zeroes is a valid value of it.
+                let mut stat: Vec<sys::Stat> = vec![unsafe { std::mem::zeroed() }];
+                // SAFETY: every pointer leads into memory that `part` owns; it is only stored.
+                unsafe {
+                    sys::zoo_set_op_init(
+                        &mut c_op,
+                        path.as_ptr(),
+                        data.as_ptr().cast(),
+                        len,
+                        version,
+                        stat.as_mut_ptr(),
+                    )
+                };
+                Part { _path: path, _data: data, _acl: None, created: Vec::new(), stat }
+            }
+            RawOp::Check { path, version } => {
+                let path = convert::c_string(path)?;
+                // SAFETY: as above.
+                unsafe { sys::zoo_check_op_init(&mut c_op, path.as_ptr(), version) };
+                Part {
+                    _path: path,
+                    _data: Vec::new(),
+                    _acl: None,
+                    created: Vec::new(),
+                    stat: Vec::new(),
+                }
+            }
+        };
+        self.ops.push(c_op);
+        self.results.push(result);
+        self.parts.push(part);
+        Ok(())
+    }
+
+    /// Pointers into memory that stays where it is until `self` is dropped.
+    pub(super) fn as_c(&mut self) -> (c_int, *const sys::zoo_op_t, *mut sys::zoo_op_result_t) {
+        let count = convert::c_len(self.ops.len()).unwrap_or(0);
+        (count, self.ops.as_ptr(), self.results.as_mut_ptr())
+    }
+
+    /// What the C client wrote. `rc` is the whole's: an error that no single operation explains
+    /// (a lost connection) is an error here too.
+    pub(super) fn results(self, rc: Code) -> Result<Vec<RawOpResult>, Code> {
+        let refused = self.results.iter().any(|result| result.err != 0);
+        if rc != Code::OK && (!refused || rc.is_outcome_unknown()) {
+            return Err(rc);
+        }
+        let read = |(part, result): (&Part, &sys::zoo_op_result_t)| {
+            let done = rc == Code::OK;
+            let path = (done && !part.created.is_empty()).then(|| {
+                // SAFETY: the buffer is ours, began as zeroes, and the C client ends what it
+                // writes with a NUL within the length it was given.
+                unsafe { convert::string(part.created.as_ptr()) }.unwrap_or_default()
+            });
+            let stat = part.stat.first().filter(|_| done).and_then(|stat| {
+                // SAFETY: the memory is ours and holds plain data.
+                unsafe { convert::stat(stat) }
+            });
+            RawOpResult { code: Code::from_raw(result.err), path, stat }
+        };
+        Ok(self.parts.iter().zip(&self.results).map(read).collect())
+    }
+}

@@ -1,0 +1,144 @@
+//! Where the receivers of completions wait, and the numbers that name them to the C client.
+//!
+//! One table for the process. A slot leaves it exactly once, and whoever takes it answers it:
+//! the completion, the refusal of the request, or the sweep after a close.
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::Arc;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use parking_lot::Mutex;
+
+use super::multi::{MultiMemory, RawOpResult};
+use crate::error::Code;
+use crate::znode::{Acl, Stat};
+
+/// Takes the one answer to a request. Runs on a thread of the C client: it must not block.
+pub(crate) type Sink<T> = Box<dyn FnOnce(Result<T, Code>) + Send>;
+
+/// A sink, by the shape of the completion that fills it.
+pub(super) enum Receiver {
+    Void(Sink<()>),
+    Stat(Sink<Stat>),
+    Data(Sink<(Vec<u8>, Stat)>),
+    Children(Sink<(Vec<String>, Stat)>),
+    Created(Sink<(String, Stat)>),
+    Acl(Sink<(Vec<Acl>, Stat)>),
+    Multi(Sink<Vec<RawOpResult>>),
+    Synced(Sink<()>),
+}
+
+impl Receiver {
+    pub(super) fn fail(self, code: Code) {
+        match self {
+            Receiver::Void(sink) => sink(Err(code)),
+            Receiver::Stat(sink) => sink(Err(code)),
+            Receiver::Data(sink) => sink(Err(code)),
+            Receiver::Children(sink) => sink(Err(code)),
+            Receiver::Created(sink) => sink(Err(code)),
+            Receiver::Acl(sink) => sink(Err(code)),
+            Receiver::Multi(sink) => sink(Err(code)),
+            Receiver::Synced(sink) => sink(Err(code)),
+        }
+    }
+}
+
+pub(super) struct Slot {
+    /// The handle that the request went through: see [`sweep`].
+    pub(super) handle: usize,
+    pub(super) deadline: Option<Instant>,
+    /// Empty once the deadline has answered; the slot then only waits for the C client to be done.
+    pub(super) receiver: Option<Receiver>,
+    /// What the C client writes to until the completion ran.
+    pub(super) memory: Option<MultiMemory>,
+    /// Counts the handle's requests in flight; released with the slot.
+    pub(super) _in_flight: InFlight,
+}
+
+/// One request in flight, counted for as long as it lives.
+pub(super) struct InFlight(Arc<AtomicUsize>);
+
+impl InFlight {
+    /// Counts one more, unless `limit` are in flight already.
+    pub(super) fn enter(count: &Arc<AtomicUsize>, limit: usize) -> Option<InFlight> {
+        // Relaxed: the number only bounds, it guards no other data.
+        count
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < limit).then_some(n + 1))
+            .ok()
+            .map(|_| InFlight(Arc::clone(count)))
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Many threads submit and complete at once; sixteen locks keep them from queueing at one.
+const SHARDS: usize = 16;
+
+type Shard = Mutex<HashMap<usize, Slot>>;
+
+static TABLE: LazyLock<[Shard; SHARDS]> =
+    LazyLock::new(|| std::array::from_fn(|_| Mutex::new(HashMap::new())));
+static NEXT: AtomicUsize = AtomicUsize::new(1);
+
+fn shard(token: usize) -> &'static Shard {
+    &TABLE[token % SHARDS]
+}
+
+/// A slot's name, shaped as a context for the C client. It is a number, never followed.
+pub(super) fn context(token: usize) -> *const c_void {
+    std::ptr::without_provenance(token)
+}
+
+/// Files a slot under a new number.
+pub(super) fn put(slot: Slot) -> usize {
+    loop {
+        let token = NEXT.fetch_add(1, Ordering::Relaxed);
+        let mut shard = shard(token).lock();
+        // After a wrap (32-bit machines only) a number may still be in use, and 0 means none.
+        if token != 0 && !shard.contains_key(&token) {
+            shard.insert(token, slot);
+            return token;
+        }
+    }
+}
+
+/// Takes the slot out of the table; `None` if somebody answered it before.
+pub(super) fn take(token: usize) -> Option<Slot> {
+    shard(token).lock().remove(&token)
+}
+
+/// Takes every slot of a handle whose C side is gone.
+pub(super) fn sweep(handle: usize) -> Vec<Slot> {
+    let mut swept = Vec::new();
+    for shard in TABLE.iter() {
+        let mut shard = shard.lock();
+        let tokens: Vec<usize> = shard
+            .iter()
+            .filter(|(_, slot)| slot.handle == handle)
+            .map(|(token, _)| *token)
+            .collect();
+        swept.extend(tokens.iter().filter_map(|token| shard.remove(token)));
+    }
+    swept
+}
+
+/// Takes the receivers of a handle whose deadline has passed. The slots stay: the C client may
+/// still write to their memory and still owes their completion.
+pub(super) fn expired(handle: usize, now: Instant) -> Vec<Receiver> {
+    let mut late = Vec::new();
+    for shard in TABLE.iter() {
+        for slot in shard.lock().values_mut() {
+            if slot.handle == handle && slot.deadline.is_some_and(|deadline| deadline <= now) {
+                late.extend(slot.receiver.take());
+            }
+        }
+    }
+    late
+}

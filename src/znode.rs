@@ -1,0 +1,117 @@
+//! The vocabulary of the data tree: `Stat`, access control, create modes. Plain values, no behaviour.
+
+use std::time::Duration;
+
+/// What a server knows about a znode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stat {
+    /// The transaction that created the znode. Grows over the whole ensemble, so the czxid of a
+    /// lock's node is its fencing token.
+    pub czxid: i64,
+    /// The transaction that last changed the data.
+    pub mzxid: i64,
+    /// When it was created: milliseconds since the epoch, by the server's clock.
+    pub ctime: i64,
+    /// When the data last changed: milliseconds since the epoch, by the server's clock.
+    pub mtime: i64,
+    /// How often the data changed.
+    pub version: i32,
+    /// How often the set of children changed.
+    pub cversion: i32,
+    /// How often the ACL changed.
+    pub aversion: i32,
+    /// The session that owns an ephemeral znode, 0 for a persistent one. Containers and TTL
+    /// znodes carry a negative marker here.
+    pub ephemeral_owner: i64,
+    /// Length of the data in bytes.
+    pub data_length: i32,
+    /// How many children there are.
+    pub num_children: i32,
+    /// The transaction that last changed the set of children.
+    pub pzxid: i64,
+}
+
+impl Stat {
+    /// Whether the znode lives only as long as a session (containers and TTL znodes do not count).
+    pub fn is_ephemeral(&self) -> bool {
+        // The server marks containers with i64::MIN and TTL znodes with a top byte of 0xff;
+        // a session id has a server id of at most 254 there.
+        self.ephemeral_owner != 0
+            && self.ephemeral_owner != i64::MIN
+            && (self.ephemeral_owner as u64 >> 56) != 0xff
+    }
+}
+
+/// How long a new znode lives, and whether the server appends a sequence number to its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CreateMode {
+    /// Lives until it is deleted.
+    Persistent,
+    /// Lives until it is deleted; the server appends ten digits that grow under one parent.
+    PersistentSequential,
+    /// Lives as long as the session that made it.
+    Ephemeral,
+    /// As `Ephemeral`, with a sequence number.
+    EphemeralSequential,
+    /// Removed by the server some time after its last child went.
+    Container,
+    /// Removed by the server when it had no child and no change for that long, in whole
+    /// milliseconds. The server must have been started with extended types enabled.
+    PersistentWithTtl(Duration),
+    /// As `PersistentWithTtl`, with a sequence number.
+    PersistentSequentialWithTtl(Duration),
+}
+
+bitflags::bitflags! {
+    /// What an identity may do with a znode.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Permissions: i32 {
+        /// Read its data and list its children.
+        const READ = 1;
+        /// Change its data.
+        const WRITE = 2;
+        /// Create children.
+        const CREATE = 4;
+        /// Delete children.
+        const DELETE = 8;
+        /// Change its ACL.
+        const ADMIN = 16;
+        /// Everything.
+        const ALL = 31;
+    }
+}
+
+/// One entry of a znode's access control list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Acl {
+    /// What is allowed.
+    pub permissions: Permissions,
+    /// The scheme of the identity: `world`, `auth`, `digest`, `ip`, `x509`, `sasl`.
+    pub scheme: String,
+    /// The identity within the scheme, such as `anyone` or `user:base64(sha1(user:password))`.
+    pub id: String,
+}
+
+impl Acl {
+    /// An entry.
+    pub fn new(permissions: Permissions, scheme: impl Into<String>, id: impl Into<String>) -> Acl {
+        Acl { permissions, scheme: scheme.into(), id: id.into() }
+    }
+
+    /// Everyone may do everything.
+    pub fn open() -> Vec<Acl> {
+        vec![Acl::new(Permissions::ALL, "world", "anyone")]
+    }
+
+    /// Everyone may read, nobody may change.
+    pub fn read_only() -> Vec<Acl> {
+        vec![Acl::new(Permissions::READ, "world", "anyone")]
+    }
+
+    /// The identities that this session has authenticated may do everything.
+    pub fn creator() -> Vec<Acl> {
+        vec![Acl::new(Permissions::ALL, "auth", "")]
+    }
+}

@@ -1,0 +1,137 @@
+//! Several servers that agree with each other, and lose their leader when a test wants them to.
+
+use std::net::SocketAddr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::builder::Builder;
+use crate::busy::KeepBusy;
+use crate::error::{Error, Result};
+use crate::port::Port;
+use crate::server::{Server, tells_of_a_taken_port};
+
+/// An ensemble of ZooKeeper servers on loopback; dropping it removes them all.
+///
+/// Each member is a [`Server`] that can be stopped, killed, frozen and started again by itself.
+///
+/// A test whose client is the only one of an ensemble wants [`keep_busy`](Ensemble::keep_busy).
+#[derive(Debug)]
+pub struct Ensemble {
+    members: Vec<Server>,
+}
+
+impl Ensemble {
+    /// Starts `members` servers with the default [settings](Builder). There is a quorum and every member serves when
+    /// this returns, which takes two to four seconds on a small machine.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn start(members: usize) -> Result<Ensemble> {
+        Server::builder().start_ensemble(members)
+    }
+
+    pub(crate) fn start_with(builder: &Builder, members: usize) -> Result<Ensemble> {
+        const ATTEMPTS: usize = 3;
+        for _ in 1..ATTEMPTS {
+            match Ensemble::attempt(builder, members) {
+                Err(Error::Start { tail, .. }) if tells_of_a_taken_port(&tail) => {}
+                outcome => return outcome,
+            }
+        }
+        Ensemble::attempt(builder, members)
+    }
+
+    fn attempt(builder: &Builder, members: usize) -> Result<Ensemble> {
+        let mut ports = Vec::new();
+        let mut lines = Vec::new();
+        for number in 1..=members {
+            let reserve = || Port::reserve().map_err(Error::io("reserve a port"));
+            let (client, quorum, election) = (reserve()?, reserve()?, reserve()?);
+            lines.push((
+                format!("server.{number}"),
+                format!("127.0.0.1:{}:{}", quorum.number(), election.number()),
+            ));
+            ports.push((client, vec![quorum, election]));
+        }
+        let mut ensemble = Ensemble { members: Vec::new() };
+        for (index, (client, others)) in ports.into_iter().enumerate() {
+            let server = Server::prepare(builder, client, Some((index + 1, &lines)), others)?;
+            server.launch()?;
+            ensemble.members.push(server);
+        }
+        for member in &ensemble.members {
+            member.wait_ready(builder.starts_within())?;
+        }
+        Ok(ensemble)
+    }
+
+    /// Where clients connect to, all members in one line: `127.0.0.1:a,127.0.0.1:b,127.0.0.1:c`.
+    pub fn hosts(&self) -> String {
+        let hosts: Vec<String> = self.members.iter().map(Server::hosts).collect();
+        hosts.join(",")
+    }
+
+    /// Where clients connect to, by member.
+    pub fn addrs(&self) -> Vec<SocketAddr> {
+        self.members.iter().map(Server::addr).collect()
+    }
+
+    /// All members; their order never changes.
+    pub fn members(&self) -> &[Server] {
+        &self.members
+    }
+
+    /// The member with this index, from zero.
+    ///
+    /// # Panics
+    /// When there is no such member.
+    pub fn member(&self, index: usize) -> &Server {
+        &self.members[index]
+    }
+
+    /// The index of the member that says it leads, `None` during an election.
+    pub fn leader(&self) -> Option<usize> {
+        let leads = |member: &Server| member.mode().as_deref() == Some("leader");
+        self.members.iter().position(leads)
+    }
+
+    /// Waits until one member leads and, with it, more than half of all members serve. Returns the leader's index.
+    ///
+    /// Right after the leader's death its followers may still count themselves as such: to see the change, wait for a
+    /// leader that is another one.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] after `timeout`.
+    pub fn wait_for_quorum(&self, timeout: Duration) -> Result<usize> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let modes: Vec<Option<String>> = self.members.iter().map(Server::mode).collect();
+            let serving = modes.iter().flatten().count();
+            let leader = modes.iter().position(|mode| mode.as_deref() == Some("leader"));
+            match leader {
+                Some(leader) if serving > self.members.len() / 2 => return Ok(leader),
+                _ if Instant::now() < deadline => thread::sleep(Duration::from_millis(20)),
+                _ => {
+                    return Err(Error::Timeout {
+                        what: format!("wait for a quorum (members: {modes:?})"),
+                        waited: timeout,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Runs a client in the background that commits something about every 50 ms, until the guard is dropped.
+    ///
+    /// Why: a follower of ZooKeeper 3.8.0 (Debian 12) can miss the wake-up for a commit. The next commit repairs it,
+    /// but where a single client waits for its own reply there is none, and it stalls until its session's silence is
+    /// noticed, up to 20 s. It sees an operation timeout there that says nothing about the code under test.
+    ///
+    /// The background client costs a session, a node (`/zklock-keep-busy`) and packets that the counters show.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when its thread cannot be started. A lost connection is no error: it tries the next member.
+    pub fn keep_busy(&self) -> Result<KeepBusy> {
+        KeepBusy::start(self.addrs())
+    }
+}

@@ -1,0 +1,121 @@
+//! The one error of this crate: it says what was being done, and how to fix what a person can fix.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::wire::Op;
+
+/// `Result` with this crate's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Why a server, a session or a proxy did not do as it was told.
+///
+/// Converts into [`io::Error`], so that `?` also works in functions that return `io::Result`.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no Java to run ZooKeeper with.
+    #[error(
+        "no java found ({tried}): run `apt-get install default-jre-headless`, or set JAVA_HOME"
+    )]
+    NoJava {
+        /// Where was looked.
+        tried: String,
+    },
+    /// There is no ZooKeeper to run.
+    #[error(
+        "no ZooKeeper found ({tried}): run `apt-get install zookeeper`, or set ZOOKEEPER_HOME to an unpacked release"
+    )]
+    NoZooKeeper {
+        /// Where was looked.
+        tried: String,
+    },
+    /// The server's process ended, or never served.
+    #[error("start ZooKeeper: {reason}; the end of {}:\n{tail}", log.display())]
+    Start {
+        /// What went wrong, in one line.
+        reason: String,
+        /// The server's log. It is removed with the server.
+        log: PathBuf,
+        /// The last lines of that log.
+        tail: String,
+    },
+    /// The server is not running, so it has no process to signal.
+    #[error("the server is stopped")]
+    Stopped,
+    /// Something did not happen in time.
+    #[error("{what}: not within {waited:?}")]
+    Timeout {
+        /// What was waited for.
+        what: String,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// The server answered a request with an error.
+    #[error("{op:?} {path}: error {code}")]
+    Server {
+        /// The request.
+        op: Op,
+        /// Its path, empty where it has none.
+        path: String,
+        /// ZooKeeper's code, for instance -101 for "no node".
+        code: i32,
+    },
+    /// The server no longer knows the session: it has expired or was closed, or the password is wrong.
+    #[error("session {session_id:#x}: expired, closed or wrong password")]
+    SessionExpired {
+        /// The session that was asked for.
+        session_id: i64,
+    },
+    /// The operating system refused something.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was being done.
+        what: String,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// Names what was being done when the system refused: for `map_err`.
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
+        let what = what.into();
+        move |source| Error::Io { what, source }
+    }
+
+    /// ZooKeeper's code, when the server answered with one.
+    pub fn code(&self) -> Option<i32> {
+        match self {
+            Error::Server { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+
+    /// Whether something was waited for in vain.
+    pub fn is_timeout(&self) -> bool {
+        io_kind(self) == io::ErrorKind::TimedOut
+    }
+
+    /// Whether the connection was closed or reset by the other side.
+    pub fn is_connection_loss(&self) -> bool {
+        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+        matches!(io_kind(self), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
+    }
+}
+
+fn io_kind(error: &Error) -> io::ErrorKind {
+    match error {
+        Error::NoJava { .. } | Error::NoZooKeeper { .. } => io::ErrorKind::NotFound,
+        Error::Timeout { .. } => io::ErrorKind::TimedOut,
+        Error::Io { source, .. } => source.kind(),
+        _ => io::ErrorKind::Other,
+    }
+}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> io::Error {
+        io::Error::new(io_kind(&error), error)
+    }
+}

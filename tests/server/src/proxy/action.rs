@@ -1,0 +1,86 @@
+//! What can happen to a frame.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+/// What happens to the frames that a rule picks.
+#[non_exhaustive]
+pub enum Action {
+    /// Swallows the frame and resets the client's connection.
+    ///
+    /// A dropped request never reached the server. What the client asked before it has been answered, provided that
+    /// the server answers within a second; whatever came after it is lost as well.
+    ///
+    /// A dropped reply leaves the server having done what the client does not know of. Earlier replies have arrived.
+    ///
+    /// The server sees its client close the connection; the session lives on until it times out or comes back.
+    Drop,
+    /// Swallows the frame and leaves the connection hanging: silence both ways from then on, until a peer gives up or
+    /// [`Proxy::heal`](super::Proxy::heal) resets it.
+    Stall,
+    /// Forwards the frame so much later. Frames that follow it wait behind it.
+    Delay(Duration),
+    /// Resets the connection at both ends at once, instead of forwarding the frame. Replies on their way are lost.
+    Reset,
+    /// Runs this when the frame's turn comes, and then forwards it. It may use the proxy, and may block: frames that
+    /// follow wait, and so does the drop of the proxy.
+    Run(Box<dyn FnMut() + Send>),
+}
+
+impl Action {
+    /// [`Action::Run`], boxed.
+    pub fn run(action: impl FnMut() + Send + 'static) -> Action {
+        Action::Run(Box::new(action))
+    }
+}
+
+impl fmt::Debug for Action {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::Drop => formatter.write_str("Drop"),
+            Action::Stall => formatter.write_str("Stall"),
+            Action::Delay(delay) => formatter.debug_tuple("Delay").field(delay).finish(),
+            Action::Reset => formatter.write_str("Reset"),
+            Action::Run(_) => formatter.write_str("Run(..)"),
+        }
+    }
+}
+
+/// An action as the pumps of several connections share it.
+#[derive(Clone)]
+pub(super) enum Effect {
+    Drop,
+    Stall,
+    Delay(Duration),
+    Reset,
+    Run(Arc<Mutex<Box<dyn FnMut() + Send>>>),
+    Hold,
+}
+
+impl Effect {
+    pub(super) fn ends_connection(&self) -> bool {
+        matches!(self, Effect::Drop | Effect::Stall | Effect::Reset)
+    }
+
+    pub(super) fn delay(&self) -> Duration {
+        match self {
+            Effect::Delay(delay) => *delay,
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+impl From<Action> for Effect {
+    fn from(action: Action) -> Effect {
+        match action {
+            Action::Drop => Effect::Drop,
+            Action::Stall => Effect::Stall,
+            Action::Delay(delay) => Effect::Delay(delay),
+            Action::Reset => Effect::Reset,
+            Action::Run(run) => Effect::Run(Arc::new(Mutex::new(run))),
+        }
+    }
+}

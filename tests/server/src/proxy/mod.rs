@@ -1,0 +1,245 @@
+//! A proxy between clients and one server, that understands ZooKeeper's frames and makes them fail on demand.
+//!
+//! Without rules it forwards every byte. A [`Rule`] picks frames, an [`Action`] says what happens to them; a [`Gate`]
+//! holds a frame back while the test does something in between; and a few switches act on the whole link:
+//! [`cut`](Proxy::cut), [`heal`](Proxy::heal), [`refuse`](Proxy::refuse), [`reset_all`](Proxy::reset_all).
+//!
+//! What a rule does is done in the order of the stream: frames before the picked one have passed, frames after it in
+//! the same direction wait for it. A TCP stream cannot lose a frame from its middle, so a dropped frame takes its
+//! connection with it, just as a lost reply does in real life.
+//!
+//! Four-letter words pass through as well, unseen by rules.
+
+mod action;
+mod core;
+mod gate;
+mod link;
+mod listener;
+mod pump;
+mod rule;
+mod seen;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parking_lot::MutexGuard;
+
+pub use action::Action;
+pub use gate::{Gate, InstalledRule};
+pub use rule::Rule;
+pub use seen::{Direction, Seen};
+
+use self::action::Effect;
+use self::core::{Core, Mode, Shared};
+use self::link::Ending;
+use self::listener::Waker;
+use crate::error::{Error, Result};
+use crate::port::Port;
+use crate::wire::{Op, Ops};
+
+/// A proxy in front of one server. Dropping it resets its connections and ends its threads.
+///
+/// ```no_run
+/// use zklock_testing::{Action, Proxy, Rule, Server, wire::Op};
+///
+/// let server = Server::start()?;
+/// let proxy = Proxy::start(server.addr())?;
+/// // The server does the client's second create, but the client never learns of it.
+/// proxy.on(Rule::reply(Op::Create).nth(2), Action::Drop);
+/// println!("connect to {}", proxy.hosts());
+/// # Ok::<(), zklock_testing::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Proxy {
+    shared: Arc<Shared>,
+    waker: Waker,
+    listener: Option<JoinHandle<()>>,
+    port: Port,
+}
+
+impl Proxy {
+    /// Listens on a free loopback port for clients of the server at `upstream`, which need not run yet.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when there is no port or no thread to be had.
+    pub fn start(upstream: SocketAddr) -> Result<Proxy> {
+        let port = Port::reserve().map_err(Error::io("reserve a port"))?;
+        let shared = Arc::new(Shared::new(upstream));
+        let (waker, listener) = listener::start(port.addr(), Arc::clone(&shared))
+            .map_err(Error::io("start a proxy"))?;
+        Ok(Proxy { shared, waker, listener: Some(listener), port })
+    }
+
+    /// Where clients connect to.
+    pub fn addr(&self) -> SocketAddr {
+        self.port.addr()
+    }
+
+    /// Where clients connect to, as they are told: `127.0.0.1:port`.
+    pub fn hosts(&self) -> String {
+        self.addr().to_string()
+    }
+
+    /// Does `action` to the frames that `rule` picks, from now on, on every connection.
+    ///
+    /// Rules count on their own, each from its installation. Where several pick the same frame, their actions are
+    /// done in the order of installation, up to one that ends the connection.
+    pub fn on(&self, rule: Rule, action: Action) -> InstalledRule {
+        InstalledRule::new(&self.shared, rule, action.into())
+    }
+
+    /// Holds the frames that `rule` picks, and what follows them in their stream, until the gate is released.
+    pub fn hold(&self, rule: Rule) -> Gate {
+        Gate::new(InstalledRule::new(&self.shared, rule, Effect::Hold))
+    }
+
+    /// Removes all rules; frames that were held go on.
+    pub fn clear_rules(&self) {
+        self.shared.core.lock().rules.clear();
+        self.shared.changed.notify_all();
+    }
+
+    /// Delays every frame by so long in each direction, pings among them. Frames in a row do not add up: each
+    /// travels for `latency`, as on a long line. Zero, the default, is off.
+    pub fn set_latency(&self, latency: Duration) {
+        self.shared.core.lock().latency = latency;
+    }
+
+    /// Partitions clients from the server: all connections fall silent both ways, and new ones are accepted but stay
+    /// silent. Nothing passes any more once this has returned. Nobody is told: a peer that ends a silent connection
+    /// is not noticed at the other end either.
+    pub fn cut(&self) {
+        let mut core = self.shared.core.lock();
+        core.mode = Mode::Cut;
+        core.links.iter().for_each(|link| link.silence());
+        self.wait_listening(core, true);
+    }
+
+    /// Ends [`cut`](Proxy::cut) and [`refuse`](Proxy::refuse). Connections that fell silent are reset rather than
+    /// resumed, also those that [`Action::Stall`] silenced.
+    pub fn heal(&self) {
+        let mut core = self.shared.core.lock();
+        core.mode = Mode::Open;
+        core.links
+            .iter()
+            .filter(|link| link.is_silent())
+            .for_each(|link| link.close(Ending::Reset));
+        self.wait_listening(core, true);
+    }
+
+    /// Plays a server that is down: resets all connections and refuses new ones, until [`heal`](Proxy::heal).
+    pub fn refuse(&self) {
+        let mut core = self.shared.core.lock();
+        core.mode = Mode::Refuse;
+        core.links.iter().for_each(|link| link.close(Ending::Reset));
+        self.waker.wake();
+        self.wait_listening(core, false);
+    }
+
+    fn wait_listening(&self, mut core: MutexGuard<'_, Core>, listening: bool) {
+        self.shared.changed.notify_all();
+        while core.listening != listening {
+            self.shared.changed.wait(&mut core);
+        }
+    }
+
+    /// Resets all connections, at both ends; new ones are welcome.
+    pub fn reset_all(&self) {
+        let core = self.shared.core.lock();
+        core.links.iter().for_each(|link| link.close(Ending::Reset));
+        self.shared.changed.notify_all();
+    }
+
+    /// How many connections there are, silent ones among them.
+    pub fn connections(&self) -> usize {
+        let core = self.shared.core.lock();
+        core.links.iter().filter(|link| !link.is_closed()).count()
+    }
+
+    /// The frames that have arrived since [`clear_seen`](Proxy::clear_seen), oldest first, whatever became of them.
+    /// Of more than 100,000 only the last are kept.
+    pub fn seen(&self) -> Vec<Seen> {
+        self.shared.core.lock().log.iter().cloned().collect()
+    }
+
+    /// What clients asked for since [`clear_seen`](Proxy::clear_seen), oldest first, without pings and connects.
+    pub fn requests(&self) -> Vec<Op> {
+        let any = Rule::request(Ops::any());
+        let core = self.shared.core.lock();
+        core.log.iter().filter(|seen| any.matches(seen)).map(|seen| seen.op).collect()
+    }
+
+    /// How many frames have arrived since [`clear_seen`](Proxy::clear_seen), by direction and operation. It counts
+    /// all frames, also beyond those that [`seen`](Proxy::seen) keeps.
+    pub fn counts(&self) -> BTreeMap<(Direction, Op), u64> {
+        self.shared.core.lock().counts.clone()
+    }
+
+    /// How many of the frames in [`seen`](Proxy::seen) the rule picks. Its `nth` is not looked at.
+    pub fn count(&self, rule: &Rule) -> usize {
+        let core = self.shared.core.lock();
+        core.log.iter().filter(|seen| rule.matches(seen)).count()
+    }
+
+    /// Forgets the frames that have arrived. Rules go on counting.
+    pub fn clear_seen(&self) {
+        let mut core = self.shared.core.lock();
+        core.log.clear();
+        core.counts.clear();
+    }
+
+    /// Waits until at least `count` of the frames in [`seen`](Proxy::seen) are picked by `rule`. Its `nth` is not
+    /// looked at.
+    ///
+    /// A frame counts when it has arrived at the proxy, which is before it is forwarded.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] after `timeout`.
+    pub fn wait_for(&self, rule: &Rule, count: usize, timeout: Duration) -> Result<()> {
+        let deadline = Instant::now() + timeout;
+        let mut core = self.shared.core.lock();
+        loop {
+            let seen = core.log.iter().filter(|seen| rule.matches(seen)).count();
+            if seen >= count {
+                return Ok(());
+            }
+            if self.shared.changed.wait_until(&mut core, deadline).timed_out() {
+                return Err(Error::Timeout {
+                    what: format!("wait for {count} of {rule:?} ({seen} seen)"),
+                    waited: timeout,
+                });
+            }
+        }
+    }
+}
+
+impl Proxy {
+    fn last_thread(&self) -> Option<JoinHandle<()>> {
+        self.shared.core.lock().threads.pop()
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        let mut core = self.shared.core.lock();
+        core.stopping = true;
+        core.links.iter().for_each(|link| link.close(Ending::Reset));
+        drop(core);
+        self.shared.changed.notify_all();
+        self.waker.wake();
+        // The listener goes first: once it has ended no more threads are added.
+        if let Some(listener) = self.listener.take() {
+            let _ = listener.join();
+        }
+        // A connection's first thread may still have added its second one.
+        while let Some(thread) = self.last_thread() {
+            // An action that drops the proxy it runs in must not wait for itself.
+            if thread.thread().id() != std::thread::current().id() {
+                let _ = thread.join();
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Ends a client's session behind its back, as the server does when the client is silent for too long.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::wire::{Op, RawClient, Writer, connect_request};
+
+/// How long [`expire_session`] tries in all.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Ends the session with this id and password: its ephemeral nodes are gone when this returns, and its client is told
+/// that it has expired when it comes back. That is a moment later, for the server has closed its connection.
+///
+/// `hosts`: one address or several, as in `127.0.0.1:2181,127.0.0.1:2182`; the first that answers is used. Go to the
+/// server itself rather than through a [`Proxy`](crate::Proxy), whose rules would see the extra connection.
+///
+/// It takes the session over and closes it in one breath. A client that comes back in between wins its session back:
+/// then this starts over, until the server has confirmed the close or no longer knows the session.
+///
+/// # Errors
+/// [`Error::SessionExpired`] when the server does not know the session in the first place: it has ended already, or
+/// the password is wrong, which the server does not tell apart. [`Error::Timeout`] after ten seconds.
+pub fn expire_session(hosts: &str, session_id: i64, password: &[u8; 16]) -> Result<()> {
+    let addrs = parse_hosts(hosts)?;
+    let deadline = Instant::now() + PATIENCE;
+    let mut known = false;
+    let mut last = None;
+    while Instant::now() < deadline {
+        for addr in &addrs {
+            match take_over_and_close(*addr, session_id, password) {
+                Ok(()) => return Ok(()),
+                Err(Error::SessionExpired { .. }) if known => return Ok(()),
+                Err(error @ Error::SessionExpired { .. }) => return Err(error),
+                Err(error) => {
+                    // The close may have arrived although its reply did not.
+                    known |= error.is_connection_loss();
+                    last = Some(error);
+                }
+            }
+        }
+    }
+    let why = last.map_or_else(String::new, |error| format!(" (last: {error})"));
+    Err(Error::Timeout { what: format!("expire session {session_id:#x}{why}"), waited: PATIENCE })
+}
+
+/// Both frames go out together, so that the client has no time to take its session back in between.
+fn take_over_and_close(addr: SocketAddr, session_id: i64, password: &[u8; 16]) -> Result<()> {
+    const TIMEOUT: Duration = Duration::from_secs(10);
+    let mut client = RawClient::open(addr, TIMEOUT)?;
+    client.set_reply_timeout(Duration::from_secs(2));
+    let mut frames = connect_request(TIMEOUT, session_id, password);
+    let mut close = Writer::new();
+    let xid = 1;
+    close.int(xid).int(Op::CloseSession.number());
+    frames.extend(close.frame());
+    client.send(&frames)?;
+    client.finish_connect(session_id)?;
+    client.wait_reply(xid).map(drop)
+}
+
+fn parse_hosts(hosts: &str) -> Result<Vec<SocketAddr>> {
+    let mut addrs = Vec::new();
+    for host in hosts.split(',') {
+        let resolved =
+            host.trim().to_socket_addrs().map_err(Error::io(format!("resolve {host:?}")))?;
+        addrs.extend(resolved);
+    }
+    Ok(addrs)
+}

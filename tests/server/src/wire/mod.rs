@@ -1,0 +1,26 @@
+//! ZooKeeper's wire protocol, as far as tests need it, and a client that speaks nothing else.
+//!
+//! Every message is a frame: four bytes of length, then that many bytes. The first frame in each direction of a
+//! connection opens the session. After that a request starts with its number (xid) and operation; a reply repeats the
+//! number, adds the transaction id (zxid) and an error code, and carries a body only when that is zero. A few negative
+//! numbers are reserved: -1 for watch events, -2 for pings, -4 for credentials, -8 for watches set again.
+
+mod client;
+mod codec;
+mod frame;
+mod op;
+mod requests;
+
+pub(crate) use client::connect_request;
+pub use client::{CreateMode, MultiOp, RawClient, Stat, WatchEvent};
+pub(crate) use codec::{Reader, Writer};
+pub(crate) use frame::{Frames, Taken};
+pub use op::{Op, Ops};
+pub(crate) use requests::multi_error;
+
+/// The xid of a watch event, which no request has asked for.
+pub(crate) const XID_EVENT: i32 = -1;
+/// The xid of pings and their replies.
+pub(crate) const XID_PING: i32 = -2;
+/// The xid of credentials and their replies.
+pub(crate) const XID_AUTH: i32 = -4;

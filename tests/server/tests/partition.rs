@@ -1,0 +1,111 @@
+//! The switches that act on all of a proxy's connections, and the proxy's own end.
+
+mod common;
+
+use std::io::ErrorKind::ConnectionReset;
+use std::time::Duration;
+
+use common::{Bench, PATIENCE, SESSION, eventually};
+use zklock_testing::wire::{Op, RawClient};
+use zklock_testing::{Action, Proxy, Rule};
+
+#[test]
+fn a_cut_is_silent_and_what_was_sent_into_it_never_arrives() {
+    let bench = Bench::start();
+    let mut client = bench.through_proxy();
+    client.create("/a", b"").unwrap();
+    bench.proxy.cut();
+    client.set_reply_timeout(Duration::from_millis(100));
+    assert!(client.create("/lost", b"").unwrap_err().is_timeout());
+    // A newcomer gets a connection and no answer.
+    let proxy = bench.proxy.addr();
+    let newcomer = std::thread::spawn(move || RawClient::connect(proxy, SESSION));
+    eventually("it is accepted", || bench.proxy.connections() == 2);
+    assert!(!newcomer.is_finished());
+    bench.proxy.heal();
+    assert_eq!(client.wait_closed(PATIENCE).unwrap(), ConnectionReset);
+    assert!(newcomer.join().unwrap().unwrap_err().is_connection_loss());
+    let mut client = bench.through_proxy();
+    assert!(client.exists("/lost").unwrap().is_none());
+    assert!(client.exists("/a").unwrap().is_some());
+}
+
+#[test]
+fn a_cut_session_expires_at_the_server_while_its_client_knows_nothing() {
+    let bench = Bench::start();
+    let timeout = Duration::from_millis(300);
+    let mut client = RawClient::connect(bench.proxy.addr(), timeout).unwrap();
+    let (id, password) = (client.session_id(), client.password());
+    bench.proxy.cut();
+    eventually("the session ends", || !bench.server.sessions().unwrap().contains(&id));
+    assert!(client.wait_closed(Duration::ZERO).unwrap_err().is_timeout());
+    bench.proxy.heal();
+    assert!(RawClient::attach(bench.proxy.addr(), timeout, id, &password).is_err());
+}
+
+#[test]
+fn a_refusing_proxy_looks_like_a_server_that_is_down() {
+    let bench = Bench::start();
+    let mut client = bench.through_proxy();
+    for _ in 0..3 {
+        bench.proxy.refuse();
+        assert_eq!(client.wait_closed(PATIENCE).unwrap(), ConnectionReset);
+        let refused: std::io::Error =
+            RawClient::connect(bench.proxy.addr(), SESSION).unwrap_err().into();
+        assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+        bench.proxy.heal();
+        client = bench.through_proxy();
+    }
+    bench.proxy.reset_all();
+    assert_eq!(client.wait_closed(PATIENCE).unwrap(), ConnectionReset);
+    bench.through_proxy().create("/a", b"").unwrap();
+}
+
+#[test]
+fn a_killed_server_is_noticed_through_the_proxy_and_found_again_after_it() {
+    let bench = Bench::start();
+    let mut client = bench.through_proxy();
+    bench.server.kill();
+    client.wait_closed(PATIENCE).unwrap();
+    assert!(RawClient::connect(bench.proxy.addr(), SESSION).is_err());
+    bench.server.start_again().unwrap();
+    bench.through_proxy().create("/a", b"").unwrap();
+}
+
+#[test]
+fn a_dropped_proxy_leaves_no_thread_whatever_its_links_were_doing() {
+    let bench = Bench::start();
+    let _frozen = bench.through_proxy();
+    let gate = bench.proxy.hold(Rule::request(Op::Create));
+    bench.proxy.on(Rule::request(Op::Delete), Action::Stall);
+    bench.proxy.on(Rule::request(Op::Exists), Action::Delay(Duration::from_secs(60)));
+    let mut clients: Vec<RawClient> = (0..4).map(|_| bench.through_proxy()).collect();
+    let path = b"\0\0\0\x02/a";
+    for (client, op) in clients.iter_mut().zip([Op::Create, Op::Delete, Op::Exists, Op::Sync]) {
+        client.submit(op, path).unwrap();
+    }
+    bench
+        .proxy
+        .wait_for(&Rule::request([Op::Create, Op::Delete, Op::Exists]), 3, PATIENCE)
+        .unwrap();
+    gate.wait_reached(PATIENCE).unwrap();
+    bench.proxy.cut();
+    let addr = bench.proxy.addr();
+    let other = Proxy::start(bench.server.addr()).unwrap();
+    // A thread takes its name a moment after its start.
+    eventually("all threads run", || threads_named("zk-proxy") == 2 + 2 * 5);
+    drop(bench);
+    assert_eq!(threads_named("zk-proxy"), 1);
+    assert!(std::net::TcpStream::connect(addr).is_err());
+    drop(other);
+    assert_eq!(threads_named("zk-proxy"), 0);
+}
+
+fn threads_named(prefix: &str) -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    tasks
+        .flatten()
+        .filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok())
+        .filter(|name| name.starts_with(prefix))
+        .count()
+}

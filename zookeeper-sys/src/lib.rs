@@ -1,0 +1,29 @@
+#![doc = include_str!("../README.md")]
+#![no_std]
+
+// The layouts in the checked-in file are those of 64-bit targets.
+#[cfg(not(any(zookeeper_sys_generated, target_pointer_width = "64")))]
+compile_error!(
+    "the bindings that come with this crate are for 64-bit targets: turn on the feature `buildtime-bindgen`"
+);
+
+pub mod consts;
+
+// Generated code has no comments of its own, and C's names.
+#[cfg(not(zookeeper_sys_generated))]
+#[rustfmt::skip]
+#[allow(missing_docs, non_camel_case_types, non_snake_case, non_upper_case_globals, clippy::all)]
+mod bindings;
+#[cfg(zookeeper_sys_generated)]
+#[allow(missing_docs, non_camel_case_types, non_snake_case, non_upper_case_globals, clippy::all)]
+mod bindings {
+    include!(concat!(env!("OUT_DIR"), "/bindings.rs"));
+}
+
+#[doc(inline)]
+pub use bindings::*;
+
+/// The version of the header that this crate was built against, such as `3.8.0`.
+///
+/// The library itself cannot be asked: a shared object may have been replaced since.
+pub const HEADER_VERSION: &str = env!("ZOOKEEPER_SYS_VERSION");

@@ -1,0 +1,57 @@
+//! What the build script says about a source tree that it cannot compile.
+
+#[allow(dead_code, reason = "the rest of it serves the build script")]
+#[path = "../build/source.rs"]
+mod source;
+#[allow(dead_code, reason = "the source module names its type")]
+#[path = "../build/version.rs"]
+mod version;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A tree of empty files.
+fn tree(name: &str, files: &[&str]) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("source").join(name);
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).expect("a writable directory");
+    for file in files {
+        let file = dir.join(file);
+        fs::create_dir_all(file.parent().expect("a parent")).expect("a writable directory");
+        fs::write(file, "").expect("a writable file");
+    }
+    dir
+}
+
+#[test]
+fn a_tree_of_something_else_is_refused() {
+    let dir = tree("other", &["README"]);
+    let error = source::headers(&dir, &dir).expect_err("no C client");
+    assert!(error.contains("ZOOKEEPER_SRC_DIR"), "{error}");
+    assert!(error.contains("not the C client"), "{error}");
+}
+
+#[test]
+fn missing_generated_files_are_an_error_that_says_how_to_make_them() {
+    let files: Vec<&str> = source::SOURCES
+        .iter()
+        .chain(source::HEADERS)
+        .copied()
+        .filter(|file| !file.starts_with("generated/"))
+        .collect();
+    let dir = tree("ungenerated", &files);
+    let error = source::headers(&dir, &dir).expect_err("not generated");
+    assert!(error.contains("no generated/zookeeper.jute.c"), "{error}");
+    assert!(error.contains("jute compiler"), "{error}");
+    assert!(error.contains("ci/c-client-source.sh"), "{error}");
+}
+
+#[test]
+fn headers_are_laid_out_as_an_installation_has_them() {
+    let files: Vec<&str> = source::SOURCES.iter().chain(source::HEADERS).copied().collect();
+    let dir = tree("whole", &files);
+    let include = source::headers(&dir, &dir.join("out")).expect("a whole tree");
+    assert!(include.ends_with("include/zookeeper"));
+    assert!(include.join("zookeeper.h").is_file());
+    assert!(include.join("zookeeper.jute.h").is_file());
+}
