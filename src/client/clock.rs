@@ -28,12 +28,3 @@ impl std::ops::Add<Duration> for Moment {
         Moment(self.0.saturating_add(duration))
     }
 }
-
-impl std::ops::Sub for Moment {
-    type Output = Duration;
-
-    /// Zero if `earlier` is later.
-    fn sub(self, earlier: Moment) -> Duration {
-        self.0.saturating_sub(earlier.0)
-    }
-}

@@ -110,8 +110,8 @@ mod tests {
         let seen = Moment::now();
         let epoch = Epoch::begin(1, seen, T);
         // The last word may be 2/3 T older than the sight, so T/3 is all there is.
-        assert!(epoch.is_trusted_at(seen + T / 3 - T / 10 - Duration::from_millis(1)));
-        assert!(!epoch.is_trusted_at(seen + T / 3 - T / 10));
+        assert!(epoch.is_trusted_at(seen + (T / 3 - T / 10 - Duration::from_millis(1))));
+        assert!(!epoch.is_trusted_at(seen + (T / 3 - T / 10)));
     }
 
     #[test]

@@ -31,6 +31,8 @@ fn is_forbidden(c: char) -> bool {
 pub(super) fn validate_prefix(path: &str) -> Result<(), &'static str> {
     match path.strip_suffix('/') {
         Some("") => Ok(()),
+        // "/" itself is a parent whose children begin right after it.
+        Some("/") => Err("a name in the path is empty"),
         Some(parent) => validate(parent),
         None => validate(path),
     }

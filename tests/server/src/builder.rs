@@ -149,6 +149,9 @@ impl Builder {
     ///
     /// # Errors
     /// As [`Ensemble::start`].
+    ///
+    /// # Panics
+    /// When `members` is zero.
     pub fn start_ensemble(self, members: usize) -> Result<Ensemble> {
         Ensemble::start_with(&self, members)
     }

@@ -26,12 +26,16 @@ impl Ensemble {
     ///
     /// # Errors
     /// As [`Server::start`].
+    ///
+    /// # Panics
+    /// When `members` is zero.
     pub fn start(members: usize) -> Result<Ensemble> {
         Server::builder().start_ensemble(members)
     }
 
     pub(crate) fn start_with(builder: &Builder, members: usize) -> Result<Ensemble> {
         const ATTEMPTS: usize = 3;
+        assert!(members > 0, "an ensemble has members");
         for _ in 1..ATTEMPTS {
             match Ensemble::attempt(builder, members) {
                 Err(Error::Start { tail, .. }) if tells_of_a_taken_port(&tail) => {}
@@ -91,8 +95,7 @@ impl Ensemble {
 
     /// The index of the member that says it leads, `None` during an election.
     pub fn leader(&self) -> Option<usize> {
-        let leads = |member: &Server| member.mode().as_deref() == Some("leader");
-        self.members.iter().position(leads)
+        self.members.iter().position(|member| leads(member.mode().as_deref()))
     }
 
     /// Waits until one member leads and, with it, more than half of all members serve. Returns the leader's index.
@@ -107,7 +110,7 @@ impl Ensemble {
         loop {
             let modes: Vec<Option<String>> = self.members.iter().map(Server::mode).collect();
             let serving = modes.iter().flatten().count();
-            let leader = modes.iter().position(|mode| mode.as_deref() == Some("leader"));
+            let leader = modes.iter().position(|mode| leads(mode.as_deref()));
             match leader {
                 Some(leader) if serving > self.members.len() / 2 => return Ok(leader),
                 _ if Instant::now() < deadline => thread::sleep(Duration::from_millis(20)),
@@ -134,4 +137,9 @@ impl Ensemble {
     pub fn keep_busy(&self) -> Result<KeepBusy> {
         KeepBusy::start(self.addrs())
     }
+}
+
+/// A member that is the only one says that it stands alone.
+fn leads(mode: Option<&str>) -> bool {
+    matches!(mode, Some("leader" | "standalone"))
 }

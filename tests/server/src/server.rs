@@ -147,7 +147,9 @@ impl Server {
     /// # Errors
     /// Those of the system calls.
     pub fn stop(&self) -> Result<()> {
-        if let Some(mut process) = self.process.lock().take() {
+        // Taken out first: others may look while this waits.
+        let process = self.process.lock().take();
+        if let Some(mut process) = process {
             let stopped = process
                 .signal(Signal::TERM)
                 .and_then(|()| process.signal(Signal::CONT))
@@ -160,7 +162,8 @@ impl Server {
 
     /// Kills the process, as a crash would, and waits for its end. Killing a stopped server does nothing.
     pub fn kill(&self) {
-        drop(self.process.lock().take());
+        let process = self.process.lock().take();
+        drop(process);
     }
 
     /// Starts the stopped server with the same port and data; it serves when this returns. Does nothing to a server
@@ -207,12 +210,13 @@ impl Server {
         Process::start(command)
     }
 
-    /// Stops the process in its tracks: it keeps its connections and answers nothing, until [`Server::thaw`].
+    /// Stops the process in its tracks: from the return of this it answers nothing, until [`Server::thaw`]. It keeps
+    /// its connections, and the system goes on accepting new ones in its name.
     ///
     /// # Errors
     /// [`Error::Stopped`] when there is no process.
     pub fn freeze(&self) -> Result<()> {
-        self.signal(Signal::STOP)
+        self.with_process("freeze a server", Process::freeze)
     }
 
     /// Lets a frozen process go on. Sessions whose time ran out meanwhile expire then.
@@ -220,12 +224,12 @@ impl Server {
     /// # Errors
     /// [`Error::Stopped`] when there is no process.
     pub fn thaw(&self) -> Result<()> {
-        self.signal(Signal::CONT)
+        self.with_process("thaw a server", |process| process.signal(Signal::CONT))
     }
 
-    fn signal(&self, signal: Signal) -> Result<()> {
+    fn with_process(&self, what: &str, act: impl FnOnce(&Process) -> io::Result<()>) -> Result<()> {
         match &*self.process.lock() {
-            Some(process) => process.signal(signal).map_err(Error::io("signal a server")),
+            Some(process) => act(process).map_err(Error::io(what)),
             None => Err(Error::Stopped),
         }
     }

@@ -14,6 +14,7 @@ fn a_cut_is_silent_and_what_was_sent_into_it_never_arrives() {
     let bench = Bench::start();
     let mut client = bench.through_proxy();
     client.create("/a", b"").unwrap();
+    let mut other = bench.direct();
     bench.proxy.cut();
     client.set_reply_timeout(Duration::from_millis(100));
     assert!(client.create("/lost", b"").unwrap_err().is_timeout());
@@ -25,6 +26,7 @@ fn a_cut_is_silent_and_what_was_sent_into_it_never_arrives() {
     bench.proxy.heal();
     assert_eq!(client.wait_closed(PATIENCE).unwrap(), ConnectionReset);
     assert!(newcomer.join().unwrap().unwrap_err().is_connection_loss());
+    assert!(other.exists("/lost").unwrap().is_none());
     let mut client = bench.through_proxy();
     assert!(client.exists("/lost").unwrap().is_none());
     assert!(client.exists("/a").unwrap().is_some());

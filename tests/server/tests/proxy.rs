@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use common::{Bench, PATIENCE, eventually};
 use zklock_testing::wire::{CreateMode, MultiOp, Op, Ops, RawClient};
-use zklock_testing::{Action, Direction, Rule, four_letter};
+use zklock_testing::{Action, Direction, Proxy, Rule, four_letter};
 
 #[test]
 fn without_rules_everything_passes() {
@@ -192,4 +192,21 @@ fn what_has_passed_is_counted_by_direction_and_operation() {
     assert_eq!((seen[0].xid, seen[0].paths[0].as_str()), (2, "/n-"));
     let missing = bench.proxy.wait_for(&Rule::request(Op::Delete), 1, Duration::ZERO);
     assert!(missing.unwrap_err().to_string().contains("0 seen"));
+}
+
+#[test]
+fn an_action_may_use_the_proxy_and_its_panic_ends_its_connection_only() {
+    let bench = Bench::start();
+    let mut client = bench.through_proxy();
+    let bystander = std::sync::Arc::new(Proxy::start(bench.server.addr()).unwrap());
+    let inner = std::sync::Arc::clone(&bystander);
+    let cut = bench.proxy.on(Rule::request(Op::Create), Action::run(move || inner.cut()));
+    client.create("/a", b"").unwrap();
+    assert_eq!(cut.hits(), 1);
+    bench.proxy.on(Rule::request(Op::Delete), Action::run(|| panic!("as it should")));
+    let mut other = bench.through_proxy();
+    assert!(client.delete("/a").unwrap_err().is_connection_loss());
+    assert!(other.exists("/a").unwrap().is_some());
+    bench.proxy.clear_rules();
+    other.delete("/a").unwrap();
 }

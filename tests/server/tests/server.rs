@@ -188,3 +188,26 @@ fn a_failed_start_shows_the_end_of_the_log() {
     assert!(message.contains("the process ended"), "{message}");
     assert!(message.contains("not a number"), "{message}");
 }
+
+#[test]
+fn a_taken_port_is_named_as_the_reason() {
+    let server = Server::start().unwrap();
+    server.stop().unwrap();
+    let _somebody = std::net::TcpListener::bind(server.addr()).unwrap();
+    let message = server.start_again().unwrap_err().to_string();
+    assert!(message.contains("Address already in use"), "{message}");
+}
+
+#[test]
+fn a_server_keeps_no_socket_of_its_program_open() {
+    use rustix::net::{AddressFamily, SocketType, connect, socket};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    // As the C client makes them: a child would inherit it.
+    let client = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    connect(&client, &listener.local_addr().unwrap()).unwrap();
+    let (mut peer, _) = listener.accept().unwrap();
+    let _server = Server::start().unwrap();
+    drop(client);
+    peer.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(std::io::Read::read(&mut peer, &mut [0]).unwrap(), 0);
+}

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 /// A running child: it has a pid of its own until it is dropped, which kills it.
 #[derive(Debug)]
@@ -41,9 +41,29 @@ impl Process {
 
     /// The child is not reaped before this value is gone, so its pid cannot have passed to another process.
     pub(crate) fn signal(&self, signal: Signal) -> io::Result<()> {
+        Ok(kill_process(self.id()?, signal)?)
+    }
+
+    /// Stops the child in its tracks: when this returns all of its threads stand still.
+    pub(crate) fn freeze(&self) -> io::Result<()> {
+        const PATIENCE: Duration = Duration::from_secs(5);
+        self.signal(Signal::STOP)?;
+        let deadline = Instant::now() + PATIENCE;
+        // The status is left where it is, so that freezing a frozen child sees it again.
+        let how = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        while waitid(WaitId::Pid(self.id()?), how)?.is_none() {
+            if Instant::now() >= deadline {
+                let message = format!("pid {} does not stop within {PATIENCE:?}", self.pid());
+                return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    fn id(&self) -> io::Result<Pid> {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        let pid = pid.ok_or_else(|| io::Error::other("a pid that is no pid"))?;
-        Ok(kill_process(pid, signal)?)
+        pid.ok_or_else(|| io::Error::other("a pid that is no pid"))
     }
 
     pub(crate) fn ended(&mut self) -> io::Result<Option<ExitStatus>> {

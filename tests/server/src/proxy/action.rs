@@ -26,7 +26,7 @@ pub enum Action {
     /// Resets the connection at both ends at once, instead of forwarding the frame. Replies on their way are lost.
     Reset,
     /// Runs this when the frame's turn comes, and then forwards it. It may use the proxy, and may block: frames that
-    /// follow wait, and so does the drop of the proxy.
+    /// follow wait, and so does the drop of the proxy. If it panics, the connection is reset.
     Run(Box<dyn FnMut() + Send>),
 }
 

@@ -54,8 +54,13 @@ impl InstalledRule {
 
     /// Ends the rule. What it has begun goes on.
     pub fn remove(&self) {
-        self.shared.core.lock().rules.retain(|installed| installed.id != self.id);
+        let mut core = self.shared.core.lock();
+        let place = core.rules.iter().position(|installed| installed.id == self.id);
+        let removed = place.map(|place| core.rules.remove(place));
+        drop(core);
         self.shared.changed.notify_all();
+        // Not under the lock: an action may own something that uses the proxy when it is dropped.
+        drop(removed);
     }
 }
 

@@ -11,6 +11,7 @@
 //! Four-letter words pass through as well, unseen by rules.
 
 mod action;
+mod carry_out;
 mod core;
 mod gate;
 mod link;
@@ -98,8 +99,10 @@ impl Proxy {
 
     /// Removes all rules; frames that were held go on.
     pub fn clear_rules(&self) {
-        self.shared.core.lock().rules.clear();
+        let rules = std::mem::take(&mut self.shared.core.lock().rules);
         self.shared.changed.notify_all();
+        // Not under the lock: an action may own something that uses the proxy when it is dropped.
+        drop(rules);
     }
 
     /// Delays every frame by so long in each direction, pings among them. Frames in a row do not add up: each

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::net::TcpStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
@@ -14,7 +15,6 @@ use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 
-use super::action::Effect;
 use super::core::{Fired, Shared};
 use super::link::{Ending, Link, Passed, Way, wait_for};
 use super::seen::Direction;
@@ -22,13 +22,11 @@ use crate::wire::{Frames, Taken};
 
 /// How long a server may take to accept. Loopback needs no time, unless the server is frozen and its queue full.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long a dropped request waits for the replies to those before it.
-const EARLIER_REPLIES: Duration = Duration::from_secs(1);
 
-struct Pump {
-    shared: Arc<Shared>,
-    link: Arc<Link>,
-    way: Way,
+pub(super) struct Pump {
+    pub(super) shared: Arc<Shared>,
+    pub(super) link: Arc<Link>,
+    pub(super) way: Way,
     frames: Frames,
     queue: VecDeque<Item>,
     /// The source has no more to say, or what it says does not matter any more.
@@ -89,7 +87,9 @@ impl Pump {
     }
 
     fn run(mut self) {
-        if self.pump().is_err() {
+        // A panic can only come from a test's own action; it has been reported where it happened.
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.pump()));
+        if !matches!(outcome, Ok(Ok(()))) {
             // One end was reset, so the other one is.
             self.end(Ending::Reset);
         }
@@ -108,7 +108,7 @@ impl Pump {
         }
     }
 
-    fn end(&self, ending: Ending) {
+    pub(super) fn end(&self, ending: Ending) {
         self.link.close(ending);
         // Through the lock, so that nobody looks before and waits after.
         drop(self.shared.core.lock());
@@ -151,7 +151,7 @@ impl Pump {
     }
 
     /// Waits for the link's end.
-    fn park(&self) {
+    pub(super) fn park(&self) {
         let mut core = self.shared.core.lock();
         while !self.link.is_closed() {
             self.shared.changed.wait(&mut core);
@@ -259,60 +259,5 @@ impl Pump {
             self.shared.changed.notify_all();
         }
         Ok(true)
-    }
-
-    /// `false` when the connection has ended.
-    fn carry_out(&self, fired: &Fired) -> bool {
-        match &fired.effect {
-            Effect::Delay(_) => self.hit(fired),
-            Effect::Run(run) => {
-                self.hit(fired);
-                (run.lock())();
-            }
-            Effect::Hold => {
-                self.hit(fired);
-                let mut core = self.shared.core.lock();
-                while core.has_rule(fired.rule) && !self.link.is_closed() {
-                    self.shared.changed.wait(&mut core);
-                }
-            }
-            Effect::Stall => {
-                self.link.silence();
-                self.hit(fired);
-                self.park();
-                return false;
-            }
-            Effect::Reset => {
-                self.end(Ending::Reset);
-                self.hit(fired);
-                return false;
-            }
-            Effect::Drop => {
-                if self.way == Way::ToServer {
-                    self.wait_for_earlier_replies();
-                }
-                self.end(Ending::ResetClient);
-                self.hit(fired);
-                return false;
-            }
-        }
-        true
-    }
-
-    fn hit(&self, fired: &Fired) {
-        let core = self.shared.core.lock();
-        fired.hits.fetch_add(1, Ordering::SeqCst);
-        drop(core);
-        self.shared.changed.notify_all();
-    }
-
-    fn wait_for_earlier_replies(&self) {
-        let deadline = Instant::now() + EARLIER_REPLIES;
-        let mut core = self.shared.core.lock();
-        while self.link.unanswered.load(Ordering::SeqCst) > 0 && !self.link.is_closed() {
-            if self.shared.changed.wait_until(&mut core, deadline).timed_out() {
-                return;
-            }
-        }
     }
 }

@@ -8,13 +8,15 @@
 mod client;
 mod codec;
 mod frame;
+mod node;
 mod op;
 mod requests;
 
+pub use client::RawClient;
 pub(crate) use client::connect_request;
-pub use client::{CreateMode, MultiOp, RawClient, Stat, WatchEvent};
 pub(crate) use codec::{Reader, Writer};
 pub(crate) use frame::{Frames, Taken};
+pub use node::{CreateMode, MultiOp, Stat, WatchEvent};
 pub use op::{Op, Ops};
 pub(crate) use requests::multi_error;
 
