@@ -1,4 +1,35 @@
-//! Distributed locks on Apache ZooKeeper.
+//! Distributed locks on [Apache ZooKeeper](https://zookeeper.apache.org), for Rust and for C.
+//!
+//! ```no_run
+//! use zklock::Client;
+//!
+//! fn main() -> zklock::Result<()> {
+//!     let zk = Client::connect("127.0.0.1:2181").wait()?; // or .await
+//!     let lock = zk.lock("/locks/invoices"); // a fair queue; others by .strategy(...)
+//!     let guard = lock.acquire().wait()?; // or acquire_within(...), try_acquire()
+//!     println!("mine; my writes carry the token {}", guard.fencing_token());
+//!     guard.release().wait() // or drop it: released in the background, for certain
+//! }
+//! ```
+//!
+//! # What it promises
+//! - **One holder.** A guard says [`Lost`](GuardState::Lost) by the local clock *before* the server
+//!   can let another client in: when the link is cut, when the process was frozen, when the machine
+//!   slept. See [`Guard`] for what no lock can promise, and for
+//!   [fencing tokens](Guard::fencing_token), which cover that too.
+//! - **Nothing left behind.** However an acquire ends (an error, a deadline, a dropped future, a
+//!   lost reply), its claim is deleted or dies with its session.
+//! - **Unknown is not failed.** A request whose reply was lost is looked up, never repeated blindly.
+//! - **Every call ends.** Each operation has a deadline of its own.
+//!
+//! # How to wait
+//! Every operation returns a [`Pending`] (or, for a watch, a [`Watch`]): await it on any runtime,
+//! or call `.wait()` on any thread. None needs a runtime.
+//!
+//! # The floors
+//! The modules form floors, and each uses only what is below it: `raw` (the only unsafe code,
+//! toward the C client `libzookeeper_mt`), `client` (sessions, operations, watches), `lock`. The
+//! crate `zookeeper-sys` lies under all of them.
 
 mod client;
 mod error;
@@ -15,3 +46,6 @@ pub use error::{Code, Error, Result};
 pub use lock::{Contender, Guard, GuardState, Lock, LostReason, LostSignal, Strategy};
 pub use session_key::SessionKey;
 pub use znode::{Acl, CreateMode, Permissions, Stat};
+
+/// The version of the C client that this library was built against, such as `3.8.0`.
+pub const C_CLIENT_VERSION: &str = env!("ZKLOCK_C_CLIENT_VERSION");

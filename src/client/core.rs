@@ -182,12 +182,12 @@ impl Core {
     pub(super) fn observe(&self, link: &Arc<Link>) {
         // Read before the C client is asked: a freeze in between must count against the sight.
         let now = Moment::now();
+        let mut news = None;
         self.status.update(|status| {
             if status.link.as_ref().is_none_or(|present| !Arc::ptr_eq(present, link)) {
                 return false;
             }
-            let lost_before = status.state == SessionState::Lost;
-            let before = status.state;
+            let before = (status.state, status.losses);
             match link.handle_state() {
                 Some(HandleState::CONNECTED) => self.saw_connected(status, link, now),
                 Some(HandleState::EXPIRED) => status.lose(),
@@ -198,18 +198,20 @@ impl Core {
                 _ => {
                     if status.epoch.as_ref().is_some_and(|epoch| !epoch.is_trusted_at(now)) {
                         status.lose();
-                    } else if before == SessionState::Connected {
+                    } else if status.state == SessionState::Connected {
                         status.state = SessionState::Suspended;
                     }
                 }
             }
-            let changed =
-                status.state != before || (lost_before != (status.state == SessionState::Lost));
-            if changed {
-                tracing::debug!(?before, now = ?status.state, session = ?link.session(), "session");
-            }
+            // A session that was lost and is back within one look changes only the count.
+            let changed = (status.state, status.losses) != before;
+            news = changed.then_some((before.0, status.state));
             changed
         });
+        // Outside the lock: a subscriber that blocks must not hold up who looks at the state.
+        if let Some((before, state)) = news {
+            tracing::debug!(?before, ?state, session = ?link.session(), "session");
+        }
     }
 
     fn saw_connected(&self, status: &mut Status, link: &Arc<Link>, now: Moment) {

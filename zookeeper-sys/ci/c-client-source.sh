@@ -89,6 +89,6 @@ mkdir -p "$client/generated"
 (cd "$client/generated" && "$java" -cp "$jars" org.apache.jute.compiler.generated.Rcc -l c "$jute")
 [[ -s $client/generated/zookeeper.jute.c ]] || fail "the jute compiler made no zookeeper.jute.c"
 
-# Last, so that the tree is there only when it is whole.
-mv "$client" "$tree"
+# Last, so that the tree is there only when it is whole. Another call may have been faster.
+mv -T "$client" "$tree" || [[ -e $tree/generated/zookeeper.jute.c ]]
 echo "$tree" >&3

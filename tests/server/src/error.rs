@@ -1,5 +1,6 @@
 //! The one error of this crate: it says what was being done, and how to fix what a person can fix.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,8 +12,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why a server, a session or a proxy did not do as it was told.
 ///
-/// Converts into [`io::Error`], so that `?` also works in functions that return `io::Result`.
-#[derive(Debug, thiserror::Error)]
+/// Converts into [`io::Error`], so that `?` also works in functions that return `io::Result`. Its `Debug` is the message
+/// as well: that is what `unwrap` shows in a failed test.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// There is no Java to run ZooKeeper with.
@@ -102,6 +104,12 @@ impl Error {
     pub fn is_connection_loss(&self) -> bool {
         use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
         matches!(io_kind(self), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct Installation {
 impl Installation {
     /// `ZOOKEEPER_HOME` goes before Debian's package, `JAVA_HOME` before `PATH`.
     pub(crate) fn find() -> Result<Installation> {
-        let class_path = match env::var_os("ZOOKEEPER_HOME") {
+        let class_path = match env::var_os("ZOOKEEPER_HOME").filter(|home| !home.is_empty()) {
             Some(home) => release_class_path(Path::new(&home))?,
             None => debian_class_path(Path::new(DEBIAN_JARS))?,
         };
@@ -29,7 +29,8 @@ impl Installation {
 
 fn find_java() -> Result<PathBuf> {
     let mut tried = Vec::new();
-    let homes = env::var_os("JAVA_HOME").map(|home| Path::new(&home).join("bin"));
+    let home = env::var_os("JAVA_HOME").filter(|home| !home.is_empty());
+    let homes = home.map(|home| Path::new(&home).join("bin"));
     let path = env::var_os("PATH").unwrap_or_default();
     for directory in homes.into_iter().chain(env::split_paths(&path)) {
         let java = directory.join("java");

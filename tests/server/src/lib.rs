@@ -35,6 +35,8 @@
 //! - [`expire_session`]: ends a session behind its client's back.
 //! - [`wire`]: the protocol, and a bare client for it.
 
+#![deny(unsafe_code)]
+
 mod builder;
 mod busy;
 mod data_dir;

@@ -14,7 +14,7 @@ const VICTIM: &str = "ZKLOCK_TESTING_VICTIM";
 fn a_killed_program_leaves_no_server_behind() {
     if std::env::var_os(VICTIM).is_some() {
         let server = Server::start().unwrap();
-        println!("server={}", server.pid().unwrap());
+        println!("server={}={}", server.pid().unwrap(), server.data_dir().display());
         loop {
             std::thread::park();
         }
@@ -26,9 +26,13 @@ fn a_killed_program_leaves_no_server_behind() {
         .spawn()
         .unwrap();
     let output = BufReader::new(victim.stdout.take().unwrap());
-    let server: u32 = output
+    let (server, directory) = output
         .lines()
-        .find_map(|line| Some(line.unwrap().split_once("server=")?.1.parse().unwrap()))
+        .find_map(|line| {
+            let line = line.unwrap();
+            let (pid, directory) = line.split_once("server=")?.1.split_once('=')?;
+            Some((pid.to_owned(), PathBuf::from(directory)))
+        })
         .unwrap();
     let process = PathBuf::from(format!("/proc/{server}"));
     assert!(process.exists());
@@ -39,6 +43,8 @@ fn a_killed_program_leaves_no_server_behind() {
         assert!(Instant::now() < deadline, "the server is still there");
         std::thread::sleep(Duration::from_millis(5));
     }
+    // The next program to start a server would remove it, but not within the first minute.
+    std::fs::remove_dir_all(directory).unwrap();
 }
 
 /// An orphan that nobody has reaped yet is dead all the same.

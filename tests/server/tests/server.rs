@@ -211,3 +211,14 @@ fn a_server_keeps_no_socket_of_its_program_open() {
     peer.set_read_timeout(Some(PATIENCE)).unwrap();
     assert_eq!(std::io::Read::read(&mut peer, &mut [0]).unwrap(), 0);
 }
+
+#[test]
+fn what_tests_hold_can_be_shared_between_threads() {
+    fn shared<T: Send + Sync + 'static>() {}
+    shared::<Server>();
+    shared::<zklock_testing::Ensemble>();
+    shared::<zklock_testing::Proxy>();
+    shared::<zklock_testing::Gate>();
+    shared::<zklock_testing::InstalledRule>();
+    shared::<Error>();
+}

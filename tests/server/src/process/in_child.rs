@@ -1,4 +1,6 @@
-//! What a child does between fork and exec. The only unsafe code of this crate.
+//! What a child does between fork and exec.
+
+#![allow(unsafe_code, reason = "fork, exec and close_range have no safe form")]
 
 use std::io;
 use std::os::unix::process::CommandExt;

@@ -10,6 +10,8 @@ use super::pump::Pump;
 
 /// How long a dropped request waits for the replies to those before it.
 const EARLIER_REPLIES: Duration = Duration::from_secs(1);
+/// How long a reset waits until the client's system has what was sent before: a frozen client may never take it.
+const ARRIVAL: Duration = Duration::from_secs(1);
 
 impl Pump {
     /// `false` when the connection has ended.
@@ -42,6 +44,7 @@ impl Pump {
                 if self.way == Way::ToServer {
                     self.wait_for_earlier_replies();
                 }
+                self.link.wait_client_has_all(Instant::now() + ARRIVAL);
                 self.end(Ending::ResetClient);
                 self.hit(fired);
                 return false;

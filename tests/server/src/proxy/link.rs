@@ -7,12 +7,14 @@ use std::io::{self, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::seen::Conversation;
+use super::unsent::unconfirmed;
 
 #[derive(Debug)]
 pub(super) struct Link {
@@ -127,6 +129,17 @@ impl Link {
                 Ending::Reset => reset(server),
                 Ending::ResetClient | Ending::Orderly => drop(server.shutdown(Shutdown::Both)),
             }
+        }
+    }
+
+    /// Waits until all that was written to the client has reached its system, or the link has ended.
+    pub(super) fn wait_client_has_all(&self, deadline: Instant) {
+        while !self.is_closed()
+            && Instant::now() < deadline
+            && unconfirmed(&self.client).is_ok_and(|bytes| bytes > 0)
+        {
+            // The system tells nobody when the last byte is confirmed.
+            thread::sleep(Duration::from_micros(200));
         }
     }
 

@@ -19,6 +19,7 @@ mod listener;
 mod pump;
 mod rule;
 mod seen;
+mod unsent;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
