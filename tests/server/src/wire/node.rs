@@ -48,7 +48,7 @@ pub struct WatchEvent {
     pub path: String,
 }
 
-/// One part of a [`RawClient::multi`]. Versions are not checked.
+/// One part of a [`RawClient::multi`](super::RawClient::multi). Only `Check` asks for a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are ZooKeeper's own")]
 #[non_exhaustive]

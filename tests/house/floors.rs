@@ -1,0 +1,179 @@
+//! Imports go down only.
+
+use std::collections::HashMap;
+
+use super::rust_text::{Named, code_of, modules_of, named_paths, tokens};
+use super::tree::{assert_none, rust_files, text_of};
+
+/// Stands for the crate's root as a whole, from which every floor can be reached.
+const WHOLE_HOUSE: &str = "*";
+
+fn floor(module: &str) -> u8 {
+    match module {
+        "raw" => 1,
+        "client" => 2,
+        "lock" | "recipes" => 3,
+        "capi" => 4,
+        WHOLE_HOUSE => 5,
+        // error, and whatever else every floor may share.
+        _ => 0,
+    }
+}
+
+/// Which module each name comes from that `lib.rs` re-exports at the root, and complaints about
+/// re-exports that hide it.
+fn root_names(lib: &str) -> (HashMap<String, String>, Vec<String>) {
+    let (mut names, mut complaints) = (HashMap::new(), Vec::new());
+    for Named { mut path, name, line, within } in named_paths(&code_of(lib)) {
+        if !within.is_empty() {
+            continue;
+        }
+        if matches!(path.first().map(String::as_str), Some("crate" | "self")) {
+            path.remove(0);
+        }
+        if path.len() > 1 && floor(&path[0]) > 0 {
+            if name == "*" {
+                complaints.push(format!("src/lib.rs:{line}: re-export {} by name", path[0]));
+            }
+            names.insert(name, path.remove(0));
+        }
+    }
+    (names, complaints)
+}
+
+/// Complaints about what a file of the library or of a program takes from floors it may not use.
+fn upward_imports(file: &str, source: &str, root_names: &HashMap<String, String>) -> Vec<String> {
+    let code = code_of(source);
+    let own = modules_of(file);
+    let mut complaints = Vec::new();
+    let mut complain =
+        |line: usize, what: String| complaints.push(format!("{file}:{line}: {what}"));
+    for (number, line) in code.lines().enumerate() {
+        let bare: String = line.split_whitespace().collect();
+        if bare.contains("#[path=") || bare.contains("include!(") {
+            complain(number + 1, "takes in a file of another place".to_owned());
+        }
+    }
+    if own.is_empty() {
+        return complaints; // lib.rs holds all floors together.
+    }
+    if own[0] == "bin" {
+        for token in tokens(&code).iter().filter(|token| token.text == "zookeeper_sys") {
+            complain(token.line, "a program uses the public API only".to_owned());
+        }
+        for named in named_paths(&code) {
+            if named.path.starts_with(&["zklock".to_owned(), "raw".to_owned()]) {
+                complain(named.line, "a program uses the public API only".to_owned());
+            }
+        }
+        return complaints;
+    }
+    for named in named_paths(&code) {
+        let Some(to) = target(&own, &named, root_names) else {
+            continue;
+        };
+        let (from_floor, to_floor) = (floor(&own[0]), floor(&to));
+        if to_floor > from_floor {
+            complain(named.line, format!("{} reaches up to {to}", own[0]));
+        } else if from_floor == 3 && to == "raw" {
+            complain(named.line, format!("{} reaches past client to raw", own[0]));
+        }
+    }
+    complaints
+}
+
+/// The top-level module a path leads to, when it leads into this crate.
+fn target(own: &[String], named: &Named, root_names: &HashMap<String, String>) -> Option<String> {
+    let mut place: Vec<&str> = own.iter().chain(&named.within).map(String::as_str).collect();
+    let mut ours = false;
+    for part in &named.path {
+        match part.as_str() {
+            "crate" if !ours => place.clear(),
+            "self" if !ours => {}
+            "super" => drop(place.pop()),
+            // Another crate, or a module of our own below this one.
+            _ if !ours => return None,
+            part => place.push(part),
+        }
+        ours = true;
+    }
+    let first = place.first().copied().unwrap_or(WHOLE_HOUSE);
+    Some(root_names.get(first).map_or(first, String::as_str).to_owned())
+}
+
+#[test]
+fn no_module_imports_from_a_higher_floor() {
+    let files = rust_files();
+    let (names, mut complaints) = root_names(&text_of("src/lib.rs"));
+    for (path, source) in files.iter().filter(|(path, _)| path.starts_with("src/")) {
+        complaints.extend(upward_imports(path, source, &names));
+    }
+    assert_none(&complaints);
+}
+
+#[test]
+fn the_floor_check_finds_every_way_up_and_allows_every_way_down() {
+    let lib = "mod raw; pub mod client;\npub use client::Client;\npub use crate::lock::{Guard as Held, Lock};\n";
+    let (names, complaints) = root_names(lib);
+    assert_none(&complaints);
+    assert_eq!(root_names("pub use client::*;").1.len(), 1);
+
+    for (file, source) in cases(UP) {
+        let found = upward_imports(&file, &source, &names);
+        assert_eq!(found.len(), 1, "{file}: {source}: {found:?}");
+    }
+    for (file, source) in cases(DOWN) {
+        assert_none(&upward_imports(&file, &source, &names));
+    }
+}
+
+/// One case a line: a file and what stands in it, with `\n` for a new line.
+fn cases(table: &str) -> impl Iterator<Item = (String, String)> {
+    let lines = table.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.map(|line| {
+        let (file, source) = line.split_once(' ').expect("a file and a source");
+        (file.to_owned(), source.trim_start().replace("\\n", "\n"))
+    })
+}
+
+const UP: &str = r##"
+    src/raw/handle.rs    use crate::client::Client;
+    src/raw/handle.rs    use crate::{error::Error, client::{self}, raw::Slot};
+    src/raw/handle.rs    use super::super::lock;
+    src/raw/mod.rs       pub(crate) use super::lock::Guard;
+    src/raw/handle.rs    fn f() { let c = crate::client::connect(); }
+    src/raw/handle.rs    fn f(h: &super::super::lock::Guard) {}
+    src/raw/handle.rs    use crate::Client;
+    src/client/node.rs   fn f() -> crate::Held { g() }
+    src/raw/handle.rs    use crate as house; fn f() { house::lock::g() }
+    src/raw/handle.rs    use crate::{self as house};
+    src/raw.rs           use super::*;
+    src/raw/handle.rs    mod tests { use super::super::super::client::Client; }
+    src/raw/handle.rs    mod a { mod b {} } use super::super::client;
+    src/raw/handle.rs    macro_rules! m { () => { $crate::lock::f() } }
+    src/error.rs         use crate::raw::Code;
+    src/client/mod.rs    use crate::\n    lock::\n    Lock;
+    src/lock/mod.rs      use crate::capi::zkl_lock;
+    src/lock/mod.rs      use crate::raw::Handle;
+    src/recipes/queue.rs fn f(h: crate::raw::Handle) {}
+    src/raw/mod.rs       #[path = "../lock/mod.rs"] mod other;
+    src/bin/lock_test.rs use zookeeper_sys::zoo_create;
+    src/bin/lock_test.rs use zklock::{Client, raw::Handle};
+    src/bin/t/main.rs    include!("../../raw/mod.rs");
+"##;
+
+const DOWN: &str = r##"
+    src/raw/handle.rs    use crate::error::Error; use super::slots; use self::a::b;
+    src/raw/handle.rs    /* /* */ crate::lock::x */ use std::fmt; // use crate::client;
+    src/raw/handle.rs    const A: &str = "use crate::client;"; const B: char = '"';
+    src/raw/handle.rs    const A: &str = r#"" crate::lock::f()"#; fn f<'a>(x: &'a u8) {}
+    src/error.rs         mod tests { use super::*; }
+    src/raw/handle.rs    mod tests { use super::*; use super::super::slots; }
+    src/raw/handle.rs    pub(crate) fn f() -> impl Sized + use<> {} pub(super) struct X;
+    src/client/mod.rs    use crate::raw::Handle; use tokio::sync; use lock_api::RawMutex;
+    src/client/mod.rs    use other::client::super_lock; fn f() { std::fs::lock::x() }
+    src/lock/queue.rs    use crate::{Client, Lock, client::{Stat, node::*}, recipes::x};
+    src/capi/mod.rs      use crate::{raw::Handle, lock, recipes, client};
+    src/lib.rs           pub use lock::Lock; mod prelude { pub use crate::raw::Code; }
+    src/bin/lock_test.rs use zklock::{Client, lock::Lock}; mod table; use crate::table;
+"##;

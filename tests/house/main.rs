@@ -1,0 +1,9 @@
+//! The rules of the house, read from the source text: imports go down only, unsafe lives in two
+//! floors, files stay small, and what is written in two places says the same in both.
+
+mod floors;
+mod manners;
+mod rust_text;
+mod single_source;
+mod tree;
+mod unsafe_code;
