@@ -105,12 +105,9 @@ impl Core {
         self.status.listen()
     }
 
-    pub(super) fn losses(&self) -> u64 {
-        self.status.get().losses
-    }
-
-    /// The state by the local clock: an epoch that ran out unseen is lost now.
-    pub(super) fn look(&self) -> SessionState {
+    /// The state by the local clock, and how often the session was lost: an epoch that ran out
+    /// unseen is lost now.
+    pub(super) fn look(&self) -> (SessionState, u64) {
         let status = self.status.get();
         match (&status.epoch, status.state) {
             (Some(epoch), SessionState::Connected | SessionState::Suspended)
@@ -118,9 +115,9 @@ impl Core {
             {
                 // The keeper makes it official.
                 self.wake();
-                SessionState::Lost
+                (SessionState::Lost, status.losses + 1)
             }
-            (_, state) => state,
+            (_, state) => (state, status.losses),
         }
     }
 
@@ -177,13 +174,25 @@ impl Core {
         footing.link.add_auth(&credentials).await
     }
 
+    /// Changes the status, and tells of an epoch that was lost by it.
+    fn change(&self, change: impl FnOnce(&mut Status) -> bool) {
+        let mut before = None;
+        self.status.update(|status| {
+            before.clone_from(&status.epoch);
+            change(status)
+        });
+        if let Some(epoch) = before {
+            epoch.announce();
+        }
+    }
+
     /// Looks at the C client's state and draws the conclusions. Called on every session event and
     /// on every turn of the keeper; looking twice does no harm.
     pub(super) fn observe(&self, link: &Arc<Link>) {
         // Read before the C client is asked: a freeze in between must count against the sight.
         let now = Moment::now();
         let mut news = None;
-        self.status.update(|status| {
+        self.change(|status| {
             if status.link.as_ref().is_none_or(|present| !Arc::ptr_eq(present, link)) {
                 return false;
             }
@@ -238,7 +247,7 @@ impl Core {
 
     /// Puts a new link in place, or takes the old one away.
     pub(super) fn set_link(&self, link: Option<Arc<Link>>) {
-        self.status.update(|status| {
+        self.change(|status| {
             if status.link.is_some() {
                 status.lose();
                 status.epoch = None;
@@ -249,7 +258,7 @@ impl Core {
     }
 
     pub(super) fn fail(&self, failure: Error) {
-        self.status.update(|status| {
+        self.change(|status| {
             status.fail(failure);
             true
         });

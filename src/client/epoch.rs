@@ -32,6 +32,13 @@ struct Trust {
     lost: bool,
 }
 
+impl Trust {
+    fn judge(&mut self, now: Moment) -> bool {
+        self.lost |= now >= self.until;
+        !self.lost
+    }
+}
+
 /// How long a session with that timeout may be trusted after it was seen connected.
 pub(super) fn trust_after_sight(session_timeout: Duration) -> Duration {
     session_timeout / 3 - session_timeout / 10
@@ -53,7 +60,7 @@ impl Epoch {
     /// that comes after trust has ended does not bring it back.
     pub(super) fn sight(&self, seen: Moment, session_timeout: Duration) -> bool {
         let mut trust = self.trust.lock();
-        if !self.judge(&mut trust, seen) {
+        if !trust.judge(seen) {
             return false;
         }
         trust.until = trust.until.max(seen + trust_after_sight(session_timeout));
@@ -61,28 +68,28 @@ impl Epoch {
     }
 
     /// Whether the session can be trusted now. The first look after trust has ended declares the
-    /// epoch lost.
+    /// epoch lost, and tells everybody.
     pub(crate) fn is_trusted(&self) -> bool {
-        self.is_trusted_at(Moment::now())
+        let trusted = self.is_trusted_at(Moment::now());
+        if !trusted {
+            self.announce();
+        }
+        trusted
     }
 
     pub(super) fn is_trusted_at(&self, now: Moment) -> bool {
-        self.judge(&mut self.trust.lock(), now)
-    }
-
-    fn judge(&self, trust: &mut Trust, now: Moment) -> bool {
-        if !trust.lost && now >= trust.until {
-            trust.lost = true;
-            self.lost.notify(usize::MAX);
-        }
-        !trust.lost
+        self.trust.lock().judge(now)
     }
 
     /// The server, or the end of the client, has said so.
     pub(super) fn declare_lost(&self) {
-        let mut trust = self.trust.lock();
-        if !trust.lost {
-            trust.lost = true;
+        self.trust.lock().lost = true;
+    }
+
+    /// Wakes those who wait for the epoch to be lost, if it is. Wakers are other people's code, so
+    /// this is called under no lock.
+    pub(super) fn announce(&self) {
+        if self.trust.lock().lost {
             self.lost.notify(usize::MAX);
         }
     }

@@ -30,14 +30,14 @@ impl<T: Clone> Latest<T> {
         self.changed.listen()
     }
 
-    /// Waits until `wanted` finds what it wants.
+    /// Waits until `wanted` finds what it wants. It is shown a copy, so it may do what it likes.
     pub(crate) async fn wait_for<U>(&self, mut wanted: impl FnMut(&T) -> Option<U>) -> U {
         loop {
-            if let Some(found) = wanted(&self.value.lock()) {
+            if let Some(found) = wanted(&self.get()) {
                 return found;
             }
             let listener = self.listen();
-            if let Some(found) = wanted(&self.value.lock()) {
+            if let Some(found) = wanted(&self.get()) {
                 return found;
             }
             listener.await;

@@ -118,7 +118,7 @@ impl Client {
 
     /// The session's state, looked at now by the local clock.
     pub fn state(&self) -> SessionState {
-        self.core().look()
+        self.core().look().0
     }
 
     /// The session's states from now on: see [`SessionStates`].

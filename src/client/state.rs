@@ -41,7 +41,7 @@ pub struct SessionStates {
 
 impl SessionStates {
     pub(super) fn new(core: Arc<Core>) -> SessionStates {
-        let losses = core.losses();
+        let (_, losses) = core.look();
         SessionStates { core, told: None, losses, listener: None }
     }
 
@@ -69,8 +69,7 @@ impl SessionStates {
             }
             // Listen before looking, or a change in between is missed.
             let mut listener = self.listener.take().unwrap_or_else(|| self.core.listen());
-            let losses = self.core.losses();
-            let state = self.core.look();
+            let (state, losses) = self.core.look();
             if losses != self.losses {
                 self.losses = losses;
                 self.told = Some(SessionState::Lost);

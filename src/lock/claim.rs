@@ -134,9 +134,12 @@ impl Claim {
         Ok(())
     }
 
-    /// The node is known to be gone.
-    pub(super) fn forget(&mut self) {
-        self.state = State::None;
+    /// The node seems to be gone. It is deleted all the same: a node that nobody answers for would
+    /// block everybody for as long as the session lives.
+    pub(super) fn give_up(&mut self) {
+        if let Some(node) = self.take() {
+            drop(dispose(&node, &self.place));
+        }
     }
 
     /// Hands the node over to a tenure; the claim is then empty.

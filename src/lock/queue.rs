@@ -42,6 +42,11 @@ async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Stand
         // the create, and both take one round trip.
         let expect_to_wait = !attempt.once && attempt.contended.load(Ordering::Relaxed);
         let listing = (!expect_to_wait).then(|| session.children(&attempt.path));
+        // Its reply comes after the create's, so this waits for both and wakes once.
+        let listing = match listing {
+            Some(listing) => Some(listing.await),
+            None => None,
+        };
         let own = match attempt.claim.confirm().await {
             Ok(node) => node.path.clone(),
             Err(error) if error.is_no_node() => {
@@ -56,7 +61,7 @@ async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Stand
             Err(error) => return Err(error),
         };
         match listing {
-            Some(listing) => listing.await?,
+            Some(listing) => listing?,
             None => {
                 if let Some(standing) = watch_previous_number(attempt, session, &own).await? {
                     return Ok(standing);
@@ -70,7 +75,7 @@ async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Stand
     match name::place(&children, own) {
         // Somebody has deleted it.
         Place::Missing => {
-            attempt.claim.forget();
+            attempt.claim.give_up();
             Ok(Standing::Again)
         }
         Place::Behind(before) => wait_behind(attempt, session, &before).await,

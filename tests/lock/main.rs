@@ -1,0 +1,1 @@
+//! Locks under faults, on real servers.
