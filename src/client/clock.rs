@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-/// A point in time: only differences mean anything.
+/// A point in time, in nanoseconds: only differences mean anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Moment(Duration);
+pub(crate) struct Moment(u64);
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
@@ -17,7 +17,17 @@ const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
 impl Moment {
     pub(crate) fn now() -> Moment {
         let now = rustix::time::clock_gettime(CLOCK);
-        Moment(Duration::try_from(now).unwrap_or_default())
+        let (seconds, nanos) =
+            (now.tv_sec.unsigned_abs(), u64::from(now.tv_nsec.unsigned_abs() as u32));
+        Moment(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
+    }
+
+    pub(super) const fn from_nanos(nanos: u64) -> Moment {
+        Moment(nanos)
+    }
+
+    pub(super) const fn as_nanos(self) -> u64 {
+        self.0
     }
 }
 
@@ -25,6 +35,6 @@ impl std::ops::Add<Duration> for Moment {
     type Output = Moment;
 
     fn add(self, duration: Duration) -> Moment {
-        Moment(self.0.saturating_add(duration))
+        Moment(self.0.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
     }
 }

@@ -1,18 +1,20 @@
 //! What the clones of a client share: the present link, the session's state, the keeper's bell.
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use async_executor::Executor;
 use event_listener::{Event, EventListener};
+use futures_lite::FutureExt as _;
 use parking_lot::Mutex;
 
 use super::clock::Moment;
 use super::options::Settings;
 use super::state::SessionState;
-use super::{Epoch, Latest, Link};
+use super::{Epoch, Latest, Link, Pending};
 use crate::error::{Code, Error, Result};
 use crate::raw::{Credentials, HandleState};
 use crate::session_key::SessionKey;
@@ -47,6 +49,9 @@ pub(crate) struct Footing {
     pub(crate) epoch: Arc<Epoch>,
 }
 
+/// How long to wait after a connection turned out to be gone.
+const ADD_AUTH_AGAIN: Duration = Duration::from_millis(10);
+
 impl Core {
     pub(super) fn new(options: Settings, tasks: Weak<Executor<'static>>) -> Core {
         let credentials = Mutex::new(options.credentials.clone());
@@ -69,7 +74,14 @@ impl Core {
     /// Runs `task` on the keeper's thread, until it ends or the client is closed.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         if let Some(tasks) = self.tasks.upgrade() {
-            tasks.spawn(task).detach();
+            // A task may wake code that is not ours; the keeper must outlive its panic.
+            let task = AssertUnwindSafe(task).catch_unwind();
+            let shielded = async {
+                if task.await.is_err() {
+                    tracing::error!("a panic in a task was caught");
+                }
+            };
+            tasks.spawn(shielded).detach();
         }
     }
 
@@ -122,7 +134,10 @@ impl Core {
     }
 
     pub(super) fn session_key(&self) -> Option<SessionKey> {
-        self.status.get().link?.session()
+        let status = self.status.get();
+        // Before the first connection the C client may be writing it at this moment.
+        status.epoch?;
+        status.link?.session()
     }
 
     pub(super) fn session_timeout(&self) -> Option<Duration> {
@@ -158,7 +173,10 @@ impl Core {
                     return Some(Err(failure.clone()));
                 }
                 match (status.state, &status.link, &status.epoch) {
-                    (SessionState::Connected, Some(link), Some(epoch)) if epoch.is_trusted() => {
+                    // Wakes nobody, for this runs under the lock: the keeper tells of a loss.
+                    (SessionState::Connected, Some(link), Some(epoch))
+                        if epoch.is_trusted_at(Moment::now()) =>
+                    {
                         Some(Ok(Footing { link: Arc::clone(link), epoch: Arc::clone(epoch) }))
                     }
                     _ => None,
@@ -167,11 +185,44 @@ impl Core {
             .await
     }
 
-    /// Adds an identity to this session and to later ones.
-    pub(super) async fn add_auth(&self, credentials: Credentials) -> Result<()> {
+    pub(super) fn credentials(&self) -> Vec<Credentials> {
+        self.credentials.lock().clone()
+    }
+
+    /// Adds an identity to this session, as soon as there is one, and to later ones.
+    pub(super) fn add_auth(self: &Arc<Self>, credentials: Credentials) -> Pending<()> {
+        let deadline = self.operation_deadline();
         self.credentials.lock().push(credentials.clone());
-        let footing = self.footing().await?;
-        footing.link.add_auth(&credentials).await
+        // Submitted now if possible: it goes ahead of what is submitted after it.
+        let status = self.status();
+        let mut submitted = status
+            .link
+            .filter(|_| status.state == SessionState::Connected)
+            .map(|link| link.add_auth(&credentials));
+        let core = Arc::clone(self);
+        let added = async move {
+            loop {
+                let pending = match submitted.take() {
+                    Some(pending) => pending,
+                    None => core.footing().await?.link.add_auth(&credentials),
+                };
+                match pending.await {
+                    // The connection was lost before the C client took it: again on the next one.
+                    Err(error) if error.code() == Code::INVALID_STATE => core.wake(),
+                    result => return result,
+                }
+                async_io::Timer::after(ADD_AUTH_AGAIN).await;
+            }
+        };
+        let too_late = async move {
+            match deadline {
+                Some(deadline) => drop(async_io::Timer::at(deadline).await),
+                None => std::future::pending().await,
+            }
+            let detail = "no connection; it is added to the next one";
+            Err(Error::with_detail("add_auth", "", Code::OPERATION_TIMEOUT, detail))
+        };
+        Pending::run("add_auth", "", futures_lite::future::or(added, too_late))
     }
 
     /// Changes the status, and tells of an epoch that was lost by it.
@@ -223,24 +274,20 @@ impl Core {
         }
     }
 
+    /// A connection counts once the server has proved that the session lives.
     fn saw_connected(&self, status: &mut Status, link: &Arc<Link>, now: Moment) {
         let (Some(session), Some(timeout)) = (link.session(), link.session_timeout()) else {
             return;
         };
-        let standing = status
-            .epoch
-            .as_ref()
-            .is_some_and(|epoch| epoch.session() == session.id() && epoch.sight(now, timeout));
-        if !standing {
-            if status.epoch.is_none() {
-                // First connection of this link: identities go ahead of every request.
-                for credentials in self.credentials.lock().iter() {
-                    drop(link.add_auth(credentials));
-                }
-            } else {
-                status.lose();
-            }
-            status.epoch = Some(Arc::new(Epoch::begin(session.id(), now, timeout)));
+        link.proof.set_session_timeout(timeout);
+        if status.epoch.as_ref().is_some_and(|epoch| !epoch.is_trusted_at(now)) {
+            status.lose();
+        }
+        if !link.proof.holds_at(now) {
+            return;
+        }
+        if status.epoch.as_ref().is_none_or(|epoch| !epoch.is_trusted_at(now)) {
+            status.epoch = Some(Arc::new(Epoch::begin(session.id(), Arc::clone(&link.proof))));
         }
         status.state = SessionState::Connected;
     }

@@ -1,70 +1,84 @@
 //! A stretch of time in which a session was certainly alive, judged by the local clock alone.
 //!
 //! # Why it can be trusted
-//! Let T be the session timeout. The server ends a session T after it last heard from it. The C
-//! client gives a connection up after 2/3 T of silence. So whenever the C client is seen
-//! connected, the session lives for at least another T/3. Each such sight moves the end of trust
-//! to that moment plus T/3, less a margin of T/10 for what the clocks and the ensemble can differ
-//! by. Nothing else moves it: a lost connection, a frozen process, a sleeping machine all end
-//! trust by mere silence, before the server can give the session's locks to another.
+//! The server ends a session T (the session timeout) after it last heard of it. A reply proves that
+//! the server heard of the session no earlier than its request was *submitted*. So the session
+//! lives at least until the submission of the latest answered request plus T; trust ends a margin
+//! of T/10 before that. The keeper sends a request of its own whenever nothing else has proved
+//! anything for a while.
 //!
-//! A lost epoch stays lost, even when the session turns out to have survived: whoever was told
-//! may have acted on it. A new epoch begins then.
+//! Nothing but an answer moves the end of trust. A cut link, one that carries only one direction, a
+//! frozen process, a stalled thread, a sleeping machine: all of them end it by mere silence, before
+//! the server can give the session's locks to another.
+//!
+//! A lost epoch stays lost, even when the session turns out to have survived: whoever was told may
+//! have acted on it. A new epoch begins then.
 //!
 //! The margin covers a follower that dies before it has told the leader of our last word, if the
 //! servers' `tickTime` is at most T/5 (the leader hears from followers every half tick).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use event_listener::Event;
-use parking_lot::Mutex;
 
 use super::clock::Moment;
+use super::wake;
 
-pub(crate) struct Epoch {
-    session: i64,
-    trust: Mutex<Trust>,
-    lost: Event,
+/// What the server has proved of a session by its answers.
+#[derive(Default)]
+pub(super) struct Proof {
+    /// When the latest answered request was submitted; 0 before there is one.
+    latest: AtomicU64,
+    /// The session timeout in nanoseconds, as the server granted it.
+    session_timeout: AtomicU64,
 }
 
-struct Trust {
-    until: Moment,
-    lost: bool,
-}
+impl Proof {
+    /// A request that was submitted then has been answered by the server.
+    pub(super) fn record(&self, submitted: Moment) {
+        self.latest.fetch_max(submitted.as_nanos(), Ordering::AcqRel);
+    }
 
-impl Trust {
-    fn judge(&mut self, now: Moment) -> bool {
-        self.lost |= now >= self.until;
-        !self.lost
+    pub(super) fn set_session_timeout(&self, timeout: Duration) {
+        let nanos = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        self.session_timeout.store(nanos, Ordering::Release);
+    }
+
+    /// When the latest answered request was submitted.
+    pub(super) fn latest(&self) -> Moment {
+        Moment::from_nanos(self.latest.load(Ordering::Acquire))
+    }
+
+    /// Until when the session is certainly alive.
+    fn until(&self) -> Moment {
+        let timeout = Duration::from_nanos(self.session_timeout.load(Ordering::Acquire));
+        self.latest() + (timeout - timeout / 10)
+    }
+
+    /// Whether the session is certainly alive.
+    pub(super) fn holds_at(&self, now: Moment) -> bool {
+        now < self.until()
     }
 }
 
-/// How long a session with that timeout may be trusted after it was seen connected.
-pub(super) fn trust_after_sight(session_timeout: Duration) -> Duration {
-    session_timeout / 3 - session_timeout / 10
+pub(crate) struct Epoch {
+    session: i64,
+    proof: Arc<Proof>,
+    lost: AtomicBool,
+    told: Event,
 }
 
 impl Epoch {
-    /// Begins with the session seen connected at `seen`.
-    pub(super) fn begin(session: i64, seen: Moment, session_timeout: Duration) -> Epoch {
-        let until = seen + trust_after_sight(session_timeout);
-        Epoch { session, trust: Mutex::new(Trust { until, lost: false }), lost: Event::new() }
+    /// Begins while `proof` holds.
+    pub(super) fn begin(session: i64, proof: Arc<Proof>) -> Epoch {
+        Epoch { session, proof, lost: AtomicBool::new(false), told: Event::new() }
     }
 
     /// The session's id.
     pub(crate) fn session(&self) -> i64 {
         self.session
-    }
-
-    /// The session was seen connected at `seen`. Returns whether the epoch still stands: a sight
-    /// that comes after trust has ended does not bring it back.
-    pub(super) fn sight(&self, seen: Moment, session_timeout: Duration) -> bool {
-        let mut trust = self.trust.lock();
-        if !trust.judge(seen) {
-            return false;
-        }
-        trust.until = trust.until.max(seen + trust_after_sight(session_timeout));
-        true
     }
 
     /// Whether the session can be trusted now. The first look after trust has ended declares the
@@ -77,31 +91,35 @@ impl Epoch {
         trusted
     }
 
+    /// As [`is_trusted`](Epoch::is_trusted), but tells nobody.
     pub(super) fn is_trusted_at(&self, now: Moment) -> bool {
-        self.trust.lock().judge(now)
+        if !self.proof.holds_at(now) {
+            self.declare_lost();
+        }
+        !self.lost.load(Ordering::Acquire)
     }
 
     /// The server, or the end of the client, has said so.
     pub(super) fn declare_lost(&self) {
-        self.trust.lock().lost = true;
+        self.lost.store(true, Ordering::Release);
     }
 
     /// Wakes those who wait for the epoch to be lost, if it is. Wakers are other people's code, so
     /// this is called under no lock.
     pub(super) fn announce(&self) {
-        if self.trust.lock().lost {
-            self.lost.notify(usize::MAX);
+        if self.lost.load(Ordering::Acquire) {
+            wake::all(&self.told);
         }
     }
 
     /// Waits until the epoch is lost.
     pub(crate) async fn lost(&self) {
         loop {
-            let listener = self.lost.listen();
+            let listener = self.told.listen();
             if !self.is_trusted() {
                 return;
             }
-            listener.await;
+            wake::Careful(listener).await;
         }
     }
 }
@@ -112,31 +130,47 @@ mod tests {
 
     const T: Duration = Duration::from_secs(30);
 
+    fn answered_at(submitted: Moment) -> (Arc<Proof>, Epoch) {
+        let proof = Arc::new(Proof::default());
+        proof.set_session_timeout(T);
+        proof.record(submitted);
+        (Arc::clone(&proof), Epoch::begin(1, proof))
+    }
+
     #[test]
     fn trust_ends_before_the_server_can_end_the_session() {
-        let seen = Moment::now();
-        let epoch = Epoch::begin(1, seen, T);
-        // The last word may be 2/3 T older than the sight, so T/3 is all there is.
-        assert!(epoch.is_trusted_at(seen + (T / 3 - T / 10 - Duration::from_millis(1))));
-        assert!(!epoch.is_trusted_at(seen + (T / 3 - T / 10)));
+        let submitted = Moment::now();
+        let (_, epoch) = answered_at(submitted);
+        assert!(epoch.is_trusted_at(submitted + (T - T / 10 - Duration::from_millis(1))));
+        assert!(!epoch.is_trusted_at(submitted + (T - T / 10)));
     }
 
     #[test]
-    fn a_sight_in_time_extends_trust_and_a_late_one_does_not() {
-        let seen = Moment::now();
-        let epoch = Epoch::begin(1, seen, T);
-        assert!(epoch.sight(seen + T / 5, T));
-        assert!(epoch.is_trusted_at(seen + T / 5 + T / 5));
-        assert!(!epoch.sight(seen + T, T));
-        assert!(!epoch.is_trusted_at(seen), "lost stays lost");
+    fn an_answer_in_time_extends_trust_and_a_late_one_does_not_bring_it_back() {
+        let submitted = Moment::now();
+        let (proof, epoch) = answered_at(submitted);
+        proof.record(submitted + T / 2);
+        assert!(epoch.is_trusted_at(submitted + T));
+        assert!(!epoch.is_trusted_at(submitted + 2 * T));
+        proof.record(submitted + 2 * T);
+        assert!(proof.holds_at(submitted + 2 * T), "the session has survived");
+        assert!(!epoch.is_trusted_at(submitted + 2 * T), "but the epoch stays lost");
     }
 
     #[test]
-    fn a_sight_from_before_a_freeze_does_not_reach_beyond_it() {
-        let seen = Moment::now();
-        let epoch = Epoch::begin(1, seen, T);
-        // The thread read the clock, was frozen for an hour, and only then reported.
-        assert!(epoch.sight(seen + T / 10, T));
-        assert!(!epoch.is_trusted_at(seen + Duration::from_secs(3_600)));
+    fn an_answer_counts_from_when_its_request_was_submitted() {
+        let submitted = Moment::now();
+        let (proof, epoch) = answered_at(submitted + T / 3);
+        // Answers to earlier requests, read late after a freeze, prove nothing new.
+        proof.record(submitted);
+        assert!(epoch.is_trusted_at(submitted + T));
+        assert!(!epoch.is_trusted_at(submitted + Duration::from_secs(3_600)));
+    }
+
+    #[test]
+    fn nothing_is_trusted_before_the_first_answer() {
+        let proof = Proof::default();
+        proof.set_session_timeout(T);
+        assert!(!proof.holds_at(Moment::now()));
     }
 }

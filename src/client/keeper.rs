@@ -11,7 +11,7 @@ use async_io::Timer;
 
 use super::options::Settings;
 use super::state::SessionState;
-use super::{Core, Link, block_on};
+use super::{Core, Link, block_on, wake};
 use crate::error::{Code, Error, Result};
 use crate::raw::HandleState;
 
@@ -63,7 +63,8 @@ impl Keeper {
         let rounds = async {
             while !self.core.is_closing() {
                 let bell = self.core.bell();
-                let pause = self.turn();
+                // A panic (a log subscriber's, say) must not cost the client its keeper.
+                let pause = wake::shielded(|| self.turn()).unwrap_or(OPEN_AGAIN);
                 if self.core.is_closing() {
                     break;
                 }
@@ -94,10 +95,13 @@ impl Keeper {
             return self.open();
         };
         link.expire_requests();
+        // Asked before the look: an end that comes between the two would go by without its `Lost`.
+        let state = link.handle_state();
         self.core.observe(&link);
-        match link.handle_state() {
+        match state {
             Some(HandleState::CONNECTED) => {
                 self.last_server = Instant::now();
+                link.keep_proving(link.session_timeout().unwrap_or_default());
                 link.retry_disposals();
             }
             Some(HandleState::EXPIRED) => return self.replace(&link, Code::SESSION_EXPIRED),
@@ -112,7 +116,7 @@ impl Keeper {
             }
             _ => {}
         }
-        // Often enough that trust is renewed long before it ends, seldom enough to cost nothing.
+        // Often enough that a loss is told when it happens, seldom enough to cost nothing.
         let timeout = link.session_timeout().unwrap_or_default();
         (timeout / 30).clamp(Duration::from_millis(10), Duration::from_millis(200))
     }

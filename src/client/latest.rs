@@ -3,6 +3,8 @@
 use event_listener::{Event, EventListener};
 use parking_lot::Mutex;
 
+use super::wake;
+
 pub(crate) struct Latest<T> {
     value: Mutex<T>,
     changed: Event,
@@ -21,7 +23,7 @@ impl<T: Clone> Latest<T> {
     pub(crate) fn update(&self, change: impl FnOnce(&mut T) -> bool) {
         let changed = change(&mut self.value.lock());
         if changed {
-            self.changed.notify(usize::MAX);
+            wake::all(&self.changed);
         }
     }
 
@@ -40,7 +42,7 @@ impl<T: Clone> Latest<T> {
             if let Some(found) = wanted(&self.get()) {
                 return found;
             }
-            listener.await;
+            wake::Careful(listener).await;
         }
     }
 }

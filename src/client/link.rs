@@ -1,15 +1,19 @@
-//! One handle of the C client and the session on it: its watches, its epochs of trust, and the
-//! znodes that must go.
+//! One handle of the C client and the session on it: its requests, its watches, and what the
+//! server has proved of it.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::clock::Moment;
+use super::disposal::Doomed;
+use super::epoch::Proof;
 use super::watch::WatchTable;
 use super::{Core, Pending};
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Error};
 use crate::raw::{self, Event, EventKind, Handle, HandleState, Sink, WatchOn};
 use crate::session_key::SessionKey;
 use crate::znode::Stat;
@@ -17,58 +21,17 @@ use crate::znode::Stat;
 /// One session's handle. What was submitted here can never act on a later session.
 pub(crate) struct Link {
     /// Empty only while the handle is being opened.
-    handle: OnceLock<Handle>,
+    pub(super) handle: OnceLock<Handle>,
     core: Weak<Core>,
     pub(super) watches: Arc<WatchTable>,
+    pub(super) proof: Arc<Proof>,
+    /// When the server was last asked for a proof.
+    asked: Mutex<Moment>,
+    /// Whether the C client has our identities; it repeats them at each reconnection.
+    introduced: AtomicBool,
     operation_timeout: Duration,
     pub(super) max_request: usize,
-    doomed: Mutex<Doomed>,
-}
-
-/// Deletions with an unknown outcome: tried again by the keeper while connected.
-#[derive(Default)]
-struct Doomed {
-    disposals: Vec<Disposal>,
-    /// Set once the session is over and nothing can be tried any more.
-    over: bool,
-}
-
-/// A znode that must go.
-struct Disposal {
-    path: String,
-    czxid: Option<i64>,
-    /// Whether no deletion was tried before: after one, a missing znode is how success looks.
-    first: bool,
-    done: oneshot::Sender<Result<bool>>,
-}
-
-impl Disposal {
-    fn end(self, reply: std::result::Result<(), Code>) {
-        let result = match reply {
-            Ok(()) => Ok(true),
-            Err(Code::NO_NODE) => Ok(!self.first),
-            Err(code) => Err(Error::new("delete", &self.path, code)),
-        };
-        let _ = self.done.send(result);
-    }
-
-    fn end_or_try_later(mut self, code: Code, link: Option<&Link>) {
-        let Some(link) = link else {
-            return self.end(Err(code));
-        };
-        if !code.is_outcome_unknown() && !code.is_retryable() {
-            return self.end(Err(code));
-        }
-        self.first = false;
-        let mut doomed = link.doomed.lock();
-        if doomed.over {
-            drop(doomed);
-            return self.end(Err(Code::SESSION_EXPIRED));
-        }
-        // The keeper looks here on its every turn; waking it now would only try in a loop what a
-        // broken connection can't do.
-        doomed.disposals.push(self);
-    }
+    pub(super) doomed: Mutex<Doomed>,
 }
 
 impl Link {
@@ -79,6 +42,9 @@ impl Link {
             handle: OnceLock::new(),
             core: Arc::downgrade(core),
             watches: Arc::default(),
+            proof: Arc::default(),
+            asked: Mutex::new(Moment::from_nanos(0)),
+            introduced: AtomicBool::new(false),
             operation_timeout: options.operation_timeout,
             max_request: options.max_request,
             doomed: Mutex::default(),
@@ -95,6 +61,8 @@ impl Link {
             }
         })?;
         let _ = link.handle.set(handle);
+        // Before the connection is up, so that they go ahead of every request.
+        link.introduce(core);
         Ok(link)
     }
 
@@ -104,9 +72,57 @@ impl Link {
         if event.kind != EventKind::SESSION {
             self.watches.fire(event);
         } else if let Some(core) = self.core.upgrade() {
+            if self.handle_state() == Some(HandleState::CONNECTED) {
+                self.introduce(&core);
+                self.ask_for_proof(Moment::now());
+            }
             core.observe(self);
             core.wake();
         }
+    }
+
+    /// Tells the C client our identities, unless it has them. Between two attempts to connect it
+    /// takes none.
+    fn introduce(self: &Arc<Self>, core: &Core) {
+        let Some(handle) = self.handle.get() else { return };
+        if self.introduced.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        for credentials in core.credentials() {
+            let link = Arc::downgrade(self);
+            let sink: Sink<()> = Box::new(move |reply| {
+                if let (Err(Code::INVALID_STATE), Some(link)) = (reply, link.upgrade()) {
+                    link.introduced.store(false, Ordering::Release);
+                }
+            });
+            handle.add_auth(None, &credentials, sink);
+        }
+    }
+
+    /// Asks the server for a proof that the session lives, unless it gave one lately.
+    pub(super) fn keep_proving(self: &Arc<Self>, session_timeout: Duration) {
+        let now = Moment::now();
+        let asked = *self.asked.lock();
+        if now >= self.proof.latest().max(asked) + session_timeout / PROOFS_PER_SESSION_TIMEOUT {
+            self.ask_for_proof(now);
+        }
+    }
+
+    fn ask_for_proof(self: &Arc<Self>, now: Moment) {
+        let Some(handle) = self.handle.get() else { return };
+        *self.asked.lock() = now;
+        let link = Arc::downgrade(self);
+        let sink: Sink<Stat> = Box::new(move |reply| {
+            let Some(link) = link.upgrade() else { return };
+            if is_answer(&reply) {
+                link.proof.record(now);
+                // The first proof after a connection is what makes it count.
+                if let Some(core) = link.core.upgrade() {
+                    core.observe(&link);
+                }
+            }
+        });
+        handle.exists(self.deadline(), "/", WatchOn::No, sink);
     }
 
     pub(super) fn handle_state(&self) -> Option<HandleState> {
@@ -153,68 +169,21 @@ impl Link {
             return Pending::ready(Err(Error::new(op, path, Code::INVALID_STATE)));
         };
         let (send, reply) = oneshot::async_channel();
-        let path = path.to_owned();
+        let path: Arc<str> = path.into();
+        let (named, proof, submitted) = (Arc::clone(&path), Arc::clone(&self.proof), Moment::now());
         let sink: Sink<T> = Box::new(move |reply| {
-            let result = reply.and_then(read).map_err(|code| Error::new(op, &path, code));
+            if is_answer(&reply) {
+                proof.record(submitted);
+            }
+            let result = reply.and_then(read).map_err(|code| Error::new(op, &named, code));
             // Nobody may be waiting any more; what the reply carried is dropped then.
             let _ = send.send(result);
         });
         submit(handle, Instant::now().checked_add(self.operation_timeout), sink);
-        Pending::reply(op, reply)
+        Pending::reply(op, path, reply)
     }
 
-    /// Deletes a znode of this session for certain: the deletion is submitted now, and as often as
-    /// its outcome is unknown, until the znode or the session is gone. Whether the result is
-    /// awaited makes no difference to that.
-    ///
-    /// With a czxid, a look comes first, and only the znode that was created by that transaction
-    /// is deleted. Gives `false` if the first try found no such znode.
-    pub(crate) fn dispose(self: &Arc<Self>, path: &str, czxid: Option<i64>) -> Pending<bool> {
-        let (send, done) = oneshot::async_channel();
-        self.try_to_dispose(Disposal { path: path.to_owned(), czxid, first: true, done: send });
-        Pending::reply("delete", done)
-    }
-
-    fn try_to_dispose(self: &Arc<Self>, disposal: Disposal) {
-        let Some(handle) = self.handle.get() else {
-            return;
-        };
-        let Some(czxid) = disposal.czxid else {
-            return self.delete_for(disposal);
-        };
-        let link = Arc::downgrade(self);
-        let path = disposal.path.clone();
-        let sink: Sink<(Vec<u8>, Stat)> = Box::new(move |reply| match (reply, link.upgrade()) {
-            (Ok((_, stat)), Some(link)) if stat.czxid == czxid => link.delete_for(disposal),
-            // Somebody else's by now.
-            (Ok(_), _) => disposal.end(Err(Code::NO_NODE)),
-            (Err(code), link) => disposal.end_or_try_later(code, link.as_deref()),
-        });
-        handle.get(self.deadline(), &path, WatchOn::No, sink);
-    }
-
-    fn delete_for(self: &Arc<Self>, disposal: Disposal) {
-        let Some(handle) = self.handle.get() else {
-            return;
-        };
-        let link = Arc::downgrade(self);
-        let path = disposal.path.clone();
-        let sink: Sink<()> = Box::new(move |reply| match reply {
-            Ok(()) => disposal.end(Ok(())),
-            Err(code) => disposal.end_or_try_later(code, link.upgrade().as_deref()),
-        });
-        handle.delete(self.deadline(), &path, -1, sink);
-    }
-
-    /// Tries the deletions again whose outcome is unknown. Called while connected.
-    pub(super) fn retry_disposals(self: &Arc<Self>) {
-        let disposals = std::mem::take(&mut self.doomed.lock().disposals);
-        for disposal in disposals {
-            self.try_to_dispose(disposal);
-        }
-    }
-
-    fn deadline(&self) -> Option<Instant> {
+    pub(super) fn deadline(&self) -> Option<Instant> {
         Instant::now().checked_add(self.operation_timeout)
     }
 
@@ -225,13 +194,24 @@ impl Link {
             handle.close();
         }
         self.watches.close(code);
-        let disposals = {
-            let mut doomed = self.doomed.lock();
-            doomed.over = true;
-            std::mem::take(&mut doomed.disposals)
-        };
-        for disposal in disposals {
-            disposal.end(Err(code));
-        }
+        self.end_disposals(code);
     }
+}
+
+/// How often the server is asked for a proof while nothing else gives one. More often than the C
+/// client pings (a third of the session timeout), so it costs no packets beyond those.
+const PROOFS_PER_SESSION_TIMEOUT: u32 = 6;
+
+/// Whether a reply came from the server: the C client gives none of these codes by itself.
+fn is_answer<T>(reply: &std::result::Result<T, Code>) -> bool {
+    matches!(
+        reply,
+        Ok(_)
+            | Err(Code::NO_NODE
+                | Code::NODE_EXISTS
+                | Code::NOT_EMPTY
+                | Code::BAD_VERSION
+                | Code::NO_AUTH
+                | Code::NO_CHILDREN_FOR_EPHEMERALS)
+    )
 }

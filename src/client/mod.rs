@@ -8,6 +8,7 @@
 mod block;
 mod clock;
 mod core;
+mod disposal;
 mod epoch;
 mod hosts;
 mod keeper;
@@ -19,6 +20,7 @@ mod options;
 mod path;
 mod pending;
 mod state;
+mod wake;
 mod watch;
 
 use std::sync::Arc;
@@ -148,7 +150,7 @@ impl Client {
     pub fn close(&self) -> Pending<()> {
         let core = Arc::clone(self.core());
         core.request_close();
-        Pending::run(async move {
+        Pending::run("close", "", async move {
             core.closed().await;
             Result::Ok(())
         })

@@ -368,8 +368,7 @@ impl Client {
             return Pending::ready(Err(error));
         }
         let credentials = Credentials { scheme: scheme.to_owned(), secret: secret.to_vec() };
-        let core = Arc::clone(self.core());
-        Pending::run(async move { core.add_auth(credentials).await })
+        self.core().add_auth(credentials)
     }
 
     /// Creates a persistent znode without data, and those above it that are missing. That it is
@@ -382,8 +381,9 @@ impl Client {
         if let Err(error) = link.check("create", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }
-        let path = path.to_owned();
-        Pending::run(async move {
+        let znode = path.to_owned();
+        Pending::run("create", path, async move {
+            let path = znode;
             let ends = path.match_indices('/').map(|(at, _)| at).skip(1).chain([path.len()]);
             for end in ends.filter(|end| *end > 1) {
                 match link.create(&path[..end], b"", &Acl::open(), CreateMode::Persistent).await {

@@ -112,7 +112,7 @@ impl ClientOptions {
         match self.start(hosts) {
             Ok(client) => {
                 let deadline = Instant::now().checked_add(self.connect_timeout);
-                Pending::run(established(client, hosts.to_owned(), deadline))
+                Pending::run("connect", hosts, established(client, hosts.to_owned(), deadline))
             }
             Err(error) => Pending::ready(Err(error)),
         }

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,9 @@ use crate::error::{Code, Error, Result};
 /// says how it is cleaned up.
 #[must_use = "the outcome is lost unless this is awaited or waited for"]
 pub struct Pending<T> {
+    /// What is under way, and on which path: for the errors that are made here.
     op: &'static str,
+    path: Arc<str>,
     source: Source<T>,
 }
 
@@ -28,16 +31,24 @@ enum Source<T> {
 
 impl<T> Pending<T> {
     pub(crate) fn ready(result: Result<T>) -> Pending<T> {
-        Pending { op: "", source: Source::Ready(Some(result)) }
+        Pending { op: "wait", path: Arc::default(), source: Source::Ready(Some(result)) }
     }
 
-    pub(crate) fn reply(op: &'static str, reply: oneshot::AsyncReceiver<Result<T>>) -> Pending<T> {
-        Pending { op, source: Source::Reply(reply) }
+    pub(crate) fn reply(
+        op: &'static str,
+        path: Arc<str>,
+        reply: oneshot::AsyncReceiver<Result<T>>,
+    ) -> Pending<T> {
+        Pending { op, path, source: Source::Reply(reply) }
     }
 
     /// Runs a future when it is polled. It should have submitted its first request already.
-    pub(crate) fn run(future: impl Future<Output = Result<T>> + Send + 'static) -> Pending<T> {
-        Pending { op: "wait", source: Source::Run(Box::pin(future)) }
+    pub(crate) fn run(
+        op: &'static str,
+        path: &str,
+        future: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Pending<T> {
+        Pending { op, path: path.into(), source: Source::Run(Box::pin(future)) }
     }
 
     /// Blocks this thread until the result is there.
@@ -45,8 +56,8 @@ impl<T> Pending<T> {
     /// # Errors
     /// The operation's own.
     pub fn wait(self) -> Result<T> {
-        let op = self.op;
-        block_on(self, None).unwrap_or_else(|| Err(Error::new(op, "", Code::OPERATION_TIMEOUT)))
+        let (op, path) = (self.op, Arc::clone(&self.path));
+        block_on(self, None).unwrap_or_else(|| Err(Error::new(op, &path, Code::OPERATION_TIMEOUT)))
     }
 
     /// Blocks this thread until the result is there, but no longer than `timeout`; zero looks once.
@@ -55,12 +66,12 @@ impl<T> Pending<T> {
     /// `OPERATION_TIMEOUT` when the time is over: the outcome is unknown then, see
     /// [Cancellation](Pending#cancellation). Otherwise the operation's own.
     pub fn wait_timeout(self, timeout: Duration) -> Result<T> {
-        let op = self.op;
+        let (op, path) = (self.op, Arc::clone(&self.path));
         // A time too far to name is no deadline.
         let deadline = Instant::now().checked_add(timeout);
         block_on(self, deadline).unwrap_or_else(|| {
             let detail = format!("no result within {timeout:?}");
-            Err(Error::with_detail(op, "", Code::OPERATION_TIMEOUT, detail))
+            Err(Error::with_detail(op, &path, Code::OPERATION_TIMEOUT, detail))
         })
     }
 }
@@ -70,8 +81,8 @@ impl<T: Send + 'static> Pending<T> {
         self,
         map: impl FnOnce(Result<T>) -> Result<U> + Send + 'static,
     ) -> Pending<U> {
-        let op = self.op;
-        Pending { op, source: Source::Run(Box::pin(async move { map(self.await) })) }
+        let (op, path) = (self.op, Arc::clone(&self.path));
+        Pending { op, path, source: Source::Run(Box::pin(async move { map(self.await) })) }
     }
 }
 
@@ -82,15 +93,16 @@ impl<T> Future for Pending<T> {
     type Output = Result<T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T>> {
-        let op = self.op;
-        match &mut self.source {
+        let this = &mut *self;
+        let error = |code| Error::new(this.op, &this.path, code);
+        match &mut this.source {
             Source::Ready(result) => {
-                Poll::Ready(result.take().unwrap_or_else(|| Err(Error::new(op, "", Code::NOTHING))))
+                Poll::Ready(result.take().unwrap_or_else(|| Err(error(Code::NOTHING))))
             }
             Source::Reply(reply) => Pin::new(reply).poll(cx).map(|reply| {
                 // The sender answers always; should it ever be dropped instead, the request may
                 // still have been executed.
-                reply.unwrap_or_else(|_| Err(Error::new(op, "", Code::CLOSING)))
+                reply.unwrap_or_else(|_| Err(error(Code::CLOSING)))
             }),
             Source::Run(future) => future.as_mut().poll(cx),
         }
@@ -99,6 +111,9 @@ impl<T> Future for Pending<T> {
 
 impl<T> std::fmt::Debug for Pending<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pending").field("op", &self.op).finish_non_exhaustive()
+        f.debug_struct("Pending")
+            .field("op", &self.op)
+            .field("path", &self.path)
+            .finish_non_exhaustive()
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use event_listener::EventListener;
 
-use super::{Core, block_on};
+use super::{Core, block_on, wake};
 
 /// What a program can know of its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,7 +70,8 @@ impl SessionStates {
             // Listen before looking, or a change in between is missed.
             let mut listener = self.listener.take().unwrap_or_else(|| self.core.listen());
             let (state, losses) = self.core.look();
-            if losses != self.losses {
+            // A loss by the clock alone may never be made official: the client may close first.
+            if losses > self.losses {
                 self.losses = losses;
                 self.told = Some(SessionState::Lost);
                 return Poll::Ready(self.told);
@@ -79,7 +80,7 @@ impl SessionStates {
                 self.told = Some(state);
                 return Poll::Ready(self.told);
             }
-            if pin!(&mut listener).poll(cx).is_pending() {
+            if pin!(wake::Careful(&mut listener)).poll(cx).is_pending() {
                 self.listener = Some(listener);
                 return Poll::Pending;
             }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::block_on;
+use super::{block_on, wake};
 use crate::error::{Code, Error, Result};
 use crate::raw::{Event, EventKind};
 
@@ -186,13 +186,14 @@ impl WatchTable {
         }
         for entry in fired {
             let path = event.path.clone();
-            let _ = entry.event.send(match event.kind {
+            let fired = match event.kind {
                 EventKind::CREATED => Ok(WatchEvent { kind: WatchEventKind::Created, path }),
                 EventKind::DELETED => Ok(WatchEvent { kind: WatchEventKind::Deleted, path }),
                 EventKind::CHANGED => Ok(WatchEvent { kind: WatchEventKind::DataChanged, path }),
                 EventKind::CHILD => Ok(WatchEvent { kind: WatchEventKind::ChildrenChanged, path }),
                 _ => Err(Error::new("watch", &path, Code::NO_WATCHER)),
-            });
+            };
+            wake::send(entry.event, fired);
         }
     }
 
@@ -205,7 +206,7 @@ impl WatchTable {
         };
         for (path, waiting) in ended {
             for entry in waiting {
-                let _ = entry.event.send(Err(Error::new("watch", &path, code)));
+                wake::send(entry.event, Err(Error::new("watch", &path, code)));
             }
         }
     }

@@ -158,11 +158,12 @@ impl Guard {
         let lost = self.tenure.ended();
         self.tenure.end(LostReason::Released);
         let gone = claim::dispose(&self.tenure.node, &self.tenure.place);
-        let path = self.tenure.node.path.clone();
-        Pending::run(async move {
+        let tenure = Arc::clone(&self.tenure);
+        Pending::run("release", &self.tenure.node.path, async move {
             let gone = gone.await;
             drop(client);
-            let error = |code, detail| Err(Error::with_detail("release", &path, code, detail));
+            let path = &tenure.node.path;
+            let error = |code, detail| Err(Error::with_detail("release", path, code, detail));
             match (lost, gone) {
                 (Some(LostReason::Deleted), _) | (None, Ok(false)) => {
                     error(Code::NO_NODE, "somebody had deleted the lock's znode")

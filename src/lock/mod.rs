@@ -154,7 +154,7 @@ impl Lock {
             return Pending::ready(Err(error));
         }
         let lock = self.clone();
-        Pending::run(async move {
+        Pending::run("acquire", &self.spec.path, async move {
             let node = acquire::acquire(Arc::clone(&lock.spec), once, deadline).await?;
             Ok(node.map(|node| {
                 let place = lock.spec.strategy.steps().place(&lock.spec.path);
@@ -193,7 +193,7 @@ impl Lock {
         }
         let lock = self.clone();
         let deadline = self.client.core().operation_deadline();
-        Pending::run(async move {
+        Pending::run("contenders", &self.spec.path, async move {
             let spec = &lock.spec;
             let look = async {
                 let session = spec.service.session().await?;

@@ -26,10 +26,16 @@ pub(crate) fn inside_callback() -> bool {
 /// Runs the Rust side of a callback: marks the thread, and keeps a panic from crossing into C.
 pub(super) fn run(body: impl FnOnce()) {
     let outer = INSIDE.replace(true);
-    if catch_unwind(AssertUnwindSafe(body)).is_err() {
-        tracing::error!("a panic in a callback of the C client was caught");
-    }
+    shielded(body);
     INSIDE.set(outer);
+}
+
+/// Runs what may wake code that is not ours. Its panic is caught and logged: nobody else who waits
+/// for an answer may suffer for it.
+pub(super) fn shielded(body: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(body)).is_err() {
+        tracing::error!("a panic in a callback was caught");
+    }
 }
 
 fn answer(context: *const c_void, deliver: impl FnOnce(Slot)) {

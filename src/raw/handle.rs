@@ -115,7 +115,9 @@ impl Handle {
 
     /// Runs `call` with the live pointer, or not at all once the handle is closed.
     pub(super) fn with<T>(&self, call: impl FnOnce(*mut sys::zhandle_t) -> T) -> Option<T> {
-        self.gate.read().as_ref().map(|live| call(live.0.as_ptr()))
+        // Never behind a closer that waits: it waits for calls that may themselves wait for a lock
+        // of the C client, which a callback that comes through here may hold.
+        self.gate.read_recursive().as_ref().map(|live| call(live.0.as_ptr()))
     }
 
     /// `None` once the handle is closed.
@@ -154,7 +156,7 @@ impl Handle {
     /// Answers with `OPERATION_TIMEOUT` every request whose deadline is not after `now`.
     pub(crate) fn expire(&self, now: Instant) {
         for receiver in slots::expired(self.id, now) {
-            receiver.fail(Code::OPERATION_TIMEOUT);
+            callback::shielded(|| receiver.fail(Code::OPERATION_TIMEOUT));
         }
     }
 
@@ -225,7 +227,7 @@ fn finish(live: Live, id: usize) {
     watcher::unregister(id);
     for slot in slots::sweep(id) {
         if let Some(receiver) = slot.receiver {
-            receiver.fail(Code::CLOSING);
+            callback::shielded(|| receiver.fail(Code::CLOSING));
         }
     }
 }

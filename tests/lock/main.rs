@@ -1,1 +1,12 @@
-//! Locks under faults, on real servers.
+//! Locks under faults, on real servers: what is promised holds whatever is lost on the way.
+
+mod bench;
+mod exclusion;
+mod giving_up;
+mod guards;
+mod lost_replies;
+mod order;
+mod paths;
+mod processes;
+mod requests;
+mod sessions;

@@ -1,2 +1,83 @@
-//! Placeholder.
-fn main() {}
+//! `lock_test`: threads contend for one lock on a real ZooKeeper server, and everything they see is
+//! checked. `lock_test --help` says how to use it.
+
+mod args;
+mod checks;
+mod counter;
+mod interrupt;
+mod latency;
+mod leftovers;
+mod progress;
+mod report;
+mod run;
+mod server;
+mod trouble;
+mod worker;
+
+use std::process::ExitCode;
+
+use args::Args;
+use counter::Counter;
+use interrupt::Stop;
+use report::{Report, say, show};
+use run::Bench;
+use server::Servers;
+use trouble::Trouble;
+
+/// Two holders at once, a lost increment, a node left behind: what the program looks for.
+const FOUND_A_FAULT: u8 = 1;
+const INTERRUPTED: u8 = 130;
+
+fn main() -> ExitCode {
+    let args = Args::read();
+    ExitCode::from(match test(&args) {
+        Ok(code) => code,
+        Err(trouble) => {
+            if let Some(message) = trouble.message() {
+                say(format_args!("lock_test: {message}"));
+            }
+            trouble.exit_code()
+        }
+    })
+}
+
+fn test(args: &Args) -> Result<u8, Trouble> {
+    let stop = Stop::on_interrupt()?;
+    let counter = Counter::open(args.counter.as_deref())?;
+    let servers = Servers::get(args, &stop)?;
+    let bench = Bench { args, stop: &stop, servers: &servers, counter: &counter };
+    let mut reports: Vec<Report> = Vec::new();
+    let outcome = run_all(&bench, &mut reports);
+    if !args.json && !reports.is_empty() {
+        show(format_args!("{}", report::table(args, &servers, &reports)));
+    }
+    if reports.iter().any(Report::has_fault) {
+        // A fault is the news, also where something else ended the test.
+        if let Err(trouble) = outcome {
+            say(format_args!("lock_test: {}", trouble.message().unwrap_or("interrupted")));
+        }
+        return Ok(FOUND_A_FAULT);
+    }
+    outcome?;
+    Ok(if stop.is_interrupted() { INTERRUPTED } else { 0 })
+}
+
+fn run_all(bench: &Bench, reports: &mut Vec<Report>) -> Result<(), Trouble> {
+    for strategy in bench.args.strategies() {
+        if bench.stop.is_raised() {
+            break;
+        }
+        let (report, trouble) = bench.run(strategy)?;
+        for line in report.complaints() {
+            say(format_args!("lock_test: {strategy}: {line}"));
+        }
+        if bench.args.json {
+            show(format_args!("{}\n", report.json()));
+        }
+        reports.push(report);
+        if let Some(trouble) = trouble {
+            return Err(trouble);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! Lock nodes that are still on the server when nobody holds or wants the lock any more.
+
+use std::time::{Duration, Instant};
+
+use zklock::{Client, Lock, Strategy};
+
+/// How often to look again.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Where to look for the nodes of one run, and how to know them.
+pub struct Leftovers<'a> {
+    pub client: &'a Client,
+    pub lock: &'a Lock,
+    pub strategy: Strategy,
+    /// What the labels of all claims of this run begin with.
+    pub tag: &'a str,
+    /// Nobody else uses the servers: whatever is found is ours.
+    pub alone: bool,
+}
+
+impl Leftovers<'_> {
+    /// The nodes that are left when `patience` is over; returns as soon as there are none.
+    pub fn after(&self, patience: Duration) -> zklock::Result<Vec<String>> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let left = if self.alone { self.any()? } else { self.ours()? };
+            if left.is_empty() || Instant::now() >= deadline {
+                return Ok(left);
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn ours(&self) -> zklock::Result<Vec<String>> {
+        let contenders = self.lock.contenders().wait()?.into_iter();
+        let ours = contenders.filter(|contender| contender.label.starts_with(self.tag));
+        Ok(ours.map(|contender| contender.path).collect())
+    }
+
+    fn any(&self) -> zklock::Result<Vec<String>> {
+        let path = self.lock.path();
+        match self.strategy {
+            Strategy::Queue => match self.client.children(path).wait() {
+                Ok(names) => Ok(names.iter().map(|name| format!("{path}/{name}")).collect()),
+                Err(error) if error.is_no_node() => Ok(Vec::new()),
+                Err(error) => Err(error),
+            },
+            _ => {
+                Ok(self.client.exists(path).wait()?.map(|_| path.to_owned()).into_iter().collect())
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Deletions that must happen: repeated until the znode, or its session, is gone.
+
+use std::sync::Arc;
+
+use super::{Link, Pending, wake};
+use crate::error::{Code, Error, Result};
+use crate::raw::{Sink, WatchOn};
+use crate::znode::Stat;
+
+/// Deletions with an unknown outcome: tried again by the keeper while connected.
+#[derive(Default)]
+pub(super) struct Doomed {
+    disposals: Vec<Disposal>,
+    /// Set once the session is over and nothing can be tried any more.
+    over: bool,
+}
+
+/// A znode that must go.
+struct Disposal {
+    path: String,
+    czxid: Option<i64>,
+    /// Whether no deletion was tried before: after one, a missing znode is how success looks.
+    first: bool,
+    done: oneshot::Sender<Result<bool>>,
+}
+
+impl Disposal {
+    fn end(self, reply: std::result::Result<(), Code>) {
+        let result = match reply {
+            Ok(()) => Ok(true),
+            Err(Code::NO_NODE) => Ok(!self.first),
+            Err(code) => Err(Error::new("delete", &self.path, code)),
+        };
+        wake::send(self.done, result);
+    }
+
+    fn end_or_try_later(mut self, code: Code, link: Option<&Link>) {
+        let Some(link) = link else {
+            return self.end(Err(code));
+        };
+        if !code.is_outcome_unknown() && !code.is_retryable() {
+            return self.end(Err(code));
+        }
+        self.first = false;
+        let mut doomed = link.doomed.lock();
+        if doomed.over {
+            drop(doomed);
+            return self.end(Err(Code::SESSION_EXPIRED));
+        }
+        // The keeper looks here on its every turn; waking it now would only try in a loop what a
+        // broken connection can't do.
+        doomed.disposals.push(self);
+    }
+}
+
+impl Link {
+    /// Deletes a znode of this session for certain: the deletion is submitted now, and as often as
+    /// its outcome is unknown, until the znode or the session is gone. Whether the result is
+    /// awaited makes no difference to that.
+    ///
+    /// With a czxid, a look comes first, and only the znode that was created by that transaction
+    /// is deleted. Gives `false` if the first try found no such znode.
+    pub(crate) fn dispose(self: &Arc<Self>, path: &str, czxid: Option<i64>) -> Pending<bool> {
+        let (send, done) = oneshot::async_channel();
+        self.try_to_dispose(Disposal { path: path.to_owned(), czxid, first: true, done: send });
+        Pending::reply("delete", path.into(), done)
+    }
+
+    fn try_to_dispose(self: &Arc<Self>, disposal: Disposal) {
+        let Some(handle) = self.handle.get() else {
+            return;
+        };
+        let Some(czxid) = disposal.czxid else {
+            return self.delete_for(disposal);
+        };
+        let link = Arc::downgrade(self);
+        let path = disposal.path.clone();
+        let sink: Sink<(Vec<u8>, Stat)> = Box::new(move |reply| match (reply, link.upgrade()) {
+            (Ok((_, stat)), Some(link)) if stat.czxid == czxid => link.delete_for(disposal),
+            // Somebody else's by now.
+            (Ok(_), _) => disposal.end(Err(Code::NO_NODE)),
+            (Err(code), link) => disposal.end_or_try_later(code, link.as_deref()),
+        });
+        handle.get(self.deadline(), &path, WatchOn::No, sink);
+    }
+
+    fn delete_for(self: &Arc<Self>, disposal: Disposal) {
+        let Some(handle) = self.handle.get() else {
+            return;
+        };
+        let link = Arc::downgrade(self);
+        let path = disposal.path.clone();
+        let sink: Sink<()> = Box::new(move |reply| match reply {
+            Ok(()) => disposal.end(Ok(())),
+            Err(code) => disposal.end_or_try_later(code, link.upgrade().as_deref()),
+        });
+        handle.delete(self.deadline(), &path, -1, sink);
+    }
+
+    /// Tries the deletions again whose outcome is unknown. Called while connected.
+    pub(super) fn retry_disposals(self: &Arc<Self>) {
+        let disposals = std::mem::take(&mut self.doomed.lock().disposals);
+        for disposal in disposals {
+            self.try_to_dispose(disposal);
+        }
+    }
+
+    /// The session is over: nothing can be tried any more.
+    pub(super) fn end_disposals(&self, code: Code) {
+        let disposals = {
+            let mut doomed = self.doomed.lock();
+            doomed.over = true;
+            std::mem::take(&mut doomed.disposals)
+        };
+        for disposal in disposals {
+            disposal.end(Err(code));
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Waking those who wait, whoever they are.
+//!
+//! A waker is somebody else's code. It may call back into the client, so none is woken under one of
+//! our locks; and it may panic, which must cost neither the keeper nor the others who wait.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+
+use event_listener::Event;
+
+/// Runs `body`; gives its result unless it panicked. The panic is logged.
+pub(super) fn shielded<T>(body: impl FnOnce() -> T) -> Option<T> {
+    let result = catch_unwind(AssertUnwindSafe(body)).ok();
+    if result.is_none() {
+        tracing::error!("a panic in a waker was caught");
+    }
+    result
+}
+
+thread_local! {
+    /// Whom to wake once the event that they listen to has let go of its lock.
+    static DEFERRED: RefCell<Option<Vec<Waker>>> = const { RefCell::new(None) };
+}
+
+/// Wakes everybody who listens. Listeners are polled through [`Careful`].
+pub(super) fn all(event: &Event) {
+    // An event wakes under a lock of its own, and a panic there would leave it broken for good.
+    let outer = DEFERRED.try_with(|deferred| deferred.replace(Some(Vec::new())));
+    event.notify(usize::MAX);
+    let Ok(outer) = outer else { return };
+    let woken = DEFERRED.try_with(|deferred| deferred.replace(outer)).ok().flatten();
+    for waker in woken.into_iter().flatten() {
+        shielded(|| waker.wake());
+    }
+}
+
+/// Polls a listener in a way that its waker can do no harm to the event, whatever it does.
+pub(super) struct Careful<F>(pub(super) F);
+
+impl<F: Future + Unpin> Future for Careful<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let waker = Waker::from(Arc::new(Later(cx.waker().clone())));
+        Pin::new(&mut self.0).poll(&mut Context::from_waker(&waker))
+    }
+}
+
+/// Wakes after [`all`] is through with the event.
+struct Later(Waker);
+
+impl Wake for Later {
+    fn wake(self: Arc<Self>) {
+        let deferred = DEFERRED.try_with(|deferred| {
+            deferred.borrow_mut().as_mut().map(|list| list.push(self.0.clone())).is_some()
+        });
+        if deferred != Ok(true) {
+            shielded(|| self.0.wake_by_ref());
+        }
+    }
+}
+
+/// Sends to a receiver that may be gone.
+pub(super) fn send<T>(sender: oneshot::Sender<T>, value: T) {
+    shielded(|| drop(sender.send(value)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    struct Bad {
+        event: Arc<Event>,
+        woken: AtomicUsize,
+    }
+
+    impl Wake for Bad {
+        fn wake(self: Arc<Self>) {
+            self.woken.fetch_add(1, Ordering::SeqCst);
+            // Would wait for itself, were it woken under the event's lock.
+            drop(self.event.listen());
+            panic!("a bad waker, as intended");
+        }
+    }
+
+    #[test]
+    fn a_bad_waker_neither_breaks_the_event_nor_keeps_others_from_being_woken() {
+        let event = Arc::new(Event::new());
+        let bad = Arc::new(Bad { event: Arc::clone(&event), woken: AtomicUsize::new(0) });
+        let waker = Waker::from(Arc::clone(&bad));
+        let mut listeners = [(); 3].map(|()| Careful(event.listen()));
+        for listener in &mut listeners {
+            assert!(Pin::new(listener).poll(&mut Context::from_waker(&waker)).is_pending());
+        }
+        all(&event);
+        assert_eq!(bad.woken.load(Ordering::SeqCst), 3);
+        for listener in &mut listeners {
+            assert!(Pin::new(listener).poll(&mut Context::from_waker(Waker::noop())).is_ready());
+        }
+    }
+}

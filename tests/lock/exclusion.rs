@@ -1,0 +1,157 @@
+//! Nobody holds a lock together with somebody else, and tokens tell who came later.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use zklock::{Client, Lock, Strategy};
+use zklock_testing::Ensemble;
+
+use crate::bench::{Bench, PATIENCE, each_strategy, eventually, options};
+
+/// What a lock is to protect, and what shows that it did.
+#[derive(Default)]
+struct Protected {
+    /// Read and written in two steps: an overlap loses an increment.
+    counter: AtomicU64,
+    occupied: AtomicBool,
+    tokens: Mutex<Vec<i64>>,
+}
+
+impl Protected {
+    fn enter(&self, token: i64) {
+        assert!(!self.occupied.swap(true, Ordering::SeqCst), "two holders at once");
+        let before = self.counter.load(Ordering::SeqCst);
+        thread::yield_now();
+        self.tokens.lock().push(token);
+        self.counter.store(before + 1, Ordering::SeqCst);
+        assert!(self.occupied.swap(false, Ordering::SeqCst), "two holders at once");
+    }
+
+    fn expect_entered(&self, times: usize) {
+        let tokens = self.tokens.lock();
+        assert_eq!(self.counter.load(Ordering::SeqCst), times as u64);
+        assert_eq!(tokens.len(), times);
+        assert!(tokens.is_sorted_by(|a, b| a < b), "tokens do not grow: {tokens:?}");
+    }
+}
+
+const THREADS: usize = 4;
+const ROUNDS: usize = 25;
+
+fn contend(locks: Vec<Lock>) {
+    let protected = Arc::new(Protected::default());
+    let times = locks.len() * ROUNDS;
+    let threads: Vec<_> = locks
+        .into_iter()
+        .enumerate()
+        .map(|(thread, lock)| {
+            let protected = Arc::clone(&protected);
+            thread::spawn(move || {
+                for round in 0..ROUNDS {
+                    let guard = lock.acquire_within(PATIENCE).wait().unwrap();
+                    protected.enter(guard.fencing_token());
+                    // All three ways to let go.
+                    match (thread + round) % 3 {
+                        0 => guard.release().wait().unwrap(),
+                        1 => drop(guard.release()),
+                        _ => drop(guard),
+                    }
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    protected.expect_entered(times);
+}
+
+each_strategy! {
+    fn clients_exclude_one_another(strategy) {
+        let bench = Bench::shared();
+        let clients: Vec<Client> = (0..THREADS).map(|_| bench.direct()).collect();
+        contend(clients.iter().map(|client| bench.lock(client, strategy)).collect());
+        eventually("no claim is left", || bench.claims(strategy).is_empty());
+    }
+
+    fn threads_of_one_client_exclude_one_another(strategy) {
+        let bench = Bench::shared();
+        let client = bench.direct();
+        let lock = bench.lock(&client, strategy);
+        // Clones of a lock, and locks made apart.
+        let locks = (0..THREADS).map(|n| if n % 2 == 0 { lock.clone() } else { bench.lock(&client, strategy) });
+        contend(locks.collect());
+        eventually("no claim is left", || bench.claims(strategy).is_empty());
+    }
+
+    fn a_client_that_tries_beside_those_that_wait_excludes_them(strategy) {
+        let bench = Bench::shared();
+        let protected = Arc::new(Protected::default());
+        let waiting = bench.direct();
+        let lock = bench.lock(&waiting, strategy);
+        let inside = Arc::clone(&protected);
+        let waiter = thread::spawn(move || {
+            for _ in 0..ROUNDS {
+                let guard = lock.acquire_within(PATIENCE).wait().unwrap();
+                inside.enter(guard.fencing_token());
+            }
+        });
+        let client = bench.direct();
+        let lock = bench.lock(&client, strategy);
+        let mut entered = ROUNDS;
+        while !waiter.is_finished() {
+            if let Some(guard) = lock.try_acquire().wait().unwrap() {
+                protected.enter(guard.fencing_token());
+                guard.release().wait().unwrap();
+                entered += 1;
+            }
+        }
+        waiter.join().unwrap();
+        protected.expect_entered(entered);
+    }
+}
+
+#[test]
+fn the_death_of_the_leader_breaks_neither_exclusion_nor_progress() {
+    let ensemble = Ensemble::start(3).unwrap();
+    let _busy = ensemble.keep_busy().unwrap();
+    let protected = Arc::new(Protected::default());
+    let before = Arc::new(AtomicU64::new(0));
+    let stop = Arc::new(AtomicBool::new(false));
+    let threads: Vec<_> = [Strategy::Queue; 4]
+        .into_iter()
+        .map(|strategy| {
+            let client = options().connect(&ensemble.hosts()).wait().unwrap();
+            let lock = client.lock("/deep/lock").strategy(strategy);
+            let (protected, stop) = (Arc::clone(&protected), Arc::clone(&stop));
+            let entered = Arc::clone(&before);
+            thread::spawn(move || {
+                while !stop.load(Ordering::SeqCst) {
+                    let guard = lock.acquire_within(2 * PATIENCE).wait().unwrap();
+                    // A holder that was told to stop does not write.
+                    if guard.state() == zklock::GuardState::Held {
+                        protected.enter(guard.fencing_token());
+                        entered.fetch_add(1, Ordering::SeqCst);
+                    }
+                    thread::sleep(Duration::from_millis(1));
+                }
+            })
+        })
+        .collect();
+    let entered = || before.load(Ordering::SeqCst);
+    eventually("they work", || entered() > 20);
+    let leader = ensemble.leader().unwrap();
+    ensemble.member(leader).kill();
+    ensemble.wait_for_quorum(PATIENCE).unwrap();
+    let at_death = entered();
+    eventually("they go on under another leader", || entered() > at_death + 20);
+    ensemble.member(leader).start_again().unwrap();
+    stop.store(true, Ordering::SeqCst);
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    protected.expect_entered(entered() as usize);
+}

@@ -1,0 +1,298 @@
+//! An acquire that is given up, wherever it stands, leaves no claim and no more than one watch.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use zklock::{Client, Guard, Pending, Strategy};
+use zklock_testing::wire::{Op, Ops};
+use zklock_testing::{Gate, Rule};
+
+use crate::bench::{
+    Bench, PATIENCE, Stranger, acquire_in_background, each_strategy, eventually, session_id,
+};
+
+/// An acquire that is driven by hand.
+struct Driven {
+    future: Pending<Guard>,
+    guard: Option<Guard>,
+}
+
+impl Driven {
+    fn start(bench: &Bench, client: &Client, strategy: Strategy) -> Driven {
+        Driven { future: bench.lock(client, strategy).acquire(), guard: None }
+    }
+
+    /// Whether it has acquired by now.
+    fn poll(&mut self) -> bool {
+        if self.guard.is_none() {
+            let mut context = Context::from_waker(Waker::noop());
+            if let Poll::Ready(guard) = Pin::new(&mut self.future).poll(&mut context) {
+                self.guard = Some(guard.unwrap());
+            }
+        }
+        self.guard.is_some()
+    }
+
+    /// Goes on until `there` says so, or it has acquired, which is what it returns.
+    fn poll_until(&mut self, mut there: impl FnMut() -> bool) -> bool {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.poll() {
+            if there() {
+                return false;
+            }
+            assert!(Instant::now() < deadline, "an acquire stands still");
+            thread::sleep(Duration::from_millis(1));
+        }
+        true
+    }
+}
+
+/// Holds one frame of those that an acquire sends or gets.
+fn hold(bench: &Bench, replies: bool, nth: u64) -> Gate {
+    let rule = if replies { Rule::reply(Ops::any()) } else { Rule::request(Ops::any()) };
+    bench.proxy.hold(rule.nth(nth))
+}
+
+/// Drives acquires, the n-th of them up to the n-th frame, and drops each there. Returns how many
+/// places that were.
+fn give_up_everywhere(
+    bench: &Bench,
+    strategy: Strategy,
+    mut ahead: impl FnMut() -> Option<Stranger>,
+) -> u64 {
+    /// A poller sends frames for as long as it waits.
+    const ENOUGH: u64 = 16;
+    let client = bench.client();
+    let session = session_id(&client);
+    let mut places = 0;
+    for replies in [false, true] {
+        for nth in 1..=ENOUGH {
+            let mut stranger = ahead();
+            let gate = hold(bench, replies, nth);
+            let mut driven = Driven::start(bench, &client, strategy);
+            let mut left = stranger.is_none();
+            let acquired = driven.poll_until(|| {
+                // Once it has seen who is ahead, who is ahead goes.
+                let waits = strategy == Strategy::Poll || bench.watches_of(session) > 0;
+                if !left && waits && (nth > 8 || !gate.is_reached()) {
+                    assert!(bench.watches_of(session) <= 1, "one watch is enough");
+                    left = true;
+                    stranger.as_mut().unwrap().leave();
+                }
+                gate.is_reached()
+            });
+            let reached = gate.is_reached();
+            drop(driven);
+            gate.release();
+            if let (Some(stranger), false) = (&mut stranger, left) {
+                // The claim of the one who gave up goes while it is still behind somebody.
+                eventually("no claim but that ahead is left", || {
+                    bench.claims(strategy).iter().all(|claim| claim.session != session)
+                });
+                assert!(bench.watches_of(session) <= 1);
+                stranger.leave();
+            }
+            eventually("no claim is left", || bench.claims(strategy).is_empty());
+            eventually("no watch is left", || bench.watches_of(session) == 0);
+            if acquired && !reached {
+                break;
+            }
+            places += 1;
+        }
+    }
+    assert_eq!(session_id(&client), session);
+    bench.expect_free(strategy);
+    places
+}
+
+each_strategy! {
+    fn an_acquire_of_a_free_lock_can_be_dropped_at_every_await(strategy) {
+        let bench = Bench::shared();
+        bench.prepare(strategy);
+        let places = give_up_everywhere(&bench, strategy, || None);
+        // Before each of its requests has arrived, and before each reply has.
+        assert_eq!(places, if strategy == Strategy::Queue { 4 } else { 2 });
+    }
+
+    fn an_acquire_that_makes_the_way_can_be_dropped_at_every_await(strategy) {
+        let bench = Bench::shared();
+        let client = bench.client();
+        let (top, _) = bench.path.rsplit_once('/').unwrap();
+        for replies in [false, true] {
+            for nth in 1.. {
+                let path = format!("{top}/a-{replies}-{nth}/b/lock");
+                let gate = hold(&bench, replies, nth);
+                let mut pending = client.lock(&path).strategy(strategy).acquire();
+                let mut driven = Driven { future: pending, guard: None };
+                let acquired = driven.poll_until(|| gate.is_reached());
+                let reached = gate.is_reached();
+                drop(driven);
+                gate.release();
+                // Another finds the way as far as it was made.
+                pending = client.lock(&path).strategy(strategy).acquire_within(PATIENCE);
+                pending.wait().unwrap().release().wait().unwrap();
+                if acquired && !reached {
+                    assert!(nth > 4, "{nth} frames to make the way");
+                    break;
+                }
+            }
+        }
+        let session = session_id(&client);
+        eventually("no claim is left", || !bench.server.ephemerals().unwrap().contains_key(&session));
+    }
+
+    fn an_acquire_of_a_taken_lock_can_be_dropped_at_every_await(strategy) {
+        let bench = Bench::shared();
+        bench.prepare(strategy);
+        let places = give_up_everywhere(&bench, strategy, || Some(bench.stranger(strategy)));
+        assert!(places >= 6, "{places}");
+    }
+
+    fn a_waiter_that_is_dropped_leaves_at_once_and_the_lock_moves_on(strategy) {
+        let bench = Bench::shared();
+        bench.prepare(strategy);
+        let mut stranger = bench.stranger(strategy);
+        let client = bench.direct();
+        let session = session_id(&client);
+        // Polled without any pause in between: as many times as it likes.
+        for polls in 0..20 {
+            let mut driven = Driven::start(&bench, &client, strategy);
+            for _ in 0..polls {
+                driven.poll();
+            }
+        }
+        eventually("only the holder's claim is left", || bench.claims(strategy).len() == 1);
+        assert!(bench.watches_of(session) <= 1);
+        stranger.leave();
+        bench.expect_free(strategy);
+        eventually("no watch is left", || bench.watches_of(session) == 0);
+    }
+
+    fn two_hundred_acquires_that_end_by_their_deadline_leave_one_watch_and_no_claim(strategy) {
+        let bench = Bench::shared();
+        bench.prepare(strategy);
+        let mut stranger = bench.stranger(strategy);
+        let client = bench.direct();
+        let session = session_id(&client);
+        let lock = bench.lock(&client, strategy);
+        for round in 0..200 {
+            // Some end before the first reply, some while they wait.
+            let timeout = Duration::from_micros(200 + 100 * (round % 40));
+            let error = lock.acquire_within(timeout).wait().unwrap_err();
+            assert!(error.is_timeout(), "{error}");
+        }
+        eventually("only the holder's claim is left", || bench.claims(strategy).len() == 1);
+        assert!(bench.watches_of(session) <= 1, "{:?}", bench.server.watches().unwrap());
+        stranger.leave();
+        bench.expect_free(strategy);
+        eventually("no watch is left", || bench.watches_of(session) == 0);
+    }
+
+    fn a_try_of_a_taken_lock_gives_none_and_leaves_neither_claim_nor_watch(strategy) {
+        let bench = Bench::shared();
+        bench.prepare(strategy);
+        let client = bench.direct();
+        let session = session_id(&client);
+        let lock = bench.lock(&client, strategy);
+        let guard = lock.try_acquire().wait().unwrap().expect("it is free");
+        guard.release().wait().unwrap();
+        let mut stranger = bench.stranger(strategy);
+        for _ in 0..20 {
+            assert!(lock.try_acquire().wait().unwrap().is_none());
+            assert!(lock.acquire_within(Duration::ZERO).wait().unwrap_err().is_timeout());
+        }
+        assert_eq!(bench.claims(strategy).len(), 1);
+        assert_eq!(bench.watches_of(session), 0, "nobody waits");
+        stranger.leave();
+        lock.acquire_within(Duration::ZERO).wait().unwrap().release().wait().unwrap();
+        bench.expect_free(strategy);
+    }
+
+    fn of_two_that_try_a_free_lock_exactly_one_gets_it(strategy) {
+        let bench = Bench::shared();
+        bench.prepare(strategy);
+        let clients = [bench.direct(), bench.direct()];
+        let locks = clients.each_ref().map(|client| bench.lock(client, strategy));
+        for round in 0..100 {
+            let guards = thread::scope(|scope| {
+                let tries = locks.each_ref().map(|lock| scope.spawn(|| lock.try_acquire().wait().unwrap()));
+                tries.map(|one| one.join().unwrap())
+            });
+            let winners = guards.iter().flatten().count();
+            assert_eq!(winners, 1, "round {round}");
+            for guard in guards.into_iter().flatten() {
+                guard.release().wait().unwrap();
+            }
+        }
+        bench.expect_free(strategy);
+    }
+
+    fn a_reply_that_comes_after_the_deadline_is_cleaned_up_after(strategy) {
+        let bench = Bench::shared();
+        bench.prepare(strategy);
+        let client = bench.client();
+        let gate = bench.proxy.hold(Rule::reply(Ops::creates()).once());
+        let error = bench.lock(&client, strategy).acquire_within(Duration::from_millis(50));
+        assert!(error.wait().unwrap_err().is_timeout());
+        gate.wait_reached(PATIENCE).unwrap();
+        assert_eq!(bench.claims(strategy).len(), 1);
+        gate.release();
+        bench.expect_free(strategy);
+    }
+}
+
+#[test]
+fn a_try_that_comes_too_late_is_gone_when_it_says_so() {
+    let bench = Bench::shared();
+    let strategy = Strategy::Queue;
+    bench.prepare(strategy);
+    let client = bench.client();
+    let lock = bench.lock(&client, strategy);
+    // Between its look and its claim somebody else claims.
+    let gate = bench.proxy.hold(Rule::request(Ops::creates()).once());
+    let trying = thread::spawn(move || lock.try_acquire().wait().unwrap());
+    gate.wait_reached(PATIENCE).unwrap();
+    let mut stranger = bench.stranger(strategy);
+    let slow = bench.proxy.hold(Rule::request(Op::Delete).once());
+    gate.release();
+    slow.wait_reached(PATIENCE).unwrap();
+    assert!(!trying.is_finished(), "its claim still stands in others' way");
+    slow.release();
+    assert!(trying.join().unwrap().is_none());
+    stranger.leave();
+    let other = bench.direct();
+    assert!(bench.lock(&other, strategy).try_acquire().wait().unwrap().is_some());
+}
+
+#[test]
+fn a_waiter_that_gives_up_does_not_hand_the_lock_over() {
+    let bench = Bench::shared();
+    let strategy = Strategy::Queue;
+    let (a, b, c) = (bench.direct(), bench.direct(), bench.client());
+    let held = bench.lock(&a, strategy).acquire().wait().unwrap();
+    let mut gives_up = Driven::start(&bench, &b, strategy);
+    let b_session = session_id(&b);
+    gives_up.poll_until(|| bench.watches_of(b_session) == 1);
+    let patient = acquire_in_background(&bench.lock(&c, strategy));
+    let c_session = session_id(&c);
+    eventually("c watches b", || bench.watches_of(c_session) == 1);
+    bench.proxy.clear_seen();
+    drop(gives_up);
+    // c is woken, finds a, and waits for it.
+    bench.proxy.wait_for(&Rule::event(), 1, PATIENCE).unwrap();
+    bench.proxy.wait_for(&Rule::reply(Op::GetData).path(held.path()), 1, PATIENCE).unwrap();
+    eventually("c watches a", || {
+        let watches = bench.server.watches().unwrap();
+        watches.get(held.path()).is_some_and(|sessions| sessions.contains(&c_session))
+    });
+    assert!(!patient.is_finished());
+    assert_eq!(bench.claims(strategy).len(), 2);
+    held.release().wait().unwrap();
+    let guard = patient.join().unwrap().unwrap();
+    assert_eq!(bench.watches_of(b_session), 0);
+    guard.release().wait().unwrap();
+    bench.expect_free(strategy);
+}

@@ -1,0 +1,175 @@
+//! What a guard promises, and what others can see of it.
+
+use std::time::Duration;
+
+use zklock::{Code, CreateMode, GuardState, LostReason, Op, Strategy};
+
+use crate::bench::{Bench, PATIENCE, acquire_in_background, each_strategy, eventually, session_id};
+
+each_strategy! {
+    fn a_guard_that_is_dropped_lets_the_next_one_in(strategy) {
+        let bench = Bench::shared();
+        let (client, next) = (bench.direct(), bench.direct());
+        let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
+        let waiting = acquire_in_background(&bench.lock(&next, strategy));
+        drop(guard);
+        waiting.join().unwrap().unwrap().release().wait().unwrap();
+        bench.expect_free(strategy);
+    }
+
+    fn a_guard_that_outlives_client_and_lock_keeps_the_session(strategy) {
+        let bench = Bench::shared();
+        let client = bench.direct();
+        let session = session_id(&client);
+        let guard = {
+            let lock = bench.lock(&client, strategy);
+            drop(client);
+            lock.acquire().wait().unwrap()
+        };
+        assert_eq!(guard.state(), GuardState::Held);
+        assert_eq!(bench.claims(strategy)[0].session, session);
+        let other = bench.direct();
+        assert!(bench.lock(&other, strategy).try_acquire().wait().unwrap().is_none());
+        let lost = guard.lost();
+        guard.release().wait().unwrap();
+        assert_eq!(lost.wait(), LostReason::Released);
+        eventually("the session ends with the guard", || {
+            !bench.server.sessions().unwrap().contains(&session)
+        });
+        bench.expect_free(strategy);
+    }
+
+    fn dropping_everything_at_once_still_releases(strategy) {
+        let bench = Bench::shared();
+        let guard = bench.lock(&bench.direct(), strategy).acquire().wait().unwrap();
+        drop(guard);
+        bench.expect_free(strategy);
+    }
+
+    fn a_claim_that_an_operator_deletes_is_told_as_lost(strategy) {
+        let bench = Bench::shared();
+        let client = bench.direct();
+        let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
+        let lost = guard.lost();
+        let session = session_id(&client);
+        // Long enough held to be watched.
+        eventually("it is watched", || bench.watches_of(session) == 1);
+        bench.raw(|raw| raw.delete(guard.path())).unwrap();
+        assert_eq!(lost.wait_timeout(PATIENCE), Some(LostReason::Deleted));
+        assert_eq!(guard.state(), GuardState::Lost);
+        assert_eq!(futures_lite::future::block_on(lost), LostReason::Deleted);
+        let error = guard.release().wait().unwrap_err();
+        assert_eq!(error.code(), Code::NO_NODE, "{error}");
+        assert!(error.to_string().contains("deleted"), "{error}");
+        bench.expect_free(strategy);
+    }
+
+    fn a_claim_that_is_deleted_before_it_is_watched_is_told_as_lost(strategy) {
+        let bench = Bench::shared();
+        let client = bench.direct();
+        let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
+        bench.raw(|raw| raw.delete(guard.path())).unwrap();
+        assert_eq!(guard.lost().wait_timeout(PATIENCE), Some(LostReason::Deleted));
+        assert_eq!(guard.release().wait().unwrap_err().code(), Code::NO_NODE);
+    }
+
+    fn a_claim_that_somebody_writes_to_stays_and_stays_watched(strategy) {
+        let bench = Bench::shared();
+        let client = bench.direct();
+        let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
+        let session = session_id(&client);
+        for _ in 0..3 {
+            eventually("it is watched", || bench.watches_of(session) == 1);
+            bench.raw(|raw| raw.set_data(guard.path(), b"scribble")).unwrap();
+        }
+        eventually("it is watched", || bench.watches_of(session) == 1);
+        assert_eq!(guard.state(), GuardState::Held);
+        guard.release().wait().unwrap();
+        eventually("no watch is left", || bench.watches_of(session) == 0);
+    }
+
+    fn a_release_never_deletes_the_claim_of_a_successor(strategy) {
+        let bench = Bench::shared();
+        let (client, other) = (bench.direct(), bench.direct());
+        let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
+        bench.raw(|raw| raw.delete(guard.path())).unwrap();
+        // Under a directory that is made anew the numbers begin anew, too.
+        if strategy == Strategy::Queue {
+            bench.raw(|raw| raw.delete(&bench.path)).unwrap();
+        }
+        let others = bench.lock(&other, strategy).acquire_within(PATIENCE).wait().unwrap();
+        assert_eq!(others.path(), guard.path());
+        assert_eq!(guard.lost().wait_timeout(PATIENCE), Some(LostReason::Deleted));
+        assert_eq!(guard.release().wait().unwrap_err().code(), Code::NO_NODE);
+        let claims = bench.claims(strategy);
+        assert_eq!(claims.len(), 1);
+        assert_eq!(claims[0].czxid, others.fencing_token());
+        assert_eq!(others.state(), GuardState::Held);
+        others.release().wait().unwrap();
+    }
+
+    fn a_guarded_write_fails_once_the_claim_is_gone(strategy) {
+        let bench = Bench::shared();
+        let client = bench.direct();
+        let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
+        let store = format!("{}-store", bench.path);
+        let write = || [guard.check(), Op::create(&store, b"written", CreateMode::Persistent)];
+        client.multi(&write()).wait().unwrap();
+        client.delete(&store, None).wait().unwrap();
+        bench.raw(|raw| raw.delete(guard.path())).unwrap();
+        let error = client.multi(&write()).wait().unwrap_err();
+        assert_eq!(error.code(), Code::NO_NODE, "{error}");
+        assert!(client.exists(&store).wait().unwrap().is_none());
+    }
+
+    fn it_can_be_seen_who_holds_a_lock(strategy) {
+        let bench = Bench::shared();
+        let (client, looker) = (bench.direct(), bench.direct());
+        let lock = bench.lock(&looker, strategy);
+        assert!(!lock.exists().wait().unwrap());
+        assert_eq!(lock.holder().wait().unwrap(), None);
+        let guard = bench.lock(&client, strategy).label("night run\nno. 7").acquire().wait().unwrap();
+        assert!(lock.exists().wait().unwrap());
+        let holder = lock.holder().wait().unwrap().unwrap();
+        assert_eq!((holder.path.as_str(), holder.czxid), (guard.path(), guard.fencing_token()));
+        assert_eq!((holder.session, holder.pid), (session_id(&client), std::process::id()));
+        assert_eq!(holder.label, "night run no. 7");
+        assert!(!holder.host.is_empty() && !holder.thread.is_empty());
+        let error = lock.acquire_within(Duration::ZERO).wait().unwrap_err();
+        assert!(error.is_timeout(), "{error}");
+        let error = lock.acquire_within(Duration::from_millis(200)).wait().unwrap_err();
+        assert!(error.to_string().contains("night run no. 7"), "it says who is ahead: {error}");
+        guard.release().wait().unwrap();
+        assert!(!lock.exists().wait().unwrap());
+        // Another library's data is all that is known of its claim.
+        bench.prepare(strategy);
+        let mut stranger = bench.stranger(strategy);
+        let holder = lock.holder().wait().unwrap().unwrap();
+        assert_eq!((holder.label.as_str(), holder.pid), ("stranger", 0));
+        assert_eq!(holder.session, stranger.raw.session_id());
+        stranger.leave();
+    }
+}
+
+#[test]
+fn a_queue_is_listed_in_its_order() {
+    let bench = Bench::shared();
+    let strategy = Strategy::Queue;
+    let clients: Vec<_> = (0..4).map(|_| bench.direct()).collect();
+    let lock = |n: usize| bench.lock(&clients[n], strategy).label(format!("number {n}"));
+    let guard = lock(0).acquire().wait().unwrap();
+    let mut waiting = Vec::new();
+    for n in 1..clients.len() {
+        waiting.push(acquire_in_background(&lock(n)));
+        eventually("it is in line", || bench.claims(strategy).len() == n + 1);
+    }
+    let contenders = lock(0).contenders().wait().unwrap();
+    let labels: Vec<&str> = contenders.iter().map(|one| one.label.as_str()).collect();
+    assert_eq!(labels, ["number 0", "number 1", "number 2", "number 3"]);
+    assert!(contenders.is_sorted_by(|a, b| a.czxid < b.czxid));
+    guard.release().wait().unwrap();
+    for waiter in waiting {
+        waiter.join().unwrap().unwrap().release().wait().unwrap();
+    }
+    assert_eq!(lock(0).contenders().wait().unwrap(), []);
+}

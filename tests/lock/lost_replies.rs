@@ -1,0 +1,158 @@
+//! Unknown is not failed: whatever frame is lost, there is one claim, and then none.
+
+use zklock::Strategy;
+use zklock_testing::wire::{Op, Ops};
+use zklock_testing::{Action, Rule};
+
+use crate::bench::{Bench, PATIENCE, acquire_in_background, each_strategy, eventually, session_id};
+
+/// How a frame is lost.
+const LOSSES: [fn() -> Action; 2] = [|| Action::Drop, || Action::Reset];
+
+/// The frames of an acquire and its release, each of which is lost once.
+fn frames() -> Vec<(&'static str, Ops)> {
+    vec![
+        ("create", Ops::creates()),
+        ("list", Ops::lists()),
+        ("look", Op::GetData.into()),
+        ("delete", Op::Delete.into()),
+    ]
+}
+
+/// Acquires and releases while the frame is lost, and checks everything on the way.
+fn expect_no_harm(bench: &Bench, strategy: Strategy, what: &str, rule: Rule, action: Action) {
+    let client = bench.client();
+    let session = session_id(&client);
+    let lost = bench.proxy.on(rule, action);
+    let guard = bench.lock(&client, strategy).acquire_within(PATIENCE).wait();
+    let guard = guard.unwrap_or_else(|error| panic!("{what}: {error}"));
+    let claims = bench.claims(strategy);
+    assert_eq!(claims.len(), 1, "{what}: {claims:?}");
+    assert_eq!(claims[0].session, session, "{what}: the session survived");
+    assert_eq!(claims[0].czxid, guard.fencing_token(), "{what}");
+    assert_eq!(claims[0].path, guard.path(), "{what}");
+    let released = guard.release().wait();
+    assert!(released.is_ok(), "{what}: {released:?}");
+    assert_eq!(bench.claims(strategy), [], "{what}");
+    // A queue looks at nobody, the others do not list: the frame may be none of theirs.
+    tracing(what, lost.hits());
+    lost.remove();
+    assert_eq!(session_id(&client), session, "{what}");
+}
+
+fn tracing(what: &str, hits: u64) {
+    println!("{what}: lost {hits} times");
+}
+
+each_strategy! {
+    fn whatever_frame_is_lost_there_is_one_claim_and_then_none(strategy) {
+        let bench = Bench::shared();
+        bench.prepare(strategy);
+        for (name, ops) in frames() {
+            for loss in LOSSES {
+                for (way, rule) in [
+                    ("request", Rule::request(ops.clone())),
+                    ("reply", Rule::reply(ops.clone())),
+                ] {
+                    let what = format!("{strategy}: {way} of {name}, {:?}", loss());
+                    expect_no_harm(&bench, strategy, &what, rule.once(), loss());
+                }
+            }
+        }
+        bench.expect_free(strategy);
+    }
+
+    fn a_lost_reply_to_create_makes_no_second_claim(strategy) {
+        let bench = Bench::shared();
+        bench.prepare(strategy);
+        let rule = Rule::reply(Ops::creates()).once();
+        expect_no_harm(&bench, strategy, "reply to create", rule, Action::Drop);
+        // One create was enough: the second look found it.
+        assert_eq!(bench.proxy.count(&Rule::request(Ops::creates())), 1);
+        bench.expect_free(strategy);
+    }
+
+    fn replies_that_are_lost_again_and_again_only_take_longer(strategy) {
+        let bench = Bench::shared();
+        bench.prepare(strategy);
+        let client = bench.client();
+        for n in 1..=3 {
+            bench.proxy.on(Rule::reply(Ops::creates()).nth(n), Action::Drop);
+            bench.proxy.on(Rule::reply(Ops::lists()).nth(n), Action::Drop);
+            bench.proxy.on(Rule::reply(Op::Sync).nth(n), Action::Drop);
+            bench.proxy.on(Rule::reply(Op::GetData).nth(n), Action::Drop);
+            bench.proxy.on(Rule::reply(Op::Delete).nth(n), Action::Drop);
+        }
+        let guard = bench.lock(&client, strategy).acquire_within(PATIENCE).wait().unwrap();
+        assert_eq!(bench.claims(strategy).len(), 1);
+        guard.release().wait().unwrap();
+        assert_eq!(bench.claims(strategy), []);
+    }
+
+    fn a_guard_that_is_dropped_while_deletes_are_lost_lets_the_next_one_in(strategy) {
+        let bench = Bench::shared();
+        bench.prepare(strategy);
+        let client = bench.client();
+        for rule in [Rule::request(Op::Delete), Rule::reply(Op::Delete)] {
+            let lost = bench.proxy.on(rule.once(), Action::Drop);
+            let guard = bench.lock(&client, strategy).acquire_within(PATIENCE).wait().unwrap();
+            let next = bench.direct();
+            let next = acquire_in_background(&bench.lock(&next, strategy));
+            drop(guard);
+            lost.wait_hits(1, PATIENCE).unwrap();
+            let next = next.join().unwrap().unwrap();
+            eventually("only the next one's claim is left", || bench.claims(strategy).len() == 1);
+            assert_eq!(bench.claims(strategy)[0].czxid, next.fencing_token());
+            next.release().wait().unwrap();
+        }
+        bench.expect_free(strategy);
+    }
+
+    fn a_waiter_whose_frames_are_lost_waits_on_and_acquires(strategy) {
+        let bench = Bench::shared();
+        bench.prepare(strategy);
+        for rule in [
+            Rule::request(Ops::creates()),
+            Rule::reply(Ops::creates()),
+            Rule::request(Op::GetData),
+            Rule::reply(Op::GetData),
+            Rule::event(),
+        ] {
+            let mut stranger = bench.stranger(strategy);
+            let client = bench.client();
+            let session = session_id(&client);
+            bench.proxy.clear_seen();
+            let lost = bench.proxy.on(rule.clone().once(), Action::Drop);
+            let waiter = acquire_in_background(&bench.lock(&client, strategy));
+            if strategy == Strategy::Poll {
+                bench.proxy.wait_for(&Rule::reply(Ops::creates()).error(-110), 2, PATIENCE).unwrap();
+            } else {
+                eventually("it watches", || bench.watches_of(session) == 1);
+            }
+            assert!(!waiter.is_finished(), "{rule:?}");
+            stranger.leave();
+            let guard = waiter.join().unwrap().unwrap();
+            assert_eq!(bench.claims(strategy).len(), 1, "{rule:?}");
+            assert_eq!(session_id(&client), session, "{rule:?}");
+            guard.release().wait().unwrap();
+            lost.remove();
+        }
+        bench.expect_free(strategy);
+    }
+
+    fn an_acquire_that_ends_by_its_deadline_with_its_reply_lost_leaves_no_orphan(strategy) {
+        let bench = Bench::shared();
+        bench.prepare(strategy);
+        let client = bench.client();
+        let lock = bench.lock(&client, strategy);
+        // The claim exists, its creator does not know, and has no time left to look.
+        let stalled = bench.proxy.on(Rule::reply(Ops::creates()).once(), Action::Stall);
+        let error = lock.acquire_within(std::time::Duration::from_millis(200)).wait().unwrap_err();
+        assert!(error.is_timeout(), "{error}");
+        assert!(error.to_string().contains(&bench.path), "{error}");
+        stalled.wait_hits(1, PATIENCE).unwrap();
+        assert_eq!(bench.claims(strategy).len(), 1);
+        bench.proxy.heal();
+        bench.expect_free(strategy);
+    }
+}

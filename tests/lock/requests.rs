@@ -1,0 +1,111 @@
+//! What a lock costs: counted where it passes.
+
+use std::thread;
+
+use zklock::Strategy;
+use zklock_testing::wire::{Op, Ops};
+use zklock_testing::{Direction, Rule};
+
+use crate::bench::{Bench, PATIENCE, acquire_in_background, eventually, session_id};
+
+const QUEUE: Strategy = Strategy::Queue;
+
+#[test]
+fn an_uncontended_queue_lock_costs_a_create_a_list_and_a_delete() {
+    let bench = Bench::shared();
+    bench.prepare(QUEUE);
+    let client = bench.client();
+    let lock = bench.lock(&client, QUEUE);
+    for _ in 0..3 {
+        bench.proxy.clear_seen();
+        lock.acquire().wait().unwrap().release().wait().unwrap();
+        assert_eq!(bench.proxy.requests(), [Op::Create2, Op::GetChildren2, Op::Delete]);
+    }
+}
+
+#[test]
+fn acquiring_a_free_queue_lock_takes_one_round_trip() {
+    let bench = Bench::shared();
+    bench.prepare(QUEUE);
+    let client = bench.client();
+    let gate = bench.proxy.hold(Rule::reply(Ops::any()).once());
+    let waiting = acquire_in_background(&bench.lock(&client, QUEUE));
+    gate.wait_reached(PATIENCE).unwrap();
+    // No reply has arrived, and all that it needs to ask has been asked.
+    bench.proxy.wait_for(&Rule::request(Ops::lists()), 1, PATIENCE).unwrap();
+    assert_eq!(bench.proxy.requests(), [Op::Create2, Op::GetChildren2]);
+    gate.release();
+    let guard = waiting.join().unwrap().unwrap();
+    assert_eq!(bench.proxy.requests(), [Op::Create2, Op::GetChildren2]);
+    guard.release().wait().unwrap();
+}
+
+#[test]
+fn a_free_lock_of_another_strategy_costs_a_create_a_look_and_a_delete() {
+    for strategy in [Strategy::Poll, Strategy::Watch] {
+        let bench = Bench::shared();
+        let client = bench.client();
+        bench.lock(&client, strategy).acquire().wait().unwrap().release().wait().unwrap();
+        assert_eq!(bench.proxy.requests(), [Op::Create2, Op::GetData, Op::Delete]);
+    }
+}
+
+#[test]
+fn a_release_wakes_one_waiter_of_a_queue_and_costs_it_few_requests() {
+    const WAITERS: usize = 8;
+    let bench = Bench::shared();
+    bench.prepare(QUEUE);
+    let mut stranger = bench.stranger(QUEUE);
+    let clients: Vec<_> = (0..WAITERS).map(|_| bench.client()).collect();
+    bench.proxy.clear_seen();
+    let mut waiters = Vec::new();
+    for client in &clients {
+        waiters.push(acquire_in_background(&bench.lock(client, QUEUE)));
+        let session = session_id(client);
+        eventually("it watches", || bench.watches_of(session) == 1);
+    }
+    stranger.leave();
+    for (woken, waiter) in waiters.into_iter().enumerate() {
+        let guard = waiter.join().unwrap().unwrap();
+        assert_eq!(bench.proxy.count(&Rule::event()), woken + 1, "one event per release");
+        guard.release().wait().unwrap();
+    }
+    let seen = bench.proxy.seen();
+    for connection in 1..=WAITERS as u64 {
+        let own = seen.iter().filter(|seen| seen.connection == connection);
+        let events = own.clone().filter(|seen| seen.direction == Direction::Event).count();
+        assert_eq!(events, 1, "connection {connection}");
+        let any = Rule::request(Ops::any());
+        let asked: Vec<Op> = own.filter(|seen| any.matches(seen)).map(|seen| seen.op).collect();
+        assert!(asked.len() <= 5, "connection {connection}: {asked:?}");
+    }
+}
+
+#[test]
+fn threads_that_contend_for_a_queue_lock_stay_within_five_requests_for_each_acquire() {
+    const THREADS: usize = 4;
+    const ROUNDS: usize = 50;
+    let bench = Bench::shared();
+    bench.prepare(QUEUE);
+    let clients: Vec<_> = (0..THREADS).map(|_| bench.client()).collect();
+    bench.proxy.clear_seen();
+    let threads: Vec<_> = clients
+        .iter()
+        .map(|client| {
+            let lock = bench.lock(client, QUEUE);
+            thread::spawn(move || {
+                for _ in 0..ROUNDS {
+                    lock.acquire_within(PATIENCE).wait().unwrap().release().wait().unwrap();
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    let acquires = THREADS * ROUNDS;
+    let requests = bench.proxy.count(&Rule::request(Ops::any()));
+    assert!(requests <= 5 * acquires, "{requests} requests for {acquires} acquires");
+    let events = bench.proxy.count(&Rule::event());
+    assert!(events <= acquires, "{events} events for {acquires} acquires");
+}

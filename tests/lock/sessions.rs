@@ -1,0 +1,283 @@
+//! Servers that go and come back, sessions that end: who holds is told in time, who waits gets in.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use zklock::{Client, Code, Guard, GuardState, LostReason, SessionState, Strategy};
+use zklock_testing::{Proxy, Server, expire_session};
+
+use crate::bench::{
+    Bench, PATIENCE, acquire_in_background, each_strategy, eventually, options, session_id,
+};
+
+fn expire(bench: &Bench, client: &Client) {
+    let key = client.session().unwrap();
+    expire_session(&bench.server.hosts(), key.id(), &key.password()).unwrap();
+}
+
+/// Waits until the acquire of this client stands in line behind a claim that is there.
+fn wait_until_behind(bench: &Bench, strategy: Strategy, client: &Client) {
+    if strategy == Strategy::Poll {
+        // A poller leaves nothing on the server but its attempts.
+        let attempts = |bench: &Bench| bench.server.stats().unwrap().packets_received;
+        let before = attempts(bench);
+        eventually("it tries", || attempts(bench) > before + 10);
+    } else {
+        let watches = || client.session().map_or(0, |key| bench.watches_of(key.id()));
+        eventually("it watches", || watches() == 1);
+    }
+}
+
+each_strategy! {
+    fn a_waiter_outlives_a_restart_of_the_server_and_keeps_its_place(strategy) {
+        let bench = Bench::own();
+        let (holder, waiter) = (bench.direct(), bench.direct());
+        let guard = bench.lock(&holder, strategy).acquire().wait().unwrap();
+        let waiting = acquire_in_background(&bench.lock(&waiter, strategy));
+        wait_until_behind(&bench, strategy, &waiter);
+        let place = bench.claims(strategy).pop().unwrap();
+        bench.server.restart().unwrap();
+        eventually("all are back", || {
+            holder.state() == SessionState::Connected && waiter.state() == SessionState::Connected
+        });
+        assert!(!waiting.is_finished());
+        // Whether the holder was told to stop depends on how long the server was away.
+        drop(guard);
+        let guard = waiting.join().unwrap().unwrap();
+        if strategy == Strategy::Queue {
+            assert_eq!(guard.path(), place.path);
+        }
+        guard.release().wait().unwrap();
+        bench.expect_free(strategy);
+    }
+
+    fn a_lock_is_held_through_a_crash_of_the_server_that_its_session_survives(strategy) {
+        let bench = Bench::own();
+        // A third of it is how long the server may be away.
+        let patient = Duration::from_secs(60);
+        let client = options().session_timeout(patient).connect(&bench.server.hosts()).wait().unwrap();
+        let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
+        let lost = guard.lost();
+        assert_eq!(guard.state(), GuardState::Held);
+        bench.server.kill();
+        eventually("it is told to stop writing", || guard.state() == GuardState::Suspended);
+        assert_eq!(lost.get(), None);
+        bench.server.start_again().unwrap();
+        eventually("it is told to go on", || guard.state() == GuardState::Held);
+        assert_eq!(lost.get(), None);
+        assert_eq!(bench.claims(strategy)[0].czxid, guard.fencing_token());
+        guard.release().wait().unwrap();
+        bench.expect_free(strategy);
+    }
+
+    fn a_waiter_whose_session_expires_claims_again_on_the_next_one(strategy) {
+        let bench = Bench::shared();
+        let (holder, waiter) = (bench.direct(), bench.direct());
+        let guard = bench.lock(&holder, strategy).acquire().wait().unwrap();
+        let waiting = acquire_in_background(&bench.lock(&waiter, strategy));
+        wait_until_behind(&bench, strategy, &waiter);
+        let before = session_id(&waiter);
+        expire(&bench, &waiter);
+        eventually("it has another session", || {
+            waiter.session().is_some_and(|key| key.id() != before)
+                && waiter.state() == SessionState::Connected
+        });
+        wait_until_behind(&bench, strategy, &waiter);
+        assert!(!waiting.is_finished());
+        guard.release().wait().unwrap();
+        let guard = waiting.join().unwrap().unwrap();
+        assert_eq!(guard.state(), GuardState::Held);
+        let claims = bench.claims(strategy);
+        assert_eq!(claims.len(), 1);
+        assert_eq!(claims[0].session, session_id(&waiter));
+        guard.release().wait().unwrap();
+        bench.expect_free(strategy);
+    }
+
+    fn a_waiter_whose_session_expires_keeps_to_its_own_deadline(strategy) {
+        let bench = Bench::shared();
+        let mut stranger = bench_stranger(&bench, strategy);
+        let client = bench.direct();
+        let lock = bench.lock(&client, strategy);
+        let waiting = thread::spawn(move || lock.acquire_within(Duration::from_secs(1)).wait());
+        wait_until_behind(&bench, strategy, &client);
+        expire(&bench, &client);
+        let error = waiting.join().unwrap().unwrap_err();
+        assert!(error.is_timeout(), "{error}");
+        stranger.leave();
+        bench.expect_free(strategy);
+    }
+
+    fn a_holder_whose_session_expires_is_told_in_every_way(strategy) {
+        let bench = Bench::shared();
+        let client = bench.direct();
+        let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
+        let (lost, awaited) = (guard.lost(), guard.lost());
+        let waiting = thread::spawn(move || lost.wait());
+        expire(&bench, &client);
+        assert_eq!(waiting.join().unwrap(), LostReason::Session);
+        assert_eq!(guard.state(), GuardState::Lost);
+        assert!(guard.is_lost());
+        assert_eq!(awaited.get(), Some(LostReason::Session));
+        assert_eq!(awaited.wait_timeout(Duration::ZERO), Some(LostReason::Session));
+        assert_eq!(futures_lite::future::block_on(awaited.clone()), LostReason::Session);
+        eventually("there is another session", || client.state() == SessionState::Connected);
+        assert_eq!(guard.state(), GuardState::Lost, "of no use to the old guard");
+        // Another may hold it by now, and keeps it.
+        let other = bench.direct();
+        let others = bench.lock(&other, strategy).acquire_within(PATIENCE).wait().unwrap();
+        assert!(others.fencing_token() > guard.fencing_token());
+        let error = guard.release().wait().unwrap_err();
+        assert_eq!(error.code(), Code::SESSION_EXPIRED);
+        assert!(error.to_string().contains(&bench.path), "{error}");
+        assert_eq!(bench.claims(strategy)[0].czxid, others.fencing_token());
+        others.release().wait().unwrap();
+        bench.expect_free(strategy);
+    }
+}
+
+fn bench_stranger(bench: &Bench, strategy: Strategy) -> crate::bench::Stranger {
+    bench.prepare(strategy);
+    bench.stranger(strategy)
+}
+
+/// What a holder and its successor did, in the order of one mutex.
+#[derive(Default)]
+struct Journal {
+    entries: Mutex<Vec<&'static str>>,
+}
+
+impl Journal {
+    fn note(&self, what: &'static str) {
+        self.entries.lock().push(what);
+    }
+}
+
+/// One run: a holder is cut off while another waits.
+fn cut_off(
+    server: &Arc<Server>,
+    path: &str,
+    strategy: Strategy,
+    timeout: Duration,
+) -> Vec<&'static str> {
+    let proxy = Proxy::start(server.addr()).unwrap();
+    let short = options().session_timeout(timeout);
+    let holder = short.connect(&proxy.hosts()).wait().unwrap();
+    let guard = holder.lock(path).strategy(strategy).acquire().wait().unwrap();
+    let journal = Arc::new(Journal::default());
+    let lost = guard.lost();
+    let teller = {
+        let (lost, journal) = (lost.clone(), Arc::clone(&journal));
+        thread::spawn(move || {
+            let reason = lost.wait();
+            journal.note("lost");
+            reason
+        })
+    };
+    let successor = options().connect(&server.hosts()).wait().unwrap();
+    let successor = acquire_in_background(&successor.lock(path).strategy(strategy));
+    assert_eq!(guard.state(), GuardState::Held);
+    proxy.cut();
+    let others: Guard = successor.join().unwrap().unwrap();
+    // The look comes after the acquire, so what it says was so before it, or this run fails.
+    let seen = lost.get();
+    journal.note("acquired");
+    assert_eq!(seen, Some(LostReason::Session), "{strategy}: two believe that they hold");
+    assert_eq!(guard.state(), GuardState::Lost);
+    assert!(others.fencing_token() > guard.fencing_token());
+    assert_eq!(teller.join().unwrap(), LostReason::Session);
+    // With no link there is nobody to confirm a release: the client is closed first.
+    proxy.heal();
+    others.release().wait().unwrap();
+    journal.entries.lock().clone()
+}
+
+#[test]
+fn a_holder_that_is_cut_off_is_told_before_another_acquires_in_50_of_50_runs() {
+    const RUNS: u64 = 50;
+    const AT_ONCE: usize = 17;
+    // Long enough that the margin, a tenth of it, outlasts the pauses of a busy machine.
+    const TIMEOUT: Duration = Duration::from_secs(4);
+    let bench = Bench::own();
+    let next = Arc::new(AtomicU64::new(0));
+    let runners: Vec<_> = (0..AT_ONCE)
+        .map(|_| {
+            let (server, next) = (Arc::clone(&bench.server), Arc::clone(&next));
+            let path = bench.path.clone();
+            thread::spawn(move || {
+                let mut runs = Vec::new();
+                loop {
+                    let run = next.fetch_add(1, Ordering::SeqCst);
+                    if run >= RUNS {
+                        return runs;
+                    }
+                    let strategies = [Strategy::Poll, Strategy::Watch, Strategy::Queue];
+                    let strategy = strategies[run as usize % 3];
+                    let path = format!("{path}-{run}");
+                    runs.push(cut_off(&server, &path, strategy, TIMEOUT));
+                }
+            })
+        })
+        .collect();
+    let runs: Vec<_> = runners.into_iter().flat_map(|runner| runner.join().unwrap()).collect();
+    assert_eq!(runs.len() as u64, RUNS);
+    let wrong: Vec<_> = runs.iter().filter(|run| **run != ["lost", "acquired"]).collect();
+    assert!(wrong.is_empty(), "{} of {RUNS} runs: {wrong:?}", wrong.len());
+}
+
+#[test]
+fn an_acquire_ends_by_its_deadline_when_the_servers_are_away_for_ever() {
+    for strategy in [Strategy::Poll, Strategy::Watch, Strategy::Queue] {
+        let bench = Bench::shared();
+        let client = bench.client();
+        bench.proxy.refuse();
+        let began = Instant::now();
+        let timeout = Duration::from_millis(300);
+        let error = bench.lock(&client, strategy).acquire_within(timeout).wait().unwrap_err();
+        assert!(began.elapsed() >= timeout);
+        assert!(error.is_timeout(), "{error}");
+        assert!(error.to_string().contains(&bench.path), "{error}");
+        assert!(error.to_string().contains("no word from the servers"), "{error}");
+    }
+}
+
+#[test]
+fn an_acquire_ends_with_an_error_when_its_client_is_closed() {
+    for strategy in [Strategy::Poll, Strategy::Watch, Strategy::Queue] {
+        for connected in [true, false] {
+            let bench = Bench::shared();
+            bench.prepare(strategy);
+            let _stranger = bench.stranger(strategy);
+            let client = bench.client();
+            let lock = bench.lock(&client, strategy);
+            let waiting = thread::spawn(move || lock.acquire().wait());
+            wait_until_behind(&bench, strategy, &client);
+            if !connected {
+                bench.proxy.refuse();
+                eventually("it notices", || client.state() != SessionState::Connected);
+            }
+            client.close().wait().unwrap();
+            let error = waiting.join().unwrap().unwrap_err();
+            assert_eq!(error.code(), Code::INVALID_STATE, "{error}");
+            assert_eq!((error.op(), error.path()), ("acquire", bench.path.as_str()), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_client_that_opens_no_second_session_says_that_the_first_one_expired() {
+    let bench = Bench::shared();
+    let strategy = Strategy::Queue;
+    bench.prepare(strategy);
+    let _stranger = bench.stranger(strategy);
+    let client = options().reopen(false).connect(&bench.server.hosts()).wait().unwrap();
+    let waiting = acquire_in_background(&bench.lock(&client, strategy));
+    wait_until_behind(&bench, strategy, &client);
+    expire(&bench, &client);
+    let error = waiting.join().unwrap().unwrap_err();
+    assert_eq!(error.code(), Code::SESSION_EXPIRED, "{error}");
+    assert_eq!(error.path(), bench.path, "{error}");
+}
