@@ -12,7 +12,7 @@ use futures_lite::FutureExt as _;
 use parking_lot::Mutex;
 
 use super::clock::Moment;
-use super::options::Settings;
+use super::settings::Settings;
 use super::state::SessionState;
 use super::{Epoch, Latest, Link, Pending};
 use crate::error::{Code, Error, Result};

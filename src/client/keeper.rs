@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use async_executor::Executor;
 use async_io::Timer;
 
-use super::options::Settings;
+use super::settings::Settings;
 use super::state::SessionState;
 use super::{Core, Link, block_on, wake};
 use crate::error::{Code, Error, Result};

@@ -19,6 +19,7 @@ mod operations;
 mod options;
 mod path;
 mod pending;
+mod settings;
 mod state;
 mod wake;
 mod watch;

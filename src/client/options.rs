@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::settings::Settings;
 use super::{Client, Pending, hosts, keeper};
 use crate::error::{Code, Error, Result};
 use crate::raw::Credentials;
@@ -26,19 +27,6 @@ use crate::session_key::SessionKey;
 pub struct ClientOptions {
     settings: Settings,
     connect_timeout: Duration,
-}
-
-/// What the keeper works by.
-#[derive(Clone)]
-pub(super) struct Settings {
-    /// In the C client's form; empty until `connect`.
-    pub(super) hosts: String,
-    pub(super) session_timeout: Duration,
-    pub(super) operation_timeout: Duration,
-    pub(super) max_request: usize,
-    pub(super) session: Option<SessionKey>,
-    pub(super) reopen: bool,
-    pub(super) credentials: Vec<Credentials>,
 }
 
 impl ClientOptions {

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::Spec;
 use super::claim::{Claim, Node};
 use super::service::Session;
-use super::strategy::{Attempt, Standing};
+use super::steps::{Attempt, Standing};
 use crate::client::Watch;
 use crate::error::{Code, Error, Result};
 

@@ -13,6 +13,7 @@ mod poll;
 mod queue;
 mod sentinel;
 mod service;
+mod steps;
 mod strategy;
 mod watch;
 

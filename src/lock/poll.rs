@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::claim::ClaimPlace;
 use super::contender;
 use super::service::Session;
-use super::strategy::{Attempt, Standing, Steps, not_a_lock};
+use super::steps::{Attempt, Standing, Steps, not_a_lock};
 use crate::error::Result;
 
 pub(super) struct Poll;

@@ -10,7 +10,7 @@ use super::claim::ClaimPlace;
 use super::contender;
 use super::name::{self, Place};
 use super::service::Session;
-use super::strategy::{Attempt, Standing, Steps};
+use super::steps::{Attempt, Standing, Steps};
 use crate::error::{Code, Error, Result};
 
 pub(super) struct Queue;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use zklock::{Client, ClientOptions, Guard, Lock, Strategy};
-use zklock_testing::wire::{CreateMode, RawClient};
-use zklock_testing::{Builder, Proxy, Server};
+use zklock_testing::wire::{CreateMode, Op, Ops, RawClient};
+use zklock_testing::{Builder, Proxy, Rule, Server};
 
 /// How long an event may take that is certain to come.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -149,6 +149,22 @@ impl Bench {
     fn claim(&self, path: String) -> Option<Claim> {
         let stat = self.raw(|raw| raw.exists(&path)).unwrap()?;
         Some(Claim { path, session: stat.ephemeral_owner, czxid: stat.czxid })
+    }
+
+    /// Frames that ask for something at the lock's path: not those that keep the session alive.
+    pub fn requests(&self) -> Rule {
+        Rule::request(Ops::any()).path_prefix(&self.path)
+    }
+
+    /// The replies to those.
+    pub fn replies(&self) -> Rule {
+        Rule::reply(Ops::any()).path_prefix(&self.path)
+    }
+
+    /// What was asked for at the lock's path.
+    pub fn asked(&self) -> Vec<Op> {
+        let asked = self.requests();
+        self.proxy.seen().iter().filter(|seen| asked.matches(seen)).map(|seen| seen.op).collect()
     }
 
     /// The names under the lock's path.

@@ -52,7 +52,7 @@ impl Driven {
 
 /// Holds one frame of those that an acquire sends or gets.
 fn hold(bench: &Bench, replies: bool, nth: u64) -> Gate {
-    let rule = if replies { Rule::reply(Ops::any()) } else { Rule::request(Ops::any()) };
+    let rule = if replies { bench.replies() } else { bench.requests() };
     bench.proxy.hold(rule.nth(nth))
 }
 
@@ -120,10 +120,10 @@ each_strategy! {
     fn an_acquire_that_makes_the_way_can_be_dropped_at_every_await(strategy) {
         let bench = Bench::shared();
         let client = bench.client();
-        let (top, _) = bench.path.rsplit_once('/').unwrap();
+        bench.prepare(Strategy::Queue);
         for replies in [false, true] {
             for nth in 1.. {
-                let path = format!("{top}/a-{replies}-{nth}/b/lock");
+                let path = format!("{}/a-{replies}-{nth}/b/lock", bench.path);
                 let gate = hold(&bench, replies, nth);
                 let mut pending = client.lock(&path).strategy(strategy).acquire();
                 let mut driven = Driven { future: pending, guard: None };

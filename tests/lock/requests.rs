@@ -19,7 +19,7 @@ fn an_uncontended_queue_lock_costs_a_create_a_list_and_a_delete() {
     for _ in 0..3 {
         bench.proxy.clear_seen();
         lock.acquire().wait().unwrap().release().wait().unwrap();
-        assert_eq!(bench.proxy.requests(), [Op::Create2, Op::GetChildren2, Op::Delete]);
+        assert_eq!(bench.asked(), [Op::Create2, Op::GetChildren2, Op::Delete]);
     }
 }
 
@@ -28,15 +28,15 @@ fn acquiring_a_free_queue_lock_takes_one_round_trip() {
     let bench = Bench::shared();
     bench.prepare(QUEUE);
     let client = bench.client();
-    let gate = bench.proxy.hold(Rule::reply(Ops::any()).once());
+    let gate = bench.proxy.hold(bench.replies().once());
     let waiting = acquire_in_background(&bench.lock(&client, QUEUE));
     gate.wait_reached(PATIENCE).unwrap();
     // No reply has arrived, and all that it needs to ask has been asked.
     bench.proxy.wait_for(&Rule::request(Ops::lists()), 1, PATIENCE).unwrap();
-    assert_eq!(bench.proxy.requests(), [Op::Create2, Op::GetChildren2]);
+    assert_eq!(bench.asked(), [Op::Create2, Op::GetChildren2]);
     gate.release();
     let guard = waiting.join().unwrap().unwrap();
-    assert_eq!(bench.proxy.requests(), [Op::Create2, Op::GetChildren2]);
+    assert_eq!(bench.asked(), [Op::Create2, Op::GetChildren2]);
     guard.release().wait().unwrap();
 }
 
@@ -46,7 +46,7 @@ fn a_free_lock_of_another_strategy_costs_a_create_a_look_and_a_delete() {
         let bench = Bench::shared();
         let client = bench.client();
         bench.lock(&client, strategy).acquire().wait().unwrap().release().wait().unwrap();
-        assert_eq!(bench.proxy.requests(), [Op::Create2, Op::GetData, Op::Delete]);
+        assert_eq!(bench.asked(), [Op::Create2, Op::GetData, Op::Delete]);
     }
 }
 
@@ -75,7 +75,7 @@ fn a_release_wakes_one_waiter_of_a_queue_and_costs_it_few_requests() {
         let own = seen.iter().filter(|seen| seen.connection == connection);
         let events = own.clone().filter(|seen| seen.direction == Direction::Event).count();
         assert_eq!(events, 1, "connection {connection}");
-        let any = Rule::request(Ops::any());
+        let any = bench.requests();
         let asked: Vec<Op> = own.filter(|seen| any.matches(seen)).map(|seen| seen.op).collect();
         assert!(asked.len() <= 5, "connection {connection}: {asked:?}");
     }
@@ -104,7 +104,7 @@ fn threads_that_contend_for_a_queue_lock_stay_within_five_requests_for_each_acqu
         thread.join().unwrap();
     }
     let acquires = THREADS * ROUNDS;
-    let requests = bench.proxy.count(&Rule::request(Ops::any()));
+    let requests = bench.proxy.count(&bench.requests());
     assert!(requests <= 5 * acquires, "{requests} requests for {acquires} acquires");
     let events = bench.proxy.count(&Rule::event());
     assert!(events <= acquires, "{events} events for {acquires} acquires");
