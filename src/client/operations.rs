@@ -387,8 +387,14 @@ impl Client {
             let ends = path.match_indices('/').map(|(at, _)| at).skip(1).chain([path.len()]);
             for end in ends.filter(|end| *end > 1) {
                 match link.create(&path[..end], b"", &Acl::open(), CreateMode::Persistent).await {
-                    Err(error) if !error.is_node_exists() => return Err(error),
-                    _ => {}
+                    Err(error) if error.is_node_exists() => {}
+                    // The server asks for the permission to create before it looks.
+                    Err(error) if error.code() == Code::NO_AUTH => {
+                        if link.exists(&path[..end]).await?.is_none() {
+                            return Err(error);
+                        }
+                    }
+                    created => drop(created?),
                 }
             }
             Ok(())

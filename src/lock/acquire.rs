@@ -54,7 +54,9 @@ pub(super) async fn acquire(
 
 async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<Node>> {
     loop {
-        let session = spec.service.session().await?;
+        let session = spec.service.session().await.map_err(|error| {
+            Error::with_detail("acquire", &spec.path, error.code(), "the client is closed")
+        })?;
         let standing = match attempt.claim.settle(&session).await {
             Ok(()) => spec.strategy.steps().step(&mut attempt, &session).await,
             Err(error) => Err(error),
@@ -63,7 +65,11 @@ async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<Node>> {
             // The node was there in this epoch, and the epoch stands: nobody else can hold.
             Ok(Standing::Held) if session.is_trusted() => return Ok(attempt.claim.take()),
             Ok(Standing::Held | Standing::Again) => {}
-            Ok(Standing::Taken) => return Ok(None),
+            Ok(Standing::Taken) => {
+                // Once the caller knows, its claim stands in the way of no other that tries.
+                attempt.claim.withdraw().await;
+                return Ok(None);
+            }
             Ok(Standing::Watching(watch)) => {
                 attempt.refusals += 1;
                 wait(&*session, watch).await;

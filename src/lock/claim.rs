@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::service::{Service, Session};
 use super::{contender, name};
 use crate::client::{Created, Pending};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::znode::CreateMode;
 
 pub(super) struct Claim {
@@ -93,7 +93,7 @@ impl Claim {
                     State::Placed(Node { session, path, czxid: stat.czxid })
                 }
                 Err(error) => {
-                    if error.is_outcome_unknown() {
+                    if may_exist(&error) {
                         *pending = None;
                     } else {
                         self.state = State::None;
@@ -134,11 +134,20 @@ impl Claim {
         Ok(())
     }
 
+    /// Deletes the node, if there is one, and waits until it is gone.
+    pub(super) async fn withdraw(&mut self) {
+        if let Some(node) = self.take() {
+            let gone = dispose(&node, &self.place).await;
+            tracing::debug!(?gone, "withdrew a claim");
+        }
+    }
+
     /// The node seems to be gone. It is deleted all the same: a node that nobody answers for would
-    /// block everybody for as long as the session lives.
+    /// block everybody for as long as the session lives. But not its successor: if the directory
+    /// went with it, another's claim may have its name by now.
     pub(super) fn give_up(&mut self) {
         if let Some(node) = self.take() {
-            drop(dispose(&node, &self.place));
+            drop(node.session.dispose(&node.path, Some(node.czxid)));
         }
     }
 
@@ -154,9 +163,14 @@ impl Claim {
     }
 }
 
+/// Whether a create that ended so may have made its node: also a reply that can't be read is one.
+fn may_exist(error: &Error) -> bool {
+    error.is_outcome_unknown() || error.code() == Code::MARSHALLING_ERROR
+}
+
 fn unknown(place: &ClaimPlace) -> Error {
     let (ClaimPlace::At(path) | ClaimPlace::Under(path)) = place;
-    Error::new("acquire", path, crate::error::Code::OPERATION_TIMEOUT)
+    Error::new("acquire", path, Code::OPERATION_TIMEOUT)
 }
 
 impl Drop for Claim {
@@ -185,6 +199,10 @@ pub(super) fn dispose(node: &Node, place: &ClaimPlace) -> Pending<bool> {
     node.session.dispose(&node.path, czxid)
 }
 
+/// Between two looks for a claim that was given up, when the first could not be had.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
 /// Deletes the node of a claim that was given up while its create was on its way.
 async fn bury(
     service: Arc<dyn Service>,
@@ -199,11 +217,12 @@ async fn bury(
                 let node = Node { session: sent, path, czxid: stat.czxid };
                 return drop(dispose(&node, &place));
             }
-            Err(error) if !error.is_outcome_unknown() => return,
+            Err(error) if !may_exist(&error) => return,
             Err(_) => {}
         }
     }
     // Until it was looked up, or its session is over and it is gone by itself.
+    let mut pause = FIRST_PAUSE;
     while let Ok(session) = service.session().await {
         if session.id() != sent.id() {
             return;
@@ -217,7 +236,8 @@ async fn bury(
             }
             Err(error) => {
                 tracing::debug!(%error, "looking for a claim that was given up");
-                service.sleep_until(service.now() + Duration::from_millis(50)).await;
+                service.sleep_until(service.now() + pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }
     }
@@ -252,7 +272,8 @@ async fn find(session: &dyn Session, place: &ClaimPlace, uuid: Uuid) -> Result<V
                 found.push((path, stat.czxid));
             }
             Ok(_) => {}
-            Err(error) if error.is_no_node() => {}
+            // Gone, or somebody else's: ours can be read.
+            Err(error) if error.is_no_node() || error.code() == Code::NO_AUTH => {}
             Err(error) => return Err(error),
         }
     }

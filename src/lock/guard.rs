@@ -67,6 +67,13 @@ impl Tenure {
         })
     }
 
+    /// Deletes the znode, unless it is known to be gone: under its name there may be a successor's,
+    /// even in a queue, whose numbers begin anew when its directory is made anew.
+    fn dispose(&self, lost: Option<LostReason>) -> Option<Pending<bool>> {
+        let gone = lost == Some(LostReason::Deleted);
+        (!gone).then(|| claim::dispose(&self.node, &self.place))
+    }
+
     async fn over(&self) -> LostReason {
         let session = async {
             self.node.session.lost().await;
@@ -157,10 +164,13 @@ impl Guard {
         let client = self.client.take();
         let lost = self.tenure.ended();
         self.tenure.end(LostReason::Released);
-        let gone = claim::dispose(&self.tenure.node, &self.tenure.place);
+        let gone = self.tenure.dispose(lost);
         let tenure = Arc::clone(&self.tenure);
         Pending::run("release", &self.tenure.node.path, async move {
-            let gone = gone.await;
+            let gone = match gone {
+                Some(gone) => gone.await,
+                None => Ok(false),
+            };
             drop(client);
             let path = &tenure.node.path;
             let error = |code, detail| Err(Error::with_detail("release", path, code, detail));
@@ -183,8 +193,9 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         if self.client.is_some() {
+            let lost = self.tenure.ended();
             self.tenure.end(LostReason::Released);
-            drop(claim::dispose(&self.tenure.node, &self.tenure.place));
+            drop(self.tenure.dispose(lost));
         }
     }
 }

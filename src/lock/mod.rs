@@ -197,7 +197,10 @@ impl Lock {
         Pending::run("contenders", &self.spec.path, async move {
             let spec = &lock.spec;
             let look = async {
-                let session = spec.service.session().await?;
+                let session = spec.service.session().await.map_err(|error| {
+                    let detail = "the client is closed";
+                    Error::with_detail("contenders", &spec.path, error.code(), detail)
+                })?;
                 match spec.strategy {
                     Strategy::Queue => queued(&*session, &spec.path).await,
                     Strategy::Poll | Strategy::Watch => {

@@ -5,7 +5,7 @@
 //! look for it, so on one path all of them queue in one line with us; the C recipe's and the Java
 //! recipe's names end alike.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 
 /// What our nodes are called before the server appends the sequence number.
 pub(super) const PREFIX: &str = "zl-lock-";
@@ -38,13 +38,12 @@ pub(super) fn with_sequence(sequence: i32) -> String {
     format!("{PREFIX}{sequence:010}")
 }
 
-/// Who comes first. Sequence numbers are serial numbers: after the largest comes the smallest, and
-/// of two that are less than half the circle apart the one behind is the earlier.
-fn order(a: &(i32, &str), b: &(i32, &str)) -> Ordering {
-    match a.0.wrapping_sub(b.0) {
-        0 => a.1.cmp(b.1),
-        difference => difference.cmp(&0),
-    }
+/// Claims and where they stand, seen from one of them. Sequence numbers are serial numbers: after
+/// the largest comes the smallest, and of two that are less than half the circle apart the one
+/// behind is the earlier. Compared pair by pair, numbers from all around the circle have no order
+/// at all; distances from one of them have.
+fn seen_from(origin: i32, children: &[String]) -> impl Iterator<Item = (i32, &str)> {
+    numbered(children).map(move |(number, name)| (number.wrapping_sub(origin), name))
 }
 
 /// A claim's place among the children of the lock's directory.
@@ -64,17 +63,18 @@ pub(super) fn place<'a>(children: &'a [String], own: &str) -> Place<'a> {
     let Some(sequence_of_own) = sequence(own) else {
         return Place::Missing;
     };
-    let own = (sequence_of_own, own.as_str());
+    let own = (0, own.as_str());
     let mut before: Vec<(i32, &str)> =
-        numbered(children).filter(|other| order(other, &own) == Ordering::Less).collect();
-    before.sort_unstable_by(|a, b| order(b, a));
+        seen_from(sequence_of_own, children).filter(|other| *other < own).collect();
+    before.sort_unstable_by_key(|other| Reverse(*other));
     Place::Behind(before.into_iter().map(|(_, name)| name).collect())
 }
 
 /// The children that are claims, in their order.
 pub(super) fn in_order(children: &[String]) -> Vec<&str> {
-    let mut claims: Vec<(i32, &str)> = numbered(children).collect();
-    claims.sort_unstable_by(order);
+    let origin = numbered(children).next().map_or(0, |(number, _)| number);
+    let mut claims: Vec<(i32, &str)> = seen_from(origin, children).collect();
+    claims.sort_unstable();
     claims.into_iter().map(|(_, name)| name).collect()
 }
 
@@ -132,6 +132,24 @@ mod tests {
         assert_eq!(in_order(&children), ordered);
         let expected = Place::Behind(vec![ordered[1].as_str(), ordered[0].as_str()]);
         assert_eq!(place(&children, &ordered[2]), expected);
+    }
+
+    #[test]
+    fn numbers_from_all_around_the_circle_are_put_in_some_line() {
+        for _ in 0..50 {
+            let children: Vec<String> =
+                (0..200).map(|_| with_sequence(fastrand::i32(..))).collect();
+            assert_eq!(in_order(&children).len(), children.len());
+            for own in &children {
+                let Place::Behind(before) = place(&children, own) else {
+                    panic!("{own} is missing");
+                };
+                let number = |name: &str| sequence(name).unwrap();
+                let distances: Vec<i32> =
+                    before.iter().map(|name| number(own).wrapping_sub(number(name))).collect();
+                assert!(distances.is_sorted(), "nearest first: {distances:?}");
+            }
+        }
     }
 
     #[test]

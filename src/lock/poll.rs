@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::claim::ClaimPlace;
 use super::contender;
 use super::service::Session;
-use super::steps::{Attempt, Standing, Steps, not_a_lock};
+use super::steps::{Attempt, Standing, Steps, make_way, not_a_lock};
 use crate::error::Result;
 
 pub(super) struct Poll;
@@ -36,8 +36,7 @@ impl Steps for Poll {
             match attempt.claim.confirm().await {
                 Ok(_) => return Ok(Standing::Held),
                 Err(error) if error.is_no_node() => {
-                    session.make_parents(&attempt.path).await?;
-                    return Ok(Standing::Again);
+                    return make_way(session, &attempt.path, &attempt.path).await;
                 }
                 Err(error) if error.is_node_exists() => {}
                 Err(error) => return Err(error),

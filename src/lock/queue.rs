@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::claim::ClaimPlace;
-use super::contender;
 use super::name::{self, Place};
 use super::service::Session;
-use super::steps::{Attempt, Standing, Steps};
+use super::steps::{Attempt, Standing, Steps, make_way};
 use crate::error::{Code, Error, Result};
 
 pub(super) struct Queue;
@@ -50,8 +49,8 @@ async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Stand
         let own = match attempt.claim.confirm().await {
             Ok(node) => node.path.clone(),
             Err(error) if error.is_no_node() => {
-                session.make_parents(&name::join(&attempt.path, name::PREFIX)).await?;
-                return Ok(Standing::Again);
+                let claim = name::join(&attempt.path, name::PREFIX);
+                return make_way(session, &attempt.path, &claim).await;
             }
             Err(error) if error.code() == Code::NO_CHILDREN_FOR_EPHEMERALS => {
                 let detail = "the znode there is ephemeral, perhaps a poll or watch lock: \
@@ -91,13 +90,11 @@ async fn wait_behind(
 ) -> Result<Standing> {
     for child in before {
         let path = name::join(&attempt.path, child);
-        // A read that sets the watch: if the claim went meanwhile, none is left behind.
-        match session.get_and_watch(&path).await {
+        match attempt.look_ahead(session, &path).await {
             // No claim lives longer than its session: this is somebody's data with a claim's name.
-            Ok((_, stat, _)) if !stat.is_ephemeral() => {}
-            Ok(_) if attempt.once => return Ok(Standing::Taken),
-            Ok((data, stat, watch)) => {
-                attempt.note_ahead(contender::read(path, &data, &stat));
+            Ok((stat, _)) if !stat.is_ephemeral() => {}
+            Ok((_, None)) => return Ok(Standing::Taken),
+            Ok((_, Some(watch))) => {
                 attempt.contended.store(true, Ordering::Relaxed);
                 return Ok(Standing::Watching(watch));
             }
@@ -120,12 +117,9 @@ async fn watch_previous_number(
     };
     let previous = name::with_sequence(sequence.wrapping_sub(1));
     let path = name::join(&attempt.path, &previous);
-    match session.get_and_watch(&path).await {
-        Ok((_, stat, _)) if !stat.is_ephemeral() => Ok(None),
-        Ok((data, stat, watch)) => {
-            attempt.note_ahead(contender::read(path, &data, &stat));
-            Ok(Some(Standing::Watching(watch)))
-        }
+    match attempt.look_ahead(session, &path).await {
+        Ok((stat, _)) if !stat.is_ephemeral() => Ok(None),
+        Ok((_, watch)) => Ok(watch.map(Standing::Watching)),
         Err(error) if error.is_no_node() => Ok(None),
         Err(error) => Err(error),
     }

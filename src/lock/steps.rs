@@ -9,9 +9,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::claim::{Claim, ClaimPlace};
+use super::contender;
 use super::service::Session;
 use crate::client::Watch;
 use crate::error::{Code, Error, Result};
+use crate::znode::Stat;
 
 /// Where a claim stands.
 pub(super) enum Standing {
@@ -45,6 +47,26 @@ impl Attempt {
     pub(super) fn note_ahead(&self, who: impl std::fmt::Display) {
         *self.ahead.lock() = Some(who.to_string());
     }
+
+    /// Reads what is ahead, and watches it unless the caller would not wait. The read sets the
+    /// watch: if there is nothing any more, none is left behind.
+    pub(super) async fn look_ahead(
+        &mut self,
+        session: &Arc<dyn Session>,
+        path: &str,
+    ) -> Result<(Stat, Option<Watch>)> {
+        let (data, stat, watch) = if self.once {
+            let (data, stat) = session.get(path).await?;
+            (data, stat, None)
+        } else {
+            let (data, stat, watch) = session.get_and_watch(path).await?;
+            (data, stat, Some(watch))
+        };
+        if stat.is_ephemeral() {
+            self.note_ahead(contender::read(path.to_owned(), &data, &stat));
+        }
+        Ok((stat, watch))
+    }
 }
 
 /// Claims, or looks again where the claim stands. The acquire loop calls it until it holds; it
@@ -57,6 +79,28 @@ pub(super) trait Steps: Send + Sync {
         attempt: &'a mut Attempt,
         session: &'a Arc<dyn Session>,
     ) -> Pin<Box<dyn Future<Output = Result<Standing>> + Send + 'a>>;
+}
+
+/// Makes the znodes that are missing above `claim`, which the server refused for want of them.
+///
+/// One that was just made may be gone before the next is made under it: empty containers are
+/// reaped, and operators tidy up. Then it is made again. But when there is no room at the very
+/// top, there will never be any.
+pub(super) async fn make_way(
+    session: &Arc<dyn Session>,
+    path: &str,
+    claim: &str,
+) -> Result<Standing> {
+    let refused = match session.make_parents(claim).await {
+        Ok(()) => claim.to_owned(),
+        Err(error) if error.is_no_node() => error.path().to_owned(),
+        Err(error) => return Err(error),
+    };
+    if refused.rfind('/') != Some(0) {
+        return Ok(Standing::Again);
+    }
+    let detail = "there is nothing above it: the chroot that the client was given is missing";
+    Err(Error::with_detail("acquire", path, Code::NO_NODE, detail))
 }
 
 /// Refuses to wait for a node that no session's end will ever remove.

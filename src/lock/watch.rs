@@ -5,9 +5,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use super::claim::ClaimPlace;
-use super::contender;
 use super::service::Session;
-use super::steps::{Attempt, Standing, Steps, not_a_lock};
+use super::steps::{Attempt, Standing, Steps, make_way, not_a_lock};
 use crate::error::Result;
 
 pub(super) struct WatchHolder;
@@ -30,20 +29,16 @@ impl Steps for WatchHolder {
             match attempt.claim.confirm().await {
                 Ok(_) => return Ok(Standing::Held),
                 Err(error) if error.is_no_node() => {
-                    session.make_parents(&attempt.path).await?;
-                    return Ok(Standing::Again);
+                    return make_way(session, &attempt.path, &attempt.path).await;
                 }
                 Err(error) if error.is_node_exists() => {}
                 Err(error) => return Err(error),
             }
-            // A read that sets the watch: if the holder went meanwhile, none is left behind.
-            match session.get_and_watch(&attempt.path).await {
-                Ok((_, stat, _)) if !stat.is_ephemeral() => Err(not_a_lock(&attempt.path)),
-                Ok(_) if attempt.once => Ok(Standing::Taken),
-                Ok((data, stat, watch)) => {
-                    attempt.note_ahead(contender::read(attempt.path.clone(), &data, &stat));
-                    Ok(Standing::Watching(watch))
-                }
+            let path = attempt.path.clone();
+            match attempt.look_ahead(session, &path).await {
+                Ok((stat, _)) if !stat.is_ephemeral() => Err(not_a_lock(&path)),
+                Ok((_, None)) => Ok(Standing::Taken),
+                Ok((_, Some(watch))) => Ok(Standing::Watching(watch)),
                 Err(error) if error.is_no_node() => Ok(Standing::Again),
                 Err(error) => Err(error),
             }

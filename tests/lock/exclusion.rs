@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use zklock::{Client, Lock, Strategy};
+use zklock::{Client, GuardState, Lock, Strategy};
 use zklock_testing::Ensemble;
 
 use crate::bench::{Bench, PATIENCE, each_strategy, eventually, options};
@@ -114,44 +114,76 @@ each_strategy! {
     }
 }
 
+/// What one of several contenders does for as long as it may.
+struct Worker {
+    lock: Lock,
+    protected: Arc<Protected>,
+    entered: Arc<AtomicU64>,
+}
+
+impl Worker {
+    fn work(&self, stop: &AtomicBool) {
+        while !stop.load(Ordering::SeqCst) {
+            let guard = self.lock.acquire_within(2 * PATIENCE).wait().unwrap();
+            // A holder that was told to stop does not write.
+            if guard.state() == GuardState::Held {
+                self.protected.enter(guard.fencing_token());
+                self.entered.fetch_add(1, Ordering::SeqCst);
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
 #[test]
 fn the_death_of_the_leader_breaks_neither_exclusion_nor_progress() {
     let ensemble = Ensemble::start(3).unwrap();
     let _busy = ensemble.keep_busy().unwrap();
-    let protected = Arc::new(Protected::default());
-    let before = Arc::new(AtomicU64::new(0));
-    let stop = Arc::new(AtomicBool::new(false));
-    let threads: Vec<_> = [Strategy::Queue; 4]
-        .into_iter()
-        .map(|strategy| {
+    let stop = AtomicBool::new(false);
+    let mut counts = Vec::new();
+    let mut workers = Vec::new();
+    for strategy in [Strategy::Poll, Strategy::Watch, Strategy::Queue] {
+        let protected = Arc::new(Protected::default());
+        let entered = Arc::new(AtomicU64::new(0));
+        for _ in 0..2 {
             let client = options().connect(&ensemble.hosts()).wait().unwrap();
-            let lock = client.lock("/deep/lock").strategy(strategy);
-            let (protected, stop) = (Arc::clone(&protected), Arc::clone(&stop));
-            let entered = Arc::clone(&before);
-            thread::spawn(move || {
-                while !stop.load(Ordering::SeqCst) {
-                    let guard = lock.acquire_within(2 * PATIENCE).wait().unwrap();
-                    // A holder that was told to stop does not write.
-                    if guard.state() == zklock::GuardState::Held {
-                        protected.enter(guard.fencing_token());
-                        entered.fetch_add(1, Ordering::SeqCst);
-                    }
-                    thread::sleep(Duration::from_millis(1));
-                }
-            })
-        })
-        .collect();
-    let entered = || before.load(Ordering::SeqCst);
-    eventually("they work", || entered() > 20);
-    let leader = ensemble.leader().unwrap();
-    ensemble.member(leader).kill();
-    ensemble.wait_for_quorum(PATIENCE).unwrap();
-    let at_death = entered();
-    eventually("they go on under another leader", || entered() > at_death + 20);
-    ensemble.member(leader).start_again().unwrap();
-    stop.store(true, Ordering::SeqCst);
-    for thread in threads {
-        thread.join().unwrap();
+            let lock = client.lock(&format!("/deep/{strategy}")).strategy(strategy);
+            let (protected, entered) = (Arc::clone(&protected), Arc::clone(&entered));
+            workers.push(Worker { lock, protected, entered });
+        }
+        counts.push((protected, entered));
     }
-    protected.expect_entered(entered() as usize);
+    let entered =
+        || counts.iter().map(|(_, entered)| entered.load(Ordering::SeqCst)).min().unwrap();
+    thread::scope(|scope| {
+        for worker in &workers {
+            scope.spawn(|| worker.work(&stop));
+        }
+        // Also when a check fails: the workers must come to an end.
+        let end = Stop(&stop);
+        eventually("they work", || entered() > 10);
+        let leader = ensemble.leader().unwrap();
+        ensemble.member(leader).kill();
+        ensemble.wait_for_quorum(PATIENCE).unwrap();
+        let before: Vec<u64> =
+            counts.iter().map(|(_, count)| count.load(Ordering::SeqCst)).collect();
+        let now = || counts.iter().map(|(_, count)| count.load(Ordering::SeqCst));
+        eventually("all go on under another leader", || {
+            now().zip(&before).all(|(now, before)| now > before + 10)
+        });
+        ensemble.member(leader).start_again().unwrap();
+        drop(end);
+    });
+    for (protected, entered) in &counts {
+        protected.expect_entered(entered.load(Ordering::SeqCst) as usize);
+    }
+}
+
+/// Stops the workers when it goes.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use zklock::{Code, CreateMode, GuardState, LostReason, Op, Strategy};
+use zklock::{Code, CreateMode, GuardState, LostReason, Strategy};
+use zklock_testing::wire::Op;
+use zklock_testing::{Action, Rule};
 
 use crate::bench::{Bench, PATIENCE, acquire_in_background, each_strategy, eventually, session_id};
 
@@ -113,7 +115,7 @@ each_strategy! {
         let client = bench.direct();
         let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
         let store = format!("{}-store", bench.path);
-        let write = || [guard.check(), Op::create(&store, b"written", CreateMode::Persistent)];
+        let write = || [guard.check(), zklock::Op::create(&store, b"written", CreateMode::Persistent)];
         client.multi(&write()).wait().unwrap();
         client.delete(&store, None).wait().unwrap();
         bench.raw(|raw| raw.delete(guard.path())).unwrap();
@@ -172,4 +174,28 @@ fn a_queue_is_listed_in_its_order() {
         waiter.join().unwrap().unwrap().release().wait().unwrap();
     }
     assert_eq!(lock(0).contenders().wait().unwrap(), []);
+}
+
+#[test]
+fn a_deletion_that_is_repeated_leaves_the_claim_of_a_successor_alone() {
+    let bench = Bench::shared();
+    let strategy = Strategy::Queue;
+    bench.prepare(strategy);
+    let client = bench.client();
+    let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
+    let path = guard.path().to_owned();
+    let lost = bench.proxy.on(Rule::reply(Op::Delete).once(), Action::Drop);
+    let back = bench.proxy.hold(Rule::request([Op::Delete, Op::GetData]).path(&path).nth(2));
+    let released = guard.release();
+    lost.wait_hits(1, PATIENCE).unwrap();
+    // The deletion is done, its deleter does not know, and the directory is made anew.
+    back.wait_reached(PATIENCE).unwrap();
+    bench.raw(|raw| raw.delete(&bench.path)).unwrap();
+    bench.prepare(strategy);
+    let mut stranger = bench.stranger(strategy);
+    assert_eq!(stranger.path, path);
+    back.release();
+    released.wait().unwrap();
+    assert_eq!(bench.claims(strategy).len(), 1, "the successor's claim is deleted");
+    stranger.leave();
 }

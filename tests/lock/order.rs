@@ -1,8 +1,8 @@
 //! A queue's order: first come, first served, whoever stands in it and whoever leaves it.
 
-use zklock::Strategy;
-use zklock_testing::Rule;
-use zklock_testing::wire::{CreateMode, Op, RawClient};
+use zklock::{Acl, CreateMode, Permissions, Strategy};
+use zklock_testing::wire::{self, Op, Ops, RawClient};
+use zklock_testing::{Action, Rule};
 
 use crate::bench::{
     Bench, PATIENCE, SESSION, acquire_in_background, each_strategy, eventually, session_id,
@@ -92,20 +92,70 @@ fn a_waiter_whose_claim_is_deleted_claims_again() {
 }
 
 #[test]
+fn a_waiter_whose_directory_is_deleted_claims_again_and_leaves_the_new_claims_alone() {
+    let bench = Bench::shared();
+    bench.prepare(QUEUE);
+    let mut stranger = bench.stranger(QUEUE);
+    let client = bench.client();
+    let session = session_id(&client);
+    let waiting = acquire_in_background(&bench.lock(&client, QUEUE));
+    eventually("it watches", || bench.watches_of(session) == 1);
+    let claim = bench.claims(QUEUE).pop().unwrap();
+    let listing = bench.proxy.hold(Rule::request(Ops::lists()).once());
+    let ops = [Op::Delete, Op::GetData];
+    let giving_up = bench.proxy.hold(Rule::request(ops).path(&claim.path).once());
+    bench.raw(|raw| raw.delete(&claim.path)).unwrap();
+    stranger.leave();
+    listing.wait_reached(PATIENCE).unwrap();
+    bench.raw(|raw| raw.delete(&bench.path)).unwrap();
+    listing.release();
+    // Before it deletes what it believes to be its own, somebody else's has that name.
+    giving_up.wait_reached(PATIENCE).unwrap();
+    bench.prepare(QUEUE);
+    let mut others = [bench.stranger(QUEUE), bench.stranger(QUEUE)];
+    assert_eq!(others[1].path, claim.path);
+    giving_up.release();
+    eventually("it has claimed again", || bench.claims(QUEUE).len() == 3);
+    assert!(!waiting.is_finished());
+    others.iter_mut().for_each(|other| other.leave());
+    waiting.join().unwrap().unwrap().release().wait().unwrap();
+    bench.expect_free(QUEUE);
+}
+
+#[test]
+fn a_claim_that_may_not_be_read_is_not_taken_for_our_own() {
+    let bench = Bench::shared();
+    bench.prepare(QUEUE);
+    let client = bench.client();
+    // Far behind, so that nobody waits for it; only who looks for a lost claim comes across it.
+    let nobody = [Acl::new(Permissions::WRITE, "world", "anyone")];
+    let path = format!("{}/zl-lock-0000001000", bench.path);
+    bench.direct().create_with_acl(&path, b"", CreateMode::Persistent, &nobody).wait().unwrap();
+    let lost = bench.proxy.on(Rule::reply(Ops::creates()).once(), Action::Drop);
+    let guard = bench.lock(&client, QUEUE).acquire_within(PATIENCE).wait().unwrap();
+    assert_eq!(lost.hits(), 1);
+    guard.release().wait().unwrap();
+    assert_eq!(bench.children(), ["zl-lock-0000001000"]);
+}
+
+#[test]
 fn children_that_are_no_claims_stand_in_nobodys_way() {
     let bench = Bench::shared();
     bench.prepare(QUEUE);
     let names = ["config", "lock-", "x", "日本語", "é-0000000000x", "-", "__", "lock-123", "a-b-c"];
     let mut raw = RawClient::connect(bench.server.addr(), SESSION * 4).unwrap();
     for (n, name) in names.into_iter().enumerate() {
-        let mode = if n % 2 == 0 { CreateMode::Persistent } else { CreateMode::Ephemeral };
+        let mode =
+            if n % 2 == 0 { wire::CreateMode::Persistent } else { wire::CreateMode::Ephemeral };
         raw.create_with(&format!("{}/{name}", bench.path), b"", mode).unwrap();
     }
     // A claim's name, but no session will ever end it.
     let ahead = format!("{}/zl-lock-", bench.path);
-    raw.create_with(&ahead, b"", CreateMode::PersistentSequential).unwrap();
-    raw.create_with(&format!("{}/x-0000000000", bench.path), b"", CreateMode::Persistent).unwrap();
-    raw.create_with(&format!("{}/x-0000000001", bench.path), b"", CreateMode::Container).unwrap();
+    raw.create_with(&ahead, b"", wire::CreateMode::PersistentSequential).unwrap();
+    raw.create_with(&format!("{}/x-0000000000", bench.path), b"", wire::CreateMode::Persistent)
+        .unwrap();
+    raw.create_with(&format!("{}/x-0000000001", bench.path), b"", wire::CreateMode::Container)
+        .unwrap();
     let client = bench.direct();
     let lock = bench.lock(&client, QUEUE);
     assert!(!lock.exists().wait().unwrap());
@@ -133,14 +183,15 @@ fn claims_of_other_libraries_are_waited_for_in_the_order_of_their_numbers() {
         "0123456789abcdef0123456789abcdef__lock__",
     ] {
         let prefix = format!("{}/{prefix}", bench.path);
-        let ahead = raw.create_with(&prefix, b"10.0.0.7", CreateMode::EphemeralSequential).unwrap();
+        let ahead =
+            raw.create_with(&prefix, b"10.0.0.7", wire::CreateMode::EphemeralSequential).unwrap();
         let lock = bench.lock(&client, QUEUE);
         assert!(lock.try_acquire().wait().unwrap().is_none(), "{ahead}");
         let holder = lock.holder().wait().unwrap().unwrap();
         assert_eq!((holder.path.as_str(), holder.label.as_str()), (ahead.as_str(), "10.0.0.7"));
         let waiting = acquire_in_background(&lock);
         eventually("it watches", || bench.watches_of(session) == 1);
-        let behind = raw.create_with(&prefix, b"", CreateMode::EphemeralSequential).unwrap();
+        let behind = raw.create_with(&prefix, b"", wire::CreateMode::EphemeralSequential).unwrap();
         assert!(!waiting.is_finished());
         raw.delete(&ahead).unwrap();
         let guard = waiting.join().unwrap().unwrap();
@@ -159,7 +210,7 @@ fn numbers_from_all_around_the_circle_confuse_nobody() {
     for n in 0..60_i64 {
         let number = (n * 1_431_655_765 % (1 << 32)) as u32 as i32;
         let path = format!("{}/lock-{number:010}", bench.path);
-        raw.create_with(&path, b"", CreateMode::Persistent).unwrap();
+        raw.create_with(&path, b"", wire::CreateMode::Persistent).unwrap();
     }
     let client = bench.direct();
     let lock = bench.lock(&client, QUEUE);

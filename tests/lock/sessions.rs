@@ -18,6 +18,15 @@ fn expire(bench: &Bench, client: &Client) {
     expire_session(&bench.server.hosts(), key.id(), &key.password()).unwrap();
 }
 
+/// Lets the server go and come back. Clients find it only when it serves again: one that is still
+/// starting can take a connection and leave it without an answer.
+fn away(bench: &Bench, go: impl FnOnce(), come_back: impl FnOnce()) {
+    bench.proxy.refuse();
+    go();
+    come_back();
+    bench.proxy.heal();
+}
+
 /// Waits until the acquire of this client stands in line behind a claim that is there.
 fn wait_until_behind(bench: &Bench, strategy: Strategy, client: &Client) {
     if strategy == Strategy::Poll {
@@ -34,12 +43,12 @@ fn wait_until_behind(bench: &Bench, strategy: Strategy, client: &Client) {
 each_strategy! {
     fn a_waiter_outlives_a_restart_of_the_server_and_keeps_its_place(strategy) {
         let bench = Bench::own();
-        let (holder, waiter) = (bench.direct(), bench.direct());
+        let (holder, waiter) = (bench.client(), bench.client());
         let guard = bench.lock(&holder, strategy).acquire().wait().unwrap();
         let waiting = acquire_in_background(&bench.lock(&waiter, strategy));
         wait_until_behind(&bench, strategy, &waiter);
         let place = bench.claims(strategy).pop().unwrap();
-        bench.server.restart().unwrap();
+        away(&bench, || bench.server.stop().unwrap(), || bench.server.start_again().unwrap());
         eventually("all are back", || {
             holder.state() == SessionState::Connected && waiter.state() == SessionState::Connected
         });
@@ -56,16 +65,18 @@ each_strategy! {
 
     fn a_lock_is_held_through_a_crash_of_the_server_that_its_session_survives(strategy) {
         let bench = Bench::own();
-        // A third of it is how long the server may be away.
-        let patient = Duration::from_secs(60);
-        let client = options().session_timeout(patient).connect(&bench.server.hosts()).wait().unwrap();
+        // Much longer than the server is away.
+        let patient = options().session_timeout(Duration::from_secs(60));
+        let client = patient.connect(&bench.proxy.hosts()).wait().unwrap();
         let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
         let lost = guard.lost();
         assert_eq!(guard.state(), GuardState::Held);
-        bench.server.kill();
-        eventually("it is told to stop writing", || guard.state() == GuardState::Suspended);
-        assert_eq!(lost.get(), None);
-        bench.server.start_again().unwrap();
+        let suspended = || {
+            bench.server.kill();
+            eventually("it is told to stop writing", || guard.state() == GuardState::Suspended);
+            assert_eq!(lost.get(), None);
+        };
+        away(&bench, suspended, || bench.server.start_again().unwrap());
         eventually("it is told to go on", || guard.state() == GuardState::Held);
         assert_eq!(lost.get(), None);
         assert_eq!(bench.claims(strategy)[0].czxid, guard.fencing_token());

@@ -33,26 +33,38 @@ pub struct Args {
     #[arg(help_heading = "Server")]
     pub session_timeout: Duration,
 
-    /// How to contend; all runs one after the other
+    /// How to contend
     #[arg(long, value_enum, default_value = "all", help_heading = "Contention")]
     pub strategy: Choice,
 
     /// How many threads contend
-    #[arg(long, value_name = "N", default_value = "3", help_heading = "Contention")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "3",
+        help_heading = "Contention",
+        allow_negative_numbers = true
+    )]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub threads: u16,
 
     /// How many sessions they share, thread by thread in turn [default: one for each thread]
-    #[arg(long, value_name = "N", help_heading = "Contention")]
+    #[arg(long, value_name = "N", help_heading = "Contention", allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     pub sessions: Option<u16>,
 
     /// How long each strategy runs, such as 10 or 0.5 [default: 5]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "Contention")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "Contention", allow_negative_numbers = true)]
     pub seconds: Option<Duration>,
 
     /// How often each thread acquires the lock, instead of a time
-    #[arg(long, value_name = "N", conflicts_with = "seconds", help_heading = "Contention")]
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "seconds",
+        help_heading = "Contention",
+        allow_negative_numbers = true
+    )]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub rounds: Option<u64>,
 
@@ -88,8 +100,8 @@ Examples:
   lock_test --strategy queue --threads 16 --seconds 10 --json
   lock_test --strategy queue --threads 1          what a lock costs when nobody wants it
   lock_test --threads 8 --sessions 2 --hold 1ms   threads that share sessions
-  lock_test --hosts 127.0.0.1:2181 --strategy queue --path /jobs/lock --counter /tmp/n -v
-                                                  start it twice: both share the lock and the counter
+  lock_test --hosts 127.0.0.1:2181 --strategy queue --path /jobs/lock --counter /tmp/n
+                                                  start it twice: both share lock and counter
 
 Exit status:
   0 no fault found    1 a fault: holders together, a lost increment, nodes left, starvation ...
@@ -103,7 +115,7 @@ pub enum Choice {
     Watch,
     /// Queue up, and watch only the one before: fair
     Queue,
-    /// Each of them
+    /// Each of them, one after the other
     All,
 }
 

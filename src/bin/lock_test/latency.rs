@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
+const DAY: u64 = 86_400_000_000;
+
 /// Durations, kept to three digits.
 pub struct Latency {
     micros: Histogram<u32>,
@@ -23,8 +25,9 @@ impl Latency {
     }
 
     pub fn record(&mut self, time: Duration) {
-        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        self.micros.saturating_record(micros);
+        // It grows to what it is given; a day is beyond all that is measured.
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX).min(DAY);
+        let _ = self.micros.record(micros);
     }
 
     pub fn add(&mut self, other: &Latency) {
@@ -51,7 +54,18 @@ mod tests {
         (51..=100).for_each(|n| other.record(Duration::from_micros(n)));
         one.add(&other);
         assert_eq!(one.quantiles(), Some(Quantiles { p50: 50, p99: 99 }));
-        one.record(Duration::from_secs(3_600));
-        assert_eq!(one.quantiles(), Some(Quantiles { p50: 51, p99: 100 }));
+    }
+
+    #[test]
+    fn seconds_are_kept_beside_microseconds() {
+        let mut latency = Latency::new();
+        [1, 300, 5_000, 2_000_000, 3_600_000_000]
+            .into_iter()
+            .for_each(|micros| latency.record(Duration::from_micros(micros)));
+        let Quantiles { p50, p99 } = latency.quantiles().expect("five values");
+        assert_eq!(p50 / 10, 500);
+        assert!(p99.abs_diff(3_600_000_000) < 3_600_000, "{p99}");
+        latency.record(Duration::MAX);
+        assert!(latency.quantiles().is_some_and(|q| q.p99 > 86_000_000_000));
     }
 }

@@ -51,3 +51,30 @@ impl Leftovers<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use zklock_testing::Server;
+
+    use super::*;
+
+    #[test]
+    fn a_node_that_is_left_is_found_and_only_then() {
+        let server = Server::start().expect("a server");
+        let client = Client::connect(&server.hosts()).wait().expect("a client");
+        for strategy in [Strategy::Poll, Strategy::Watch, Strategy::Queue] {
+            let lock = client.lock(&format!("/left/{strategy}")).strategy(strategy);
+            let lock = lock.label("run 1 thread 0");
+            let left = |tag, alone| {
+                let leftovers = Leftovers { client: &client, lock: &lock, strategy, tag, alone };
+                leftovers.after(Duration::ZERO).expect("an answer")
+            };
+            let guard = lock.acquire().wait().expect("the lock");
+            assert_eq!(left("run 1 ", false), [guard.path()]);
+            assert_eq!(left("run 2 ", true), [guard.path()]);
+            assert!(left("run 2 ", false).is_empty());
+            guard.release().wait().expect("a release");
+            assert!(left("run 1 ", false).is_empty() && left("run 1 ", true).is_empty());
+        }
+    }
+}

@@ -73,6 +73,9 @@ fn run_all(bench: &Bench, reports: &mut Vec<Report>) -> Result<(), Trouble> {
         }
         if bench.args.json {
             show(format_args!("{}\n", report.json()));
+            if let Some(why) = report.silence() {
+                say(format_args!("lock_test: {strategy}: note: {why}"));
+            }
         }
         reports.push(report);
         if let Some(trouble) = trouble {

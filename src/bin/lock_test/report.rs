@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::Write;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use zklock::Strategy;
@@ -70,10 +71,13 @@ impl Report {
         if self.lost > TOLD as u64 {
             lines.push(format!("note: the lock was lost {} times in all", self.lost));
         }
-        if let Err(why) = &self.traffic {
-            lines.push(format!("note: no packets and events: {why}"));
-        }
         lines
+    }
+
+    /// Why there are no packets and events.
+    pub fn silence(&self) -> Option<String> {
+        let why = self.traffic.as_ref().err()?;
+        Some(format!("the servers don't tell their packets and events: {why}"))
     }
 
     /// One object; programs rely on the names and their order up to `nodes_left`.
@@ -147,20 +151,30 @@ nodes     lock nodes left on the server
 /// All strategies' reports for people.
 pub fn table(args: &Args, servers: &Servers, reports: &[Report]) -> String {
     let each = match (args.rounds, args.time()) {
-        (Some(rounds), _) => format!("{rounds} rounds each"),
-        (None, time) => format!("{:?} for each strategy", time.unwrap_or_default()),
+        (Some(rounds), _) => format!("{rounds} rounds"),
+        (None, time) => format!("{:?}", time.unwrap_or_default()),
     };
-    let title = format!(
-        "{} threads, {} sessions, {each}, {:?} inside the lock, on {}",
-        args.threads,
-        args.sessions(),
-        args.hold,
-        servers.describe()
-    );
+    let hold = match args.hold {
+        Duration::ZERO => "no hold".to_owned(),
+        hold => format!("hold {hold:?}"),
+    };
+    let (threads, sessions) =
+        (plural(args.threads(), "thread"), plural(args.sessions(), "session"));
+    let servers = servers.describe();
     let rows: Vec<Vec<String>> = reports.iter().map(Report::cells).collect();
-    format!("{title}\n\n{}\n{LEGEND}", aligned(&rows))
+    let rows = aligned(&rows);
+    let silence = match reports.iter().find_map(Report::silence) {
+        Some(why) => format!("-         {why}\n"),
+        None => String::new(),
+    };
+    format!("{threads}, {sessions}, {each}, {hold}, {servers}\n\n{rows}\n{LEGEND}{silence}")
 }
 
+fn plural(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// One line for each row below two lines of headings.
 fn aligned(rows: &[Vec<String>]) -> String {
     let mut group_line = String::new();
     let mut lines = vec![String::new(); rows.len() + 1];

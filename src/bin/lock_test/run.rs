@@ -48,8 +48,8 @@ impl Bench<'_> {
         // Makes the path, so that the test does not measure that, and finds out whether a lock can
         // be there at all.
         let first = self.stop.or(control.try_acquire()).ok_or(Trouble::Interrupted)?;
-        if let Some(guard) = first.map_err(|error| Trouble::of("look at the lock", &error))? {
-            guard.release().wait().map_err(|error| Trouble::of("look at the lock", &error))?;
+        if let Some(guard) = first.map_err(|error| Trouble::from(&error))? {
+            guard.release().wait().map_err(|error| Trouble::from(&error))?;
         }
         let clients = self.connect()?;
         let locks: Vec<Lock> = (0..self.args.threads())

@@ -11,8 +11,10 @@ use crate::interrupt::Stop;
 use crate::report::say;
 use crate::trouble::Trouble;
 
-/// How long a server of ours is used before anything is measured: a cold Java machine is slower.
-const WARM_UP: Duration = Duration::from_secs(1);
+/// How much, and how long, a server of ours is used before anything is measured: a cold Java
+/// machine is several times slower.
+const WARM_UP_CYCLES: u64 = 2_000;
+const WARM_UP_TIME: Duration = Duration::from_secs(2);
 const WARM_UP_PATH: &str = "/zklock/lock_test/warm-up";
 /// What an ensemble's background client writes to: see [`Ensemble::keep_busy`].
 const BUSY_NODE: &str = "/zklock-keep-busy";
@@ -65,7 +67,7 @@ impl Servers {
         };
         let pending = options(args).connect(&hosts);
         let control = stop.or(pending).ok_or(Trouble::Interrupted)?;
-        let control = control.map_err(|error| Trouble::of("the test's own client", &error))?;
+        let control = control.map_err(|error| Trouble::from(&error))?;
         let servers = Servers { control, hosts, addrs, _busy: busy, own };
         if servers.are_ours() {
             servers.warm_up(args, stop)?;
@@ -96,11 +98,12 @@ impl Servers {
 
     fn warm_up(&self, args: &Args, stop: &Stop) -> Result<(), Trouble> {
         let addrs = self.addrs.as_deref().unwrap_or_default();
-        let deadline = Instant::now() + WARM_UP;
+        let started = Instant::now();
         let cycles = |addr: &SocketAddr| -> zklock::Result<u64> {
             let lock = options(args).connect(&addr.to_string()).wait()?.lock(WARM_UP_PATH);
             let mut cycles = 0;
-            while Instant::now() < deadline && !stop.is_raised() {
+            let is_cold = |cycles| cycles < WARM_UP_CYCLES && started.elapsed() < WARM_UP_TIME;
+            while is_cold(cycles) && !stop.is_raised() {
                 lock.acquire().wait()?.release().wait()?;
                 cycles += 1;
             }
@@ -112,7 +115,8 @@ impl Servers {
         });
         let cycles = cycles.map_err(|error| Trouble::of("warm-up", &error))?;
         if args.verbose {
-            say(format_args!("warm-up: {cycles} uncounted acquisitions in {WARM_UP:?}"));
+            let time = started.elapsed().as_secs_f64();
+            say(format_args!("warm-up: {cycles} acquisitions in {time:.1} s, not counted"));
         }
         Ok(())
     }

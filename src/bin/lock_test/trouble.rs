@@ -14,16 +14,20 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// What was tried, and the library's message. Bad arguments that only the library recognises
-    /// are still bad arguments.
-    pub fn of(what: impl fmt::Display, error: &zklock::Error) -> Trouble {
-        let message = format!("{what}: {error}");
-        match error.code() {
+    /// Who met it, and the library's message.
+    pub fn of(who: impl fmt::Display, error: &zklock::Error) -> Trouble {
+        Trouble::with_code(format!("{who}: {error}"), error.code())
+    }
+
+    /// Bad arguments that only the library recognises are still bad arguments.
+    fn with_code(message: String, code: zklock::Code) -> Trouble {
+        match code {
             zklock::Code::BAD_ARGUMENTS => Trouble::Usage(message),
             _ => Trouble::Cannot(message),
         }
     }
 
+    /// What it says; nothing of an interruption, which its author knows of.
     pub fn message(&self) -> Option<&str> {
         match self {
             Trouble::Usage(message) | Trouble::Cannot(message) => Some(message),
@@ -37,5 +41,11 @@ impl Trouble {
             Trouble::Cannot(_) => 3,
             Trouble::Interrupted => super::INTERRUPTED,
         }
+    }
+}
+
+impl From<&zklock::Error> for Trouble {
+    fn from(error: &zklock::Error) -> Trouble {
+        Trouble::with_code(error.to_string(), error.code())
     }
 }

@@ -1,0 +1,191 @@
+//! Clients come and go, and leave nothing behind.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use zklock::{Client, Code, CreateMode, Op, SessionState};
+use zklock_testing::Rule;
+use zklock_testing::wire::Ops;
+
+use crate::bench::{Bench, PATIENCE, alone, connect, eventually, options, shared};
+use crate::child;
+
+const ROUNDS: usize = 1_000;
+
+fn count(directory: &str) -> usize {
+    std::fs::read_dir(directory).unwrap().count()
+}
+
+/// What a child process does; nothing in any other.
+#[test]
+fn in_a_child_process_clients_come_and_go() {
+    let Some(hosts) = child::hosts() else { return };
+    let round = |n: usize| {
+        let client = options().connect(&hosts).wait().unwrap();
+        if n % 4 == 0 {
+            let _ = client.get_and_watch("/").wait().unwrap();
+        }
+        if n % 2 == 0 {
+            client.close().wait().unwrap();
+        }
+    };
+    // The threads that the process keeps for all clients have been started by the first ones.
+    (0..8).for_each(round);
+    let counts = || (count("/proc/self/task"), count("/proc/self/fd"));
+    let before = counts();
+    (0..ROUNDS).for_each(round);
+    let mut after = counts();
+    // A thread that has been joined may take a moment to leave the list.
+    for _ in 0..1_000 {
+        if after.0 <= before.0 && after.1 <= before.1 {
+            break;
+        }
+        thread::sleep(Duration::from_millis(5));
+        after = counts();
+    }
+    child::say((before, after, after.0 <= before.0 && after.1 <= before.1));
+}
+
+#[test]
+fn a_thousand_clients_leave_no_thread_file_descriptor_or_session() {
+    let bench = Bench::start();
+    let test = "lifecycle::in_a_child_process_clients_come_and_go";
+    let mut child = child::Process::start(test, &bench.server.hosts());
+    let counts = child.hear().unwrap();
+    assert!(counts.ends_with("true)"), "threads and descriptors before and after: {counts}");
+    assert!(child.end());
+    eventually("no session is left", || bench.server.sessions().unwrap().is_empty());
+}
+
+#[test]
+fn a_close_answers_each_request_on_its_way_exactly_once() {
+    let bench = Bench::start();
+    for held in [true, false] {
+        let client = bench.through_proxy();
+        client.create("/node", b"", CreateMode::Ephemeral).wait().unwrap();
+        let gate = held.then(|| bench.proxy.hold(Rule::reply(Ops::any())));
+        let answers = Arc::new(AtomicUsize::new(0));
+        let tasks: Vec<_> = (0..100)
+            .map(|n| {
+                let get = client.get("/node");
+                let multi = client.multi(&[Op::check("/node")]);
+                let watch = client.exists_and_watch("/node");
+                let answers = Arc::clone(&answers);
+                let body = move || {
+                    let codes =
+                        [get.wait().map(drop), multi.wait().map(drop), watch.wait().map(drop)]
+                            .map(|result| result.map_or_else(|error| error.code(), |()| Code::OK));
+                    answers.fetch_add(codes.len(), Ordering::SeqCst);
+                    codes
+                };
+                // A few at a time wait on threads of their own, the rest one after the other.
+                if n % 10 == 0 { Ok(thread::spawn(body)) } else { Err(body) }
+            })
+            .collect();
+        if let Some(gate) = &gate {
+            gate.wait_reached(PATIENCE).unwrap();
+        }
+        client.close().wait_timeout(PATIENCE).unwrap();
+        for task in tasks {
+            let codes = match task {
+                Ok(thread) => thread.join().unwrap(),
+                Err(body) => body(),
+            };
+            for code in codes {
+                // One that was still waiting to be sent may hear of the lost connection.
+                let known = [Code::OK, Code::CLOSING, Code::CONNECTION_LOSS].contains(&code);
+                assert!(known && (!held || code != Code::OK), "{code:?}");
+            }
+        }
+        assert_eq!(answers.load(Ordering::SeqCst), 300);
+    }
+}
+
+#[test]
+fn a_closed_client_refuses_everything_and_can_be_closed_again() {
+    let (client, path) = alone();
+    let clone = client.clone();
+    client.close().wait().unwrap();
+    for _ in 0..3 {
+        let code = |result: Result<(), zklock::Error>| result.unwrap_err().code();
+        let codes = [
+            code(clone.create(&path, b"", CreateMode::Persistent).wait().map(drop)),
+            code(clone.delete(&path, None).wait()),
+            code(clone.exists(&path).wait().map(drop)),
+            code(clone.exists_and_watch(&path).wait().map(drop)),
+            code(clone.get(&path).wait().map(drop)),
+            code(clone.get_and_watch(&path).wait().map(drop)),
+            code(clone.set(&path, b"", None).wait().map(drop)),
+            code(clone.children(&path).wait().map(drop)),
+            code(clone.children_and_watch(&path).wait().map(drop)),
+            code(clone.get_acl(&path).wait().map(drop)),
+            code(clone.set_acl(&path, &zklock::Acl::open(), None).wait()),
+            code(clone.sync(&path).wait()),
+            code(clone.multi(&[Op::check(&path)]).wait().map(drop)),
+            code(clone.make_path(&path).wait()),
+            code(clone.add_auth("digest", b"a:b").wait()),
+        ];
+        assert_eq!(codes, [Code::INVALID_STATE; 15]);
+        clone.close().wait().unwrap();
+    }
+    assert_eq!(clone.state(), SessionState::Closed);
+    assert_eq!((clone.session(), clone.session_timeout()), (None, None));
+    assert_eq!(clone.states().wait(), Some(SessionState::Closed));
+}
+
+#[test]
+fn threads_that_submit_while_another_closes_all_get_their_answers() {
+    for _ in 0..20 {
+        let client = connect(shared());
+        let submitting: Vec<_> = (0..4)
+            .map(|_| {
+                let client = client.clone();
+                thread::spawn(move || {
+                    for n in 0.. {
+                        let (get, watch) = (client.get("/"), client.children_and_watch("/"));
+                        let ends = [get.wait().map(drop), watch.wait().map(drop)];
+                        if ends.iter().any(Result::is_err) {
+                            return n;
+                        }
+                    }
+                    0
+                })
+            })
+            .collect();
+        client.get("/").wait().unwrap();
+        client.close().wait_timeout(PATIENCE).unwrap();
+        for thread in submitting {
+            thread.join().unwrap();
+        }
+    }
+}
+
+#[test]
+fn many_clients_at_once_each_have_a_session_of_their_own() {
+    let (observer, path) = alone();
+    let pending: Vec<_> = (0..30).map(|_| options().connect(&shared().hosts())).collect();
+    let clients: Vec<Client> = pending.into_iter().map(|client| client.wait().unwrap()).collect();
+    let creates: Vec<_> = clients
+        .iter()
+        .map(|client| client.create(&format!("{path}/n-"), b"", CreateMode::EphemeralSequential))
+        .collect();
+    let mut owners: Vec<_> =
+        creates.into_iter().map(|create| create.wait().unwrap().stat.ephemeral_owner).collect();
+    owners.sort_unstable();
+    owners.dedup();
+    assert_eq!(owners.len(), 30);
+    let closing: Vec<_> = clients.iter().map(Client::close).collect();
+    closing.into_iter().for_each(|close| close.wait().unwrap());
+    assert_eq!(observer.children(&path).wait().unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn a_close_of_a_client_whose_link_is_silent_ends() {
+    let bench = Bench::start();
+    let (closed, dropped) = (bench.through_proxy(), bench.through_proxy());
+    bench.proxy.cut();
+    closed.close().wait_timeout(PATIENCE).unwrap();
+    drop(dropped);
+}

@@ -1,0 +1,16 @@
+//! The client on real servers: its operations, its session, and everything that can go wrong.
+
+mod auth;
+mod bench;
+mod child;
+mod ensemble;
+mod hostile;
+mod lifecycle;
+mod operations;
+mod reconnect;
+mod requests;
+mod sessions;
+mod transactions;
+mod trust;
+mod wakers;
+mod watches;

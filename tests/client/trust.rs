@@ -1,0 +1,140 @@
+//! `Lost` by the local clock comes before the server gives the session up.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use zklock::{CreateMode, SessionState};
+
+use crate::bench::{Bench, PATIENCE, eventually, options, states_until};
+use crate::child;
+
+const RUNS: usize = 10;
+/// Longer than any pause of a busy machine, and than the session timeout of the frozen process.
+const FROZEN: Duration = Duration::from_secs(3);
+
+/// Several at once, each with a link of its own.
+fn in_parallel(bench: &Bench, run: impl Fn(&Bench, usize) + Sync) {
+    thread::scope(|scope| {
+        for number in 0..RUNS {
+            let run = &run;
+            scope.spawn(move || run(bench, number));
+        }
+    });
+}
+
+#[test]
+fn who_is_cut_off_hears_of_the_loss_while_its_ephemeral_znode_still_exists() {
+    let bench = Bench::start();
+    in_parallel(&bench, |bench, number| {
+        let proxy = zklock_testing::Proxy::start(bench.server.addr()).unwrap();
+        let timeout = Duration::from_secs(4);
+        let client = options().session_timeout(timeout).connect(&proxy.hosts()).wait().unwrap();
+        let observer = bench.direct();
+        let node = format!("/ephemeral-{number}");
+        client.create(&node, b"", CreateMode::Ephemeral).wait().unwrap();
+        let mut states = client.states();
+        assert_eq!(states.wait(), Some(SessionState::Connected));
+        // At different moments of the client's own rhythm.
+        thread::sleep(Duration::from_millis(70) * number as u32);
+        proxy.cut();
+        states_until(&mut states, SessionState::Lost);
+        let seen = observer.exists(&node).wait().unwrap();
+        assert!(seen.is_some(), "run {number}: the server was faster");
+        assert_eq!(client.state(), SessionState::Lost);
+        // It is lost for good, and in truth soon after.
+        eventually("the server gives the session up", || {
+            observer.exists(&node).wait().unwrap().is_none()
+        });
+        proxy.heal();
+        states_until(&mut states, SessionState::Connected);
+    });
+}
+
+#[test]
+fn a_link_that_is_cut_is_suspended_before_it_is_lost() {
+    let bench = Bench::start();
+    let client = options()
+        .session_timeout(Duration::from_secs(6))
+        .connect(&bench.proxy.hosts())
+        .wait()
+        .unwrap();
+    let mut states = client.states();
+    bench.proxy.refuse();
+    let told = states_until(&mut states, SessionState::Lost);
+    assert_eq!(told, [SessionState::Connected, SessionState::Suspended, SessionState::Lost]);
+    bench.proxy.heal();
+    states_until(&mut states, SessionState::Connected);
+}
+
+#[test]
+fn a_server_that_says_nothing_is_not_taken_for_a_session() {
+    let bench = Bench::start();
+    let client = options()
+        .session_timeout(Duration::from_secs(2))
+        .connect(&bench.server.hosts())
+        .wait()
+        .unwrap();
+    let mut states = client.states();
+    bench.server.freeze().unwrap();
+    states_until(&mut states, SessionState::Lost);
+    bench.server.thaw().unwrap();
+    states_until(&mut states, SessionState::Connected);
+    client.get("/").wait_timeout(PATIENCE).unwrap();
+}
+
+#[test]
+fn a_quiet_client_keeps_its_session_and_its_trust() {
+    let bench = Bench::start();
+    let timeout = Duration::from_secs(3);
+    let client = options().session_timeout(timeout).connect(&bench.server.hosts()).wait().unwrap();
+    let session = client.session();
+    let mut states = client.states();
+    assert_eq!(states.wait(), Some(SessionState::Connected));
+    assert_eq!(states.wait_timeout(2 * timeout), Err(()), "nothing is told");
+    assert_eq!(client.session(), session);
+    assert_eq!(client.state(), SessionState::Connected);
+}
+
+/// What a child process does; nothing in any other.
+#[test]
+fn in_a_child_process_a_session_is_looked_at_all_the_time() {
+    let Some(hosts) = child::hosts() else { return };
+    let client = options().session_timeout(Duration::from_secs(1)).connect(&hosts).wait().unwrap();
+    client.create("/frozen", b"", CreateMode::Ephemeral).wait().unwrap();
+    let mut states = client.states();
+    assert_eq!(states.wait(), Some(SessionState::Connected));
+    child::say(client.session().unwrap().id());
+    let began = Instant::now();
+    let mut last = began;
+    while began.elapsed() < PATIENCE {
+        let (state, told) = (client.state(), states.wait_timeout(Duration::ZERO));
+        if last.elapsed() > FROZEN / 2 {
+            // The first look after the thaw.
+            child::say((state, told));
+            return;
+        }
+        last = Instant::now();
+    }
+}
+
+#[test]
+fn a_frozen_process_sees_the_loss_at_its_first_look_after_the_thaw() {
+    let bench = Bench::start();
+    let test = "trust::in_a_child_process_a_session_is_looked_at_all_the_time";
+    for _ in 0..3 {
+        let mut child = child::Process::start(test, &bench.server.hosts());
+        let session: i64 = child.hear().unwrap().parse().unwrap();
+        child.freeze();
+        let frozen = Instant::now();
+        eventually("the server gives the session up", || {
+            frozen.elapsed() > FROZEN && !bench.server.sessions().unwrap().contains(&session)
+        });
+        child.thaw();
+        // The stream tells the loss in any case; by itself the state may already be that of the
+        // next session.
+        let seen = child.hear().unwrap();
+        assert!(seen.contains("Ok(Some(Lost))"), "{seen}");
+        assert!(!seen.starts_with("(Connected, Err"), "{seen}");
+        assert!(child.end());
+    }
+}
