@@ -137,11 +137,12 @@ impl Core {
         let status = self.status.get();
         // Before the first connection the C client may be writing it at this moment.
         status.epoch?;
-        status.link?.session()
+        status.link.filter(|_| status.failure.is_none())?.session()
     }
 
     pub(super) fn session_timeout(&self) -> Option<Duration> {
-        self.status.get().link?.session_timeout()
+        let status = self.status.get();
+        status.link.filter(|_| status.failure.is_none())?.session_timeout()
     }
 
     /// Whether the connection is up, as far as was heard; see [`Epoch`] for whether to believe it.

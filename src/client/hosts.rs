@@ -42,7 +42,7 @@ pub(super) fn parse(hosts: &str) -> Result<String, HostsError> {
     let chroot = chroot.trim_end();
     let chroot = if chroot == "/" { "" } else { chroot };
     if !chroot.is_empty() {
-        path::validate(chroot).map_err(|why| HostsError::BadChroot(chroot.to_owned(), why))?;
+        path::validate(chroot).map_err(|why| HostsError::BadChroot(excerpt(chroot), why))?;
     }
     let parsed: Vec<String> =
         list.split(',').map(|host| host_and_port(host.trim())).collect::<Result<_, _>>()?;
@@ -52,12 +52,17 @@ pub(super) fn parse(hosts: &str) -> Result<String, HostsError> {
     Ok(parsed.join(",") + chroot)
 }
 
+/// Enough of a text to recognise it by.
+fn excerpt(text: &str) -> String {
+    text.chars().take(64).collect()
+}
+
 fn host_and_port(text: &str) -> Result<String, HostsError> {
     if text.is_empty() {
         return Err(HostsError::EmptyHost);
     }
     if let Some(rest) = text.strip_prefix('[') {
-        let bad = || HostsError::BadIpv6(text.to_owned());
+        let bad = || HostsError::BadIpv6(excerpt(text));
         let (address, after) = rest.split_once(']').ok_or_else(bad)?;
         let address: Ipv6Addr = address.parse().map_err(|_| bad())?;
         let port = match after.strip_prefix(':') {
@@ -69,20 +74,20 @@ fn host_and_port(text: &str) -> Result<String, HostsError> {
     }
     let (name, port) = match text.split_once(':') {
         Some((_, rest)) if rest.contains(':') => {
-            return Err(HostsError::BareIpv6(text.to_owned()));
+            return Err(HostsError::BareIpv6(excerpt(text)));
         }
         Some((name, port)) => (name, read_port(text, port)?),
         None => (text, DEFAULT_PORT),
     };
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     if name.is_empty() || name.len() > 253 || !name.chars().all(fits) {
-        return Err(HostsError::BadName(text.to_owned()));
+        return Err(HostsError::BadName(excerpt(text)));
     }
     Ok(format!("{name}:{port}"))
 }
 
 fn read_port(host: &str, port: &str) -> Result<u16, HostsError> {
-    let bad = || HostsError::BadPort(host.to_owned());
+    let bad = || HostsError::BadPort(excerpt(host));
     // parse() alone would take a sign.
     if port.is_empty() || !port.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(bad());

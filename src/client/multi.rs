@@ -1,6 +1,6 @@
 //! Transactions: several operations, all or none.
 
-use super::operations::present;
+use super::operations::{acl_len, present};
 use super::{Client, Link, Pending, path};
 use crate::error::{Code, Error, Result};
 use crate::raw::{RawOp, RawOpResult};
@@ -101,11 +101,14 @@ impl Op {
         }
     }
 
-    fn data_len(&self) -> usize {
-        match self {
-            Op::Create { data, .. } | Op::Set { data, .. } => data.len(),
-            Op::Delete { .. } | Op::Check { .. } => 0,
-        }
+    /// How many bytes of a request it takes, without what surrounds it.
+    fn len(&self) -> usize {
+        self.path().len()
+            + match self {
+                Op::Create { data, acl, .. } => data.len() + acl_len(acl),
+                Op::Set { data, .. } => data.len(),
+                Op::Delete { .. } | Op::Check { .. } => 0,
+            }
     }
 
     /// The C client aborts the process on a path it does not like inside a transaction.
@@ -139,6 +142,9 @@ impl Op {
     }
 }
 
+/// The bytes of headers, lengths and flags that each further operation takes, at most.
+const BETWEEN_OPS: usize = 32;
+
 impl Link {
     pub(crate) fn multi(&self, ops: &[Op]) -> Pending<Vec<OpResult>> {
         if ops.is_empty() {
@@ -154,12 +160,13 @@ impl Link {
                 Err(why) => return refuse(op, why.to_owned()),
             }
         }
-        let size: usize = ops.iter().map(|op| op.path().len() + op.data_len()).sum();
+        let surroundings = (ops.len() - 1) * BETWEEN_OPS;
+        let size = ops.iter().map(Op::len).sum::<usize>() + surroundings;
         if size > self.max_request {
             let limit = self.max_request;
             return refuse(
                 &ops[0],
-                format!("{size} bytes of paths and data, but a request takes {limit}"),
+                format!("{size} bytes of paths, data and acls, but a request takes {limit}"),
             );
         }
         let pending = self.request("multi", ops[0].path(), Ok, |handle, deadline, sink| {

@@ -24,6 +24,12 @@ pub struct Created {
 /// Any version will do.
 const ANY_VERSION: i32 = -1;
 
+/// How many bytes an access control list takes in a request.
+pub(super) fn acl_len(acl: &[Acl]) -> usize {
+    const NUMBERS: usize = 12;
+    acl.iter().map(|entry| NUMBERS + entry.scheme.len() + entry.id.len()).sum()
+}
+
 impl Link {
     /// Refuses what the C client or the server would choke on.
     fn check(
@@ -38,7 +44,7 @@ impl Link {
         let size = path.len() + data;
         if size > self.max_request {
             return Err(refuse(format!(
-                "{size} bytes of path and data, but a request takes {} (see max_request)",
+                "{size} bytes of path, data and acl, but a request takes {} (see max_request)",
                 self.max_request
             )));
         }
@@ -59,7 +65,7 @@ impl Link {
                 | CreateMode::PersistentSequentialWithTtl(_)
         );
         let valid = if sequential { path::validate_prefix(path) } else { path::validate(path) };
-        if let Err(error) = self.check("create", path, valid, data.len()) {
+        if let Err(error) = self.check("create", path, valid, data.len() + acl_len(acl)) {
             return Pending::ready(Err(error));
         }
         let read = |(path, stat)| Ok(Created { path, stat });
@@ -178,7 +184,7 @@ impl Link {
     }
 
     fn set_acl(&self, path: &str, acl: &[Acl], version: Option<i32>) -> Pending<()> {
-        if let Err(error) = self.check("set_acl", path, path::validate(path), 0) {
+        if let Err(error) = self.check("set_acl", path, path::validate(path), acl_len(acl)) {
             return Pending::ready(Err(error));
         }
         self.request("set_acl", path, Ok, |handle, deadline, sink| {
@@ -362,12 +368,11 @@ impl Client {
     /// # Errors
     /// `AUTH_FAILED` when the server refuses it; the client can't be used any more then.
     pub fn add_auth(&self, scheme: &str, secret: &[u8]) -> Pending<()> {
-        if scheme.is_empty() || scheme.contains('\0') {
-            let detail = "a scheme that is empty or has a NUL";
-            let error = Error::with_detail("add_auth", "", Code::BAD_ARGUMENTS, detail);
+        let credentials = Credentials { scheme: scheme.to_owned(), secret: secret.to_vec() };
+        if let Err(why) = self.core().options().check_credentials(&credentials) {
+            let error = Error::with_detail("add_auth", "", Code::BAD_ARGUMENTS, why);
             return Pending::ready(Err(error));
         }
-        let credentials = Credentials { scheme: scheme.to_owned(), secret: secret.to_vec() };
         self.core().add_auth(credentials)
     }
 

@@ -29,6 +29,22 @@ pub struct ClientOptions {
     connect_timeout: Duration,
 }
 
+impl Settings {
+    /// Says what is wrong with credentials, if anything is.
+    pub(super) fn check_credentials(
+        &self,
+        credentials: &Credentials,
+    ) -> std::result::Result<(), &'static str> {
+        if credentials.scheme.is_empty() || credentials.scheme.contains('\0') {
+            return Err("an auth scheme that is empty or has a NUL");
+        }
+        if credentials.scheme.len() + credentials.secret.len() > self.max_request {
+            return Err("credentials of more bytes than a request takes (see max_request)");
+        }
+        Ok(())
+    }
+}
+
 impl ClientOptions {
     /// The defaults: a session timeout of 10 s, 10 s to connect, 15 s for an operation.
     pub fn new() -> ClientOptions {
@@ -67,7 +83,7 @@ impl ClientOptions {
         self
     }
 
-    /// The most bytes of path and data in one request. A larger request is refused here, because a
+    /// The most bytes of path, data and ACL in one request. A larger request is refused here, because a
     /// server answers one over its `jute.maxbuffer` by dropping the connection.
     pub fn max_request(mut self, bytes: usize) -> Self {
         self.settings.max_request = bytes;
@@ -120,9 +136,7 @@ impl ClientOptions {
             )));
         }
         for credentials in &settings.credentials {
-            if credentials.scheme.is_empty() || credentials.scheme.contains('\0') {
-                return Err(refuse("an auth scheme that is empty or has a NUL".into()));
-            }
+            settings.check_credentials(credentials).map_err(|why| refuse(why.to_owned()))?;
         }
         Ok(Client::from_core(Arc::clone(&keeper::start(settings)?)))
     }

@@ -30,7 +30,7 @@ impl Steps for Queue {
 
 async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Standing> {
     let children = if attempt.claim.node().is_some() {
-        session.children(&attempt.path).await?
+        or_none(session.children(&attempt.path).await)?
     } else {
         if attempt.once && is_busy(&attempt.path, session).await? {
             return Ok(Standing::Taken);
@@ -60,12 +60,12 @@ async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Stand
             Err(error) => return Err(error),
         };
         match listing {
-            Some(listing) => listing?,
+            Some(listing) => or_none(listing)?,
             None => {
                 if let Some(standing) = watch_previous_number(attempt, session, &own).await? {
                     return Ok(standing);
                 }
-                session.children(&attempt.path).await?
+                or_none(session.children(&attempt.path).await)?
             }
         }
     };
@@ -78,6 +78,14 @@ async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Stand
             Ok(Standing::Again)
         }
         Place::Behind(before) => wait_behind(attempt, session, &before).await,
+    }
+}
+
+/// The children of the lock's directory. When that is gone, so is every claim, ours too.
+fn or_none(children: Result<Vec<String>>) -> Result<Vec<String>> {
+    match children {
+        Err(error) if error.is_no_node() => Ok(Vec::new()),
+        children => children,
     }
 }
 
@@ -128,11 +136,7 @@ async fn watch_previous_number(
 /// Whether anybody holds the lock or waits for it. Somebody who only tries must not queue up where
 /// others could see it ahead of them and give up on a lock that is free.
 async fn is_busy(path: &str, session: &Arc<dyn Session>) -> Result<bool> {
-    let children = match session.children(path).await {
-        Ok(children) => children,
-        Err(error) if error.is_no_node() => return Ok(false),
-        Err(error) => return Err(error),
-    };
+    let children = or_none(session.children(path).await)?;
     for child in name::in_order(&children) {
         match session.get(&name::join(path, child)).await {
             Ok((_, stat)) if stat.is_ephemeral() => return Ok(true),

@@ -19,6 +19,8 @@ pub enum Violation {
     Token { thread: usize, token: i64, before: i64 },
     /// The counter file contradicts our increments.
     Counter { thread: Option<usize>, what: String },
+    /// Somebody deleted a holder's node.
+    Deleted { thread: usize, token: i64 },
     /// A thread got less than half of its share from a fair queue.
     Starving { thread: usize, acquisitions: u64, mean: u64 },
     /// Nobody got the lock in all the time.
@@ -42,6 +44,11 @@ impl fmt::Display for Violation {
                 write!(f, "counter file, thread {thread}: {what}")
             }
             Violation::Counter { thread: None, what } => write!(f, "counter file: {what}"),
+            Violation::Deleted { thread, token } => write!(
+                f,
+                "deleted: thread {thread} held the lock (token {token:#x}) when somebody deleted \
+                 its node"
+            ),
             Violation::Starving { thread, acquisitions, mean } => write!(
                 f,
                 "starvation: thread {thread} got the lock {acquisitions} times, \

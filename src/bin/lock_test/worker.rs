@@ -218,7 +218,8 @@ impl Visit<'_> {
         let patience = arena.args.session_timeout + RELEASE_PATIENCE;
         let released = guard.release().wait_timeout(patience);
         let what = match (lost, released) {
-            (Some(LostReason::Deleted), _) => "while inside: its znode was deleted".to_owned(),
+            (Some(LostReason::Deleted), _) => return self.deleted(token, outcome),
+            (None, Err(error)) if error.is_no_node() => return self.deleted(token, outcome),
             (Some(_), _) => "while inside: its session could not be trusted any more".to_owned(),
             (None, Err(error)) => format!("by the time of its release: {error}"),
             (None, Ok(())) => return,
@@ -228,6 +229,12 @@ impl Visit<'_> {
             let loss = format!("thread {number} lost the lock (token {token:#x}) {what}");
             outcome.losses.push(loss);
         }
+    }
+
+    /// Nobody but the holder deletes a lock's node, so this is no bad luck but a fault.
+    fn deleted(&self, token: i64, outcome: &mut Outcome) {
+        outcome.lost += 1;
+        self.arena.checks.add(Violation::Deleted { thread: self.number, token });
     }
 
     fn stay(&self) {
