@@ -18,7 +18,9 @@ pub(super) struct Doomed {
 /// A znode that must go.
 struct Disposal {
     path: String,
-    czxid: Option<i64>,
+    czxid: i64,
+    /// Whether to look first if it is still the one that this transaction created.
+    look: bool,
     /// Whether no deletion was tried before: after one, a missing znode is how success looks.
     first: bool,
     done: oneshot::Sender<Result<bool>>,
@@ -41,7 +43,8 @@ impl Disposal {
         if !code.is_outcome_unknown() && !code.is_retryable() {
             return self.end(Err(code));
         }
-        self.first = false;
+        // A name, even one with a number, may be another's by the time that this is repeated.
+        self.look = true;
         let mut doomed = link.doomed.lock();
         if doomed.over {
             drop(doomed);
@@ -58,21 +61,25 @@ impl Link {
     /// its outcome is unknown, until the znode or the session is gone. Whether the result is
     /// awaited makes no difference to that.
     ///
-    /// With a czxid, a look comes first, and only the znode that was created by that transaction
-    /// is deleted. Gives `false` if the first try found no such znode.
-    pub(crate) fn dispose(self: &Arc<Self>, path: &str, czxid: Option<i64>) -> Pending<bool> {
+    /// Only the znode that was created by the transaction `czxid` is deleted. That costs a look
+    /// first; without `look`, the caller vouches that the name can't be another's yet. Gives
+    /// `false` if the first deletion found no such znode.
+    pub(crate) fn dispose(self: &Arc<Self>, path: &str, czxid: i64, look: bool) -> Pending<bool> {
         let (send, done) = oneshot::async_channel();
-        self.try_to_dispose(Disposal { path: path.to_owned(), czxid, first: true, done: send });
-        Pending::reply("delete", path.into(), done)
+        let path = path.to_owned();
+        let named = path.as_str().into();
+        self.try_to_dispose(Disposal { path, czxid, look, first: true, done: send });
+        Pending::reply("delete", named, done)
     }
 
     fn try_to_dispose(self: &Arc<Self>, disposal: Disposal) {
         let Some(handle) = self.handle.get() else {
             return;
         };
-        let Some(czxid) = disposal.czxid else {
+        if !disposal.look {
             return self.delete_for(disposal);
-        };
+        }
+        let czxid = disposal.czxid;
         let link = Arc::downgrade(self);
         let path = disposal.path.clone();
         let sink: Sink<(Vec<u8>, Stat)> = Box::new(move |reply| match (reply, link.upgrade()) {
@@ -84,7 +91,7 @@ impl Link {
         handle.get(self.deadline(), &path, WatchOn::No, sink);
     }
 
-    fn delete_for(self: &Arc<Self>, disposal: Disposal) {
+    fn delete_for(self: &Arc<Self>, mut disposal: Disposal) {
         let Some(handle) = self.handle.get() else {
             return;
         };
@@ -92,7 +99,10 @@ impl Link {
         let path = disposal.path.clone();
         let sink: Sink<()> = Box::new(move |reply| match reply {
             Ok(()) => disposal.end(Ok(())),
-            Err(code) => disposal.end_or_try_later(code, link.upgrade().as_deref()),
+            Err(code) => {
+                disposal.first &= !code.is_outcome_unknown();
+                disposal.end_or_try_later(code, link.upgrade().as_deref());
+            }
         });
         handle.delete(self.deadline(), &path, -1, sink);
     }

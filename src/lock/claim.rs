@@ -127,7 +127,7 @@ impl Claim {
                 };
                 // There is never a second one, but a second one would block everybody for ever.
                 for (path, czxid) in found {
-                    drop(session.dispose(&path, Some(czxid)));
+                    drop(session.dispose(&path, czxid, true));
                 }
             }
         }
@@ -147,7 +147,7 @@ impl Claim {
     /// went with it, another's claim may have its name by now.
     pub(super) fn give_up(&mut self) {
         if let Some(node) = self.take() {
-            drop(node.session.dispose(&node.path, Some(node.czxid)));
+            drop(node.session.dispose(&node.path, node.czxid, true));
         }
     }
 
@@ -189,14 +189,11 @@ impl Drop for Claim {
 
 /// Deletes a node that is ours.
 ///
-/// A numbered child's name is never given again, but the lock's own path is: a node there is
-/// deleted only if it is still the one that we created.
+/// A numbered child's name is not given again while the lock's directory stands, so the first try
+/// needs no look. The lock's own path is given again: a node there is deleted only if it is still
+/// the one that we created.
 pub(super) fn dispose(node: &Node, place: &ClaimPlace) -> Pending<bool> {
-    let czxid = match place {
-        ClaimPlace::At(_) => Some(node.czxid),
-        ClaimPlace::Under(_) => None,
-    };
-    node.session.dispose(&node.path, czxid)
+    node.session.dispose(&node.path, node.czxid, matches!(place, ClaimPlace::At(_)))
 }
 
 /// Between two looks for a claim that was given up, when the first could not be had.
@@ -230,7 +227,7 @@ async fn bury(
         match find(&*session, &place, uuid).await {
             Ok(found) => {
                 for (path, czxid) in found {
-                    drop(session.dispose(&path, Some(czxid)));
+                    drop(session.dispose(&path, czxid, true));
                 }
                 return;
             }

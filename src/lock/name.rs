@@ -136,9 +136,8 @@ mod tests {
 
     #[test]
     fn numbers_from_all_around_the_circle_are_put_in_some_line() {
-        for _ in 0..50 {
-            let children: Vec<String> =
-                (0..200).map(|_| with_sequence(fastrand::i32(..))).collect();
+        for _ in 0..5 {
+            let children: Vec<String> = (0..60).map(|_| with_sequence(fastrand::i32(..))).collect();
             assert_eq!(in_order(&children).len(), children.len());
             for own in &children {
                 let Place::Behind(before) = place(&children, own) else {

@@ -39,10 +39,11 @@ pub(crate) trait Session: Send + Sync {
     fn get(&self, path: &str) -> Pending<(Vec<u8>, Stat)>;
     fn get_and_watch(&self, path: &str) -> Pending<(Vec<u8>, Stat, Watch)>;
     fn sync(&self, path: &str) -> Pending<()>;
-    /// Deletes a znode of this session for certain: tried until it, or the session, is gone. With
-    /// a czxid, only the znode that was created by that transaction. Gives `false` if the first
-    /// try found no such znode.
-    fn dispose(&self, path: &str, czxid: Option<i64>) -> Pending<bool>;
+    /// Deletes a znode of this session for certain: tried until it, or the session, is gone, and
+    /// only the one that the transaction `czxid` created. Without `look`, the caller vouches for
+    /// that on the first try, which then saves a request. Gives `false` if the first deletion
+    /// found no such znode.
+    fn dispose(&self, path: &str, czxid: i64, look: bool) -> Pending<bool>;
     /// Creates the znodes above `path` that are missing.
     fn make_parents(&self, path: &str) -> BoxFuture<Result<()>>;
 }
@@ -109,8 +110,8 @@ impl Session for Footing {
         self.link.sync(path)
     }
 
-    fn dispose(&self, path: &str, czxid: Option<i64>) -> Pending<bool> {
-        self.link.dispose(path, czxid)
+    fn dispose(&self, path: &str, czxid: i64, look: bool) -> Pending<bool> {
+        self.link.dispose(path, czxid, look)
     }
 
     fn make_parents(&self, path: &str) -> BoxFuture<Result<()>> {
