@@ -67,37 +67,31 @@ fn a_close_answers_each_request_on_its_way_exactly_once() {
         client.create("/node", b"", CreateMode::Ephemeral).wait().unwrap();
         let gate = held.then(|| bench.proxy.hold(Rule::reply(Ops::any())));
         let answers = Arc::new(AtomicUsize::new(0));
-        let tasks: Vec<_> = (0..100)
-            .map(|n| {
+        let mut waits: Vec<_> = (0..100)
+            .map(|_| {
                 let get = client.get("/node");
                 let multi = client.multi(&[Op::check("/node")]);
                 let watch = client.exists_and_watch("/node");
                 let answers = Arc::clone(&answers);
-                let body = move || {
-                    let codes =
-                        [get.wait().map(drop), multi.wait().map(drop), watch.wait().map(drop)]
-                            .map(|result| result.map_or_else(|error| error.code(), |()| Code::OK));
-                    answers.fetch_add(codes.len(), Ordering::SeqCst);
-                    codes
-                };
-                // A few at a time wait on threads of their own, the rest one after the other.
-                if n % 10 == 0 { Ok(thread::spawn(body)) } else { Err(body) }
+                move || {
+                    let results =
+                        [get.wait().map(drop), multi.wait().map(drop), watch.wait().map(drop)];
+                    answers.fetch_add(results.len(), Ordering::SeqCst);
+                    results.map(|result| result.map_or_else(|error| error.code(), |()| Code::OK))
+                }
             })
             .collect();
+        // Some are waited for already when the client closes, the rest only afterwards.
+        let threads: Vec<_> = waits.split_off(90).into_iter().map(thread::spawn).collect();
         if let Some(gate) = &gate {
             gate.wait_reached(PATIENCE).unwrap();
         }
         client.close().wait_timeout(PATIENCE).unwrap();
-        for task in tasks {
-            let codes = match task {
-                Ok(thread) => thread.join().unwrap(),
-                Err(body) => body(),
-            };
-            for code in codes {
-                // One that was still waiting to be sent may hear of the lost connection.
-                let known = [Code::OK, Code::CLOSING, Code::CONNECTION_LOSS].contains(&code);
-                assert!(known && (!held || code != Code::OK), "{code:?}");
-            }
+        let early = threads.into_iter().flat_map(|thread| thread.join().unwrap());
+        for code in early.chain(waits.into_iter().flat_map(|wait| wait())) {
+            // One that was still waiting to be sent may hear of the lost connection.
+            let known = [Code::OK, Code::CLOSING, Code::CONNECTION_LOSS].contains(&code);
+            assert!(known && (!held || code != Code::OK), "{code:?}");
         }
         assert_eq!(answers.load(Ordering::SeqCst), 300);
     }

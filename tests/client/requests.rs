@@ -88,7 +88,7 @@ fn a_wait_ends_by_its_own_deadline_and_the_request_goes_on() {
 #[test]
 fn every_operation_ends_by_the_operation_timeout() {
     let bench = Bench::start();
-    let options = options().session_timeout(PATIENCE).operation_timeout(Duration::from_millis(300));
+    let options = options().session_timeout(PATIENCE).operation_timeout(Duration::from_millis(150));
     let client = options.connect(&bench.server.hosts()).wait().unwrap();
     bench.server.freeze().unwrap();
     let ops = [zklock::Op::check("/")];

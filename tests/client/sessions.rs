@@ -119,7 +119,7 @@ fn a_session_that_was_taken_up_and_expires_is_followed_by_a_new_one() {
 
 #[test]
 fn the_session_timeout_is_what_the_server_grants() {
-    let (least, most) = (Duration::from_secs(8), Duration::from_secs(40));
+    let (least, most) = (Duration::from_secs(4), Duration::from_secs(40));
     let server =
         Server::builder().min_session_timeout(least).max_session_timeout(most).start().unwrap();
     let timeout = |wanted| {

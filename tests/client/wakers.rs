@@ -102,7 +102,7 @@ fn the_last_client_can_be_dropped_by_who_consumes_a_watch() {
 }
 
 #[test]
-fn the_last_client_can_be_dropped_when_a_loss_is_told() {
+fn the_last_client_can_be_dropped_when_a_state_is_told() {
     for _ in 0..5 {
         let (client, _) = alone();
         let mut states = client.states();
@@ -113,7 +113,8 @@ fn the_last_client_can_be_dropped_when_a_loss_is_told() {
         let session = client.session().unwrap();
         drop(client);
         let password = session.password();
-        zklock_testing::expire_session(&shared().hosts(), session.id(), &password).unwrap();
+        // The client may be told of the lost connection first, and end the session itself.
+        let _ = zklock_testing::expire_session(&shared().hosts(), session.id(), &password);
         woken_elsewhere(&woken);
         states_until(&mut states, SessionState::Closed);
     }
