@@ -252,7 +252,7 @@ fn a_lock_that_others_keep_makes_no_successful_test() {
 }
 
 #[test]
-fn a_node_that_is_deleted_from_outside_is_told() {
+fn a_node_that_is_deleted_from_outside_makes_it_fail() {
     let server = Server::start().expect("a server");
     let client = Client::connect(&server.hosts()).wait().expect("a client");
     let hosts = server.hosts();
@@ -266,8 +266,10 @@ fn a_node_that_is_deleted_from_outside_is_told() {
     client.delete("/l", None).wait().expect("a deletion");
     let mut rest = String::new();
     out.read_to_string(&mut rest).expect("the rest");
-    let err = text(&child.wait_with_output().expect("an end").stderr);
-    assert!(err.contains("thread 0 lost the lock") && err.contains("deleted"), "{rest}{err}");
+    let output = child.wait_with_output().expect("an end");
+    let err = text(&output.stderr);
+    assert!(err.contains("thread 0 held the lock") && err.contains("deleted"), "{rest}{err}");
+    assert_eq!(output.status.code(), Some(1), "{err}");
 }
 
 /// Whoever deletes a holder's node lets the next one in before the holder can know.

@@ -22,9 +22,10 @@ fn an_expired_session_is_lost_and_another_one_begins() {
         let before = session_id(&client);
         client.create(&node, b"", CreateMode::Ephemeral).wait().unwrap();
         expire(shared(), &client);
+        // It may be let in once more before it hears of its end.
+        states_until(&mut states, SessionState::Lost);
         let told = states_until(&mut states, SessionState::Connected);
-        let losses = told.iter().filter(|state| **state == SessionState::Lost).count();
-        assert_eq!(losses, 1, "{told:?}");
+        assert!(!told.contains(&SessionState::Lost), "{told:?}");
         assert_ne!(session_id(&client), before);
         assert_eq!(client.state(), SessionState::Connected);
         assert_eq!(client.exists(&node).wait().unwrap(), None);
