@@ -74,7 +74,7 @@ pub struct Args {
     pub hold: Duration,
 
     /// The lock's path; where several strategies run, each under its own name below it
-    /// [default: /zklock/lock_test/<strategy>]
+    /// [default: /zklock/lock_test/STRATEGY]
     #[arg(long, value_parser = lock_path, help_heading = "Contention")]
     pub path: Option<String>,
 
