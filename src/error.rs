@@ -36,7 +36,7 @@ macro_rules! codes {
 codes! {
     /// Success. Never found inside an [`Error`].
     OK = 0, "ok";
-    /// A system call failed.
+    /// A system call failed (no file descriptor left, for example). Outcome unknown.
     SYSTEM_ERROR = -1, "system error";
     /// Replies came in an order that can't be: the connection was dropped. Outcome unknown.
     RUNTIME_INCONSISTENCY = -2, "runtime inconsistency";
@@ -119,10 +119,26 @@ impl Code {
     pub const fn is_outcome_unknown(self) -> bool {
         matches!(
             self,
-            Code::RUNTIME_INCONSISTENCY
+            Code::SYSTEM_ERROR
+                | Code::RUNTIME_INCONSISTENCY
                 | Code::CONNECTION_LOSS
                 | Code::OPERATION_TIMEOUT
                 | Code::CLOSING
+        )
+    }
+
+    /// Whether the servers have judged the request against the tree: the C client gives none of
+    /// these codes by itself.
+    pub(crate) const fn is_verdict(self) -> bool {
+        matches!(
+            self,
+            Code::OK
+                | Code::NO_NODE
+                | Code::NODE_EXISTS
+                | Code::NOT_EMPTY
+                | Code::BAD_VERSION
+                | Code::NO_AUTH
+                | Code::NO_CHILDREN_FOR_EPHEMERALS
         )
     }
 

@@ -21,8 +21,8 @@ pub struct Stat {
     pub cversion: i32,
     /// How often the ACL changed.
     pub aversion: i32,
-    /// The session that owns an ephemeral znode, 0 for a persistent one. Containers and TTL
-    /// znodes carry a negative marker here.
+    /// The session that owns an ephemeral znode, 0 for a persistent one. Containers and TTL znodes
+    /// may carry a negative marker here, by the server's version.
     pub ephemeral_owner: i64,
     /// Length of the data in bytes.
     pub data_length: i32,

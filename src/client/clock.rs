@@ -31,6 +31,15 @@ impl Moment {
     }
 }
 
+impl std::ops::Sub for Moment {
+    type Output = Duration;
+
+    /// Zero if `earlier` is later.
+    fn sub(self, earlier: Moment) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
 impl std::ops::Add<Duration> for Moment {
     type Output = Moment;
 

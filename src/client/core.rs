@@ -257,6 +257,7 @@ impl Core {
                     status.fail(Error::new("connect", "", Code::AUTH_FAILED));
                 }
                 _ => {
+                    link.saw_unconnected(now);
                     if status.epoch.as_ref().is_some_and(|epoch| !epoch.is_trusted_at(now)) {
                         status.lose();
                     } else if status.state == SessionState::Connected {
@@ -284,7 +285,7 @@ impl Core {
         if status.epoch.as_ref().is_some_and(|epoch| !epoch.is_trusted_at(now)) {
             status.lose();
         }
-        if !link.proof.holds_at(now) {
+        if !link.is_proven(now) {
             return;
         }
         if status.epoch.as_ref().is_none_or(|epoch| !epoch.is_trusted_at(now)) {

@@ -40,7 +40,8 @@ impl Disposal {
         let Some(link) = link else {
             return self.end(Err(code));
         };
-        if !code.is_outcome_unknown() && !code.is_retryable() {
+        // Whatever else went wrong, the znode is still there and has to go.
+        if code.is_verdict() || code.is_session_over() && !code.is_outcome_unknown() {
             return self.end(Err(code));
         }
         // A name, even one with a number, may be another's by the time that this is repeated.

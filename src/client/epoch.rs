@@ -1,21 +1,23 @@
 //! A stretch of time in which a session was certainly alive, judged by the local clock alone.
 //!
 //! # Why it can be trusted
-//! The server ends a session T (the session timeout) after it last heard of it. A reply proves that
-//! the server heard of the session no earlier than its request was *submitted*. So the session
-//! lives at least until the submission of the latest answered request plus T; trust ends a margin
-//! of T/10 before that. The keeper sends a request of its own whenever nothing else has proved
-//! anything for a while.
+//! The servers end a session T (the session timeout) after the leader last heard of it. A reply to a
+//! write, or to a sync, comes from the leader; it proves that the session was alive, and its server
+//! in touch with the leader, no earlier than the request was *submitted*. (A read proves nothing: a
+//! follower answers it alone, also when it has lost its leader and the leader counts the session
+//! out.) The keeper sends a sync whenever nothing else has proved anything for T/10.
 //!
-//! Nothing but an answer moves the end of trust. A cut link, one that carries only one direction, a
-//! frozen process, a stalled thread, a sleeping machine: all of them end it by mere silence, before
-//! the server can give the session's locks to another.
+//! A follower tells the leader of its sessions every half `tickTime`, so what the leader knows can
+//! be older than the latest proof: by half a tick, or by the pause between two proofs. Trust
+//! therefore ends a margin of T/5 before the submission of the latest answered request plus T. That
+//! covers every loss and partition if the servers' `tickTime` is at most 2/5 of T.
+//!
+//! Nothing but such an answer moves the end of trust. A cut link, one that carries only one
+//! direction, a frozen process, a stalled thread, a sleeping machine: all of them end it by mere
+//! silence, before the servers can give the session's locks to another.
 //!
 //! A lost epoch stays lost, even when the session turns out to have survived: whoever was told may
 //! have acted on it. A new epoch begins then.
-//!
-//! The margin covers a follower that dies before it has told the leader of our last word, if the
-//! servers' `tickTime` is at most T/5 (the leader hears from followers every half tick).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -26,7 +28,7 @@ use event_listener::Event;
 use super::clock::Moment;
 use super::wake;
 
-/// What the server has proved of a session by its answers.
+/// What the leader has proved of a session by its answers.
 #[derive(Default)]
 pub(super) struct Proof {
     /// When the latest answered request was submitted; 0 before there is one.
@@ -54,7 +56,7 @@ impl Proof {
     /// Until when the session is certainly alive.
     fn until(&self) -> Moment {
         let timeout = Duration::from_nanos(self.session_timeout.load(Ordering::Acquire));
-        self.latest() + (timeout - timeout / 10)
+        self.latest() + (timeout - timeout / 5)
     }
 
     /// Whether the session is certainly alive.
@@ -141,8 +143,8 @@ mod tests {
     fn trust_ends_before_the_server_can_end_the_session() {
         let submitted = Moment::now();
         let (_, epoch) = answered_at(submitted);
-        assert!(epoch.is_trusted_at(submitted + (T - T / 10 - Duration::from_millis(1))));
-        assert!(!epoch.is_trusted_at(submitted + (T - T / 10)));
+        assert!(epoch.is_trusted_at(submitted + (T - T / 5 - Duration::from_millis(1))));
+        assert!(!epoch.is_trusted_at(submitted + (T - T / 5)));
     }
 
     #[test]

@@ -14,9 +14,8 @@ use super::epoch::Proof;
 use super::watch::WatchTable;
 use super::{Core, Pending};
 use crate::error::{Code, Error};
-use crate::raw::{self, Event, EventKind, Handle, HandleState, Sink, WatchOn};
+use crate::raw::{self, Event, EventKind, Handle, HandleState, Sink};
 use crate::session_key::SessionKey;
-use crate::znode::Stat;
 
 /// One session's handle. What was submitted here can never act on a later session.
 pub(crate) struct Link {
@@ -27,6 +26,12 @@ pub(crate) struct Link {
     pub(super) proof: Arc<Proof>,
     /// When the server was last asked for a proof.
     asked: Mutex<Moment>,
+    /// When the link was last seen without a connection.
+    unconnected: Mutex<Moment>,
+    /// The session's key: one link has one session.
+    key: OnceLock<SessionKey>,
+    /// Whether a thread is on its way to the next server.
+    cycling: AtomicBool,
     /// Whether the C client has our identities; it repeats them at each reconnection.
     introduced: AtomicBool,
     operation_timeout: Duration,
@@ -44,6 +49,9 @@ impl Link {
             watches: Arc::default(),
             proof: Arc::default(),
             asked: Mutex::new(Moment::from_nanos(0)),
+            unconnected: Mutex::new(Moment::now()),
+            key: OnceLock::new(),
+            cycling: AtomicBool::new(false),
             introduced: AtomicBool::new(false),
             operation_timeout: options.operation_timeout,
             max_request: options.max_request,
@@ -112,9 +120,9 @@ impl Link {
         let Some(handle) = self.handle.get() else { return };
         *self.asked.lock() = now;
         let link = Arc::downgrade(self);
-        let sink: Sink<Stat> = Box::new(move |reply| {
+        let sink: Sink<()> = Box::new(move |reply| {
             let Some(link) = link.upgrade() else { return };
-            if is_answer(&reply) {
+            if is_verdict(&reply) {
                 link.proof.record(now);
                 // The first proof after a connection is what makes it count.
                 if let Some(core) = link.core.upgrade() {
@@ -122,24 +130,57 @@ impl Link {
                 }
             }
         });
-        handle.exists(self.deadline(), "/", WatchOn::No, sink);
+        handle.sync(self.deadline(), "/", sink);
     }
 
     pub(super) fn handle_state(&self) -> Option<HandleState> {
         self.handle.get()?.state()
     }
 
+    /// The session's id and password; asked for while connected, and known from then on. The C
+    /// client writes them during a handshake, so they are read from it once only.
     pub(super) fn session(&self) -> Option<SessionKey> {
-        self.handle.get()?.session().filter(|key| key.id() != 0)
+        if let Some(key) = self.key.get() {
+            return Some(*key);
+        }
+        let handle = self.handle.get()?;
+        if handle.state()? != HandleState::CONNECTED {
+            return None;
+        }
+        let key = handle.session().filter(|key| key.id() != 0)?;
+        Some(*self.key.get_or_init(|| key))
+    }
+
+    pub(super) fn saw_unconnected(&self, now: Moment) {
+        *self.unconnected.lock() = now;
+    }
+
+    /// Whether the present connection has proved that the session lives.
+    pub(super) fn is_proven(&self, now: Moment) -> bool {
+        self.proof.holds_at(now) && self.proof.latest() >= *self.unconnected.lock()
     }
 
     pub(super) fn session_timeout(&self) -> Option<Duration> {
         self.handle.get()?.session_timeout()
     }
 
-    pub(super) fn cycle_next_server(&self) {
-        if let Some(handle) = self.handle.get() {
-            handle.cycle_next_server();
+    /// Turns to the next server, on a thread of its own: the C client holds a lock while it
+    /// resolves host names, and the keeper must not wait for DNS.
+    pub(super) fn cycle_next_server(self: &Arc<Self>) {
+        if self.cycling.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let link = Arc::clone(self);
+        let cycle = move || {
+            if let Some(handle) = link.handle.get() {
+                handle.cycle_next_server();
+            }
+            link.cycling.store(false, Ordering::Release);
+        };
+        let thread = std::thread::Builder::new().name("zklock-cycle".into());
+        if thread.spawn(cycle).is_err() {
+            // The next turn tries again.
+            self.cycling.store(false, Ordering::Release);
         }
     }
 
@@ -153,6 +194,27 @@ impl Link {
     pub(super) fn add_auth(&self, credentials: &raw::Credentials) -> Pending<()> {
         self.request("add_auth", "", Ok, |handle, deadline, sink| {
             handle.add_auth(deadline, credentials, sink);
+        })
+    }
+
+    /// As [`request`](Link::request), for requests that only the leader can answer: every write,
+    /// and sync. Their answers prove that the session lives.
+    pub(super) fn request_to_leader<T: 'static, U: Send + 'static>(
+        &self,
+        op: &'static str,
+        path: &str,
+        read: impl FnOnce(T) -> std::result::Result<U, Code> + Send + 'static,
+        submit: impl FnOnce(&Handle, Option<Instant>, Sink<T>),
+    ) -> Pending<U> {
+        let (proof, submitted) = (Arc::clone(&self.proof), Moment::now());
+        self.request(op, path, read, |handle, deadline, sink| {
+            let sink: Sink<T> = Box::new(move |reply| {
+                if is_verdict(&reply) {
+                    proof.record(submitted);
+                }
+                sink(reply);
+            });
+            submit(handle, deadline, sink);
         })
     }
 
@@ -170,16 +232,13 @@ impl Link {
         };
         let (send, reply) = oneshot::async_channel();
         let path: Arc<str> = path.into();
-        let (named, proof, submitted) = (Arc::clone(&path), Arc::clone(&self.proof), Moment::now());
+        let named = Arc::clone(&path);
         let sink: Sink<T> = Box::new(move |reply| {
-            if is_answer(&reply) {
-                proof.record(submitted);
-            }
             let result = reply.and_then(read).map_err(|code| Error::new(op, &named, code));
             // Nobody may be waiting any more; what the reply carried is dropped then.
             let _ = send.send(result);
         });
-        submit(handle, Instant::now().checked_add(self.operation_timeout), sink);
+        submit(handle, self.deadline(), sink);
         Pending::reply(op, path, reply)
     }
 
@@ -198,20 +257,10 @@ impl Link {
     }
 }
 
-/// How often the server is asked for a proof while nothing else gives one. More often than the C
-/// client pings (a third of the session timeout), so it costs no packets beyond those.
-const PROOFS_PER_SESSION_TIMEOUT: u32 = 6;
+/// How often a proof is asked for while nothing else gives one. More often than the C client pings
+/// (a third of the session timeout), so its pings fall away.
+const PROOFS_PER_SESSION_TIMEOUT: u32 = 10;
 
-/// Whether a reply came from the server: the C client gives none of these codes by itself.
-fn is_answer<T>(reply: &std::result::Result<T, Code>) -> bool {
-    matches!(
-        reply,
-        Ok(_)
-            | Err(Code::NO_NODE
-                | Code::NODE_EXISTS
-                | Code::NOT_EMPTY
-                | Code::BAD_VERSION
-                | Code::NO_AUTH
-                | Code::NO_CHILDREN_FOR_EPHEMERALS)
-    )
+fn is_verdict<T>(reply: &std::result::Result<T, Code>) -> bool {
+    reply.as_ref().err().is_none_or(|code| code.is_verdict())
 }

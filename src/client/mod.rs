@@ -51,8 +51,9 @@ use crate::session_key::SessionKey;
 /// [`close`](Client::close).
 ///
 /// Every operation is submitted when it is called, in the order of the calls, and never blocks;
-/// the [`Pending`] it returns can be awaited on any runtime, or waited for. Every operation ends
-/// by its deadline ([`ClientOptions::operation_timeout`]), also when no server ever answers.
+/// the [`Pending`] it returns can be awaited on any runtime, or waited for. (What takes several
+/// requests begins when it is awaited or waited for, and says so.) Every operation ends by its
+/// deadline ([`ClientOptions::operation_timeout`]), also when no server ever answers.
 ///
 /// # When the session is lost
 /// After an expiry the client opens a new session by itself (unless

@@ -38,6 +38,15 @@ pub enum Op {
         /// Only with that version of its data.
         version: Option<i32>,
     },
+    /// Does nothing, but the transaction fails unless the znode exists and the client is still on
+    /// the session given: `SESSION_EXPIRED` otherwise, and nothing is sent. For an ephemeral znode
+    /// of that session, whose name may be another's later. See [`Guard::check`](crate::Guard::check).
+    CheckHeld {
+        /// Its path.
+        path: String,
+        /// The session it belongs to.
+        session: i64,
+    },
     /// Does nothing, but the transaction fails unless the znode exists (with that version).
     Check {
         /// Its path.
@@ -88,6 +97,7 @@ impl Op {
             Op::Create { path, .. }
             | Op::Delete { path, .. }
             | Op::Set { path, .. }
+            | Op::CheckHeld { path, .. }
             | Op::Check { path, .. } => path,
         }
     }
@@ -97,7 +107,7 @@ impl Op {
             Op::Create { .. } => "create",
             Op::Delete { .. } => "delete",
             Op::Set { .. } => "set",
-            Op::Check { .. } => "check",
+            Op::CheckHeld { .. } | Op::Check { .. } => "check",
         }
     }
 
@@ -107,7 +117,7 @@ impl Op {
             + match self {
                 Op::Create { data, acl, .. } => data.len() + acl_len(acl),
                 Op::Set { data, .. } => data.len(),
-                Op::Delete { .. } | Op::Check { .. } => 0,
+                Op::Delete { .. } | Op::CheckHeld { .. } | Op::Check { .. } => 0,
             }
     }
 
@@ -133,6 +143,10 @@ impl Op {
             Op::Set { path, data, version } => {
                 path::validate(path)?;
                 Ok(RawOp::Set { path, data, version: any(version) })
+            }
+            Op::CheckHeld { path, .. } => {
+                path::validate(path)?;
+                Ok(RawOp::Check { path, version: -1 })
             }
             Op::Check { path, version } => {
                 path::validate(path)?;
@@ -160,6 +174,14 @@ impl Link {
                 Err(why) => return refuse(op, why.to_owned()),
             }
         }
+        let present = self.session().map(|key| key.id());
+        let is_over =
+            |op: &&Op| matches!(op, Op::CheckHeld { session, .. } if Some(*session) != present);
+        if let Some(op) = ops.iter().find(is_over) {
+            let detail = "the session that held it is over";
+            let error = Error::with_detail("multi", op.path(), Code::SESSION_EXPIRED, detail);
+            return Pending::ready(Err(error));
+        }
         let surroundings = (ops.len() - 1) * BETWEEN_OPS;
         let size = ops.iter().map(Op::len).sum::<usize>() + surroundings;
         if size > self.max_request {
@@ -169,9 +191,10 @@ impl Link {
                 format!("{size} bytes of paths, data and acls, but a request takes {limit}"),
             );
         }
-        let pending = self.request("multi", ops[0].path(), Ok, |handle, deadline, sink| {
-            handle.multi(deadline, &raw, sink);
-        });
+        let pending =
+            self.request_to_leader("multi", ops[0].path(), Ok, |handle, deadline, sink| {
+                handle.multi(deadline, &raw, sink);
+            });
         let ops = ops.to_vec();
         pending.map(move |results| explain(&ops, results?))
     }
@@ -192,7 +215,7 @@ fn explain(ops: &[Op], results: Vec<RawOpResult>) -> Result<Vec<OpResult>> {
         Op::Create { .. } => OpResult::Created(result.path.unwrap_or_default()),
         Op::Delete { .. } => OpResult::Deleted,
         Op::Set { .. } => OpResult::Set(result.stat.unwrap_or_default()),
-        Op::Check { .. } => OpResult::Checked,
+        Op::CheckHeld { .. } | Op::Check { .. } => OpResult::Checked,
     };
     Ok(ops.iter().zip(results).map(read).collect())
 }

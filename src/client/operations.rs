@@ -69,7 +69,7 @@ impl Link {
             return Pending::ready(Err(error));
         }
         let read = |(path, stat)| Ok(Created { path, stat });
-        self.request("create", path, read, |handle, deadline, sink| {
+        self.request_to_leader("create", path, read, |handle, deadline, sink| {
             handle.create(deadline, path, data, acl, mode, sink);
         })
     }
@@ -78,7 +78,7 @@ impl Link {
         if let Err(error) = self.check("delete", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }
-        self.request("delete", path, Ok, |handle, deadline, sink| {
+        self.request_to_leader("delete", path, Ok, |handle, deadline, sink| {
             handle.delete(deadline, path, version.unwrap_or(ANY_VERSION), sink);
         })
     }
@@ -141,7 +141,7 @@ impl Link {
         if let Err(error) = self.check("set", path, path::validate(path), data.len()) {
             return Pending::ready(Err(error));
         }
-        self.request("set", path, Ok, |handle, deadline, sink| {
+        self.request_to_leader("set", path, Ok, |handle, deadline, sink| {
             handle.set(deadline, path, data, version.unwrap_or(ANY_VERSION), sink);
         })
     }
@@ -187,7 +187,7 @@ impl Link {
         if let Err(error) = self.check("set_acl", path, path::validate(path), acl_len(acl)) {
             return Pending::ready(Err(error));
         }
-        self.request("set_acl", path, Ok, |handle, deadline, sink| {
+        self.request_to_leader("set_acl", path, Ok, |handle, deadline, sink| {
             handle.set_acl(deadline, path, acl, version.unwrap_or(ANY_VERSION), sink);
         })
     }
@@ -196,7 +196,7 @@ impl Link {
         if let Err(error) = self.check("sync", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }
-        self.request("sync", path, Ok, |handle, deadline, sink| {
+        self.request_to_leader("sync", path, Ok, |handle, deadline, sink| {
             handle.sync(deadline, path, sink);
         })
     }
@@ -377,7 +377,8 @@ impl Client {
     }
 
     /// Creates a persistent znode without data, and those above it that are missing. That it is
-    /// there already is no error.
+    /// there already is no error. It takes several requests, which begin when it is awaited or
+    /// waited for.
     ///
     /// # On connection loss
     /// Some of the znodes may have been created; calling again completes them.

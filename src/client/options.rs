@@ -65,6 +65,8 @@ impl ClientOptions {
     /// The session timeout to ask for, in whole milliseconds; the server may grant another (see
     /// [`Client::session_timeout`]). It is how long a lock outlives the crash of its holder; a
     /// shorter one makes pauses of this process or of the network more likely to cost the locks.
+    /// Choose at least two and a half times the servers' `tickTime`: the promise that a guard is
+    /// lost before another client holds rests on it when a server dies.
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
         self.settings.session_timeout = timeout;
         self

@@ -22,9 +22,10 @@ pub(crate) fn validate(path: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// As the servers see it: control characters, the private-use and the special block.
+/// As the servers see it: control characters, the private-use and the special block, and whatever
+/// takes two of Java's characters.
 fn is_forbidden(c: char) -> bool {
-    matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..='\u{ffff}')
+    matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
 }
 
 /// As [`validate`], for a node whose name the server completes: the last name may be empty.
@@ -80,6 +81,7 @@ mod tests {
             "/\u{fff0}",
             "/a\n",
             "/\u{e000}",
+            "/\u{1f512}",
         ] {
             assert!(validate(path).is_err(), "{path:?}");
         }

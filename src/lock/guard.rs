@@ -136,15 +136,15 @@ impl Guard {
         LostSignal { tenure: Arc::clone(&self.tenure), over: None }
     }
 
-    /// An operation for [`Client::multi`] which fails the transaction with `NO_NODE` when the
-    /// lock's znode is gone, so that a write inside ZooKeeper happens only while the lock is held.
+    /// An operation for [`Client::multi`] which fails the transaction when the lock is no longer
+    /// held, so that a write inside ZooKeeper happens only while it is: with `NO_NODE` when the
+    /// lock's znode is gone, with `SESSION_EXPIRED` when the client is on another session by now.
     ///
-    /// The znode's name is this tenure's own only under [`Strategy::Queue`]: with the others, a
-    /// successor's znode satisfies the check too.
-    ///
-    /// [`Strategy::Queue`]: crate::Strategy::Queue
+    /// The one thing it can't tell is a znode of the same name that another client made after
+    /// somebody had deleted ours by hand.
     pub fn check(&self) -> Op {
-        Op::check(self.path())
+        let session = self.tenure.node.session.id();
+        Op::CheckHeld { path: self.path().to_owned(), session }
     }
 
     /// Releases the lock. The deletion of its znode is submitted now and repeated until it, or the

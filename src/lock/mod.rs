@@ -111,7 +111,7 @@ impl Lock {
         &self.spec.path
     }
 
-    /// Acquires the lock, however long that takes.
+    /// Acquires the lock, however long that takes. It begins when it is awaited or waited for.
     ///
     /// # Errors
     /// `BAD_ARGUMENTS` for a path that ZooKeeper does not allow; `NODE_EXISTS` and

@@ -67,6 +67,24 @@ impl Attempt {
         }
         Ok((stat, watch))
     }
+
+    /// Where a claim stands that was made before, when its node is the lock's path itself: it holds
+    /// if the node is still there. `None` if there is no claim.
+    pub(super) async fn look_at_own(
+        &mut self,
+        session: &Arc<dyn Session>,
+    ) -> Result<Option<Standing>> {
+        let Some(czxid) = self.claim.node().map(|node| node.czxid) else { return Ok(None) };
+        match session.get(&self.path).await {
+            Ok((_, stat)) if stat.czxid == czxid => Ok(Some(Standing::Held)),
+            Err(error) if !error.is_no_node() => Err(error),
+            // Somebody has deleted it, and it may be another's by now.
+            _ => {
+                self.claim.give_up();
+                Ok(Some(Standing::Again))
+            }
+        }
+    }
 }
 
 /// Claims, or looks again where the claim stands. The acquire loop calls it until it holds; it

@@ -22,8 +22,8 @@ impl Steps for WatchHolder {
         session: &'a Arc<dyn Session>,
     ) -> Pin<Box<dyn Future<Output = Result<Standing>> + Send + 'a>> {
         Box::pin(async move {
-            if attempt.claim.node().is_some() {
-                return Ok(Standing::Held);
+            if let Some(standing) = attempt.look_at_own(session).await? {
+                return Ok(standing);
             }
             attempt.claim.send(session);
             match attempt.claim.confirm().await {

@@ -158,11 +158,12 @@ impl MultiMemory {
         (count, self.ops.as_ptr(), self.results.as_mut_ptr())
     }
 
-    /// What the C client wrote. `rc` is the whole's: an error that no single operation explains
-    /// (a lost connection) is an error here too.
+    /// What the C client wrote. `rc` is the whole's: an error that is no server's verdict on one of
+    /// the operations (a lost connection) is an error here too. The C client writes such a reason
+    /// of its own into every single result.
     pub(super) fn results(self, rc: Code) -> Result<Vec<RawOpResult>, Code> {
         let refused = self.results.iter().any(|result| result.err != 0);
-        if rc != Code::OK && (!refused || rc.is_outcome_unknown()) {
+        if rc != Code::OK && !(refused && rc.is_verdict()) {
             return Err(rc);
         }
         let read = |(part, result): (&Part, &sys::zoo_op_result_t)| {

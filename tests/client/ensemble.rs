@@ -22,7 +22,7 @@ fn the_session_goes_on_when_the_leader_is_killed() {
     for (n, client) in clients.iter().enumerate() {
         eventually("a write under the next leader", || client.set("/", b"x", None).wait().is_ok());
         assert_eq!(session_id(client), sessions[n]);
-        assert_eq!(client.state(), SessionState::Connected);
+        eventually("a proof", || client.state() == SessionState::Connected);
         let node = format!("/ephemeral-{n}");
         client.sync(&node).wait().unwrap();
         let stat = client.exists(&node).wait().unwrap().unwrap();

@@ -160,7 +160,9 @@ fn a_waker_may_use_the_client_that_wakes_it() {
     client.create("/node", b"", CreateMode::Persistent).wait().unwrap();
     woken_elsewhere(&woken);
 
-    // The answer to an identity comes on a thread of its own kind.
+    // The answer to an identity comes on a thread of its own kind. The C client takes one for the
+    // answer to all that are on their way, so those added above are waited out first.
+    client.get("/").wait().unwrap();
     let gate = bench.proxy.hold(Rule::reply(Op::Auth));
     let mut added = client.add_auth("digest", b"user:secret");
     let inner = client.clone();

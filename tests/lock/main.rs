@@ -6,6 +6,7 @@ mod giving_up;
 mod guards;
 mod lost_replies;
 mod order;
+mod partition;
 mod paths;
 mod processes;
 mod requests;

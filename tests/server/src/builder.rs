@@ -53,6 +53,7 @@ pub struct Builder {
     container_check_interval: Duration,
     init_limit: Duration,
     sync_limit: Duration,
+    partitionable: bool,
     start_timeout: Duration,
     log_level: LogLevel,
     jvm_args: Vec<OsString>,
@@ -68,6 +69,7 @@ impl Default for Builder {
             container_check_interval: Duration::from_secs(60),
             init_limit: Duration::from_secs(20),
             sync_limit: Duration::from_secs(3),
+            partitionable: false,
             start_timeout: Duration::from_secs(30),
             log_level: LogLevel::Warn,
             jvm_args: Vec::new(),
@@ -110,6 +112,13 @@ impl Builder {
     /// Ensembles: after how long a silence leader and follower give each other up. Default: 3 s.
     pub fn sync_limit(mut self, limit: Duration) -> Self {
         self.sync_limit = limit;
+        self
+    }
+
+    /// Ensembles: whether members talk to each other through proxies, which is what [`Ensemble::isolate`] needs.
+    /// Default: they do not.
+    pub fn partitionable(mut self, partitionable: bool) -> Self {
+        self.partitionable = partitionable;
         self
     }
 
@@ -158,6 +167,10 @@ impl Builder {
 
     pub(crate) fn starts_within(&self) -> Duration {
         self.start_timeout
+    }
+
+    pub(crate) fn is_partitionable(&self) -> bool {
+        self.partitionable
     }
 
     /// The arguments of `java`, for the server whose directory this is.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::builder::Builder;
 use crate::busy::KeepBusy;
 use crate::error::{Error, Result};
+use crate::peers::{PeerAddrs, Peers};
 use crate::port::Port;
 use crate::server::{Server, tells_of_a_taken_port};
 
@@ -17,7 +18,9 @@ use crate::server::{Server, tells_of_a_taken_port};
 /// A test whose client is the only one of an ensemble wants [`keep_busy`](Ensemble::keep_busy).
 #[derive(Debug)]
 pub struct Ensemble {
+    // The order is the order of drop: the servers first, what is between them after them.
     members: Vec<Server>,
+    peers: Option<Peers>,
 }
 
 impl Ensemble {
@@ -47,18 +50,21 @@ impl Ensemble {
 
     fn attempt(builder: &Builder, members: usize) -> Result<Ensemble> {
         let mut ports = Vec::new();
-        let mut lines = Vec::new();
-        for number in 1..=members {
+        let mut addrs = Vec::new();
+        for _ in 0..members {
             let reserve = || Port::reserve().map_err(Error::io("reserve a port"));
             let (client, quorum, election) = (reserve()?, reserve()?, reserve()?);
-            lines.push((
-                format!("server.{number}"),
-                format!("127.0.0.1:{}:{}", quorum.number(), election.number()),
-            ));
+            addrs.push(PeerAddrs { quorum: quorum.addr(), election: election.addr() });
             ports.push((client, vec![quorum, election]));
         }
-        let mut ensemble = Ensemble { members: Vec::new() };
+        let peers = builder.is_partitionable().then(|| Peers::start(&addrs)).transpose()?;
+        let mut ensemble = Ensemble { members: Vec::new(), peers };
         for (index, (client, others)) in ports.into_iter().enumerate() {
+            let line = |(other, own): (usize, &PeerAddrs)| {
+                let proxied = ensemble.peers.as_ref().and_then(|peers| peers.addrs(index, other));
+                (format!("server.{}", other + 1), proxied.unwrap_or(*own).config())
+            };
+            let lines: Vec<(String, String)> = addrs.iter().enumerate().map(line).collect();
             let server = Server::prepare(builder, client, Some((index + 1, &lines)), others)?;
             server.launch()?;
             ensemble.members.push(server);
@@ -124,6 +130,31 @@ impl Ensemble {
         }
     }
 
+    /// Partitions a member from its peers: the connections between them fall silent both ways, and new ones are
+    /// accepted but stay silent. Its clients still reach it. Nothing passes any more once this has returned. Nobody is
+    /// told: the members find out by the [`sync_limit`](Builder::sync_limit), and until then a follower goes on
+    /// answering its clients by itself.
+    ///
+    /// # Panics
+    /// When there is no such member, or the ensemble is not [`partitionable`](Builder::partitionable).
+    pub fn isolate(&self, index: usize) {
+        self.network_of(index).isolate(index);
+    }
+
+    /// Ends [`isolate`](Ensemble::isolate): connections that fell silent are reset, and new ones are served. The member
+    /// serves its clients again some time after this has returned: see [`Server::wait_ready`].
+    ///
+    /// # Panics
+    /// As [`isolate`](Ensemble::isolate).
+    pub fn rejoin(&self, index: usize) {
+        self.network_of(index).rejoin(index);
+    }
+
+    fn network_of(&self, index: usize) -> &Peers {
+        assert!(index < self.members.len(), "there is a member {index}");
+        self.peers.as_ref().expect("Builder::partitionable was asked for")
+    }
+
     /// Runs a client in the background that commits something about every 50 ms, until the guard is dropped.
     ///
     /// Why: a follower of ZooKeeper 3.8.0 (Debian 12) can miss the wake-up for a commit. The next commit repairs it,
@@ -136,6 +167,18 @@ impl Ensemble {
     /// [`Error::Io`] when its thread cannot be started. A lost connection is no error: it tries the next member.
     pub fn keep_busy(&self) -> Result<KeepBusy> {
         KeepBusy::start(self.addrs())
+    }
+
+    /// The same through these members only: where a test [isolates](Ensemble::isolate) a member, those that keep the
+    /// quorum.
+    ///
+    /// # Errors
+    /// As [`keep_busy`](Ensemble::keep_busy).
+    ///
+    /// # Panics
+    /// When there is no such member.
+    pub fn keep_busy_through(&self, members: &[usize]) -> Result<KeepBusy> {
+        KeepBusy::start(members.iter().map(|index| self.member(*index).addr()).collect())
     }
 }
 

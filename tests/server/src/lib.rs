@@ -32,6 +32,7 @@
 //! # Where things are
 //! - [`Server`], [`Builder`], [`Ensemble`]: processes. [`four_letter`] and [`Stats`] ask them how they are.
 //! - [`Proxy`], [`Rule`], [`Action`], [`Gate`]: the network between clients and a server.
+//! - [`Ensemble::isolate`]: the network between servers.
 //! - [`expire_session`]: ends a session behind its client's back.
 //! - [`wire`]: the protocol, and a bare client for it.
 
@@ -44,6 +45,7 @@ mod ensemble;
 mod error;
 mod four_letter;
 mod install;
+mod peers;
 mod port;
 mod process;
 mod proxy;

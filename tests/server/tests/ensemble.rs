@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use zklock_testing::wire::RawClient;
-use zklock_testing::{Ensemble, Error, expire_session};
+use zklock_testing::{Ensemble, Error, Server, expire_session};
 
 const SESSION: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -55,6 +55,66 @@ fn a_session_expires_through_another_member_than_its_client_uses() {
     client.wait_closed(PATIENCE).unwrap();
     let back = RawClient::attach(ensemble.member(0).addr(), SESSION, id, &password);
     assert!(matches!(back, Err(Error::SessionExpired { .. })), "{back:?}");
+}
+
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}: not within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A leader and its followers.
+fn roles(ensemble: &Ensemble) -> (usize, Vec<usize>) {
+    let leader = ensemble.wait_for_quorum(PATIENCE).unwrap();
+    (leader, (0..ensemble.members().len()).filter(|index| *index != leader).collect())
+}
+
+#[test]
+fn an_isolated_follower_answers_its_clients_and_knows_nothing_of_the_others() {
+    let limit = Duration::from_secs(3);
+    let ensemble =
+        Server::builder().partitionable(true).sync_limit(limit).start_ensemble(3).unwrap();
+    let (leader, followers) = roles(&ensemble);
+    let isolated = followers[0];
+    let _busy = ensemble.keep_busy_through(&[leader, followers[1]]).unwrap();
+    let mut inside = RawClient::connect(ensemble.member(isolated).addr(), SESSION).unwrap();
+    let mut outside = RawClient::connect(ensemble.member(leader).addr(), SESSION).unwrap();
+    outside.create("/before", b"").unwrap();
+    eventually("it knows", || inside.exists("/before").unwrap().is_some());
+
+    ensemble.isolate(isolated);
+    outside.create("/after", b"").unwrap();
+    assert!(inside.exists("/after").unwrap().is_none());
+    inside.wait_closed(PATIENCE).unwrap();
+    eventually("it serves nobody", || ensemble.member(isolated).mode().is_none());
+    assert_eq!(ensemble.leader(), Some(leader));
+
+    ensemble.rejoin(isolated);
+    ensemble.member(isolated).wait_ready(PATIENCE).unwrap();
+    let mut inside = RawClient::connect(ensemble.member(isolated).addr(), SESSION).unwrap();
+    assert!(inside.exists("/after").unwrap().is_some());
+}
+
+#[test]
+fn an_isolated_leader_is_replaced_and_follows_when_it_is_back() {
+    // Whichever number a member has, it is cut off from elections as well as from its followers.
+    let ensemble = Server::builder()
+        .partitionable(true)
+        .sync_limit(Duration::from_secs(1))
+        .start_ensemble(3)
+        .unwrap();
+    for _ in 0..2 {
+        let (first, others) = roles(&ensemble);
+        ensemble.isolate(first);
+        let leads = |index: usize| ensemble.member(index).mode().as_deref() == Some("leader");
+        eventually("another one leads", || others.iter().any(|index| leads(*index)));
+        eventually("it serves nobody", || ensemble.member(first).mode().is_none());
+        ensemble.rejoin(first);
+        ensemble.member(first).wait_ready(PATIENCE).unwrap();
+        assert_eq!(ensemble.member(first).mode().as_deref(), Some("follower"));
+    }
 }
 
 #[test]

@@ -20,6 +20,7 @@ const REMEMBERED: usize = 100_000;
 
 pub(super) struct Shared {
     pub(super) upstream: SocketAddr,
+    pub(super) traffic: Traffic,
     /// Locked before a link's own state, never after.
     pub(super) core: Mutex<Core>,
     /// Something in `core`, or the fate of a link, has changed.
@@ -38,6 +39,17 @@ pub(super) struct Core {
     pub(super) threads: Vec<JoinHandle<()>>,
     pub(super) log: VecDeque<Seen>,
     pub(super) counts: BTreeMap<(Direction, Op), u64>,
+}
+
+/// Between whom a proxy stands, which decides what it makes of their bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Traffic {
+    /// Clients and a server: the bytes are frames, and rules look at them.
+    Clients,
+    /// Followers and their leader: the bytes pass as they come.
+    Quorum,
+    /// Members and the election of a leader: as well, after an [introduction](super::introduction).
+    Election,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,9 +77,10 @@ pub(super) struct Fired {
 }
 
 impl Shared {
-    pub(super) fn new(upstream: SocketAddr) -> Shared {
+    pub(super) fn new(upstream: SocketAddr, traffic: Traffic) -> Shared {
         Shared {
             upstream,
+            traffic,
             core: Mutex::new(Core {
                 mode: Mode::Open,
                 listening: true,

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::core::Traffic;
 use super::seen::Conversation;
 use super::unsent::unconfirmed;
 
@@ -24,7 +25,7 @@ pub(super) struct Link {
     server: OnceLock<TcpStream>,
     fate: Mutex<Fate>,
     pub(super) conversation: Mutex<Conversation>,
-    /// This is no ZooKeeper session: bytes pass as they come.
+    /// These are not the frames of a client: bytes pass as they come.
     pub(super) foreign: AtomicBool,
     /// Requests that went to the server and whose replies have not gone to the client.
     pub(super) unanswered: AtomicUsize,
@@ -64,14 +65,14 @@ pub(super) enum Passed {
 }
 
 impl Link {
-    pub(super) fn new(number: u64, client: TcpStream, silent: bool) -> Link {
+    pub(super) fn new(number: u64, client: TcpStream, traffic: Traffic, silent: bool) -> Link {
         Link {
             number,
             client,
             server: OnceLock::new(),
             fate: Mutex::new(if silent { Fate::Silent } else { Fate::Open }),
             conversation: Mutex::default(),
-            foreign: AtomicBool::new(false),
+            foreign: AtomicBool::new(traffic != Traffic::Clients),
             unanswered: AtomicUsize::new(0),
             ended: AtomicUsize::new(0),
         }

@@ -97,7 +97,8 @@ fn serve(shared: &Arc<Shared>, client: TcpStream) {
     // Under the lock, so that a cut either sees this link or is seen by it.
     let mut core = shared.core.lock();
     core.next_connection += 1;
-    let link = Arc::new(Link::new(core.next_connection, client, core.mode == Mode::Cut));
+    let silent = core.mode == Mode::Cut;
+    let link = Arc::new(Link::new(core.next_connection, client, shared.traffic, silent));
     if core.mode == Mode::Refuse || core.stopping {
         link.close(Ending::Reset);
         return;

@@ -14,6 +14,7 @@ mod action;
 mod carry_out;
 mod core;
 mod gate;
+mod introduction;
 mod link;
 mod listener;
 mod pump;
@@ -29,6 +30,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::MutexGuard;
 
+pub(crate) use self::core::Traffic;
 pub use action::Action;
 pub use gate::{Gate, InstalledRule};
 pub use rule::Rule;
@@ -68,8 +70,13 @@ impl Proxy {
     /// # Errors
     /// [`Error::Io`] when there is no port or no thread to be had.
     pub fn start(upstream: SocketAddr) -> Result<Proxy> {
+        Proxy::between(Traffic::Clients, upstream)
+    }
+
+    /// A proxy that knows what sort of traffic it has before it.
+    pub(crate) fn between(traffic: Traffic, upstream: SocketAddr) -> Result<Proxy> {
         let port = Port::reserve().map_err(Error::io("reserve a port"))?;
-        let shared = Arc::new(Shared::new(upstream));
+        let shared = Arc::new(Shared::new(upstream, traffic));
         let (waker, listener) = listener::start(port.addr(), Arc::clone(&shared))
             .map_err(Error::io("start a proxy"))?;
         Ok(Proxy { shared, waker, listener: Some(listener), port })

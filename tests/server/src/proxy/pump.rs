@@ -15,13 +15,17 @@ use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 
-use super::core::{Fired, Shared};
+use super::core::{Fired, Shared, Traffic};
+use super::introduction::without_address;
 use super::link::{Ending, Link, Passed, Way, wait_for};
 use super::seen::Direction;
 use crate::wire::{Frames, Taken};
 
 /// How long a server may take to accept. Loopback needs no time, unless the server is frozen and its queue full.
 const CONNECT: Duration = Duration::from_secs(5);
+/// How long a member of an ensemble may take to listen. Its peers would try again; but they are not refused here, they
+/// are accepted and then lose a connection they had begun to use, which costs them a whole round of the election.
+const LISTEN: Duration = Duration::from_secs(1);
 
 pub(super) struct Pump {
     pub(super) shared: Arc<Shared>,
@@ -31,6 +35,8 @@ pub(super) struct Pump {
     queue: VecDeque<Item>,
     /// The source has no more to say, or what it says does not matter any more.
     ended: bool,
+    /// The stream's first bytes say who sends it, and have not all come.
+    introduces: bool,
 }
 
 struct Item {
@@ -64,11 +70,12 @@ impl Pump {
             frames: Frames::default(),
             queue: VecDeque::new(),
             ended: false,
+            introduces: way == Way::ToServer && shared.traffic == Traffic::Election,
         }
     }
 
     fn connect(&self) -> io::Result<()> {
-        let server = TcpStream::connect_timeout(&self.shared.upstream, CONNECT)?;
+        let server = self.reach()?;
         server.set_nodelay(true)?;
         server.set_nonblocking(true)?;
         if !self.link.set_server(server) {
@@ -84,6 +91,24 @@ impl Pump {
             })?;
         self.shared.core.lock().add_thread(thread);
         Ok(())
+    }
+
+    fn reach(&self) -> io::Result<TcpStream> {
+        let patience =
+            if self.shared.traffic == Traffic::Clients { Duration::ZERO } else { LISTEN };
+        let deadline = Instant::now() + patience;
+        loop {
+            match TcpStream::connect_timeout(&self.shared.upstream, CONNECT) {
+                Err(error)
+                    if error.kind() == io::ErrorKind::ConnectionRefused
+                        && Instant::now() < deadline
+                        && !self.link.is_closed() =>
+                {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                outcome => return outcome,
+            }
+        }
     }
 
     fn run(mut self) {
@@ -195,7 +220,15 @@ impl Pump {
     fn arrive(&mut self) {
         while !self.ended {
             if self.link.foreign.load(Ordering::SeqCst) {
-                let bytes = self.frames.rest();
+                let mut bytes = self.frames.rest();
+                if self.introduces {
+                    let Some(changed) = without_address(&bytes) else {
+                        self.frames.push(&bytes);
+                        return;
+                    };
+                    self.introduces = false;
+                    bytes = changed;
+                }
                 self.enqueue(bytes, Vec::new(), self.shared.latency(), false);
                 return;
             }
