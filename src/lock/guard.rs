@@ -87,9 +87,10 @@ impl Tenure {
 ///
 /// # What it promises, and what it can't
 /// While [`state`](Guard::state) says `Held`, no other client holds the lock: the guard turns to
-/// `Lost` by the local clock before the server can let anyone else in. But time passes between a
-/// look and the write that follows it. What must be safe even then is done with
-/// [`fencing_token`](Guard::fencing_token) or [`check`](Guard::check).
+/// `Lost` by the local clock before the servers can let anyone else in (given a session timeout of
+/// at least two and a half times their `tickTime`, and nobody who deletes its znode by hand). But
+/// time passes between a look and the write that follows it. What must be safe even then is done
+/// with [`fencing_token`](Guard::fencing_token) or [`check`](Guard::check).
 #[must_use = "dropping a guard releases the lock"]
 pub struct Guard {
     tenure: Arc<Tenure>,

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use zklock::{Code, CreateMode, GuardState, LostReason, Strategy};
+use zklock::{Code, CreateMode, GuardState, LostReason, SessionState, Strategy};
 use zklock_testing::wire::Op;
-use zklock_testing::{Action, Rule};
+use zklock_testing::{Action, Rule, expire_session};
 
 use crate::bench::{Bench, PATIENCE, acquire_in_background, each_strategy, eventually, session_id};
 
@@ -198,4 +198,31 @@ fn a_deletion_that_is_repeated_leaves_the_claim_of_a_successor_alone() {
     released.wait().unwrap();
     assert_eq!(bench.claims(strategy).len(), 1, "the successor's claim is deleted");
     stranger.leave();
+}
+
+each_strategy! {
+    fn a_check_of_a_lost_guard_is_not_taken_in_by_a_successor_of_the_same_name(strategy) {
+        let bench = Bench::shared();
+        let client = bench.direct();
+        bench.prepare(strategy);
+        let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
+        let key = client.session().unwrap();
+        expire_session(&bench.server.hosts(), key.id(), &key.password()).unwrap();
+        eventually("another session", || {
+            client.state() == SessionState::Connected && client.session() != Some(key)
+        });
+        // The directory is made anew, as after the reaping of an empty container, so the numbers
+        // begin anew and a successor gets the very name.
+        if strategy == Strategy::Queue {
+            bench.raw(|raw| raw.delete(&bench.path)).unwrap();
+            bench.prepare(strategy);
+        }
+        let successor = bench.stranger(strategy);
+        assert_eq!(successor.path, guard.path());
+        let store = format!("{}-store", bench.path);
+        let write = [guard.check(), zklock::Op::create(&store, b"late", CreateMode::Persistent)];
+        let error = client.multi(&write).wait().unwrap_err();
+        assert_eq!(error.code(), Code::SESSION_EXPIRED, "{error}");
+        assert_eq!(client.exists(&store).wait().unwrap(), None);
+    }
 }
