@@ -53,6 +53,9 @@ pub struct Traffic {
     pub events: u64,
 }
 
+/// The session timeout of the client that looks at the servers.
+const CONTROL_SESSION: Duration = Duration::from_secs(60);
+
 impl Servers {
     /// Starts servers, or takes those given, and connects to them.
     pub fn get(args: &Args, stop: &Stop) -> Result<Servers, Trouble> {
@@ -65,7 +68,9 @@ impl Servers {
                 (hosts.clone(), resolve(&hosts))
             }
         };
-        let pending = options(args).connect(&hosts);
+        // It only looks, and its session keeps itself alive among the packets that are counted:
+        // with a long timeout, seldom.
+        let pending = options(args).session_timeout(CONTROL_SESSION).connect(&hosts);
         let control = stop.or(pending).ok_or(Trouble::Interrupted)?;
         let control = control.map_err(|error| Trouble::from(&error))?;
         let servers = Servers { control, hosts, addrs, _busy: busy, own };
