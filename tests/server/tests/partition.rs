@@ -1,4 +1,4 @@
-//! The switches that act on all of a proxy's connections, and the proxy's own end.
+//! The switches that act on all of a proxy's connections.
 
 mod common;
 
@@ -72,42 +72,4 @@ fn a_killed_server_is_noticed_through_the_proxy_and_found_again_after_it() {
     assert!(RawClient::connect(bench.proxy.addr(), SESSION).is_err());
     bench.server.start_again().unwrap();
     bench.through_proxy().create("/a", b"").unwrap();
-}
-
-#[test]
-fn a_dropped_proxy_leaves_no_thread_whatever_its_links_were_doing() {
-    let bench = Bench::start();
-    let _frozen = bench.through_proxy();
-    let gate = bench.proxy.hold(Rule::request(Op::Create));
-    bench.proxy.on(Rule::request(Op::Delete), Action::Stall);
-    bench.proxy.on(Rule::request(Op::Exists), Action::Delay(Duration::from_secs(60)));
-    let mut clients: Vec<RawClient> = (0..4).map(|_| bench.through_proxy()).collect();
-    let path = b"\0\0\0\x02/a";
-    for (client, op) in clients.iter_mut().zip([Op::Create, Op::Delete, Op::Exists, Op::Sync]) {
-        client.submit(op, path).unwrap();
-    }
-    bench
-        .proxy
-        .wait_for(&Rule::request([Op::Create, Op::Delete, Op::Exists]), 3, PATIENCE)
-        .unwrap();
-    gate.wait_reached(PATIENCE).unwrap();
-    bench.proxy.cut();
-    let addr = bench.proxy.addr();
-    let other = Proxy::start(bench.server.addr()).unwrap();
-    // A thread takes its name a moment after its start.
-    eventually("all threads run", || threads_named("zk-proxy") == 2 + 2 * 5);
-    drop(bench);
-    assert_eq!(threads_named("zk-proxy"), 1);
-    assert!(std::net::TcpStream::connect(addr).is_err());
-    drop(other);
-    assert_eq!(threads_named("zk-proxy"), 0);
-}
-
-fn threads_named(prefix: &str) -> usize {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    tasks
-        .flatten()
-        .filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok())
-        .filter(|name| name.starts_with(prefix))
-        .count()
 }

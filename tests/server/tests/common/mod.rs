@@ -18,6 +18,7 @@ pub struct Bench {
     pub server: Server,
 }
 
+#[allow(dead_code, reason = "not every test program uses all of it")]
 impl Bench {
     /// A server of its own for each test.
     pub fn start() -> Bench {
