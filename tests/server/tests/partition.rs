@@ -6,8 +6,7 @@ use std::io::ErrorKind::ConnectionReset;
 use std::time::Duration;
 
 use common::{Bench, PATIENCE, SESSION, eventually};
-use zklock_testing::wire::{Op, RawClient};
-use zklock_testing::{Action, Proxy, Rule};
+use zklock_testing::wire::RawClient;
 
 #[test]
 fn a_cut_is_silent_and_what_was_sent_into_it_never_arrives() {
