@@ -174,7 +174,7 @@ impl Core {
                     return Some(Err(failure.clone()));
                 }
                 match (status.state, &status.link, &status.epoch) {
-                    // Wakes nobody, for this runs under the lock: the keeper tells of a loss.
+                    // Tells nobody of a loss: that is for the keeper, and for those who wait for it.
                     (SessionState::Connected, Some(link), Some(epoch))
                         if epoch.is_trusted_at(Moment::now()) =>
                     {
