@@ -133,7 +133,7 @@ fn a_claim_that_may_not_be_read_is_not_taken_for_our_own() {
     bench.direct().create_with_acl(&path, b"", CreateMode::Persistent, &nobody).wait().unwrap();
     let lost = bench.proxy.on(Rule::reply(Ops::creates()).once(), Action::Drop);
     let guard = bench.lock(&client, QUEUE).acquire_within(PATIENCE).wait().unwrap();
-    assert_eq!(lost.hits(), 1);
+    lost.wait_hits(1, PATIENCE).unwrap();
     guard.release().wait().unwrap();
     assert_eq!(bench.children(), ["zl-lock-0000001000"]);
 }
