@@ -29,6 +29,17 @@ macro_rules! codes {
                     _ => None,
                 }
             }
+
+            /// As `Display`, for C; `None` if the code is not a known one.
+            #[cfg(feature = "capi")]
+            pub(crate) fn c_text(self) -> Option<&'static std::ffi::CStr> {
+                match self {
+                    $(Code::$name => {
+                        std::ffi::CStr::from_bytes_with_nul(concat!($text, "\0").as_bytes()).ok()
+                    })*
+                    _ => None,
+                }
+            }
         }
     };
 }

@@ -31,6 +31,8 @@
 //! toward the C client `libzookeeper_mt`), `client` (sessions, operations, watches), `lock`. The
 //! crate `zookeeper-sys` lies under all of them.
 
+#[cfg(feature = "capi")]
+mod capi;
 mod client;
 mod error;
 mod lock;
