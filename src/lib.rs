@@ -33,9 +33,12 @@
 
 #[cfg(feature = "capi")]
 mod capi;
+// Handles that are borrowed exist for C programs only.
+#[cfg_attr(not(feature = "capi"), allow(dead_code))]
 mod client;
 mod error;
 mod lock;
+#[cfg_attr(not(feature = "capi"), allow(dead_code))]
 mod raw;
 mod session_key;
 mod znode;

@@ -11,3 +11,4 @@
 mod boundary;
 mod codes;
 mod version;
+mod zkr_clients;

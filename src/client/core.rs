@@ -256,6 +256,11 @@ impl Core {
                     status.lose();
                     status.fail(Error::new("connect", "", Code::AUTH_FAILED));
                 }
+                Some(HandleState::GONE) => {
+                    status.lose();
+                    let detail = "the program has closed the handle, or let go of it";
+                    status.fail(Error::with_detail("connect", "", Code::INVALID_STATE, detail));
+                }
                 _ => {
                     link.saw_unconnected(now);
                     if status.epoch.as_ref().is_some_and(|epoch| !epoch.is_trusted_at(now)) {

@@ -116,6 +116,11 @@ impl Link {
         }
     }
 
+    /// Whether no deletion waits to be tried again.
+    pub(super) fn has_no_disposals(&self) -> bool {
+        self.doomed.lock().disposals.is_empty()
+    }
+
     /// The session is over: nothing can be tried any more.
     pub(super) fn end_disposals(&self, code: Code) {
         let disposals = {

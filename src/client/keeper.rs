@@ -13,7 +13,7 @@ use super::settings::Settings;
 use super::state::SessionState;
 use super::{Core, Link, block_on, wake};
 use crate::error::{Code, Error, Result};
-use crate::raw::HandleState;
+use crate::raw::{Borrowed, HandleState};
 
 thread_local! {
     static THIS: Cell<bool> = const { Cell::new(false) };
@@ -28,6 +28,8 @@ pub(super) fn is_this_thread() -> bool {
 const NEXT_SERVER: Duration = Duration::from_secs(1);
 /// How often the opening of a handle is tried again (a host name that does not resolve).
 const OPEN_AGAIN: Duration = Duration::from_secs(1);
+/// Between two looks whether a borrowed handle can be given back.
+const LAST_LOOKS: Duration = Duration::from_millis(2);
 /// How long tasks may take to hear that the client is closed.
 const LAST_TASKS: usize = 10_000;
 
@@ -40,10 +42,16 @@ struct Keeper {
     opened: bool,
 }
 
-/// Starts a client's thread.
-pub(super) fn start(options: Settings) -> Result<Arc<Core>> {
+/// Starts a client's thread; on a handle of the program's, if there is one.
+pub(super) fn start(options: Settings, borrowed: Option<Borrowed>) -> Result<Arc<Core>> {
     let tasks = Arc::new(Executor::new());
     let core = Arc::new(Core::new(options, Arc::downgrade(&tasks)));
+    if let Some(borrowed) = borrowed {
+        // Here, where the program vouches for its handle.
+        let link = Link::adopt(&core, borrowed)
+            .map_err(|code| Error::with_detail("adopt", "", code, "the handle can't be used"))?;
+        core.set_link(Some(link));
+    }
     let keeper = Keeper {
         core: Arc::clone(&core),
         last_server: Instant::now(),
@@ -75,6 +83,10 @@ impl Keeper {
             }
         };
         block_on(tasks.run(rounds), None);
+        if let Some(link) = self.core.status().link.filter(|link| link.is_borrowed()) {
+            // The session goes on without us, so what we have on it must go first.
+            block_on(tasks.run(self.finish(&link, tasks)), None);
+        }
         self.core.fail(Error::new("connect", "", Code::INVALID_STATE));
         if let Some(link) = self.core.status().link {
             link.close(Code::CLOSING);
@@ -89,6 +101,19 @@ impl Keeper {
         self.core.set_over();
     }
 
+    /// Waits for what is under way on a handle that goes back to its program.
+    async fn finish(&mut self, link: &Arc<Link>, tasks: &Executor<'static>) {
+        let deadline = self.core.operation_deadline();
+        while link.session().is_some()
+            && (!link.is_idle() || !tasks.is_empty())
+            && !link.handle_state().is_none_or(HandleState::is_final)
+            && deadline.is_none_or(|deadline| Instant::now() < deadline)
+        {
+            wake::shielded(|| self.turn());
+            Timer::after(LAST_LOOKS).await;
+        }
+    }
+
     /// Looks around once; gives the time until the next look, unless the bell rings.
     fn turn(&mut self) -> Duration {
         let Some(link) = self.core.status().link else {
@@ -101,6 +126,7 @@ impl Keeper {
         match state {
             Some(HandleState::CONNECTED) => {
                 self.last_server = Instant::now();
+                link.attend();
                 link.keep_proving(link.session_timeout().unwrap_or_default());
                 link.retry_disposals();
             }
@@ -110,7 +136,11 @@ impl Keeper {
                 self.core.request_close();
                 return Duration::ZERO;
             }
-            _ if self.last_server.elapsed() >= NEXT_SERVER => {
+            Some(HandleState::GONE) => {
+                self.core.request_close();
+                return Duration::ZERO;
+            }
+            _ if self.last_server.elapsed() >= NEXT_SERVER && !link.is_borrowed() => {
                 self.last_server = Instant::now();
                 link.cycle_next_server();
             }

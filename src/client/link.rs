@@ -34,6 +34,8 @@ pub(crate) struct Link {
     cycling: AtomicBool,
     /// Whether the C client has our identities; it repeats them at each reconnection.
     introduced: AtomicBool,
+    /// Whether there is a watch that makes a borrowed handle tell of its session.
+    attended: Arc<AtomicBool>,
     operation_timeout: Duration,
     pub(super) max_request: usize,
     pub(super) doomed: Mutex<Doomed>,
@@ -43,20 +45,7 @@ impl Link {
     /// Starts to connect. Can block for as long as the resolution of host names does.
     pub(super) fn open(core: &Arc<Core>, session: Option<SessionKey>) -> io::Result<Arc<Link>> {
         let options = core.options();
-        let link = Arc::new(Link {
-            handle: OnceLock::new(),
-            core: Arc::downgrade(core),
-            watches: Arc::default(),
-            proof: Arc::default(),
-            asked: Mutex::new(Moment::from_nanos(0)),
-            unconnected: Mutex::new(Moment::now()),
-            key: OnceLock::new(),
-            cycling: AtomicBool::new(false),
-            introduced: AtomicBool::new(false),
-            operation_timeout: options.operation_timeout,
-            max_request: options.max_request,
-            doomed: Mutex::default(),
-        });
+        let link = Link::new(core);
         let config = raw::Config {
             hosts: options.hosts.clone(),
             session_timeout: options.session_timeout,
@@ -74,18 +63,89 @@ impl Link {
         Ok(link)
     }
 
+    /// Works on a handle that the program owns.
+    pub(super) fn adopt(core: &Arc<Core>, borrowed: raw::Borrowed) -> Result<Arc<Link>, Code> {
+        let link = Link::new(core);
+        let events = Arc::downgrade(&link);
+        let handle = Handle::adopt(borrowed, move |event| {
+            if let Some(link) = events.upgrade() {
+                link.on_event(&event);
+            }
+        })?;
+        let _ = link.handle.set(handle);
+        Ok(link)
+    }
+
+    fn new(core: &Arc<Core>) -> Arc<Link> {
+        let options = core.options();
+        Arc::new(Link {
+            handle: OnceLock::new(),
+            core: Arc::downgrade(core),
+            watches: Arc::default(),
+            proof: Arc::default(),
+            asked: Mutex::new(Moment::from_nanos(0)),
+            unconnected: Mutex::new(Moment::now()),
+            key: OnceLock::new(),
+            cycling: AtomicBool::new(false),
+            introduced: AtomicBool::new(false),
+            attended: Arc::default(),
+            operation_timeout: options.operation_timeout,
+            max_request: options.max_request,
+            doomed: Mutex::default(),
+        })
+    }
+
     /// Runs on the completion thread.
     fn on_event(self: &Arc<Self>, event: &Event) {
         tracing::trace!(?event, "event");
         if event.kind != EventKind::SESSION {
-            self.watches.fire(event);
-        } else if let Some(core) = self.core.upgrade() {
-            if self.handle_state() == Some(HandleState::CONNECTED) {
+            if event.path == "/" {
+                self.attended.store(false, Ordering::Release);
+                self.attend();
+            }
+            return self.watches.fire(event);
+        }
+        let state = self.handle_state();
+        if let Some(core) = self.core.upgrade() {
+            if state == Some(HandleState::CONNECTED) {
+                self.attend();
                 self.introduce(&core);
                 self.ask_for_proof(Moment::now());
             }
             core.observe(self);
             core.wake();
+        }
+        // Here, on the completion thread: the program may close its handle as soon as it knows.
+        if state.is_some_and(HandleState::is_final) && self.is_borrowed() {
+            if let Some(handle) = self.handle.get() {
+                handle.close_for(state);
+            }
+        }
+    }
+
+    /// Makes sure that a borrowed handle tells of its session; our own does by itself.
+    pub(super) fn attend(self: &Arc<Self>) {
+        let Some(handle) = self.handle.get().filter(|handle| handle.is_borrowed()) else { return };
+        if !self.attended.swap(true, Ordering::AcqRel) {
+            let attended = Arc::clone(&self.attended);
+            handle.attend(move || attended.store(false, Ordering::Release));
+        }
+    }
+
+    /// Whether the program owns the handle.
+    pub(super) fn is_borrowed(&self) -> bool {
+        self.handle.get().is_some_and(Handle::is_borrowed)
+    }
+
+    /// Whether everything that was submitted has been answered, and all deletions are done.
+    pub(super) fn is_idle(&self) -> bool {
+        self.handle.get().is_none_or(|handle| handle.in_flight() == 0) && self.has_no_disposals()
+    }
+
+    /// Lets go of the handle at once: on return nothing of ours is inside it.
+    pub(super) fn let_go(&self) {
+        if let Some(handle) = self.handle.get() {
+            handle.close_for(Some(HandleState::GONE));
         }
     }
 

@@ -120,6 +120,24 @@ impl Client {
         &self.owner.core
     }
 
+    /// Lets go of a borrowed handle at once: on return nothing of ours is inside it, and the guards
+    /// are lost. What they have on the session stays until its end.
+    pub(crate) fn detach(&self) {
+        let core = self.core();
+        if let Some(link) = core.status().link {
+            link.let_go();
+            core.observe(&link);
+        }
+        core.request_close();
+    }
+
+    /// Whether the handle below can still be used.
+    pub(crate) fn is_attached(&self) -> bool {
+        let link = self.core().status().link;
+        let state = link.and_then(|link| link.handle_state());
+        state.is_some_and(|state| !state.is_final())
+    }
+
     /// The session's state, looked at now by the local clock.
     pub fn state(&self) -> SessionState {
         self.core().look().0

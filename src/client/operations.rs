@@ -203,11 +203,11 @@ impl Link {
 
     /// Creates a znode's parents, all that are missing: as containers, which the server removes
     /// some time after they became empty, or persistent where it knows no containers.
-    pub(crate) async fn make_parents(&self, path: &str) -> Result<()> {
+    pub(crate) async fn make_parents(&self, path: &str, acl: &[Acl]) -> Result<()> {
         let mut missing = Vec::new();
         let mut at = path::parent(path);
         while let Some(path) = at.filter(|path| *path != "/") {
-            match self.make_container(path).await {
+            match self.make_container(path, acl).await {
                 Ok(()) => break,
                 Err(error) if error.is_no_node() => missing.push(path),
                 Err(error) => return Err(error),
@@ -215,13 +215,13 @@ impl Link {
             at = path::parent(path);
         }
         for path in missing.into_iter().rev() {
-            self.make_container(path).await?;
+            self.make_container(path, acl).await?;
         }
         Ok(())
     }
 
-    async fn make_container(&self, path: &str) -> Result<()> {
-        let create = |mode| self.create(path, b"", &Acl::open(), mode);
+    async fn make_container(&self, path: &str, acl: &[Acl]) -> Result<()> {
+        let create = |mode| self.create(path, b"", acl, mode);
         let created = match create(CreateMode::Container).await {
             Err(error) if error.code() == Code::UNIMPLEMENTED => {
                 create(CreateMode::Persistent).await

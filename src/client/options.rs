@@ -1,12 +1,11 @@
 //! How to connect.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::settings::Settings;
 use super::{Client, Pending, hosts, keeper};
 use crate::error::{Code, Error, Result};
-use crate::raw::Credentials;
+use crate::raw::{Borrowed, Credentials};
 use crate::session_key::SessionKey;
 
 /// How to connect: made by [`Client::options`].
@@ -124,6 +123,16 @@ impl ClientOptions {
         }
     }
 
+    /// Works on a handle of the program's: its hosts, session timeout and identities are the
+    /// program's too. When its session is over, so is the client.
+    pub(crate) fn adopt(&self, borrowed: Borrowed) -> Result<Client> {
+        let mut settings = self.settings.clone();
+        settings.reopen = false;
+        settings.session = None;
+        settings.credentials.clear();
+        Ok(Client::from_core(keeper::start(settings, Some(borrowed))?))
+    }
+
     fn start(&self, hosts: &str) -> Result<Client> {
         let refuse =
             |detail: String| Error::with_detail("connect", hosts, Code::BAD_ARGUMENTS, detail);
@@ -140,7 +149,7 @@ impl ClientOptions {
         for credentials in &settings.credentials {
             settings.check_credentials(credentials).map_err(|why| refuse(why.to_owned()))?;
         }
-        Ok(Client::from_core(Arc::clone(&keeper::start(settings)?)))
+        Ok(Client::from_core(keeper::start(settings, None)?))
     }
 }
 

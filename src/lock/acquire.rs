@@ -28,13 +28,11 @@ pub(super) async fn acquire(
     deadline: Option<Instant>,
 ) -> Result<Option<Node>> {
     let ahead: Arc<Mutex<Option<String>>> = Arc::default();
-    let steps = spec.strategy.steps();
     let attempt = Attempt {
-        path: spec.path.clone(),
-        claim: Claim::new(Arc::clone(&spec.service), steps.place(&spec.path), &spec.label),
+        spec: Arc::clone(&spec),
+        claim: Claim::new(&spec),
         once,
         refusals: 0,
-        contended: Arc::clone(&spec.contended),
         ahead: Arc::clone(&ahead),
     };
     let acquired = contend(&spec, attempt);

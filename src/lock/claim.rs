@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use super::name::Naming;
 use super::service::{Service, Session};
-use super::{contender, name};
+use super::{Spec, contender, name};
 use crate::client::{Created, Pending};
 use crate::error::{Code, Error, Result};
-use crate::znode::CreateMode;
+use crate::znode::{Acl, CreateMode};
 
 pub(super) struct Claim {
     service: Arc<dyn Service>,
@@ -21,6 +22,7 @@ pub(super) struct Claim {
     /// Tells our node from others of this session when its name is not known.
     uuid: Uuid,
     data: Vec<u8>,
+    acl: Arc<[Acl]>,
     state: State,
 }
 
@@ -30,7 +32,16 @@ pub(super) enum ClaimPlace {
     /// The node is the lock's path itself.
     At(String),
     /// The node is a numbered child of the lock's path.
-    Under(String),
+    Under { directory: String, naming: Naming },
+}
+
+impl ClaimPlace {
+    /// The lock's path.
+    fn lock(&self) -> &str {
+        match self {
+            ClaimPlace::At(path) | ClaimPlace::Under { directory: path, .. } => path,
+        }
+    }
 }
 
 /// A node that is certainly ours.
@@ -53,9 +64,16 @@ enum State {
 }
 
 impl Claim {
-    pub(super) fn new(service: Arc<dyn Service>, place: ClaimPlace, label: &str) -> Claim {
+    pub(super) fn new(spec: &Spec) -> Claim {
         let uuid = Uuid::new_v4();
-        Claim { service, place, uuid, data: contender::write(uuid, label), state: State::None }
+        Claim {
+            service: Arc::clone(&spec.service),
+            place: spec.place(),
+            uuid,
+            data: contender::write(uuid, &spec.label),
+            acl: Arc::clone(&spec.acl),
+            state: State::None,
+        }
     }
 
     /// Our node, if there is one.
@@ -69,10 +87,12 @@ impl Claim {
     /// Submits the create. Follow it up with [`confirm`](Claim::confirm).
     pub(super) fn send(&mut self, session: &Arc<dyn Session>) {
         let reply = match &self.place {
-            ClaimPlace::At(path) => session.create(path, &self.data, CreateMode::Ephemeral),
-            ClaimPlace::Under(directory) => {
-                let prefix = name::join(directory, name::PREFIX);
-                session.create(&prefix, &self.data, CreateMode::EphemeralSequential)
+            ClaimPlace::At(path) => {
+                session.create(path, &self.data, &self.acl, CreateMode::Ephemeral)
+            }
+            ClaimPlace::Under { directory, naming } => {
+                let prefix = name::join(directory, &naming.prefix(session.id()));
+                session.create(&prefix, &self.data, &self.acl, CreateMode::EphemeralSequential)
             }
         };
         self.state = State::Sent { session: Arc::clone(session), reply: Some(reply) };
@@ -169,8 +189,7 @@ fn may_exist(error: &Error) -> bool {
 }
 
 fn unknown(place: &ClaimPlace) -> Error {
-    let (ClaimPlace::At(path) | ClaimPlace::Under(path)) = place;
-    Error::new("acquire", path, Code::OPERATION_TIMEOUT)
+    Error::new("acquire", place.lock(), Code::OPERATION_TIMEOUT)
 }
 
 impl Drop for Claim {
@@ -242,16 +261,15 @@ async fn bury(
 
 /// Looks for the nodes of this session that carry the claim's uuid: path and czxid of each.
 async fn find(session: &dyn Session, place: &ClaimPlace, uuid: Uuid) -> Result<Vec<(String, i64)>> {
-    let (ClaimPlace::At(path) | ClaimPlace::Under(path)) = place;
     // The server that we are connected to now may be behind the one that took the create. Both
     // requests are on their way before the first is awaited.
-    let sync = session.sync(path);
+    let sync = session.sync(place.lock());
     let candidates = match place {
         ClaimPlace::At(path) => vec![path.clone()],
-        ClaimPlace::Under(directory) => match session.children(directory).await {
+        ClaimPlace::Under { directory, naming } => match session.children(directory).await {
             Ok(names) => names
                 .iter()
-                .filter(|name| name.starts_with(name::PREFIX))
+                .filter(|name| name.starts_with(&naming.prefix(session.id())))
                 .map(|name| name::join(directory, name))
                 .collect(),
             Err(error) if error.is_no_node() => Vec::new(),

@@ -29,8 +29,10 @@ pub use strategy::Strategy;
 
 use crate::client::{Client, Pending, validate_path};
 use crate::error::{Code, Error, Result};
-use crate::znode::Stat;
+use crate::znode::{Acl, Stat};
+use claim::ClaimPlace;
 use guard::Tenure;
+use name::Naming;
 use sentinel::Sentinel;
 use service::{Service, Session};
 
@@ -72,7 +74,27 @@ struct Spec {
     path: String,
     strategy: Strategy,
     label: String,
+    acl: Arc<[Acl]>,
+    naming: Naming,
+    /// Whether the last acquire had to wait, so that the next one probably has to.
     contended: Arc<AtomicBool>,
+    /// Hears where a claim stands in its queue.
+    on_position: Option<OnPosition>,
+}
+
+/// Gets the name of our claim, and of the claim that is first.
+pub(crate) type OnPosition = Arc<dyn Fn(&str, &str) + Send + Sync>;
+
+impl Spec {
+    fn place(&self) -> ClaimPlace {
+        self.strategy.steps().place(self)
+    }
+
+    fn tell_position(&self, own: &str, first: &str) {
+        if let Some(tell) = &self.on_position {
+            tell(own, first);
+        }
+    }
 }
 
 impl Client {
@@ -84,7 +106,10 @@ impl Client {
             path: path.to_owned(),
             strategy: Strategy::default(),
             label: String::new(),
+            acl: Acl::open().into(),
+            naming: Naming::default(),
             contended: Arc::default(),
+            on_position: None,
         };
         Lock { client: self.clone(), spec: Arc::new(spec), sentinel: Arc::default() }
     }
@@ -103,6 +128,24 @@ impl Lock {
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Lock {
         Arc::make_mut(&mut self.spec).label = label.into();
+        self
+    }
+
+    /// Who may do what with the znodes that are made for the lock: its claims, and what is missing
+    /// of the path above them. Everyone may do everything unless this is set. Contenders have to be
+    /// able to read and create; an empty list fails the acquire with `INVALID_ACL`.
+    #[must_use]
+    pub fn acl(mut self, acl: impl Into<Vec<Acl>>) -> Lock {
+        Arc::make_mut(&mut self.spec).acl = acl.into().into();
+        self
+    }
+
+    /// Names its claims otherwise, and tells of their place in the queue whenever that was listed.
+    #[cfg(feature = "capi")]
+    pub(crate) fn like_the_recipe(mut self, on_position: OnPosition) -> Lock {
+        let spec = Arc::make_mut(&mut self.spec);
+        spec.naming = Naming::Recipe;
+        spec.on_position = Some(on_position);
         self
     }
 
@@ -158,7 +201,7 @@ impl Lock {
         Pending::run("acquire", &self.spec.path, async move {
             let node = acquire::acquire(Arc::clone(&lock.spec), once, deadline).await?;
             Ok(node.map(|node| {
-                let place = lock.spec.strategy.steps().place(&lock.spec.path);
+                let place = lock.spec.place();
                 let tenure = Tenure::begin(Arc::clone(&lock.spec.service), place, node);
                 lock.sentinel.add(&tenure);
                 Guard::new(tenure, lock.client)

@@ -8,7 +8,34 @@
 use std::cmp::Reverse;
 
 /// What our nodes are called before the server appends the sequence number.
-pub(super) const PREFIX: &str = "zl-lock-";
+const PREFIX: &str = "zl-lock-";
+
+/// How claims are called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Naming {
+    /// `zl-lock-` and the sequence number.
+    #[default]
+    Own,
+    /// `x-`, the session in 16 hexadecimal digits, `-` and the sequence number: as the C recipe does,
+    /// for programs that read the names.
+    #[cfg_attr(not(feature = "capi"), allow(dead_code))]
+    Recipe,
+}
+
+impl Naming {
+    /// What a claim of that session is called before the server appends the sequence number.
+    pub(super) fn prefix(self, session: i64) -> String {
+        match self {
+            Naming::Own => PREFIX.to_owned(),
+            Naming::Recipe => format!("x-{session:016x}-"),
+        }
+    }
+
+    /// Whether another's claim can be named by its number alone.
+    pub(super) fn is_predictable(self) -> bool {
+        self == Naming::Own
+    }
+}
 
 /// The sequence number at the end of a name, if it is one of a lock's: a `-` or `__`, then ten
 /// digits, or a minus sign and nine or ten digits once the server's counter has wrapped.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::claim::ClaimPlace;
-use super::contender;
 use super::service::Session;
 use super::steps::{Attempt, Standing, Steps, make_way, not_a_lock};
+use super::{Spec, contender};
 use crate::error::Result;
 
 pub(super) struct Poll;
@@ -19,8 +19,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 const LOOK_EVERY: u32 = 32;
 
 impl Steps for Poll {
-    fn place(&self, path: &str) -> ClaimPlace {
-        ClaimPlace::At(path.to_owned())
+    fn place(&self, spec: &Spec) -> ClaimPlace {
+        ClaimPlace::At(spec.path.clone())
     }
 
     fn step<'a>(
@@ -36,16 +36,22 @@ impl Steps for Poll {
             match attempt.claim.confirm().await {
                 Ok(_) => return Ok(Standing::Held),
                 Err(error) if error.is_no_node() => {
-                    return make_way(session, &attempt.path, &attempt.path).await;
+                    return make_way(session, &attempt.spec, &attempt.spec.path).await;
                 }
                 Err(error) if error.is_node_exists() => {}
                 Err(error) => return Err(error),
             }
             if attempt.refusals % LOOK_EVERY == 0 {
-                match session.get(&attempt.path).await {
-                    Ok((_, stat)) if !stat.is_ephemeral() => return Err(not_a_lock(&attempt.path)),
+                match session.get(&attempt.spec.path).await {
+                    Ok((_, stat)) if !stat.is_ephemeral() => {
+                        return Err(not_a_lock(&attempt.spec.path));
+                    }
                     Ok((data, stat)) => {
-                        attempt.note_ahead(contender::read(attempt.path.clone(), &data, &stat));
+                        attempt.note_ahead(contender::read(
+                            attempt.spec.path.clone(),
+                            &data,
+                            &stat,
+                        ));
                     }
                     Err(error) if error.is_no_node() => {}
                     Err(error) => return Err(error),

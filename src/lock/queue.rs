@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::Spec;
 use super::claim::ClaimPlace;
 use super::name::{self, Place};
 use super::service::Session;
@@ -15,8 +16,8 @@ use crate::error::{Code, Error, Result};
 pub(super) struct Queue;
 
 impl Steps for Queue {
-    fn place(&self, path: &str) -> ClaimPlace {
-        ClaimPlace::Under(path.to_owned())
+    fn place(&self, spec: &Spec) -> ClaimPlace {
+        ClaimPlace::Under { directory: spec.path.clone(), naming: spec.naming }
     }
 
     fn step<'a>(
@@ -30,17 +31,19 @@ impl Steps for Queue {
 
 async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Standing> {
     let children = if attempt.claim.node().is_some() {
-        or_none(session.children(&attempt.path).await)?
+        or_none(session.children(&attempt.spec.path).await)?
     } else {
-        if attempt.once && is_busy(&attempt.path, session).await? {
+        if attempt.once && is_busy(&attempt.spec.path, session).await? {
             return Ok(Standing::Taken);
         }
         attempt.claim.send(session);
         // Where the last acquire had to wait, this one will too, and most likely for the number
         // just before ours: then the listing can be left out. Otherwise it goes out right behind
         // the create, and both take one round trip.
-        let expect_to_wait = !attempt.once && attempt.contended.load(Ordering::Relaxed);
-        let listing = (!expect_to_wait).then(|| session.children(&attempt.path));
+        let expect_to_wait = !attempt.once
+            && attempt.spec.naming.is_predictable()
+            && attempt.spec.contended.load(Ordering::Relaxed);
+        let listing = (!expect_to_wait).then(|| session.children(&attempt.spec.path));
         // Its reply comes after the create's, so this waits for both and wakes once.
         let listing = match listing {
             Some(listing) => Some(listing.await),
@@ -49,13 +52,19 @@ async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Stand
         let own = match attempt.claim.confirm().await {
             Ok(node) => node.path.clone(),
             Err(error) if error.is_no_node() => {
-                let claim = name::join(&attempt.path, name::PREFIX);
-                return make_way(session, &attempt.path, &claim).await;
+                // Any child will do: it is what stands above that is missing.
+                let claim = name::join(&attempt.spec.path, "claim");
+                return make_way(session, &attempt.spec, &claim).await;
             }
             Err(error) if error.code() == Code::NO_CHILDREN_FOR_EPHEMERALS => {
                 let detail = "the znode there is ephemeral, perhaps a poll or watch lock: \
                               a queue lock needs a path of its own";
-                return Err(Error::with_detail("acquire", &attempt.path, error.code(), detail));
+                return Err(Error::with_detail(
+                    "acquire",
+                    &attempt.spec.path,
+                    error.code(),
+                    detail,
+                ));
             }
             Err(error) => return Err(error),
         };
@@ -65,7 +74,7 @@ async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Stand
                 if let Some(standing) = watch_previous_number(attempt, session, &own).await? {
                     return Ok(standing);
                 }
-                or_none(session.children(&attempt.path).await)?
+                or_none(session.children(&attempt.spec.path).await)?
             }
         }
     };
@@ -77,7 +86,10 @@ async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Stand
             attempt.claim.give_up();
             Ok(Standing::Again)
         }
-        Place::Behind(before) => wait_behind(attempt, session, &before).await,
+        Place::Behind(before) => {
+            attempt.spec.tell_position(own, before.last().unwrap_or(&own));
+            wait_behind(attempt, session, &before).await
+        }
     }
 }
 
@@ -97,20 +109,20 @@ async fn wait_behind(
     before: &[&str],
 ) -> Result<Standing> {
     for child in before {
-        let path = name::join(&attempt.path, child);
+        let path = name::join(&attempt.spec.path, child);
         match attempt.look_ahead(session, &path).await {
             // No claim lives longer than its session: this is somebody's data with a claim's name.
             Ok((stat, _)) if !stat.is_ephemeral() => {}
             Ok((_, None)) => return Ok(Standing::Taken),
             Ok((_, Some(watch))) => {
-                attempt.contended.store(true, Ordering::Relaxed);
+                attempt.spec.contended.store(true, Ordering::Relaxed);
                 return Ok(Standing::Watching(watch));
             }
             Err(error) if error.is_no_node() => return Ok(Standing::Again),
             Err(error) => return Err(error),
         }
     }
-    attempt.contended.store(attempt.refusals > 0, Ordering::Relaxed);
+    attempt.spec.contended.store(attempt.refusals > 0, Ordering::Relaxed);
     Ok(Standing::Held)
 }
 
@@ -124,7 +136,7 @@ async fn watch_previous_number(
         return Ok(None);
     };
     let previous = name::with_sequence(sequence.wrapping_sub(1));
-    let path = name::join(&attempt.path, &previous);
+    let path = name::join(&attempt.spec.path, &previous);
     match attempt.look_ahead(session, &path).await {
         Ok((stat, _)) if !stat.is_ephemeral() => Ok(None),
         Ok((_, watch)) => Ok(watch.map(Standing::Watching)),

@@ -34,7 +34,7 @@ pub(crate) trait Session: Send + Sync {
     fn is_trusted(&self) -> bool;
     /// Waits until the session is no longer trusted.
     fn lost(&self) -> BoxFuture<()>;
-    fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Pending<Created>;
+    fn create(&self, path: &str, data: &[u8], acl: &[Acl], mode: CreateMode) -> Pending<Created>;
     fn children(&self, path: &str) -> Pending<Vec<String>>;
     fn get(&self, path: &str) -> Pending<(Vec<u8>, Stat)>;
     fn get_and_watch(&self, path: &str) -> Pending<(Vec<u8>, Stat, Watch)>;
@@ -45,7 +45,7 @@ pub(crate) trait Session: Send + Sync {
     /// found no such znode.
     fn dispose(&self, path: &str, czxid: i64, look: bool) -> Pending<bool>;
     /// Creates the znodes above `path` that are missing.
-    fn make_parents(&self, path: &str) -> BoxFuture<Result<()>>;
+    fn make_parents(&self, path: &str, acl: &[Acl]) -> BoxFuture<Result<()>>;
 }
 
 impl Service for Arc<Core> {
@@ -90,8 +90,8 @@ impl Session for Footing {
         Box::pin(async move { epoch.lost().await })
     }
 
-    fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Pending<Created> {
-        self.link.create(path, data, &Acl::open(), mode)
+    fn create(&self, path: &str, data: &[u8], acl: &[Acl], mode: CreateMode) -> Pending<Created> {
+        self.link.create(path, data, acl, mode)
     }
 
     fn children(&self, path: &str) -> Pending<Vec<String>> {
@@ -114,8 +114,8 @@ impl Session for Footing {
         self.link.dispose(path, czxid, look)
     }
 
-    fn make_parents(&self, path: &str) -> BoxFuture<Result<()>> {
-        let (link, path) = (Arc::clone(&self.link), path.to_owned());
-        Box::pin(async move { link.make_parents(&path).await })
+    fn make_parents(&self, path: &str, acl: &[Acl]) -> BoxFuture<Result<()>> {
+        let (link, path, acl) = (Arc::clone(&self.link), path.to_owned(), acl.to_vec());
+        Box::pin(async move { link.make_parents(&path, &acl).await })
     }
 }

@@ -3,14 +3,13 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
 use super::claim::{Claim, ClaimPlace};
-use super::contender;
 use super::service::Session;
+use super::{Spec, contender};
 use crate::client::Watch;
 use crate::error::{Code, Error, Result};
 use crate::znode::Stat;
@@ -31,14 +30,12 @@ pub(super) enum Standing {
 
 /// One caller's attempt at a lock.
 pub(super) struct Attempt {
-    pub(super) path: String,
+    pub(super) spec: Arc<Spec>,
     pub(super) claim: Claim,
     /// Looks once, and does not wait.
     pub(super) once: bool,
     /// How often the strategy has found the lock taken.
     pub(super) refusals: u32,
-    /// Whether the last acquire of this lock had to wait, so that this one probably has to.
-    pub(super) contended: Arc<AtomicBool>,
     /// Who is ahead, for the error that a deadline gives.
     pub(super) ahead: Arc<Mutex<Option<String>>>,
 }
@@ -75,7 +72,7 @@ impl Attempt {
         session: &Arc<dyn Session>,
     ) -> Result<Option<Standing>> {
         let Some(czxid) = self.claim.node().map(|node| node.czxid) else { return Ok(None) };
-        match session.get(&self.path).await {
+        match session.get(&self.spec.path).await {
             Ok((_, stat)) if stat.czxid == czxid => Ok(Some(Standing::Held)),
             Err(error) if !error.is_no_node() => Err(error),
             // Somebody has deleted it, and it may be another's by now.
@@ -90,7 +87,7 @@ impl Attempt {
 /// Claims, or looks again where the claim stands. The acquire loop calls it until it holds; it
 /// alone handles lost replies, lost sessions, deadlines and the claim's end.
 pub(super) trait Steps: Send + Sync {
-    fn place(&self, path: &str) -> ClaimPlace;
+    fn place(&self, spec: &Spec) -> ClaimPlace;
 
     fn step<'a>(
         &'a self,
@@ -106,10 +103,10 @@ pub(super) trait Steps: Send + Sync {
 /// top, there will never be any.
 pub(super) async fn make_way(
     session: &Arc<dyn Session>,
-    path: &str,
+    spec: &Spec,
     claim: &str,
 ) -> Result<Standing> {
-    let refused = match session.make_parents(claim).await {
+    let refused = match session.make_parents(claim, &spec.acl).await {
         Ok(()) => claim.to_owned(),
         Err(error) if error.is_no_node() => error.path().to_owned(),
         Err(error) => return Err(error),
@@ -118,7 +115,7 @@ pub(super) async fn make_way(
         return Ok(Standing::Again);
     }
     let detail = "there is nothing above it: the chroot that the client was given is missing";
-    Err(Error::with_detail("acquire", path, Code::NO_NODE, detail))
+    Err(Error::with_detail("acquire", &spec.path, Code::NO_NODE, detail))
 }
 
 /// Refuses to wait for a node that no session's end will ever remove.

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use super::Spec;
 use super::claim::ClaimPlace;
 use super::service::Session;
 use super::steps::{Attempt, Standing, Steps, make_way, not_a_lock};
@@ -12,8 +13,8 @@ use crate::error::Result;
 pub(super) struct WatchHolder;
 
 impl Steps for WatchHolder {
-    fn place(&self, path: &str) -> ClaimPlace {
-        ClaimPlace::At(path.to_owned())
+    fn place(&self, spec: &Spec) -> ClaimPlace {
+        ClaimPlace::At(spec.path.clone())
     }
 
     fn step<'a>(
@@ -29,12 +30,12 @@ impl Steps for WatchHolder {
             match attempt.claim.confirm().await {
                 Ok(_) => return Ok(Standing::Held),
                 Err(error) if error.is_no_node() => {
-                    return make_way(session, &attempt.path, &attempt.path).await;
+                    return make_way(session, &attempt.spec, &attempt.spec.path).await;
                 }
                 Err(error) if error.is_node_exists() => {}
                 Err(error) => return Err(error),
             }
-            let path = attempt.path.clone();
+            let path = attempt.spec.path.clone();
             match attempt.look_ahead(session, &path).await {
                 Ok((stat, _)) if !stat.is_ephemeral() => Err(not_a_lock(&path)),
                 Ok((_, None)) => Ok(Standing::Taken),

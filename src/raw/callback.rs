@@ -9,18 +9,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use zookeeper_sys as sys;
 
-use super::convert;
 use super::slots::{self, Receiver, Slot};
+use super::{borrow, convert};
 use crate::error::Code;
 
 thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread is running a callback of the C client. A handle must not be closed here:
-/// its threads can't be joined from themselves.
+/// Whether this thread is one that runs callbacks of the C client: nothing may wait here for an
+/// answer, nor close a handle, whose threads can't be joined from themselves.
 pub(crate) fn inside_callback() -> bool {
-    INSIDE.get()
+    INSIDE.get() || borrow::is_completion_thread()
 }
 
 /// Runs the Rust side of a callback: marks the thread, and keeps a panic from crossing into C.

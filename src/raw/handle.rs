@@ -1,25 +1,22 @@
-//! Owns one `zhandle_t`. After [`Handle::close`] returned on an ordinary thread, no callback of
-//! the handle runs or will run, and every request it accepted has been answered.
+//! Owns one `zhandle_t`, or borrows one (`borrow.rs`). After [`Handle::close`] returned on an
+//! ordinary thread, no callback of an owned handle runs or will run, and every request that the
+//! handle accepted has been answered.
 
 use std::ffi::c_int;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::RwLock;
 use zookeeper_sys as sys;
 
+use super::gate::{Gate, Live};
 use super::slots::{InFlight, Receiver, Slot};
 use super::watcher::{self, Event};
-use super::{callback, convert, log, slots};
+use super::{MAX_IN_FLIGHT, callback, convert, log, slots};
 use crate::error::Code;
 use crate::session_key::SessionKey;
-
-/// More than 65,536 unread wake-ups in the C client's pipe break the connection, so the number of
-/// requests in flight stays far below.
-const MAX_IN_FLIGHT: usize = 16_000;
 
 /// What a handle is opened with.
 pub(crate) struct Config {
@@ -46,23 +43,23 @@ impl HandleState {
     pub(crate) const EXPIRED: HandleState = HandleState(-112);
     pub(crate) const AUTH_FAILED: HandleState = HandleState(-113);
     pub(crate) const CONNECTED: HandleState = HandleState(3);
+    pub(super) const NOT_CONNECTED: HandleState = HandleState(999);
+    /// Of our own making: the program has closed the handle that we borrowed.
+    pub(crate) const GONE: HandleState = HandleState(i32::MIN);
+
+    /// Whether the handle will never be connected again.
+    pub(crate) fn is_final(self) -> bool {
+        matches!(self, HandleState::EXPIRED | HandleState::AUTH_FAILED | HandleState::GONE)
+    }
 }
-
-/// The one owned pointer. It leaves the gate only to be closed.
-struct Live(NonNull<sys::zhandle_t>);
-
-// SAFETY: the C client's functions may be called from any thread; `gate` keeps them from running
-// beside or after `zookeeper_close`.
-unsafe impl Send for Live {}
-// SAFETY: as above: the C client locks its own data.
-unsafe impl Sync for Live {}
 
 pub(crate) struct Handle {
     /// Names the handle in the slot table and to its watcher.
     id: usize,
-    /// Held shared around every call into the C client, exclusively to take the pointer out.
-    gate: RwLock<Option<Live>>,
+    gate: Arc<Gate>,
     in_flight: Arc<AtomicUsize>,
+    /// What a borrowed handle's completion thread knows of it; `None` for a handle of our own.
+    loan: Option<Arc<dyn Send + Sync>>,
 }
 
 impl Handle {
@@ -106,29 +103,41 @@ impl Handle {
         //
         // SAFETY: `zh` is a live handle that nobody else knows yet.
         unsafe { sys::zoo_set_servers_resolution_delay(zh.as_ptr(), -1) };
-        Ok(Handle { id, gate: RwLock::new(Some(Live(zh))), in_flight: Arc::default() })
+        let gate = Arc::new(Gate::open(Live(zh)));
+        Ok(Handle { id, gate, in_flight: Arc::default(), loan: None })
+    }
+
+    pub(super) fn borrowed(
+        id: usize,
+        gate: Arc<Gate>,
+        in_flight: Arc<AtomicUsize>,
+        loan: Arc<dyn Send + Sync>,
+    ) -> Handle {
+        Handle { id, gate, in_flight, loan: Some(loan) }
+    }
+
+    /// Whether the program owns the handle.
+    pub(crate) fn is_borrowed(&self) -> bool {
+        self.loan.is_some()
     }
 
     pub(super) fn id(&self) -> usize {
         self.id
     }
 
-    /// Runs `call` with the live pointer, or not at all once the handle is closed.
-    pub(super) fn with<T>(&self, call: impl FnOnce(*mut sys::zhandle_t) -> T) -> Option<T> {
-        // Never behind a closer that waits: it waits for calls that may themselves wait for a lock
-        // of the C client, which a callback that comes through here may hold.
-        self.gate.read_recursive().as_ref().map(|live| call(live.0.as_ptr()))
+    /// `None` once the handle is closed; of a borrowed one, why it can't be used any more.
+    pub(crate) fn state(&self) -> Option<HandleState> {
+        self.gate.state()
     }
 
-    /// `None` once the handle is closed.
-    pub(crate) fn state(&self) -> Option<HandleState> {
-        // SAFETY: `with` keeps the handle open during the call, which only reads.
-        self.with(|zh| HandleState(unsafe { sys::zoo_state(zh) }))
+    /// How many requests have not been answered yet.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
     }
 
     /// The session that the handle last had; its id is 0 before the first connection.
     pub(crate) fn session(&self) -> Option<SessionKey> {
-        self.with(|zh| {
+        self.gate.with(|zh| {
             // SAFETY: `with` keeps the handle open during the call, which returns a pointer into
             // the handle; it is null only for a null handle.
             let id = unsafe { sys::zoo_client_id(zh) };
@@ -142,7 +151,7 @@ impl Handle {
     /// The session timeout that the server granted; before the first connection, the one asked for.
     pub(crate) fn session_timeout(&self) -> Option<Duration> {
         // SAFETY: `with` keeps the handle open during the call, which only reads.
-        let millis = self.with(|zh| unsafe { sys::zoo_recv_timeout(zh) })?;
+        let millis = self.gate.with(|zh| unsafe { sys::zoo_recv_timeout(zh) })?;
         Some(Duration::from_millis(u64::try_from(millis).unwrap_or(0)))
     }
 
@@ -150,7 +159,7 @@ impl Handle {
     /// client alone can skip half of them for ever.
     pub(crate) fn cycle_next_server(&self) {
         // SAFETY: `with` keeps the handle open during the call, which locks what it changes.
-        self.with(|zh| unsafe { sys::zoo_cycle_next_server(zh) });
+        self.gate.with(|zh| unsafe { sys::zoo_cycle_next_server(zh) });
     }
 
     /// Answers with `OPERATION_TIMEOUT` every request whose deadline is not after `now`.
@@ -164,10 +173,23 @@ impl Handle {
     /// seconds when the server is silent. Closing again does nothing.
     ///
     /// Inside a callback, where the handle's threads can't be joined, a thread of its own does it.
+    ///
+    /// A borrowed handle is only let go of: when this returns, no call of ours is inside it, and
+    /// none will be.
     pub(crate) fn close(&self) {
-        let Some(live) = self.gate.write().take() else {
+        self.close_for(None);
+    }
+
+    /// As [`close`](Handle::close); `why` is what [`state`](Handle::state) gives from then on.
+    pub(crate) fn close_for(&self, why: Option<HandleState>) {
+        let Some(live) = self.gate.shut(why) else {
             return;
         };
+        if self.is_borrowed() {
+            watcher::unregister(self.id);
+            slots::abandon(self.id);
+            return;
+        }
         let id = self.id;
         if !callback::inside_callback() {
             finish(live, id);
@@ -201,7 +223,7 @@ impl Handle {
             _in_flight: in_flight,
         };
         let token = slots::put(slot);
-        let rc = self.with(|zh| call(zh, slots::context(token)));
+        let rc = self.gate.with(|zh| call(zh, slots::context(token)));
         // Not sent: its completion never runs, so the answer is ours to give.
         let code = match rc {
             Some(0) => return,

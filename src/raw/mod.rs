@@ -13,12 +13,14 @@
 //!    looked up in a table ([`slots`] for completions, [`watcher`] for events), so a callback that
 //!    comes late, twice, or never can at worst find nothing.
 //! 2. **Every accepted request is answered exactly once**: by its completion, by its deadline
-//!    ([`Handle::expire`]), or with `CLOSING` when the handle is closed.
+//!    ([`Handle::expire`]), or with `CLOSING` when the handle is closed or let go of.
 //! 3. **Callbacks decode, hand over and return.** What they call must not block; a panic in it is
 //!    caught and logged.
 
+mod borrow;
 mod callback;
 mod convert;
+mod gate;
 mod handle;
 mod log;
 mod multi;
@@ -26,9 +28,14 @@ mod request;
 mod slots;
 mod watcher;
 
+pub(crate) use borrow::Borrowed;
 pub(crate) use callback::inside_callback;
 pub(crate) use handle::{Config, Credentials, Handle, HandleState};
 pub(crate) use multi::{RawOp, RawOpResult};
 pub(crate) use request::WatchOn;
 pub(crate) use slots::Sink;
 pub(crate) use watcher::{Event, EventKind};
+
+/// More than 65,536 unread wake-ups in the C client's pipe break the connection, so the number of
+/// requests in flight on a handle stays far below.
+const MAX_IN_FLIGHT: usize = 16_000;

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 
+use super::callback;
 use super::multi::{MultiMemory, RawOpResult};
 use crate::error::Code;
 use crate::znode::{Acl, Stat};
@@ -127,6 +128,24 @@ pub(super) fn sweep(handle: usize) -> Vec<Slot> {
         swept.extend(tokens.iter().filter_map(|token| shard.remove(token)));
     }
     swept
+}
+
+/// Answers every request of a borrowed handle with `CLOSING`. The C client may go on for a while,
+/// so what it writes to stays.
+pub(super) fn abandon(handle: usize) {
+    let mut receivers = Vec::new();
+    for shard in TABLE.iter() {
+        shard.lock().retain(|_, slot| {
+            let ours = slot.handle == handle;
+            if ours {
+                receivers.extend(slot.receiver.take());
+            }
+            !ours || slot.memory.is_some()
+        });
+    }
+    for receiver in receivers {
+        callback::shielded(|| receiver.fail(Code::CLOSING));
+    }
 }
 
 /// Takes the receivers of a handle whose deadline has passed. The slots stay: the C client may

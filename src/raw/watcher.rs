@@ -68,11 +68,16 @@ pub(super) unsafe extern "C" fn watcher(
     context: *mut c_void,
 ) {
     callback::run(|| {
-        let listener = LISTENERS.lock().get(&context.addr()).cloned();
-        if let Some(listener) = listener {
-            // SAFETY: the C client keeps the string until the callback returns.
-            let path = unsafe { convert::string(path) }.unwrap_or_default();
-            listener(Event { kind: EventKind(kind), path });
-        }
+        // SAFETY: the C client keeps the string until the callback returns.
+        let path = unsafe { convert::string(path) }.unwrap_or_default();
+        tell(context.addr(), Event { kind: EventKind(kind), path });
     });
+}
+
+/// Tells a handle's listener, if it still has one.
+pub(super) fn tell(id: usize, event: Event) {
+    let listener = LISTENERS.lock().get(&id).cloned();
+    if let Some(listener) = listener {
+        listener(event);
+    }
 }

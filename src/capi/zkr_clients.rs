@@ -1,0 +1,61 @@
+//! One client for each handle on which programs written against the C recipes work.
+//!
+//! The recipes' structs have no room for a client, and their programs may never call destroy. So a
+//! client lives from the first use of its handle until the program closes that handle, or its
+//! session is over.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use parking_lot::Mutex;
+use zookeeper_sys as sys;
+
+use super::boundary::Failure;
+use crate::client::{Client, ClientOptions};
+use crate::error::Code;
+use crate::raw::Borrowed;
+
+/// By the handle's address. A client notices the end of its handle before the memory can become
+/// another handle's.
+static CLIENTS: LazyLock<Mutex<HashMap<usize, Client>>> = LazyLock::new(Mutex::default);
+
+/// The client on a handle. Requests must wait for its [`footing`](crate::client::Core::footing):
+/// a handle that has just been adopted takes none for a moment.
+///
+/// # Safety
+/// `zh` is null, or as [`Borrowed::new`] demands.
+pub(super) unsafe fn client_for(
+    function: &'static str,
+    zh: *mut sys::zhandle_t,
+) -> Result<Client, Failure> {
+    let mut ended = Vec::new();
+    let client = {
+        let mut clients = CLIENTS.lock();
+        let gone: Vec<usize> = clients
+            .iter()
+            .filter(|(_, client)| !client.is_attached())
+            .map(|(address, _)| *address)
+            .collect();
+        ended.extend(gone.iter().filter_map(|address| clients.remove(address)));
+        match clients.get(&zh.addr()) {
+            Some(client) => Ok(client.clone()),
+            None => {
+                // SAFETY: the caller keeps that promise.
+                let borrowed = unsafe { Borrowed::new(zh) };
+                adopt(function, borrowed).inspect(|client| {
+                    clients.insert(zh.addr(), client.clone());
+                })
+            }
+        }
+    };
+    // Outside the lock: the last reference waits for its client's thread.
+    drop(ended);
+    client
+}
+
+fn adopt(function: &'static str, borrowed: Option<Borrowed>) -> Result<Client, Failure> {
+    let borrowed = borrowed.ok_or_else(|| {
+        Failure::new(Code::BAD_ARGUMENTS.as_raw(), format!("{function}: the handle is NULL"))
+    })?;
+    Ok(ClientOptions::new().adopt(borrowed)?)
+}

@@ -1,0 +1,174 @@
+//! Working on a `zhandle_t` that the program owns, uses, and may close at any time.
+//!
+//! # How the program's `zookeeper_close` is noticed in time
+//! A freed handle must never be touched, and nobody tells us when the program frees it. But
+//! `zookeeper_close` joins the handle's completion thread before it frees anything, and a thread
+//! that ends runs the destructors of its thread-locals first. So a thread-local is left on the
+//! completion thread ([`KEPT`]); its destructor shuts the gate, waiting for calls that are inside.
+//! The thread can't end before, so the handle can't be freed before, and no call comes after.
+//!
+//! The completion thread is known by its callbacks. One is not enough: what is still queued when a
+//! handle is closed is called back on the closing thread. That thread never calls back what is
+//! submitted from there, though. So two requests are sent, the second from the callback of the
+//! first; when both are answered on one thread, it is the completion thread, and the gate opens.
+//! Until then nothing else touches the handle, except from inside the two callbacks.
+//!
+//! One way remains on which the thread ends too late: `zookeeper_close` *inside* a callback of the
+//! handle frees it on the completion thread itself. A program that does so must let go of the
+//! handle first. Where the session is over, it need not: every watch is told of that on the
+//! completion thread, and the gate is shut there and then.
+
+use std::cell::RefCell;
+use std::ffi::c_int;
+use std::ptr::NonNull;
+use std::sync::{Arc, Weak};
+use std::thread::ThreadId;
+
+use zookeeper_sys as sys;
+
+use super::gate::{Gate, Live};
+use super::handle::{Handle, HandleState};
+use super::slots::{self, InFlight, Receiver, Sink, Slot};
+use super::watcher::{self, Event, EventKind};
+use super::{MAX_IN_FLIGHT, callback};
+use crate::error::Code;
+use crate::znode::Stat;
+
+/// A handle of the program's that somebody has vouched for.
+pub(crate) struct Borrowed(Live);
+
+impl Borrowed {
+    /// `None` for a null pointer.
+    ///
+    /// # Safety
+    /// `zh` is a live handle of `libzookeeper_mt`, and stays so until [`Handle::adopt`] returned.
+    /// It is closed inside its own callbacks only after [`Handle::close`] returned, or once its
+    /// session is over.
+    pub(crate) unsafe fn new(zh: *mut sys::zhandle_t) -> Option<Borrowed> {
+        Some(Borrowed(Live(NonNull::new(zh)?)))
+    }
+}
+
+/// What a completion thread has to shut when it ends.
+struct Kept(RefCell<Vec<Weak<Loan>>>);
+
+thread_local! {
+    static KEPT: Kept = const { Kept(RefCell::new(Vec::new())) };
+}
+
+/// A borrowed handle, as its completion thread knows it.
+struct Loan {
+    id: usize,
+    gate: Arc<Gate>,
+    in_flight: Arc<std::sync::atomic::AtomicUsize>,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        for loan in self.0.take() {
+            if let Some(loan) = loan.upgrade() {
+                callback::shielded(|| loan.end());
+            }
+        }
+    }
+}
+
+/// Whether this is the completion thread of a borrowed handle.
+pub(super) fn is_completion_thread() -> bool {
+    let any = |kept: &Kept| kept.0.borrow().iter().any(|loan| loan.strong_count() > 0);
+    KEPT.try_with(any).unwrap_or(false)
+}
+
+impl Loan {
+    /// The program closes the handle: nothing may touch it any more.
+    fn end(&self) {
+        if self.gate.shut(Some(HandleState::GONE)).is_some() {
+            slots::abandon(self.id);
+            watcher::tell(self.id, Event { kind: EventKind::SESSION, path: String::new() });
+        }
+    }
+
+    /// Submits a harmless read whose answer shows the completion thread.
+    fn ask(&self, sink: Sink<Stat>) -> c_int {
+        let Some(in_flight) = InFlight::enter(&self.in_flight, MAX_IN_FLIGHT) else {
+            return Code::THROTTLED_OP.as_raw();
+        };
+        let receiver = Some(Receiver::Stat(sink));
+        let slot =
+            Slot { handle: self.id, deadline: None, receiver, memory: None, _in_flight: in_flight };
+        let token = slots::put(slot);
+        let rc = self.gate.with_opening(|zh| {
+            let root = c"/".as_ptr();
+            // SAFETY: the handle is live: either its owner is inside `adopt`, or this is one of its
+            // callbacks; the path is static; the context is a number.
+            unsafe { sys::zoo_aexists(zh, root, 0, Some(callback::stat), slots::context(token)) }
+        });
+        let rc = rc.unwrap_or(Code::INVALID_STATE.as_raw());
+        if rc != 0 {
+            drop(slots::take(token));
+        }
+        rc
+    }
+
+    /// The first answer: this is the completion thread, or the one that closes the handle.
+    fn first_answer(self: &Arc<Self>, reply: Result<Stat, Code>) {
+        if reply == Err(Code::CLOSING) {
+            return self.end();
+        }
+        let kept = KEPT.try_with(|kept| {
+            let mut kept = kept.0.borrow_mut();
+            kept.retain(|loan| loan.strong_count() > 0);
+            kept.push(Arc::downgrade(self));
+        });
+        let thread = std::thread::current().id();
+        let loan = Arc::clone(self);
+        let second: Sink<Stat> = Box::new(move |reply| loan.second_answer(thread, reply));
+        if kept.is_err() || self.ask(second) != 0 {
+            self.end();
+        }
+    }
+
+    fn second_answer(&self, first: ThreadId, reply: Result<Stat, Code>) {
+        if reply == Err(Code::CLOSING) || std::thread::current().id() != first {
+            return self.end();
+        }
+        self.gate.finish_opening();
+        watcher::tell(self.id, Event { kind: EventKind::SESSION, path: String::new() });
+    }
+}
+
+impl Handle {
+    /// Works on a handle of the program's from now on. `listener` hears of the handle's node
+    /// events, and of its session events once [`attend`](Handle::attend) was answered.
+    ///
+    /// # Errors
+    /// The C client's refusal: `INVALID_STATE` when the session is over.
+    pub(crate) fn adopt(
+        borrowed: Borrowed,
+        listener: impl Fn(Event) + Send + Sync + 'static,
+    ) -> Result<Handle, Code> {
+        let id = watcher::register(Arc::new(listener));
+        let gate = Arc::new(Gate::opening(borrowed.0));
+        let in_flight = Arc::default();
+        let loan =
+            Arc::new(Loan { id, gate: Arc::clone(&gate), in_flight: Arc::clone(&in_flight) });
+        // Owns the loan from here on: dropping it on an error gives it back.
+        let handle = Handle::borrowed(id, gate, in_flight, Arc::clone(&loan) as _);
+        let next = Arc::clone(&loan);
+        match loan.ask(Box::new(move |reply| next.first_answer(reply))) {
+            0 => Ok(handle),
+            rc => Err(Code::from_raw(rc)),
+        }
+    }
+
+    /// Leaves a watch on the root, so that the completion thread tells of session events, and runs
+    /// `unattended` if that failed. The watch goes when the root is changed.
+    pub(crate) fn attend(&self, unattended: impl FnOnce() + Send + 'static) {
+        let sink: Sink<Stat> = Box::new(move |reply| {
+            if reply.is_err_and(|code| code != Code::NO_NODE) {
+                unattended();
+            }
+        });
+        self.exists(None, "/", super::WatchOn::Yes, sink);
+    }
+}

@@ -1,0 +1,89 @@
+//! The way to a `zhandle_t`: open while calls may go through, shut for ever afterwards.
+
+use std::ptr::NonNull;
+
+use parking_lot::RwLock;
+use zookeeper_sys as sys;
+
+use super::handle::HandleState;
+
+/// A pointer that is good for as long as the gate that holds it is not shut.
+pub(super) struct Live(pub(super) NonNull<sys::zhandle_t>);
+
+// SAFETY: the C client's functions may be called from any thread; the gate keeps them from running
+// beside or after `zookeeper_close`.
+unsafe impl Send for Live {}
+// SAFETY: as above: the C client locks its own data.
+unsafe impl Sync for Live {}
+
+enum Door {
+    /// A borrowed handle that is not known well enough yet: see `borrow.rs`.
+    Opening(Live),
+    Open(Live),
+    /// With the state that was the reason, where there was one.
+    Shut(Option<HandleState>),
+}
+
+/// Held shared around every call into the C client, exclusively to take the pointer out.
+pub(super) struct Gate(RwLock<Door>);
+
+impl Gate {
+    pub(super) fn open(live: Live) -> Gate {
+        Gate(RwLock::new(Door::Open(live)))
+    }
+
+    pub(super) fn opening(live: Live) -> Gate {
+        Gate(RwLock::new(Door::Opening(live)))
+    }
+
+    /// Lets calls through from now on, unless the gate was shut meanwhile.
+    pub(super) fn finish_opening(&self) {
+        let mut door = self.0.write();
+        let before = std::mem::replace(&mut *door, Door::Shut(None));
+        *door = match before {
+            Door::Opening(live) => Door::Open(live),
+            other => other,
+        };
+    }
+
+    /// Runs `call` with the live pointer, unless the gate is not open yet or no more.
+    pub(super) fn with<T>(&self, call: impl FnOnce(*mut sys::zhandle_t) -> T) -> Option<T> {
+        // Never behind a closer that waits: it waits for calls that may themselves wait for a lock
+        // of the C client, which a callback that comes through here may hold.
+        match &*self.0.read_recursive() {
+            Door::Open(live) => Some(call(live.0.as_ptr())),
+            Door::Opening(_) | Door::Shut(_) => None,
+        }
+    }
+
+    /// As [`with`](Gate::with), for the first calls on a borrowed handle.
+    pub(super) fn with_opening<T>(&self, call: impl FnOnce(*mut sys::zhandle_t) -> T) -> Option<T> {
+        match &*self.0.read_recursive() {
+            Door::Opening(live) => Some(call(live.0.as_ptr())),
+            Door::Open(_) | Door::Shut(_) => None,
+        }
+    }
+
+    /// The C client's state; why the gate is shut, if it is.
+    pub(super) fn state(&self) -> Option<HandleState> {
+        match &*self.0.read_recursive() {
+            // SAFETY: the gate is held, so the handle is open during the call, which only reads.
+            Door::Open(live) => Some(HandleState(unsafe { sys::zoo_state(live.0.as_ptr()) })),
+            Door::Opening(_) => Some(HandleState::NOT_CONNECTED),
+            Door::Shut(why) => *why,
+        }
+    }
+
+    /// Waits for the calls that are inside, and lets none in from then on. Gives the pointer the
+    /// first time.
+    pub(super) fn shut(&self, why: Option<HandleState>) -> Option<Live> {
+        let mut door = self.0.write();
+        if matches!(*door, Door::Shut(_)) {
+            return None;
+        }
+        match std::mem::replace(&mut *door, Door::Shut(why)) {
+            Door::Opening(live) | Door::Open(live) => Some(live),
+            Door::Shut(_) => None,
+        }
+    }
+}
