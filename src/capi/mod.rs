@@ -8,7 +8,11 @@
 //! - **Callbacks of the program** run on a thread of ours that nothing else depends on, so they
 //!   may block and may call back in.
 
+mod acl;
 mod boundary;
+mod callbacks;
 mod codes;
 mod version;
 mod zkr_clients;
+mod zkr_lock;
+mod zkr_mutex;

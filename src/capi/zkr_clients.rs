@@ -11,13 +11,19 @@ use parking_lot::Mutex;
 use zookeeper_sys as sys;
 
 use super::boundary::Failure;
+use super::callbacks::{CallbackThread, Line};
 use crate::client::{Client, ClientOptions};
 use crate::error::Code;
 use crate::raw::Borrowed;
 
 /// By the handle's address. A client notices the end of its handle before the memory can become
 /// another handle's.
-static CLIENTS: LazyLock<Mutex<HashMap<usize, Client>>> = LazyLock::new(Mutex::default);
+static CLIENTS: LazyLock<Mutex<HashMap<usize, Served>>> = LazyLock::new(Mutex::default);
+
+struct Served {
+    client: Client,
+    callbacks: CallbackThread,
+}
 
 /// The client on a handle. Requests must wait for its [`footing`](crate::client::Core::footing):
 /// a handle that has just been adopted takes none for a moment.
@@ -33,17 +39,18 @@ pub(super) unsafe fn client_for(
         let mut clients = CLIENTS.lock();
         let gone: Vec<usize> = clients
             .iter()
-            .filter(|(_, client)| !client.is_attached())
+            .filter(|(_, served)| !served.client.is_attached())
             .map(|(address, _)| *address)
             .collect();
         ended.extend(gone.iter().filter_map(|address| clients.remove(address)));
         match clients.get(&zh.addr()) {
-            Some(client) => Ok(client.clone()),
+            Some(served) => Ok(served.client.clone()),
             None => {
                 // SAFETY: the caller keeps that promise.
                 let borrowed = unsafe { Borrowed::new(zh) };
                 adopt(function, borrowed).inspect(|client| {
-                    clients.insert(zh.addr(), client.clone());
+                    let callbacks = CallbackThread::default();
+                    clients.insert(zh.addr(), Served { client: client.clone(), callbacks });
                 })
             }
         }
@@ -51,6 +58,17 @@ pub(super) unsafe fn client_for(
     // Outside the lock: the last reference waits for its client's thread.
     drop(ended);
     client
+}
+
+/// Where completions run for programs on that handle.
+pub(super) fn line_for(function: &'static str, zh: *mut sys::zhandle_t) -> Result<Line, Failure> {
+    match CLIENTS.lock().get(&zh.addr()) {
+        Some(served) => served.callbacks.line(function),
+        None => {
+            let message = format!("{function}: the handle is closed");
+            Err(Failure::new(Code::INVALID_STATE.as_raw(), message))
+        }
+    }
 }
 
 fn adopt(function: &'static str, borrowed: Option<Borrowed>) -> Result<Client, Failure> {

@@ -42,6 +42,7 @@ pub(crate) use link::Link;
 pub(crate) use path::validate as validate_path;
 
 use crate::error::Result;
+use crate::raw::HandleState;
 use crate::session_key::SessionKey;
 
 /// A connection to a ZooKeeper ensemble, and the session that lives on it.
@@ -129,6 +130,12 @@ impl Client {
             core.observe(&link);
         }
         core.request_close();
+    }
+
+    /// Whether the program has closed the handle below, or we have let go of it.
+    pub(crate) fn is_let_go(&self) -> bool {
+        let link = self.core().status().link;
+        link.and_then(|link| link.handle_state()) == Some(HandleState::GONE)
     }
 
     /// Whether the handle below can still be used.

@@ -103,6 +103,13 @@ impl Guard {
         Guard { tenure, client: Some(client) }
     }
 
+    /// The client that holds.
+    #[cfg(feature = "capi")]
+    pub(crate) fn client(&self) -> Client {
+        // Empty only while a guard is being released, which takes the guard.
+        self.client.clone().unwrap_or_else(|| unreachable!("a guard that was released is gone"))
+    }
+
     /// A number that grows with every acquire of this lock, whoever acquires it: the czxid of the
     /// lock's znode. A store that remembers the largest token it has seen, and refuses smaller
     /// ones, can't be written to by a holder that has lost the lock unnoticed.

@@ -1,0 +1,153 @@
+/*
+ * A lock on a path in ZooKeeper, for programs that were written against the C recipe of that name:
+ * the same struct, the same functions, nothing to change in the program. Link with -lzklock.
+ *
+ *     zkr_lock_mutex_t mutex;
+ *     zkr_lock_init_cb(&mutex, zh, "/locks/invoices", &ZOO_OPEN_ACL_UNSAFE, changed, data);
+ *     zkr_lock_lock(&mutex);          // takes a place in the queue; does not wait for the lock
+ *     ...                             // changed(0, data): it is ours, or ask zkr_lock_isowner()
+ *     zkr_lock_unlock(&mutex);        // changed(1, data): it is not ours any more
+ *     zkr_lock_destroy(&mutex);
+ *
+ * New programs have more in <zklock.h>: calls that wait, with and without a limit, fencing tokens,
+ * a descriptor to poll.
+ *
+ * The handle.  `zh` is the program's, made by the multithreaded client, connected or not. It is never
+ *   closed here, its watcher and context stay the program's. The program may close it at any time:
+ *   its mutexes are lost then, without a completion. Inside a callback of the handle it may be
+ *   closed once its session has expired; otherwise close it on another thread.
+ * The struct.  The program may read its fields, copy it by value, and use the copy as the same mutex
+ *   from the first zkr_lock_lock() on. While it waits for the lock, the struct that was given to
+ *   zkr_lock_lock() stays in place: `id`, `ownerid` and `isOwner` are written by another thread.
+ *   From the moment it owns the lock, only the functions that get the struct write to it.
+ *   `path` and `acl` are borrowed until destroy. The strings behind `id` and `ownerid` stay until
+ *   the next zkr_lock_lock() but one, or destroy.
+ * Names.  Claims are called x-<session in 16 hexadecimal digits>-<sequence number>, as the recipe's:
+ *   programs with the recipe and programs with this library exclude each other on one path.
+ * Failures.  A reply that is lost, a server that restarts, a session that moves: the place in the
+ *   queue is looked up again, never taken twice, and never left behind. A mutex whose session has
+ *   expired, or can't be proved alive any more, is lost before another client can have the lock.
+ * Threads.  Every function may be called on any thread, also inside completions and inside the
+ *   callbacks of the handle; there zkr_lock_lock() and zkr_lock_unlock() do not wait for the server.
+ * Statuses.  0 (ZOK) or one of ZooKeeper's negative codes; zkl_last_error() in <zklock.h> says more.
+ */
+#ifndef ZKLOCK_ZOO_LOCK_H
+#define ZKLOCK_ZOO_LOCK_H
+
+#include <pthread.h>
+
+#if defined(__has_include)
+#if __has_include(<zookeeper/zookeeper.h>)
+#include <zookeeper/zookeeper.h>
+#else
+#include <zookeeper.h>
+#endif
+#else
+#include <zookeeper.h>
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Tells what has happened to a mutex: `rc` is 0 when it has the lock, and 1 when it has it no more (or
+ * waits for it no more). Runs on the thread that calls zkr_lock_lock() or zkr_lock_unlock(), inside
+ * that call, or on a thread of zklock's; never on a thread of the handle's. It may block, and may
+ * call any function of this header.
+ */
+typedef void (*zkr_lock_completion)(int rc, void *cbdata);
+
+struct zkr_lock_mutex {
+    zhandle_t *zh;
+    char *path;                     /* the lock's path: claims are its children */
+    struct ACL_vector *acl;         /* of what is created; NULL: everyone may do everything */
+    char *id;                       /* the name of this mutex's claim; NULL while it has none */
+    void *cbdata;
+    zkr_lock_completion completion; /* may be NULL */
+    pthread_mutex_t pmutex;         /* not for programs: the library keeps its own mark in it */
+    int isOwner;                    /* as of the last change; zkr_lock_isowner() knows better */
+    char *ownerid;                  /* the name of the claim that is first, when last looked at */
+};
+
+typedef struct zkr_lock_mutex zkr_lock_mutex_t;
+
+/*
+ * Fills the struct. Nothing is sent. The same as zkr_lock_init_cb() without a completion.
+ * Returns 0, or ZBADARGUMENTS if `mutex`, `zh` or `path` is NULL.
+ */
+int zkr_lock_init(zkr_lock_mutex_t *mutex, zhandle_t *zh, char *path, struct ACL_vector *acl);
+
+/* As zkr_lock_init(), with a completion and what it gets. */
+int zkr_lock_init_cb(zkr_lock_mutex_t *mutex, zhandle_t *zh, char *path, struct ACL_vector *acl,
+                     zkr_lock_completion completion, void *cbdata);
+
+/*
+ * Takes a place in the queue for the lock, unless the mutex has one already, and returns when the
+ * place is known; it does not wait for the lock itself. What is missing of the path is created.
+ *
+ * If nobody is ahead, completion(0) runs inside this call. Otherwise it runs later, when the lock is
+ * ours. Called again while the mutex waits or owns, it keeps the place, and calls no completion.
+ *
+ * When no server answers within 15 seconds it returns 0 and goes on trying. Inside a callback of the
+ * handle it returns at once, and everything else happens later.
+ *
+ * Returns 0, or, when the mutex certainly has no place in the queue: ZBADARGUMENTS (NULL, a mutex
+ * that was not initialised, a bad path), ZINVALIDACL, ZNOAUTH, ZNOCHILDRENFOREPHEMERALS (the path is
+ * something else), ZINVALIDSTATE or ZSESSIONEXPIRED (the handle can't be used any more).
+ */
+int zkr_lock_lock(zkr_lock_mutex_t *mutex);
+
+/*
+ * Gives the lock, or the place in the queue, back: a mutex that waited will not get the lock later.
+ * The claim's deletion is repeated until it, or the session, is gone; this waits for it, but not
+ * inside a callback of the handle. Then completion(1) runs, inside this call, unless it has run
+ * when the lock was lost. It waits for a completion that runs on another thread.
+ *
+ * Returns 0; ZSYSTEMERROR if the mutex is not locked; ZBADARGUMENTS as above; ZOPERATIONTIMEOUT when
+ * no server has confirmed the deletion within 15 seconds: it goes on, and another call waits again.
+ */
+int zkr_lock_unlock(zkr_lock_mutex_t *mutex);
+
+/* Replaces the completion. */
+void zkr_lock_setcallback(zkr_lock_mutex_t *mutex, zkr_lock_completion completion);
+
+/* The completion; NULL if there is none. */
+zkr_lock_completion zkr_lock_getcallback(zkr_lock_mutex_t *mutex);
+
+/*
+ * Frees what the mutex has. If it waits for the lock or owns it, that is given back in the
+ * background, without a completion. Not calling it costs a few hundred bytes, nothing else.
+ * Returns 0, or ZBADARGUMENTS.
+ */
+int zkr_lock_destroy(zkr_lock_mutex_t *mutex);
+
+/* The path that was given to init; NULL if the mutex is not initialised. */
+char *zkr_lock_getpath(zkr_lock_mutex_t *mutex);
+
+/*
+ * 1 if the mutex owns the lock now, judged by the local clock, else 0. Brings `id`, `ownerid` and
+ * `isOwner` up to date. Sends nothing.
+ */
+int zkr_lock_isowner(zkr_lock_mutex_t *mutex);
+
+/* The name of the claim that was first in the queue when last looked at (`ownerid`), or NULL. */
+char *zkr_lock_getid(zkr_lock_mutex_t *mutex);
+
+/*
+ * In ZooKeeper before 3.4.14 and 3.5.5, zkr_lock_lock() returned 1 when the mutex owned the lock, and
+ * 0 otherwise, errors included. Programs that were written for that define this first.
+ */
+#ifdef ZKR_LOCK_RETURNS_OWNER
+static inline int zkr_lock_lock_and_ask(zkr_lock_mutex_t *mutex)
+{
+    return zkr_lock_lock(mutex) == 0 && zkr_lock_isowner(mutex);
+}
+#define zkr_lock_lock zkr_lock_lock_and_ask
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

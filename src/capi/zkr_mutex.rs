@@ -1,0 +1,511 @@
+//! What stands behind a mutex of the C recipe: a place in the queue, then the lock, then neither.
+//!
+//! An acquire runs in the background; the program asks, or is told by its completion. A completion
+//! is called under no lock of ours, so it may call back in; of two, the second waits for the first.
+
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::sync::{Arc, Weak};
+use std::thread::ThreadId;
+use std::time::Instant;
+
+use futures_lite::future::or;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::boundary::Failure;
+use super::callbacks::Line;
+use super::zkr_lock::{Completion, Place, not_locked, zkr_lock_mutex};
+use crate::client::{Client, Pending, block_on};
+use crate::error::{Code, Error, Result};
+use crate::lock::{Guard, LostReason};
+use crate::raw::inside_callback;
+use crate::znode::Acl;
+
+/// Has the lock.
+const ACQUIRED: c_int = 0;
+/// Has it no more.
+const RELEASED: c_int = 1;
+
+/// What a program asks for with `zkr_lock_lock`.
+pub(super) struct Order {
+    pub(super) client: Client,
+    pub(super) path: String,
+    pub(super) acl: Vec<Acl>,
+    /// Where completions run that come later.
+    pub(super) line: Line,
+    /// Written to while it waits.
+    pub(super) at: Place,
+    pub(super) program: Program,
+}
+
+#[derive(Default)]
+pub(super) struct Recipe {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    phase: Phase,
+    /// Counts the attempts: what comes late from an earlier one is known by its number.
+    attempt: u64,
+    /// Written to while queued. Once the lock is owned the program may have moved the struct.
+    at: Option<Place>,
+    names: Names,
+    /// The names of the attempt before: programs may still look at them.
+    names_before: Names,
+    program: Program,
+    /// How many callers wait for the place in the queue to be known.
+    callers: usize,
+    /// What the program was last told in this attempt.
+    told: Option<c_int>,
+    /// The thread that runs a completion at this moment.
+    telling: Option<ThreadId>,
+}
+
+#[derive(Default)]
+enum Phase {
+    #[default]
+    Idle,
+    Queued {
+        /// Dropped to give up.
+        _cancel: oneshot::Sender<()>,
+        /// Whether the place in the queue is known.
+        placed: bool,
+        /// Comes when the acquire is over, its claim's deletion submitted.
+        over: oneshot::Receiver<()>,
+        client: Client,
+    },
+    Refused(Failure),
+    Held(Guard),
+    /// It was lost; the guard still has to be dropped.
+    Lost(Option<Guard>),
+    Releasing(Pending<()>, Client),
+}
+
+/// The claim's name, and that of the first in the queue, as often as it changed.
+#[derive(Default)]
+struct Names {
+    own: Option<CString>,
+    first: Vec<CString>,
+}
+
+/// Whom to tell.
+#[derive(Clone, Copy)]
+pub(super) struct Program {
+    pub(super) completion: Completion,
+    pub(super) cbdata: *mut c_void,
+}
+
+impl Default for Program {
+    fn default() -> Program {
+        Program { completion: None, cbdata: std::ptr::null_mut() }
+    }
+}
+
+// SAFETY: zklock never looks behind the pointer; that completions come on another thread is the
+// recipe's contract.
+unsafe impl Send for Program {}
+
+impl Program {
+    fn tell(self, rc: c_int) {
+        if let Some(completion) = self.completion {
+            // SAFETY: the program gave the function for this pointer.
+            unsafe { completion(rc, self.cbdata) };
+        }
+    }
+}
+
+impl Recipe {
+    /// Takes a place in the queue, unless it has one, and waits until the place is known.
+    pub(super) fn lock(
+        self: &Arc<Self>,
+        mutex: &zkr_lock_mutex,
+        order: Order,
+    ) -> std::result::Result<(), Failure> {
+        let deadline = order.client.core().operation_deadline();
+        let mut state = self.state.lock();
+        state.program = order.program;
+        match &state.phase {
+            Phase::Queued { .. } => state.at = Some(order.at),
+            Phase::Held(guard) if !guard.is_lost() => {
+                state.show(mutex);
+                return Ok(());
+            }
+            _ => {
+                let (ended, start) = self.begin(&mut state, order);
+                // Both may run code that looks for the state's lock.
+                MutexGuard::unlocked(&mut state, || {
+                    drop(ended);
+                    start();
+                });
+            }
+        }
+        self.wait_for_place(state, deadline)
+    }
+
+    /// Begins an attempt; what it gives is to be dropped and called without the lock.
+    fn begin(self: &Arc<Self>, state: &mut State, order: Order) -> (Phase, impl FnOnce() + use<>) {
+        state.attempt += 1;
+        state.told = None;
+        state.at = Some(order.at);
+        state.names_before = std::mem::take(&mut state.names);
+        order.at.get().show(None, None, false);
+        let (cancel, cancelled) = oneshot::async_channel::<()>();
+        let (finished, over) = oneshot::channel();
+        let attempt = state.attempt;
+        let client = order.client.clone();
+        let queued = Phase::Queued { _cancel: cancel, placed: false, over, client };
+        let before = std::mem::replace(&mut state.phase, queued);
+
+        let recipe: Weak<Recipe> = Arc::downgrade(self);
+        let on_position = Arc::new(move |own: &str, first: &str| {
+            if let Some(recipe) = recipe.upgrade() {
+                recipe.on_position(attempt, own, first);
+            }
+        });
+        let lock = order.client.lock(&order.path).acl(order.acl).like_the_recipe(on_position);
+        let mut report = Report {
+            recipe: Arc::clone(self),
+            attempt,
+            client: order.client,
+            line: Arc::new(order.line),
+            due: true,
+        };
+        let client = report.client.clone();
+        let task = async move {
+            let given_up = async {
+                let _ = cancelled.await;
+                None
+            };
+            match or(async { Some(lock.acquire().await) }, given_up).await {
+                Some(acquired) => report.make(acquired),
+                None => report.cancel(),
+            }
+            let _ = finished.send(());
+        };
+        (before, move || client.core().spawn(task))
+    }
+
+    /// Runs on the client's thread.
+    fn on_position(&self, attempt: u64, own: &str, first: &str) {
+        let mut state = self.state.lock();
+        if state.attempt != attempt {
+            return;
+        }
+        // Names come from the servers, which allow no NUL in them.
+        let own = CString::new(own).unwrap_or_default();
+        let first = CString::new(first).unwrap_or_default();
+        let waits = own != first;
+        // A claim that was lost with its session, or by hand, is made anew under another name.
+        if state.names.own.as_ref() != Some(&own) {
+            let names = std::mem::take(&mut state.names);
+            if names.own.is_some() {
+                state.names_before = names;
+            }
+            state.names.own = Some(own);
+        }
+        if state.names.first.last() != Some(&first) {
+            state.names.first.push(first);
+        }
+        if let Some(at) = &state.at {
+            state.show(at.get());
+        }
+        // The first is about to own it: whoever waits gets to see that.
+        if let (Phase::Queued { placed, .. }, true) = (&mut state.phase, waits) {
+            *placed = true;
+            self.changed.notify_all();
+        }
+    }
+
+    fn wait_for_place(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        deadline: Option<Instant>,
+    ) -> std::result::Result<(), Failure> {
+        if inside_callback() {
+            return Ok(());
+        }
+        let attempt = state.attempt;
+        state.callers += 1;
+        while state.attempt == attempt
+            && matches!(state.phase, Phase::Queued { placed: false, .. })
+            && deadline.is_none_or(|deadline| Instant::now() < deadline)
+        {
+            match deadline {
+                Some(deadline) => drop(self.changed.wait_until(&mut state, deadline)),
+                None => self.changed.wait(&mut state),
+            }
+        }
+        state.callers -= 1;
+        if state.attempt != attempt {
+            return Ok(());
+        }
+        match &state.phase {
+            Phase::Refused(_) => match std::mem::take(&mut state.phase) {
+                Phase::Refused(failure) => Err(failure),
+                _ => Ok(()),
+            },
+            Phase::Held(_) => {
+                self.tell(state, attempt, ACQUIRED);
+                Ok(())
+            }
+            // No server has answered in time: the acquire goes on all the same.
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs the completion, unless the program knows it or has done otherwise meanwhile.
+    fn tell(&self, mut state: MutexGuard<'_, State>, attempt: u64, rc: c_int) {
+        while state.telling.is_some_and(|thread| thread != std::thread::current().id()) {
+            self.changed.wait(&mut state);
+        }
+        let due = match state.phase {
+            Phase::Held(_) => rc == ACQUIRED && state.told.is_none(),
+            Phase::Lost(_) => rc == RELEASED && state.told != Some(RELEASED),
+            _ => false,
+        };
+        if state.attempt != attempt || !due {
+            return;
+        }
+        state.told = Some(rc);
+        let (program, outer) = (state.program, state.telling);
+        state.telling = Some(std::thread::current().id());
+        drop(state);
+        program.tell(rc);
+        self.state.lock().telling = outer;
+        self.changed.notify_all();
+    }
+
+    /// The acquire is over. Runs on the client's thread.
+    fn settle(self: &Arc<Self>, attempt: u64, acquired: Result<Guard>, report: &Report) {
+        let mut state = self.state.lock();
+        if state.attempt != attempt || !matches!(state.phase, Phase::Queued { .. }) {
+            drop(state);
+            // Nobody wants it any more: it is released.
+            drop(acquired);
+            return;
+        }
+        let guard = match acquired {
+            Ok(guard) => guard,
+            Err(error) if state.callers > 0 => {
+                drop(std::mem::replace(&mut state.phase, Phase::Refused(error.into())));
+                state.at = None;
+                self.changed.notify_all();
+                return;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a lock that a program waits for can't be had");
+                drop(std::mem::replace(&mut state.phase, Phase::Lost(None)));
+                state.at = None;
+                drop(state);
+                return report.tell_later(RELEASED);
+            }
+        };
+        let lost = guard.lost();
+        drop(std::mem::replace(&mut state.phase, Phase::Held(guard)));
+        if let Some(own) = state.names.own.clone() {
+            state.names.first.push(own);
+        }
+        if let Some(at) = state.at.take() {
+            state.show(at.get());
+        }
+        let caller_tells = state.callers > 0;
+        self.changed.notify_all();
+        drop(state);
+        if !caller_tells {
+            report.tell_later(ACQUIRED);
+        }
+        let (recipe, line) = (Arc::clone(self), Arc::clone(&report.line));
+        let later = Report { recipe, attempt, client: report.client.clone(), line, due: false };
+        report.client.core().spawn(async move {
+            if lost.await != LostReason::Released {
+                later.recipe.lose(attempt, &later);
+            }
+        });
+    }
+
+    fn lose(&self, attempt: u64, report: &Report) {
+        let mut state = self.state.lock();
+        if state.attempt != attempt {
+            return;
+        }
+        match std::mem::take(&mut state.phase) {
+            Phase::Held(guard) => state.phase = Phase::Lost(Some(guard)),
+            other => return state.phase = other,
+        }
+        drop(state);
+        report.tell_later(RELEASED);
+    }
+
+    /// Gives the lock, or the place in the queue, back.
+    pub(super) fn unlock(
+        &self,
+        mutex: &zkr_lock_mutex,
+        program: Program,
+    ) -> std::result::Result<(), Failure> {
+        let can_wait = !inside_callback();
+        let mut state = self.state.lock();
+        let me = std::thread::current().id();
+        while can_wait && state.telling.is_some_and(|thread| thread != me) {
+            self.changed.wait(&mut state);
+        }
+        if matches!(state.phase, Phase::Held(_)) {
+            // It was ours, so the program is told of that first.
+            let attempt = state.attempt;
+            self.tell(state, attempt, ACQUIRED);
+            state = self.state.lock();
+        }
+        state.at = None;
+        match std::mem::take(&mut state.phase) {
+            Phase::Idle | Phase::Refused(_) => return Err(not_locked()),
+            Phase::Lost(guard) => {
+                state.attempt += 1;
+                let told = state.told == Some(RELEASED);
+                drop(state);
+                drop(guard);
+                if told {
+                    mutex.show(None, self.state.lock().names.first(), false);
+                    return Ok(());
+                }
+            }
+            Phase::Queued { _cancel, over, client, .. } => {
+                state.attempt += 1;
+                self.changed.notify_all();
+                drop(state);
+                drop(_cancel);
+                if can_wait {
+                    confirm_withdrawal(&over, &client);
+                }
+            }
+            Phase::Held(guard) => {
+                state.attempt += 1;
+                let client = guard.client();
+                state.phase = Phase::Releasing(guard.release(), client);
+                self.wait_for_release(state, can_wait)?;
+            }
+            releasing @ Phase::Releasing(..) => {
+                state.phase = releasing;
+                self.wait_for_release(state, can_wait)?;
+            }
+        }
+        mutex.show(None, self.state.lock().names.first(), false);
+        program.tell(RELEASED);
+        Ok(())
+    }
+
+    fn wait_for_release(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        can_wait: bool,
+    ) -> std::result::Result<(), Failure> {
+        let Phase::Releasing(mut released, client) = std::mem::take(&mut state.phase) else {
+            return Ok(());
+        };
+        let attempt = state.attempt;
+        drop(state);
+        if !can_wait {
+            // The deletion is certain all the same.
+            return Ok(());
+        }
+        match block_on(&mut released, client.core().operation_deadline()) {
+            // Also when the session was over before, or somebody had deleted the node: it is gone.
+            Some(_) => Ok(()),
+            None => {
+                let mut state = self.state.lock();
+                if state.attempt == attempt {
+                    state.phase = Phase::Releasing(released, client);
+                }
+                let detail = "no server has confirmed it yet; it goes on in the background";
+                let error = Error::with_detail("unlock", "", Code::OPERATION_TIMEOUT, detail);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Whether the lock is owned now; shows the struct where it stands.
+    pub(super) fn is_owner(&self, mutex: &zkr_lock_mutex) -> bool {
+        let state = self.state.lock();
+        state.show(mutex);
+        state.owns()
+    }
+
+    pub(super) fn set_completion(&self, completion: Completion) {
+        self.state.lock().program.completion = completion;
+    }
+
+    /// Gives everything back without waiting for it.
+    pub(super) fn end(&self) {
+        let mut state = self.state.lock();
+        state.attempt += 1;
+        state.at = None;
+        let ended = std::mem::take(&mut state.phase);
+        drop(state);
+        drop(ended);
+    }
+}
+
+impl State {
+    fn owns(&self) -> bool {
+        matches!(&self.phase, Phase::Held(guard) if !guard.is_lost())
+    }
+
+    fn show(&self, mutex: &zkr_lock_mutex) {
+        mutex.show(self.names.own.as_deref(), self.names.first(), self.owns());
+    }
+}
+
+impl Names {
+    fn first(&self) -> Option<&CStr> {
+        self.first.last().map(CString::as_c_str)
+    }
+}
+
+/// Waits until a claim that was given up is gone: its deletion was submitted before `over` comes,
+/// and the session's requests are executed in order.
+fn confirm_withdrawal(over: &oneshot::Receiver<()>, client: &Client) {
+    let Some(deadline) = client.core().operation_deadline() else { return };
+    let gone = over.recv_deadline(deadline).is_ok()
+        && block_on(client.sync("/"), Some(deadline)).is_some_and(|synced| synced.is_ok());
+    tracing::debug!(gone, "gave up a place in the queue");
+}
+
+/// Reports the end of an acquire, also when its task is dropped with the client.
+struct Report {
+    recipe: Arc<Recipe>,
+    attempt: u64,
+    client: Client,
+    line: Arc<Line>,
+    due: bool,
+}
+
+impl Report {
+    fn cancel(&mut self) {
+        self.due = false;
+    }
+
+    fn make(&mut self, acquired: Result<Guard>) {
+        self.due = false;
+        self.recipe.settle(self.attempt, acquired, self);
+    }
+
+    /// Runs the completion on the callback thread, unless the program has closed its handle: what
+    /// the completion works on may be gone by then.
+    fn tell_later(&self, rc: c_int) {
+        let (recipe, attempt, client) =
+            (Arc::clone(&self.recipe), self.attempt, self.client.clone());
+        self.line.run(move || {
+            if !client.is_let_go() {
+                let state = recipe.state.lock();
+                recipe.tell(state, attempt, rc);
+            }
+        });
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        if self.due {
+            self.make(Err(Error::new("acquire", "", Code::CLOSING)));
+        }
+    }
+}
