@@ -14,7 +14,8 @@
  *
  * The handle.  `zh` is the program's, made by the multithreaded client, connected or not. It is never
  *   closed here, its watcher and context stay the program's. The program may close it at any time:
- *   its mutexes are lost then, without a completion. Inside a callback of the handle it may be
+ *   its mutexes are lost then, without a completion (one that is running goes on: unlock or destroy
+ *   the mutex first, which waits for it). Inside a callback of the handle it may be
  *   closed once its session has expired; otherwise close it on another thread.
  * The struct.  The program may read its fields, copy it by value, and use the copy as the same mutex
  *   from the first zkr_lock_lock() on. While it waits for the lock, the struct that was given to
@@ -117,7 +118,7 @@ zkr_lock_completion zkr_lock_getcallback(zkr_lock_mutex_t *mutex);
 
 /*
  * Frees what the mutex has. If it waits for the lock or owns it, that is given back in the
- * background, without a completion. Not calling it costs a few hundred bytes, nothing else.
+ * background, without a completion; one that runs on another thread is waited for. Not calling it costs a few hundred bytes, nothing else.
  * Returns 0, or ZBADARGUMENTS.
  */
 int zkr_lock_destroy(zkr_lock_mutex_t *mutex);

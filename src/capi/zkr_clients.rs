@@ -16,8 +16,8 @@ use crate::client::{Client, ClientOptions};
 use crate::error::Code;
 use crate::raw::Borrowed;
 
-/// By the handle's address. A client notices the end of its handle before the memory can become
-/// another handle's.
+/// By the handle's address. A client that works notices the end of its handle before the memory can
+/// become another handle's; of one that does not work yet, nobody knows, so it is not found again.
 static CLIENTS: LazyLock<Mutex<HashMap<usize, Served>>> = LazyLock::new(Mutex::default);
 
 struct Served {

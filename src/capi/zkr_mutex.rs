@@ -157,10 +157,11 @@ impl Recipe {
         let queued = Phase::Queued { _cancel: cancel, placed: false, over, client };
         let before = std::mem::replace(&mut state.phase, queued);
 
-        let recipe: Weak<Recipe> = Arc::downgrade(self);
+        let (recipe, watched): (Weak<Recipe>, Client) =
+            (Arc::downgrade(self), order.client.clone());
         let on_position = Arc::new(move |own: &str, first: &str| {
             if let Some(recipe) = recipe.upgrade() {
-                recipe.on_position(attempt, own, first);
+                recipe.on_position(attempt, &watched, own, first);
             }
         });
         let lock = order.client.lock(&order.path).acl(order.acl).like_the_recipe(on_position);
@@ -187,7 +188,7 @@ impl Recipe {
     }
 
     /// Runs on the client's thread.
-    fn on_position(&self, attempt: u64, own: &str, first: &str) {
+    fn on_position(&self, attempt: u64, client: &Client, own: &str, first: &str) {
         let mut state = self.state.lock();
         if state.attempt != attempt {
             return;
@@ -208,7 +209,8 @@ impl Recipe {
             state.names.first.push(first);
         }
         if let Some(at) = &state.at {
-            state.show(at.get());
+            // Once the program has closed its handle, the struct may be gone too.
+            let _ = client.while_attached(|| state.show(at.get()));
         }
         // The first is about to own it: whoever waits gets to see that.
         if let (Phase::Queued { placed, .. }, true) = (&mut state.phase, waits) {
@@ -252,6 +254,17 @@ impl Recipe {
             // No server has answered in time: the acquire goes on all the same.
             _ => Ok(()),
         }
+    }
+
+    /// Waits until no completion runs on another thread; but not where that one might wait for us.
+    fn lock_between_completions(&self) -> MutexGuard<'_, State> {
+        let can_wait = !inside_callback();
+        let mut state = self.state.lock();
+        let me = std::thread::current().id();
+        while can_wait && state.telling.is_some_and(|thread| thread != me) {
+            self.changed.wait(&mut state);
+        }
+        state
     }
 
     /// Runs the completion, unless the program knows it or has done otherwise meanwhile.
@@ -307,7 +320,7 @@ impl Recipe {
             state.names.first.push(own);
         }
         if let Some(at) = state.at.take() {
-            state.show(at.get());
+            let _ = report.client.while_attached(|| state.show(at.get()));
         }
         let caller_tells = state.callers > 0;
         self.changed.notify_all();
@@ -344,11 +357,7 @@ impl Recipe {
         program: Program,
     ) -> std::result::Result<(), Failure> {
         let can_wait = !inside_callback();
-        let mut state = self.state.lock();
-        let me = std::thread::current().id();
-        while can_wait && state.telling.is_some_and(|thread| thread != me) {
-            self.changed.wait(&mut state);
-        }
+        let mut state = self.lock_between_completions();
         if matches!(state.phase, Phase::Held(_)) {
             // It was ours, so the program is told of that first.
             let attempt = state.attempt;
@@ -435,7 +444,7 @@ impl Recipe {
 
     /// Gives everything back without waiting for it.
     pub(super) fn end(&self) {
-        let mut state = self.state.lock();
+        let mut state = self.lock_between_completions();
         state.attempt += 1;
         state.at = None;
         let ended = std::mem::take(&mut state.phase);

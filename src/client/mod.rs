@@ -138,11 +138,17 @@ impl Client {
         link.and_then(|link| link.handle_state()) == Some(HandleState::GONE)
     }
 
-    /// Whether the handle below can still be used.
+    /// Runs `body` while the handle below is held open, if it is: a program that closes it waits for
+    /// the end.
+    pub(crate) fn while_attached<T>(&self, body: impl FnOnce() -> T) -> Option<T> {
+        self.core().status().link?.handle.get()?.while_open(body)
+    }
+
+    /// Whether the handle below can be used now.
     pub(crate) fn is_attached(&self) -> bool {
         let link = self.core().status().link;
-        let state = link.and_then(|link| link.handle_state());
-        state.is_some_and(|state| !state.is_final())
+        let is_final = |link: Arc<Link>| link.handle_state().is_none_or(HandleState::is_final);
+        self.while_attached(|| ()).is_some() && !link.is_none_or(is_final)
     }
 
     /// The session's state, looked at now by the local clock.

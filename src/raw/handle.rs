@@ -130,6 +130,11 @@ impl Handle {
         self.gate.state()
     }
 
+    /// Runs `body` while the handle is held open, if it is: whoever closes it waits for the end.
+    pub(crate) fn while_open<T>(&self, body: impl FnOnce() -> T) -> Option<T> {
+        self.gate.with(|_| body())
+    }
+
     /// How many requests have not been answered yet.
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
