@@ -15,4 +15,3 @@ mod codes;
 mod version;
 mod zkr_clients;
 mod zkr_lock;
-mod zkr_mutex;

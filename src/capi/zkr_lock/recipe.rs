@@ -3,27 +3,23 @@
 //! An acquire runs in the background; the program asks, or is told by its completion. A completion
 //! is called under no lock of ours, so it may call back in; of two, the second waits for the first.
 
-use std::ffi::{CStr, CString, c_int, c_void};
+use std::ffi::{CString, c_int};
 use std::sync::{Arc, Weak};
-use std::thread::ThreadId;
 use std::time::Instant;
 
 use futures_lite::future::or;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::boundary::Failure;
-use super::callbacks::Line;
-use super::zkr_lock::{Completion, Place, not_locked, zkr_lock_mutex};
-use crate::client::{Client, Pending, block_on};
+use super::layout::{Completion, Place, zkr_lock_mutex};
+use super::report::Report;
+use super::state::{ACQUIRED, Phase, Program, RELEASED, State};
+use crate::capi::boundary::Failure;
+use crate::capi::callbacks::Line;
+use crate::client::{Client, block_on};
 use crate::error::{Code, Error, Result};
 use crate::lock::{Guard, LostReason};
 use crate::raw::inside_callback;
 use crate::znode::Acl;
-
-/// Has the lock.
-const ACQUIRED: c_int = 0;
-/// Has it no more.
-const RELEASED: c_int = 1;
 
 /// What a program asks for with `zkr_lock_lock`.
 pub(super) struct Order {
@@ -41,78 +37,6 @@ pub(super) struct Order {
 pub(super) struct Recipe {
     state: Mutex<State>,
     changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    phase: Phase,
-    /// Counts the attempts: what comes late from an earlier one is known by its number.
-    attempt: u64,
-    /// Written to while queued. Once the lock is owned the program may have moved the struct.
-    at: Option<Place>,
-    names: Names,
-    /// The names of the attempt before: programs may still look at them.
-    names_before: Names,
-    program: Program,
-    /// How many callers wait for the place in the queue to be known.
-    callers: usize,
-    /// What the program was last told in this attempt.
-    told: Option<c_int>,
-    /// The thread that runs a completion at this moment.
-    telling: Option<ThreadId>,
-}
-
-#[derive(Default)]
-enum Phase {
-    #[default]
-    Idle,
-    Queued {
-        /// Dropped to give up.
-        _cancel: oneshot::Sender<()>,
-        /// Whether the place in the queue is known.
-        placed: bool,
-        /// Comes when the acquire is over, its claim's deletion submitted.
-        over: oneshot::Receiver<()>,
-        client: Client,
-    },
-    Refused(Failure),
-    Held(Guard),
-    /// It was lost; the guard still has to be dropped.
-    Lost(Option<Guard>),
-    Releasing(Pending<()>, Client),
-}
-
-/// The claim's name, and that of the first in the queue, as often as it changed.
-#[derive(Default)]
-struct Names {
-    own: Option<CString>,
-    first: Vec<CString>,
-}
-
-/// Whom to tell.
-#[derive(Clone, Copy)]
-pub(super) struct Program {
-    pub(super) completion: Completion,
-    pub(super) cbdata: *mut c_void,
-}
-
-impl Default for Program {
-    fn default() -> Program {
-        Program { completion: None, cbdata: std::ptr::null_mut() }
-    }
-}
-
-// SAFETY: zklock never looks behind the pointer; that completions come on another thread is the
-// recipe's contract.
-unsafe impl Send for Program {}
-
-impl Program {
-    fn tell(self, rc: c_int) {
-        if let Some(completion) = self.completion {
-            // SAFETY: the program gave the function for this pointer.
-            unsafe { completion(rc, self.cbdata) };
-        }
-    }
 }
 
 impl Recipe {
@@ -154,7 +78,7 @@ impl Recipe {
         let (finished, over) = oneshot::channel();
         let attempt = state.attempt;
         let client = order.client.clone();
-        let queued = Phase::Queued { _cancel: cancel, placed: false, over, client };
+        let queued = Phase::Queued { cancel, placed: false, over, client };
         let before = std::mem::replace(&mut state.phase, queued);
 
         let (recipe, watched): (Weak<Recipe>, Client) =
@@ -165,14 +89,8 @@ impl Recipe {
             }
         });
         let lock = order.client.lock(&order.path).acl(order.acl).like_the_recipe(on_position);
-        let mut report = Report {
-            recipe: Arc::clone(self),
-            attempt,
-            client: order.client,
-            line: Arc::new(order.line),
-            due: true,
-        };
-        let client = report.client.clone();
+        let mut report = Report::due(self, attempt, order.client, order.line);
+        let client = report.client().clone();
         let task = async move {
             let given_up = async {
                 let _ = cancelled.await;
@@ -289,8 +207,13 @@ impl Recipe {
         self.changed.notify_all();
     }
 
+    /// As [`tell`](Recipe::tell), for those who do not know the state.
+    pub(super) fn tell_if_due(&self, attempt: u64, rc: c_int) {
+        self.tell(self.state.lock(), attempt, rc);
+    }
+
     /// The acquire is over. Runs on the client's thread.
-    fn settle(self: &Arc<Self>, attempt: u64, acquired: Result<Guard>, report: &Report) {
+    pub(super) fn settle(self: &Arc<Self>, attempt: u64, acquired: Result<Guard>, report: &Report) {
         let mut state = self.state.lock();
         if state.attempt != attempt || !matches!(state.phase, Phase::Queued { .. }) {
             drop(state);
@@ -320,7 +243,7 @@ impl Recipe {
             state.names.first.push(own);
         }
         if let Some(at) = state.at.take() {
-            let _ = report.client.while_attached(|| state.show(at.get()));
+            let _ = report.client().while_attached(|| state.show(at.get()));
         }
         let caller_tells = state.callers > 0;
         self.changed.notify_all();
@@ -328,16 +251,15 @@ impl Recipe {
         if !caller_tells {
             report.tell_later(ACQUIRED);
         }
-        let (recipe, line) = (Arc::clone(self), Arc::clone(&report.line));
-        let later = Report { recipe, attempt, client: report.client.clone(), line, due: false };
-        report.client.core().spawn(async move {
+        let report = report.again();
+        report.client().clone().core().spawn(async move {
             if lost.await != LostReason::Released {
-                later.recipe.lose(attempt, &later);
+                report.lost();
             }
         });
     }
 
-    fn lose(&self, attempt: u64, report: &Report) {
+    pub(super) fn lose(&self, attempt: u64, report: &Report) {
         let mut state = self.state.lock();
         if state.attempt != attempt {
             return;
@@ -377,11 +299,11 @@ impl Recipe {
                     return Ok(());
                 }
             }
-            Phase::Queued { _cancel, over, client, .. } => {
+            Phase::Queued { cancel, over, client, .. } => {
                 state.attempt += 1;
                 self.changed.notify_all();
                 drop(state);
-                drop(_cancel);
+                drop(cancel);
                 if can_wait {
                     confirm_withdrawal(&over, &client);
                 }
@@ -453,22 +375,6 @@ impl Recipe {
     }
 }
 
-impl State {
-    fn owns(&self) -> bool {
-        matches!(&self.phase, Phase::Held(guard) if !guard.is_lost())
-    }
-
-    fn show(&self, mutex: &zkr_lock_mutex) {
-        mutex.show(self.names.own.as_deref(), self.names.first(), self.owns());
-    }
-}
-
-impl Names {
-    fn first(&self) -> Option<&CStr> {
-        self.first.last().map(CString::as_c_str)
-    }
-}
-
 /// Waits until a claim that was given up is gone: its deletion was submitted before `over` comes,
 /// and the session's requests are executed in order.
 fn confirm_withdrawal(over: &oneshot::Receiver<()>, client: &Client) {
@@ -478,43 +384,7 @@ fn confirm_withdrawal(over: &oneshot::Receiver<()>, client: &Client) {
     tracing::debug!(gone, "gave up a place in the queue");
 }
 
-/// Reports the end of an acquire, also when its task is dropped with the client.
-struct Report {
-    recipe: Arc<Recipe>,
-    attempt: u64,
-    client: Client,
-    line: Arc<Line>,
-    due: bool,
-}
-
-impl Report {
-    fn cancel(&mut self) {
-        self.due = false;
-    }
-
-    fn make(&mut self, acquired: Result<Guard>) {
-        self.due = false;
-        self.recipe.settle(self.attempt, acquired, self);
-    }
-
-    /// Runs the completion on the callback thread, unless the program has closed its handle: what
-    /// the completion works on may be gone by then.
-    fn tell_later(&self, rc: c_int) {
-        let (recipe, attempt, client) =
-            (Arc::clone(&self.recipe), self.attempt, self.client.clone());
-        self.line.run(move || {
-            if !client.is_let_go() {
-                let state = recipe.state.lock();
-                recipe.tell(state, attempt, rc);
-            }
-        });
-    }
-}
-
-impl Drop for Report {
-    fn drop(&mut self) {
-        if self.due {
-            self.make(Err(Error::new("acquire", "", Code::CLOSING)));
-        }
-    }
+/// The recipe's code for it.
+pub(super) fn not_locked() -> Failure {
+    Failure::new(Code::SYSTEM_ERROR.as_raw(), "zkr_lock_unlock: the mutex is not locked".into())
 }

@@ -1,0 +1,102 @@
+//! What a mutex is at the moment, and what its program knows of it.
+
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::thread::ThreadId;
+
+use super::layout::{Completion, Place, zkr_lock_mutex};
+use crate::capi::boundary::Failure;
+use crate::client::{Client, Pending};
+use crate::lock::Guard;
+
+/// Has the lock.
+pub(super) const ACQUIRED: c_int = 0;
+/// Has it no more.
+pub(super) const RELEASED: c_int = 1;
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) phase: Phase,
+    /// Counts the attempts: what comes late from an earlier one is known by its number.
+    pub(super) attempt: u64,
+    /// Written to while queued. Once the lock is owned the program may have moved the struct.
+    pub(super) at: Option<Place>,
+    pub(super) names: Names,
+    /// The names of the attempt before: programs may still look at them.
+    pub(super) names_before: Names,
+    pub(super) program: Program,
+    /// How many callers wait for the place in the queue to be known.
+    pub(super) callers: usize,
+    /// What the program was last told in this attempt.
+    pub(super) told: Option<c_int>,
+    /// The thread that runs a completion at this moment.
+    pub(super) telling: Option<ThreadId>,
+}
+
+#[derive(Default)]
+pub(super) enum Phase {
+    #[default]
+    Idle,
+    Queued {
+        /// Dropped to give up.
+        cancel: oneshot::Sender<()>,
+        /// Whether the place in the queue is known.
+        placed: bool,
+        /// Comes when the acquire is over, its claim's deletion submitted.
+        over: oneshot::Receiver<()>,
+        client: Client,
+    },
+    Refused(Failure),
+    Held(Guard),
+    /// It was lost; the guard still has to be dropped.
+    Lost(Option<Guard>),
+    Releasing(Pending<()>, Client),
+}
+
+/// The claim's name, and that of the first in the queue, as often as it changed.
+#[derive(Default)]
+pub(super) struct Names {
+    pub(super) own: Option<CString>,
+    pub(super) first: Vec<CString>,
+}
+
+/// Whom to tell.
+#[derive(Clone, Copy)]
+pub(super) struct Program {
+    pub(super) completion: Completion,
+    pub(super) cbdata: *mut c_void,
+}
+
+impl Default for Program {
+    fn default() -> Program {
+        Program { completion: None, cbdata: std::ptr::null_mut() }
+    }
+}
+
+// SAFETY: zklock never looks behind the pointer; that completions come on another thread is the
+// recipe's contract.
+unsafe impl Send for Program {}
+
+impl Program {
+    pub(super) fn tell(self, rc: c_int) {
+        if let Some(completion) = self.completion {
+            // SAFETY: the program gave the function for this pointer.
+            unsafe { completion(rc, self.cbdata) };
+        }
+    }
+}
+
+impl State {
+    pub(super) fn owns(&self) -> bool {
+        matches!(&self.phase, Phase::Held(guard) if !guard.is_lost())
+    }
+
+    pub(super) fn show(&self, mutex: &zkr_lock_mutex) {
+        mutex.show(self.names.own.as_deref(), self.names.first(), self.owns());
+    }
+}
+
+impl Names {
+    pub(super) fn first(&self) -> Option<&CStr> {
+        self.first.last().map(CString::as_c_str)
+    }
+}
