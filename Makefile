@@ -1,9 +1,9 @@
-# Two commands for everyone: lock-test and test. The others repeat one step of test.
+# Three commands for everyone: lock-test, install and test. The others repeat one step of test.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help lock-test test deps fmt clippy unit docs shell checks
+.PHONY: help lock-test install uninstall test deps fmt clippy unit docs shell checks
 
 # What lock_test is given; ARGS on the command line or in the environment replaces it.
 ARGS ?= --threads 3 --strategy all
@@ -13,6 +13,9 @@ help:
 	echo '                           under each strategy; installs what is missing'
 	echo "make lock-test ARGS='...'  the same with arguments of your own, for example"
 	echo "                           ARGS='--strategy queue --threads 16 --json' or ARGS=--help"
+	echo 'make install PREFIX=DIR    the C library and its headers into DIR (/usr/local); knows DESTDIR,'
+	echo '                           LIBDIR, INCLUDEDIR and PROFILE: scripts/install-c explains them'
+	echo 'make uninstall PREFIX=DIR  takes away exactly what install put there'
 	echo 'make test                  the whole suite, stopping at the first failure'
 	echo 'make STEP                  one step of it: fmt clippy unit docs shell checks'
 	echo 'make deps                  only install what the suite needs'
@@ -20,6 +23,10 @@ help:
 # `value` leaves a $ in ARGS to the shell, which also reads its quotes.
 lock-test:
 	scripts/lock-test $(value ARGS)
+
+# Reads its settings from the environment, to which make adds those on its command line.
+install uninstall:
+	scripts/install-c $@
 
 test:
 	scripts/test

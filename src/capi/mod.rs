@@ -12,6 +12,7 @@ mod acl;
 mod boundary;
 mod callbacks;
 mod codes;
+mod one_copy;
 mod version;
 mod zkr_clients;
 mod zkr_lock;
