@@ -1,0 +1,94 @@
+//! The thread that runs the program's callbacks: one per client, started when it is first needed.
+//!
+//! Nothing of ours ever waits for it, so a callback may block for as long as it likes, may call any
+//! function, and may free any object. It is neither the keeper, which must go on proving the
+//! session, nor a thread of the C client, which must go on reading answers. It ends when the client,
+//! its locks, guards and attempts are gone and their last callback has run.
+
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use parking_lot::Mutex;
+
+use super::boundary::Failure;
+use crate::error::Code;
+
+/// Told when a `userdata` is not needed any more: runs exactly once for each that was taken, after
+/// the last callback that gets it, on zklock's callback thread. May be NULL.
+#[allow(non_camel_case_types)]
+pub type zkl_finalizer_fn = Option<unsafe extern "C" fn(userdata: *mut c_void)>;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A client's callback thread, running or not.
+#[derive(Default)]
+pub(super) struct CallbackThread {
+    jobs: Mutex<Option<Sender<Job>>>,
+}
+
+/// A way to the callback thread, which keeps it running.
+pub(super) struct Line(Sender<Job>);
+
+impl CallbackThread {
+    /// Starts the thread if need be: when something is registered, so that what happens later can
+    /// be told for certain.
+    pub(super) fn line(&self, function: &'static str) -> Result<Line, Failure> {
+        let mut jobs = self.jobs.lock();
+        if let Some(jobs) = &*jobs {
+            return Ok(Line(jobs.clone()));
+        }
+        let (sender, receiver) = channel();
+        let thread = std::thread::Builder::new().name("zklock-callback".into());
+        thread.spawn(move || serve(&receiver)).map_err(|error| {
+            let message = format!("{function}: no thread for callbacks: {error}");
+            Failure::new(Code::SYSTEM_ERROR.as_raw(), message)
+        })?;
+        *jobs = Some(sender.clone());
+        Ok(Line(sender))
+    }
+}
+
+impl Line {
+    pub(super) fn run(&self, job: impl FnOnce() + Send + 'static) {
+        // The thread serves for as long as there is a line.
+        let _ = self.0.send(Box::new(job));
+    }
+}
+
+fn serve(jobs: &Receiver<Job>) {
+    for job in jobs {
+        if catch_unwind(AssertUnwindSafe(job)).is_err() {
+            tracing::error!("a panic on the callback thread was caught");
+        }
+    }
+}
+
+/// What the program wants back in its callbacks, and how it is told that we are done with it.
+pub(super) struct Userdata {
+    pointer: *mut c_void,
+    finalizer: zkl_finalizer_fn,
+}
+
+// SAFETY: zklock never looks behind the pointer. That its callbacks come on another thread is what
+// the program agreed to when it registered them.
+unsafe impl Send for Userdata {}
+
+impl Userdata {
+    pub(super) fn new(pointer: *mut c_void, finalizer: zkl_finalizer_fn) -> Userdata {
+        Userdata { pointer, finalizer }
+    }
+
+    pub(super) fn pointer(&self) -> *mut c_void {
+        self.pointer
+    }
+
+    /// Runs the finalizer. On the callback thread only.
+    pub(super) fn finish(self) {
+        if let Some(finalizer) = self.finalizer {
+            // SAFETY: the program gave the function for this pointer; `self` is consumed, so it
+            // runs once.
+            unsafe { finalizer(self.pointer) };
+        }
+    }
+}
