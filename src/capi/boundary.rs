@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::codes;
@@ -22,6 +23,12 @@ impl Failure {
     pub(super) fn new(code: c_int, message: String) -> Failure {
         Failure { code, message }
     }
+
+    /// Leaves the message on this thread and gives the code to return.
+    pub(super) fn tell(self) -> c_int {
+        remember(self.message);
+        self.code
+    }
 }
 
 impl From<Error> for Failure {
@@ -36,13 +43,19 @@ thread_local! {
 
 /// Runs the body of an exported function and gives the code to return.
 pub(super) fn status(body: impl FnOnce() -> Result<(), Failure>) -> c_int {
+    number(codes::ZKL_PANIC, || body().map(|()| Code::OK.as_raw()), |code| code)
+}
+
+/// As [`status`], for a function that returns a number of its own, or a code in its place.
+pub(super) fn number<T>(
+    panicked: T,
+    body: impl FnOnce() -> Result<T, Failure>,
+    from_code: impl FnOnce(c_int) -> T,
+) -> T {
     match caught(body) {
-        Some(Ok(())) => Code::OK.as_raw(),
-        Some(Err(failure)) => {
-            remember(failure.message);
-            failure.code
-        }
-        None => codes::PANIC,
+        Some(Ok(number)) => number,
+        Some(Err(failure)) => from_code(failure.tell()),
+        None => panicked,
     }
 }
 
@@ -60,8 +73,7 @@ fn caught<T>(body: impl FnOnce() -> T) -> Option<T> {
 }
 
 fn remember(message: String) {
-    // Paths are escaped in messages, so that no NUL is left; if one is, the text ends there.
-    let message = CString::new(message.replace('\0', " ")).unwrap_or_default();
+    let message = c_string(&message);
     // A thread that is ending has no place left for it.
     let _ = LAST.try_with(|last| last.replace(message));
 }
@@ -69,6 +81,11 @@ fn remember(message: String) {
 /// The message of the last failure on this thread; the pointer is good until the next one.
 pub(super) fn last_message() -> *const c_char {
     LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
+}
+
+/// A string for C. A NUL inside, which no path has, becomes a space.
+pub(super) fn c_string(text: &str) -> CString {
+    CString::new(text.replace('\0', " ")).unwrap_or_default()
 }
 
 /// A string argument.
@@ -87,4 +104,58 @@ pub(super) unsafe fn text<'a>(
     let text = unsafe { CStr::from_ptr(text) };
     text.to_str()
         .map_err(|_| Failure::bad_argument(function, &format!("{name} is not valid UTF-8")))
+}
+
+/// An object of ours that the program hands in.
+pub(super) fn given<'a, T>(
+    function: &'static str,
+    name: &str,
+    object: Option<&'a T>,
+) -> Result<&'a T, Failure> {
+    object.ok_or_else(|| Failure::bad_argument(function, &format!("{name} is NULL")))
+}
+
+/// Where to put a result: asked for before the work begins, written when it has succeeded.
+pub(super) fn output<'a, T>(
+    function: &'static str,
+    name: &str,
+    place: Option<&'a mut MaybeUninit<T>>,
+) -> Result<&'a mut MaybeUninit<T>, Failure> {
+    place.ok_or_else(|| Failure::bad_argument(function, &format!("{name} is NULL")))
+}
+
+/// Refuses to block a thread of the C client that is running a callback: the answer that is waited
+/// for would have to come through it.
+pub(super) fn may_block(function: &'static str) -> Result<(), Failure> {
+    if !crate::raw::inside_callback() {
+        return Ok(());
+    }
+    let message = format!("{function}: called inside a callback of the C client that it waits for");
+    Err(Failure::new(codes::ZKL_WOULD_DEADLOCK, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn last() -> String {
+        // SAFETY: the message is this thread's and stays until the next failure.
+        unsafe { CStr::from_ptr(last_message()) }.to_string_lossy().into_owned()
+    }
+
+    #[test]
+    fn a_panic_becomes_a_code_and_a_message() {
+        assert_eq!(status(|| panic!("as intended")), codes::ZKL_PANIC);
+        assert!(last().contains("panic"), "{}", last());
+        assert_eq!(number(-5_i64, || panic!("as intended"), i64::from), -5);
+        assert_eq!(value(7, || panic!("as intended")), 7);
+    }
+
+    #[test]
+    fn the_last_failure_stays_until_the_next_one_and_on_its_own_thread() {
+        assert_eq!(status(|| Err(Failure::bad_argument("zkl_f", "x\0y"))), -8);
+        assert_eq!(status(|| Ok(())), 0);
+        assert_eq!(last(), "zkl_f: x y");
+        assert_eq!(std::thread::spawn(last).join().unwrap(), "");
+    }
 }

@@ -1,0 +1,716 @@
+/*
+ * zklock.h: distributed locks on Apache ZooKeeper. Generated from src/capi: do not edit.
+ *
+ *     zkl_client *client = NULL;
+ *     zkl_lock *lock = NULL;
+ *     zkl_guard *guard = NULL;
+ *     int rc = zkl_client_connect("127.0.0.1:2181", NULL, &client);
+ *     if (rc == 0) rc = zkl_lock_new(client, "/locks/invoices", NULL, &lock);
+ *     if (rc == 0) rc = zkl_lock_acquire(lock, 5000, &guard);
+ *     if (rc == 0) printf("mine; my writes carry the token %lld\n", (long long)zkl_guard_token(guard));
+ *     if (rc == 0) rc = zkl_guard_release(guard);
+ *     if (rc != 0) fprintf(stderr, "%s\n", zkl_last_error());
+ *     zkl_lock_free(lock);
+ *     zkl_client_free(client);
+ *
+ * It needs no other header, and can be included before or after <zookeeper/zookeeper.h>, which names
+ * ZooKeeper's codes (ZOK, ZOPERATIONTIMEOUT, ...).
+ *
+ * Codes. A function that can fail returns 0 (ZOK), one of ZooKeeper's codes, or one of the few ZKL_*
+ *   codes below -2000; zkl_strerror has words for all of them. After a failure zkl_last_error has one
+ *   line about it, for this thread. Treat codes as an open set: a newer server may send others. Any
+ *   function may return ZKL_PANIC.
+ * Outputs are written only on success.
+ * Ownership. What a function puts into an output is the program's, and is freed by the function of
+ *   that type: once, in any order; each object keeps what it needs. All free functions take NULL.
+ *   Strings that are returned belong to the object they were asked of, or to the library. What is
+ *   passed in is copied before the function returns.
+ * NULL for an object, an output or a string is ZBADARGUMENTS where nothing else is said; so are text
+ *   that is not UTF-8 and paths that ZooKeeper does not allow. Pointers that are not NULL have to be
+ *   good: objects that were not freed, strings that end, buffers of the length that is given.
+ * Options structs begin with their size. One of a shorter, older header is taken; one of a newer
+ *   header too, as long as what this library does not know is zero.
+ * Threads. Every function may be called on any thread, also on one object by several threads at once,
+ *   except that nobody may use an object while or after another thread frees it. Functions that block
+ *   say so. In a callback of the C client (a watcher, a completion) on an adopted handle they return
+ *   ZKL_WOULD_DEADLOCK, because the answer would have to come through that very thread.
+ * Callbacks (`done`, `lost`, finalizers) run on a thread of zklock's, one for each client, one after
+ *   the other. They may block, call any function and free any object, and must not throw.
+ * fork. Threads do not survive it: in the child use nothing of zklock, not even a free function,
+ *   until it has called exec.
+ */
+
+
+#ifndef ZKLOCK_H
+#define ZKLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The version of this header; zkl_version() is the library's. */
+#define ZKL_VERSION_MAJOR 0
+#define ZKL_VERSION_MINOR 1
+#define ZKL_VERSION_PATCH 0
+#define ZKL_VERSION "0.1.0"
+#define ZKL_VERSION_NUMBER 1000
+
+/* Of the C client: <zookeeper/zookeeper.h> says what is in them. */
+struct _zhandle;
+struct ACL_vector;
+struct Stat;
+
+
+/**
+ * Somebody holds the lock or is ahead in its queue (`zkl_lock_try` only).
+ */
+#define ZKL_TAKEN -2001
+
+/**
+ * The acquire was cancelled by the program.
+ */
+#define ZKL_CANCELLED -2002
+
+/**
+ * The call would wait for the very thread that it was made on.
+ */
+#define ZKL_WOULD_DEADLOCK -2003
+
+/**
+ * A defect of zklock itself, caught before it could harm the program.
+ */
+#define ZKL_PANIC -2004
+
+/**
+ * The lock is no longer held, so nothing was written (`zkl_guard_set` only).
+ */
+#define ZKL_NOT_HELD -2005
+
+/**
+ * zkl_client_state: no server has taken the session yet.
+ */
+#define ZKL_CONNECTING 1
+
+/**
+ * zkl_client_state: a server is connected and the session lives.
+ */
+#define ZKL_CONNECTED 2
+
+/**
+ * zkl_client_state, zkl_guard_state: the connection is lost, the session may still be alive. Stop
+ * writing under a lock.
+ */
+#define ZKL_SUSPENDED 3
+
+/**
+ * zkl_client_state: the session is over, or can't be trusted any more by the local clock. Its
+ * locks are lost.
+ */
+#define ZKL_SESSION_LOST 4
+
+/**
+ * zkl_client_state: the client has been detached, or can't go on.
+ */
+#define ZKL_CLOSED 5
+
+/**
+ * A timeout that never comes.
+ */
+#define ZKL_FOREVER -1
+
+/**
+ * A strategy: a fair queue, in which a release wakes one waiter. The default.
+ */
+#define ZKL_QUEUE 0
+
+/**
+ * A strategy: watches the holder's znode. Every release wakes every waiter, and none has a turn.
+ */
+#define ZKL_WATCH 1
+
+/**
+ * A strategy: asks again and again, with pauses from 2 ms to 100 ms. Needs no watch.
+ */
+#define ZKL_POLL 2
+
+/**
+ * zkl_guard_state: the lock is held, and no other client can acquire it now.
+ */
+#define ZKL_HELD 1
+
+/**
+ * zkl_guard_state: the lock is lost, and others may hold it. It stays so.
+ */
+#define ZKL_LOST 4
+
+/**
+ * zkl_guard_lost_reason, `lost`: the session expired, could not be trusted any more by the local
+ * clock, or was ended by the program.
+ */
+#define ZKL_LOST_SESSION 1
+
+/**
+ * zkl_guard_lost_reason, `lost`: somebody deleted the lock's znode.
+ */
+#define ZKL_LOST_DELETED 2
+
+/**
+ * An acquire under way; see zkl_lock_acquire_async.
+ */
+typedef struct zkl_attempt zkl_attempt;
+
+/**
+ * A session of its own, or a handle of the program's that was adopted; see zkl_client_connect and
+ * zkl_client_adopt.
+ */
+typedef struct zkl_client zkl_client;
+
+/**
+ * A list of contenders; see zkl_lock_holder and zkl_lock_contenders.
+ */
+typedef struct zkl_contenders zkl_contenders;
+
+/**
+ * A lock that is held; see zkl_lock_acquire.
+ */
+typedef struct zkl_guard zkl_guard;
+
+/**
+ * A lock on a path; see zkl_lock_new.
+ */
+typedef struct zkl_lock zkl_lock;
+
+/**
+ * How a client connects or adopts. Zero it, set `size`, then what differs from the default:
+ * `zkl_client_options options = {sizeof options};`.
+ */
+typedef struct {
+    /**
+     * `sizeof(zkl_client_options)`.
+     */
+    size_t size;
+    /**
+     * The session timeout to ask for: how long a lock outlives the crash of its holder. 0: 10 s. At
+     * least two and a half times the servers' tickTime. Not for `zkl_client_adopt`.
+     */
+    int session_timeout_ms;
+    /**
+     * How long `zkl_client_connect` may take in all. 0: 10 s. Not for `zkl_client_adopt`.
+     */
+    int connect_timeout_ms;
+    /**
+     * How long one operation may take before it ends with ZOPERATIONTIMEOUT, its outcome unknown.
+     * 0: 15 s.
+     */
+    int operation_timeout_ms;
+    /**
+     * An identity for every session of the client, such as "digest". NULL: none. Not for
+     * `zkl_client_adopt`: the handle's own identities count there.
+     */
+    const char *auth_scheme;
+    /**
+     * What belongs to it, such as "user:password"; `auth_secret_len` bytes, copied.
+     */
+    const void *auth_secret;
+    /**
+     * Length of `auth_secret` in bytes.
+     */
+    size_t auth_secret_len;
+} zkl_client_options;
+
+/**
+ * How a lock is contended for. Zero it, set `size`, then what differs from the default:
+ * `zkl_lock_options options = {sizeof options};`.
+ */
+typedef struct {
+    /**
+     * `sizeof(zkl_lock_options)`.
+     */
+    size_t size;
+    /**
+     * `ZKL_QUEUE`, `ZKL_WATCH` or `ZKL_POLL`; the same for everyone on one path.
+     */
+    int strategy;
+    /**
+     * What the owner calls itself, for people who look at who holds the lock: one line of up to
+     * 256 characters. NULL: nothing. Copied.
+     */
+    const char *label;
+    /**
+     * Who may do what with the znodes of the lock: what the C client takes, such as
+     * `&ZOO_CREATOR_ALL_ACL`. NULL: everyone may do everything. Copied.
+     */
+    const struct ACL_vector *acl;
+} zkl_lock_options;
+
+/**
+ * Told how an acquire ended: `rc` as zkl_lock_acquire returns it, or ZKL_CANCELLED. With ZOK `guard`
+ * is the program's, otherwise it is NULL. Must not throw.
+ */
+typedef void (*zkl_done_fn)(int rc, zkl_guard *guard, void *userdata);
+
+/**
+ * Told when a `userdata` is not needed any more: runs exactly once for each that was taken, after
+ * the last callback that gets it, on zklock's callback thread. May be NULL.
+ */
+typedef void (*zkl_finalizer_fn)(void *userdata);
+
+/**
+ * Somebody who holds a lock or waits for it. Its strings belong to the list, and are never NULL.
+ */
+typedef struct {
+    /**
+     * The claim's znode.
+     */
+    const char *path;
+    /**
+     * The session that the claim lives on.
+     */
+    int64_t session_id;
+    /**
+     * The fencing token, once it holds.
+     */
+    int64_t token;
+    /**
+     * When the claim was made, by the server's clock: milliseconds since the epoch.
+     */
+    int64_t since_ms;
+    /**
+     * Host name; empty where the claim is another library's.
+     */
+    const char *host;
+    /**
+     * Process id; 0 where the claim is another library's.
+     */
+    uint32_t pid;
+    /**
+     * The name or number of the thread; empty where the claim is another library's.
+     */
+    const char *thread;
+    /**
+     * What the owner calls itself; of another library's claim, the beginning of its data.
+     */
+    const char *label;
+} zkl_contender;
+
+/**
+ * Told that a lock is lost: why (ZKL_LOST_SESSION or ZKL_LOST_DELETED). Must not throw.
+ */
+typedef void (*zkl_lost_fn)(int reason, void *userdata);
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+/**
+ * The version of the library that the program runs with, such as `0.1.0`; `ZKL_VERSION` is the
+ * header's.
+ *
+ * Any thread. Returns a string that lives as long as the program; never NULL.
+ */
+const char *zkl_version(void);
+
+/**
+ * The same as one number: major * 1000000 + minor * 1000 + patch. To be compared with
+ * `ZKL_VERSION_NUMBER`, the header's.
+ *
+ * Any thread.
+ */
+int zkl_version_number(void);
+
+/**
+ * The version of ZooKeeper's C client that the library was built against, such as `3.8.0`.
+ *
+ * Any thread. Returns a string that lives as long as the program; never NULL.
+ */
+const char *zkl_c_client_version(void);
+
+/**
+ * What a code means, as one lowercase phrase: ZooKeeper's codes and zklock's.
+ *
+ * Any thread. Returns a string that lives as long as the program; never NULL, also for an unknown
+ * code.
+ */
+const char *zkl_strerror(int code);
+
+/**
+ * Why the last function that failed on this thread did, with the path it was about: one line, for
+ * people. Inside a `done` callback: why that acquire failed.
+ *
+ * Any thread. Returns a string that belongs to the library and is good until the next failure on
+ * this thread; empty if nothing failed yet; never NULL.
+ */
+const char *zkl_last_error(void);
+
+/**
+ * Connects a session of its own and waits until a server has taken it, up to the connect timeout.
+ *
+ * `hosts` reads "host[:port][,host[:port]...][/chroot]"; the port defaults to 2181, IPv6 addresses
+ * stand in brackets. `options` may be NULL: the defaults. Both are copied.
+ *
+ * After an expiry the client opens a new session by itself; the locks of the old one are lost.
+ *
+ * Any thread; blocks. On success `*client` is the program's: free it with zkl_client_free.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL, hosts that can't be parsed, or bad options; ZOPERATIONTIMEOUT when
+ * no server took the session in time; ZAUTHFAILED when the identity was refused; ZSYSTEMERROR when
+ * there is no thread to be had; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+ */
+int zkl_client_connect(const char *hosts, const zkl_client_options *options, zkl_client **client);
+
+/**
+ * Works on a live handle of libzookeeper_mt that the program opened, connected or not, and goes on
+ * using. The handle stays the program's: it is never closed by zklock, and its global watcher and
+ * context stay as they are.
+ *
+ * - The client shares the handle's session, servers, chroot and identities. When that session is
+ *   over, so is the client: adopt the next handle with a new one.
+ * - A `sync` goes to the server every tenth of the session timeout, to know that the session lives.
+ * - The program may free the client before or after zookeeper_close, in any order, from ordinary
+ *   threads. When it closes the handle, everything on it is lost at once, and nothing of zklock
+ *   touches it any more.
+ * - Inside a callback of that handle zookeeper_close is allowed only after zkl_client_detach, or
+ *   once the session has expired.
+ *
+ * `zh` must be live until this returns. `options` may be NULL: the defaults; of its times only
+ * operation_timeout_ms counts here, and the others and auth_scheme have to be left out.
+ *
+ * Any thread, callbacks of the handle included; does not block: acquires wait for the connection. On
+ * success `*client` is the program's: free it with zkl_client_free.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL or bad options; ZINVALIDSTATE when the handle's session is over;
+ * ZSYSTEMERROR when there is no thread to be had.
+ */
+int zkl_client_adopt(struct _zhandle *zh,
+                     const zkl_client_options *options,
+                     zkl_client **client);
+
+/**
+ * Lets go of an adopted handle at once, or ends a session of its own. The guards are lost, acquires
+ * under way end with ZINVALIDSTATE, and the client is ZKL_CLOSED. It must still be freed.
+ *
+ * When this returns, nothing of zklock is inside an adopted handle or will touch it. What was held
+ * on it stays in ZooKeeper until the handle's session ends: release guards first. Detaching again
+ * does nothing.
+ *
+ * Any thread, callbacks included. A session of its own is ended within this call, which waits for
+ * the server's farewell, except inside a callback of the C client, where it ends in the background.
+ *
+ * ZOK; ZBADARGUMENTS for NULL.
+ */
+int zkl_client_detach(const zkl_client *client);
+
+/**
+ * ZKL_CONNECTING, ZKL_CONNECTED, ZKL_SUSPENDED, ZKL_SESSION_LOST or ZKL_CLOSED, looked at now by the
+ * local clock. Costs no request.
+ *
+ * Any thread. ZBADARGUMENTS for NULL.
+ */
+int zkl_client_state(const zkl_client *client);
+
+/**
+ * The session's id, as servers print it in hexadecimal; 0 while there is none, and for NULL.
+ *
+ * Any thread.
+ */
+int64_t zkl_client_session_id(const zkl_client *client);
+
+/**
+ * The session timeout that the server granted, in milliseconds; 0 while there is no session.
+ *
+ * Any thread. ZBADARGUMENTS for NULL.
+ */
+int zkl_client_session_timeout_ms(const zkl_client *client);
+
+/**
+ * Gives up the client. Its locks, guards and attempts may be freed before or after it: each keeps
+ * what it needs. With the last of them a session of its own ends, which waits for up to a second
+ * for the server's farewell; an adopted handle is given back once what was released on it is gone,
+ * in the background.
+ *
+ * Any thread, callbacks included. NULL is allowed.
+ */
+void zkl_client_free(zkl_client *client);
+
+/**
+ * Makes a lock on a path. Sends nothing: what is missing of the path is made when the lock is
+ * acquired. Every acquire contends for itself, also two of one program, of one session, of one
+ * zkl_lock: a lock that is held is not acquired again by its holder.
+ *
+ * `path` is absolute, under the client's chroot. `options` may be NULL: a queue, no label, znodes
+ * that everyone may change. Both are copied.
+ *
+ * Any thread; does not block. On success `*lock` is the program's: free it with zkl_lock_free.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL
+ * for an ACL that is empty or malformed.
+ */
+int zkl_lock_new(const zkl_client *client,
+                 const char *path,
+                 const zkl_lock_options *options,
+                 zkl_lock **lock);
+
+/**
+ * The lock's path.
+ *
+ * Any thread. Returns a string that belongs to the lock; NULL for NULL.
+ */
+const char *zkl_lock_path(const zkl_lock *lock);
+
+/**
+ * Gives up the lock. Guards and attempts made from it go on. A guard that is held stays held.
+ *
+ * Any thread, callbacks included. NULL is allowed.
+ */
+void zkl_lock_free(zkl_lock *lock);
+
+/**
+ * Acquires the lock, waiting for it up to `timeout_ms` in all: ZKL_FOREVER waits as long as it
+ * takes, 0 looks once.
+ *
+ * On connection loss it goes on: it waits for the next connection, looks up what became of its
+ * claim, and keeps its place in the queue if the session survived. When it fails, no claim is left.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the
+ * program's: end it with zkl_guard_release or zkl_guard_free.
+ *
+ * ZOK; ZOPERATIONTIMEOUT when the time is over; ZBADARGUMENTS for a NULL or another negative
+ * timeout; ZNODEEXISTS or ZNOCHILDRENFOREPHEMERALS when the path is something else than a lock of
+ * this strategy; ZNOAUTH, ZINVALIDACL; ZINVALIDSTATE, ZSESSIONEXPIRED or ZAUTHFAILED when the client
+ * is closed and no session will follow; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+ */
+int zkl_lock_acquire(const zkl_lock *lock,
+                     int timeout_ms,
+                     zkl_guard **guard);
+
+/**
+ * Acquires the lock if nobody is ahead: neither a holder nor, in a queue, a waiter. Waits only for
+ * the servers' answers, up to the operation timeout.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the
+ * program's: end it with zkl_guard_release or zkl_guard_free.
+ *
+ * ZOK; ZKL_TAKEN; ZOPERATIONTIMEOUT when no server answers; otherwise as zkl_lock_acquire.
+ */
+int zkl_lock_try(const zkl_lock *lock, zkl_guard **guard);
+
+/**
+ * Begins to acquire the lock, and returns. `done` is called exactly once, on zklock's callback thread
+ * of the client, with the outcome; `finalizer`, if there is one, after it. They may be called before
+ * this returns. When this returns an error, neither is called.
+ *
+ * `done` may block and may call any function of zklock. Callbacks of one client come one after the
+ * other. The attempt goes on when the lock and the client are freed; it ends by its outcome, by
+ * zkl_attempt_cancel, or with ZINVALIDSTATE when the client is detached. On connection loss it goes
+ * on as zkl_lock_acquire does.
+ *
+ * `timeout_ms`: as in zkl_lock_acquire. `userdata` is passed on as it is. `attempt` may be NULL;
+ * otherwise `*attempt`, written before `done` can run, is the program's: free it with
+ * zkl_attempt_free.
+ *
+ * Any thread, callbacks of the C client included; does not block.
+ *
+ * ZOK when it has begun; ZBADARGUMENTS for a NULL lock or done, or a negative timeout other than
+ * ZKL_FOREVER; ZSYSTEMERROR when there is no thread to be had. Everything else is told by `done`.
+ */
+int zkl_lock_acquire_async(const zkl_lock *lock,
+                           int timeout_ms,
+                           zkl_done_fn done,
+                           void *userdata,
+                           zkl_finalizer_fn finalizer,
+                           zkl_attempt **attempt);
+
+/**
+ * Gives an acquire up. After ZOK, `done` comes with ZKL_CANCELLED, and no claim is left. Does not wait
+ * for that.
+ *
+ * Any thread, callbacks included.
+ *
+ * ZOK, also when it was cancelled before; ZNOTHING when `done` has been called or is being called;
+ * ZBADARGUMENTS for NULL.
+ */
+int zkl_attempt_cancel(const zkl_attempt *attempt);
+
+/**
+ * Frees the handle on an attempt. The attempt itself goes on: this alone does not cancel it.
+ *
+ * Any thread, callbacks included (its own `done` among them). NULL is allowed.
+ */
+void zkl_attempt_free(zkl_attempt *attempt);
+
+/**
+ * Who holds the lock: a list of one entry, or of none.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks up to the operation timeout. On
+ * success `*contenders` is the program's: free it with zkl_contenders_free.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL; ZOPERATIONTIMEOUT or ZCONNECTIONLOSS when no server answers; ZNOAUTH;
+ * ZINVALIDSTATE, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed; ZKL_WOULD_DEADLOCK inside
+ * a callback of the C client.
+ */
+int zkl_lock_holder(const zkl_lock *lock,
+                    zkl_contenders **contenders);
+
+/**
+ * Who holds the lock, and behind it who waits, in their order. Waiters are known only in a queue:
+ * those of the other strategies leave no znode.
+ *
+ * Threads, ownership and codes: as zkl_lock_holder.
+ */
+int zkl_lock_contenders(const zkl_lock *lock, zkl_contenders **contenders);
+
+/**
+ * How many entries the list has; 0 for NULL.
+ *
+ * Any thread.
+ */
+size_t zkl_contenders_count(const zkl_contenders *contenders);
+
+/**
+ * The entry at `index`, counted from 0; NULL beyond the end, and for NULL. It belongs to the list.
+ *
+ * Any thread.
+ */
+const zkl_contender *zkl_contenders_get(const zkl_contenders *contenders, size_t index);
+
+/**
+ * Frees the list, with its entries and their strings.
+ *
+ * Any thread, callbacks included. NULL is allowed.
+ */
+void zkl_contenders_free(zkl_contenders *contenders);
+
+/**
+ * ZKL_HELD, ZKL_SUSPENDED or ZKL_LOST, looked at now by the local clock. Costs no request.
+ *
+ * While it says ZKL_HELD, no other client holds the lock: it turns to ZKL_LOST before the servers can
+ * let anyone else in (given a session timeout of at least two and a half times their tickTime, and
+ * nobody who deletes the lock's znode by hand). But time passes between a look and the write that
+ * follows it. What must be safe even then is done with zkl_guard_token or zkl_guard_set.
+ *
+ * Any thread. ZBADARGUMENTS for NULL.
+ */
+int zkl_guard_state(const zkl_guard *guard);
+
+/**
+ * Why the lock is lost: ZKL_LOST_SESSION or ZKL_LOST_DELETED; 0 when it is not lost. Looked at now by
+ * the local clock.
+ *
+ * Any thread. ZBADARGUMENTS for NULL.
+ */
+int zkl_guard_lost_reason(const zkl_guard *guard);
+
+/**
+ * The fencing token: a number above 0 that grows with every acquire of this lock, whoever acquires it
+ * (the czxid of the lock's znode). A store that remembers the largest token it has seen, and refuses
+ * smaller ones, can't be written to by a holder that has lost the lock unnoticed.
+ *
+ * Any thread. ZBADARGUMENTS for NULL.
+ */
+int64_t zkl_guard_token(const zkl_guard *guard);
+
+/**
+ * The path of the lock's znode.
+ *
+ * Any thread. Returns a string that belongs to the guard; NULL for NULL.
+ */
+const char *zkl_guard_path(const zkl_guard *guard);
+
+/**
+ * Asks for a call of `lost` when the lock is lost: at most once, on zklock's callback thread of the
+ * client, never for a release, and at once if it is lost already. `finalizer`, if there is one, is
+ * called once in any case, on that thread: after `lost`, or when the guard ends. When this returns an
+ * error, neither is called.
+ *
+ * A lost session is told before the servers can let anyone else in. That somebody deleted the znode
+ * is told only after the fact, and once the lock has been held for about 100 ms.
+ *
+ * `lost` may block and may call any function of zklock; it may free the guard. Callbacks of one client
+ * come one after the other: one that blocks holds up those behind it. Once zkl_guard_release or
+ * zkl_guard_free has been called, `lost` is not begun any more, but one that has begun may still run.
+ * It may be asked for several times, each for itself.
+ *
+ * Any thread, callbacks included; does not block.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL guard or lost; ZSYSTEMERROR when there is no thread to be had.
+ */
+int zkl_guard_on_lost(const zkl_guard *guard,
+                      zkl_lost_fn lost,
+                      void *userdata,
+                      zkl_finalizer_fn finalizer);
+
+/**
+ * Waits until the lock is lost, up to `timeout_ms`: ZKL_FOREVER waits as long as it takes, 0 looks
+ * once.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks. Nobody may free or release the
+ * guard meanwhile.
+ *
+ * ZOK when it is lost; ZOPERATIONTIMEOUT when it is not; ZBADARGUMENTS for NULL or another negative
+ * timeout; ZKL_WOULD_DEADLOCK inside a callback of the C client, unless the timeout is 0.
+ */
+int zkl_guard_wait_lost(const zkl_guard *guard,
+                        int timeout_ms);
+
+/**
+ * A file descriptor that becomes readable (POLLIN) when the lock is lost, for poll, epoll and event
+ * loops. It belongs to the guard, is closed with it, and is the same at every call: the program must
+ * neither read nor close it, and must take it out of its event loop before it ends the guard. See
+ * zkl_guard_on_lost for when it is told.
+ *
+ * Any thread, callbacks included; does not block.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL; ZSYSTEMERROR when there is no descriptor to be had.
+ */
+int zkl_guard_fd(const zkl_guard *guard,
+                 int *fd);
+
+/**
+ * Replaces the data of a znode, in one transaction with the proof that the lock is still held: when
+ * it is not, nothing is written. Waits for the outcome, up to the operation timeout.
+ *
+ * `path` is the znode to write, `data` its new data of `len` bytes (NULL only with 0). `version` is the
+ * version its data must have, -1 for any. `stat` may be NULL; otherwise it gets the znode's new stat.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks.
+ *
+ * ZOK; ZKL_NOT_HELD; ZNONODE when there is no such znode; ZBADVERSION; ZNOAUTH; ZBADARGUMENTS for a
+ * NULL, a path that ZooKeeper does not allow, a version below -1, or more data than a request takes;
+ * ZKL_WOULD_DEADLOCK inside a callback of the C client. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and
+ * ZCLOSING leave it unknown whether it was written: read the znode.
+ */
+int zkl_guard_set(const zkl_guard *guard,
+                  const char *path,
+                  const void *data,
+                  size_t len,
+                  int version,
+                  struct Stat *stat);
+
+/**
+ * Releases the lock and waits until that is confirmed. Frees the guard, whatever it returns.
+ *
+ * The deletion of the lock's znode is repeated until it, or the session, is gone; without a
+ * connection this waits for the next one, or for the end of the session. To wait for nothing, use
+ * zkl_guard_free.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks.
+ *
+ * ZOK; ZSESSIONEXPIRED when the session was lost before the release, and ZNONODE when somebody had
+ * deleted the znode: others may have held the lock meanwhile. ZINVALIDSTATE or ZCLOSING when the
+ * client was detached. ZBADARGUMENTS for NULL. ZKL_WOULD_DEADLOCK inside a callback of the C client:
+ * it is released in the background then.
+ */
+int zkl_guard_release(zkl_guard *guard);
+
+/**
+ * Releases the lock in the background, for certain, and frees the guard. Does not wait, unless this was
+ * the last of its client: see zkl_client_free.
+ *
+ * Any thread, callbacks included. NULL is allowed.
+ */
+void zkl_guard_free(zkl_guard *guard);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* ZKLOCK_H */

@@ -1,0 +1,212 @@
+//! Acquires that tell their outcome by a callback.
+
+use std::ffi::{c_int, c_void};
+use std::future::Future;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use super::boundary::{Failure, given, output, status, value};
+use super::callbacks::{Line, Userdata, zkl_finalizer_fn};
+use super::client::Shared;
+use super::codes;
+use super::guard::zkl_guard;
+use super::lock::{contend, timeout, zkl_lock};
+use crate::client::Latest;
+use crate::error::Code;
+use crate::lock::Guard;
+
+/// Told how an acquire ended: `rc` as zkl_lock_acquire returns it, or ZKL_CANCELLED. With ZOK `guard`
+/// is the program's, otherwise it is NULL. Must not throw.
+#[allow(non_camel_case_types)]
+pub type zkl_done_fn =
+    Option<unsafe extern "C" fn(rc: c_int, guard: *mut zkl_guard, userdata: *mut c_void)>;
+
+type Done = unsafe extern "C" fn(c_int, *mut zkl_guard, *mut c_void);
+
+/// An acquire under way; see zkl_lock_acquire_async.
+#[allow(non_camel_case_types)]
+pub struct zkl_attempt {
+    phase: Arc<Latest<Phase>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    UnderWay,
+    Cancelled,
+    /// The callback is being run, or has been.
+    Delivered,
+}
+
+/// The outcome of an acquire, delivered when this is dropped: wherever the acquire ends, also where
+/// it is dropped itself because its client is closed.
+struct Outcome {
+    result: Result<Guard, Failure>,
+    delivery: Option<Delivery>,
+}
+
+struct Delivery {
+    phase: Arc<Latest<Phase>>,
+    done: Done,
+    userdata: Userdata,
+    shared: Arc<Shared>,
+    line: Line,
+}
+
+impl Outcome {
+    /// What holds until there is another.
+    fn unknown_yet(path: &str, delivery: Delivery) -> Outcome {
+        let message = format!("acquire {}: the client is closed", path.escape_debug());
+        let closed = Failure::new(Code::INVALID_STATE.as_raw(), message);
+        Outcome { result: Err(closed), delivery: Some(delivery) }
+    }
+
+    fn is(mut self, result: Result<Guard, Failure>) {
+        self.result = result;
+    }
+}
+
+impl Drop for Outcome {
+    fn drop(&mut self) {
+        let Some(delivery) = self.delivery.take() else { return };
+        let taken = Failure::new(Code::NOTHING.as_raw(), String::new());
+        let result = std::mem::replace(&mut self.result, Err(taken));
+        let Delivery { phase, done, userdata, shared, line } = delivery;
+        line.run(move || {
+            let mut is_cancelled = false;
+            phase.update(|phase| {
+                is_cancelled = *phase == Phase::Cancelled;
+                *phase = Phase::Delivered;
+                false
+            });
+            let result = if is_cancelled { Err(cancelled()) } else { result };
+            let (rc, guard) = match result {
+                Ok(guard) => {
+                    let guard = Box::new(zkl_guard::new(guard, shared));
+                    (Code::OK.as_raw(), Box::into_raw(guard))
+                }
+                Err(failure) => {
+                    drop(shared);
+                    (failure.tell(), std::ptr::null_mut())
+                }
+            };
+            // SAFETY: the program gave the function for these arguments, to be called on this
+            // thread; the delivery is consumed, so it is called once.
+            unsafe { done(rc, guard, userdata.pointer()) };
+            userdata.finish();
+        });
+    }
+}
+
+fn cancelled() -> Failure {
+    Failure::new(codes::ZKL_CANCELLED, "acquire: cancelled".to_owned())
+}
+
+/// Begins to acquire the lock, and returns. `done` is called exactly once, on zklock's callback thread
+/// of the client, with the outcome; `finalizer`, if there is one, after it. They may be called before
+/// this returns. When this returns an error, neither is called.
+///
+/// `done` may block and may call any function of zklock. Callbacks of one client come one after the
+/// other. The attempt goes on when the lock and the client are freed; it ends by its outcome, by
+/// zkl_attempt_cancel, or with ZINVALIDSTATE when the client is detached. On connection loss it goes
+/// on as zkl_lock_acquire does.
+///
+/// `timeout_ms`: as in zkl_lock_acquire. `userdata` is passed on as it is. `attempt` may be NULL;
+/// otherwise `*attempt`, written before `done` can run, is the program's: free it with
+/// zkl_attempt_free.
+///
+/// Any thread, callbacks of the C client included; does not block.
+///
+/// ZOK when it has begun; ZBADARGUMENTS for a NULL lock or done, or a negative timeout other than
+/// ZKL_FOREVER; ZSYSTEMERROR when there is no thread to be had. Everything else is told by `done`.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_lock_acquire_async(
+    lock: Option<&zkl_lock>,
+    timeout_ms: c_int,
+    done: zkl_done_fn,
+    userdata: *mut c_void,
+    finalizer: zkl_finalizer_fn,
+    attempt: Option<&mut MaybeUninit<*mut zkl_attempt>>,
+) -> c_int {
+    const NAME: &str = "zkl_lock_acquire_async";
+    status(|| {
+        let lock = given(NAME, "lock", lock)?;
+        let within = timeout(NAME, timeout_ms)?;
+        let done = done.ok_or_else(|| Failure::bad_argument(NAME, "done is NULL"))?;
+        let line = lock.shared.callbacks.line(NAME)?;
+        let phase = Arc::new(Latest::new(Phase::UnderWay));
+        if attempt.is_some() {
+            let handle = Box::new(zkl_attempt { phase: Arc::clone(&phase) });
+            output(NAME, "attempt", attempt)?.write(Box::into_raw(handle));
+        }
+        let delivery = Delivery {
+            phase: Arc::clone(&phase),
+            done,
+            userdata: Userdata::new(userdata, finalizer),
+            shared: Arc::clone(&lock.shared),
+            line,
+        };
+        let outcome = Outcome::unknown_yet(lock.lock.path(), delivery);
+        let mut acquire = contend(&lock.lock, within);
+        // Looked at here first, so that the claim is on its way before this returns, and carries
+        // the name of this thread.
+        let mut nobody = Context::from_waker(Waker::noop());
+        if let Poll::Ready(result) = Pin::new(&mut acquire).poll(&mut nobody) {
+            outcome.is(result.map_err(Failure::from));
+            return Ok(());
+        }
+        let core = Arc::clone(lock.shared.client.core());
+        core.spawn(async move {
+            let given_up = async {
+                phase.wait_for(|phase| (*phase == Phase::Cancelled).then_some(())).await;
+                Err(cancelled())
+            };
+            let acquired = async { acquire.await.map_err(Failure::from) };
+            outcome.is(futures_lite::future::or(acquired, given_up).await);
+        });
+        Ok(())
+    })
+}
+
+/// Gives an acquire up. After ZOK, `done` comes with ZKL_CANCELLED, and no claim is left. Does not wait
+/// for that.
+///
+/// Any thread, callbacks included.
+///
+/// ZOK, also when it was cancelled before; ZNOTHING when `done` has been called or is being called;
+/// ZBADARGUMENTS for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_attempt_cancel(attempt: Option<&zkl_attempt>) -> c_int {
+    const NAME: &str = "zkl_attempt_cancel";
+    status(|| {
+        let attempt = given(NAME, "attempt", attempt)?;
+        let mut is_late = false;
+        attempt.phase.update(|phase| {
+            is_late = *phase == Phase::Delivered;
+            let first = *phase == Phase::UnderWay;
+            if first {
+                *phase = Phase::Cancelled;
+            }
+            first
+        });
+        if is_late {
+            let message = format!("{NAME}: it has its outcome");
+            return Err(Failure::new(Code::NOTHING.as_raw(), message));
+        }
+        Ok(())
+    })
+}
+
+/// Frees the handle on an attempt. The attempt itself goes on: this alone does not cancel it.
+///
+/// Any thread, callbacks included (its own `done` among them). NULL is allowed.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_attempt_free(attempt: Option<Box<zkl_attempt>>) {
+    value((), || drop(attempt));
+}
+
+const _: () = {
+    const fn usable_by_several_threads<T: Send + Sync>() {}
+    usable_by_several_threads::<zkl_attempt>();
+};

@@ -1,0 +1,210 @@
+//! Clients: sessions of our own, and handles of the program's.
+
+use std::ffi::{c_char, c_int};
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use zookeeper_sys as sys;
+
+use super::boundary::{Failure, given, may_block, number, output, status, text, value};
+use super::callbacks::CallbackThread;
+use super::options::{self, zkl_client_options};
+use crate::client::{Client, SessionState};
+use crate::raw::Borrowed;
+
+/// zkl_client_state: no server has taken the session yet.
+pub const ZKL_CONNECTING: c_int = 1;
+/// zkl_client_state: a server is connected and the session lives.
+pub const ZKL_CONNECTED: c_int = 2;
+/// zkl_client_state, zkl_guard_state: the connection is lost, the session may still be alive. Stop
+/// writing under a lock.
+pub const ZKL_SUSPENDED: c_int = 3;
+/// zkl_client_state: the session is over, or can't be trusted any more by the local clock. Its
+/// locks are lost.
+pub const ZKL_SESSION_LOST: c_int = 4;
+/// zkl_client_state: the client has been detached, or can't go on.
+pub const ZKL_CLOSED: c_int = 5;
+
+/// A session of its own, or a handle of the program's that was adopted; see zkl_client_connect and
+/// zkl_client_adopt.
+#[allow(non_camel_case_types)]
+pub struct zkl_client {
+    pub(super) shared: Arc<Shared>,
+}
+
+/// What a client, its locks, their guards and attempts have in common; goes with the last of them.
+pub(super) struct Shared {
+    pub(super) client: Client,
+    pub(super) callbacks: CallbackThread,
+    is_adopted: bool,
+}
+
+impl zkl_client {
+    fn boxed(client: Client, is_adopted: bool) -> Box<zkl_client> {
+        let shared = Shared { client, callbacks: CallbackThread::default(), is_adopted };
+        Box::new(zkl_client { shared: Arc::new(shared) })
+    }
+}
+
+/// Connects a session of its own and waits until a server has taken it, up to the connect timeout.
+///
+/// `hosts` reads "host[:port][,host[:port]...][/chroot]"; the port defaults to 2181, IPv6 addresses
+/// stand in brackets. `options` may be NULL: the defaults. Both are copied.
+///
+/// After an expiry the client opens a new session by itself; the locks of the old one are lost.
+///
+/// Any thread; blocks. On success `*client` is the program's: free it with zkl_client_free.
+///
+/// ZOK; ZBADARGUMENTS for a NULL, hosts that can't be parsed, or bad options; ZOPERATIONTIMEOUT when
+/// no server took the session in time; ZAUTHFAILED when the identity was refused; ZSYSTEMERROR when
+/// there is no thread to be had; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zkl_client_connect(
+    hosts: *const c_char,
+    options: *const zkl_client_options,
+    client: Option<&mut MaybeUninit<*mut zkl_client>>,
+) -> c_int {
+    const NAME: &str = "zkl_client_connect";
+    status(|| {
+        let client = output(NAME, "client", client)?;
+        // SAFETY: the header asks for a NUL-terminated string.
+        let hosts = unsafe { text(NAME, "hosts", hosts) }?;
+        // SAFETY: the header asks for a filled struct.
+        let options = unsafe { options::connecting(NAME, options) }?;
+        may_block(NAME)?;
+        let connected = options.connect(hosts).wait()?;
+        client.write(Box::into_raw(zkl_client::boxed(connected, false)));
+        Ok(())
+    })
+}
+
+/// Works on a live handle of libzookeeper_mt that the program opened, connected or not, and goes on
+/// using. The handle stays the program's: it is never closed by zklock, and its global watcher and
+/// context stay as they are.
+///
+/// - The client shares the handle's session, servers, chroot and identities. When that session is
+///   over, so is the client: adopt the next handle with a new one.
+/// - A `sync` goes to the server every tenth of the session timeout, to know that the session lives.
+/// - The program may free the client before or after zookeeper_close, in any order, from ordinary
+///   threads. When it closes the handle, everything on it is lost at once, and nothing of zklock
+///   touches it any more.
+/// - Inside a callback of that handle zookeeper_close is allowed only after zkl_client_detach, or
+///   once the session has expired.
+///
+/// `zh` must be live until this returns. `options` may be NULL: the defaults; of its times only
+/// operation_timeout_ms counts here, and the others and auth_scheme have to be left out.
+///
+/// Any thread, callbacks of the handle included; does not block: acquires wait for the connection. On
+/// success `*client` is the program's: free it with zkl_client_free.
+///
+/// ZOK; ZBADARGUMENTS for a NULL or bad options; ZINVALIDSTATE when the handle's session is over;
+/// ZSYSTEMERROR when there is no thread to be had.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zkl_client_adopt(
+    zh: *mut sys::zhandle_t,
+    options: *const zkl_client_options,
+    client: Option<&mut MaybeUninit<*mut zkl_client>>,
+) -> c_int {
+    const NAME: &str = "zkl_client_adopt";
+    status(|| {
+        let client = output(NAME, "client", client)?;
+        // SAFETY: the header asks for a filled struct.
+        let options = unsafe { options::adopting(NAME, options) }?;
+        // SAFETY: the header asks for a live handle, which is closed inside its own callbacks only
+        // after a detach or an expiry.
+        let borrowed = unsafe { Borrowed::new(zh) };
+        let borrowed = borrowed.ok_or_else(|| Failure::bad_argument(NAME, "zh is NULL"))?;
+        let adopted = options.adopt(borrowed)?;
+        client.write(Box::into_raw(zkl_client::boxed(adopted, true)));
+        Ok(())
+    })
+}
+
+/// Lets go of an adopted handle at once, or ends a session of its own. The guards are lost, acquires
+/// under way end with ZINVALIDSTATE, and the client is ZKL_CLOSED. It must still be freed.
+///
+/// When this returns, nothing of zklock is inside an adopted handle or will touch it. What was held
+/// on it stays in ZooKeeper until the handle's session ends: release guards first. Detaching again
+/// does nothing.
+///
+/// Any thread, callbacks included. A session of its own is ended within this call, which waits for
+/// the server's farewell, except inside a callback of the C client, where it ends in the background.
+///
+/// ZOK; ZBADARGUMENTS for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_client_detach(client: Option<&zkl_client>) -> c_int {
+    const NAME: &str = "zkl_client_detach";
+    status(|| {
+        let shared = &given(NAME, "client", client)?.shared;
+        if shared.is_adopted {
+            shared.client.detach();
+            return Ok(());
+        }
+        let closed = shared.client.close();
+        if may_block(NAME).is_ok() {
+            closed.wait()?;
+        }
+        Ok(())
+    })
+}
+
+/// ZKL_CONNECTING, ZKL_CONNECTED, ZKL_SUSPENDED, ZKL_SESSION_LOST or ZKL_CLOSED, looked at now by the
+/// local clock. Costs no request.
+///
+/// Any thread. ZBADARGUMENTS for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_client_state(client: Option<&zkl_client>) -> c_int {
+    let state = || {
+        let state = given("zkl_client_state", "client", client)?.shared.client.state();
+        Ok(match state {
+            SessionState::Connecting => ZKL_CONNECTING,
+            SessionState::Connected => ZKL_CONNECTED,
+            SessionState::Suspended => ZKL_SUSPENDED,
+            SessionState::Lost => ZKL_SESSION_LOST,
+            SessionState::Closed => ZKL_CLOSED,
+        })
+    };
+    number(super::codes::ZKL_PANIC, state, |code| code)
+}
+
+/// The session's id, as servers print it in hexadecimal; 0 while there is none, and for NULL.
+///
+/// Any thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_client_session_id(client: Option<&zkl_client>) -> i64 {
+    let id = || {
+        let client = &given("zkl_client_session_id", "client", client)?.shared.client;
+        Ok(client.session().map_or(0, |key| key.id()))
+    };
+    number(0, id, |_| 0)
+}
+
+/// The session timeout that the server granted, in milliseconds; 0 while there is no session.
+///
+/// Any thread. ZBADARGUMENTS for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_client_session_timeout_ms(client: Option<&zkl_client>) -> c_int {
+    let timeout = || {
+        let client = &given("zkl_client_session_timeout_ms", "client", client)?.shared.client;
+        // Before the first connection the C client knows only what was asked for.
+        let timeout = client.session().and_then(|_| client.session_timeout()).unwrap_or_default();
+        Ok(c_int::try_from(timeout.as_millis()).unwrap_or(c_int::MAX))
+    };
+    number(super::codes::ZKL_PANIC, timeout, |code| code)
+}
+
+/// Gives up the client. Its locks, guards and attempts may be freed before or after it: each keeps
+/// what it needs. With the last of them a session of its own ends, which waits for up to a second
+/// for the server's farewell; an adopted handle is given back once what was released on it is gone,
+/// in the background.
+///
+/// Any thread, callbacks included. NULL is allowed.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_client_free(client: Option<Box<zkl_client>>) {
+    value((), || drop(client));
+}
+
+const _: () = {
+    const fn usable_by_several_threads<T: Send + Sync>() {}
+    usable_by_several_threads::<zkl_client>();
+};

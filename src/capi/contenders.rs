@@ -1,0 +1,145 @@
+//! Who holds a lock and who waits for it, as a list that the program owns.
+
+use std::ffi::{CString, c_char, c_int};
+use std::mem::MaybeUninit;
+use std::time::SystemTime;
+
+use super::boundary::{Failure, c_string, given, may_block, output, status, value};
+use super::lock::zkl_lock;
+use crate::lock::Contender;
+
+/// Somebody who holds a lock or waits for it. Its strings belong to the list, and are never NULL.
+#[allow(non_camel_case_types)]
+#[repr(C)]
+pub struct zkl_contender {
+    /// The claim's znode.
+    pub path: *const c_char,
+    /// The session that the claim lives on.
+    pub session_id: i64,
+    /// The fencing token, once it holds.
+    pub token: i64,
+    /// When the claim was made, by the server's clock: milliseconds since the epoch.
+    pub since_ms: i64,
+    /// Host name; empty where the claim is another library's.
+    pub host: *const c_char,
+    /// Process id; 0 where the claim is another library's.
+    pub pid: u32,
+    /// The name or number of the thread; empty where the claim is another library's.
+    pub thread: *const c_char,
+    /// What the owner calls itself; of another library's claim, the beginning of its data.
+    pub label: *const c_char,
+}
+
+/// A list of contenders; see zkl_lock_holder and zkl_lock_contenders.
+#[allow(non_camel_case_types)]
+pub struct zkl_contenders {
+    list: Vec<zkl_contender>,
+    /// What `list` points into.
+    _strings: Vec<CString>,
+}
+
+// SAFETY: the pointers in `list` lead only into `_strings`, which is never changed; nothing here is
+// tied to a thread.
+unsafe impl Send for zkl_contenders {}
+// SAFETY: as above.
+unsafe impl Sync for zkl_contenders {}
+
+impl zkl_contenders {
+    fn boxed(contenders: Vec<Contender>) -> Box<zkl_contenders> {
+        let mut strings = Vec::with_capacity(contenders.len() * 4);
+        let mut keep = |text: &str| {
+            // The text of a CString stays where it is when the CString moves.
+            strings.push(c_string(text));
+            strings.last().map_or(std::ptr::null(), |text| text.as_ptr())
+        };
+        let list = contenders
+            .into_iter()
+            .map(|contender| zkl_contender {
+                path: keep(&contender.path),
+                session_id: contender.session,
+                token: contender.czxid,
+                since_ms: millis_since_the_epoch(contender.since),
+                host: keep(&contender.host),
+                pid: contender.pid,
+                thread: keep(&contender.thread),
+                label: keep(&contender.label),
+            })
+            .collect();
+        Box::new(zkl_contenders { list, _strings: strings })
+    }
+}
+
+fn millis_since_the_epoch(time: SystemTime) -> i64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn list(
+    function: &'static str,
+    lock: Option<&zkl_lock>,
+    place: Option<&mut MaybeUninit<*mut zkl_contenders>>,
+    most: usize,
+) -> Result<(), Failure> {
+    let lock = given(function, "lock", lock)?;
+    let place = output(function, "contenders", place)?;
+    may_block(function)?;
+    let mut contenders = lock.lock.contenders().wait()?;
+    contenders.truncate(most);
+    place.write(Box::into_raw(zkl_contenders::boxed(contenders)));
+    Ok(())
+}
+
+/// Who holds the lock: a list of one entry, or of none.
+///
+/// Any thread, `done` and `lost` callbacks of zklock included; blocks up to the operation timeout. On
+/// success `*contenders` is the program's: free it with zkl_contenders_free.
+///
+/// ZOK; ZBADARGUMENTS for a NULL; ZOPERATIONTIMEOUT or ZCONNECTIONLOSS when no server answers; ZNOAUTH;
+/// ZINVALIDSTATE, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed; ZKL_WOULD_DEADLOCK inside
+/// a callback of the C client.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_lock_holder(
+    lock: Option<&zkl_lock>,
+    contenders: Option<&mut MaybeUninit<*mut zkl_contenders>>,
+) -> c_int {
+    status(|| list("zkl_lock_holder", lock, contenders, 1))
+}
+
+/// Who holds the lock, and behind it who waits, in their order. Waiters are known only in a queue:
+/// those of the other strategies leave no znode.
+///
+/// Threads, ownership and codes: as zkl_lock_holder.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_lock_contenders(
+    lock: Option<&zkl_lock>,
+    contenders: Option<&mut MaybeUninit<*mut zkl_contenders>>,
+) -> c_int {
+    status(|| list("zkl_lock_contenders", lock, contenders, usize::MAX))
+}
+
+/// How many entries the list has; 0 for NULL.
+///
+/// Any thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_contenders_count(contenders: Option<&zkl_contenders>) -> usize {
+    contenders.map_or(0, |contenders| contenders.list.len())
+}
+
+/// The entry at `index`, counted from 0; NULL beyond the end, and for NULL. It belongs to the list.
+///
+/// Any thread.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_contenders_get(
+    contenders: Option<&zkl_contenders>,
+    index: usize,
+) -> Option<&zkl_contender> {
+    contenders?.list.get(index)
+}
+
+/// Frees the list, with its entries and their strings.
+///
+/// Any thread, callbacks included. NULL is allowed.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_contenders_free(contenders: Option<Box<zkl_contenders>>) {
+    value((), || drop(contenders));
+}

@@ -1,0 +1,353 @@
+//! Guards: locks that are held.
+
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use zookeeper_sys as sys;
+
+use super::boundary::{Failure, c_string, given, may_block, number, output, status, text, value};
+use super::callbacks::{Userdata, zkl_finalizer_fn};
+use super::client::{Shared, ZKL_SUSPENDED};
+use super::codes;
+use super::lock::timeout;
+use super::loss_signals::{Bell, Notice, RingWhenLost, keep_until_over, loss, zkl_lost_fn};
+use super::{options, stat};
+use crate::client::{Op, OpResult};
+use crate::error::{Code, Error};
+use crate::lock::{Guard, GuardState, LostReason, LostSignal};
+
+/// zkl_guard_state: the lock is held, and no other client can acquire it now.
+pub const ZKL_HELD: c_int = 1;
+/// zkl_guard_state: the lock is lost, and others may hold it. It stays so.
+pub const ZKL_LOST: c_int = 4;
+
+/// zkl_guard_lost_reason, `lost`: the session expired, could not be trusted any more by the local
+/// clock, or was ended by the program.
+pub const ZKL_LOST_SESSION: c_int = 1;
+/// zkl_guard_lost_reason, `lost`: somebody deleted the lock's znode.
+pub const ZKL_LOST_DELETED: c_int = 2;
+
+/// A lock that is held; see zkl_lock_acquire.
+#[allow(non_camel_case_types)]
+pub struct zkl_guard {
+    /// Taken out by the release.
+    guard: Option<Guard>,
+    path: CString,
+    token: i64,
+    signal: Signal,
+    is_over: Arc<AtomicBool>,
+    bell: Mutex<Option<Arc<Bell>>>,
+    shared: Arc<Shared>,
+}
+
+/// Makes signals of a loss, for several threads.
+struct Signal(Mutex<LostSignal>);
+
+impl Signal {
+    fn make(&self) -> LostSignal {
+        self.0.lock().clone()
+    }
+}
+
+impl zkl_guard {
+    pub(super) fn new(guard: Guard, shared: Arc<Shared>) -> zkl_guard {
+        zkl_guard {
+            path: c_string(guard.path()),
+            token: guard.fencing_token(),
+            signal: Signal(Mutex::new(guard.lost())),
+            guard: Some(guard),
+            is_over: Arc::default(),
+            bell: Mutex::default(),
+            shared,
+        }
+    }
+
+    /// The program gives the guard up: it is told nothing any more, and its descriptor is closed.
+    fn give_up(&mut self) -> Option<Guard> {
+        self.is_over.store(true, Ordering::Release);
+        if let Some(bell) = self.bell.get_mut() {
+            bell.close();
+        }
+        self.guard.take()
+    }
+}
+
+impl Drop for zkl_guard {
+    fn drop(&mut self) {
+        drop(self.give_up());
+    }
+}
+
+pub(super) fn reason_number(reason: Option<LostReason>) -> c_int {
+    match reason {
+        Some(LostReason::Session) => ZKL_LOST_SESSION,
+        Some(LostReason::Deleted) => ZKL_LOST_DELETED,
+        Some(LostReason::Released) | None => 0,
+    }
+}
+
+/// ZKL_HELD, ZKL_SUSPENDED or ZKL_LOST, looked at now by the local clock. Costs no request.
+///
+/// While it says ZKL_HELD, no other client holds the lock: it turns to ZKL_LOST before the servers can
+/// let anyone else in (given a session timeout of at least two and a half times their tickTime, and
+/// nobody who deletes the lock's znode by hand). But time passes between a look and the write that
+/// follows it. What must be safe even then is done with zkl_guard_token or zkl_guard_set.
+///
+/// Any thread. ZBADARGUMENTS for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_guard_state(guard: Option<&zkl_guard>) -> c_int {
+    let state = || {
+        let guard = given("zkl_guard_state", "guard", guard)?;
+        Ok(match guard.guard.as_ref().map(Guard::state) {
+            Some(GuardState::Held) => ZKL_HELD,
+            Some(GuardState::Suspended) => ZKL_SUSPENDED,
+            Some(GuardState::Lost) | None => ZKL_LOST,
+        })
+    };
+    number(codes::ZKL_PANIC, state, |code| code)
+}
+
+/// Why the lock is lost: ZKL_LOST_SESSION or ZKL_LOST_DELETED; 0 when it is not lost. Looked at now by
+/// the local clock.
+///
+/// Any thread. ZBADARGUMENTS for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_guard_lost_reason(guard: Option<&zkl_guard>) -> c_int {
+    let reason = || {
+        let guard = given("zkl_guard_lost_reason", "guard", guard)?;
+        Ok(reason_number(loss(&guard.signal.make())))
+    };
+    number(codes::ZKL_PANIC, reason, |code| code)
+}
+
+/// The fencing token: a number above 0 that grows with every acquire of this lock, whoever acquires it
+/// (the czxid of the lock's znode). A store that remembers the largest token it has seen, and refuses
+/// smaller ones, can't be written to by a holder that has lost the lock unnoticed.
+///
+/// Any thread. ZBADARGUMENTS for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_guard_token(guard: Option<&zkl_guard>) -> i64 {
+    let token = || Ok(given("zkl_guard_token", "guard", guard)?.token);
+    number(i64::from(codes::ZKL_PANIC), token, i64::from)
+}
+
+/// The path of the lock's znode.
+///
+/// Any thread. Returns a string that belongs to the guard; NULL for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_guard_path(guard: Option<&zkl_guard>) -> *const c_char {
+    guard.map_or(std::ptr::null(), |guard| guard.path.as_ptr())
+}
+
+/// Asks for a call of `lost` when the lock is lost: at most once, on zklock's callback thread of the
+/// client, never for a release, and at once if it is lost already. `finalizer`, if there is one, is
+/// called once in any case, on that thread: after `lost`, or when the guard ends. When this returns an
+/// error, neither is called.
+///
+/// A lost session is told before the servers can let anyone else in. That somebody deleted the znode
+/// is told only after the fact, and once the lock has been held for about 100 ms.
+///
+/// `lost` may block and may call any function of zklock; it may free the guard. Callbacks of one client
+/// come one after the other: one that blocks holds up those behind it. Once zkl_guard_release or
+/// zkl_guard_free has been called, `lost` is not begun any more, but one that has begun may still run.
+/// It may be asked for several times, each for itself.
+///
+/// Any thread, callbacks included; does not block.
+///
+/// ZOK; ZBADARGUMENTS for a NULL guard or lost; ZSYSTEMERROR when there is no thread to be had.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_guard_on_lost(
+    guard: Option<&zkl_guard>,
+    lost: zkl_lost_fn,
+    userdata: *mut c_void,
+    finalizer: zkl_finalizer_fn,
+) -> c_int {
+    const NAME: &str = "zkl_guard_on_lost";
+    status(|| {
+        let guard = given(NAME, "guard", guard)?;
+        let lost = lost.ok_or_else(|| Failure::bad_argument(NAME, "lost is NULL"))?;
+        let line = guard.shared.callbacks.line(NAME)?;
+        let signal = guard.signal.make();
+        let is_over = Arc::clone(&guard.is_over);
+        let pending = Some((line, Userdata::new(userdata, finalizer)));
+        let notice = Notice { signal: signal.clone(), lost, is_over, pending };
+        keep_until_over(&guard.shared.client, signal, notice);
+        Ok(())
+    })
+}
+
+/// Waits until the lock is lost, up to `timeout_ms`: ZKL_FOREVER waits as long as it takes, 0 looks
+/// once.
+///
+/// Any thread, `done` and `lost` callbacks of zklock included; blocks. Nobody may free or release the
+/// guard meanwhile.
+///
+/// ZOK when it is lost; ZOPERATIONTIMEOUT when it is not; ZBADARGUMENTS for NULL or another negative
+/// timeout; ZKL_WOULD_DEADLOCK inside a callback of the C client, unless the timeout is 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_guard_wait_lost(guard: Option<&zkl_guard>, timeout_ms: c_int) -> c_int {
+    const NAME: &str = "zkl_guard_wait_lost";
+    status(|| {
+        let guard = given(NAME, "guard", guard)?;
+        let within = timeout(NAME, timeout_ms)?;
+        let signal = guard.signal.make();
+        if loss(&signal).is_some() {
+            return Ok(());
+        }
+        let within = match within {
+            Some(within) if within.is_zero() => Some(within),
+            within => may_block(NAME).map(|()| within)?,
+        };
+        let reason = match within {
+            Some(within) => signal.wait_timeout(within),
+            None => Some(signal.wait()),
+        };
+        let held = || format!("{NAME}: {}: not lost", guard.path.to_string_lossy());
+        reason.map(drop).ok_or_else(|| Failure::new(Code::OPERATION_TIMEOUT.as_raw(), held()))
+    })
+}
+
+/// A file descriptor that becomes readable (POLLIN) when the lock is lost, for poll, epoll and event
+/// loops. It belongs to the guard, is closed with it, and is the same at every call: the program must
+/// neither read nor close it, and must take it out of its event loop before it ends the guard. See
+/// zkl_guard_on_lost for when it is told.
+///
+/// Any thread, callbacks included; does not block.
+///
+/// ZOK; ZBADARGUMENTS for a NULL; ZSYSTEMERROR when there is no descriptor to be had.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_guard_fd(
+    guard: Option<&zkl_guard>,
+    fd: Option<&mut MaybeUninit<c_int>>,
+) -> c_int {
+    const NAME: &str = "zkl_guard_fd";
+    status(|| {
+        let guard = given(NAME, "guard", guard)?;
+        let place = output(NAME, "fd", fd)?;
+        let system_error = |why: String| {
+            Failure::new(Code::SYSTEM_ERROR.as_raw(), format!("{NAME}: no descriptor: {why}"))
+        };
+        let mut bell = guard.bell.lock();
+        if bell.is_none() {
+            let made = Bell::new().map_err(|error| system_error(error.to_string()))?;
+            let made = Arc::new(made);
+            let signal = guard.signal.make();
+            if loss(&signal).is_some() {
+                made.ring();
+            } else {
+                let ring = RingWhenLost { signal: signal.clone(), bell: Arc::clone(&made) };
+                keep_until_over(&guard.shared.client, signal, ring);
+            }
+            *bell = Some(made);
+        }
+        let descriptor = bell.as_ref().and_then(|bell| bell.descriptor());
+        place.write(descriptor.ok_or_else(|| system_error("the guard is given up".to_owned()))?);
+        Ok(())
+    })
+}
+
+/// Replaces the data of a znode, in one transaction with the proof that the lock is still held: when
+/// it is not, nothing is written. Waits for the outcome, up to the operation timeout.
+///
+/// `path` is the znode to write, `data` its new data of `len` bytes (NULL only with 0). `version` is the
+/// version its data must have, -1 for any. `stat` may be NULL; otherwise it gets the znode's new stat.
+///
+/// Any thread, `done` and `lost` callbacks of zklock included; blocks.
+///
+/// ZOK; ZKL_NOT_HELD; ZNONODE when there is no such znode; ZBADVERSION; ZNOAUTH; ZBADARGUMENTS for a
+/// NULL, a path that ZooKeeper does not allow, a version below -1, or more data than a request takes;
+/// ZKL_WOULD_DEADLOCK inside a callback of the C client. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and
+/// ZCLOSING leave it unknown whether it was written: read the znode.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zkl_guard_set(
+    guard: Option<&zkl_guard>,
+    path: *const c_char,
+    data: *const c_void,
+    len: usize,
+    version: c_int,
+    stat: Option<&mut MaybeUninit<sys::Stat>>,
+) -> c_int {
+    const NAME: &str = "zkl_guard_set";
+    status(|| {
+        let guard = given(NAME, "guard", guard)?;
+        // SAFETY: the header asks for a NUL-terminated string.
+        let path = unsafe { text(NAME, "path", path) }?;
+        // SAFETY: the header asks for `len` bytes.
+        let data = unsafe { options::bytes(NAME, data, len) }?;
+        let version = match version {
+            -1 => None,
+            version if version >= 0 => Some(version),
+            _ => return Err(Failure::bad_argument(NAME, "a version below -1")),
+        };
+        may_block(NAME)?;
+        let Some(held) = guard.guard.as_ref().filter(|guard| !guard.is_lost()) else {
+            return Err(not_held(path, "the lock is lost"));
+        };
+        let set = Op::Set { path: path.to_owned(), data: data.to_vec(), version };
+        let results = guard.shared.client.multi(&[held.check(), set]).wait();
+        let results = results.map_err(|error| match error.code() {
+            Code::SESSION_EXPIRED => not_held(path, "the session that held the lock is over"),
+            // Told of its first operation, which looks for the lock's znode.
+            Code::NO_NODE if names(&error, held.path()) && !names(&error, path) => {
+                not_held(path, "somebody has deleted the lock's znode")
+            }
+            _ => Failure::from(error),
+        })?;
+        if let (Some(place), Some(OpResult::Set(new))) = (stat, results.last()) {
+            place.write(stat::for_c(new));
+        }
+        Ok(())
+    })
+}
+
+/// Whether an error, which keeps only the beginning of a long path, is about this one.
+fn names(error: &Error, path: &str) -> bool {
+    let cut = error.path().strip_suffix("...");
+    error.path() == path || cut.is_some_and(|start| path.starts_with(start))
+}
+
+fn not_held(path: &str, why: &str) -> Failure {
+    Failure::new(codes::ZKL_NOT_HELD, format!("set {}: not written: {why}", path.escape_debug()))
+}
+
+/// Releases the lock and waits until that is confirmed. Frees the guard, whatever it returns.
+///
+/// The deletion of the lock's znode is repeated until it, or the session, is gone; without a
+/// connection this waits for the next one, or for the end of the session. To wait for nothing, use
+/// zkl_guard_free.
+///
+/// Any thread, `done` and `lost` callbacks of zklock included; blocks.
+///
+/// ZOK; ZSESSIONEXPIRED when the session was lost before the release, and ZNONODE when somebody had
+/// deleted the znode: others may have held the lock meanwhile. ZINVALIDSTATE or ZCLOSING when the
+/// client was detached. ZBADARGUMENTS for NULL. ZKL_WOULD_DEADLOCK inside a callback of the C client:
+/// it is released in the background then.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_guard_release(guard: Option<Box<zkl_guard>>) -> c_int {
+    const NAME: &str = "zkl_guard_release";
+    status(|| {
+        let mut guard = guard.ok_or_else(|| Failure::bad_argument(NAME, "guard is NULL"))?;
+        may_block(NAME)?;
+        match guard.give_up() {
+            Some(held) => Ok(held.release().wait()?),
+            None => Ok(()),
+        }
+    })
+}
+
+/// Releases the lock in the background, for certain, and frees the guard. Does not wait, unless this was
+/// the last of its client: see zkl_client_free.
+///
+/// Any thread, callbacks included. NULL is allowed.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_guard_free(guard: Option<Box<zkl_guard>>) {
+    value((), || drop(guard));
+}
+
+const _: () = {
+    const fn usable_by_several_threads<T: Send + Sync>() {}
+    usable_by_several_threads::<zkl_guard>();
+};

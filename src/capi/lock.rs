@@ -1,0 +1,175 @@
+//! Locks: making one, and acquiring it while the caller waits.
+
+use std::ffi::{CString, c_char, c_int};
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::boundary::{Failure, c_string, given, may_block, output, status, text, value};
+use super::client::{Shared, zkl_client};
+use super::codes;
+use super::guard::zkl_guard;
+use super::options::{self, zkl_lock_options};
+use crate::client::{Pending, validate_path};
+use crate::lock::{Guard, Lock};
+
+/// A timeout that never comes.
+pub const ZKL_FOREVER: c_int = -1;
+
+/// A strategy: a fair queue, in which a release wakes one waiter. The default.
+pub const ZKL_QUEUE: c_int = 0;
+/// A strategy: watches the holder's znode. Every release wakes every waiter, and none has a turn.
+pub const ZKL_WATCH: c_int = 1;
+/// A strategy: asks again and again, with pauses from 2 ms to 100 ms. Needs no watch.
+pub const ZKL_POLL: c_int = 2;
+
+/// A lock on a path; see zkl_lock_new.
+#[allow(non_camel_case_types)]
+pub struct zkl_lock {
+    pub(super) lock: Lock,
+    path: CString,
+    pub(super) shared: Arc<Shared>,
+}
+
+impl zkl_lock {
+    pub(super) fn boxed_guard(&self, guard: Guard) -> Box<zkl_guard> {
+        Box::new(zkl_guard::new(guard, Arc::clone(&self.shared)))
+    }
+}
+
+/// Makes a lock on a path. Sends nothing: what is missing of the path is made when the lock is
+/// acquired. Every acquire contends for itself, also two of one program, of one session, of one
+/// zkl_lock: a lock that is held is not acquired again by its holder.
+///
+/// `path` is absolute, under the client's chroot. `options` may be NULL: a queue, no label, znodes
+/// that everyone may change. Both are copied.
+///
+/// Any thread; does not block. On success `*lock` is the program's: free it with zkl_lock_free.
+///
+/// ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL
+/// for an ACL that is empty or malformed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zkl_lock_new(
+    client: Option<&zkl_client>,
+    path: *const c_char,
+    options: *const zkl_lock_options,
+    lock: Option<&mut MaybeUninit<*mut zkl_lock>>,
+) -> c_int {
+    const NAME: &str = "zkl_lock_new";
+    status(|| {
+        let shared = &given(NAME, "client", client)?.shared;
+        let place = output(NAME, "lock", lock)?;
+        // SAFETY: the header asks for a NUL-terminated string.
+        let path = unsafe { text(NAME, "path", path) }?;
+        validate_path(path).map_err(|why| Failure::bad_argument(NAME, why))?;
+        // SAFETY: the header asks for a filled struct.
+        let how = unsafe { options::contending(NAME, options) }?;
+        let mut lock = shared.client.lock(path).strategy(how.strategy).label(how.label);
+        if let Some(acl) = how.acl {
+            lock = lock.acl(acl);
+        }
+        let path = c_string(path);
+        let lock = zkl_lock { lock, path, shared: Arc::clone(shared) };
+        place.write(Box::into_raw(Box::new(lock)));
+        Ok(())
+    })
+}
+
+/// The lock's path.
+///
+/// Any thread. Returns a string that belongs to the lock; NULL for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_lock_path(lock: Option<&zkl_lock>) -> *const c_char {
+    lock.map_or(std::ptr::null(), |lock| lock.path.as_ptr())
+}
+
+/// Gives up the lock. Guards and attempts made from it go on. A guard that is held stays held.
+///
+/// Any thread, callbacks included. NULL is allowed.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_lock_free(lock: Option<Box<zkl_lock>>) {
+    value((), || drop(lock));
+}
+
+/// Acquires the lock, waiting for it up to `timeout_ms` in all: ZKL_FOREVER waits as long as it
+/// takes, 0 looks once.
+///
+/// On connection loss it goes on: it waits for the next connection, looks up what became of its
+/// claim, and keeps its place in the queue if the session survived. When it fails, no claim is left.
+///
+/// Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the
+/// program's: end it with zkl_guard_release or zkl_guard_free.
+///
+/// ZOK; ZOPERATIONTIMEOUT when the time is over; ZBADARGUMENTS for a NULL or another negative
+/// timeout; ZNODEEXISTS or ZNOCHILDRENFOREPHEMERALS when the path is something else than a lock of
+/// this strategy; ZNOAUTH, ZINVALIDACL; ZINVALIDSTATE, ZSESSIONEXPIRED or ZAUTHFAILED when the client
+/// is closed and no session will follow; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_lock_acquire(
+    lock: Option<&zkl_lock>,
+    timeout_ms: c_int,
+    guard: Option<&mut MaybeUninit<*mut zkl_guard>>,
+) -> c_int {
+    const NAME: &str = "zkl_lock_acquire";
+    status(|| {
+        let lock = given(NAME, "lock", lock)?;
+        let place = output(NAME, "guard", guard)?;
+        let within = timeout(NAME, timeout_ms)?;
+        may_block(NAME)?;
+        let guard = contend(&lock.lock, within).wait()?;
+        place.write(Box::into_raw(lock.boxed_guard(guard)));
+        Ok(())
+    })
+}
+
+/// Acquires the lock if nobody is ahead: neither a holder nor, in a queue, a waiter. Waits only for
+/// the servers' answers, up to the operation timeout.
+///
+/// Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the
+/// program's: end it with zkl_guard_release or zkl_guard_free.
+///
+/// ZOK; ZKL_TAKEN; ZOPERATIONTIMEOUT when no server answers; otherwise as zkl_lock_acquire.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_lock_try(
+    lock: Option<&zkl_lock>,
+    guard: Option<&mut MaybeUninit<*mut zkl_guard>>,
+) -> c_int {
+    const NAME: &str = "zkl_lock_try";
+    status(|| {
+        let lock = given(NAME, "lock", lock)?;
+        let place = output(NAME, "guard", guard)?;
+        may_block(NAME)?;
+        let Some(guard) = lock.lock.try_acquire().wait()? else {
+            let message = format!("acquire {}: it is taken", lock.lock.path().escape_debug());
+            return Err(Failure::new(codes::ZKL_TAKEN, message));
+        };
+        place.write(Box::into_raw(lock.boxed_guard(guard)));
+        Ok(())
+    })
+}
+
+/// `None`: for ever.
+pub(super) fn timeout(
+    function: &'static str,
+    timeout_ms: c_int,
+) -> Result<Option<Duration>, Failure> {
+    match u64::try_from(timeout_ms) {
+        Ok(millis) => Ok(Some(Duration::from_millis(millis))),
+        Err(_) if timeout_ms == ZKL_FOREVER => Ok(None),
+        Err(_) => {
+            Err(Failure::bad_argument(function, "timeout_ms is negative and not ZKL_FOREVER"))
+        }
+    }
+}
+
+pub(super) fn contend(lock: &Lock, within: Option<Duration>) -> Pending<Guard> {
+    match within {
+        Some(within) => lock.acquire_within(within),
+        None => lock.acquire(),
+    }
+}
+
+const _: () = {
+    const fn usable_by_several_threads<T: Send + Sync>() {}
+    usable_by_several_threads::<zkl_lock>();
+};

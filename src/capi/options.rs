@@ -1,0 +1,239 @@
+//! The options structs, which grow at their end: `size` says how much of one the program knows.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+use zookeeper_sys as sys;
+
+use super::boundary::{self, Failure};
+use super::{acl, lock};
+use crate::client::ClientOptions;
+use crate::lock::Strategy;
+use crate::znode::Acl;
+
+/// How a client connects or adopts. Zero it, set `size`, then what differs from the default:
+/// `zkl_client_options options = {sizeof options};`.
+#[allow(non_camel_case_types)]
+#[repr(C)]
+pub struct zkl_client_options {
+    /// `sizeof(zkl_client_options)`.
+    pub size: usize,
+    /// The session timeout to ask for: how long a lock outlives the crash of its holder. 0: 10 s. At
+    /// least two and a half times the servers' tickTime. Not for `zkl_client_adopt`.
+    pub session_timeout_ms: c_int,
+    /// How long `zkl_client_connect` may take in all. 0: 10 s. Not for `zkl_client_adopt`.
+    pub connect_timeout_ms: c_int,
+    /// How long one operation may take before it ends with ZOPERATIONTIMEOUT, its outcome unknown.
+    /// 0: 15 s.
+    pub operation_timeout_ms: c_int,
+    /// An identity for every session of the client, such as "digest". NULL: none. Not for
+    /// `zkl_client_adopt`: the handle's own identities count there.
+    pub auth_scheme: *const c_char,
+    /// What belongs to it, such as "user:password"; `auth_secret_len` bytes, copied.
+    pub auth_secret: *const c_void,
+    /// Length of `auth_secret` in bytes.
+    pub auth_secret_len: usize,
+}
+
+/// How a lock is contended for. Zero it, set `size`, then what differs from the default:
+/// `zkl_lock_options options = {sizeof options};`.
+#[allow(non_camel_case_types)]
+#[repr(C)]
+pub struct zkl_lock_options {
+    /// `sizeof(zkl_lock_options)`.
+    pub size: usize,
+    /// `ZKL_QUEUE`, `ZKL_WATCH` or `ZKL_POLL`; the same for everyone on one path.
+    pub strategy: c_int,
+    /// What the owner calls itself, for people who look at who holds the lock: one line of up to
+    /// 256 characters. NULL: nothing. Copied.
+    pub label: *const c_char,
+    /// Who may do what with the znodes of the lock: what the C client takes, such as
+    /// `&ZOO_CREATOR_ALL_ACL`. NULL: everyone may do everything. Copied.
+    pub acl: *const sys::ACL_vector,
+}
+
+/// An options struct.
+///
+/// # Safety
+/// It is `repr(C)`, begins with its size as a `usize`, and all zeroes are a valid value.
+pub(super) unsafe trait Options: Sized {
+    /// Its size when it was first published: the offset of the first field that came later.
+    const FIRST_SIZE: usize;
+}
+
+// SAFETY: `repr(C)`, `size` first, integers and pointers only.
+unsafe impl Options for zkl_client_options {
+    const FIRST_SIZE: usize = size_of::<Self>();
+}
+
+// SAFETY: as above.
+unsafe impl Options for zkl_lock_options {
+    const FIRST_SIZE: usize = size_of::<Self>();
+}
+
+/// Nothing of that size is an options struct of any version: a `size` that was never set.
+const ABSURD: usize = 4096;
+
+/// A copy of the program's options; `None` for null.
+///
+/// # Safety
+/// `options` is null, or points to `size` bytes that stay unchanged during the call, the first of
+/// which are `size`.
+unsafe fn read<T: Options>(
+    function: &'static str,
+    options: *const T,
+) -> Result<Option<T>, Failure> {
+    if options.is_null() {
+        return Ok(None);
+    }
+    if !options.is_aligned() {
+        return Err(Failure::bad_argument(function, "options are at an odd address"));
+    }
+    let bytes = options.cast::<u8>();
+    // SAFETY: not null and aligned, and `T` begins with its size.
+    let size = unsafe { options.cast::<usize>().read() };
+    if size < T::FIRST_SIZE || size > ABSURD {
+        let why = format!("options of size {size}: set it to the sizeof of the struct");
+        return Err(Failure::bad_argument(function, &why));
+    }
+    // SAFETY: the caller promises that many bytes.
+    let bytes = unsafe { std::slice::from_raw_parts(bytes, size) };
+    let known = size.min(size_of::<T>());
+    if bytes[known..].iter().any(|&byte| byte != 0) {
+        let why = "options that a later version of zklock knows, but this one does not";
+        return Err(Failure::bad_argument(function, why));
+    }
+    let mut copy = MaybeUninit::<T>::zeroed();
+    let place = copy.as_mut_ptr().cast::<u8>();
+    // SAFETY: `known` bytes are in both, and a fresh copy overlaps nothing.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, known) };
+    // SAFETY: zeroes are a valid value, and so is what the program wrote.
+    Ok(Some(unsafe { copy.assume_init() }))
+}
+
+/// A time in milliseconds, of which 0 means the default.
+fn millis(function: &'static str, name: &str, value: c_int) -> Result<Option<Duration>, Failure> {
+    match u64::try_from(value) {
+        Ok(0) => Ok(None),
+        Ok(value) => Ok(Some(Duration::from_millis(value))),
+        Err(_) => Err(Failure::bad_argument(function, &format!("{name} is negative"))),
+    }
+}
+
+/// How to connect.
+///
+/// # Safety
+/// As the header asks: `options` is null or a filled struct whose pointers are null or lead to what
+/// they are named for.
+pub(super) unsafe fn connecting(
+    function: &'static str,
+    options: *const zkl_client_options,
+) -> Result<ClientOptions, Failure> {
+    let mut built = ClientOptions::new();
+    // SAFETY: the caller keeps the promise above.
+    let Some(given) = (unsafe { read(function, options) })? else {
+        return Ok(built);
+    };
+    if let Some(timeout) = millis(function, "session_timeout_ms", given.session_timeout_ms)? {
+        built = built.session_timeout(timeout);
+    }
+    if let Some(timeout) = millis(function, "connect_timeout_ms", given.connect_timeout_ms)? {
+        built = built.connect_timeout(timeout);
+    }
+    if let Some(timeout) = millis(function, "operation_timeout_ms", given.operation_timeout_ms)? {
+        built = built.operation_timeout(timeout);
+    }
+    // SAFETY: the caller promises `auth_secret_len` bytes.
+    let secret = unsafe { bytes(function, given.auth_secret, given.auth_secret_len) }?;
+    if given.auth_scheme.is_null() {
+        let secret = (!secret.is_empty()).then_some("auth_secret without auth_scheme");
+        return secret.map_or(Ok(built), |why| Err(Failure::bad_argument(function, why)));
+    }
+    // SAFETY: the caller promises a NUL-terminated string.
+    let scheme = unsafe { boundary::text(function, "auth_scheme", given.auth_scheme) }?;
+    Ok(built.auth(scheme, secret))
+}
+
+/// How to work on a handle of the program's, most of which the handle itself says.
+///
+/// # Safety
+/// As [`connecting`].
+pub(super) unsafe fn adopting(
+    function: &'static str,
+    options: *const zkl_client_options,
+) -> Result<ClientOptions, Failure> {
+    let built = ClientOptions::new();
+    // SAFETY: the caller keeps the promise of `connecting`.
+    let Some(given) = (unsafe { read(function, options) })? else {
+        return Ok(built);
+    };
+    if given.session_timeout_ms != 0 || given.connect_timeout_ms != 0 {
+        let why = "an adopted handle has its session timeout, and nothing waits for its connection";
+        return Err(Failure::bad_argument(function, why));
+    }
+    if !given.auth_scheme.is_null() || !given.auth_secret.is_null() || given.auth_secret_len != 0 {
+        let why = "add identities to the handle itself, by zoo_add_auth";
+        return Err(Failure::bad_argument(function, why));
+    }
+    let timeout = millis(function, "operation_timeout_ms", given.operation_timeout_ms)?;
+    Ok(timeout.map_or(built.clone(), |timeout| built.operation_timeout(timeout)))
+}
+
+/// How to contend.
+pub(super) struct Contending {
+    pub(super) strategy: Strategy,
+    pub(super) label: String,
+    pub(super) acl: Option<Vec<Acl>>,
+}
+
+/// # Safety
+/// As the header asks: `options` is null or a filled struct whose pointers are null or lead to what
+/// they are named for.
+pub(super) unsafe fn contending(
+    function: &'static str,
+    options: *const zkl_lock_options,
+) -> Result<Contending, Failure> {
+    let mut built = Contending { strategy: Strategy::Queue, label: String::new(), acl: None };
+    // SAFETY: the caller keeps the promise above.
+    let Some(given) = (unsafe { read(function, options) })? else {
+        return Ok(built);
+    };
+    built.strategy = match given.strategy {
+        lock::ZKL_QUEUE => Strategy::Queue,
+        lock::ZKL_WATCH => Strategy::Watch,
+        lock::ZKL_POLL => Strategy::Poll,
+        _ => return Err(Failure::bad_argument(function, "there is no such strategy")),
+    };
+    if !given.label.is_null() {
+        // SAFETY: the caller promises a NUL-terminated string.
+        let label = unsafe { boundary::text(function, "label", given.label) }?;
+        built.label = label.to_owned();
+    }
+    // SAFETY: null, or the caller promises an ACL vector.
+    if let Some(vector) = unsafe { given.acl.as_ref() } {
+        // SAFETY: as above, with all its entries.
+        built.acl = Some(unsafe { acl::copy(function, vector) }?);
+    }
+    Ok(built)
+}
+
+/// Bytes of the program's.
+///
+/// # Safety
+/// `data` is null or points to `len` bytes that stay unchanged during the call.
+pub(super) unsafe fn bytes<'a>(
+    function: &'static str,
+    data: *const c_void,
+    len: usize,
+) -> Result<&'a [u8], Failure> {
+    if len == 0 {
+        return Ok(&[]);
+    }
+    if data.is_null() || isize::try_from(len).is_err() {
+        let why = format!("{len} bytes of data at an address that can't have them");
+        return Err(Failure::bad_argument(function, &why));
+    }
+    // SAFETY: not null, and the caller promises `len` bytes.
+    Ok(unsafe { std::slice::from_raw_parts(data.cast::<u8>(), len) })
+}

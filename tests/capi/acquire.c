@@ -1,0 +1,228 @@
+/* Clients, locks and guards, used by threads that wait. */
+#include "check.h"
+
+#include <unistd.h>
+
+#include <zookeeper/zookeeper.h>
+
+static void versions_and_words(void)
+{
+    CHECK(strcmp(zkl_version(), ZKL_VERSION) == 0);
+    CHECK(zkl_version_number() == ZKL_VERSION_NUMBER);
+    CHECK(strlen(zkl_c_client_version()) > 0);
+    int codes[] = {ZOK, ZOPERATIONTIMEOUT, ZNONODE, ZKL_TAKEN, ZKL_CANCELLED, ZKL_WOULD_DEADLOCK,
+                   ZKL_PANIC, ZKL_NOT_HELD};
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        CHECK(strcmp(zkl_strerror(codes[i]), zkl_strerror(-9999)) != 0);
+}
+
+static void sizes_of_options(zkl_client *client)
+{
+    struct {
+        zkl_lock_options options;
+        char later[64];
+    } newer;
+    zkl_lock *const untouched = (zkl_lock *)&newer;
+    zkl_lock *lock = untouched;
+    memset(&newer, 0, sizeof newer);
+    size_t bad[] = {0, 1, sizeof(size_t), sizeof(zkl_lock_options) - 1, 1000000, (size_t)-1};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        newer.options.size = bad[i];
+        GIVES(BAD_ARGUMENTS, zkl_lock_new(client, "/sizes", &newer.options, &lock));
+    }
+    newer.options.size = sizeof newer;
+    newer.later[40] = 1;
+    GIVES(BAD_ARGUMENTS, zkl_lock_new(client, "/sizes", &newer.options, &lock));
+    CHECK(lock == untouched);
+    newer.later[40] = 0;
+    GIVES(OK, zkl_lock_new(client, "/sizes", &newer.options, &lock));
+    zkl_lock_free(lock);
+}
+
+static void connecting_in_vain(void)
+{
+    zkl_client_options options = {sizeof options, 0, 0, 0, NULL, NULL, 0};
+    zkl_client *const untouched = (zkl_client *)&options;
+    zkl_client *client = untouched;
+    options.connect_timeout_ms = 100;
+    GIVES(TIMEOUT, zkl_client_connect("127.0.0.1:1", &options, &client));
+    GIVES(BAD_ARGUMENTS, zkl_client_connect("127.0.0.1:port", NULL, &client));
+    options.session_timeout_ms = -1;
+    GIVES(BAD_ARGUMENTS, zkl_client_connect(hosts, &options, &client));
+    CHECK(client == untouched);
+}
+
+static void a_lock_of(zkl_client *client, int strategy, const char *path)
+{
+    zkl_lock_options options = {sizeof options, strategy, "billing", NULL};
+    zkl_lock *lock = NULL;
+    GIVES(OK, zkl_lock_new(client, path, &options, &lock));
+    CHECK(strcmp(zkl_lock_path(lock), path) == 0);
+    zkl_contenders *list = NULL;
+    GIVES(OK, zkl_lock_holder(lock, &list));
+    CHECK(zkl_contenders_count(list) == 0 && zkl_contenders_get(list, 0) == NULL);
+    zkl_contenders_free(list);
+
+    zkl_guard *first = NULL;
+    GIVES(OK, zkl_lock_try(lock, &first));
+    CHECK(zkl_guard_state(first) == ZKL_HELD && zkl_guard_lost_reason(first) == 0);
+    CHECK(strncmp(zkl_guard_path(first), path, strlen(path)) == 0);
+    int64_t token = zkl_guard_token(first);
+    CHECK(token > 0);
+
+    zkl_guard *const untouched = (zkl_guard *)&options;
+    zkl_guard *second = untouched;
+    GIVES(ZKL_TAKEN, zkl_lock_try(lock, &second));
+    GIVES(TIMEOUT, zkl_lock_acquire(lock, 0, &second));
+    GIVES(TIMEOUT, zkl_lock_acquire(lock, 50, &second));
+    CHECK(second == untouched);
+
+    GIVES(OK, zkl_lock_holder(lock, &list));
+    CHECK(zkl_contenders_count(list) == 1 && zkl_contenders_get(list, 1) == NULL);
+    const zkl_contender *holder = zkl_contenders_get(list, 0);
+    CHECK(strcmp(holder->path, zkl_guard_path(first)) == 0);
+    CHECK(holder->session_id == zkl_client_session_id(client));
+    CHECK(holder->token == token && holder->pid == (uint32_t)getpid());
+    CHECK(strcmp(holder->label, "billing") == 0 && holder->since_ms > 0);
+    CHECK(strlen(holder->host) > 0 && strlen(holder->thread) > 0);
+    zkl_contenders_free(list);
+
+    GIVES(OK, zkl_guard_release(first));
+    for (int i = 0; i < 5; i++) {
+        second = acquired(lock);
+        CHECK(zkl_guard_token(second) > token);
+        token = zkl_guard_token(second);
+        zkl_guard_free(second);
+    }
+    zkl_lock_free(lock);
+}
+
+static void *wait_for(void *lock)
+{
+    zkl_guard *guard = NULL;
+    GIVES(OK, zkl_lock_acquire(lock, ZKL_FOREVER, &guard));
+    return guard;
+}
+
+static void a_waiter_gets_it_when_it_is_released(zkl_client *client)
+{
+    zkl_lock *lock = lock_on(client, "/waiters");
+    zkl_guard *first = acquired(lock);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, wait_for, lock) == 0);
+    UNTIL(contenders_of(lock) == 2);
+    int64_t token = zkl_guard_token(first);
+    GIVES(OK, zkl_guard_release(first));
+    void *second = NULL;
+    CHECK(pthread_join(thread, &second) == 0);
+    CHECK(zkl_guard_token(second) > token && zkl_guard_state(second) == ZKL_HELD);
+    GIVES(OK, zkl_guard_release(second));
+    zkl_lock_free(lock);
+}
+
+static void a_write_that_the_lock_guards(zkl_client *client)
+{
+    zkl_lock *lock = lock_on(client, "/guarded/lock");
+    zkl_guard *guard = acquired(lock);
+    struct Stat stat;
+    ask("create /data");
+    GIVES(OK, zkl_guard_set(guard, "/data", "one", 3, -1, &stat));
+    CHECK(stat.version == 1 && stat.dataLength == 3);
+    CHECK(strcmp(ask("get /data"), "one") == 0);
+    GIVES(OK, zkl_guard_set(guard, "/data", "two", 3, 1, NULL));
+    stat.version = 77;
+    GIVES(BAD_VERSION, zkl_guard_set(guard, "/data", "three", 5, 1, &stat));
+    GIVES(NO_NODE, zkl_guard_set(guard, "/none", "three", 5, -1, &stat));
+    GIVES(BAD_ARGUMENTS, zkl_guard_set(guard, "/data", NULL, 5, -1, &stat));
+    GIVES(BAD_ARGUMENTS, zkl_guard_set(guard, "/data", "three", 5, -2, &stat));
+    CHECK(stat.version == 77);
+    CHECK(strcmp(ask("get /data"), "two") == 0);
+    GIVES(OK, zkl_guard_set(guard, "/data", NULL, 0, 2, &stat));
+    CHECK(stat.version == 3 && stat.dataLength == 0);
+    GIVES(OK, zkl_guard_release(guard));
+    zkl_lock_free(lock);
+}
+
+static void acls(zkl_client *stranger)
+{
+    zkl_client_options options = {sizeof options, 0, 0, 0, "digest", "user:secret", 11};
+    options.session_timeout_ms = session_timeout_ms;
+    zkl_client *client = NULL;
+    GIVES(OK, zkl_client_connect(hosts, &options, &client));
+    zkl_lock_options secret = {sizeof secret, ZKL_QUEUE, NULL, &ZOO_CREATOR_ALL_ACL};
+    zkl_lock *lock = NULL;
+    GIVES(OK, zkl_lock_new(client, "/secret", &secret, &lock));
+    zkl_guard *guard = acquired(lock);
+    zkl_lock *strange = lock_on(stranger, "/secret");
+    zkl_contenders *list = NULL;
+    GIVES(NO_AUTH, zkl_lock_contenders(strange, &list));
+    GIVES(NO_AUTH, zkl_lock_try(strange, &guard));
+    CHECK(contenders_of(lock) == 1 && list == NULL);
+    GIVES(OK, zkl_guard_release(guard));
+    zkl_lock_free(strange);
+    zkl_lock_free(lock);
+    zkl_client_free(client);
+}
+
+static void objects_are_freed_in_any_order(void)
+{
+    zkl_client *client = connected();
+    zkl_lock *lock = lock_on(client, "/order");
+    zkl_guard *guard = acquired(lock);
+    zkl_client_free(client);
+    zkl_lock_free(lock);
+    CHECK(zkl_guard_state(guard) == ZKL_HELD);
+    GIVES(OK, zkl_guard_release(guard));
+
+    client = connected();
+    lock = lock_on(client, "/order");
+    guard = acquired(lock);
+    zkl_guard_free(guard);
+    zkl_client_free(client);
+    guard = acquired(lock);
+    zkl_lock_free(lock);
+    zkl_guard_free(guard);
+}
+
+static void a_session_that_is_ended(void)
+{
+    zkl_client *client = connected();
+    zkl_lock *lock = lock_on(client, "/ended");
+    zkl_guard *guard = acquired(lock);
+    zkl_guard *const untouched = guard;
+    GIVES(OK, zkl_client_detach(client));
+    GIVES(OK, zkl_client_detach(client));
+    CHECK(zkl_client_state(client) == ZKL_CLOSED && zkl_client_session_id(client) == 0);
+    CHECK(zkl_guard_state(guard) == ZKL_LOST && zkl_guard_lost_reason(guard) == ZKL_LOST_SESSION);
+    GIVES(OK, zkl_guard_wait_lost(guard, ZKL_FOREVER));
+    zkl_guard *second = untouched;
+    GIVES(INVALID_STATE, zkl_lock_acquire(lock, ZKL_FOREVER, &second));
+    GIVES(INVALID_STATE, zkl_lock_try(lock, &second));
+    GIVES(ZKL_NOT_HELD, zkl_guard_set(guard, "/data", "lost", 4, -1, NULL));
+    CHECK(second == untouched && strcmp(ask("get /data"), "") == 0);
+    CHECK(zkl_guard_release(guard) != OK);
+    zkl_lock_free(lock);
+    zkl_client_free(client);
+}
+
+int main(int argc, char **argv)
+{
+    begin(argc, argv);
+    CHECK(zkl_last_error()[0] == '\0');
+    versions_and_words();
+    connecting_in_vain();
+    zkl_client *client = connected();
+    CHECK(zkl_client_state(client) == ZKL_CONNECTED && zkl_client_session_id(client) != 0);
+    CHECK(zkl_client_session_timeout_ms(client) == session_timeout_ms);
+    sizes_of_options(client);
+    a_lock_of(client, ZKL_QUEUE, "/locks/queue");
+    a_lock_of(client, ZKL_WATCH, "/locks/watch");
+    a_lock_of(client, ZKL_POLL, "/locks/poll");
+    a_waiter_gets_it_when_it_is_released(client);
+    a_write_that_the_lock_guards(client);
+    acls(client);
+    objects_are_freed_in_any_order();
+    a_session_that_is_ended();
+    zkl_client_free(client);
+    return 0;
+}

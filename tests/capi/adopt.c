@@ -1,0 +1,2 @@
+#include "check.h"
+int main(int c, char **v) { begin(c, v); return 0; }

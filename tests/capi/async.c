@@ -1,0 +1,257 @@
+/* Acquires that tell their outcome by a callback, and what callbacks may do. */
+#include "check.h"
+
+static void the_outcome_is_told_once_and_then_the_userdata_is_finished(zkl_lock *lock)
+{
+    told t;
+    told_init(&t);
+    zkl_attempt *attempt = NULL;
+    GIVES(OK, zkl_lock_acquire_async(lock, ZKL_FOREVER, tell_done, &t, finalize, &attempt));
+    UNTIL(told_finalized(&t) == 1);
+    CHECK(t.calls == 1 && t.result == OK && !t.thread_is_main);
+    CHECK(zkl_guard_state(t.guard) == ZKL_HELD);
+    GIVES(NOTHING, zkl_attempt_cancel(attempt));
+    zkl_attempt_free(attempt);
+
+    /* Taken: once by a deadline, once by a look. */
+    told late[2];
+    for (int i = 0; i < 2; i++) {
+        told_init(&late[i]);
+        GIVES(OK, zkl_lock_acquire_async(lock, 50 * i, tell_done, &late[i], finalize, NULL));
+    }
+    for (int i = 0; i < 2; i++) {
+        UNTIL(told_finalized(&late[i]) == 1);
+        CHECK(late[i].calls == 1 && late[i].result == TIMEOUT && late[i].guard == NULL);
+        CHECK(strstr(late[i].why, "acquire") != NULL);
+    }
+    GIVES(OK, zkl_guard_release(t.guard));
+    CHECK(told_calls(&t) == 1);
+}
+
+static void an_acquire_that_was_refused_tells_nothing(zkl_lock *lock)
+{
+    told t;
+    told_init(&t);
+    zkl_attempt *const untouched = (zkl_attempt *)&t;
+    zkl_attempt *attempt = untouched;
+    GIVES(BAD_ARGUMENTS, zkl_lock_acquire_async(lock, 0, NULL, &t, finalize, &attempt));
+    GIVES(BAD_ARGUMENTS, zkl_lock_acquire_async(lock, -2, tell_done, &t, finalize, &attempt));
+    GIVES(BAD_ARGUMENTS, zkl_lock_acquire_async(NULL, 0, tell_done, &t, finalize, &attempt));
+    CHECK(attempt == untouched);
+    /* What comes later comes after what would have come. */
+    told next;
+    told_init(&next);
+    GIVES(OK, zkl_lock_acquire_async(lock, ZKL_FOREVER, tell_done, &next, NULL, NULL));
+    UNTIL(told_calls(&next) == 1);
+    CHECK(t.calls == 0 && t.finalized == 0);
+    GIVES(OK, zkl_guard_release(next.guard));
+}
+
+static void cancelling(zkl_lock *lock)
+{
+    zkl_guard *held = acquired(lock);
+    told cancelled, freed;
+    told_init(&cancelled);
+    told_init(&freed);
+    zkl_attempt *attempt = NULL;
+    GIVES(OK, zkl_lock_acquire_async(lock, ZKL_FOREVER, tell_done, &cancelled, finalize, &attempt));
+    UNTIL(contenders_of(lock) == 2);
+    GIVES(OK, zkl_attempt_cancel(attempt));
+    UNTIL(told_finalized(&cancelled) == 1);
+    CHECK(cancelled.calls == 1 && cancelled.result == ZKL_CANCELLED && cancelled.guard == NULL);
+    GIVES(NOTHING, zkl_attempt_cancel(attempt));
+    zkl_attempt_free(attempt);
+    UNTIL(contenders_of(lock) == 1);
+
+    /* Freeing the handle on an attempt leaves the attempt alone. */
+    GIVES(OK, zkl_lock_acquire_async(lock, ZKL_FOREVER, tell_done, &freed, finalize, &attempt));
+    zkl_attempt_free(attempt);
+    GIVES(OK, zkl_guard_release(held));
+    UNTIL(told_finalized(&freed) == 1);
+    CHECK(freed.result == OK);
+    GIVES(OK, zkl_guard_release(freed.guard));
+
+    /* Whoever comes first, the program learns the truth, and nothing is left. */
+    for (int i = 0; i < 50; i++) {
+        told raced;
+        told_init(&raced);
+        GIVES(OK, zkl_lock_acquire_async(lock, ZKL_FOREVER, tell_done, &raced, finalize, &attempt));
+        if (i % 2)
+            pause_ms(i % 5);
+        int late = zkl_attempt_cancel(attempt);
+        CHECK(late == OK || late == NOTHING);
+        UNTIL(told_finalized(&raced) == 1);
+        CHECK(raced.calls == 1 && raced.result == (late ? OK : ZKL_CANCELLED));
+        zkl_guard_free(raced.guard);
+        zkl_attempt_free(attempt);
+    }
+    UNTIL(contenders_of(lock) == 0);
+}
+
+/* Everything at once, inside a callback. */
+struct inner {
+    told outer, nested;
+    zkl_client *client;
+    zkl_lock *lock;
+    zkl_attempt *attempt;
+};
+
+static void call_everything(int rc, zkl_guard *guard, void *userdata)
+{
+    struct inner *inner = userdata;
+    CHECK(rc == OK && zkl_guard_state(guard) == ZKL_HELD);
+    GIVES(OK, zkl_guard_on_lost(guard, tell_lost, &inner->nested, finalize));
+    zkl_lock *other = lock_on(inner->client, "/inside");
+    zkl_guard *second = acquired(other);
+    GIVES(ZKL_TAKEN, zkl_lock_try(other, &(zkl_guard *){NULL}));
+    CHECK(contenders_of(other) == 1);
+    GIVES(TIMEOUT, zkl_guard_wait_lost(second, 10));
+    GIVES(OK, zkl_guard_set(second, "/data", "inside", 6, -1, NULL));
+    GIVES(OK, zkl_guard_release(second));
+    zkl_lock_free(other);
+    zkl_client *client = connected();
+    zkl_client_free(client);
+    zkl_attempt_free(inner->attempt);
+    zkl_guard_free(guard);
+    zkl_lock_free(inner->lock);
+    zkl_client_free(inner->client);
+    tell(&inner->outer, rc, NULL);
+}
+
+static void finish_inner(void *userdata)
+{
+    finalize(&((struct inner *)userdata)->outer);
+}
+
+static void a_callback_calls_everything_and_frees_the_last_of_its_client(void)
+{
+    static struct inner inner;
+    told_init(&inner.outer);
+    told_init(&inner.nested);
+    ask("create /data");
+    inner.client = connected();
+    inner.lock = lock_on(inner.client, "/outside");
+    /* Held by another, so that the attempt is written before it is used. */
+    zkl_client *other = connected();
+    zkl_lock *same = lock_on(other, "/outside");
+    zkl_guard *guard = acquired(same);
+    GIVES(OK, zkl_lock_acquire_async(inner.lock, ZKL_FOREVER, call_everything, &inner,
+                                     finish_inner, &inner.attempt));
+    GIVES(OK, zkl_guard_release(guard));
+    UNTIL(told_finalized(&inner.outer) == 1);
+    UNTIL(told_finalized(&inner.nested) == 1);
+    CHECK(inner.nested.calls == 0);
+    /* Its session is gone, and the lock free. */
+    guard = acquired(same);
+    GIVES(OK, zkl_guard_release(guard));
+    zkl_lock_free(same);
+    zkl_client_free(other);
+}
+
+static pthread_mutex_t stop = PTHREAD_MUTEX_INITIALIZER;
+
+static void block(int rc, zkl_guard *guard, void *userdata)
+{
+    CHECK(rc == OK);
+    tell(userdata, rc, guard);
+    pthread_mutex_lock(&stop);
+    pthread_mutex_unlock(&stop);
+}
+
+static void a_callback_that_blocks_costs_no_lock(zkl_client *client)
+{
+    zkl_lock *lock = lock_on(client, "/blocked"), *behind = lock_on(client, "/behind");
+    told blocked, waiting;
+    told_init(&blocked);
+    told_init(&waiting);
+    pthread_mutex_lock(&stop);
+    GIVES(OK, zkl_lock_acquire_async(lock, ZKL_FOREVER, block, &blocked, finalize, NULL));
+    UNTIL(told_calls(&blocked) == 1);
+    GIVES(OK, zkl_lock_acquire_async(behind, ZKL_FOREVER, tell_done, &waiting, NULL, NULL));
+    /* Longer than the session would live if nobody proved that it does. */
+    GIVES(TIMEOUT, zkl_guard_wait_lost(blocked.guard, session_timeout_ms + 200));
+    CHECK(zkl_guard_state(blocked.guard) == ZKL_HELD);
+    CHECK(told_calls(&waiting) == 0 && told_finalized(&blocked) == 0);
+    pthread_mutex_unlock(&stop);
+    UNTIL(told_calls(&waiting) == 1);
+    CHECK(told_finalized(&blocked) == 1);
+    GIVES(OK, zkl_guard_release(blocked.guard));
+    GIVES(OK, zkl_guard_release(waiting.guard));
+    zkl_lock_free(lock);
+    zkl_lock_free(behind);
+}
+
+static void give_back(int rc, zkl_guard *guard, void *userdata)
+{
+    tell_done(rc, guard, userdata);
+    zkl_guard_free(guard);
+}
+
+static void many_attempts_take_turns(zkl_lock *lock)
+{
+    enum { MANY = 50 };
+    static told t[MANY];
+    for (int i = 0; i < MANY; i++) {
+        told_init(&t[i]);
+        GIVES(OK, zkl_lock_acquire_async(lock, ZKL_FOREVER, give_back, &t[i], finalize, NULL));
+    }
+    for (int i = 0; i < MANY; i++) {
+        UNTIL(told_finalized(&t[i]) == 1);
+        CHECK(t[i].calls == 1 && t[i].result == OK);
+    }
+}
+
+static void attempts_end_with_their_client(void)
+{
+    zkl_client *client = connected();
+    zkl_lock *lock = lock_on(client, "/ended");
+    zkl_guard *guard = acquired(lock);
+    told waiting, later;
+    told_init(&waiting);
+    told_init(&later);
+    GIVES(OK, zkl_lock_acquire_async(lock, ZKL_FOREVER, tell_done, &waiting, finalize, NULL));
+    GIVES(OK, zkl_client_detach(client));
+    GIVES(OK, zkl_lock_acquire_async(lock, ZKL_FOREVER, tell_done, &later, finalize, NULL));
+    UNTIL(told_finalized(&waiting) == 1 && told_finalized(&later) == 1);
+    CHECK(waiting.calls == 1 && waiting.result == INVALID_STATE);
+    CHECK(later.calls == 1 && later.result == INVALID_STATE);
+    zkl_guard_free(guard);
+    zkl_lock_free(lock);
+    zkl_client_free(client);
+}
+
+static void an_attempt_goes_on_when_everything_else_is_freed(void)
+{
+    zkl_client *client = connected(), *other = connected();
+    zkl_lock *lock = lock_on(client, "/alone"), *same = lock_on(other, "/alone");
+    zkl_guard *guard = acquired(same);
+    told t;
+    told_init(&t);
+    GIVES(OK, zkl_lock_acquire_async(lock, ZKL_FOREVER, tell_done, &t, finalize, NULL));
+    zkl_lock_free(lock);
+    zkl_client_free(client);
+    GIVES(OK, zkl_guard_release(guard));
+    UNTIL(told_finalized(&t) == 1);
+    CHECK(t.result == OK && contenders_of(same) == 1);
+    GIVES(OK, zkl_guard_release(t.guard));
+    zkl_lock_free(same);
+    zkl_client_free(other);
+}
+
+int main(int argc, char **argv)
+{
+    begin(argc, argv);
+    zkl_client *client = connected();
+    zkl_lock *lock = lock_on(client, "/lock");
+    the_outcome_is_told_once_and_then_the_userdata_is_finished(lock);
+    an_acquire_that_was_refused_tells_nothing(lock);
+    cancelling(lock);
+    many_attempts_take_turns(lock);
+    a_callback_that_blocks_costs_no_lock(client);
+    zkl_lock_free(lock);
+    zkl_client_free(client);
+    a_callback_calls_everything_and_frees_the_last_of_its_client();
+    attempts_end_with_their_client();
+    an_attempt_goes_on_when_everything_else_is_freed();
+    return 0;
+}
