@@ -1,0 +1,163 @@
+//! The servers of a soak, the network before them, and a client that only looks.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use zklock::{Client, CreateMode, Strategy};
+use zklock_testing::{Ensemble, KeepBusy, Proxy, Server};
+
+use crate::locks::{LockName, REGISTERS, ROOT};
+use crate::trouble::Trouble;
+
+pub const MEMBERS: usize = 3;
+/// How long servers may take to serve again; the machine may be busy.
+pub const RECOVERS_WITHIN: Duration = Duration::from_secs(120);
+/// The session of the client that looks.
+const CONTROL: Duration = Duration::from_secs(60);
+const SETTLES_WITHIN: Duration = Duration::from_secs(10);
+const NAP: Duration = Duration::from_millis(20);
+
+pub struct Cluster {
+    // The order is the order of drop.
+    control: Client,
+    _busy: KeepBusy,
+    /// For each client process, its ways to the members.
+    ways: Vec<Vec<Proxy>>,
+    pub ensemble: Ensemble,
+}
+
+impl Cluster {
+    /// Three members, and for each of `processes` a proxy before each of them.
+    ///
+    /// # Errors
+    /// Why it can't be.
+    pub fn start(processes: usize) -> Result<Cluster, Trouble> {
+        let ensemble = Server::builder()
+            .start_timeout(RECOVERS_WITHIN)
+            // Members that were away get what they missed transaction by transaction, never as a
+            // snapshot: then the log of each is the whole history.
+            .jvm_arg("-Dzookeeper.commitLogCount=20000")
+            .jvm_arg("-Dzookeeper.snapshotSizeFactor=100000")
+            .jvm_arg("-Xmx384m")
+            // The machine does not fail here, only processes: what was written is there.
+            .jvm_arg("-Dzookeeper.forceSync=no")
+            .jvm_arg("-Dzookeeper.preAllocSize=4096")
+            .start_ensemble(MEMBERS)
+            .map_err(Trouble::new("start the servers"))?;
+        let way = || -> zklock_testing::Result<Vec<Proxy>> {
+            ensemble.addrs().into_iter().map(Proxy::start).collect()
+        };
+        let ways: zklock_testing::Result<Vec<_>> = (0..processes).map(|_| way()).collect();
+        let ways = ways.map_err(Trouble::new("start the proxies"))?;
+        let busy = ensemble.keep_busy().map_err(Trouble::new("start a background client"))?;
+        let control = Client::options().session_timeout(CONTROL).connect(&ensemble.hosts()).wait();
+        let control = control.map_err(Trouble::new("connect"))?;
+        Ok(Cluster { control, _busy: busy, ways, ensemble })
+    }
+
+    /// Makes the registers.
+    ///
+    /// # Errors
+    /// Those of the requests.
+    pub fn prepare(&self, locks: &[LockName]) -> Result<(), Trouble> {
+        let registers = locks.iter().map(LockName::register);
+        for path in [ROOT.to_owned(), REGISTERS.to_owned()].into_iter().chain(registers) {
+            match self.control.create(&path, b"", CreateMode::Persistent).wait() {
+                Ok(_) => {}
+                Err(error) if error.is_node_exists() => {}
+                Err(error) => return Err(Trouble::new("prepare")(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the process of this seat connects to.
+    pub fn hosts(&self, seat: usize) -> String {
+        let hosts: Vec<String> = self.ways[seat].iter().map(Proxy::hosts).collect();
+        hosts.join(",")
+    }
+
+    /// Cuts all links of the process of this seat: they fall silent, and nobody is told.
+    pub fn cut(&self, seat: usize) {
+        self.ways[seat].iter().for_each(Proxy::cut);
+    }
+
+    pub fn heal(&self, seat: usize) {
+        self.ways[seat].iter().for_each(Proxy::heal);
+    }
+
+    /// Drops what the proxies remember of the frames that have passed.
+    pub fn forget_traffic(&self) {
+        self.ways.iter().flatten().for_each(Proxy::clear_seen);
+    }
+
+    /// Starts those members that are down, and waits until all serve.
+    ///
+    /// # Errors
+    /// When one does not come back.
+    pub fn recover(&self) -> Result<usize, Trouble> {
+        let members = self.ensemble.members();
+        for member in members {
+            member.launch().map_err(Trouble::new("start a server again"))?;
+        }
+        for member in members {
+            member.wait_ready(RECOVERS_WITHIN).map_err(Trouble::new("wait for a server"))?;
+        }
+        self.ensemble.wait_for_quorum(RECOVERS_WITHIN).map_err(Trouble::new("wait for a leader"))
+    }
+
+    /// The nodes of these locks that are still there when `patience` is over; returns as soon as
+    /// there are none.
+    ///
+    /// # Errors
+    /// When no server tells.
+    pub fn left(&self, locks: &[LockName], patience: Duration) -> Result<Vec<String>, Trouble> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let mut left = Vec::new();
+            for lock in locks {
+                left.extend(self.nodes(lock).map_err(Trouble::new("look for nodes"))?);
+            }
+            if left.is_empty() || Instant::now() >= deadline {
+                return Ok(left);
+            }
+            std::thread::sleep(NAP);
+        }
+    }
+
+    fn nodes(&self, lock: &LockName) -> zklock::Result<Vec<String>> {
+        let path = lock.path();
+        if lock.strategy != Strategy::Queue {
+            let stat = self.control.exists(&path).wait()?;
+            return Ok(stat.map(|_| path).into_iter().collect());
+        }
+        match self.control.children(&path).wait() {
+            Ok(names) => Ok(names.iter().map(|name| format!("{path}/{name}")).collect()),
+            Err(error) if error.is_no_node() => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits until all members have logged the same, within reason: what a slow one lacks, the
+    /// others have.
+    pub fn settle(&self) {
+        let last = |member: &Server| {
+            let answer = member.four_letter("srvr").unwrap_or_default();
+            answer.lines().find_map(|line| line.strip_prefix("Zxid: ")).map(str::to_owned)
+        };
+        let deadline = Instant::now() + SETTLES_WITHIN;
+        while Instant::now() < deadline {
+            let zxids: Vec<_> = self.ensemble.members().iter().map(last).collect();
+            if zxids[0].is_some() && zxids.windows(2).all(|two| two[0] == two[1]) {
+                return;
+            }
+            std::thread::sleep(NAP);
+        }
+    }
+
+    /// Where the members' transaction logs are.
+    pub fn log_directories(&self) -> Vec<PathBuf> {
+        let members = self.ensemble.members().iter();
+        members.map(|member| member.data_dir().join("data").join("version-2")).collect()
+    }
+}

@@ -1,0 +1,153 @@
+//! What clients believed, held against the tenures in the log.
+
+use std::collections::{HashMap, HashSet};
+
+use super::violation::late;
+use super::{Account, Belief, Case, Kind, Verdict, Violation};
+use crate::history::Tenure;
+use crate::journal::{State, Written};
+
+/// Which tenure a belief is about, and who came after it.
+struct Match<'a> {
+    belief: &'a Belief,
+    tenure: &'a Tenure,
+    successor: Option<&'a Tenure>,
+}
+
+impl Case<'_> {
+    pub(super) fn judge_beliefs(&self, accounts: &[Account], verdict: &mut Verdict) {
+        let index = |lock: &crate::history::LockHistory| -> HashMap<i64, usize> {
+            let tenures = lock.tenures.iter().enumerate();
+            tenures.map(|(place, tenure)| (tenure.token, place)).collect()
+        };
+        let places: Vec<HashMap<i64, usize>> = self.history.locks.iter().map(index).collect();
+        let stamps: Vec<HashSet<(i64, u32)>> = self
+            .history
+            .locks
+            .iter()
+            .map(|lock| lock.writes.iter().map(|it| (it.stamp.token, it.stamp.number)).collect())
+            .collect();
+        let mut known: HashSet<(usize, i64)> = HashSet::new();
+        for account in accounts {
+            for belief in &account.beliefs {
+                verdict.counts.acquisitions += 1;
+                verdict.counts.lost += u64::from(belief.is_lost());
+                let who = self.who(belief);
+                let mut violate = |kind, what: &str| {
+                    let violation = Violation::new(kind, format!("{who} {what}"));
+                    verdict.violations.push(violation.at(belief.got));
+                };
+                if !known.insert((belief.lock, belief.token)) {
+                    violate(Kind::SharedToken, "is not the only one to have it");
+                }
+                let place = places.get(belief.lock).and_then(|it| it.get(&belief.token));
+                let Some(&place) = place else {
+                    violate(Kind::NeverHeld, "says it holds, but the log does not");
+                    continue;
+                };
+                let tenures = &self.history.locks[belief.lock].tenures;
+                let (tenure, successor) = (&tenures[place], tenures.get(place + 1));
+                let it = Match { belief, tenure, successor };
+                self.judge_times(&it, verdict);
+                self.judge_telling(&it, account, verdict);
+                self.judge_write_reports(&it, &stamps[belief.lock], verdict);
+            }
+        }
+        verdict.counts.unknown_tenures = verdict.counts.tenures - known.len().min(verdict.counts.tenures as usize) as u64;
+    }
+
+    fn who(&self, belief: &Belief) -> String {
+        let Belief { process, thread, lock, token, .. } = belief;
+        format!("{}: client {process}.{thread} with token {token:#x}", self.lock_name(*lock))
+    }
+
+    /// A belief lies within its tenure: every look that said "not lost" was before the end.
+    fn judge_times(&self, it: &Match, verdict: &mut Verdict) {
+        let Match { belief, tenure, successor } = *it;
+        let who = self.who(belief);
+        let mut violate = |kind, at, what: String| {
+            verdict.violations.push(Violation::new(kind, format!("{who} {what}")).at(at));
+        };
+        if belief.got + self.tolerance < tenure.begin.at {
+            let early = late(tenure.begin.at.since(belief.got));
+            violate(Kind::TooEarly, belief.got, format!("had it {early} before it began"));
+        }
+        let held = belief.looks.first().is_some_and(|(_, state)| *state == State::Held);
+        if held && belief.session != tenure.session {
+            let what = format!("is session {:#x}, not {:#x}", belief.session, tenure.session);
+            violate(Kind::Evidence, belief.got, what);
+        }
+        let mut looks = 0;
+        for look in belief.believed() {
+            looks += 1;
+            let Some(end) = tenure.end.filter(|end| look > end.at + self.tolerance) else {
+                continue;
+            };
+            let mut what = format!("looked {} after its end", late(look.since(end.at)));
+            if let Some(next) = successor.filter(|next| look > next.begin.at + self.tolerance) {
+                let by = late(look.since(next.begin.at));
+                what += &format!(", {by} after {:#x} began", next.token);
+            }
+            violate(Kind::TooLate, look, what);
+        }
+        verdict.counts.looks += looks;
+    }
+
+    /// A holder knows of the end before a successor begins; unless it stood still, and then what it
+    /// still wrote was refused, which the order of the log has shown.
+    fn judge_telling(&self, it: &Match, account: &Account, verdict: &mut Verdict) {
+        let Match { belief, successor, .. } = *it;
+        let (Some(knew), Some(next)) = (belief.knew(), successor) else {
+            return;
+        };
+        let late_writes = belief.writes.iter().filter(|write| write.sent > next.begin.at);
+        verdict.counts.writes_too_late += late_writes.count() as u64;
+        if knew <= next.begin.at + self.tolerance {
+            return;
+        }
+        let last = belief.believed().filter(|look| *look <= next.begin.at).last();
+        let since = last.unwrap_or(belief.got);
+        let stood_still =
+            account.stalls.iter().any(|(from, until)| *from <= knew && *until >= since);
+        if self.was_frozen(belief.process, since, knew) {
+            verdict.counts.frozen_through += 1;
+        } else if stood_still {
+            verdict.counts.stalled_through += 1;
+        } else {
+            let by = late(knew.since(next.begin.at));
+            let what = format!("{} knew {by} after {:#x} began", self.who(belief), next.token);
+            verdict.violations.push(Violation::new(Kind::ToldLate, what).at(knew));
+        }
+    }
+
+    /// What was confirmed was done, and what was refused was not.
+    fn judge_write_reports(
+        &self,
+        it: &Match,
+        done: &HashSet<(i64, u32)>,
+        verdict: &mut Verdict,
+    ) {
+        let belief = it.belief;
+        for write in &belief.writes {
+            let is_done = done.contains(&(belief.token, write.number));
+            let what = match write.written {
+                Written::Done => {
+                    verdict.counts.writes_done += 1;
+                    (!is_done).then_some("was confirmed, but is not in the log")
+                }
+                Written::Refused => {
+                    verdict.counts.writes_refused += 1;
+                    is_done.then_some("was refused, but is in the log")
+                }
+                Written::Unknown => {
+                    verdict.counts.writes_unknown += 1;
+                    None
+                }
+            };
+            if let Some(what) = what {
+                let what = format!("{}: write {} {what}", self.who(belief), write.number);
+                verdict.violations.push(Violation::new(Kind::WriteReport, what).at(write.sent));
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Compares what the clients believed with what the servers' log says, and finds every contradiction.
+//!
+//! Most of it is a question of order alone, where no clock has a say: a fenced write is a transaction
+//! in the log, and its zxid has to lie within the tenure whose token it carries. Where a belief that
+//! wrote nothing is judged, times are compared: the one at which a client looked, against the one at
+//! which the leader prepared the end of its tenure, which is no later than anybody could see it. Both
+//! clocks are the same machine's, so they may be wrong by the millisecond to which the log cuts its
+//! times, and by what the wall clock moved meanwhile (`WallClock::tolerance`).
+
+mod account;
+mod beliefs;
+mod order;
+#[cfg(test)]
+mod tests;
+mod violation;
+mod waiting;
+
+use std::time::Duration;
+
+pub use account::{Account, Ask, Belief};
+pub use violation::{Kind, Violation};
+
+use crate::clock::Moment;
+use crate::fault::{Fault, FaultKind};
+use crate::history::History;
+use crate::journal::Entry;
+use crate::locks::LockName;
+
+/// All that is known of a run.
+pub struct Case<'a> {
+    pub locks: &'a [LockName],
+    pub history: &'a History,
+    pub journals: &'a [(u32, Vec<Entry>)],
+    pub faults: &'a [Fault],
+    /// Processes that ended by themselves.
+    pub crashed: &'a [u32],
+    /// Nodes that were there although nobody held or wanted a lock any more.
+    pub left: &'a [String],
+    /// How far two times may be off against each other.
+    pub tolerance: Duration,
+    /// When all faults were over.
+    pub calm: Moment,
+    /// How long an acquire or a release may take after that.
+    pub patience: Duration,
+}
+
+/// What the judge found, and how much there was to judge.
+#[derive(Debug, Default)]
+pub struct Verdict {
+    pub violations: Vec<Violation>,
+    pub accounts: Vec<Account>,
+    pub counts: Counts,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub acquisitions: u64,
+    pub tenures: u64,
+    /// Tenures that no client ever knew of: it was killed, frozen or gave up at that moment.
+    pub unknown_tenures: u64,
+    /// Fenced writes by what the clients know of them.
+    pub writes_done: u64,
+    pub writes_refused: u64,
+    pub writes_unknown: u64,
+    /// Times that a holder saw itself lose the lock.
+    pub lost: u64,
+    /// Looks that said "not lost", each held against the log.
+    pub looks: u64,
+    /// Times that a holder slept through the begin of its successor because it was frozen.
+    pub frozen_through: u64,
+    /// Times that a holder did because it got no processor.
+    pub stalled_through: u64,
+    /// Writes that a holder tried after its successor had begun; none of them may have been done.
+    pub writes_too_late: u64,
+    pub hung: u64,
+    pub orphans: u64,
+    pub longest_wait: Duration,
+    pub longest_wait_when_calm: Duration,
+    pub longest_release: Duration,
+}
+
+impl Case<'_> {
+    pub fn judge(&self) -> Verdict {
+        let mut verdict = Verdict::default();
+        let accounts = self.journals.iter().map(|(number, journal)| Account::of(*number, journal));
+        let accounts: Vec<Account> = accounts.collect();
+        self.judge_order(&mut verdict);
+        self.judge_beliefs(&accounts, &mut verdict);
+        self.judge_waiting(&accounts, &mut verdict);
+        self.judge_leftovers(&mut verdict);
+        let strange = self.history.strange.iter().chain(accounts.iter().flat_map(|it| &it.strange));
+        let strange = strange.map(|what| Violation::new(Kind::Evidence, what.clone()));
+        verdict.violations.extend(strange);
+        let crashed = self.crashed.iter();
+        let crashed = crashed.map(|it| Violation::new(Kind::Crashed, format!("client {it}")));
+        verdict.violations.extend(crashed);
+        verdict.accounts = accounts;
+        verdict
+    }
+
+    fn judge_leftovers(&self, verdict: &mut Verdict) {
+        let mut left: Vec<&String> = self.left.iter().chain(&self.history.left).collect();
+        left.sort();
+        left.dedup();
+        verdict.counts.orphans = left.len() as u64;
+        verdict.violations.extend(left.into_iter().map(|path| Violation::new(Kind::Orphan, path)));
+    }
+
+    /// Whether the process was killed, so that its journal may end anywhere.
+    fn was_killed(&self, process: u32) -> bool {
+        let mut faults = self.faults.iter();
+        faults.any(|fault| fault.kind == FaultKind::ClientKilled && fault.target == process)
+    }
+
+    /// Whether the process was frozen at some time between these two.
+    fn was_frozen(&self, process: u32, from: Moment, until: Moment) -> bool {
+        self.faults.iter().any(|fault| {
+            let is_it = fault.kind == FaultKind::ClientFrozen && fault.target == process;
+            is_it && fault.from <= until && fault.until >= from
+        })
+    }
+
+    fn lock_name(&self, lock: usize) -> &str {
+        self.locks.get(lock).map_or("?", |lock| lock.name.as_str())
+    }
+}

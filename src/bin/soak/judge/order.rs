@@ -1,0 +1,65 @@
+//! What the log alone must show: tokens that grow, and writes within their tenures.
+
+use super::{Case, Kind, Verdict, Violation};
+use crate::history::LockHistory;
+
+impl Case<'_> {
+    pub(super) fn judge_order(&self, verdict: &mut Verdict) {
+        for (number, lock) in self.history.locks.iter().enumerate() {
+            let name = self.lock_name(number);
+            verdict.counts.tenures += lock.tenures.len() as u64;
+            tokens_of_tenures(name, lock, &mut verdict.violations);
+            tokens_in_register(name, lock, &mut verdict.violations);
+            writes_in_tenures(name, lock, &mut verdict.violations);
+        }
+    }
+}
+
+fn tokens_of_tenures(name: &str, lock: &LockHistory, violations: &mut Vec<Violation>) {
+    for two in lock.tenures.windows(2) {
+        let [before, after] = [&two[0], &two[1]];
+        if after.token <= before.token {
+            let what = format!("{name}: tenure {:#x} after {:#x}", after.token, before.token);
+            violations.push(Violation::new(Kind::TokenOrder, what).at(after.begin.at));
+        }
+    }
+}
+
+fn tokens_in_register(name: &str, lock: &LockHistory, violations: &mut Vec<Violation>) {
+    for two in lock.writes.windows(2) {
+        let [before, after] = [two[0].stamp, two[1].stamp];
+        // One holder writes more than once, and counts its writes.
+        if (after.token, after.number) <= (before.token, before.number) {
+            let what = format!(
+                "{name}: the register went from {:#x} (write {}) to {:#x} (write {})",
+                before.token, before.number, after.token, after.number
+            );
+            violations.push(Violation::new(Kind::TokenOrder, what).at(two[1].point.at));
+        }
+    }
+}
+
+fn writes_in_tenures(name: &str, lock: &LockHistory, violations: &mut Vec<Violation>) {
+    for write in &lock.writes {
+        let (token, zxid) = (write.stamp.token, write.point.zxid);
+        let who = || format!("client {}.{}", write.stamp.process, write.stamp.thread);
+        let mut unfenced = |what: String| {
+            let what = format!("{name}: {} wrote {token:#x} at {zxid:#x}, {what}", who());
+            violations.push(Violation::new(Kind::Unfenced, what).at(write.point.at));
+        };
+        match lock.tenures.iter().find(|tenure| tenure.token == token) {
+            None => unfenced("which never held".to_owned()),
+            Some(tenure) if zxid <= tenure.begin.zxid => {
+                unfenced(format!("but its tenure began at {:#x}", tenure.begin.zxid));
+            }
+            Some(tenure) if tenure.end.is_some_and(|end| zxid >= end.zxid) => {
+                let end = tenure.end.map_or(0, |end| end.zxid);
+                unfenced(format!("but its tenure had ended at {end:#x}"));
+            }
+            Some(tenure) if tenure.session != write.session => {
+                unfenced(format!("from session {:#x}, not {:#x}", write.session, tenure.session));
+            }
+            Some(_) => {}
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What must not be, and how it is told.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::clock::Moment;
+
+/// What was found, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    pub kind: Kind,
+    /// When, if that can be said.
+    pub at: Option<Moment>,
+    pub what: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A client has a token that was never first in line.
+    NeverHeld,
+    /// Two acquires have the same token.
+    SharedToken,
+    /// A client believed before its tenure had begun.
+    TooEarly,
+    /// A look at a guard said "not lost" when its tenure was over.
+    TooLate,
+    /// A client that was neither frozen nor stalled was told after its successor had begun.
+    ToldLate,
+    /// A write was done outside of its tenure.
+    Unfenced,
+    /// The tokens of a lock's tenures, or in its register, did not grow.
+    TokenOrder,
+    /// A write that was confirmed is not in the log, or one that was refused is.
+    WriteReport,
+    /// Somebody waits for ever, or waited too long after the faults.
+    Hung,
+    /// An acquire failed where it should have gone on.
+    Failed,
+    /// A node that nobody needs any more.
+    Orphan,
+    /// A client process ended by itself.
+    Crashed,
+    /// The evidence contradicts itself.
+    Evidence,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::NeverHeld => "a token that never held",
+            Kind::SharedToken => "a token of two holders",
+            Kind::TooEarly => "believed before its tenure",
+            Kind::TooLate => "believed after its tenure",
+            Kind::ToldLate => "told after its successor began",
+            Kind::Unfenced => "a write outside of its tenure",
+            Kind::TokenOrder => "tokens that did not grow",
+            Kind::WriteReport => "a write reported wrongly",
+            Kind::Hung => "a hung waiter",
+            Kind::Failed => "a failed acquire",
+            Kind::Orphan => "a node left behind",
+            Kind::Crashed => "a client that ended by itself",
+            Kind::Evidence => "evidence that contradicts itself",
+        }
+    }
+}
+
+impl Violation {
+    pub fn new(kind: Kind, what: impl Into<String>) -> Violation {
+        Violation { kind, at: None, what: what.into() }
+    }
+
+    pub fn at(mut self, at: Moment) -> Violation {
+        self.at = Some(at);
+        self
+    }
+
+    /// With the time since the start of the run in front.
+    pub fn told(&self, start: Moment) -> String {
+        let at = self.at.map(|at| format!("{:.3} s: ", at.since(start).as_secs_f64()));
+        format!("{}{self}", at.unwrap_or_default())
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind.name(), self.what)
+    }
+}
+
+/// How much later, in words.
+pub fn late(by: Duration) -> String {
+    format!("{:.1} ms", by.as_secs_f64() * 1_000.0)
+}

@@ -1,0 +1,58 @@
+//! Whether everyone who waited came to an end, and how long it took.
+
+use super::{Account, Case, Kind, Verdict, Violation};
+use crate::clock::Moment;
+
+impl Case<'_> {
+    pub(super) fn judge_waiting(&self, accounts: &[Account], verdict: &mut Verdict) {
+        for ask in accounts.iter().flat_map(|account| &account.asks) {
+            let who = || {
+                let name = self.lock_name(ask.lock);
+                format!("{name}: client {}.{} ({})", ask.process, ask.thread, ask.how)
+            };
+            if let Some(why) = &ask.failed {
+                let what = format!("{}: {why}", who());
+                verdict.violations.push(Violation::new(Kind::Failed, what).at(ask.at));
+            }
+            self.judge_wait(ask.process, ask.at, ask.ended, &who, verdict);
+            if let Some(ended) = ask.ended {
+                let counts = &mut verdict.counts;
+                counts.longest_wait = counts.longest_wait.max(ended.since(ask.at));
+                let calm = ended.since(ask.at.max(self.calm));
+                counts.longest_wait_when_calm = counts.longest_wait_when_calm.max(calm);
+            }
+        }
+        for belief in accounts.iter().flat_map(|account| &account.beliefs) {
+            let who = || {
+                let (process, thread) = (belief.process, belief.thread);
+                format!("{}: client {process}.{thread} (holds)", self.lock_name(belief.lock))
+            };
+            let released = belief.released.as_ref().map(|(at, _)| *at);
+            self.judge_wait(belief.process, belief.got, released, &who, verdict);
+            if let (Some(from), Some(until)) = (belief.release, released) {
+                let longest = &mut verdict.counts.longest_release;
+                *longest = (*longest).max(until.since(from));
+            }
+        }
+    }
+
+    fn judge_wait(
+        &self,
+        process: u32,
+        from: Moment,
+        until: Option<Moment>,
+        who: &dyn Fn() -> String,
+        verdict: &mut Verdict,
+    ) {
+        let what = match until {
+            Some(until) if until.since(from.max(self.calm)) > self.patience => {
+                let seconds = until.since(from.max(self.calm)).as_secs_f64();
+                format!("{} took {seconds:.1} s when all was well", who())
+            }
+            None if !self.was_killed(process) => format!("{} never ended", who()),
+            _ => return,
+        };
+        verdict.counts.hung += 1;
+        verdict.violations.push(Violation::new(Kind::Hung, what).at(from));
+    }
+}

@@ -1,0 +1,163 @@
+//! What a soak tells: a report for people, one object for programs.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::evidence::Evidence;
+use crate::fault::FaultKind;
+use crate::judge::Verdict;
+
+/// Of more violations than that, only the number is told.
+const TOLD: usize = 20;
+
+pub struct Report<'a> {
+    pub evidence: &'a Evidence,
+    pub verdict: &'a Verdict,
+}
+
+impl Report<'_> {
+    fn faults(&self, kind: FaultKind) -> usize {
+        self.evidence.faults.iter().filter(|fault| fault.kind == kind).count()
+    }
+
+    fn lasted(&self) -> Duration {
+        self.evidence.run.calm.since(self.evidence.run.start)
+    }
+
+    fn by_strategy(&self) -> BTreeMap<String, u64> {
+        let mut sums = BTreeMap::new();
+        for belief in self.verdict.accounts.iter().flat_map(|account| &account.beliefs) {
+            if let Some(lock) = self.evidence.locks.get(belief.lock) {
+                *sums.entry(lock.strategy.to_string()).or_insert(0) += 1;
+            }
+        }
+        sums
+    }
+
+    pub fn text(&self) -> String {
+        let (run, counts) = (&self.evidence.run, &self.verdict.counts);
+        let mut text = String::new();
+        let mut line = |line: String| {
+            let _ = writeln!(text, "{line}");
+        };
+        line(format!(
+            "soak: seed {}, {:.0} s of faults, {} client processes, {} sessions, {} locks, \
+             3 servers, session timeout {:.1} s",
+            run.seed,
+            self.lasted().as_secs_f64(),
+            run.processes,
+            run.sessions,
+            self.evidence.locks.len(),
+            run.session_timeout.as_secs_f64(),
+        ));
+        line(String::new());
+        let by: Vec<String> =
+            self.by_strategy().iter().map(|(name, sum)| format!("{name} {sum}")).collect();
+        let per_second = counts.acquisitions as f64 / self.lasted().as_secs_f64().max(0.001);
+        line(format!(
+            "acquisitions      {:>8}   {} ({per_second:.0} per s)",
+            counts.acquisitions,
+            by.join(", ")
+        ));
+        line(format!("faults            {:>8}", self.evidence.faults.len()));
+        for kind in FaultKind::ALL {
+            line(format!("  {:<18}{:>6}", kind.name(), self.faults(kind)));
+        }
+        line(format!(
+            "fenced writes     {:>8}   confirmed; {} refused, {} of unknown outcome",
+            counts.writes_done, counts.writes_refused, counts.writes_unknown
+        ));
+        line(format!(
+            "losses seen       {:>8}   {} slept through while frozen, {} while stalled; \
+             {} writes tried after a successor had begun",
+            counts.lost, counts.frozen_through, counts.stalled_through, counts.writes_too_late
+        ));
+        line(format!(
+            "longest wait      {:>8}   {} when the faults were over; longest release {}",
+            seconds(counts.longest_wait),
+            seconds(counts.longest_wait_when_calm),
+            seconds(counts.longest_release)
+        ));
+        line(format!(
+            "servers' log      {:>8}   transactions, {} tenures ({} that no client knew of); \
+             {} proposals died with a leader",
+            self.evidence.transactions,
+            counts.tenures,
+            counts.unknown_tenures,
+            self.evidence.discarded
+        ));
+        line(format!(
+            "looks judged      {:>8}   that said \"not lost\"; clocks agree to {:.2} ms",
+            counts.looks,
+            self.evidence.wall.tolerance().as_secs_f64() * 1_000.0
+        ));
+        line(format!("hung waiters      {:>8}", counts.hung));
+        line(format!("orphans           {:>8}", counts.orphans));
+        line(format!("violations        {:>8}", self.verdict.violations.len()));
+        for violation in self.complaints().iter().take(TOLD) {
+            line(format!("  {violation}"));
+        }
+        if self.verdict.violations.len() > TOLD {
+            line(format!("  and {} more", self.verdict.violations.len() - TOLD));
+        }
+        text
+    }
+
+    fn complaints(&self) -> Vec<String> {
+        let start = self.evidence.run.start;
+        self.verdict.violations.iter().map(|violation| violation.told(start)).collect()
+    }
+
+    pub fn json(&self) -> Value {
+        let (run, counts) = (&self.evidence.run, &self.verdict.counts);
+        let faults: serde_json::Map<String, Value> =
+            FaultKind::ALL.iter().map(|kind| (kind.key().into(), self.faults(*kind).into())).collect();
+        json!({
+            "seed": run.seed,
+            "seconds": rounded(self.lasted()),
+            "processes": run.processes,
+            "sessions": run.sessions,
+            "locks": self.evidence.locks.len(),
+            "session_timeout_seconds": rounded(run.session_timeout),
+            "acquisitions": counts.acquisitions,
+            "acquisitions_by_strategy": self.by_strategy(),
+            "faults": self.evidence.faults.len(),
+            "faults_by_kind": faults,
+            "writes": {
+                "confirmed": counts.writes_done,
+                "refused": counts.writes_refused,
+                "unknown": counts.writes_unknown,
+                "tried_after_a_successor_began": counts.writes_too_late,
+            },
+            "lost": counts.lost,
+            "frozen_through": counts.frozen_through,
+            "stalled_through": counts.stalled_through,
+            "longest_wait_seconds": rounded(counts.longest_wait),
+            "longest_wait_when_calm_seconds": rounded(counts.longest_wait_when_calm),
+            "longest_release_seconds": rounded(counts.longest_release),
+            "transactions": self.evidence.transactions,
+            "tenures": counts.tenures,
+            "unknown_tenures": counts.unknown_tenures,
+            "discarded_proposals": self.evidence.discarded,
+            "holes": self.evidence.holes,
+            "looks": counts.looks,
+            "tolerance_seconds": self.evidence.wall.tolerance().as_secs_f64(),
+            "hung": counts.hung,
+            "orphans": counts.orphans,
+            "violations": self.verdict.violations.len(),
+            "complaints": self.complaints().into_iter().take(TOLD).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+/// Seconds to three digits behind the point.
+fn rounded(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1_000.0).round() / 1_000.0
+}

@@ -1,0 +1,213 @@
+//! One session: asks for a lock in one way or another, writes fenced while it has it, looks at its
+//! guard, releases; over and over, with every belief written down.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use fastrand::Rng;
+use futures_lite::future::{block_on, or};
+use zklock::{Client, Error, Guard, Lock, Op};
+
+use super::{Phase, Shared};
+use crate::clock::Moment;
+use crate::journal::{Event, Written};
+use crate::locks::{self, LockName, Stamp};
+
+const OPERATION: Duration = Duration::from_secs(10);
+/// A pause before what has just failed is tried again.
+const AFTER_TROUBLE: Duration = Duration::from_millis(50);
+const NAP: Duration = Duration::from_millis(20);
+const FAREWELL: Duration = Duration::from_secs(5);
+
+pub struct Session {
+    number: u16,
+    shared: Arc<Shared>,
+    locks: Vec<LockName>,
+    rng: Rng,
+}
+
+/// How to ask for a lock.
+enum How {
+    Acquire,
+    Within(Duration),
+    Try,
+    /// Drops the attempt when it is not over by then.
+    Drop(Duration),
+}
+
+impl How {
+    fn draw(rng: &mut Rng) -> How {
+        match rng.u32(..100) {
+            0..82 => How::Acquire,
+            82..90 => How::Within(Duration::from_millis(rng.u64(5..400))),
+            90..95 => How::Try,
+            _ => How::Drop(Duration::from_millis(rng.u64(0..100))),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            How::Acquire => "acquire",
+            How::Within(_) => "within",
+            How::Try => "try",
+            How::Drop(_) => "drop",
+        }
+    }
+
+    /// Whether this error is how such an ask may end.
+    fn may_end_so(&self, error: &Error) -> bool {
+        !matches!(self, How::Acquire) && error.is_timeout()
+    }
+}
+
+impl Session {
+    pub fn new(number: u16, shared: Arc<Shared>) -> Session {
+        let seed = shared.orders.seed ^ u64::from(shared.orders.process) << 32;
+        let rng = Rng::with_seed(seed ^ u64::from(number) << 16);
+        let locks = locks::all(shared.orders.locks_of_each);
+        Session { number, shared, locks, rng }
+    }
+
+    /// From the connect to the close.
+    pub fn live(mut self) {
+        if let Some(client) = self.connect() {
+            let locks: Vec<Lock> = self.locks.iter().map(|name| lock(&client, name)).collect();
+            while !self.shared.has_come(Phase::Park) {
+                self.round(&client, &locks);
+            }
+            self.shared.parked.fetch_add(1, Ordering::SeqCst);
+            // The session goes on: what it may have left behind would still be there.
+            while !self.shared.has_come(Phase::Close) {
+                thread::sleep(NAP);
+            }
+            // Its locks hold the client too.
+            drop(locks);
+            let _ = client.close().wait_timeout(FAREWELL);
+        } else {
+            self.shared.parked.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// There may be no quorum at the moment: tries until there is one, or no need any more.
+    fn connect(&self) -> Option<Client> {
+        let orders = &self.shared.orders;
+        let options = Client::options()
+            .session_timeout(orders.session_timeout)
+            .operation_timeout(OPERATION);
+        while !self.shared.has_come(Phase::Park) {
+            match options.connect(&orders.hosts).wait() {
+                Ok(client) => return Some(client),
+                Err(_) => thread::sleep(AFTER_TROUBLE),
+            }
+        }
+        None
+    }
+
+    fn note(&self, event: Event) {
+        self.note_at(Moment::now(), event);
+    }
+
+    fn note_at(&self, at: Moment, event: Event) {
+        self.shared.note(at, self.number, event);
+    }
+
+    fn round(&mut self, client: &Client, locks: &[Lock]) {
+        let chosen = self.rng.usize(..locks.len());
+        let how = How::draw(&mut self.rng);
+        self.note(Event::Ask { lock: chosen, how: how.name().to_owned() });
+        let lock = &locks[chosen];
+        let got = match how {
+            How::Acquire => lock.acquire().wait().map(Some),
+            How::Within(time) => lock.acquire_within(time).wait().map(Some),
+            How::Try => lock.try_acquire().wait(),
+            How::Drop(time) => lock.acquire().wait_timeout(time).map(Some),
+        };
+        match got {
+            Ok(Some(guard)) => self.hold(client, chosen, guard),
+            Ok(None) => self.note(Event::None { why: "taken".to_owned() }),
+            Err(error) if how.may_end_so(&error) => {
+                self.note(Event::None { why: "timeout".to_owned() });
+            }
+            Err(error) => {
+                self.note(Event::Failed { why: error.to_string() });
+                thread::sleep(AFTER_TROUBLE);
+            }
+        }
+    }
+
+    fn hold(&mut self, client: &Client, chosen: usize, guard: Guard) {
+        let session = client.session().map_or(0, |key| key.id());
+        let at = Moment::now();
+        let state = guard.state().into();
+        let token = guard.fencing_token();
+        self.note_at(at, Event::Got { token, session, state });
+        self.shared.acquired.fetch_add(1, Ordering::Relaxed);
+
+        let lost = guard.lost();
+        self.write(client, chosen, &guard, 1);
+        // Mostly no longer than that, sometimes a while, seldom long.
+        let hold = match self.rng.u32(..1_000) {
+            0..960 => 0,
+            960..990 => self.rng.u64(5..60),
+            _ => self.rng.u64(100..1_500),
+        };
+        if hold > 0 && lost.get().is_none() {
+            if lost.wait_timeout(Duration::from_millis(hold)).is_some() {
+                self.note(Event::Told);
+            }
+        }
+        let at = Moment::now();
+        let state = guard.state().into();
+        self.note_at(at, Event::Look { state });
+        if hold > 0 {
+            // As a program would that does not look: this is what the fence is for.
+            self.write(client, chosen, &guard, 2);
+        }
+        self.note(Event::Release);
+        if self.rng.u32(..10) == 0 {
+            drop(guard);
+            self.note(Event::Released { why: "dropped".to_owned() });
+        } else {
+            let released = guard.release().wait();
+            let why = released.err().map(|error| error.to_string()).unwrap_or_default();
+            self.note(Event::Released { why });
+        }
+    }
+
+    fn write(&self, client: &Client, chosen: usize, guard: &Guard, number: u32) {
+        let (process, thread) = (self.shared.orders.process, self.number);
+        let stamp = Stamp { token: guard.fencing_token(), number, process, thread };
+        let lost = guard.lost();
+        let knows = lost.get().is_some();
+        let sent = Moment::now();
+        let set = Op::set(self.locks[chosen].register(), stamp.encode());
+        let write = client.multi(&[guard.check(), set]);
+        // Whoever waits for a reply hears of a loss all the same.
+        let told = async {
+            match knows {
+                true => std::future::pending().await,
+                false => lost.await,
+            }
+        };
+        let result = block_on(or(async { Some(write.await) }, async {
+            told.await;
+            None
+        }));
+        let written = match result {
+            Some(Ok(_)) => Written::Done,
+            Some(Err(error)) if !error.is_outcome_unknown() => Written::Refused,
+            Some(Err(_)) => Written::Unknown,
+            None => {
+                self.note(Event::Told);
+                Written::Unknown
+            }
+        };
+        self.note(Event::Wrote { number, sent, written });
+    }
+}
+
+fn lock(client: &Client, name: &LockName) -> Lock {
+    client.lock(&name.path()).strategy(name.strategy)
+}
