@@ -41,7 +41,7 @@ pub struct Args {
     pub sessions: u16,
 
     /// Locks of each of the three strategies
-    #[arg(long, value_name = "N", default_value = "3", help_heading = "Clients")]
+    #[arg(long, value_name = "N", default_value = "5", help_heading = "Clients")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
     pub locks: u16,
 

@@ -39,6 +39,8 @@ impl Cluster {
             .jvm_arg("-Dzookeeper.commitLogCount=20000")
             .jvm_arg("-Dzookeeper.snapshotSizeFactor=100000")
             .jvm_arg("-Xmx384m")
+            // They are started again and again: what compiles fast beats what runs fast.
+            .jvm_arg("-XX:TieredStopAtLevel=1")
             // The machine does not fail here, only processes: what was written is there.
             .jvm_arg("-Dzookeeper.forceSync=no")
             .jvm_arg("-Dzookeeper.preAllocSize=4096")

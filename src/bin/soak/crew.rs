@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-use crate::worker::{ACQUIRED, Orders, PARKED, VARIABLE};
+use crate::worker::{ACQUIRED, HOLDING, Orders, PARKED, VARIABLE};
 
 const STOPS_WITHIN: Duration = Duration::from_secs(5);
 
@@ -29,6 +29,7 @@ pub struct Worker {
 struct Status {
     acquired: AtomicU64,
     parked: AtomicBool,
+    holding: AtomicU64,
 }
 
 impl Worker {
@@ -54,6 +55,8 @@ impl Worker {
                     status.parked.store(true, Ordering::SeqCst);
                 } else if let Some(count) = line.strip_prefix(ACQUIRED) {
                     status.acquired.store(count.parse().unwrap_or(0), Ordering::Relaxed);
+                } else if let Some(count) = line.strip_prefix(HOLDING) {
+                    status.holding.store(count.parse().unwrap_or(0), Ordering::Relaxed);
                 }
             }
         })?;
@@ -63,6 +66,11 @@ impl Worker {
     /// Locks acquired so far, as it has told.
     pub fn acquired(&self) -> u64 {
         self.status.acquired.load(Ordering::Relaxed)
+    }
+
+    /// Whether it has told lately that a thread of its is at a long hold.
+    pub fn is_holding(&self) -> bool {
+        self.status.holding.load(Ordering::Relaxed) > 0
     }
 
     pub fn is_parked(&self) -> bool {

@@ -12,6 +12,10 @@ use crate::fault::{Fault, FaultKind};
 use crate::plan::{Draw, Lane};
 use crate::trouble::Trouble;
 
+/// How long a lane waits for its victim to be at a long hold, and how often it looks.
+const AIMS_FOR: Duration = Duration::from_secs(2);
+const AIM: Duration = Duration::from_millis(10);
+
 /// Until when faults are made; ends early on Ctrl-C, or when a lane can't go on.
 #[derive(Default)]
 pub struct Until {
@@ -139,6 +143,13 @@ pub fn torment_clients(
             return Ok(());
         }
         let seat = draw.victim_of(crew.lock().len());
+        // A fault that hits a holder is worth more than one that hits a waiter.
+        let aimed = Instant::now() + AIMS_FOR;
+        while !crew.lock()[seat].is_holding() && Instant::now() < aimed {
+            if !until.sleep(AIM) {
+                return Ok(());
+            }
+        }
         let target = crew.lock()[seat].number;
         let from = Moment::now();
         match draw.kind {

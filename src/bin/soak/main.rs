@@ -75,10 +75,10 @@ fn soak(args: &Args) -> Result<u8, Trouble> {
     let directory = args.keep.as_deref().unwrap_or(scratch.path());
     let ended = run::run(&settings, directory, &until)?;
     if args.keep.is_some() {
-        let kept = evidence::keep_logs(directory, &ended.logs);
+        let kept = evidence::keep_logs(directory, &ended.logs());
         kept.map_err(Trouble::new(directory.display()))?;
     }
-    let evidence = read(directory, &ended.logs)?;
+    let evidence = read(directory, &ended.logs())?;
     drop(ended);
     let code = judge(args, &evidence)?;
     let was_interrupted = interrupted.load(Ordering::SeqCst);

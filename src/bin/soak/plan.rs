@@ -64,7 +64,7 @@ impl Lane {
             // Sometimes within its session, sometimes beyond.
             FaultKind::LinkCut => session * self.between(0.3, 1.6),
         };
-        let pause = if kind.is_of_servers() { self.between(1.0, 4.0) } else { self.between(0.3, 2.5) };
+        let pause = if kind.is_of_servers() { self.between(3.0, 9.0) } else { self.between(0.5, 4.0) };
         Draw {
             pause: Duration::from_secs_f64(pause),
             kind,

@@ -36,8 +36,14 @@ pub struct Settings {
 
 /// A run that is over, with the servers still there: their logs go with them.
 pub struct Ended {
-    pub cluster: Cluster,
-    pub logs: Vec<PathBuf>,
+    cluster: Cluster,
+}
+
+impl Ended {
+    /// The members' log directories.
+    pub fn logs(&self) -> Vec<PathBuf> {
+        self.cluster.log_directories()
+    }
 }
 
 /// Runs, and leaves the evidence in `directory`.
@@ -105,8 +111,7 @@ pub fn run(settings: &Settings, directory: &Path, until: &Until) -> Result<Ended
     let faults = record.into_faults();
     evidence::write(directory, &run, &faults, &clock)
         .map_err(Trouble::new(directory.display()))?;
-    let logs = cluster.log_directories();
-    Ok(Ended { cluster, logs })
+    Ok(Ended { cluster })
 }
 
 /// Starts client processes, each with a number of its own.

@@ -284,6 +284,15 @@ impl Server {
         four_letter(self.addr(), word, ANSWER)
     }
 
+    /// One of ZooKeeper's own command-line tools by its Java class, from the same release as the server, such as
+    /// `org.apache.zookeeper.server.persistence.TxnLogToolkit`.
+    pub fn tool(&self, class: &str) -> Command {
+        let mut command = Command::new(&self.java);
+        let class_path = self.arguments.iter().skip_while(|argument| *argument != "-cp").take(2);
+        command.args(class_path).arg(class).current_dir(self.directory.path()).stdin(Stdio::null());
+        command
+    }
+
     fn start_failure(&self, reason: String) -> Error {
         const LINES: usize = 20;
         let log = self.log().unwrap_or_default();

@@ -17,7 +17,7 @@ mod waiting;
 
 use std::time::Duration;
 
-pub use account::{Account, Ask, Belief};
+pub use account::{Account, Belief};
 pub use violation::{Kind, Violation};
 
 use crate::clock::Moment;

@@ -1,1 +1,322 @@
+//! Crafted runs: one in which all is well, and for each rule one that breaks it.
 
+use super::*;
+use crate::clock::WallClock;
+use crate::journal::{Event, State, Written};
+use crate::locks::{self, Stamp};
+use crate::txnlog::{Change, Txn};
+
+const QUEUE: usize = 0;
+const A: &str = "/soak/queue-1/zl-lock-0000000001";
+const B: &str = "/soak/queue-1/zl-lock-0000000002";
+
+/// A run on which all times are milliseconds, and zxids are the times of their transactions.
+struct Story {
+    txns: Vec<Txn>,
+    journals: Vec<(u32, Vec<Entry>)>,
+    faults: Vec<Fault>,
+    crashed: Vec<u32>,
+    left: Vec<String>,
+}
+
+fn ms(time: i64) -> Moment {
+    Moment(time * 1_000_000)
+}
+
+fn entry(at: i64, event: Event) -> Entry {
+    Entry { at: ms(at), thread: 0, event }
+}
+
+fn txn(zxid: i64, session: i64, change: Change) -> Txn {
+    Txn { zxid, session, time: zxid, kind: 0, changes: vec![change], checksum: 0 }
+}
+
+fn create(zxid: i64, session: i64, path: &str) -> Txn {
+    txn(zxid, session, Change::Create { path: path.to_owned(), ephemeral: true })
+}
+
+fn delete(zxid: i64, session: i64, path: &str) -> Txn {
+    txn(zxid, session, Change::Delete { path: path.to_owned() })
+}
+
+fn write(zxid: i64, session: i64, token: i64, number: u32, process: u32) -> Txn {
+    let data = Stamp { token, number, process, thread: 0 }.encode();
+    txn(zxid, session, Change::Set { path: "/soak/registers/queue-1".to_owned(), data })
+}
+
+fn ask(at: i64) -> Entry {
+    entry(at, Event::Ask { lock: QUEUE, how: "acquire".to_owned() })
+}
+
+fn got(at: i64, token: i64, session: i64) -> Entry {
+    entry(at, Event::Got { token, session, state: State::Held })
+}
+
+fn wrote(at: i64, number: u32, sent: i64, written: Written) -> Entry {
+    entry(at, Event::Wrote { number, sent: ms(sent), written })
+}
+
+fn look(at: i64, state: State) -> Entry {
+    entry(at, Event::Look { state })
+}
+
+fn released(from: i64, until: i64) -> [Entry; 2] {
+    [entry(from, Event::Release), entry(until, Event::Released { why: String::new() })]
+}
+
+impl Story {
+    /// Client 1 (session 11) holds from 100 to 200, client 2 (session 12) from then to 300.
+    fn good() -> Story {
+        let txns = vec![
+            create(100, 11, A),
+            create(110, 12, B),
+            write(120, 11, 100, 1, 1),
+            delete(200, 11, A),
+            write(220, 12, 110, 1, 2),
+            write(230, 12, 110, 2, 2),
+            delete(300, 12, B),
+        ];
+        let mut one = vec![ask(90), got(105, 100, 11), wrote(125, 1, 115, Written::Done)];
+        one.push(look(190, State::Held));
+        one.extend(released(195, 205));
+        let mut two = vec![ask(95), got(206, 110, 12), wrote(225, 1, 215, Written::Done)];
+        two.extend([look(226, State::Held), wrote(235, 2, 228, Written::Done)]);
+        two.extend(released(290, 305));
+        let journals = vec![(1, one), (2, two)];
+        Story { txns, journals, faults: Vec::new(), crashed: Vec::new(), left: Vec::new() }
+    }
+
+    fn verdict(&self) -> Verdict {
+        let locks = locks::all(1);
+        let history = History::of(&self.txns, &locks, &WallClock::default());
+        Case {
+            locks: &locks,
+            history: &history,
+            journals: &self.journals,
+            faults: &self.faults,
+            crashed: &self.crashed,
+            left: &self.left,
+            tolerance: Duration::from_millis(1),
+            calm: ms(10_000),
+            patience: Duration::from_secs(1),
+        }
+        .judge()
+    }
+
+    /// The kinds of what is wrong with it, each once.
+    fn wrongs(&self) -> Vec<Kind> {
+        let mut kinds: Vec<Kind> = self.verdict().violations.iter().map(|it| it.kind).collect();
+        kinds.sort();
+        kinds.dedup();
+        kinds
+    }
+
+    fn replace(&mut self, process: usize, at: usize, entry: Entry) {
+        self.journals[process - 1].1[at] = entry;
+    }
+
+    fn fault(&mut self, kind: FaultKind, target: u32, from: i64, until: i64) {
+        self.faults.push(Fault { kind, from: ms(from), until: ms(until), target });
+    }
+}
+
+/// Client 1 is frozen while it holds, its session ends, and client 2 follows. It looks, and tries
+/// to write, when it thaws.
+fn slept_through() -> Story {
+    let mut story = Story::good();
+    story.txns[3] = txn(200, 11, Change::Close { paths: vec![A.to_owned()] });
+    story.journals[0].1 = vec![
+        ask(90),
+        got(105, 100, 11),
+        wrote(125, 1, 115, Written::Done),
+        entry(270, Event::Told),
+        look(271, State::Lost),
+        wrote(275, 2, 272, Written::Refused),
+    ];
+    story.journals[0].1.extend(released(276, 277));
+    story
+}
+
+#[test]
+fn a_run_without_fault_is_found_to_be_one() {
+    let verdict = Story::good().verdict();
+    assert_eq!(verdict.violations, []);
+    let counts = verdict.counts;
+    assert_eq!((counts.acquisitions, counts.tenures, counts.unknown_tenures), (2, 2, 0));
+    assert_eq!((counts.writes_done, counts.writes_refused, counts.looks), (3, 0, 4));
+    assert_eq!(counts.longest_wait, Duration::from_millis(111));
+}
+
+#[test]
+fn a_frozen_holder_may_sleep_through_its_end_but_not_write() {
+    let mut story = slept_through();
+    assert_eq!(story.wrongs(), [Kind::ToldLate], "nobody had frozen it");
+    story.fault(FaultKind::ClientFrozen, 1, 130, 268);
+    let verdict = story.verdict();
+    assert_eq!(verdict.violations, []);
+    assert_eq!((verdict.counts.frozen_through, verdict.counts.writes_too_late), (1, 1));
+    assert_eq!(verdict.counts.lost, 1);
+
+    story.txns.insert(6, write(273, 11, 100, 2, 1));
+    assert_eq!(story.wrongs(), [Kind::Unfenced, Kind::TokenOrder, Kind::WriteReport]);
+}
+
+#[test]
+fn a_process_without_a_processor_is_as_good_as_frozen() {
+    let mut story = slept_through();
+    let stalled = Entry { at: ms(267), thread: 9, event: Event::Stalled { since: ms(140) } };
+    story.journals[0].1.insert(3, stalled);
+    let verdict = story.verdict();
+    assert_eq!((verdict.violations, verdict.counts.stalled_through), (vec![], 1));
+}
+
+#[test]
+fn a_freeze_is_no_excuse_for_a_look_that_says_held() {
+    let mut story = slept_through();
+    story.fault(FaultKind::ClientFrozen, 1, 130, 268);
+    story.replace(1, 4, look(271, State::Held));
+    assert!(story.wrongs().contains(&Kind::TooLate));
+    // A suspended lock is one that others can't have, too.
+    story.replace(1, 4, look(271, State::Suspended));
+    assert!(story.wrongs().contains(&Kind::TooLate));
+}
+
+#[test]
+fn belief_before_the_tenure_is_found() {
+    let mut story = Story::good();
+    story.replace(2, 1, got(150, 110, 12));
+    assert_eq!(story.wrongs(), [Kind::TooEarly]);
+}
+
+#[test]
+fn belief_after_the_tenure_is_found() {
+    let mut story = Story::good();
+    story.replace(1, 3, look(210, State::Held));
+    story.replace(1, 4, entry(211, Event::Release));
+    assert!(story.wrongs().contains(&Kind::TooLate));
+}
+
+#[test]
+fn belief_within_the_tolerance_is_no_violation() {
+    let mut story = Story::good();
+    story.replace(1, 3, look(200, State::Held));
+    story.replace(1, 4, entry(201, Event::Release));
+    assert_eq!(story.wrongs(), []);
+}
+
+#[test]
+fn a_token_that_never_held_is_found() {
+    let mut story = Story::good();
+    // It gives up its place in the queue, and believes that it holds all the same.
+    story.txns[3] = delete(190, 12, B);
+    story.txns[6] = delete(300, 11, A);
+    let wrongs = story.wrongs();
+    assert!(wrongs.contains(&Kind::NeverHeld) && wrongs.contains(&Kind::Unfenced), "{wrongs:?}");
+}
+
+#[test]
+fn a_token_of_two_holders_is_found() {
+    let mut story = Story::good();
+    story.replace(2, 1, got(206, 100, 12));
+    assert!(story.wrongs().contains(&Kind::SharedToken));
+}
+
+#[test]
+fn a_write_before_and_one_after_the_tenure_are_found() {
+    let mut story = Story::good();
+    story.txns.insert(3, write(150, 12, 110, 1, 2));
+    story.txns.remove(5);
+    assert_eq!(story.wrongs(), [Kind::Unfenced]);
+
+    let mut story = Story::good();
+    story.txns.push(write(310, 12, 110, 3, 2));
+    assert_eq!(story.wrongs(), [Kind::Unfenced]);
+}
+
+#[test]
+fn a_write_from_another_session_is_found() {
+    let mut story = Story::good();
+    story.txns[2] = write(120, 12, 100, 1, 1);
+    assert_eq!(story.wrongs(), [Kind::Unfenced]);
+}
+
+#[test]
+fn a_register_that_goes_back_is_found() {
+    let mut story = Story::good();
+    story.txns.swap(4, 5);
+    assert_eq!(story.wrongs(), [Kind::TokenOrder]);
+}
+
+#[test]
+fn tenures_whose_tokens_do_not_grow_are_found() {
+    let mut story = Story::good();
+    // The later one in the queue is the older node.
+    story.txns[0] = create(100, 11, B);
+    story.txns[1] = create(99, 12, A);
+    assert!(story.wrongs().contains(&Kind::TokenOrder));
+}
+
+#[test]
+fn a_confirmed_write_that_was_not_done_is_found() {
+    let mut story = Story::good();
+    story.txns.remove(5);
+    assert_eq!(story.wrongs(), [Kind::WriteReport]);
+}
+
+#[test]
+fn a_write_of_unknown_outcome_may_be_done_or_not() {
+    for done in [true, false] {
+        let mut story = Story::good();
+        story.replace(2, 4, wrote(235, 2, 228, Written::Unknown));
+        if !done {
+            story.txns.remove(5);
+        }
+        assert_eq!(story.wrongs(), []);
+    }
+}
+
+#[test]
+fn who_waits_for_ever_is_found_unless_it_was_killed() {
+    let mut story = Story::good();
+    story.journals.push((3, vec![ask(100)]));
+    assert_eq!(story.wrongs(), [Kind::Hung]);
+    story.fault(FaultKind::ClientKilled, 3, 120, 130);
+    assert_eq!(story.wrongs(), []);
+}
+
+#[test]
+fn a_release_that_never_ends_is_found() {
+    let mut story = Story::good();
+    story.journals[1].1.pop();
+    assert_eq!(story.wrongs(), [Kind::Hung]);
+}
+
+#[test]
+fn a_wait_is_too_long_only_when_the_faults_are_over() {
+    let ends = |at| {
+        let mut story = Story::good();
+        let none = entry(at, Event::None { why: "timeout".to_owned() });
+        story.journals.push((3, vec![ask(100), none]));
+        story.wrongs()
+    };
+    assert_eq!(ends(10_900), []);
+    assert_eq!(ends(11_100), [Kind::Hung]);
+}
+
+#[test]
+fn failures_orphans_and_crashes_are_told() {
+    let mut story = Story::good();
+    story.journals.push((3, vec![ask(100), entry(101, Event::Failed { why: "x".to_owned() })]));
+    assert_eq!(story.wrongs(), [Kind::Failed]);
+
+    let mut story = Story::good();
+    story.txns.pop();
+    assert_eq!(story.wrongs(), [Kind::Orphan]);
+    let mut story = Story::good();
+    story.left.push(A.to_owned());
+    assert_eq!(story.wrongs(), [Kind::Orphan]);
+
+    let mut story = Story::good();
+    story.crashed.push(2);
+    assert_eq!(story.wrongs(), [Kind::Crashed]);
+}

@@ -98,7 +98,7 @@ mod tests {
     fn a_proposal_that_died_with_its_leader_is_not_history() {
         let (history, discarded, holes) =
             merged(&[&[A + 1, A + 2, A + 3], &[A + 1, B + 1], &[A + 1, B + 1]]);
-        assert_eq!((history, discarded, holes), (vec![A + 1, B + 1], 2, 2));
+        assert_eq!((history, discarded, holes), (vec![A + 1, B + 1], 2, 1));
     }
 
     #[test]

@@ -26,11 +26,13 @@ use session::Session;
 pub const PARKED: &str = "parked";
 /// What it says in front of a number of acquisitions.
 pub const ACQUIRED: &str = "acquired ";
+/// What it says in front of how many of its threads are at a long hold.
+pub const HOLDING: &str = "holding ";
 /// What it is told.
 pub const PARK: &str = "park\n";
 pub const CLOSE: &str = "close\n";
 
-const TELL_EVERY: Duration = Duration::from_millis(200);
+const TELL_EVERY: Duration = Duration::from_millis(50);
 /// How often a process looks whether it stands still, and what it takes for standing still.
 const PULSE: Duration = Duration::from_millis(10);
 const STALL: Duration = Duration::from_millis(80);
@@ -53,6 +55,8 @@ struct Shared {
     phase: AtomicU8,
     acquired: AtomicU64,
     parked: AtomicUsize,
+    /// Threads at a long hold.
+    holding: AtomicUsize,
 }
 
 impl Shared {
@@ -87,6 +91,7 @@ pub fn main(orders: Orders) -> ExitCode {
         phase: AtomicU8::new(Phase::Run as u8),
         acquired: AtomicU64::new(0),
         parked: AtomicUsize::new(0),
+        holding: AtomicUsize::new(0),
     });
     let start = |name: String, body: Box<dyn FnOnce() + Send>| {
         thread::Builder::new().name(name).spawn(body)
@@ -143,7 +148,8 @@ fn tell(shared: &Shared) {
     loop {
         let mut out = std::io::stdout().lock();
         let acquired = shared.acquired.load(Ordering::Relaxed);
-        let mut said = writeln!(out, "{ACQUIRED}{acquired}");
+        let holding = shared.holding.load(Ordering::Relaxed);
+        let mut said = writeln!(out, "{ACQUIRED}{acquired}\n{HOLDING}{holding}");
         let all = usize::from(shared.orders.sessions);
         if !told_parked && shared.parked.load(Ordering::SeqCst) == all {
             told_parked = true;

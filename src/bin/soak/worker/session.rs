@@ -19,6 +19,8 @@ const OPERATION: Duration = Duration::from_secs(10);
 /// A pause before what has just failed is tried again.
 const AFTER_TROUBLE: Duration = Duration::from_millis(50);
 const NAP: Duration = Duration::from_millis(20);
+/// From how many milliseconds on a hold is one that a fault may be aimed at.
+const LONG: u64 = 400;
 const FAREWELL: Duration = Duration::from_secs(5);
 
 pub struct Session {
@@ -40,9 +42,10 @@ enum How {
 impl How {
     fn draw(rng: &mut Rng) -> How {
         match rng.u32(..100) {
-            0..82 => How::Acquire,
-            82..90 => How::Within(Duration::from_millis(rng.u64(5..400))),
-            90..95 => How::Try,
+            0..45 => How::Acquire,
+            // Often enough that a lock which is stuck for a while does not collect all sessions.
+            45..85 => How::Within(Duration::from_millis(rng.u64(20..800))),
+            85..93 => How::Try,
             _ => How::Drop(Duration::from_millis(rng.u64(0..100))),
         }
     }
@@ -149,14 +152,17 @@ impl Session {
         self.write(client, chosen, &guard, 1);
         // Mostly no longer than that, sometimes a while, seldom long.
         let hold = match self.rng.u32(..1_000) {
-            0..960 => 0,
-            960..990 => self.rng.u64(5..60),
+            0..955 => 0,
+            955..985 => self.rng.u64(5..60),
             _ => self.rng.u64(100..1_500),
         };
         if hold > 0 && lost.get().is_none() {
+            let is_long = hold >= LONG;
+            self.shared.holding.fetch_add(usize::from(is_long), Ordering::Relaxed);
             if lost.wait_timeout(Duration::from_millis(hold)).is_some() {
                 self.note(Event::Told);
             }
+            self.shared.holding.fetch_sub(usize::from(is_long), Ordering::Relaxed);
         }
         let at = Moment::now();
         let state = guard.state().into();
