@@ -1,18 +1,21 @@
-# Three commands for everyone: lock-test, install and test. The others repeat one step of test.
+# Four commands for everyone: lock-test, soak, install and test. The others repeat one step of test.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help lock-test install uninstall test deps fmt clippy unit docs shell checks
+.PHONY: help lock-test soak install uninstall test deps fmt clippy unit docs shell checks
 
-# What lock_test is given; ARGS on the command line or in the environment replaces it.
-ARGS ?= --threads 3 --strategy all
+# What the programs are given; ARGS on the command line or in the environment replaces it.
+lock-test: ARGS ?= --threads 3 --strategy all
+soak: ARGS ?= --minutes 2
 
 help:
 	echo 'make lock-test             threads contend for one lock on a real ZooKeeper server,'
 	echo '                           under each strategy; installs what is missing'
 	echo "make lock-test ARGS='...'  the same with arguments of your own, for example"
 	echo "                           ARGS='--strategy queue --threads 16 --json' or ARGS=--help"
+	echo 'make soak                  an ensemble, many client processes, and everything that can fail:'
+	echo "                           judged by the servers' own log. ARGS='--minutes 10 --seed 7'"
 	echo 'make install PREFIX=DIR    the C library and its headers into DIR (/usr/local); knows DESTDIR,'
 	echo '                           LIBDIR, INCLUDEDIR and PROFILE: scripts/install-c explains them'
 	echo 'make uninstall PREFIX=DIR  takes away exactly what install put there'
@@ -23,6 +26,9 @@ help:
 # `value` leaves a $ in ARGS to the shell, which also reads its quotes.
 lock-test:
 	scripts/lock-test $(value ARGS)
+
+soak:
+	scripts/soak $(value ARGS)
 
 # Reads its settings from the environment, to which make adds those on its command line.
 install uninstall:

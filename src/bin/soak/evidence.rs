@@ -34,6 +34,8 @@ pub struct Run {
     pub crashed: Vec<u32>,
     /// Nodes that were left when nobody held or wanted a lock any more.
     pub left: Vec<String>,
+    /// Where members said themselves that their trees are not those of their leader.
+    pub diverged: Vec<String>,
 }
 
 impl Run {
@@ -50,6 +52,7 @@ impl Run {
             "end_ns": self.end.0,
             "crashed": self.crashed,
             "left": self.left,
+            "diverged": self.diverged,
         })
         .to_string()
     }
@@ -60,6 +63,9 @@ impl Run {
         let small = |key: &str| u16::try_from(number(key)?).ok();
         let moment = |key: &str| Some(Moment(value[key].as_i64()?));
         let list = |key: &str| value[key].as_array();
+        let texts = |key: &str| -> Option<Vec<String>> {
+            list(key)?.iter().map(|it| Some(it.as_str()?.to_owned())).collect()
+        };
         Some(Run {
             seed: number("seed")?,
             processes: small("processes")?,
@@ -74,10 +80,8 @@ impl Run {
                 .iter()
                 .map(|it| u32::try_from(it.as_u64()?).ok())
                 .collect::<Option<_>>()?,
-            left: list("left")?
-                .iter()
-                .map(|it| Some(it.as_str()?.to_owned()))
-                .collect::<Option<_>>()?,
+            left: texts("left")?,
+            diverged: texts("diverged")?,
         })
     }
 }
@@ -94,6 +98,8 @@ pub struct Evidence {
     pub transactions: usize,
     pub discarded: usize,
     pub holes: usize,
+    /// How often the servers' digests have confirmed the history.
+    pub confirmed: usize,
 }
 
 pub fn journal_file(directory: &Path, process: u32) -> PathBuf {
@@ -124,7 +130,8 @@ pub fn prepare(directory: &Path) -> io::Result<()> {
 /// # Errors
 /// Those of writing files.
 pub fn write(directory: &Path, run: &Run, faults: &[Fault], clock: &[Sample]) -> io::Result<()> {
-    let lines = |lines: Vec<String>| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+    let lines =
+        |lines: Vec<String>| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
     fs::write(directory.join("run.json"), run.encode())?;
     let faults = lines(faults.iter().map(Fault::to_string).collect());
     fs::write(directory.join("faults.tsv"), faults)?;
@@ -185,7 +192,18 @@ impl Evidence {
         let mut history = History::of(&agreed.txns, &locks, &wall);
         history.strange.extend(agreed.disputes);
         let (transactions, discarded, holes) = (agreed.txns.len(), agreed.discarded, agreed.holes);
-        Ok(Evidence { run, locks, faults, wall, journals, history, transactions, discarded, holes })
+        Ok(Evidence {
+            run,
+            locks,
+            faults,
+            wall,
+            journals,
+            history,
+            transactions,
+            discarded,
+            holes,
+            confirmed: agreed.confirmed,
+        })
     }
 
     pub fn judge(&self) -> Verdict {
@@ -226,6 +244,7 @@ mod tests {
             end: Moment(3),
             crashed: vec![4, 5],
             left: vec!["/soak/queue-1/x".to_owned()],
+            diverged: vec!["server 1".to_owned()],
         };
         assert_eq!(Run::decode(&run.encode()), Some(run));
     }

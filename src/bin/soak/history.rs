@@ -185,9 +185,8 @@ impl<'a> Replay<'a> {
         let first = first.and_then(|path| Some((path.clone(), self.claims.get(path)?.clone())));
         let tenures = &mut self.history.locks[lock].tenures;
         let current = tenures.last_mut().filter(|tenure| tenure.end.is_none());
-        let is_same = |tenure: &Tenure| {
-            first.as_ref().is_some_and(|(_, claim)| claim.czxid == tenure.token)
-        };
+        let is_same =
+            |tenure: &Tenure| first.as_ref().is_some_and(|(_, claim)| claim.czxid == tenure.token);
         match current {
             Some(tenure) if is_same(tenure) => return,
             Some(tenure) => tenure.end = Some(point),
@@ -221,7 +220,7 @@ mod tests {
     }
 
     fn txn(zxid: i64, session: i64, changes: Vec<Change>) -> Txn {
-        Txn { zxid, session, time: zxid, kind: 0, changes, checksum: 0 }
+        Txn { zxid, session, time: zxid, kind: 0, changes, checksum: 0, digest: None }
     }
 
     /// Token, begin and end of the tenures of the first lock of a strategy.

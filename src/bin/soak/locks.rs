@@ -29,8 +29,7 @@ impl LockName {
 pub fn all(of_each: u16) -> Vec<LockName> {
     let strategies = [Strategy::Queue, Strategy::Watch, Strategy::Poll];
     let numbered = |strategy: Strategy| {
-        (1..=of_each)
-            .map(move |number| LockName { strategy, name: format!("{strategy}-{number}") })
+        (1..=of_each).map(move |number| LockName { strategy, name: format!("{strategy}-{number}") })
     };
     strategies.into_iter().flat_map(numbered).collect()
 }

@@ -55,7 +55,7 @@ impl Lane {
         let lasts = match kind {
             FaultKind::LeaderKilled | FaultKind::FollowerKilled => self.between(0.2, 3.0),
             // From a hiccup to well past the silence after which servers give each other up.
-            FaultKind::LeaderFrozen | FaultKind::FollowerFrozen => self.between(0.5, 5.0),
+            FaultKind::LeaderFrozen | FaultKind::FollowerFrozen => self.between(0.5, 8.0),
             FaultKind::QuorumDown => self.between(0.5, 3.0),
             // How long until it is replaced.
             FaultKind::ClientKilled => self.between(0.0, 1.0),
@@ -64,7 +64,8 @@ impl Lane {
             // Sometimes within its session, sometimes beyond.
             FaultKind::LinkCut => session * self.between(0.3, 1.6),
         };
-        let pause = if kind.is_of_servers() { self.between(3.0, 9.0) } else { self.between(0.5, 4.0) };
+        let pause =
+            if kind.is_of_servers() { self.between(3.0, 9.0) } else { self.between(0.5, 4.0) };
         Draw {
             pause: Duration::from_secs_f64(pause),
             kind,

@@ -90,6 +90,15 @@ impl Report<'_> {
             self.evidence.discarded
         ));
         line(format!(
+            "digests           {:>8}   of the servers' own confirm this history; \
+             {} members said that they diverged",
+            self.evidence.confirmed,
+            run.diverged.len()
+        ));
+        for told in &run.diverged {
+            line(format!("  {told}"));
+        }
+        line(format!(
             "looks judged      {:>8}   that said \"not lost\"; clocks agree to {:.2} ms",
             counts.looks,
             self.evidence.wall.tolerance().as_secs_f64() * 1_000.0
@@ -113,8 +122,10 @@ impl Report<'_> {
 
     pub fn json(&self) -> Value {
         let (run, counts) = (&self.evidence.run, &self.verdict.counts);
-        let faults: serde_json::Map<String, Value> =
-            FaultKind::ALL.iter().map(|kind| (kind.key().into(), self.faults(*kind).into())).collect();
+        let faults: serde_json::Map<String, Value> = FaultKind::ALL
+            .iter()
+            .map(|kind| (kind.key().into(), self.faults(*kind).into()))
+            .collect();
         json!({
             "seed": run.seed,
             "seconds": rounded(self.lasted()),
@@ -143,6 +154,8 @@ impl Report<'_> {
             "unknown_tenures": counts.unknown_tenures,
             "discarded_proposals": self.evidence.discarded,
             "holes": self.evidence.holes,
+            "digests_confirmed": self.evidence.confirmed,
+            "diverged": run.diverged,
             "looks": counts.looks,
             "tolerance_seconds": self.evidence.wall.tolerance().as_secs_f64(),
             "hung": counts.hung,

@@ -53,7 +53,7 @@ impl Ended {
 pub fn run(settings: &Settings, directory: &Path, until: &Until) -> Result<Ended, Trouble> {
     evidence::prepare(directory).map_err(Trouble::new(directory.display()))?;
     let locks = locks::all(settings.locks_of_each);
-    let cluster = Cluster::start(usize::from(settings.processes))?;
+    let mut cluster = Cluster::start(usize::from(settings.processes))?;
     cluster.prepare(&locks)?;
 
     let start = Moment::now();
@@ -76,9 +76,8 @@ pub fn run(settings: &Settings, directory: &Path, until: &Until) -> Result<Ended
         });
         let lane = Lane::of_clients(settings.seed, settings.session_timeout);
         // This thread lives as long as the program, as those who start processes have to.
-        let clients = torment_clients(&cluster, &crew, lane, until, &record, |seat| {
-            recruits.next(seat)
-        });
+        let clients =
+            torment_clients(&cluster, &crew, lane, until, &record, |seat| recruits.next(seat));
         let clients = clients.inspect_err(|_| until.end());
         let servers = servers.join().unwrap_or_else(|_| Err(Trouble::new("servers")("a panic")));
         servers.and(clients)
@@ -92,7 +91,7 @@ pub fn run(settings: &Settings, directory: &Path, until: &Until) -> Result<Ended
     // Sessions of clients that were killed may last a little longer.
     let left = cluster.left(&locks, settings.session_timeout * 3)?;
     close(&mut crew);
-    cluster.settle();
+    cluster.end();
     let mut clock = clock.into_inner();
     clock.push(Sample::take());
     let run = Run {
@@ -107,10 +106,10 @@ pub fn run(settings: &Settings, directory: &Path, until: &Until) -> Result<Ended
         end: Moment::now(),
         crashed,
         left,
+        diverged: cluster.diverged(),
     };
     let faults = record.into_faults();
-    evidence::write(directory, &run, &faults, &clock)
-        .map_err(Trouble::new(directory.display()))?;
+    evidence::write(directory, &run, &faults, &clock).map_err(Trouble::new(directory.display()))?;
     Ok(Ended { cluster })
 }
 

@@ -53,7 +53,8 @@ impl Case<'_> {
                 self.judge_write_reports(&it, &stamps[belief.lock], verdict);
             }
         }
-        verdict.counts.unknown_tenures = verdict.counts.tenures - known.len().min(verdict.counts.tenures as usize) as u64;
+        verdict.counts.unknown_tenures =
+            verdict.counts.tenures - known.len().min(verdict.counts.tenures as usize) as u64;
     }
 
     fn who(&self, belief: &Belief) -> String {
@@ -121,12 +122,7 @@ impl Case<'_> {
     }
 
     /// What was confirmed was done, and what was refused was not.
-    fn judge_write_reports(
-        &self,
-        it: &Match,
-        done: &HashSet<(i64, u32)>,
-        verdict: &mut Verdict,
-    ) {
+    fn judge_write_reports(&self, it: &Match, done: &HashSet<(i64, u32)>, verdict: &mut Verdict) {
         let belief = it.belief;
         for write in &belief.writes {
             let is_done = done.contains(&(belief.token, write.number));

@@ -106,10 +106,12 @@ impl Case<'_> {
         verdict.violations.extend(left.into_iter().map(|path| Violation::new(Kind::Orphan, path)));
     }
 
-    /// Whether the process was killed, so that its journal may end anywhere.
-    fn was_killed(&self, process: u32) -> bool {
+    /// When the process was killed, if it was: its journal may end anywhere then.
+    fn killed(&self, process: u32) -> Option<Moment> {
         let mut faults = self.faults.iter();
-        faults.any(|fault| fault.kind == FaultKind::ClientKilled && fault.target == process)
+        let is_it =
+            |fault: &&Fault| fault.kind == FaultKind::ClientKilled && fault.target == process;
+        faults.find(is_it).map(|fault| fault.from)
     }
 
     /// Whether the process was frozen at some time between these two.

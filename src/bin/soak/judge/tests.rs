@@ -28,7 +28,7 @@ fn entry(at: i64, event: Event) -> Entry {
 }
 
 fn txn(zxid: i64, session: i64, change: Change) -> Txn {
-    Txn { zxid, session, time: zxid, kind: 0, changes: vec![change], checksum: 0 }
+    Txn { zxid, session, time: zxid, kind: 0, changes: vec![change], checksum: 0, digest: None }
 }
 
 fn create(zxid: i64, session: i64, path: &str) -> Txn {

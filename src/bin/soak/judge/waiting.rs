@@ -15,7 +15,9 @@ impl Case<'_> {
                 verdict.violations.push(Violation::new(Kind::Failed, what).at(ask.at));
             }
             self.judge_wait(ask.process, ask.at, ask.ended, &who, verdict);
-            if let Some(ended) = ask.ended {
+            // Who was killed has waited until then.
+            let last = ask.ended.or_else(|| self.killed(ask.process));
+            if let Some(ended) = last {
                 let counts = &mut verdict.counts;
                 counts.longest_wait = counts.longest_wait.max(ended.since(ask.at));
                 let calm = ended.since(ask.at.max(self.calm));
@@ -49,7 +51,7 @@ impl Case<'_> {
                 let seconds = until.since(from.max(self.calm)).as_secs_f64();
                 format!("{} took {seconds:.1} s when all was well", who())
             }
-            None if !self.was_killed(process) => format!("{} never ended", who()),
+            None if self.killed(process).is_none() => format!("{} never ended", who()),
             _ => return,
         };
         verdict.counts.hung += 1;

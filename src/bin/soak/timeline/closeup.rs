@@ -22,9 +22,8 @@ pub fn draw(page: &mut Page, evidence: &Evidence, verdict: &Verdict) {
     let beliefs = Beliefs::new(verdict);
     let (from, until) = beliefs.window(evidence);
     let scale = Scale { left: LEFT, right: RIGHT, from, until };
-    let in_view = |fault: &&Fault| {
-        scale.shows(seconds(evidence, fault.from), seconds(evidence, fault.until))
-    };
+    let in_view =
+        |fault: &&Fault| scale.shows(seconds(evidence, fault.from), seconds(evidence, fault.until));
     let faults: Vec<&Fault> = evidence.faults.iter().filter(in_view).collect();
     let top = page.bottom + 32.0;
     page.text((20.0, page.bottom + 20.0), Anchor::Start, "head", "A closer look");
@@ -139,7 +138,9 @@ impl<'a> Beliefs<'a> {
             let (from, until) = (window.0 - 2.0, window.1 + 2.0);
             let faults = evidence.faults.iter();
             faults
-                .filter(|it| seconds(evidence, it.from) < until && seconds(evidence, it.until) > from)
+                .filter(|it| {
+                    seconds(evidence, it.from) < until && seconds(evidence, it.until) > from
+                })
                 .count()
         };
         let frozen = evidence.faults.iter().find(|it| it.kind == FaultKind::ClientFrozen);

@@ -46,7 +46,8 @@ fn every_sort_of_transaction_is_understood() {
         Change::Close { paths: vec!["/a/e-0000000001".to_owned()] },
     ];
     let ours: Vec<&Change> = ours.iter().collect();
-    let found: Vec<&Change> = changes.iter().filter(|it| !matches!(it, Change::Open { .. })).collect();
+    let found: Vec<&Change> =
+        changes.iter().filter(|it| !matches!(it, Change::Open { .. })).collect();
     assert_eq!(found, ours);
 }
 

@@ -5,16 +5,30 @@ use super::archive::Archive;
 /// What a transaction did to the tree, as far as a lock is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    Create { path: String, ephemeral: bool },
-    Delete { path: String },
-    Set { path: String, data: Vec<u8> },
+    Create {
+        path: String,
+        ephemeral: bool,
+    },
+    Delete {
+        path: String,
+    },
+    Set {
+        path: String,
+        data: Vec<u8>,
+    },
     /// Part of a transaction of several operations: the node was there.
-    Check { path: String },
+    Check {
+        path: String,
+    },
     /// The session began, with this timeout in milliseconds.
-    Open { timeout: i32 },
+    Open {
+        timeout: i32,
+    },
     /// The session is over, and with it all ephemeral nodes that it had: those of this list, and by
     /// older servers, which write none, those that one has to know.
-    Close { paths: Vec<String> },
+    Close {
+        paths: Vec<String>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +42,9 @@ pub struct Txn {
     pub changes: Vec<Change>,
     /// Of all its bytes: tells whether two servers have logged the same.
     pub checksum: u32,
+    /// What the leader made of the whole tree after it, in one number. Requests that failed have
+    /// none, and servers before 3.6 write none.
+    pub digest: Option<i64>,
 }
 
 pub const CREATE: i32 = 1;
@@ -61,6 +78,8 @@ impl Txn {
                 change.into_iter().collect()
             }
         };
+        // A version, which says how it is computed, and the number.
+        txn.digest = archive.int().and_then(|_| archive.long());
         Ok(txn)
     }
 
@@ -68,7 +87,7 @@ impl Txn {
         let session = archive.long()?;
         let _cxid = archive.int()?;
         let (zxid, time, kind) = (archive.long()?, archive.long()?, archive.int()?);
-        Some(Txn { zxid, session, time, kind, changes: Vec::new(), checksum })
+        Some(Txn { zxid, session, time, kind, changes: Vec::new(), checksum, digest: None })
     }
 }
 
@@ -79,21 +98,41 @@ fn change(kind: i32, archive: &mut Archive) -> Option<Option<Change>> {
             let path = archive.string()?;
             archive.buffer()?;
             archive.acl()?;
-            let has_owner = matches!(kind, CREATE | CREATE2);
-            Change::Create { path, ephemeral: has_owner && archive.boolean()? }
+            let ephemeral = matches!(kind, CREATE | CREATE2) && archive.boolean()?;
+            // The parent's child version; for some the time to live.
+            archive.int()?;
+            if kind == CREATE_TTL {
+                archive.long()?;
+            }
+            Change::Create { path, ephemeral }
         }
         DELETE | DELETE_CONTAINER => Change::Delete { path: archive.string()? },
         SET_DATA | RECONFIG => {
-            Change::Set { path: archive.string()?, data: archive.buffer()?.to_vec() }
+            let (path, data) = (archive.string()?, archive.buffer()?.to_vec());
+            archive.int()?;
+            Change::Set { path, data }
         }
-        CHECK => Change::Check { path: archive.string()? },
+        CHECK => {
+            let path = archive.string()?;
+            archive.int()?;
+            Change::Check { path }
+        }
         CREATE_SESSION => Change::Open { timeout: archive.int()? },
         // Servers before 3.6 write no list.
         CLOSE_SESSION if archive.is_empty() => Change::Close { paths: Vec::new() },
         CLOSE_SESSION => {
             Change::Close { paths: archive.vector(Archive::string).unwrap_or_default() }
         }
-        SET_ACL | ERROR => return Some(None),
+        SET_ACL => {
+            archive.string()?;
+            archive.acl()?;
+            archive.int()?;
+            return Some(None);
+        }
+        ERROR => {
+            archive.int()?;
+            return Some(None);
+        }
         _ => return None,
     }))
 }

@@ -96,9 +96,8 @@ impl Session {
     /// There may be no quorum at the moment: tries until there is one, or no need any more.
     fn connect(&self) -> Option<Client> {
         let orders = &self.shared.orders;
-        let options = Client::options()
-            .session_timeout(orders.session_timeout)
-            .operation_timeout(OPERATION);
+        let options =
+            Client::options().session_timeout(orders.session_timeout).operation_timeout(OPERATION);
         while !self.shared.has_come(Phase::Park) {
             match options.connect(&orders.hosts).wait() {
                 Ok(client) => return Some(client),

@@ -1,0 +1,157 @@
+//! The program `soak`, as a user runs it: half a minute of faults on a real ensemble.
+#![cfg(feature = "cli")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The fields that programs rely on.
+const PROMISED: [&str; 16] = [
+    "seed",
+    "seconds",
+    "processes",
+    "sessions",
+    "locks",
+    "session_timeout_seconds",
+    "acquisitions",
+    "faults",
+    "faults_by_kind",
+    "longest_wait_seconds",
+    "transactions",
+    "tenures",
+    "hung",
+    "orphans",
+    "violations",
+    "complaints",
+];
+
+fn soak(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_soak"));
+    command.args(args).stdin(Stdio::null());
+    command.output().expect("soak runs")
+}
+
+fn report(output: &Output) -> Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}{complaints}"))
+}
+
+/// One run for all tests; it keeps its evidence.
+struct Run {
+    directory: TempDir,
+    output: Output,
+}
+
+impl Run {
+    fn shared() -> &'static Run {
+        static RUN: OnceLock<Run> = OnceLock::new();
+        RUN.get_or_init(|| {
+            let directory = tempfile::tempdir().unwrap();
+            let svg = directory.path().join("soak.svg");
+            let keep = directory.path().join("evidence");
+            let (svg, keep) = (svg.display().to_string(), keep.display().to_string());
+            let args = ["--seconds", "30", "--session-timeout", "2", "--json"];
+            let output = soak(&[&args[..], &["--svg", &svg, "--keep", &keep]].concat());
+            Run { directory, output }
+        })
+    }
+
+    /// A copy of the evidence, to be tampered with.
+    fn copy(&self) -> TempDir {
+        let copy = tempfile::tempdir().unwrap();
+        copy_all(&self.directory.path().join("evidence"), copy.path());
+        copy
+    }
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in from.read_dir().unwrap() {
+        let path = entry.unwrap().path();
+        let to = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy_all(&path, &to);
+        } else {
+            fs::copy(&path, &to).unwrap();
+        }
+    }
+}
+
+fn check(evidence: &Path) -> Output {
+    soak(&["--check", &evidence.display().to_string(), "--json"])
+}
+
+#[test]
+fn half_a_minute_of_faults_shows_no_violation() {
+    let run = Run::shared();
+    let report = report(&run.output);
+    assert_eq!(run.output.status.code(), Some(0), "{report:#}");
+    for field in PROMISED {
+        assert!(!report[field].is_null(), "{field}: {report:#}");
+    }
+    for field in ["violations", "orphans", "hung"] {
+        assert_eq!(report[field], 0, "{report:#}");
+    }
+    // Nothing is proven where nothing happened.
+    assert_eq!((&report["processes"], &report["sessions"]), (&8.into(), &64.into()));
+    assert!(report["faults"].as_u64().unwrap() >= 3, "{report:#}");
+    assert!(report["acquisitions"].as_u64().unwrap() >= 100, "{report:#}");
+    for strategy in ["poll", "queue", "watch"] {
+        assert!(report["acquisitions_by_strategy"][strategy].as_u64().unwrap() > 0, "{report:#}");
+    }
+    let picture = fs::read_to_string(run.directory.path().join("soak.svg")).unwrap();
+    assert!(picture.starts_with("<svg") && picture.ends_with("</svg>\n"));
+}
+
+#[test]
+fn evidence_that_was_kept_leads_to_the_same_verdict() {
+    let run = Run::shared();
+    let again = check(&run.directory.path().join("evidence"));
+    assert_eq!(again.status.code(), Some(0));
+    assert_eq!(report(&again), report(&run.output));
+}
+
+#[test]
+fn a_belief_that_the_log_does_not_bear_out_is_a_violation() {
+    let run = Run::shared();
+    let copy = run.copy();
+    let journal = copy.path().join("journals").join("1.tsv");
+    let mut text = fs::read_to_string(&journal).unwrap();
+    // It says that it still holds, at the end of a run in which it has released everything.
+    let run_file = fs::read_to_string(copy.path().join("run.json")).unwrap();
+    let end = serde_json::from_str::<Value>(&run_file).unwrap()["end_ns"].as_i64().unwrap();
+    let got = text.lines().find(|line| line.split('\t').nth(2) == Some("got")).unwrap();
+    let thread = got.split('\t').nth(1).unwrap().to_owned();
+    text.push_str(&format!("{end}\t{thread}\tlook\theld\n"));
+    fs::write(&journal, text).unwrap();
+    let output = check(copy.path());
+    assert_eq!(output.status.code(), Some(1));
+    let report = report(&output);
+    assert_eq!(report["violations"], 1, "{report:#}");
+    let complaint = report["complaints"][0].as_str().unwrap();
+    assert!(complaint.contains("believed after its tenure"), "{complaint}");
+}
+
+#[test]
+fn a_run_is_not_made_over_the_evidence_of_another() {
+    let run = Run::shared();
+    let kept = run.directory.path().join("evidence").display().to_string();
+    let output = soak(&["--seconds", "1", "--keep", &kept]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("there is a run in it"));
+}
+
+#[test]
+fn bad_arguments_are_told() {
+    for args in [&["--seconds", "0"][..], &["--minutes", "1", "--seconds", "1"], &["--what"]] {
+        assert_eq!(soak(args).status.code(), Some(2), "{args:?}");
+    }
+    let help = soak(&["--help"]);
+    assert_eq!(help.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&help.stdout).contains("--seed"));
+}
