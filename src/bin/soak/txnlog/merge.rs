@@ -36,31 +36,34 @@ pub fn merge(logs: Vec<Vec<Txn>>) -> Agreed {
     zxids.sort_unstable();
     zxids.dedup();
     for of_epoch in zxids.chunk_by(|one, next| epoch(*one) == epoch(*next)) {
-        let txns: Vec<(Txn, usize)> =
+        let txns: Vec<Txn> =
             of_epoch.iter().filter_map(|zxid| vote(&members, *zxid, &mut agreed)).collect();
         let cut = beginning(&txns).map(|digest| cut_at_digest(&mut agreed, digest));
         if cut != Some(true) {
             cut_by_vote(&mut agreed, &members);
         }
-        agreed.holes += txns.iter().map(|(_, votes)| members.len() - votes).sum::<usize>();
-        agreed.txns.extend(txns.into_iter().map(|(txn, _)| txn));
+        agreed.txns.extend(txns);
     }
+    let lacks = |member: &Member| {
+        agreed.txns.iter().filter(|txn| !member.txns.contains_key(&txn.zxid)).count()
+    };
+    agreed.holes = members.iter().map(lacks).sum();
     confirm(&mut agreed);
     agreed
 }
 
-/// The transaction, and how many members have it.
-fn vote(members: &[Member], zxid: i64, agreed: &mut Agreed) -> Option<(Txn, usize)> {
+/// The transaction, as the members have it.
+fn vote(members: &[Member], zxid: i64, agreed: &mut Agreed) -> Option<Txn> {
     let found: Vec<&Txn> = members.iter().filter_map(|member| member.txns.get(&zxid)).collect();
     if found.windows(2).any(|two| two[0].checksum != two[1].checksum) {
         agreed.disputes.push(format!("zxid {zxid:#x} is not the same on all members"));
     }
-    Some(((*found.first()?).clone(), found.len()))
+    found.first().map(|txn| (*txn).clone())
 }
 
 /// The digest of the tree at the beginning of an epoch, if its first transactions tell.
-fn beginning(txns: &[(Txn, usize)]) -> Option<i64> {
-    let first = txns.iter().map(|(txn, _)| txn).find(|txn| txn.kind != ERROR)?;
+fn beginning(txns: &[Txn]) -> Option<i64> {
+    let first = txns.iter().find(|txn| txn.kind != ERROR)?;
     first.digest.filter(|_| first.kind == CREATE_SESSION)
 }
 

@@ -21,6 +21,9 @@ fn server() -> Server {
     client.multi(&[Op::check("/none"), Op::set("/a", "never")]).wait().unwrap_err();
     client.delete("/a/c", None).wait().unwrap();
     client.close().wait().unwrap();
+    // A session that does nothing.
+    let other = Client::connect(&server.hosts()).wait().unwrap();
+    other.close().wait().unwrap();
     server
 }
 
@@ -32,6 +35,8 @@ fn logs(server: &Server) -> PathBuf {
 fn every_sort_of_transaction_is_understood() {
     let server = server();
     let agreed = read_ensemble(&[logs(&server)]).unwrap();
+    // What is in none of the records is where the digest begins.
+    assert_eq!((agreed.confirmed, agreed.disputes), (1, vec![]));
     let changes: Vec<Change> = agreed.txns.into_iter().flat_map(|txn| txn.changes).collect();
     let create = |path: &str, ephemeral| Change::Create { path: path.to_owned(), ephemeral };
     let set = |data: &[u8]| Change::Set { path: "/a".to_owned(), data: data.to_vec() };
@@ -44,6 +49,7 @@ fn every_sort_of_transaction_is_understood() {
         set(b"most"),
         Change::Delete { path: "/a/c".to_owned() },
         Change::Close { paths: vec!["/a/e-0000000001".to_owned()] },
+        Change::Close { paths: vec![] },
     ];
     let ours: Vec<&Change> = ours.iter().collect();
     let found: Vec<&Change> =
