@@ -121,7 +121,7 @@ impl<'a> Replay<'a> {
                     let gone: BTreeSet<&String> = known.iter().chain(paths).collect();
                     touched.extend(gone.into_iter().filter_map(|path| self.delete(path)));
                 }
-                Change::Set { path, data } => self.set(path, data, txn, point),
+                Change::Set { path, data, .. } => self.set(path, data, txn, point),
                 Change::Check { .. } | Change::Open { .. } => {}
             }
         }

@@ -41,7 +41,7 @@ fn delete(zxid: i64, session: i64, path: &str) -> Txn {
 
 fn write(zxid: i64, session: i64, token: i64, number: u32, process: u32) -> Txn {
     let data = Stamp { token, number, process, thread: 0 }.encode();
-    txn(zxid, session, Change::Set { path: "/soak/registers/queue-1".to_owned(), data })
+    txn(zxid, session, Change::Set { path: "/soak/registers/queue-1".to_owned(), data, version: 0 })
 }
 
 fn ask(at: i64) -> Entry {

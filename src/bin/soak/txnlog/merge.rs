@@ -7,12 +7,17 @@
 //! transaction that counts of the epoch before. And all through the history, whenever a session
 //! begins, its digest has to be the one before: so the history is the servers' own.
 //!
-//! Where an epoch begins with something else, what two members have logged counts, and what a single
-//! one has logged does not if another one's log goes straight on with the next epoch.
+//! Where an epoch begins with something else, its leader is one of the members that logged its first
+//! transaction, and the leader's log holds the history before. Which of them it was shows by what it
+//! did next: a leader proposes nothing that can't follow its own tree (`tree.rs`).
 
 use std::collections::HashMap;
 
+use super::tree::Tree;
 use super::txn::{CREATE_SESSION, ERROR, Txn};
+
+/// So many transactions show which tree they were made for.
+const ENOUGH: usize = 5_000;
 
 /// What the members agreed on, in order.
 #[derive(Debug, Default)]
@@ -38,9 +43,9 @@ pub fn merge(logs: Vec<Vec<Txn>>) -> Agreed {
     for of_epoch in zxids.chunk_by(|one, next| epoch(*one) == epoch(*next)) {
         let txns: Vec<Txn> =
             of_epoch.iter().filter_map(|zxid| vote(&members, *zxid, &mut agreed)).collect();
-        let cut = beginning(&txns).map(|digest| cut_at_digest(&mut agreed, digest));
-        if cut != Some(true) {
-            cut_by_vote(&mut agreed, &members);
+        let is_cut = beginning(&txns).is_some_and(|digest| cut_at_digest(&mut agreed, digest));
+        if !is_cut {
+            cut_by_what_follows(&mut agreed, &members, &txns);
         }
         agreed.txns.extend(txns);
     }
@@ -78,18 +83,40 @@ fn cut_at_digest(agreed: &mut Agreed, digest: i64) -> bool {
     last.is_some()
 }
 
-fn cut_by_vote(agreed: &mut Agreed, members: &[Member]) {
-    let Some(last) = agreed.txns.last().map(|txn| epoch(txn.zxid)) else {
+/// Ends the history of the epoch before where the log of that member ends which best explains what
+/// follows.
+fn cut_by_what_follows(agreed: &mut Agreed, members: &[Member], next: &[Txn]) {
+    let (Some(last), Some(first)) = (agreed.txns.last(), next.first()) else {
         return;
     };
-    let is_lost = |txn: &Txn| {
-        let votes = members.iter().filter(|member| member.txns.contains_key(&txn.zxid)).count();
-        let is_single = members.len() > 1 && votes == 1 && epoch(txn.zxid) == last;
-        is_single && members.iter().any(|member| member.went_past(txn.zxid))
+    let start = agreed.txns.partition_point(|txn| epoch(txn.zxid) < epoch(last.zxid));
+    let had_first = members.iter().filter(|member| member.txns.contains_key(&first.zxid));
+    // Where it has nothing of that epoch at all, it was not there, and can't have led the next.
+    let ends = had_first.filter_map(|member| member.last_of(epoch(last.zxid)));
+    let mut cuts: Vec<usize> =
+        ends.map(|end| agreed.txns.partition_point(|txn| txn.zxid <= end)).collect();
+    cuts.sort_unstable();
+    cuts.dedup();
+    if cuts.is_empty() || cuts == [agreed.txns.len()] {
+        return;
+    }
+    let mut tree = Tree::default();
+    for txn in &agreed.txns[..start] {
+        tree.apply(txn);
+    }
+    let contradictions = |cut: &usize| {
+        let mut tree = tree.clone();
+        for txn in &agreed.txns[start..*cut] {
+            tree.apply(txn);
+        }
+        next.iter().take(ENOUGH).map(|txn| tree.apply(txn)).sum::<usize>()
     };
-    let before = agreed.txns.len();
-    agreed.txns.retain(|txn| !is_lost(txn));
-    agreed.discarded += before - agreed.txns.len();
+    // Of two that are as good, the longer one: what an epoch has of the one before is seldom less.
+    let best = cuts.iter().rev().min_by_key(|cut| contradictions(cut)).copied();
+    if let Some(best) = best {
+        let lost = agreed.txns.split_off(best);
+        agreed.discarded += lost.iter().filter(|txn| txn.kind != ERROR).count();
+    }
 }
 
 /// Holds the history against the digests: a session that begins changes nothing.
@@ -126,12 +153,11 @@ impl Member {
         Member { order, txns }
     }
 
-    /// Whether it goes on, without that transaction, with the very first one of a later epoch.
-    fn went_past(&self, zxid: i64) -> bool {
-        let next = self.order.get(self.order.partition_point(|one| *one < zxid));
-        // Numbers within an epoch begin with 1 and have no gaps: what follows a snapshot begins
-        // somewhere else.
-        next.is_some_and(|next| epoch(*next) > epoch(zxid) && counter(*next) == 1)
+    /// The last that it has logged of an epoch.
+    fn last_of(&self, of: i64) -> Option<i64> {
+        let end = self.order.partition_point(|zxid| epoch(*zxid) <= of);
+        let last = self.order.get(end.checked_sub(1)?)?;
+        (epoch(*last) == of).then_some(*last)
     }
 }
 
@@ -139,13 +165,10 @@ fn epoch(zxid: i64) -> i64 {
     zxid >> 32
 }
 
-fn counter(zxid: i64) -> i64 {
-    zxid & 0xffff_ffff
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::txnlog::Change;
 
     fn txn(zxid: i64) -> Txn {
         let checksum = zxid as u32;
@@ -161,25 +184,41 @@ mod tests {
     const A: i64 = 1 << 32;
     const B: i64 = 2 << 32;
 
+    fn set(zxid: i64, version: i32) -> Txn {
+        let (path, data) = ("/a".to_owned(), Vec::new());
+        Txn { changes: vec![Change::Set { path, data, version }], ..txn(zxid) }
+    }
+
     #[test]
     fn a_proposal_that_died_with_its_leader_is_not_history() {
-        let (history, discarded, holes) =
-            merged(&[&[A + 1, A + 2, A + 3], &[A + 1, B + 1], &[A + 1, B + 1]]);
-        assert_eq!((history, discarded, holes), (vec![A + 1, B + 1], 2, 1));
+        // The old leader is back, too, and was told the first of the next epoch.
+        let old = vec![set(A + 1, 1), set(A + 2, 2), set(B + 1, 2)];
+        let new = vec![set(A + 1, 1), set(B + 1, 2)];
+        let agreed = merge(vec![old, new.clone(), new]);
+        let zxids: Vec<i64> = agreed.txns.iter().map(|txn| txn.zxid).collect();
+        assert_eq!((zxids, agreed.discarded), (vec![A + 1, B + 1], 1));
+    }
+
+    #[test]
+    fn a_proposal_of_one_member_that_leads_the_next_epoch_is_history() {
+        // The others got it with a snapshot.
+        let new = vec![set(A + 1, 1), set(A + 2, 2), set(B + 1, 3)];
+        let others = vec![set(A + 1, 1), set(B + 1, 3)];
+        let agreed = merge(vec![new, others.clone(), others]);
+        let zxids: Vec<i64> = agreed.txns.iter().map(|txn| txn.zxid).collect();
+        assert_eq!((zxids, agreed.discarded, agreed.holes), (vec![A + 1, A + 2, B + 1], 0, 2));
+    }
+
+    #[test]
+    fn a_proposal_that_nobody_takes_into_the_next_epoch_is_not_history() {
+        let (history, discarded, _) = merged(&[&[A + 1, A + 2], &[A + 1, B + 1], &[A + 1, B + 1]]);
+        assert_eq!((history, discarded), (vec![A + 1, B + 1], 1));
     }
 
     #[test]
     fn the_newest_transactions_of_a_single_member_are_kept() {
         let (history, discarded, _) = merged(&[&[A + 1, A + 2], &[A + 1], &[A + 1]]);
         assert_eq!((history, discarded), (vec![A + 1, A + 2], 0));
-    }
-
-    #[test]
-    fn a_member_that_got_a_snapshot_is_no_witness() {
-        let (history, discarded, holes) =
-            merged(&[&[A + 1, A + 2, A + 3, B + 1], &[A + 1, B + 7], &[A + 1, B + 9]]);
-        assert_eq!((history.len(), discarded), (6, 0));
-        assert_eq!(holes, 2 + 2 + 2 + 2 + 2);
     }
 
     /// The tree as it is after the transaction.

@@ -5,6 +5,7 @@ mod file;
 mod merge;
 #[cfg(test)]
 mod tests;
+mod tree;
 mod txn;
 
 use std::io;

@@ -39,14 +39,15 @@ fn every_sort_of_transaction_is_understood() {
     assert_eq!((agreed.confirmed, agreed.disputes), (1, vec![]));
     let changes: Vec<Change> = agreed.txns.into_iter().flat_map(|txn| txn.changes).collect();
     let create = |path: &str, ephemeral| Change::Create { path: path.to_owned(), ephemeral };
-    let set = |data: &[u8]| Change::Set { path: "/a".to_owned(), data: data.to_vec() };
+    let set =
+        |data: &[u8], version| Change::Set { path: "/a".to_owned(), data: data.to_vec(), version };
     let ours = [
         create("/a", false),
         create("/a/c", false),
         create("/a/e-0000000001", true),
-        set(b"more"),
+        set(b"more", 1),
         Change::Check { path: "/a".to_owned() },
-        set(b"most"),
+        set(b"most", 2),
         Change::Delete { path: "/a/c".to_owned() },
         Change::Close { paths: vec!["/a/e-0000000001".to_owned()] },
         Change::Close { paths: vec![] },

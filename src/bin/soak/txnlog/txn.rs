@@ -12,9 +12,11 @@ pub enum Change {
     Delete {
         path: String,
     },
+    /// `version`: that of the data from then on.
     Set {
         path: String,
         data: Vec<u8>,
+        version: i32,
     },
     /// Part of a transaction of several operations: the node was there.
     Check {
@@ -31,7 +33,7 @@ pub enum Change {
     },
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Txn {
     pub zxid: i64,
     pub session: i64,
@@ -109,8 +111,7 @@ fn change(kind: i32, archive: &mut Archive) -> Option<Option<Change>> {
         DELETE | DELETE_CONTAINER => Change::Delete { path: archive.string()? },
         SET_DATA | RECONFIG => {
             let (path, data) = (archive.string()?, archive.buffer()?.to_vec());
-            archive.int()?;
-            Change::Set { path, data }
+            Change::Set { path, data, version: archive.int()? }
         }
         CHECK => {
             let path = archive.string()?;
