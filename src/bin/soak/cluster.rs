@@ -120,14 +120,17 @@ impl Cluster {
     pub fn left(&self, locks: &[LockName], patience: Duration) -> Result<Vec<String>, Trouble> {
         let deadline = Instant::now() + patience;
         loop {
-            let mut left = Vec::new();
-            for lock in locks {
-                left.extend(self.nodes(lock).map_err(Trouble::new("look for nodes"))?);
+            let look: zklock::Result<Vec<Vec<String>>> =
+                locks.iter().map(|lock| self.nodes(lock)).collect();
+            let is_late = Instant::now() >= deadline;
+            match look {
+                Ok(left) if left.iter().all(Vec::is_empty) || is_late => return Ok(left.concat()),
+                // The last fault may have cost this client its connection, too.
+                Err(error) if Instant::now() >= deadline + RECOVERS_WITHIN => {
+                    return Err(Trouble::new("look for nodes")(error));
+                }
+                _ => std::thread::sleep(NAP),
             }
-            if left.is_empty() || Instant::now() >= deadline {
-                return Ok(left);
-            }
-            std::thread::sleep(NAP);
         }
     }
 
