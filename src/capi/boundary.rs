@@ -9,6 +9,7 @@ use super::codes;
 use crate::error::{Code, Error};
 
 /// What an exported function ends with when it does not succeed.
+#[derive(Clone)]
 pub(super) struct Failure {
     code: c_int,
     message: String,

@@ -134,8 +134,7 @@ impl Client {
 
     /// Whether the program has closed the handle below, or we have let go of it.
     pub(crate) fn is_let_go(&self) -> bool {
-        let link = self.core().status().link;
-        link.and_then(|link| link.handle_state()) == Some(HandleState::GONE)
+        self.core().is_let_go()
     }
 
     /// Runs `body` while the handle below is held open, if it is: a program that closes it waits for

@@ -5,6 +5,7 @@
 
 use std::ffi::{CString, c_int};
 use std::sync::{Arc, Weak};
+use std::thread::ThreadId;
 use std::time::Instant;
 
 use futures_lite::future::or;
@@ -161,10 +162,7 @@ impl Recipe {
             return Ok(());
         }
         match &state.phase {
-            Phase::Refused(_) => match std::mem::take(&mut state.phase) {
-                Phase::Refused(failure) => Err(failure),
-                _ => Ok(()),
-            },
+            Phase::Refused(failure) => Err(failure.clone()),
             Phase::Held(_) => {
                 self.tell(state, attempt, ACQUIRED);
                 Ok(())
@@ -174,37 +172,28 @@ impl Recipe {
         }
     }
 
-    /// Waits until no completion runs on another thread; but not where that one might wait for us.
-    fn lock_between_completions(&self) -> MutexGuard<'_, State> {
-        let can_wait = !inside_callback();
-        let mut state = self.state.lock();
-        let me = std::thread::current().id();
-        while can_wait && state.telling.is_some_and(|thread| thread != me) {
-            self.changed.wait(&mut state);
-        }
-        state
-    }
-
     /// Runs the completion, unless the program knows it or has done otherwise meanwhile.
     fn tell(&self, mut state: MutexGuard<'_, State>, attempt: u64, rc: c_int) {
-        while state.telling.is_some_and(|thread| thread != std::thread::current().id()) {
+        loop {
+            let due = match state.phase {
+                Phase::Held(_) => rc == ACQUIRED && state.told.is_none(),
+                Phase::Lost(_) => rc == RELEASED && state.told != Some(RELEASED),
+                _ => false,
+            };
+            if state.attempt != attempt || !due {
+                return;
+            }
+            if !state.is_anothers_turn() {
+                break;
+            }
             self.changed.wait(&mut state);
         }
-        let due = match state.phase {
-            Phase::Held(_) => rc == ACQUIRED && state.told.is_none(),
-            Phase::Lost(_) => rc == RELEASED && state.told != Some(RELEASED),
-            _ => false,
-        };
-        if state.attempt != attempt || !due {
-            return;
-        }
         state.told = Some(rc);
-        let (program, outer) = (state.program, state.telling);
-        state.telling = Some(std::thread::current().id());
+        let program = state.program;
+        let turn = Turn::begin(self, &mut state);
         drop(state);
         program.tell(rc);
-        self.state.lock().telling = outer;
-        self.changed.notify_all();
+        drop(turn);
     }
 
     /// As [`tell`](Recipe::tell), for those who do not know the state.
@@ -279,7 +268,13 @@ impl Recipe {
         program: Program,
     ) -> std::result::Result<(), Failure> {
         let can_wait = !inside_callback();
-        let mut state = self.lock_between_completions();
+        let mut state = self.state.lock();
+        // Not where the completion that runs on another thread might wait for this one.
+        while can_wait && state.is_anothers_turn() {
+            self.changed.wait(&mut state);
+        }
+        // Until completion(1) has run, nobody is told of a later attempt.
+        let _turn = Turn::begin(self, &mut state);
         if matches!(state.phase, Phase::Held(_)) {
             // It was ours, so the program is told of that first.
             let attempt = state.attempt;
@@ -366,7 +361,10 @@ impl Recipe {
 
     /// Gives everything back without waiting for it.
     pub(super) fn end(&self) {
-        let mut state = self.lock_between_completions();
+        let mut state = self.state.lock();
+        while !inside_callback() && state.is_anothers_turn() {
+            self.changed.wait(&mut state);
+        }
         state.attempt += 1;
         state.at = None;
         let ended = std::mem::take(&mut state.phase);
@@ -387,4 +385,23 @@ fn confirm_withdrawal(over: &oneshot::Receiver<()>, client: &Client) {
 /// The recipe's code for it.
 pub(super) fn not_locked() -> Failure {
     Failure::new(Code::SYSTEM_ERROR.as_raw(), "zkr_lock_unlock: the mutex is not locked".into())
+}
+
+/// While a thread calls back into the program: others wait for its end.
+struct Turn<'a> {
+    recipe: &'a Recipe,
+    outer: Option<ThreadId>,
+}
+
+impl Turn<'_> {
+    fn begin<'a>(recipe: &'a Recipe, state: &mut State) -> Turn<'a> {
+        Turn { recipe, outer: state.turn.replace(std::thread::current().id()) }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.recipe.state.lock().turn = self.outer;
+        self.recipe.changed.notify_all();
+    }
 }

@@ -28,8 +28,8 @@ pub(super) struct State {
     pub(super) callers: usize,
     /// What the program was last told in this attempt.
     pub(super) told: Option<c_int>,
-    /// The thread that runs a completion at this moment.
-    pub(super) telling: Option<ThreadId>,
+    /// The thread that calls back into the program at this moment.
+    pub(super) turn: Option<ThreadId>,
 }
 
 #[derive(Default)]
@@ -88,6 +88,10 @@ impl Program {
 impl State {
     pub(super) fn owns(&self) -> bool {
         matches!(&self.phase, Phase::Held(guard) if !guard.is_lost())
+    }
+
+    pub(super) fn is_anothers_turn(&self) -> bool {
+        self.turn.is_some_and(|thread| thread != std::thread::current().id())
     }
 
     pub(super) fn show(&self, mutex: &zkr_lock_mutex) {
