@@ -121,7 +121,7 @@ pub unsafe extern "C" fn zkl_client_adopt(
 }
 
 /// Lets go of an adopted handle at once, or ends a session of its own. The guards are lost, acquires
-/// under way end with ZINVALIDSTATE, and the client is ZKL_CLOSED. It must still be freed.
+/// under way end with ZINVALIDSTATE or ZCLOSING, and the client is ZKL_CLOSED. It must still be freed.
 ///
 /// When this returns, nothing of zklock is inside an adopted handle or will touch it. What was held
 /// on it stays in ZooKeeper until the handle's session ends: release guards first. Detaching again

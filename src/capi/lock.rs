@@ -102,8 +102,8 @@ pub extern "C" fn zkl_lock_free(lock: Option<Box<zkl_lock>>) {
 ///
 /// ZOK; ZOPERATIONTIMEOUT when the time is over; ZBADARGUMENTS for a NULL or another negative
 /// timeout; ZNODEEXISTS or ZNOCHILDRENFOREPHEMERALS when the path is something else than a lock of
-/// this strategy; ZNOAUTH, ZINVALIDACL; ZINVALIDSTATE, ZSESSIONEXPIRED or ZAUTHFAILED when the client
-/// is closed and no session will follow; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+/// this strategy; ZNOAUTH; ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is
+/// closed and no session will follow; ZKL_WOULD_DEADLOCK inside a callback of the C client.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_lock_acquire(
     lock: Option<&zkl_lock>,

@@ -232,6 +232,10 @@ impl Handle {
         // Not sent: its completion never runs, so the answer is ours to give.
         let code = match rc {
             Some(0) => return,
+            // Its words for a handle that the program is closing at this moment.
+            Some(rc) if self.is_borrowed() && rc == Code::MARSHALLING_ERROR.as_raw() => {
+                Code::INVALID_STATE
+            }
             Some(rc) => Code::from_raw(rc),
             None => Code::INVALID_STATE,
         };
