@@ -10,6 +10,7 @@ typedef struct own {
     int connected;
     int expired;
     int changed;
+    int close_when_expired;
 } own;
 
 static void watcher(zhandle_t *zh, int type, int state, const char *path, void *context)
@@ -25,6 +26,8 @@ static void watcher(zhandle_t *zh, int type, int state, const char *path, void *
     if (type == ZOO_CHANGED_EVENT)
         o->changed++;
     pthread_mutex_unlock(&o->mutex);
+    if (type == ZOO_SESSION_EVENT && state == ZOO_EXPIRED_SESSION_STATE && o->close_when_expired)
+        CHECK(zookeeper_close(zh) == ZOK);
 }
 
 static int seen(own *o, const int *what)
@@ -145,6 +148,30 @@ static void a_session_expires(void)
     CHECK(zookeeper_close(o.zh) == ZOK);
 }
 
+/* The only close inside a callback that needs no detach. */
+static void an_expired_handle_is_closed_by_its_own_watcher(void)
+{
+    /* Not on the stack: callbacks may go on after a close inside one. */
+    static own o;
+    open_own(&o);
+    zkl_client *client = adopted(&o);
+    zkl_lock *lock = lock_on(client, "/watcher");
+    zkl_guard *guard = acquired(lock);
+    told waiting;
+    told_init(&waiting);
+    GIVES(OK, zkl_lock_acquire_async(lock, ZKL_FOREVER, tell_done, &waiting, finalize, NULL));
+    o.close_when_expired = 1;
+    ask("expire %lld", (long long)zkl_client_session_id(client));
+    UNTIL(seen(&o, &o.expired) == 1);
+    GIVES(OK, zkl_guard_wait_lost(guard, PATIENCE_MS));
+    UNTIL(zkl_client_state(client) == ZKL_CLOSED);
+    UNTIL(told_finalized(&waiting) == 1);
+    CHECK(waiting.calls == 1 && waiting.guard == NULL);
+    zkl_guard_free(guard);
+    zkl_lock_free(lock);
+    zkl_client_free(client);
+}
+
 struct inside {
     own *own;
     zkl_client *client;
@@ -196,7 +223,8 @@ static void completion(int rc, const struct Stat *stat, const void *data)
 
 static void inside_a_callback_nothing_waits_for_itself(void)
 {
-    own o;
+    /* Not on the stack: callbacks may go on after a close inside one. */
+    static own o;
     open_own(&o);
     static struct inside in;
     in.own = &o;
@@ -285,6 +313,7 @@ int main(int argc, char **argv)
     a_handle_is_shared();
     a_handle_is_closed_first();
     a_session_expires();
+    an_expired_handle_is_closed_by_its_own_watcher();
     inside_a_callback_nothing_waits_for_itself();
     both_are_busy_on_one_handle();
     options_that_the_handle_has_are_refused();
