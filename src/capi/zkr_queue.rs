@@ -237,7 +237,9 @@ unsafe fn open(function: &'static str, queue: *const zkr_queue) -> Result<Queue,
     let zh = unsafe { (*queue).zh };
     // SAFETY: the caller promises a live handle or null.
     let client = unsafe { zkr_clients::client_for(function, zh) }?;
-    Ok(Queue::new(client, path)?)
+    let queue = Queue::new(client.clone(), path)?;
+    boundary::may_wait_for(function, &client)?;
+    Ok(queue)
 }
 
 /// The access control list of a program's struct.

@@ -137,6 +137,12 @@ impl Client {
         self.core().is_let_go()
     }
 
+    /// Whether this thread may wait for answers: not where they would come through it.
+    pub(crate) fn can_be_waited_for(&self) -> bool {
+        let link = self.core().status().link;
+        link.map_or_else(|| !crate::raw::inside_callback(), |link| link.can_be_waited_for())
+    }
+
     /// Runs `body` while the handle below is held open, if it is: a program that closes it waits for
     /// the end.
     pub(crate) fn while_attached<T>(&self, body: impl FnOnce() -> T) -> Option<T> {
