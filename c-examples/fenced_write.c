@@ -73,8 +73,8 @@ int main(int argc, char **argv)
 
     /* Now the same write is refused, and nothing is changed. */
     rc = zkl_guard_set(guard, account, "80", 2, -1, NULL);
-    if (rc == ZOK) {
-        fprintf(stderr, "it wrote without the lock\n");
+    if (rc != ZKL_NOT_HELD) {
+        fprintf(stderr, "not refused as it should be: %s\n", zkl_strerror(rc));
         return 1;
     }
     printf("refused: %s\n", zkl_last_error());
