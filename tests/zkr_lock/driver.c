@@ -318,7 +318,19 @@ static int act(int m, const char *verb)
     if (strcmp(verb, "unlock") == 0) {
         return zkr_lock_unlock(mutex);
     }
-    return strcmp(verb, "isowner") == 0 ? zkr_lock_isowner(mutex) : zkr_lock_destroy(mutex);
+    if (strcmp(verb, "isowner") == 0) {
+        return zkr_lock_isowner(mutex);
+    }
+    if (strcmp(verb, "destroy") == 0) {
+        return zkr_lock_destroy(mutex);
+    }
+    fprintf(stderr, "unknown command: %s\n", verb);
+    exit(2);
+}
+
+static int index_of(const char *letter)
+{
+    return *letter >= 'a' && *letter <= 'z' ? *letter - 'a' : 0;
 }
 
 static int obey_for_handle(const char *verb, struct handle *handle, char **words, char *answer)
@@ -344,11 +356,11 @@ static int obey_for_handle(const char *verb, struct handle *handle, char **words
     return 1;
 }
 
-static int obey_for_mutex(const char *verb, int m, char **words, char *answer)
+static void obey_for_mutex(const char *verb, int m, char **words, char *answer)
 {
     zkr_lock_mutex_t *mutex = mutexes[m];
     struct record *record = &records[m];
-    int other = (words[0][0] - 'a') % LETTERS;
+    int other = index_of(words[0]);
 
     if (strcmp(verb, "init") == 0) {
         sprintf(answer, "%d", init(m, &handles[other], words[1], words[2]));
@@ -401,7 +413,6 @@ static int obey_for_mutex(const char *verb, int m, char **words, char *answer)
     } else {
         sprintf(answer, "%d", act(m, verb));
     }
-    return 1;
 }
 
 static void obey(char *line, char *answer)
@@ -415,7 +426,7 @@ static void obey(char *line, char *answer)
          word = strtok_r(NULL, " \n", &place)) {
         words[count++] = word;
     }
-    letter = (words[1][0] - 'a' + LETTERS) % LETTERS;
+    letter = index_of(words[1]);
     if (strcmp(words[0], "nulls") == 0) {
         nulls(answer);
     } else if (strcmp(words[0], "inside") == 0) {
