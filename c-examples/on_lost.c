@@ -41,7 +41,7 @@ static void on_lost(int reason, void *userdata)
     worker->reason = reason;
 }
 
-/* Runs once in any case, after on_lost or instead of it: now the worker may be freed. */
+/* Runs once in any case, after on_lost or instead of it: from now on the worker may be freed. */
 static void finished(void *userdata)
 {
     struct worker *worker = userdata;
@@ -129,14 +129,15 @@ int main(int argc, char **argv)
     /* For programs that would rather wait: this returns at once now. */
     zkl("zkl_guard_wait_lost", zkl_guard_wait_lost(guard, PATIENCE_MS));
 
+    /* The callback comes at the same time as the news in poll(), but not once the guard is freed. */
+    if (wait_until_finished(&worker) != 0) {
+        fprintf(stderr, "the callback did not come\n");
+        return 1;
+    }
     zkl_guard_free(guard);
     zkl_lock_free(lock);
     zkl_client_free(client);
     zoo_delete(zh, lock_path, -1); /* the empty directory of the queue */
     zookeeper_close(zh);
-    if (wait_until_finished(&worker) != 0) {
-        fprintf(stderr, "the callback did not come\n");
-        return 1;
-    }
     return worker.reason == ZKL_LOST_DELETED ? 0 : 1;
 }
