@@ -59,6 +59,7 @@ struct record {
     char told[ROOM];
     int count[2];
     char when[2][16];
+    char path[256];
 };
 
 static struct handle handles[LETTERS];
@@ -238,7 +239,8 @@ static int init(int m, struct handle *handle, char *path, const char *acl_name)
     /* What lies in an uninitialised struct must not matter. */
     memset(mutexes[m], DEAD, sizeof *mutexes[m]);
     /* The path is borrowed for as long as the mutex lives. */
-    return zkr_lock_init_cb(mutexes[m], handle->zh, strdup(path), acl, completion, record);
+    snprintf(record->path, sizeof record->path, "%s", path);
+    return zkr_lock_init_cb(mutexes[m], handle->zh, record->path, acl, completion, record);
 }
 
 static int is_intact(const zkr_lock_mutex_t *mutex)
@@ -365,9 +367,10 @@ static void obey_for_mutex(const char *verb, int m, char **words, char *answer)
     if (strcmp(verb, "init") == 0) {
         sprintf(answer, "%d", init(m, &handles[other], words[1], words[2]));
     } else if (strcmp(verb, "plain") == 0) {
-        records[m].handle = &handles[other];
-        sprintf(answer, "%d", zkr_lock_init(fresh(m), handles[other].zh, strdup(words[1]),
-                                            &ZOO_OPEN_ACL_UNSAFE));
+        record->handle = &handles[other];
+        snprintf(record->path, sizeof record->path, "%s", words[1]);
+        sprintf(answer, "%d",
+                zkr_lock_init(fresh(m), handles[other].zh, record->path, &ZOO_OPEN_ACL_UNSAFE));
     } else if (strcmp(verb, "zero") == 0) {
         fresh(m);
         strcpy(answer, "ok");

@@ -36,7 +36,13 @@ impl Scene {
     }
 
     pub fn open_at(&mut self, handle: char, hosts: &str) {
-        self.program.expect(&format!("open {handle} {hosts} 20000"), "ok");
+        self.open_for(handle, hosts, Duration::from_secs(20));
+    }
+
+    /// The C client may take two thirds of its session's timeout to notice that a server which has
+    /// accepted its connection does not answer: shorter where servers restart.
+    pub fn open_for(&mut self, handle: char, hosts: &str, timeout: Duration) {
+        self.program.expect(&format!("open {handle} {hosts} {}", timeout.as_millis()), "ok");
     }
 
     /// Opens one handle, `a`, and initialises mutexes on it.

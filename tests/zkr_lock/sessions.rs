@@ -1,17 +1,23 @@
 //! Servers that restart, replies that are lost, sessions that end, nodes that somebody deletes.
 
+use std::time::Duration;
+
 use crate::driver::Driver;
 use crate::scene::{PATIENCE, Scene, eventually};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Proxy, Rule};
 
+/// The timeout of sessions that see a server restart.
+const SHORT: Duration = Duration::from_secs(8);
+
 #[test]
 fn a_waiter_owns_although_the_server_was_restarted() {
     let mut scene = Scene::new();
-    scene.open('a');
-    scene.open('b');
-    scene.init("a", 'a');
-    scene.init("b", 'b');
+    let hosts = scene.server.hosts();
+    for (handle, mutex) in [('a', "a"), ('b', "b")] {
+        scene.open_for(handle, &hosts, SHORT);
+        scene.init(mutex, handle);
+    }
     scene.line_up("ab");
     let ids = [scene.id('a'), scene.id('b')];
     scene.server.restart().unwrap();
@@ -25,7 +31,10 @@ fn a_waiter_owns_although_the_server_was_restarted() {
 
 #[test]
 fn what_is_unlocked_while_the_server_is_down_goes_when_it_is_back() {
-    let mut scene = Scene::on_one_handle("a");
+    let mut scene = Scene::new();
+    let hosts = scene.server.hosts();
+    scene.open_for('a', &hosts, SHORT);
+    scene.init("a", 'a');
     scene.line_up("a");
     scene.server.stop().unwrap();
     scene.program.begin("unlock a");
@@ -76,7 +85,7 @@ fn a_session_that_expires_while_waiting_never_owns() {
 fn a_session_that_can_not_be_proved_alive_is_lost_before_it_ends() {
     let mut scene = Scene::new();
     let proxy = Proxy::start(scene.server.addr()).unwrap();
-    scene.program.expect(&format!("open a {} 3000", proxy.hosts()), "ok");
+    scene.open_for('a', &proxy.hosts(), Duration::from_secs(3));
     scene.init("a", 'a');
     scene.line_up("a");
     proxy.cut();
