@@ -69,15 +69,31 @@ pub fn with_pkg_config(program: &str) -> Command {
     command
 }
 
-/// Builds `source`, a path from the checkout's root, with `more` options. Names the program.
+/// Builds `source`, C at a path from the checkout's root, with `more` options. Names the program.
 ///
 /// `name`: what the program is called; each test its own.
 pub fn build(source: &str, name: &str, more: &[&str]) -> PathBuf {
+    let compiler = command(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    build_with(compiler, "-std=gnu11", source, name, more)
+}
+
+/// As [`build`], by the C++ compiler, whatever the source's name says.
+pub fn build_as_cpp(source: &str, name: &str) -> PathBuf {
+    let compiler = command(std::env::var_os("CXX").unwrap_or_else(|| "c++".into()));
+    build_with(compiler, "-std=c++17", source, name, &["-x", "c++"])
+}
+
+fn build_with(
+    mut compiler: Command,
+    standard: &str,
+    source: &str,
+    name: &str,
+    more: &[&str],
+) -> PathBuf {
     let flags = succeed(with_pkg_config("pkg-config").args(["--cflags", "--libs", "zklock"]));
     let flags = String::from_utf8(flags.stdout).expect("text");
     let program = scratch("bin").join(name);
-    let mut compiler = command(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
-    compiler.args(["-std=gnu11", "-g", "-O1", "-pthread"]).args(WARNINGS).args(more);
+    compiler.args([standard, "-g", "-O1", "-pthread"]).args(WARNINGS).args(more);
     compiler.arg(root().join(source)).args(flags.split_whitespace());
     compiler.arg(format!("-Wl,-rpath,{}", prefix().join("lib").display()));
     succeed(compiler.arg("-o").arg(&program));
@@ -92,9 +108,17 @@ pub fn limited(program: impl AsRef<OsStr>) -> Command {
 }
 
 /// `program` under valgrind: it ends with 99 if memory is read or written that is not the program's
-/// or, with `leaks`, if some is lost.
+/// or, with `leaks`, if some is lost. Limited.
 pub fn under_valgrind(program: &Path, leaks: bool) -> Command {
-    let mut valgrind = limited("valgrind");
+    add_program(limited("valgrind"), program, leaks)
+}
+
+/// As [`under_valgrind`], without a limit: for who kills it himself.
+pub fn valgrind(program: &Path, leaks: bool) -> Command {
+    add_program(command("valgrind"), program, leaks)
+}
+
+fn add_program(mut valgrind: Command, program: &Path, leaks: bool) -> Command {
     valgrind.args(["--quiet", "--error-exitcode=99", "--fair-sched=yes", "--num-callers=30"]);
     if leaks {
         let kinds = "definite,indirect";

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::c_programs::{build, limited, under_valgrind};
+use crate::c_programs::{build, command, valgrind};
 
 /// Longer than any command takes, also under valgrind on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -25,7 +25,7 @@ fn program() -> PathBuf {
 
 impl Driver {
     pub fn start() -> Driver {
-        Driver::run(limited(program()))
+        Driver::run(command(program()))
     }
 
     /// Compiled as programs were for ZooKeeper before 3.4.14.
@@ -34,13 +34,13 @@ impl Driver {
         let program = BUILT.get_or_init(|| {
             build("tests/zkr_lock/driver.c", "driver_owner", &["-DZKR_LOCK_RETURNS_OWNER"])
         });
-        Driver::run(limited(program))
+        Driver::run(command(program))
     }
 
     /// Under valgrind, which ends it with an error when it touches memory that is not its own or,
     /// with `leaks`, loses some.
     pub fn start_under_valgrind(leaks: bool) -> Driver {
-        Driver::run(under_valgrind(&program(), leaks))
+        Driver::run(valgrind(&program(), leaks))
     }
 
     fn run(mut command: Command) -> Driver {
@@ -85,7 +85,14 @@ impl Driver {
     /// Lets it end by itself, as programs do that never clean up; it must end well.
     pub fn end(mut self) {
         drop(self.stdin.take());
-        let status = self.child.wait().unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < deadline, "the program does not end");
+            std::thread::sleep(Duration::from_millis(10));
+        };
         assert!(status.success(), "the program ended with {status}");
     }
 }

@@ -50,13 +50,20 @@ impl Recipe {
         let deadline = order.client.core().operation_deadline();
         let mut state = self.state.lock();
         state.program = order.program;
+        let waits = !inside_callback();
         match &state.phase {
-            Phase::Queued { .. } => state.at = Some(order.at),
+            Phase::Queued { .. } => {
+                state.at = Some(order.at);
+                state.callers += usize::from(waits);
+            }
             Phase::Held(guard) if !guard.is_lost() => {
                 state.show(mutex);
                 return Ok(());
             }
             _ => {
+                // Before it begins: the attempt may be over before the lock is ours again, and its
+                // outcome is the caller's to tell.
+                state.callers += usize::from(waits);
                 let (ended, start) = self.begin(&mut state, order);
                 // Both may run code that looks for the state's lock.
                 MutexGuard::unlocked(&mut state, || {
@@ -65,7 +72,7 @@ impl Recipe {
                 });
             }
         }
-        self.wait_for_place(state, deadline)
+        if waits { self.wait_for_place(state, deadline) } else { Ok(()) }
     }
 
     /// Begins an attempt; what it gives is to be dropped and called without the lock.
@@ -138,16 +145,13 @@ impl Recipe {
         }
     }
 
+    /// For a caller that counts already.
     fn wait_for_place(
         &self,
         mut state: MutexGuard<'_, State>,
         deadline: Option<Instant>,
     ) -> std::result::Result<(), Failure> {
-        if inside_callback() {
-            return Ok(());
-        }
         let attempt = state.attempt;
-        state.callers += 1;
         while state.attempt == attempt
             && matches!(state.phase, Phase::Queued { placed: false, .. })
             && deadline.is_none_or(|deadline| Instant::now() < deadline)
@@ -283,7 +287,11 @@ impl Recipe {
         }
         state.at = None;
         match std::mem::take(&mut state.phase) {
-            Phase::Idle | Phase::Refused(_) => return Err(not_locked()),
+            Phase::Idle | Phase::Refused(_) => {
+                // Before the turn ends, which takes it.
+                drop(state);
+                return Err(not_locked());
+            }
             Phase::Lost(guard) => {
                 state.attempt += 1;
                 let told = state.told == Some(RELEASED);
