@@ -15,7 +15,7 @@
 #include <zklock.h>
 #include <zookeeper.h>
 
-enum { PATIENCE_MS = 60000, THREADS = 6, ORDERS = 8 };
+enum { PATIENCE_MS = 60000, THREADS = 6, ORDERS = 9 };
 
 #define CHECK(what) check(what, #what, __LINE__)
 
@@ -91,8 +91,10 @@ static void one_cycle(const char *hosts, long number)
     CHECK(zkl_client_adopt(zh, NULL, &client) == ZOK);
     CHECK(zkl_lock_new(client, "/locks/cycles", NULL, &lock) == ZOK);
     switch (order) {
-    case 0: /* at once, not even connected */
+    case 0: /* at once, not even connected: nobody may notice, for the C client can swallow the news */
         CHECK(zookeeper_close(zh) == ZOK);
+        CHECK(zkl_lock_acquire(lock, 1, &guard) != ZOK);
+        CHECK(zkl_client_detach(client) == ZOK);
         break;
     case 1: /* freed first */
         zkl_lock_free(lock);
@@ -106,9 +108,11 @@ static void one_cycle(const char *hosts, long number)
         CHECK(zkl_guard_release(guard) != ZOK);
         break;
     case 3: /* with an acquire on its way, which is told of it */
+        CHECK(zkl_lock_acquire(lock, PATIENCE_MS, &guard) == ZOK);
         CHECK(zkl_lock_acquire_async(lock, PATIENCE_MS, done, &told, finalized, NULL) == ZOK);
         CHECK(zookeeper_close(zh) == ZOK);
         await_finalized(&told);
+        zkl_guard_free(guard);
         break;
     case 4: /* after a detach */
         CHECK(zkl_lock_acquire(lock, PATIENCE_MS, &guard) == ZOK);
@@ -129,6 +133,12 @@ static void one_cycle(const char *hosts, long number)
         CHECK(zkl_guard_state(guard) == ZKL_LOST);
         zkl_guard_free(guard);
         return;
+    case 7: /* with an acquire on its way on a handle that is not even connected */
+        CHECK(zkl_lock_acquire_async(lock, PATIENCE_MS, done, &told, finalized, NULL) == ZOK);
+        CHECK(zookeeper_close(zh) == ZOK);
+        CHECK(zkl_client_detach(client) == ZOK);
+        await_finalized(&told);
+        break;
     default: /* adopted a second time, beside the first */
     {
         zkl_client *other;
@@ -207,6 +217,11 @@ static void one_race(const char *hosts, long number)
     int i;
 
     CHECK(zkl_client_adopt(zh, NULL, &client) == ZOK);
+    /* Before that the C client can swallow the news of a close: see the cycles. */
+    for (i = 0; i < PATIENCE_MS && zkl_client_state(client) != ZKL_CONNECTED; i++) {
+        pause_ms(1);
+    }
+    CHECK(zkl_client_state(client) == ZKL_CONNECTED);
     for (i = 0; i < THREADS; i++) {
         racers[i] = (struct racer){.number = i, .client = client};
         CHECK(pthread_create(&racers[i].thread, NULL, race, &racers[i]) == 0);

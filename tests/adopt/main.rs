@@ -57,7 +57,7 @@ fn hundreds_of_handles_are_adopted_and_closed() {
 #[test]
 fn handles_are_adopted_and_closed_under_valgrind() {
     let server = Server::start().unwrap();
-    run(under_valgrind(&closing(), true).args([&server.hosts(), "cycles", "24"]));
+    run(under_valgrind(&closing(), true).args([&server.hosts(), "cycles", "27"]));
 }
 
 #[test]

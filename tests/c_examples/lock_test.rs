@@ -10,8 +10,10 @@ fn acquisitions(report: &str, strategies: &[&str]) -> Vec<u64> {
         .iter()
         .map(|strategy| {
             let line = report.lines().find(|line| line.starts_with(strategy));
-            let columns: Vec<&str> =
-                line.unwrap_or_else(|| panic!("no {strategy}: {report}")).split_whitespace().collect();
+            let columns: Vec<&str> = line
+                .unwrap_or_else(|| panic!("no {strategy}: {report}"))
+                .split_whitespace()
+                .collect();
             assert_eq!(columns[7..], ["0", "0", "0"], "violations, lost, left: {report}");
             columns[1].parse().unwrap()
         })

@@ -63,9 +63,7 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
 /// A command that finds the installed tree with pkg-config, and no other.
 pub fn with_pkg_config(program: &str) -> Command {
     let mut command = command(program);
-    command
-        .env_remove("PKG_CONFIG_PATH")
-        .env("PKG_CONFIG_LIBDIR", prefix().join("lib/pkgconfig"));
+    command.env_remove("PKG_CONFIG_PATH").env("PKG_CONFIG_LIBDIR", prefix().join("lib/pkgconfig"));
     command
 }
 

@@ -11,7 +11,8 @@ fn a_claim_is_named_for_its_session_and_number() {
     let session = u64::from_str_radix(session.split(' ').next().unwrap(), 16).unwrap();
     let claims = scene.claims();
     let name = &claims[0];
-    let number = name.strip_prefix(&format!("x-{session:016x}-")).unwrap_or_else(|| panic!("{name}"));
+    let number =
+        name.strip_prefix(&format!("x-{session:016x}-")).unwrap_or_else(|| panic!("{name}"));
     assert!(number.len() == 10 && number.bytes().all(|byte| byte.is_ascii_digit()), "{name}");
     scene.program.expect("fields a", &format!("1 {name} {name}"));
     scene.program.expect("getid a", name);
