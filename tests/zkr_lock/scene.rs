@@ -98,7 +98,7 @@ impl Scene {
     pub fn expire(&mut self, handle: char) {
         let said = self.program.ask(&format!("session {handle}"));
         let (id, password) = said.split_once(' ').unwrap();
-        let id = u64::from_str_radix(id, 16).unwrap().cast_signed();
+        let id = u64::from_str_radix(id, 16).unwrap() as i64;
         let byte = |at: usize| u8::from_str_radix(&password[2 * at..2 * at + 2], 16).unwrap();
         expire_session(&self.server.hosts(), id, &std::array::from_fn(byte)).unwrap();
     }
