@@ -4,10 +4,11 @@
 #[path = "../c_programs/mod.rs"]
 mod c_programs;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use c_programs::{build, limited, run, under_valgrind};
 use zklock_testing::{Proxy, Server};
@@ -70,4 +71,25 @@ fn a_handle_is_closed_while_other_threads_are_inside_zklock() {
 fn a_handle_is_closed_while_other_threads_are_inside_zklock_under_valgrind() {
     let server = Server::start().unwrap();
     run(under_valgrind(&closing(), true).args([&server.hosts(), "racing", "4"]));
+}
+
+#[test]
+fn what_is_freed_while_no_server_is_there_goes_once_one_is_back() {
+    let server = Server::start().unwrap();
+    let mut program = limited(build("tests/adopt/outage.c", "outage", &[]));
+    program.arg(server.hosts()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = program.spawn().unwrap();
+    let mut orders = child.stdin.take().unwrap();
+    let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut expect = |word: &str| assert_eq!(said.next().unwrap().unwrap(), word);
+    expect("held");
+    server.stop().unwrap();
+    writeln!(orders, "free").unwrap();
+    expect("freed");
+    // Longer than the operation timeout of the program's client.
+    std::thread::sleep(Duration::from_secs(3));
+    server.start_again().unwrap();
+    writeln!(orders, "look").unwrap();
+    expect("free");
+    assert!(child.wait().unwrap().success());
 }
