@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use zklock::{Client, ClientOptions, Guard, Lock, Pending, SessionState};
 use zklock_testing::wire::{CreateMode, RawClient};
-use zklock_testing::{Builder, Proxy, Server, expire_session};
+use zklock_testing::{Proxy, Server, expire_session};
 
 /// How long an event may take that is certain to come.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -39,16 +39,16 @@ impl Bench {
         bench
     }
 
-    /// On a server that the test may stop and look into.
-    pub fn with(builder: Builder) -> Bench {
-        Bench::on(Arc::new(builder.start().unwrap()))
+    /// On a server of the caller's, with the lock at a path that is there.
+    pub fn at(server: Arc<Server>, path: &str) -> Bench {
+        let proxy = Proxy::start(server.addr()).unwrap();
+        Bench { proxy, server, path: path.to_owned() }
     }
 
     fn on(server: Arc<Server>) -> Bench {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let parent = format!("/test-{}", NEXT.fetch_add(1, Ordering::Relaxed));
-        let proxy = Proxy::start(server.addr()).unwrap();
-        let bench = Bench { proxy, server, path: format!("{parent}/lock") };
+        let bench = Bench::at(server, &format!("{parent}/lock"));
         bench.raw().create(&parent, b"").unwrap();
         bench
     }

@@ -16,3 +16,5 @@ mod lost_wakeups;
 mod order;
 mod orphans;
 mod seeds;
+mod snapshot;
+mod wrap;

@@ -12,7 +12,7 @@ use super::{number, numbered_child};
 /// How the queue is sorted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// By the number at the end.
+    /// By the number at the end, then by the name.
     Number,
     /// By the whole name, the session in front: as it was at first.
     Name,
@@ -52,7 +52,7 @@ impl RecipeMutex {
         self.state.lock().id = Some(own.clone());
         names = self.zk.children(&self.node).wait()?;
         match self.order {
-            Order::Number => names.sort_by_key(|name| number(name)),
+            Order::Number => names.sort_by_key(|name| (number(name), name.clone())),
             Order::Name => names.sort(),
         }
         let place = names.iter().position(|name| *name == own).unwrap_or(0);

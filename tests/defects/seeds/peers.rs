@@ -107,3 +107,24 @@ pub fn wait_by_exists(zk: &Client, node: &str, own: &str) -> Result<Option<Watch
         }
     }
 }
+
+/// Orders by what `-?\d{10}$` finds, compared as strings. Whether the new child is the first.
+pub fn lock_by_pattern(zk: &Client, node: &str, id: &str) -> Result<bool> {
+    let own = numbered_child(zk, node, &format!("{id}__lock__"))?;
+    let found = |name: &String| {
+        let digits = name.len() - 10;
+        let minus = usize::from(name[..digits].ends_with('-'));
+        name[digits - minus..].to_owned()
+    };
+    let names = zk.children(node).wait()?;
+    Ok(names.iter().min_by_key(|name| found(name)) == Some(&own))
+}
+
+/// Orders by serial-number arithmetic: of two numbers less than half the circle apart, the one behind is
+/// the earlier. Whether the new child is the first.
+pub fn lock_by_serial_number(zk: &Client, node: &str) -> Result<bool> {
+    let own = numbered_child(zk, node, "lock-")?;
+    let serial = |name: &str| name["lock-".len()..].parse::<i32>().unwrap_or_default();
+    let names = zk.children(node).wait()?;
+    Ok(names.iter().all(|name| serial(name).wrapping_sub(serial(&own)) >= 0))
+}
