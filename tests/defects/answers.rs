@@ -127,6 +127,23 @@ fn a_child_that_is_no_claim_blocks_nobody() {
 }
 
 #[test]
+fn a_child_that_is_no_claim_is_no_holder() {
+    let mut bench = Bench::with_directory();
+    let client = bench.direct();
+    bench.raw().create(&format!("{}/config", bench.path), b"").unwrap();
+    assert!(Children::new(&client).exists(&bench.path).unwrap(), "nobody holds");
+
+    bench.next();
+    bench.raw().create(&format!("{}/config", bench.path), b"").unwrap();
+    let lock = bench.lock(&client);
+    assert!(!lock.exists().wait().unwrap());
+    let guard = lock.try_acquire().wait().unwrap().unwrap();
+    assert!(lock.exists().wait().unwrap());
+    guard.release().wait().unwrap();
+    assert!(!lock.exists().wait().unwrap());
+}
+
+#[test]
 fn one_who_was_refused_is_in_nobodys_way() {
     let mut bench = Bench::with_directory();
     let (client, other) = (bench.client(), bench.direct());

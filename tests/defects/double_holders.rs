@@ -16,7 +16,7 @@ use crate::seeds::java_children::Children;
 use crate::seeds::java_node::NodeBlockless;
 use crate::seeds::peers::ProtectedLock;
 use crate::seeds::textbook::Reentrant;
-use crate::seeds::timed::TimedLock;
+use crate::seeds::timed::{HeartbeatLock, TimedLock};
 
 #[test]
 fn a_stale_release_does_not_delete_its_successors_claim() {
@@ -222,6 +222,38 @@ fn a_change_to_the_holders_claim_is_not_its_end() {
     assert!(!acquiring.is_finished());
     holder.leave();
     acquiring.join().unwrap().unwrap().release().wait().unwrap();
+}
+
+#[test]
+fn news_of_the_session_is_not_the_holders_end() {
+    let mut bench = Bench::with_directory();
+    let client = bench.direct();
+    let session = session_id(&client);
+    let mut holder = bench.stranger("lock-");
+    let mut seed = HeartbeatLock::new(&client, &bench.path);
+    thread::scope(|scope| {
+        let locking = scope.spawn(move || seed.lock().unwrap() && seed.is_held());
+        eventually("it waits", || bench.watched_by(session) == [holder.path.clone()]);
+        bench.expire(&client);
+        assert!(locking.join().unwrap(), "it holds, without a session and without a child");
+    });
+    assert_eq!(bench.children().len(), 1, "and so does the holder");
+    holder.leave();
+    wait_told_of_expiry(&client, session);
+
+    bench.next();
+    let session = session_id(&client);
+    let mut holder = bench.stranger("lock-");
+    let acquiring = acquire_in_background(&bench.lock(&client));
+    eventually("it waits", || bench.watched_by(session) == [holder.path.clone()]);
+    bench.expire(&client);
+    wait_told_of_expiry(&client, session);
+    eventually("it waits again", || bench.watched_by(session_id(&client)) == [holder.path.clone()]);
+    assert!(!acquiring.is_finished());
+    holder.leave();
+    let guard = acquiring.join().unwrap().unwrap();
+    assert_eq!(bench.owner(guard.path()), Some(session_id(&client)));
+    guard.release().wait().unwrap();
 }
 
 #[test]

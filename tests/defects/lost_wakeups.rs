@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::thread;
 
+use zklock::SessionState;
 use zklock_testing::Rule;
 use zklock_testing::wire::{CreateMode, Op};
 
@@ -16,6 +17,7 @@ use crate::bench::{
 use crate::seeds::c_lock_test::{Neighbour, Watch};
 use crate::seeds::java_children::{Children, ChildrenBlocking};
 use crate::seeds::monitor::Monitor;
+use crate::seeds::peers::sit_out_a_suspension;
 
 /// Ours waits behind a stranger who goes between our look and its answer.
 fn ours_is_woken_by_who_goes_at_once(bench: &Bench) {
@@ -247,4 +249,48 @@ fn a_waiter_whose_session_expires_claims_again() {
     holder.leave();
     waiting.join().unwrap().unwrap().release().wait().unwrap();
     bench.expect_empty();
+}
+
+#[test]
+fn a_waiter_sits_out_a_lost_connection() {
+    let mut bench = Bench::with_directory();
+    let client = bench.client();
+    let told = Arc::new(Monitor::default());
+    let back = bench.proxy.hold(Rule::request(Op::Connect).once());
+    bench.proxy.reset_all();
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            sit_out_a_suspension(&client, &told, || {
+                back.release();
+                eventually("it is told that it is connected", || told.notifications() == 1);
+            })
+        });
+        eventually("it waits to be told", || told.waiting() == 1);
+        assert_eq!(client.state(), SessionState::Connected);
+        assert!(!waiting.is_finished());
+        told.close();
+        assert!(!waiting.join().unwrap());
+    });
+
+    bench.next();
+    let client = bench.client();
+    let session = session_id(&client);
+    let mut holder = bench.stranger("lock-");
+    let waiting = acquire_in_background(&bench.lock(&client));
+    eventually("it waits", || bench.watched_by(session) == [holder.path.clone()]);
+    for leaves_meanwhile in [false, true] {
+        let back = bench.proxy.hold(Rule::request(Op::Connect).once());
+        bench.proxy.reset_all();
+        back.wait_reached(PATIENCE).unwrap();
+        if leaves_meanwhile {
+            holder.leave();
+        }
+        back.release();
+        if !leaves_meanwhile {
+            eventually("it waits again", || bench.watched_by(session) == [holder.path.clone()]);
+        }
+    }
+    let guard = waiting.join().unwrap().unwrap();
+    assert_eq!(session_id(&client), session);
+    guard.release().wait().unwrap();
 }

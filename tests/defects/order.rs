@@ -1,10 +1,15 @@
 //! Who is first: not whose random name sorts first, nor whose session is older, nor another lock's holder.
 
+use std::thread;
 use std::time::Duration;
+
+use zklock_testing::Rule;
+use zklock_testing::wire::Op;
 
 use crate::bench::{Bench, PATIENCE, acquire_in_background, eventually, session_id};
 use crate::seeds::c_recipe::{Order, RecipeMutex};
 use crate::seeds::curator_locks::Optimised;
+use crate::seeds::peers::wait_or_begin_anew;
 use crate::seeds::timed::TimedLock;
 
 #[test]
@@ -69,4 +74,35 @@ fn locks_of_different_names_do_not_exclude_each_other() {
     assert!(bench.lock(&client).acquire_within(Duration::ZERO).wait().unwrap_err().is_timeout());
     drop(guards);
     all.acquire_within(PATIENCE).wait().unwrap().release().wait().unwrap();
+}
+
+#[test]
+fn a_waiter_whose_neighbour_is_gone_keeps_its_place() {
+    let mut bench = Bench::with_directory();
+    let client = bench.client();
+    let mut holder = bench.stranger("lock-");
+    let gate = bench.proxy.hold(Rule::request(Op::Exists).path(&holder.path).once());
+    thread::scope(|scope| {
+        let locking = scope.spawn(|| wait_or_begin_anew(&client, &bench.path).unwrap());
+        gate.wait_reached(PATIENCE).unwrap();
+        let later = bench.stranger("lock-");
+        holder.leave();
+        gate.release();
+        assert!(locking.join().unwrap().is_err(), "it waits");
+        let children = bench.children();
+        assert_eq!(format!("{}/{}", bench.path, children[0]), later.path, "it was overtaken");
+    });
+
+    bench.next();
+    let mut holder = bench.stranger("lock-");
+    let look = Rule::request([Op::GetData, Op::Exists]).path(&holder.path);
+    let gate = bench.proxy.hold(look.once());
+    let acquiring = acquire_in_background(&bench.lock(&client));
+    gate.wait_reached(PATIENCE).unwrap();
+    let later = bench.stranger("lock-");
+    holder.leave();
+    gate.release();
+    let guard = acquiring.join().unwrap().unwrap();
+    assert!(bench.exists(&later.path), "it was first, and is");
+    guard.release().wait().unwrap();
 }

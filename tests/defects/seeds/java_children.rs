@@ -57,6 +57,11 @@ impl<'a> Children<'a> {
         Ok(numbers.first().copied() == number(&own))
     }
 
+    /// Whether anybody holds: whether there is any child.
+    pub fn exists(&self, node: &str) -> Result<bool> {
+        Ok(!self.zk.children(node).wait()?.is_empty())
+    }
+
     /// Deletes the last child that was made, whatever lock and owner are named.
     pub fn release(&mut self, _node: &str, _guid: &str) -> Result<()> {
         match self.own.take() {

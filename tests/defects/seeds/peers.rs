@@ -1,7 +1,11 @@
 //! What users of other libraries have run into, each the few lines that matter.
 
-use zklock::{Client, CreateMode, Result, Watch};
+use std::sync::Arc;
+use std::thread;
 
+use zklock::{Client, CreateMode, Result, SessionState, Watch};
+
+use super::monitor::Monitor;
 use super::{numbered_child, sorted_children};
 
 /// A protected create: its name carries an id, by which it is found again when its reply was lost.
@@ -91,6 +95,48 @@ pub fn make_directory_then_child(zk: &Client, node: &str) -> Result<String> {
         _ => {}
     }
     numbered_child(zk, node, "lock-")
+}
+
+/// A waiter that begins anew, with a child of its own at the end of the line, when the one before it is gone
+/// by the time it looks. Its child when it holds; else what it waits for.
+pub fn wait_or_begin_anew(zk: &Client, node: &str) -> Result<std::result::Result<String, Watch>> {
+    loop {
+        let own = numbered_child(zk, node, "lock-")?;
+        let names = sorted_children(zk, node)?;
+        let place = names.iter().position(|name| *name == own).unwrap_or(0);
+        if place == 0 {
+            return Ok(Ok(own));
+        }
+        let before = format!("{node}/{}", names[place - 1]);
+        if let (Some(_), watch) = zk.exists_and_watch(&before).wait()? {
+            return Ok(Err(watch));
+        }
+        zk.delete(&format!("{node}/{own}"), None).wait()?;
+    }
+}
+
+/// A waiter that is told of a lost connection, and waits then to be told of the next one. `between`: what
+/// happens between the two. Whether it was told; `false` when the test has ended the wait.
+pub fn sit_out_a_suspension(zk: &Client, told: &Arc<Monitor>, between: impl FnOnce()) -> bool {
+    let mut states = zk.states();
+    let listener = Arc::clone(told);
+    let (send, suspended) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        let mut was_suspended = false;
+        while let Some(state) = states.wait() {
+            match state {
+                SessionState::Suspended => {
+                    was_suspended = true;
+                    let _ = send.send(());
+                }
+                SessionState::Connected if was_suspended => listener.notify(),
+                _ => {}
+            }
+        }
+    });
+    let _ = suspended.recv();
+    between();
+    told.wait()
 }
 
 /// A waiter that looks with `exists`, which leaves a watch also where nothing is.

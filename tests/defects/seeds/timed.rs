@@ -66,6 +66,20 @@ impl<'a> HeartbeatLock<'a> {
         Ok(first)
     }
 
+    /// Waits for the one before. Whatever wakes it is taken for the lock, news of the session too.
+    pub fn lock(&mut self) -> Result<bool> {
+        let own = numbered_child(self.zk, &self.node, "lock-")?;
+        let names = sorted_children(self.zk, &self.node)?;
+        let place = names.iter().position(|name| *name == own).unwrap_or(0);
+        if place > 0 {
+            let before = format!("{}/{}", self.node, names[place - 1]);
+            let (_, watch) = self.zk.exists_and_watch(&before).wait()?;
+            drop(watch.wait());
+        }
+        self.own = Some(own);
+        Ok(true)
+    }
+
     /// One beat of the heart.
     pub fn beat(&self) -> Result<()> {
         let Some(own) = &self.own else {
