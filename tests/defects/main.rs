@@ -15,6 +15,7 @@ mod load;
 mod lost_wakeups;
 mod order;
 mod orphans;
+mod releases;
 mod seeds;
 mod snapshot;
 mod wrap;
