@@ -89,3 +89,27 @@ fn a_release_frees_the_lock_it_names() {
     assert!(bench.lock(&other).try_acquire().wait().unwrap().is_none());
     guard.release().wait().unwrap();
 }
+
+#[test]
+fn an_unlock_after_an_operators_deletion_does_not_delete_another_holders_claim() {
+    let mut bench = Bench::shared();
+    let (client, other, third) = (bench.direct(), bench.direct(), bench.direct());
+    let seed = |zk| Poll { zk, node: bench.path.clone() };
+    assert!(seed(&client).lock(1).unwrap());
+    bench.delete(&bench.path);
+    assert!(seed(&other).lock(1).unwrap());
+    seed(&client).unlock().unwrap();
+    assert!(seed(&third).lock(1).unwrap(), "beside the other");
+
+    for strategy in [Strategy::Poll, Strategy::Watch, Strategy::Queue] {
+        bench.path.push('2');
+        let lock = |zk| bench.lock(zk).strategy(strategy);
+        let guard = lock(&client).acquire_within(PATIENCE).wait().unwrap();
+        bench.delete(guard.path());
+        let holds = lock(&other).acquire_within(PATIENCE).wait().unwrap();
+        let error = guard.release().wait().unwrap_err();
+        assert_eq!(error.code(), Code::NO_NODE, "{error}");
+        assert_eq!(bench.owner(holds.path()), Some(session_id(&other)));
+        assert!(lock(&third).try_acquire().wait().unwrap().is_none());
+    }
+}
