@@ -1,0 +1,248 @@
+//! What can happen next.
+
+use std::hash::Hash;
+
+use super::client::Connection;
+use super::server::{Change, Kind, Life};
+use super::world::World;
+use crate::error::Code;
+
+/// Something that happens at once. Numbers are those of clients, unless said otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// A task (its number) runs until it waits.
+    Run(usize),
+    /// The server takes up the next request.
+    Apply(usize),
+    /// The server applies the next transaction.
+    CatchUp(usize),
+    /// The client hears the next thing that its server sent.
+    Deliver(usize),
+    /// A timer (its number) goes off.
+    Fire(u64),
+    /// The client notices that its connection is gone.
+    Notice(usize),
+    /// It reaches a server that has everything.
+    Reconnect(usize),
+    /// It reaches a server that has only what the client has seen.
+    ReconnectStale(usize),
+    /// An attempt to connect fails, and what was submitted meanwhile fails with it.
+    FailQueued(usize),
+    /// A new session begins.
+    Connect(usize),
+    /// Trust ends, by the client's clock.
+    Distrust(usize),
+    /// The server proves that the session lives.
+    Prove(usize),
+    /// Deletions with an unknown outcome are tried again.
+    Retry(usize),
+    /// The servers give the session up.
+    Condemn(usize),
+    /// The znodes of a session (its id) that was given up are deleted.
+    Close(i64),
+    /// A frozen process goes on.
+    Thaw(usize),
+    /// A holder (the contender's number) releases.
+    Release(usize),
+
+    /// Fault: the connection breaks.
+    Cut(usize),
+    /// Fault: the process stands still, with all its threads.
+    Freeze(usize),
+    /// Fault: no proof came in time, though the connection is up.
+    Doubt(usize),
+    /// Fault: requests were not answered in time, though the connection is up.
+    TimeOut(usize),
+    /// Fault: the process is killed.
+    Kill(usize),
+    /// Fault: an acquire (the contender's number) is given up.
+    Cancel(usize),
+    /// Fault: an operator deletes a claim (the transaction that made it).
+    Rob(i64),
+    /// Fault: an empty directory is reaped (the transaction that made it).
+    Reap(i64),
+    /// Fault: somebody puts something into the lock's directory.
+    Litter(u8),
+}
+
+/// What litter is called: nothing of a lock's, and a name like a claim's.
+const LITTER: [&str; 2] = ["readme", "old-lock-0000000000"];
+
+impl World {
+    /// What can happen without any fault. With `reduced`, what only one client sees happens by
+    /// itself, and a pause that can change nothing does not end.
+    pub(super) fn regular_steps(&self, reduced: bool, steps: &mut Vec<Step>) {
+        for (number, client) in self.clients.iter().enumerate() {
+            let up = client.connection == Connection::Up;
+            let life = self.leader.life(client.session);
+            if !client.uplink.is_empty() {
+                steps.push(Step::Apply(number));
+            }
+            if up && client.replica.applied < self.leader.log.len() {
+                steps.push(Step::CatchUp(number));
+            }
+            if !reduced && client.is_running() {
+                if !client.downlink.is_empty() {
+                    steps.push(Step::Deliver(number));
+                }
+                if client.connection == Connection::Broken {
+                    steps.push(Step::Notice(number));
+                }
+            }
+            if client.frozen && !client.dead && (!reduced || life != Life::Alive) {
+                steps.push(Step::Thaw(number));
+            }
+            if client.is_running() && client.over {
+                steps.push(Step::Connect(number));
+            } else if client.is_running() && client.connection == Connection::Down {
+                steps.push(Step::Reconnect(number));
+                let stale = self.lag && life == Life::Alive;
+                if stale && self.stalest(number) < self.leader.log.len() {
+                    steps.push(Step::ReconnectStale(number));
+                }
+                if !client.queued.is_empty() {
+                    steps.push(Step::FailQueued(number));
+                }
+            }
+            if client.is_running() && !up && !client.lost {
+                steps.push(Step::Distrust(number));
+            }
+            if life == Life::Alive {
+                if client.is_running() && up && client.lost {
+                    steps.push(Step::Prove(number));
+                }
+                if client.is_running() && up && !client.doomed.is_empty() {
+                    steps.push(Step::Retry(number));
+                }
+                if client.lost || client.frozen || client.dead {
+                    steps.push(Step::Condemn(number));
+                }
+            }
+        }
+        for (session, life) in &self.leader.sessions {
+            if *life == Life::Closing {
+                steps.push(Step::Close(*session));
+            }
+        }
+        for timer in &self.timers {
+            let client = &self.clients[timer.client];
+            if !timer.fired && client.is_running() && (!reduced || self.is_news(timer.client)) {
+                steps.push(Step::Fire(timer.id));
+            }
+        }
+    }
+
+    /// Whether a pause of this client may end: after a change in the world, or for the first few
+    /// times since. What is tried again otherwise gives the same again.
+    pub(super) fn is_news(&self, client: usize) -> bool {
+        const PAUSES_WITHOUT_NEWS: u32 = 1;
+        let client = &self.clients[client];
+        let (when, times) = client.last_fired;
+        when != self.leader.log.len() + client.changes || times < PAUSES_WITHOUT_NEWS
+    }
+
+    /// The faults of clients and operators that can happen now.
+    pub(super) fn faults(&self, litter_in: Option<&str>, steps: &mut Vec<Step>) {
+        for (number, client) in self.clients.iter().enumerate() {
+            if !client.is_running() {
+                continue;
+            }
+            steps.extend([Step::Kill(number), Step::Freeze(number)]);
+            if client.connection == Connection::Up {
+                steps.push(Step::Cut(number));
+                if !client.lost {
+                    steps.push(Step::Doubt(number));
+                }
+                let unanswered = client.uplink.iter().any(|request| request.reply.number() != 0);
+                if unanswered || !client.downlink.is_empty() {
+                    steps.push(Step::TimeOut(number));
+                }
+            }
+        }
+        for (path, node) in &self.leader.tree.nodes {
+            match node.kind {
+                Kind::Ephemeral(_) => steps.push(Step::Rob(node.czxid)),
+                Kind::Container
+                    if self.leader.tree.children(path).is_some_and(|c| c.is_empty()) =>
+                {
+                    steps.push(Step::Reap(node.czxid));
+                }
+                Kind::Container | Kind::Persistent => {}
+            }
+        }
+        if let Some(directory) = litter_in.filter(|path| self.leader.tree.get(path).is_some()) {
+            for (number, name) in LITTER.iter().enumerate() {
+                if self.leader.tree.get(&format!("{directory}/{name}")).is_none() {
+                    steps.push(Step::Litter(number as u8));
+                }
+            }
+        }
+    }
+
+    /// Makes a step happen that is the world's alone.
+    pub(super) fn perform(&mut self, step: Step, lock: &str) {
+        match step {
+            // Not the world's: who holds the tasks and the contenders does these.
+            Step::Run(_) | Step::Release(_) | Step::Cancel(_) => {}
+            Step::Apply(client) => self.apply(client),
+            Step::CatchUp(client) => self.catch_up(client, 1),
+            Step::Deliver(client) => self.deliver(client),
+            Step::Fire(id) => self.fire(id),
+            Step::Notice(client) => self.notice(client),
+            Step::Reconnect(client) => self.reconnect(client, false),
+            Step::ReconnectStale(client) => self.reconnect(client, true),
+            Step::FailQueued(client) => self.give_up_requests(client, Code::CONNECTION_LOSS),
+            Step::Connect(client) => self.connect(client),
+            Step::Distrust(client) | Step::Doubt(client) => self.clients[client].lose(),
+            Step::Prove(client) => self.prove(client),
+            Step::Retry(client) => self.retry_disposals(client),
+            Step::Condemn(client) => self.condemn(client),
+            Step::Close(session) => self.close_session(session),
+            Step::Thaw(client) => self.clients[client].frozen = false,
+            Step::Cut(client) => self.cut(client),
+            Step::Freeze(client) => self.clients[client].frozen = true,
+            Step::TimeOut(client) => {
+                self.clients[client].changes += 1;
+                self.give_up_requests(client, Code::OPERATION_TIMEOUT);
+            }
+            Step::Kill(client) => self.kill(client),
+            Step::Rob(czxid) => {
+                self.robbed.insert(czxid);
+                self.delete_made_by(czxid);
+            }
+            Step::Reap(czxid) => self.delete_made_by(czxid),
+            Step::Litter(number) => {
+                let path = format!("{lock}/{}", LITTER[usize::from(number)]);
+                self.leader.commit(vec![Change::Create {
+                    path,
+                    kind: Kind::Persistent,
+                    data: b"zklock/1 nothing".as_slice().into(),
+                }]);
+                self.spread();
+            }
+        }
+    }
+
+    fn fire(&mut self, id: u64) {
+        let Some(timer) = self.timers.iter_mut().find(|timer| timer.id == id) else { return };
+        timer.fired = true;
+        timer.waker.wake_by_ref();
+        self.now = self.now.max(timer.at);
+        let number = timer.client;
+        let mut of_client = self.timers.iter().filter(|timer| timer.client == number);
+        let place = of_client.position(|timer| timer.id == id);
+        let client = &mut self.clients[number];
+        place.hash(&mut client.history);
+        let when = self.leader.log.len() + client.changes;
+        let times = if client.last_fired.0 == when { client.last_fired.1 + 1 } else { 1 };
+        client.last_fired = (when, times);
+    }
+
+    fn delete_made_by(&mut self, czxid: i64) {
+        let found = self.leader.tree.nodes.iter().find(|(_, node)| node.czxid == czxid);
+        if let Some(path) = found.map(|(path, _)| path.clone()) {
+            let _ = self.leader.delete(&path);
+        }
+        self.spread();
+    }
+}
