@@ -22,6 +22,9 @@ pub(super) fn at_every_step(run: &Run) {
             }
         }
     }
+    if let Some(violation) = run.world.lock().violation.take() {
+        run.board.lock().complain(|| violation);
+    }
     if holders.len() > 1 {
         run.board.lock().complain(|| format!("held by several (contender, token): {holders:?}"));
     }

@@ -33,11 +33,11 @@ impl Disposal {
 impl World {
     /// Submits the deletion, or the look before it, on one session.
     pub(super) fn try_to_dispose(&mut self, client: usize, link: usize, disposal: Disposal) {
-        let path = disposal.path.clone();
+        let (path, czxid) = (disposal.path.clone(), disposal.czxid);
         if disposal.look {
             self.submit(client, link, Op::Get { watch: false }, &path, Reply::Look(disposal));
         } else {
-            self.submit(client, link, Op::Delete, &path, Reply::Deletion(disposal));
+            self.submit(client, link, Op::Delete { czxid }, &path, Reply::Deletion(disposal));
         }
     }
 
@@ -45,8 +45,8 @@ impl World {
         let link = self.clients[client].link;
         match answer {
             Ok(Value::Data(_, stat)) if stat.czxid == disposal.czxid => {
-                let path = disposal.path.clone();
-                self.submit(client, link, Op::Delete, &path, Reply::Deletion(disposal));
+                let (path, czxid) = (disposal.path.clone(), disposal.czxid);
+                self.submit(client, link, Op::Delete { czxid }, &path, Reply::Deletion(disposal));
             }
             // Somebody else's by now.
             Ok(_) => disposal.end(Err(Code::NO_NODE)),

@@ -13,22 +13,31 @@ use crate::znode::Stat;
 
 #[derive(Clone, Debug)]
 pub(super) enum Op {
-    Create { sequential: bool, kind: Kind, data: Arc<[u8]> },
-    Delete,
+    Create {
+        sequential: bool,
+        kind: Kind,
+        data: Arc<[u8]>,
+    },
+    /// With the transaction that made what is meant.
+    Delete {
+        czxid: i64,
+    },
     Children,
-    Get { watch: bool },
+    Get {
+        watch: bool,
+    },
     Sync,
 }
 
 impl Op {
     pub(super) fn is_write(&self) -> bool {
-        matches!(self, Op::Create { .. } | Op::Delete)
+        matches!(self, Op::Create { .. } | Op::Delete { .. })
     }
 
     fn name(&self) -> &'static str {
         match self {
             Op::Create { .. } => "create",
-            Op::Delete => "delete",
+            Op::Delete { .. } => "delete",
             Op::Children => "children",
             Op::Get { .. } => "get",
             Op::Sync => "sync",
@@ -43,7 +52,8 @@ impl Hash for Op {
         match self {
             Op::Create { sequential, kind, .. } => (sequential, kind).hash(state),
             Op::Get { watch } => watch.hash(state),
-            Op::Delete | Op::Children | Op::Sync => {}
+            Op::Delete { czxid } => czxid.hash(state),
+            Op::Children | Op::Sync => {}
         }
     }
 }

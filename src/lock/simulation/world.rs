@@ -32,8 +32,10 @@ pub(super) struct World {
     pub(super) spawned: Vec<(usize, BoxFuture<()>)>,
     /// Whether the servers of the sessions may lag behind the leader.
     pub(super) lag: bool,
-    /// Claims that an operator has deleted.
+    /// Claims that an operator has deleted, or that went by a mistake that he led to.
     pub(super) robbed: BTreeSet<i64>,
+    /// What went wrong on the servers.
+    pub(super) violation: Option<String>,
 }
 
 impl World {
@@ -49,6 +51,7 @@ impl World {
             spawned: Vec::new(),
             lag,
             robbed: BTreeSet::new(),
+            violation: None,
         }
     }
 
@@ -81,7 +84,7 @@ impl World {
                     Value::Created(Created { path, stat: stat.unwrap_or_default() })
                 })
             }
-            Op::Delete => self.leader.delete(&request.path).map(|()| Value::Done),
+            Op::Delete { czxid } => self.delete(&request.path, *czxid).map(|()| Value::Done),
             Op::Sync | Op::Children | Op::Get { .. } if !up => Err(Code::CONNECTION_LOSS),
             Op::Sync => Ok(Value::Done),
             Op::Children => {
@@ -115,6 +118,21 @@ impl World {
             self.clients[client].downlink.push_back(answer);
         }
         self.spread();
+    }
+
+    /// Deletes what is at a path: that should be what was meant.
+    fn delete(&mut self, path: &str, meant: i64) -> Result<(), Code> {
+        if let Some(hit) =
+            self.leader.tree.get(path).map(|node| node.czxid).filter(|hit| *hit != meant)
+        {
+            // Between a look and the deletion, only an operator can have put another in its place.
+            if self.robbed.contains(&meant) {
+                self.robbed.insert(hit);
+            } else {
+                self.violation = Some(format!("the deletion of {meant} hit {hit} at {path}"));
+            }
+        }
+        self.leader.delete(path)
     }
 
     /// A session's server applies up to so many transactions, and tells of what is watched.
@@ -236,7 +254,7 @@ impl World {
         for (path, node) in &self.leader.tree.nodes {
             (path, node.czxid, node.kind, node.sequence).hash(digest);
         }
-        (self.leader.log.len(), &self.leader.sessions).hash(digest);
+        (self.leader.log.len(), &self.leader.sessions, &self.robbed).hash(digest);
         for client in &self.clients {
             client.hash_state(digest);
         }
