@@ -22,6 +22,12 @@ const TOO_MANY_STEPS: usize = 20_000;
 
 /// Chooses what happens next.
 pub(super) trait Schedule {
+    /// The next step, where it follows from other runs with the same beginning; and whether one of
+    /// them has done, and checked, that step too.
+    fn known(&mut self) -> Option<(Step, bool)> {
+        None
+    }
+
     /// The number of one of the steps, of which those from `faults_from` on are faults; `None` to
     /// end the run here.
     fn choose(&mut self, run: &Run, steps: &[Step], faults_from: usize) -> Option<usize>;
@@ -35,6 +41,10 @@ pub(super) struct Run {
     pub(super) faults_left: u32,
     /// What has happened.
     pub(super) trace: Vec<Step>,
+    /// To which clients anything has happened yet.
+    touched: Vec<bool>,
+    /// Whether what happens now is checked; it is not when another run has been here.
+    checked: bool,
 }
 
 /// How a run has ended.
@@ -55,6 +65,12 @@ pub(super) fn run(scenario: &Arc<Scenario>, schedule: &mut dyn Schedule) -> Ende
     let mut cut_short = false;
     run.settle();
     loop {
+        if let Some((step, checked_before)) = schedule.known() {
+            run.checked = !checked_before;
+            run.perform(step);
+            continue;
+        }
+        run.checked = true;
         checks::at_every_step(&run);
         if run.board.lock().violation.is_some() {
             break;
@@ -112,7 +128,16 @@ impl Run {
             tasks.add(contender.client, Box::pin(errands));
         }
         let scenario = Arc::clone(scenario);
-        Run { world, board, tasks, faults_left: scenario.faults, scenario, trace: Vec::new() }
+        Run {
+            world,
+            board,
+            tasks,
+            faults_left: scenario.faults,
+            touched: vec![false; scenario.clients],
+            checked: true,
+            scenario,
+            trace: Vec::new(),
+        }
     }
 
     fn regular_steps(&self, steps: &mut Vec<Step>) {
@@ -130,6 +155,19 @@ impl Run {
                 steps.push(Step::Release(number));
             }
         }
+        if reduced {
+            steps.retain(|step| self.is_first_of_its_kind(&world, *step));
+        }
+    }
+
+    /// Whether a step is not the same, but for the numbers, as one of another client: of those to
+    /// whom nothing has happened and who do the same, one stands for all.
+    fn is_first_of_its_kind(&self, world: &World, step: Step) -> bool {
+        let Some(client) = world.client_of(step).filter(|client| !self.touched[*client]) else {
+            return true;
+        };
+        let errands = |client: usize| &self.scenario.contenders[client].errands;
+        !(0..client).any(|other| !self.touched[other] && errands(other) == errands(client))
     }
 
     fn faults(&self, steps: &mut Vec<Step>) {
@@ -139,7 +177,7 @@ impl Run {
         let from = steps.len();
         let world = self.world.lock();
         let in_queue = self.scenario.strategy == Strategy::Queue;
-        world.faults(in_queue.then_some(LOCK), steps);
+        world.faults(self.scenario.reduced, in_queue.then_some(LOCK), steps);
         for (number, post) in self.board.lock().posts.iter().enumerate() {
             if post.acquires && world.clients[post.client].is_running() {
                 steps.push(Step::Cancel(number));
@@ -149,7 +187,9 @@ impl Run {
         steps.retain(|step| {
             at += 1;
             let kind = Fault::of(*step);
-            at <= from || kind.is_some_and(|kind| self.scenario.kinds.contains(&kind))
+            let wanted = kind.is_some_and(|kind| self.scenario.kinds.contains(&kind));
+            let first = !self.scenario.reduced || self.is_first_of_its_kind(&world, *step);
+            at <= from || wanted && first
         });
     }
 
@@ -157,6 +197,12 @@ impl Run {
         self.trace.push(step);
         if Fault::of(step).is_some() {
             self.faults_left -= 1;
+        }
+        if let Some(client) = self.world.lock().client_of(step) {
+            // In a reduced scenario contenders and clients have the same numbers.
+            if let Some(touched) = self.touched.get_mut(client) {
+                *touched = true;
+            }
         }
         match step {
             Step::Run(task) => self.tasks.run(task),
@@ -170,7 +216,7 @@ impl Run {
                 note(&self.world, client, (2, number));
                 self.board.lock().tell_to_cancel(number);
             }
-            step => self.world.lock().perform(step, LOCK),
+            step => self.world.lock().perform(step, self.scenario.reduced, LOCK),
         }
         if let Step::Kill(client) = step {
             self.tasks.remove_all_of(client);
@@ -198,7 +244,9 @@ impl Run {
             if let Some((task, _)) = task {
                 drop(world);
                 self.tasks.run(task);
-                checks::at_every_step(self);
+                if self.checked {
+                    checks::at_every_step(self);
+                }
                 continue;
             }
             let mut clients = world.clients.iter();

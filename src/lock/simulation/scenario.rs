@@ -8,8 +8,10 @@ use crate::lock::Strategy;
 /// The lock that everybody contends for.
 pub(super) const LOCK: &str = "/locks/a";
 
+const A_WHILE: Duration = Duration::from_secs(1);
+
 /// One acquire and what follows it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Errand {
     /// Acquires, however long it takes.
     Acquire,
@@ -79,7 +81,7 @@ impl Fault {
         Some(match step {
             Step::Cut(_) => Fault::Cut,
             Step::Freeze(_) => Fault::Freeze,
-            Step::Doubt(_) => Fault::Doubt,
+            Step::Doubt(_) | Step::Expel(_) => Fault::Doubt,
             Step::TimeOut(_) => Fault::TimeOut,
             Step::Kill(_) => Fault::Kill,
             Step::Cancel(_) => Fault::Cancel,
@@ -109,10 +111,28 @@ impl Scenario {
         }
     }
 
-    pub(super) fn with_faults(mut self, faults: u32, kinds: &[Fault]) -> Scenario {
-        self.faults = faults;
-        self.kinds = kinds.to_vec();
-        self
+    /// What a name such as `queue/plain/3+1` stands for: the strategy, how it is set up, how many
+    /// contenders and faults.
+    pub(super) fn named(name: &str) -> Scenario {
+        let parts: Vec<&str> = name.split(['/', '+']).collect();
+        let [strategy, setting, contenders, faults] = parts[..] else {
+            panic!("a scenario is called like queue/plain/3+1, not {name}");
+        };
+        let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("no number: {text}"));
+        let strategy = strategy.parse().unwrap_or_else(|error| panic!("{error}"));
+        let mut scenario = Scenario::plain(strategy, number(contenders));
+        scenario.faults = number(faults) as u32;
+        scenario.kinds = Fault::ALL.to_vec();
+        match setting {
+            "plain" => {}
+            "bare" => scenario.directory = None,
+            "contended" => scenario.contended = true,
+            "lag" => scenario.lag = true,
+            "deadline" => scenario.contenders[0].errands = vec![Errand::Within(A_WHILE)],
+            "try" => scenario.contenders[0].errands = vec![Errand::Try],
+            _ => panic!("no scenario is set up like {setting}"),
+        }
+        scenario
     }
 
     /// What a seed stands for: four to eight contenders, up to eight faults.

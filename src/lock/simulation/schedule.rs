@@ -43,9 +43,14 @@ impl Schedule for Given<'_> {
 #[derive(Default)]
 pub(super) struct Explorer {
     met: HashSet<u64>,
-    /// What was chosen at each point, and out of how many.
-    path: Vec<(usize, usize)>,
+    path: Vec<Fork>,
     depth: usize,
+}
+
+/// A point at which any of these steps could be next.
+struct Fork {
+    steps: Vec<Step>,
+    chosen: usize,
 }
 
 #[derive(Debug, Default)]
@@ -58,20 +63,22 @@ pub(super) struct Explored {
     pub(super) exhausted: bool,
     pub(super) tenures: u64,
     /// What went wrong, and the choices that led there.
-    pub(super) violation: Option<(String, Vec<usize>, Vec<Step>)>,
+    pub(super) violation: Option<(String, Vec<usize>)>,
 }
 
 impl Schedule for Explorer {
-    fn choose(&mut self, run: &Run, steps: &[Step], _: usize) -> Option<usize> {
-        let at = self.depth;
+    fn known(&mut self) -> Option<(Step, bool)> {
+        let fork = self.path.get(self.depth)?;
         self.depth += 1;
-        if let Some((chosen, _)) = self.path.get(at) {
-            return Some(*chosen);
-        }
+        Some((fork.steps[fork.chosen], self.depth < self.path.len()))
+    }
+
+    fn choose(&mut self, run: &Run, steps: &[Step], _: usize) -> Option<usize> {
         if !self.met.insert(run.digest()) {
             return None;
         }
-        self.path.push((0, steps.len()));
+        self.path.push(Fork { steps: steps.to_vec(), chosen: 0 });
+        self.depth += 1;
         Some(0)
     }
 }
@@ -82,7 +89,7 @@ pub(super) fn explore(scenario: &Arc<Scenario>, most: u64) -> Explored {
     let mut explored = Explored::default();
     while explored.complete + explored.joined < most {
         explorer.depth = 0;
-        let Ended { cut_short, violation, trace, tenures } = run(scenario, &mut explorer);
+        let Ended { cut_short, violation, tenures, .. } = run(scenario, &mut explorer);
         explored.states = explorer.met.len();
         explored.tenures += tenures as u64;
         if cut_short {
@@ -91,15 +98,15 @@ pub(super) fn explore(scenario: &Arc<Scenario>, most: u64) -> Explored {
             explored.complete += 1;
         }
         if let Some(violation) = violation {
-            let choices = explorer.path.iter().map(|(chosen, _)| *chosen).collect();
-            explored.violation = Some((violation, choices, trace));
+            let choices = explorer.path.iter().map(|fork| fork.chosen).collect();
+            explored.violation = Some((violation, choices));
             return explored;
         }
-        while explorer.path.last().is_some_and(|(chosen, of)| chosen + 1 == *of) {
+        while explorer.path.last().is_some_and(|fork| fork.chosen + 1 == fork.steps.len()) {
             explorer.path.pop();
         }
         match explorer.path.last_mut() {
-            Some((chosen, _)) => *chosen += 1,
+            Some(fork) => fork.chosen += 1,
             None => {
                 explored.exhausted = true;
                 return explored;

@@ -42,6 +42,13 @@ pub(super) enum Step {
     Close(i64),
     /// A frozen process goes on.
     Thaw(usize),
+    /// What nobody else sees, taken together, in reduced scenarios: the session ends on the
+    /// servers, and its znodes go;
+    Expire(usize),
+    /// trust ends, and the session turns out to have survived;
+    ReconnectAnew(usize),
+    /// the session has ended, but its znodes are still there when the next one begins;
+    NextSession(usize),
     /// A holder (the contender's number) releases.
     Release(usize),
 
@@ -51,6 +58,8 @@ pub(super) enum Step {
     Freeze(usize),
     /// Fault: no proof came in time, though the connection is up.
     Doubt(usize),
+    /// Fault: the same, and the servers have given the session up.
+    Expel(usize),
     /// Fault: requests were not answered in time, though the connection is up.
     TimeOut(usize),
     /// Fault: the process is killed.
@@ -73,50 +82,23 @@ impl World {
     /// itself, and a pause that can change nothing does not end.
     pub(super) fn regular_steps(&self, reduced: bool, steps: &mut Vec<Step>) {
         for (number, client) in self.clients.iter().enumerate() {
-            let up = client.connection == Connection::Up;
-            let life = self.leader.life(client.session);
             if !client.uplink.is_empty() {
                 steps.push(Step::Apply(number));
             }
+            let up = client.connection == Connection::Up;
             if up && client.replica.applied < self.leader.log.len() {
                 steps.push(Step::CatchUp(number));
             }
-            if !reduced && client.is_running() {
-                if !client.downlink.is_empty() {
-                    steps.push(Step::Deliver(number));
-                }
-                if client.connection == Connection::Broken {
-                    steps.push(Step::Notice(number));
-                }
+            if client.is_running() && up && !client.doomed.is_empty() {
+                steps.push(Step::Retry(number));
             }
-            if client.frozen && !client.dead && (!reduced || life != Life::Alive) {
-                steps.push(Step::Thaw(number));
+            if client.is_running() && !up && !client.over && !client.queued.is_empty() {
+                steps.push(Step::FailQueued(number));
             }
-            if client.is_running() && client.over {
-                steps.push(Step::Connect(number));
-            } else if client.is_running() && client.connection == Connection::Down {
-                steps.push(Step::Reconnect(number));
-                let stale = self.lag && life == Life::Alive;
-                if stale && self.stalest(number) < self.leader.log.len() {
-                    steps.push(Step::ReconnectStale(number));
-                }
-                if !client.queued.is_empty() {
-                    steps.push(Step::FailQueued(number));
-                }
-            }
-            if client.is_running() && !up && !client.lost {
-                steps.push(Step::Distrust(number));
-            }
-            if life == Life::Alive {
-                if client.is_running() && up && client.lost {
-                    steps.push(Step::Prove(number));
-                }
-                if client.is_running() && up && !client.doomed.is_empty() {
-                    steps.push(Step::Retry(number));
-                }
-                if client.lost || client.frozen || client.dead {
-                    steps.push(Step::Condemn(number));
-                }
+            if reduced {
+                self.steps_of_session_in_short(number, steps);
+            } else {
+                self.steps_of_session(number, steps);
             }
         }
         for (session, life) in &self.leader.sessions {
@@ -132,6 +114,66 @@ impl World {
         }
     }
 
+    /// What can happen to a client's session and its connection.
+    fn steps_of_session(&self, number: usize, steps: &mut Vec<Step>) {
+        let client = &self.clients[number];
+        let up = client.connection == Connection::Up;
+        let life = self.leader.life(client.session);
+        if client.frozen && !client.dead {
+            steps.push(Step::Thaw(number));
+        }
+        if life == Life::Alive && (client.lost || client.frozen || client.dead) {
+            steps.push(Step::Condemn(number));
+        }
+        if !client.is_running() {
+            return;
+        }
+        if !client.downlink.is_empty() {
+            steps.push(Step::Deliver(number));
+        }
+        if client.connection == Connection::Broken {
+            steps.push(Step::Notice(number));
+        }
+        if client.over {
+            steps.push(Step::Connect(number));
+        } else if client.connection == Connection::Down {
+            steps.push(Step::Reconnect(number));
+            let stale = self.lag && life == Life::Alive;
+            if stale && self.stalest(number) < self.leader.log.len() {
+                steps.push(Step::ReconnectStale(number));
+            }
+        }
+        if !up && !client.lost {
+            steps.push(Step::Distrust(number));
+        }
+        if up && client.lost && life == Life::Alive {
+            steps.push(Step::Prove(number));
+        }
+    }
+
+    /// The same where all happens together that one client alone sees: trust ends, and the servers
+    /// give a session up, only just before somebody could tell.
+    fn steps_of_session_in_short(&self, number: usize, steps: &mut Vec<Step>) {
+        let client = &self.clients[number];
+        let alive = self.leader.life(client.session) == Life::Alive;
+        let down = client.connection == Connection::Down;
+        if alive && (down || client.frozen || client.dead) {
+            steps.push(Step::Expire(number));
+        }
+        if client.frozen && !client.dead {
+            steps.push(Step::Thaw(number));
+        }
+        if client.is_running() && down {
+            steps.push(Step::Reconnect(number));
+            if alive {
+                steps.extend([Step::ReconnectAnew(number), Step::NextSession(number)]);
+                if self.lag && self.stalest(number) < self.leader.log.len() {
+                    steps.push(Step::ReconnectStale(number));
+                }
+            }
+        }
+    }
+
     /// Whether a pause of this client may end: after a change in the world, or for the first few
     /// times since. What is tried again otherwise gives the same again.
     pub(super) fn is_news(&self, client: usize) -> bool {
@@ -142,7 +184,7 @@ impl World {
     }
 
     /// The faults of clients and operators that can happen now.
-    pub(super) fn faults(&self, litter_in: Option<&str>, steps: &mut Vec<Step>) {
+    pub(super) fn faults(&self, reduced: bool, litter_in: Option<&str>, steps: &mut Vec<Step>) {
         for (number, client) in self.clients.iter().enumerate() {
             if !client.is_running() {
                 continue;
@@ -152,6 +194,9 @@ impl World {
                 steps.push(Step::Cut(number));
                 if !client.lost {
                     steps.push(Step::Doubt(number));
+                    if reduced {
+                        steps.push(Step::Expel(number));
+                    }
                 }
                 let unanswered = client.uplink.iter().any(|request| request.reply.number() != 0);
                 if unanswered || !client.downlink.is_empty() {
@@ -179,9 +224,78 @@ impl World {
         }
     }
 
-    /// Makes a step happen that is the world's alone.
-    pub(super) fn perform(&mut self, step: Step, lock: &str) {
+    /// To which client a step happens, if to one. In a reduced scenario a contender has its
+    /// client's number.
+    pub(super) fn client_of(&self, step: Step) -> Option<usize> {
         match step {
+            Step::Fire(id) => {
+                self.timers.iter().find(|timer| timer.id == id).map(|timer| timer.client)
+            }
+            Step::Apply(client)
+            | Step::CatchUp(client)
+            | Step::Deliver(client)
+            | Step::Notice(client)
+            | Step::Reconnect(client)
+            | Step::ReconnectStale(client)
+            | Step::FailQueued(client)
+            | Step::Connect(client)
+            | Step::Distrust(client)
+            | Step::Prove(client)
+            | Step::Retry(client)
+            | Step::Condemn(client)
+            | Step::Thaw(client)
+            | Step::Expire(client)
+            | Step::ReconnectAnew(client)
+            | Step::NextSession(client)
+            | Step::Expel(client)
+            | Step::Release(client)
+            | Step::Cut(client)
+            | Step::Freeze(client)
+            | Step::Doubt(client)
+            | Step::TimeOut(client)
+            | Step::Kill(client)
+            | Step::Cancel(client) => Some(client),
+            Step::Run(_) | Step::Close(_) | Step::Rob(_) | Step::Reap(_) | Step::Litter(_) => None,
+        }
+    }
+
+    /// Makes a step happen that is the world's alone.
+    pub(super) fn perform(&mut self, step: Step, reduced: bool, lock: &str) {
+        match step {
+            Step::Expire(client) => {
+                self.condemn(client);
+                self.close_session(self.clients[client].session);
+            }
+            Step::ReconnectAnew(client) => {
+                self.clients[client].lose();
+                self.reconnect(client, false);
+            }
+            Step::NextSession(client) => {
+                self.condemn(client);
+                self.reconnect(client, false);
+                self.connect(client);
+            }
+            Step::Expel(client) => {
+                self.clients[client].lose();
+                self.condemn(client);
+            }
+            Step::Reconnect(client) if reduced => {
+                self.reconnect(client, false);
+                if self.clients[client].over {
+                    self.connect(client);
+                }
+            }
+            Step::Doubt(client) if reduced => {
+                self.clients[client].lose();
+                self.prove(client);
+            }
+            Step::Thaw(client) if reduced => {
+                // A freeze that costs nothing is a slow process, no more.
+                if self.leader.life(self.clients[client].session) == Life::Alive {
+                    self.condemn(client);
+                }
+                self.clients[client].frozen = false;
+            }
             // Not the world's: who holds the tasks and the contenders does these.
             Step::Run(_) | Step::Release(_) | Step::Cancel(_) => {}
             Step::Apply(client) => self.apply(client),
