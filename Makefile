@@ -1,9 +1,10 @@
-# Two commands for everyone: lock-test and test. The others repeat one step of test.
+# Two commands for everyone: lock-test and test. simulate is for those who change the lock; the
+# others repeat one step of test.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help lock-test test deps fmt clippy unit docs shell checks
+.PHONY: help lock-test test simulate deps fmt clippy unit docs shell checks
 
 # What lock_test is given; ARGS on the command line or in the environment replaces it.
 ARGS ?= --threads 3 --strategy all
@@ -14,6 +15,8 @@ help:
 	echo "make lock-test ARGS='...'  the same with arguments of your own, for example"
 	echo "                           ARGS='--strategy queue --threads 16 --json' or ARGS=--help"
 	echo 'make test                  the whole suite, stopping at the first failure'
+	echo 'make simulate              the acquire loop under simulated servers: all schedules of a few'
+	echo '                           contenders, a million random ones of many (SCHEDULES=, SEED=)'
 	echo 'make STEP                  one step of it: fmt clippy unit docs shell checks'
 	echo 'make deps                  only install what the suite needs'
 
@@ -23,6 +26,13 @@ lock-test:
 
 test:
 	scripts/test
+
+# How many random schedules, and the seed of the first.
+SCHEDULES ?= 1000000
+SEED ?= 0
+
+simulate:
+	ZKLOCK_SCHEDULES=$(SCHEDULES) ZKLOCK_FIRST_SEED=$(SEED) scripts/simulate
 
 deps fmt clippy unit docs shell checks:
 	scripts/test $@

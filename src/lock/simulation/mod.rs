@@ -33,6 +33,7 @@ mod contender;
 mod digest;
 mod disposal;
 mod effort;
+mod faults;
 mod replay;
 mod request;
 mod run;

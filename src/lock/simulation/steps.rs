@@ -3,7 +3,7 @@
 use std::hash::Hash;
 
 use super::client::Connection;
-use super::server::{Change, Kind, Life};
+use super::server::Life;
 use super::world::World;
 use crate::error::Code;
 
@@ -73,9 +73,6 @@ pub(super) enum Step {
     /// Fault: somebody puts something into the lock's directory.
     Litter(u8),
 }
-
-/// What litter is called: nothing of a lock's, and a name like a claim's.
-const LITTER: [&str; 2] = ["readme", "old-lock-0000000000"];
 
 impl World {
     /// What can happen without any fault. With `reduced`, what only one client sees happens by
@@ -183,47 +180,6 @@ impl World {
         when != self.leader.log.len() + client.changes || times < PAUSES_WITHOUT_NEWS
     }
 
-    /// The faults of clients and operators that can happen now.
-    pub(super) fn faults(&self, reduced: bool, litter_in: Option<&str>, steps: &mut Vec<Step>) {
-        for (number, client) in self.clients.iter().enumerate() {
-            if !client.is_running() {
-                continue;
-            }
-            steps.extend([Step::Kill(number), Step::Freeze(number)]);
-            if client.connection == Connection::Up {
-                steps.push(Step::Cut(number));
-                if !client.lost {
-                    steps.push(Step::Doubt(number));
-                    if reduced {
-                        steps.push(Step::Expel(number));
-                    }
-                }
-                let unanswered = client.uplink.iter().any(|request| request.reply.number() != 0);
-                if unanswered || !client.downlink.is_empty() {
-                    steps.push(Step::TimeOut(number));
-                }
-            }
-        }
-        for (path, node) in &self.leader.tree.nodes {
-            match node.kind {
-                Kind::Ephemeral(_) => steps.push(Step::Rob(node.czxid)),
-                Kind::Container
-                    if self.leader.tree.children(path).is_some_and(|c| c.is_empty()) =>
-                {
-                    steps.push(Step::Reap(node.czxid));
-                }
-                Kind::Container | Kind::Persistent => {}
-            }
-        }
-        if let Some(directory) = litter_in.filter(|path| self.leader.tree.get(path).is_some()) {
-            for (number, name) in LITTER.iter().enumerate() {
-                if self.leader.tree.get(&format!("{directory}/{name}")).is_none() {
-                    steps.push(Step::Litter(number as u8));
-                }
-            }
-        }
-    }
-
     /// To which client a step happens, if to one. In a reduced scenario a contender has its
     /// client's number.
     pub(super) fn client_of(&self, step: Step) -> Option<usize> {
@@ -320,20 +276,9 @@ impl World {
                 self.give_up_requests(client, Code::OPERATION_TIMEOUT);
             }
             Step::Kill(client) => self.kill(client),
-            Step::Rob(czxid) => {
-                self.robbed.insert(czxid);
-                self.delete_made_by(czxid);
-            }
+            Step::Rob(czxid) => self.rob(czxid),
             Step::Reap(czxid) => self.delete_made_by(czxid),
-            Step::Litter(number) => {
-                let path = format!("{lock}/{}", LITTER[usize::from(number)]);
-                self.leader.commit(vec![Change::Create {
-                    path,
-                    kind: Kind::Persistent,
-                    data: b"zklock/1 nothing".as_slice().into(),
-                }]);
-                self.spread();
-            }
+            Step::Litter(number) => self.litter(number, lock),
         }
     }
 
@@ -350,13 +295,5 @@ impl World {
         let when = self.leader.log.len() + client.changes;
         let times = if client.last_fired.0 == when { client.last_fired.1 + 1 } else { 1 };
         client.last_fired = (when, times);
-    }
-
-    fn delete_made_by(&mut self, czxid: i64) {
-        let found = self.leader.tree.nodes.iter().find(|(_, node)| node.czxid == czxid);
-        if let Some(path) = found.map(|(path, _)| path.clone()) {
-            let _ = self.leader.delete(&path);
-        }
-        self.spread();
     }
 }
