@@ -34,10 +34,24 @@ impl World {
     /// Submits the deletion, or the look before it, on one session.
     pub(super) fn try_to_dispose(&mut self, client: usize, link: usize, disposal: Disposal) {
         let (path, czxid) = (disposal.path.clone(), disposal.czxid);
-        if disposal.look {
+        if !disposal.look {
+            self.submit(client, link, Op::Delete { czxid }, &path, Reply::Deletion(disposal));
+        } else if disposal.first || self.careless {
             self.submit(client, link, Op::Get { watch: false }, &path, Reply::Look(disposal));
         } else {
-            self.submit(client, link, Op::Delete { czxid }, &path, Reply::Deletion(disposal));
+            self.submit(client, link, Op::Sync, &path, Reply::Sync(disposal));
+        }
+    }
+
+    /// The server has caught up with an earlier deletion, if that has succeeded.
+    pub(super) fn caught_up(&mut self, client: usize, disposal: Disposal, answer: Answer) {
+        let link = self.clients[client].link;
+        match answer {
+            Ok(_) => {
+                let path = disposal.path.clone();
+                self.submit(client, link, Op::Get { watch: false }, &path, Reply::Look(disposal));
+            }
+            Err(code) => self.end_or_try_later(client, disposal, code),
         }
     }
 

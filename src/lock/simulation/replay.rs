@@ -20,7 +20,7 @@ impl<S: Schedule> Schedule for Told<S> {
         let world = run.world.lock();
         let what = match steps[chosen] {
             Step::Apply(client) => match world.clients[client].uplink.front() {
-                Some(request) => format!(" {:?} {}", request.op, request.path),
+                Some(request) => format!(": {} {}", request.op.name(), request.path),
                 None => String::new(),
             },
             _ => String::new(),
@@ -35,7 +35,7 @@ impl<S: Schedule> Schedule for Told<S> {
             "" => format!("{:?}{what}", steps[chosen]),
             holders => format!("{:?}{what}; in tenure:{holders}", steps[chosen]),
         };
-        self.lines.push(format!("{:4} {line}", self.lines.len()));
+        self.lines.push(format!("{:4}  {line}", self.lines.len()));
         Some(chosen)
     }
 }

@@ -34,7 +34,7 @@ impl Op {
         matches!(self, Op::Create { .. } | Op::Delete { .. })
     }
 
-    fn name(&self) -> &'static str {
+    pub(super) fn name(&self) -> &'static str {
         match self {
             Op::Create { .. } => "create",
             Op::Delete { .. } => "delete",
@@ -98,6 +98,8 @@ pub(super) enum Reply {
     Data(Sender<Result<(Vec<u8>, Stat)>>),
     WatchedData(Sender<Result<WatchedData>>),
     Done(Sender<Result<()>>),
+    /// The sync before the look before a deletion that is repeated.
+    Sync(Disposal),
     /// The look before a deletion.
     Look(Disposal),
     Deletion(Disposal),
@@ -119,6 +121,7 @@ impl Reply {
             Reply::Done(_) => 5,
             Reply::Look(_) => 6,
             Reply::Deletion(_) => 7,
+            Reply::Sync(_) => 8,
         }
     }
 }

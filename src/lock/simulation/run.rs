@@ -102,6 +102,7 @@ pub(super) fn run(scenario: &Arc<Scenario>, schedule: &mut dyn Schedule) -> Ende
 impl Run {
     fn begin(scenario: &Arc<Scenario>) -> Run {
         let mut world = World::new(scenario.clients, scenario.lag);
+        world.careless = scenario.careless;
         if let Some(next) = scenario.directory {
             let container = |path: &str| Change::Create {
                 path: path.to_owned(),

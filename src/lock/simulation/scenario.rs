@@ -40,6 +40,8 @@ pub(super) struct Scenario {
     pub(super) kinds: Vec<Fault>,
     /// Whether the sessions' servers may lag behind the leader.
     pub(super) lag: bool,
+    /// Whether deletions are repeated without a sync: a defect, to see that it is found.
+    pub(super) careless: bool,
     /// Whether what only one client sees happens at once: see [`super`].
     pub(super) reduced: bool,
     /// Whether held locks are watched for a deletion by somebody else.
@@ -104,6 +106,7 @@ impl Scenario {
             faults: 0,
             kinds: Vec::new(),
             lag: false,
+            careless: false,
             reduced: true,
             sentinel: false,
             directory: Some(0),
@@ -128,6 +131,7 @@ impl Scenario {
             "bare" => scenario.directory = None,
             "contended" => scenario.contended = true,
             "lag" => scenario.lag = true,
+            "careless" => (scenario.lag, scenario.careless) = (true, true),
             "deadline" => scenario.contenders[0].errands = vec![Errand::Within(A_WHILE)],
             "try" => scenario.contenders[0].errands = vec![Errand::Try],
             _ => panic!("no scenario is set up like {setting}"),
@@ -166,6 +170,7 @@ impl Scenario {
             faults: random.u32(0..=8),
             kinds: Fault::ALL.to_vec(),
             lag: random.bool(),
+            careless: false,
             reduced: false,
             sentinel: random.bool(),
             // Sometimes the numbers wrap.

@@ -32,6 +32,8 @@ pub(super) struct World {
     pub(super) spawned: Vec<(usize, BoxFuture<()>)>,
     /// Whether the servers of the sessions may lag behind the leader.
     pub(super) lag: bool,
+    /// Repeats deletions without asking the server to catch up first.
+    pub(super) careless: bool,
     /// Claims that an operator has deleted, or that went by a mistake that he led to.
     pub(super) robbed: BTreeSet<i64>,
     /// What went wrong on the servers.
@@ -50,6 +52,7 @@ impl World {
             next_timer: 0,
             spawned: Vec::new(),
             lag,
+            careless: false,
             robbed: BTreeSet::new(),
             violation: None,
         }
@@ -187,6 +190,7 @@ impl World {
         let surprise = || error(Code::MARSHALLING_ERROR);
         match reply {
             Reply::Nobody => {}
+            Reply::Sync(disposal) => self.caught_up(client, disposal, answer),
             Reply::Look(disposal) => self.looked(client, disposal, answer),
             Reply::Deletion(disposal) => self.deleted(client, disposal, answer),
             Reply::Created(sender) => drop(sender.send(match answer {
