@@ -13,6 +13,8 @@ mod poll;
 mod queue;
 mod sentinel;
 mod service;
+#[cfg(test)]
+mod simulation;
 mod steps;
 mod strategy;
 mod watch;
