@@ -2,13 +2,12 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use zklock::{Client, Guard, Lock};
-use zklock_testing::{Proxy, Server};
+use zklock::{Guard, Lock};
 
+use crate::bench::Bench;
 use crate::checks;
 use crate::drive::{self, Told};
 use crate::fault::{Armed, Fault};
@@ -16,10 +15,11 @@ use crate::operation::{How, Operation, Then};
 use crate::recipe::Recipe;
 use crate::stage::{Outcome, PATIENCE, Stage};
 use crate::step::{Census, Step};
-use crate::tree::Tree;
 
 /// How much time an operation has whose frames come late, until they do.
 const DEADLINE: Duration = Duration::from_millis(1_200);
+/// How long steps are waited for that nobody asks for.
+const LINGER: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy)]
 pub struct Case {
@@ -36,43 +36,16 @@ impl fmt::Display for Case {
     }
 }
 
-/// What a worker works with, case after case.
-pub struct Bench {
-    pub server: Arc<Server>,
-    pub proxy: Arc<Proxy>,
-    pub tree: Arc<Tree>,
-    /// Whoever comes next.
-    pub other: Client,
+impl Case {
+    /// Who comes back late has no deadline left that could pass.
+    pub fn makes_sense(&self) -> bool {
+        let Case { operation, fault, .. } = self;
+        !(fault.is_late() && operation.how == How::ComeBackLate)
+            && (operation.restarts || !fault.restarts_the_server())
+    }
 }
 
 impl Bench {
-    pub fn at(server: Arc<Server>) -> Bench {
-        let proxy = Arc::new(Proxy::start(server.addr()).unwrap());
-        let tree = Arc::new(Tree::of(&server));
-        let options = Client::options().session_timeout(Duration::from_secs(60));
-        let other = options.operation_timeout(PATIENCE).connect_timeout(PATIENCE);
-        let other = other.connect(&server.hosts()).wait().unwrap();
-        Bench { server, proxy, tree, other }
-    }
-
-    fn stage(
-        &self,
-        recipe: &'static Recipe,
-        session_timeout: Duration,
-        operation_timeout: Duration,
-    ) -> Outcome<Arc<Stage>> {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let directory = format!("/{}-{}", recipe.name, NEXT.fetch_add(1, Ordering::Relaxed));
-        self.proxy.clear_rules();
-        self.proxy.heal();
-        let options = Client::options().session_timeout(session_timeout);
-        let options = options.operation_timeout(operation_timeout).connect_timeout(PATIENCE);
-        let client = options.connect(&self.proxy.hosts()).wait();
-        let client = client.map_err(|error| error.to_string())?;
-        self.proxy.clear_seen();
-        Stage::new(recipe, &self.server, &self.proxy, &self.tree, directory, client)
-    }
-
     /// Runs the operation undisturbed and counts its steps.
     pub fn count(
         &self,
@@ -82,10 +55,10 @@ impl Bench {
         let stage = self.stage(recipe, Duration::from_secs(15), PATIENCE)?;
         let mut steps = Vec::new();
         let run = (operation.before)(&stage).and_then(|()| {
-            let mut census = Census::begin(&self.proxy, &stage.directory);
-            let told = ask(&stage, operation, PATIENCE, &|| false, || census.answered())?;
-            self.follow_up(&stage, operation, told, None, false)?;
-            steps = census.end();
+            let census = Census::begin(&stage);
+            let told = ask(&stage, operation, PATIENCE, &|| false, || ())?;
+            self.follow_up(&stage, operation, told, None)?;
+            steps = census.end(operation.begins);
             self.proxy.clear_rules();
             self.aftermath(&stage, operation, None)
         });
@@ -106,12 +79,8 @@ impl Bench {
                 reached = armed.is_reached();
                 armed.answered();
             })?;
-            let too_late = reached && fault.is_late() && case.step.acquiring;
-            self.follow_up(&stage, operation, told, Some(&armed).zip(Some(fault)), too_late)?;
-            // What goes on in the background may come to it yet, but not for ever.
-            let _ = stage.until("the step", || armed.is_reached() || !operation.is_given_up());
-            armed.finish()?;
-            reached = armed.is_reached();
+            self.follow_up(&stage, operation, told, Some((&armed, fault)))?;
+            reached |= armed.is_reached();
             self.proxy.clear_rules();
             self.aftermath(&stage, operation, Some(fault))
         });
@@ -126,12 +95,13 @@ impl Bench {
         operation: &Operation,
         told: Told,
         fault: Option<(&Armed, Fault)>,
-        too_late: bool,
     ) -> Outcome {
-        checks::is_told(stage, &told, operation.answer, too_late)?;
+        let may_be_late = fault.is_some_and(|(_, fault)| fault.is_late());
+        checks::is_told(stage, &told, operation.answer, may_be_late)?;
         if let Told::Held(guard) = told {
             checks::is_the_one_holder(stage, &guard)?;
-            let ends = fault.is_some_and(|(_, fault)| fault.ends_the_session());
+            let ends = operation.ends_the_session
+                || fault.is_some_and(|(_, fault)| fault.ends_the_session());
             match operation.then {
                 Then::Drop => drop(guard),
                 Then::Release => {
@@ -146,8 +116,11 @@ impl Bench {
             }
         }
         if let Some((armed, _)) = fault {
+            // What goes on in the background may still be on its way to it.
+            let _ = stage.within(LINGER, || armed.is_reached() || !operation.is_left_alone());
             armed.finish()?;
         }
+        stage.be_quiet();
         let robbed = stage.robbed_strangers()?;
         if !robbed.is_empty() {
             return Err(format!("it deleted what is not its own: {robbed:?}"));
@@ -211,8 +184,8 @@ fn ask(
     thread::scope(|scope| {
         let meanwhile = scope.spawn(|| (operation.meanwhile)(stage));
         let told = drive::ask(stage, operation, deadline, is_reached);
+        stage.answered.raise();
         answered();
-        stage.ended.raise();
         let meanwhile = meanwhile.join().map_err(|_| "what goes on beside panicked".to_owned())?;
         meanwhile.and(told)
     })
@@ -223,6 +196,7 @@ fn finish(stage: &Arc<Stage>, run: Outcome) -> Outcome {
     let run = run.and_then(|()| stage.troubles());
     let run = run.map_err(|trouble| format!("{trouble}\n{}", stage.story()));
     stage.given_up.raise();
+    stage.be_quiet();
     stage.proxy.clear_rules();
     stage.proxy.heal();
     let _ = stage.strangers_leave();
@@ -232,14 +206,7 @@ fn finish(stage: &Arc<Stage>, run: Outcome) -> Outcome {
 
 impl Operation {
     /// Whether its last steps are taken when its caller has gone.
-    fn is_given_up(&self) -> bool {
+    fn is_left_alone(&self) -> bool {
         self.how == How::GiveUp || self.then == Then::Drop
-    }
-}
-
-impl Case {
-    /// Who comes back late has no deadline left that could pass.
-    pub fn makes_sense(&self) -> bool {
-        !(self.fault.is_late() && self.operation.how == How::ComeBackLate)
     }
 }

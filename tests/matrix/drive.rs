@@ -72,6 +72,7 @@ fn come_back_late(
     })?;
     stage.wait_until_heard();
     let session = stage.session();
+    stage.twisted.raise();
     stage.expire_session()?;
     stage.wait_until_session_is_not(session)?;
     Ok(acquire.wait_timeout(PATIENCE).into())

@@ -7,7 +7,7 @@ use std::time::Duration;
 use zklock_testing::{Action, Gate, InstalledRule};
 
 use crate::flag::Flag;
-use crate::stage::{PATIENCE, Stage};
+use crate::stage::{Outcome, PATIENCE, Stage};
 use crate::step::{Side, Step};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,12 +22,12 @@ pub enum Fault {
     Expired(Side),
     /// Nothing passes until the session has timed out.
     Silent(Side),
-    /// The server crashes and comes back.
-    Restarted(Side),
+    /// The server crashes when it has done what was asked, and comes back.
+    Restarted,
 }
 
 impl Fault {
-    pub const ALL: [Fault; 12] = [
+    pub const ALL: [Fault; 11] = [
         Fault::Dropped(Side::Request),
         Fault::Dropped(Side::Reply),
         Fault::Late(Side::Request),
@@ -38,8 +38,7 @@ impl Fault {
         Fault::Expired(Side::Reply),
         Fault::Silent(Side::Request),
         Fault::Silent(Side::Reply),
-        Fault::Restarted(Side::Request),
-        Fault::Restarted(Side::Reply),
+        Fault::Restarted,
     ];
 
     pub fn side(self) -> Side {
@@ -48,8 +47,8 @@ impl Fault {
             | Fault::Late(side)
             | Fault::Reset(side)
             | Fault::Expired(side)
-            | Fault::Silent(side)
-            | Fault::Restarted(side) => side,
+            | Fault::Silent(side) => side,
+            Fault::Restarted => Side::Reply,
         }
     }
 
@@ -67,14 +66,14 @@ impl Fault {
     }
 
     pub fn restarts_the_server(self) -> bool {
-        matches!(self, Fault::Restarted(_))
+        self == Fault::Restarted
     }
 
     /// Short where its end is waited for; else so long that no pause of a busy machine ends it.
     pub fn session_timeout(self) -> Duration {
         match self {
             Fault::Silent(_) => Duration::from_millis(2_500),
-            Fault::Restarted(_) => Duration::from_secs(40),
+            Fault::Restarted => Duration::from_secs(40),
             _ => Duration::from_secs(15),
         }
     }
@@ -96,7 +95,7 @@ impl fmt::Display for Fault {
             Fault::Reset(_) => write!(f, "reset {before}"),
             Fault::Expired(_) => write!(f, "expired {before}"),
             Fault::Silent(_) => write!(f, "silent {before}"),
-            Fault::Restarted(_) => write!(f, "restarted {before}"),
+            Fault::Restarted => f.write_str("restarted"),
         }
     }
 }
@@ -130,29 +129,20 @@ impl Armed {
                 Armed { trigger: Trigger::Gate(stage.proxy.hold(rule())), over: None }
             }
             Fault::Late(_) => plain(Action::Delay(deadline * 3 / 2)),
-            Fault::Expired(side) => {
-                let armed = Armed::happening(stage, rule(), |stage| stage.expire_session());
-                // Not one word of the dead session reaches the other end any more.
-                stage.proxy.on(
-                    rule(),
-                    match side {
-                        Side::Request => Action::Reset,
-                        Side::Reply => Action::Drop,
-                    },
-                );
-                armed
-            }
+            Fault::Expired(_) => Armed::happening(stage, rule(), Stage::expire_session),
             Fault::Silent(_) => Armed::happening(stage, rule(), |stage| {
                 stage.proxy.cut();
                 let ended = stage.wait_until_session_ends();
                 stage.proxy.heal();
                 ended
             }),
-            Fault::Restarted(_) => Armed::happening(stage, rule(), |stage| {
+            Fault::Restarted => Armed::happening(stage, rule(), |stage| {
                 // A server that is still starting can take a connection and never answer.
                 stage.proxy.refuse();
+                stage.aside.refuse();
                 stage.server.kill();
                 let started = stage.server.start_again();
+                stage.aside.heal();
                 stage.proxy.heal();
                 started.map_err(|error| error.to_string())
             }),
@@ -162,7 +152,7 @@ impl Armed {
     fn happening(
         stage: &Arc<Stage>,
         rule: zklock_testing::Rule,
-        happen: fn(&Stage) -> Result<(), String>,
+        happen: fn(&Stage) -> Outcome,
     ) -> Armed {
         let over = Arc::new(Flag::default());
         let (raise, on_stage) = (Arc::clone(&over), Arc::clone(stage));
@@ -197,7 +187,7 @@ impl Armed {
     }
 
     /// Waits until what the step has begun is over.
-    pub fn finish(&self) -> Result<(), String> {
+    pub fn finish(&self) -> Outcome {
         match &self.over {
             Some(over) if self.is_reached() && !over.wait(PATIENCE) => {
                 Err("the fault itself has no end".to_owned())

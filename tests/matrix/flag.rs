@@ -17,6 +17,10 @@ impl Flag {
         self.told.notify(usize::MAX);
     }
 
+    pub fn lower(&self) {
+        self.up.store(false, Ordering::SeqCst);
+    }
+
     pub fn is_up(&self) -> bool {
         self.up.load(Ordering::SeqCst)
     }

@@ -9,6 +9,7 @@
 //! A case that fails prints the command that repeats it. `ZKLOCK_CASE` takes the beginning of a
 //! case's name, too: `ZKLOCK_CASE=queue/release` runs all that begins so.
 
+mod bench;
 mod case;
 mod checks;
 mod drive;

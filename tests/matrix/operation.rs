@@ -10,6 +10,9 @@ pub struct Operation {
     pub how: How,
     pub answer: Answer,
     pub then: Then,
+    pub begins: Begins,
+    /// Whether the server is restarted at its steps, too, which takes longest of all.
+    pub restarts: bool,
     /// Sets the scene, and rules for what happens on the way.
     pub before: fn(&Arc<Stage>) -> Outcome,
     /// Runs beside the operation.
@@ -50,6 +53,16 @@ pub enum Then {
     ReleaseTooLate,
 }
 
+/// From where on an operation's steps are its own: those before are the same as another's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begins {
+    AtOnce,
+    /// With the first thing that happens on the way.
+    WithTheTwist,
+    /// When the caller has its answer.
+    WithTheAnswer,
+}
+
 impl Operation {
     /// Acquires the lock and releases it, undisturbed.
     pub const fn new(name: &'static str) -> Operation {
@@ -58,6 +71,8 @@ impl Operation {
             how: How::Acquire,
             answer: Answer::Held,
             then: Then::Release,
+            begins: Begins::AtOnce,
+            restarts: false,
             before: |stage| stage.make_way(),
             meanwhile: |_| Ok(()),
             ends_the_session: false,
@@ -71,6 +86,14 @@ impl Operation {
 
     pub const fn then(self, then: Then) -> Operation {
         Operation { then, ..self }
+    }
+
+    pub const fn begins(self, begins: Begins) -> Operation {
+        Operation { begins, ..self }
+    }
+
+    pub const fn restarts(self) -> Operation {
+        Operation { restarts: true, ..self }
     }
 
     pub const fn before(self, before: fn(&Arc<Stage>) -> Outcome) -> Operation {

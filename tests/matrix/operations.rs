@@ -8,56 +8,85 @@ use std::sync::Arc;
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Rule};
 
-use crate::operation::{Answer, How, Operation, Then};
+use crate::operation::{Answer, Begins, How, Operation, Then};
 use crate::recipe::Recipe;
 use crate::stage::{Outcome, PATIENCE, Stage};
 
 pub const OPERATIONS: &[Operation] = &[
-    Operation::new("acquire a free lock"),
+    Operation::new("acquire a free lock").restarts(),
     Operation::new("acquire in a missing directory").before(|_| Ok(())),
-    Operation::new("acquire while its directory is tidied away").before(tidied_away),
-    Operation::new("acquire behind a holder that releases").before(behind_a_holder),
-    Operation::new("acquire behind a holder that dies").before(behind_a_dying_holder),
+    Operation::new("acquire while its directory is tidied away")
+        .before(tidied_away)
+        .begins(Begins::WithTheTwist),
+    Operation::new("acquire behind a holder that releases").before(behind_a_holder).restarts(),
+    Operation::new("acquire behind a holder that dies")
+        .before(behind_a_dying_holder)
+        .begins(Begins::WithTheTwist),
     Operation::new("acquire while the one ahead goes")
         .before(the_one_ahead_goes)
+        .begins(Begins::WithTheTwist)
         .only(Recipe::watches),
-    Operation::new("acquire behind a holder again").before(behind_a_holder_again),
-    Operation::new("acquire a free lock that was busy").before(free_after_a_wait),
+    Operation::new("acquire behind a holder again")
+        .before(behind_a_holder_again)
+        .only(Recipe::is_numbered),
+    Operation::new("acquire a free lock that was busy").before(wait_once).only(Recipe::is_numbered),
     Operation::new("acquire through a reconnection")
         .before(behind)
         .meanwhile(reconnect_and_leave)
+        .begins(Begins::WithTheTwist)
+        .restarts()
         .only(Recipe::watches),
-    Operation::new("acquire with its reply lost").before(reply_to_create_lost),
+    Operation::new("acquire with its reply lost")
+        .before(reply_to_create_lost)
+        .begins(Begins::WithTheTwist)
+        .restarts(),
     Operation::new("acquire with its claim deleted by somebody")
         .before(claim_deleted)
+        .begins(Begins::WithTheTwist)
         .only(Recipe::is_numbered),
     Operation::new("acquire with its claim's name another's")
         .before(name_of_claim_taken)
+        .begins(Begins::WithTheTwist)
         .ends_the_session()
         .only(Recipe::is_numbered),
     Operation::new("acquire and come back late")
         .how(How::ComeBackLate, Answer::Held)
+        .begins(Begins::WithTheTwist)
         .ends_the_session(),
     Operation::new("try a free lock").how(How::Try, Answer::Held),
     Operation::new("try a taken lock").how(How::Try, Answer::Taken).before(behind),
     Operation::new("try and be overtaken")
         .how(How::Try, Answer::Taken)
         .before(overtaken)
+        .begins(Begins::WithTheTwist)
         .only(Recipe::is_numbered),
-    Operation::new("give up while waiting").how(How::GiveUp, Answer::Nothing).before(given_up),
+    Operation::new("give up while waiting")
+        .how(How::GiveUp, Answer::Nothing)
+        .before(given_up)
+        .restarts(),
     Operation::new("give up while claiming")
         .how(How::GiveUp, Answer::Nothing)
         .before(given_up_while_claiming),
     Operation::new("give up with its reply lost")
         .how(How::GiveUp, Answer::Nothing)
-        .before(given_up_with_its_reply_lost),
-    Operation::new("hold").then(Then::Hold),
-    Operation::new("drop the guard").then(Then::Drop),
-    Operation::new("release with its request lost").before(request_to_delete_lost),
-    Operation::new("release with its reply lost").before(reply_to_delete_lost),
-    Operation::new("release with its reply lost and a successor").before(succeeded_unseen),
+        .before(given_up_with_its_reply_lost)
+        .begins(Begins::WithTheTwist)
+        .restarts(),
+    Operation::new("hold").then(Then::Hold).begins(Begins::WithTheAnswer).restarts(),
+    Operation::new("drop the guard").then(Then::Drop).begins(Begins::WithTheAnswer),
+    Operation::new("release with its request lost")
+        .before(request_to_delete_lost)
+        .begins(Begins::WithTheAnswer)
+        .restarts(),
+    Operation::new("release with its reply lost")
+        .before(reply_to_delete_lost)
+        .begins(Begins::WithTheAnswer),
+    Operation::new("release with its reply lost and a successor")
+        .before(succeeded_unseen)
+        .begins(Begins::WithTheAnswer),
     Operation::new("release what another holds")
         .then(Then::ReleaseTooLate)
+        .begins(Begins::WithTheAnswer)
         .only(|recipe| !recipe.is_numbered()),
 ];
 
@@ -82,16 +111,14 @@ fn behind_a_dying_holder(stage: &Arc<Stage>) -> Outcome {
 fn wait_once(stage: &Arc<Stage>) -> Outcome {
     behind_a_holder(stage)?;
     let guard = stage.lock.acquire_within(PATIENCE).wait().map_err(|error| error.to_string())?;
-    guard.release().wait_timeout(PATIENCE).map_err(|error| error.to_string())
+    guard.release().wait_timeout(PATIENCE).map_err(|error| error.to_string())?;
+    stage.twisted.lower();
+    Ok(())
 }
 
 fn behind_a_holder_again(stage: &Arc<Stage>) -> Outcome {
     wait_once(stage)?;
     behind_a_holder(stage)
-}
-
-fn free_after_a_wait(stage: &Arc<Stage>) -> Outcome {
-    wait_once(stage)
 }
 
 /// Its predecessor goes between the look that found it and the look at it.
@@ -116,16 +143,18 @@ fn tidied_away(stage: &Arc<Stage>) -> Outcome {
 fn reconnect_and_leave(stage: &Stage) -> Outcome {
     let refusals = stage.recipe.refusals(&stage.directory);
     let told = || stage.proxy.count(&refusals);
-    stage.unless_ended("it is told to wait", || told() > 0)?;
+    stage.unless_answered("it is told to wait", || told() > 0)?;
     stage.wait_until_heard();
+    stage.twisted.raise();
     stage.proxy.reset_all();
     let again = Rule::reply([Op::SetWatches, Op::SetWatches2]);
-    stage.unless_ended("it watches again", || stage.proxy.count(&again) > 0 || told() > 1)?;
+    stage.unless_answered("it watches again", || stage.proxy.count(&again) > 0 || told() > 1)?;
     stage.strangers_leave()
 }
 
 fn reply_to_create_lost(stage: &Arc<Stage>) -> Outcome {
     stage.make_way()?;
+    stage.when(replies_to_create(stage).once(), |_| Ok(()));
     stage.proxy.on(replies_to_create(stage).once(), Action::Drop);
     Ok(())
 }
@@ -153,16 +182,12 @@ fn claim_deleted(stage: &Arc<Stage>) -> Outcome {
 /// a stranger gets the one that the claim had.
 fn name_of_claim_taken(stage: &Arc<Stage>) -> Outcome {
     stage.make_way()?;
-    let listing = Rule::request(Ops::lists()).path_prefix(&stage.directory);
+    let listing = Rule::reply(Ops::lists()).path_prefix(&stage.directory);
     stage.when(listing.once(), |stage| {
-        stage.wait_until_answered(1)?;
-        stage.proxy.refuse();
-        let taken = stage
-            .expire_session()
-            .and_then(|()| stage.make_way_anew())
-            .and_then(|()| stage.stranger_claims());
-        stage.proxy.heal();
-        taken
+        stage.expire_session_and(|| {
+            stage.make_way_anew()?;
+            stage.stranger_claims()
+        })
     });
     stage.when_refused(Stage::strangers_leave);
     Ok(())
@@ -217,7 +242,7 @@ fn reply_to_delete_lost(stage: &Arc<Stage>) -> Outcome {
 fn succeeded_unseen(stage: &Arc<Stage>) -> Outcome {
     stage.make_way()?;
     let [_, reply] = deletes(stage);
-    stage.when(reply.clone(), |stage| {
+    stage.when_released(reply.clone(), |stage| {
         if stage.recipe.is_numbered() {
             stage.make_way_anew()?;
         }

@@ -11,7 +11,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use zklock_testing::{Builder, Server};
 
-use crate::case::{Bench, Case};
+use crate::bench::Bench;
+use crate::case::Case;
 use crate::fault::Fault;
 use crate::operation::Operation;
 use crate::recipe::Recipe;

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use zklock::{Client, Lock, SessionKey, SessionState};
-use zklock_testing::wire::Ops;
 use zklock_testing::{Action, Error, Proxy, Rule, Server, expire_session};
 
+use crate::bench::Bench;
 use crate::flag::Flag;
 use crate::recipe::{Recipe, Waits};
 use crate::tree::{Claim, Stranger, Tree};
@@ -24,6 +24,8 @@ pub struct Stage {
     pub recipe: &'static Recipe,
     pub server: Arc<Server>,
     pub proxy: Arc<Proxy>,
+    /// Where others connect.
+    pub aside: Arc<Proxy>,
     pub tree: Arc<Tree>,
     /// Everything of this run is under it.
     pub directory: String,
@@ -39,17 +41,19 @@ pub struct Stage {
     /// Tells the caller to give the acquire up.
     pub give_up: Flag,
     pub given_up: Flag,
-    /// The operation is over.
-    pub ended: Flag,
+    /// The first thing of those that happen on the way has happened.
+    pub twisted: Flag,
+    /// The caller has its answer.
+    pub answered: Flag,
+    /// Nothing happens any more that an operation had in mind.
+    quiet: Mutex<bool>,
     troubles: Mutex<Vec<String>>,
 }
 
 impl Stage {
     pub fn new(
         recipe: &'static Recipe,
-        server: &Arc<Server>,
-        proxy: &Arc<Proxy>,
-        tree: &Arc<Tree>,
+        bench: &Bench,
         directory: String,
         client: Client,
     ) -> Outcome<Arc<Stage>> {
@@ -57,9 +61,10 @@ impl Stage {
         let path = format!("{directory}/lock");
         Ok(Arc::new(Stage {
             recipe,
-            server: Arc::clone(server),
-            proxy: Arc::clone(proxy),
-            tree: Arc::clone(tree),
+            server: Arc::clone(&bench.server),
+            proxy: Arc::clone(&bench.proxy),
+            aside: Arc::clone(&bench.aside),
+            tree: Arc::clone(&bench.tree),
             directory,
             lock: recipe.lock(&client, &path),
             path,
@@ -69,7 +74,9 @@ impl Stage {
             strangers: Mutex::default(),
             give_up: Flag::default(),
             given_up: Flag::default(),
-            ended: Flag::default(),
+            twisted: Flag::default(),
+            answered: Flag::default(),
+            quiet: Mutex::default(),
             troubles: Mutex::default(),
         }))
     }
@@ -100,20 +107,30 @@ impl Stage {
     }
 
     /// Looks until it holds.
-    pub fn until(&self, what: &str, mut holds: impl FnMut() -> bool) -> Outcome {
-        let deadline = Instant::now() + PATIENCE;
-        while !holds() {
+    pub fn until(&self, what: &str, holds: impl FnMut() -> bool) -> Outcome {
+        match self.within(PATIENCE, holds) {
+            true => Ok(()),
+            false => Err(format!("{what}: not within {PATIENCE:?}")),
+        }
+    }
+
+    /// Looks until it holds, or so long; tells whether it held.
+    pub fn within(&self, patience: Duration, mut holds: impl FnMut() -> bool) -> bool {
+        let deadline = Instant::now() + patience;
+        loop {
+            if holds() {
+                return true;
+            }
             if Instant::now() >= deadline {
-                return Err(format!("{what}: not within {PATIENCE:?}"));
+                return false;
             }
             std::thread::sleep(LOOK_AGAIN);
         }
-        Ok(())
     }
 
-    /// As [`until`](Stage::until), but not beyond the operation's end.
-    pub fn unless_ended(&self, what: &str, mut holds: impl FnMut() -> bool) -> Outcome {
-        self.until(what, || self.ended.is_up() || holds())
+    /// As [`until`](Stage::until), but not beyond the caller's answer.
+    pub fn unless_answered(&self, what: &str, mut holds: impl FnMut() -> bool) -> Outcome {
+        self.until(what, || self.answered.is_up() || holds())
     }
 
     /// The client's session, or the last one while there is none.
@@ -127,11 +144,23 @@ impl Stage {
 
     /// The servers end the client's session at once.
     pub fn expire_session(&self) -> Outcome {
+        self.expire_session_and(|| Ok(()))
+    }
+
+    /// As [`expire_session`](Stage::expire_session), and something happens before the client knows.
+    ///
+    /// The client must not come back while its session is about to end: of a connection whose session
+    /// is gone, the server drops all requests unanswered.
+    pub fn expire_session_and(&self, then: impl FnOnce() -> Outcome) -> Outcome {
         let session = self.session();
-        match expire_session(&self.server.hosts(), session.id(), &session.password()) {
-            Ok(()) | Err(Error::SessionExpired { .. }) => Ok(()),
+        self.proxy.cut();
+        let expired = match expire_session(&self.server.hosts(), session.id(), &session.password())
+        {
+            Ok(()) | Err(Error::SessionExpired { .. }) => then(),
             Err(error) => Err(error.to_string()),
-        }
+        };
+        self.proxy.heal();
+        expired
     }
 
     /// Waits until the client's session has timed out at the server.
@@ -153,12 +182,6 @@ impl Stage {
     /// Waits until the client has heard all that was sent to it, or has lost its connection.
     pub fn wait_until_heard(&self) {
         let _ = self.client.exists("/").wait_timeout(PATIENCE);
-    }
-
-    /// Waits until the server has done so many of the client's creates.
-    pub fn wait_until_answered(&self, creates: usize) -> Outcome {
-        let replies = Rule::reply(Ops::creates()).path_prefix(&self.directory);
-        self.until("the claim is made", || self.proxy.count(&replies) >= creates)
     }
 
     /// Tells the caller to give up, and waits until it has.
@@ -187,11 +210,6 @@ impl Stage {
         Ok(())
     }
 
-    /// Whether strangers have claims.
-    pub fn has_strangers(&self) -> bool {
-        !self.strangers.lock().is_empty()
-    }
-
     /// All strangers delete their claims.
     pub fn strangers_leave(&self) -> Outcome {
         let strangers = std::mem::take(&mut *self.strangers.lock());
@@ -216,18 +234,36 @@ impl Stage {
         Ok(robbed)
     }
 
-    /// Does something when a frame comes, before it goes on. Faults at that frame come after it.
+    /// Does something when a frame comes, before it goes on; but not once the caller has its answer.
+    /// Faults at that frame come after it.
     pub fn when(self: &Arc<Self>, rule: Rule, act: fn(&Stage) -> Outcome) {
         let stage = Arc::clone(self);
-        let mut first = true;
+        self.at(rule, move || if stage.answered.is_up() { Ok(()) } else { act(&stage) });
+    }
+
+    /// As [`when`](Stage::when), for what the release asks for.
+    pub fn when_released(self: &Arc<Self>, rule: Rule, act: fn(&Stage) -> Outcome) {
+        let stage = Arc::clone(self);
+        self.at(rule, move || act(&stage));
+    }
+
+    fn at(self: &Arc<Self>, rule: Rule, act: impl Fn() -> Outcome + Send + 'static) {
+        let stage = Arc::clone(self);
         self.proxy.on(
             rule,
             Action::run(move || {
-                if std::mem::take(&mut first) {
-                    stage.note(act(&stage));
+                let quiet = stage.quiet.lock();
+                if !*quiet {
+                    stage.twisted.raise();
+                    stage.note(act());
                 }
             }),
         );
+    }
+
+    /// Nothing that an operation had in mind happens after this.
+    pub fn be_quiet(&self) {
+        *self.quiet.lock() = true;
     }
 
     /// Does something when the contender is told to wait, before it knows.

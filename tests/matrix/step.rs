@@ -1,9 +1,14 @@
 //! The steps of an operation: the frames that it sends through the proxy, and those that come back.
 
 use std::fmt;
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use zklock_testing::wire::{Op, Ops};
-use zklock_testing::{Action, InstalledRule, Proxy, Rule};
+use zklock_testing::{Action, Rule};
+
+use crate::operation::Begins;
+use crate::stage::Stage;
 
 /// The kinds of frames that a fault can meet. What keeps the session alive is none of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,36 +105,60 @@ impl fmt::Display for Step {
 
 /// Counts the frames that pass.
 pub struct Census {
-    /// With the count when the caller had its answer.
-    rules: Vec<(Kind, Side, InstalledRule, u64)>,
+    passed: Arc<Mutex<Vec<Passed>>>,
+}
+
+/// A frame that has passed, and what had happened by then.
+struct Passed {
+    kind: Kind,
+    side: Side,
+    twisted: bool,
+    answered: bool,
 }
 
 impl Census {
     /// Counts from now on. What rules before these swallow is not counted: no fault can meet it.
-    pub fn begin(proxy: &Proxy, directory: &str) -> Census {
-        let mut rules = Vec::new();
+    pub fn begin(stage: &Arc<Stage>) -> Census {
+        let passed: Arc<Mutex<Vec<Passed>>> = Arc::default();
         for (kind, _) in KINDS {
             for side in [Side::Request, Side::Reply] {
-                if let Some(rule) = kind.rule(side, directory) {
-                    rules.push((kind, side, proxy.on(rule, Action::run(|| ())), 0));
-                }
+                let Some(rule) = kind.rule(side, &stage.directory) else { continue };
+                let (passed, stage_) = (Arc::clone(&passed), Arc::clone(stage));
+                let note = move || {
+                    let (twisted, answered) = (stage_.twisted.is_up(), stage_.answered.is_up());
+                    passed.lock().push(Passed { kind, side, twisted, answered });
+                };
+                stage.proxy.on(rule, Action::run(note));
             }
         }
-        Census { rules }
+        Census { passed }
     }
 
-    /// The caller has its answer.
-    pub fn answered(&mut self) {
-        for (_, _, rule, acquiring) in &mut self.rules {
-            *acquiring = rule.hits();
-        }
-    }
-
-    pub fn end(&self) -> Vec<Step> {
-        let mut steps = Vec::new();
-        for (kind, side, rule, acquiring) in &self.rules {
-            let step = |nth| Step { kind: *kind, side: *side, nth, acquiring: nth <= *acquiring };
-            steps.extend((1..=rule.hits()).map(step));
+    /// The steps, from where the operation differs from others.
+    pub fn end(&self, begins: Begins) -> Vec<Step> {
+        let passed = self.passed.lock();
+        let mut steps: Vec<Step> = Vec::new();
+        let mut counts: Vec<(Kind, Side, u64)> = Vec::new();
+        for Passed { kind, side, twisted, answered } in passed.iter() {
+            let known = counts.iter_mut().find(|count| (count.0, count.1) == (*kind, *side));
+            let nth = match known {
+                Some(count) => {
+                    count.2 += 1;
+                    count.2
+                }
+                None => {
+                    counts.push((*kind, *side, 1));
+                    1
+                }
+            };
+            let own = match begins {
+                Begins::AtOnce => true,
+                Begins::WithTheTwist => *twisted,
+                Begins::WithTheAnswer => *answered,
+            };
+            if own {
+                steps.push(Step { kind: *kind, side: *side, nth, acquiring: !answered });
+            }
         }
         steps
     }
