@@ -115,18 +115,28 @@ impl Bench {
                 Then::Hold => self.hold(stage, guard, fault)?,
             }
         }
-        if let Some((armed, _)) = fault {
-            // What goes on in the background may still be on its way to it.
-            let _ = stage.within(LINGER, || armed.is_reached() || !operation.is_left_alone());
-            armed.finish()?;
-        }
         stage.be_quiet();
+        self.see_out(stage, operation, fault)?;
         let robbed = stage.robbed_strangers()?;
         if !robbed.is_empty() {
             return Err(format!("it deleted what is not its own: {robbed:?}"));
         }
         stage.strangers_leave()?;
+        self.see_out(stage, operation, fault)?;
         checks::nothing_is_left(stage)
+    }
+
+    /// Waits for the fault, which what goes on in the background may still be on its way to, and for
+    /// its end.
+    fn see_out(
+        &self,
+        stage: &Stage,
+        operation: &Operation,
+        fault: Option<(&Armed, Fault)>,
+    ) -> Outcome {
+        let Some((armed, _)) = fault else { return Ok(()) };
+        let _ = stage.within(LINGER, || armed.is_reached() || !operation.is_left_alone());
+        armed.finish()
     }
 
     /// Holds until the claim is watched, while another waits: whenever the guard says so, it is the

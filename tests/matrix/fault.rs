@@ -73,7 +73,7 @@ impl Fault {
     pub fn session_timeout(self) -> Duration {
         match self {
             Fault::Silent(_) => Duration::from_millis(2_500),
-            Fault::Restarted => Duration::from_secs(40),
+            Fault::Restarted => Duration::from_secs(60),
             _ => Duration::from_secs(15),
         }
     }

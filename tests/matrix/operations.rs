@@ -26,6 +26,14 @@ pub const OPERATIONS: &[Operation] = &[
         .before(the_one_ahead_goes)
         .begins(Begins::WithTheTwist)
         .only(Recipe::watches),
+    Operation::new("acquire behind a waiter that goes unseen")
+        .before(the_waiter_ahead_goes_unseen)
+        .begins(Begins::WithTheTwist)
+        .only(Recipe::is_numbered),
+    Operation::new("acquire behind a waiter that gives up")
+        .before(the_waiter_ahead_gives_up)
+        .begins(Begins::WithTheTwist)
+        .only(Recipe::is_numbered),
     Operation::new("acquire behind a holder again")
         .before(behind_a_holder_again)
         .only(Recipe::is_numbered),
@@ -43,6 +51,15 @@ pub const OPERATIONS: &[Operation] = &[
     Operation::new("acquire with its claim deleted by somebody")
         .before(claim_deleted)
         .begins(Begins::WithTheTwist)
+        .only(Recipe::is_numbered),
+    Operation::new("acquire with its claim replaced by another's")
+        .before(claim_replaced)
+        .begins(Begins::WithTheTwist)
+        .only(|recipe| !recipe.is_numbered()),
+    Operation::new("acquire with its lost claim still shown")
+        .before(lost_claim_shown)
+        .begins(Begins::WithTheTwist)
+        .ends_the_session()
         .only(Recipe::is_numbered),
     Operation::new("acquire with its claim's name another's")
         .before(name_of_claim_taken)
@@ -129,6 +146,26 @@ fn the_one_ahead_goes(stage: &Arc<Stage>) -> Outcome {
     Ok(())
 }
 
+/// As [`the_one_ahead_goes`], but the one ahead was only a waiter: the holder stays a while.
+fn the_waiter_ahead_goes_unseen(stage: &Arc<Stage>) -> Outcome {
+    behind(stage)?;
+    stage.stranger_claims()?;
+    let look = Rule::request(Op::GetData).watching(true).path_prefix(&stage.directory);
+    stage.when(look.once(), Stage::last_stranger_leaves);
+    stage.when_refused(Stage::strangers_leave);
+    Ok(())
+}
+
+/// The one that is watched goes, and did not hold.
+fn the_waiter_ahead_gives_up(stage: &Arc<Stage>) -> Outcome {
+    behind(stage)?;
+    stage.stranger_claims()?;
+    stage.when_refused(Stage::last_stranger_leaves);
+    let again = stage.recipe.refusals(&stage.directory).nth(2);
+    stage.when(again, Stage::strangers_leave);
+    Ok(())
+}
+
 /// What was just made above the claim is gone again before the claim comes.
 fn tidied_away(stage: &Arc<Stage>) -> Outcome {
     let claim = Rule::request([Op::Create, Op::Create2]).path_prefix(&stage.directory);
@@ -175,6 +212,34 @@ fn claim_deleted(stage: &Arc<Stage>) -> Outcome {
         }
         stage.strangers_leave()
     });
+    Ok(())
+}
+
+/// Its claim, found again after a lost reply, is another's when it is looked at.
+fn claim_replaced(stage: &Arc<Stage>) -> Outcome {
+    reply_to_create_lost(stage)?;
+    let looks = Rule::request(Op::GetData).watching(false).path_prefix(&stage.directory);
+    stage.when(looks.nth(2), |stage| {
+        stage.tree.delete(&stage.path)?;
+        stage.stranger_claims()
+    });
+    stage.when_refused(Stage::strangers_leave);
+    Ok(())
+}
+
+/// The reply is lost and the session ends, but the claim is still there to be seen, word for word: so
+/// a server shows it that lags behind the others.
+fn lost_claim_shown(stage: &Arc<Stage>) -> Outcome {
+    stage.make_way()?;
+    stage.when(replies_to_create(stage).once(), |stage| {
+        let claims = stage.tree.claims(stage.recipe, &stage.path)?;
+        let data = claims.first().map_or(Ok(Vec::new()), |claim| stage.tree.data(claim))?;
+        stage.expire_session_and(|| {
+            stage.make_way_anew()?;
+            stage.stranger_claims_as(&data)
+        })
+    });
+    stage.when_refused(Stage::strangers_leave);
     Ok(())
 }
 
@@ -227,7 +292,10 @@ fn deletes(stage: &Stage) -> [Rule; 2] {
 fn request_to_delete_lost(stage: &Arc<Stage>) -> Outcome {
     stage.make_way()?;
     let [request, _] = deletes(stage);
-    stage.proxy.on(request, Action::Drop);
+    stage.when_released(request, |stage| {
+        stage.proxy.reset_all();
+        Ok(())
+    });
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use crate::recipe::{Recipe, Waits};
 use crate::tree::{Claim, Stranger, Tree};
 
 /// How long anything may take that is certain to come.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(45);
 /// Between two looks for something that tells nobody when it comes.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
@@ -204,7 +204,12 @@ impl Stage {
 
     /// A stranger claims the lock.
     pub fn stranger_claims(&self) -> Outcome {
-        let stranger = Stranger::claim(&self.server, self.recipe, &self.path)
+        self.stranger_claims_as(b"stranger")
+    }
+
+    /// A stranger claims the lock, and says that of itself.
+    pub fn stranger_claims_as(&self, data: &[u8]) -> Outcome {
+        let stranger = Stranger::claim(&self.server, self.recipe, &self.path, data)
             .map_err(|error| format!("a stranger claims: {error}"))?;
         self.strangers.lock().push(stranger);
         Ok(())
@@ -213,7 +218,13 @@ impl Stage {
     /// All strangers delete their claims.
     pub fn strangers_leave(&self) -> Outcome {
         let strangers = std::mem::take(&mut *self.strangers.lock());
-        strangers.iter().try_for_each(|stranger| self.tree.delete(&stranger.claim.path))
+        strangers.iter().try_for_each(|stranger| self.tree.delete_claim(&stranger.claim))
+    }
+
+    /// The stranger that claimed last deletes its claim.
+    pub fn last_stranger_leaves(&self) -> Outcome {
+        let last = self.strangers.lock().pop();
+        last.map_or(Ok(()), |stranger| self.tree.delete_claim(&stranger.claim))
     }
 
     /// All strangers' sessions end.

@@ -73,6 +73,18 @@ impl Tree {
         }
     }
 
+    /// Deletes a claim, if it is still that one.
+    pub fn delete_claim(&self, claim: &Claim) -> Result<(), String> {
+        let deleted = self.ask(|tree| match tree.exists(&claim.path)? {
+            Some(stat) if stat.czxid == claim.czxid => tree.delete(&claim.path),
+            _ => Ok(()),
+        });
+        match deleted {
+            Err(error) if error.code() != Some(NO_NODE) => Err(error.to_string()),
+            _ => Ok(()),
+        }
+    }
+
     pub fn claim(&self, path: &str) -> Result<Option<Claim>, String> {
         let stat = self.ask(|tree| tree.exists(path)).map_err(|error| error.to_string())?;
         let claim = stat.map(|stat| Claim {
@@ -81,6 +93,12 @@ impl Tree {
             czxid: stat.czxid,
         });
         Ok(claim.filter(|claim| claim.session != 0))
+    }
+
+    /// What a claim says of its owner.
+    pub fn data(&self, claim: &Claim) -> Result<Vec<u8>, String> {
+        let data = self.ask(|tree| tree.get_data(&claim.path));
+        data.map(|(data, _)| data).map_err(|error| error.to_string())
     }
 
     /// All claims to a lock, the one that holds first.
@@ -111,13 +129,18 @@ pub struct Stranger {
 
 impl Stranger {
     /// Claims in its turn, or takes the path.
-    pub fn claim(server: &Server, recipe: &Recipe, path: &str) -> zklock_testing::Result<Stranger> {
+    pub fn claim(
+        server: &Server,
+        recipe: &Recipe,
+        path: &str,
+        data: &[u8],
+    ) -> zklock_testing::Result<Stranger> {
         let mut session = RawClient::connect(server.addr(), SESSION)?;
         let path = match recipe.claims {
-            Claims::AtThePath => session.create_with(path, b"stranger", CreateMode::Ephemeral),
+            Claims::AtThePath => session.create_with(path, data, CreateMode::Ephemeral),
             Claims::Numbered => {
                 let prefix = format!("{path}/zl-lock-");
-                session.create_with(&prefix, b"stranger", CreateMode::EphemeralSequential)
+                session.create_with(&prefix, data, CreateMode::EphemeralSequential)
             }
         }?;
         let czxid = session.exists(&path)?.map_or(0, |stat| stat.czxid);
