@@ -26,7 +26,7 @@ impl Bench {
     pub fn at(server: Arc<Server>) -> Bench {
         let proxy = Arc::new(Proxy::start(server.addr()).unwrap());
         let aside = Arc::new(Proxy::start(server.addr()).unwrap());
-        let tree = Arc::new(Tree::of(&server));
+        let tree = Arc::new(Tree::behind(&aside));
         let options = Client::options().session_timeout(Duration::from_secs(60));
         let options = options.operation_timeout(PATIENCE).connect_timeout(PATIENCE);
         let other = options.connect(&aside.hosts()).wait().unwrap();

@@ -54,6 +54,9 @@ fn every_operation_of_every_recipe_withstands_every_fault_at_every_step() {
     let reached = results.iter().filter(|result| result.reached).count();
     if wanted.is_empty() {
         assert!(reached >= AT_LEAST, "only {reached} cases");
+        // What goes on in the background is counted as it comes, so a few steps may never come again.
+        let unmet = results.len() - reached;
+        assert!(unmet <= results.len() / 50, "{unmet} cases never came to their step");
     } else {
         assert!(reached > 0, "no case begins with {wanted:?}");
     }

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
+use zklock_testing::Rule;
 use zklock_testing::wire::{Op, Ops};
-use zklock_testing::{Action, Rule};
 
 use crate::operation::{Answer, Begins, How, Operation, Then};
 use crate::recipe::Recipe;
@@ -191,8 +191,7 @@ fn reconnect_and_leave(stage: &Stage) -> Outcome {
 
 fn reply_to_create_lost(stage: &Arc<Stage>) -> Outcome {
     stage.make_way()?;
-    stage.when(replies_to_create(stage).once(), |_| Ok(()));
-    stage.proxy.on(replies_to_create(stage).once(), Action::Drop);
+    stage.when(replies_to_create(stage).once(), Stage::lose);
     Ok(())
 }
 
@@ -279,8 +278,11 @@ fn given_up_while_claiming(stage: &Arc<Stage>) -> Outcome {
 }
 
 fn given_up_with_its_reply_lost(stage: &Arc<Stage>) -> Outcome {
-    given_up_while_claiming(stage)?;
-    stage.proxy.on(replies_to_create(stage).once(), Action::Drop);
+    stage.make_way()?;
+    stage.when(replies_to_create(stage).once(), |stage| {
+        stage.tell_to_give_up()?;
+        stage.lose()
+    });
     Ok(())
 }
 
@@ -292,17 +294,14 @@ fn deletes(stage: &Stage) -> [Rule; 2] {
 fn request_to_delete_lost(stage: &Arc<Stage>) -> Outcome {
     stage.make_way()?;
     let [request, _] = deletes(stage);
-    stage.when_released(request, |stage| {
-        stage.proxy.reset_all();
-        Ok(())
-    });
+    stage.when_released(request, Stage::lose);
     Ok(())
 }
 
 fn reply_to_delete_lost(stage: &Arc<Stage>) -> Outcome {
     stage.make_way()?;
     let [_, reply] = deletes(stage);
-    stage.proxy.on(reply, Action::Drop);
+    stage.when_released(reply, Stage::lose);
     Ok(())
 }
 
@@ -310,12 +309,12 @@ fn reply_to_delete_lost(stage: &Arc<Stage>) -> Outcome {
 fn succeeded_unseen(stage: &Arc<Stage>) -> Outcome {
     stage.make_way()?;
     let [_, reply] = deletes(stage);
-    stage.when_released(reply.clone(), |stage| {
+    stage.when_released(reply, |stage| {
         if stage.recipe.is_numbered() {
             stage.make_way_anew()?;
         }
-        stage.stranger_claims()
+        stage.stranger_claims()?;
+        stage.lose()
     });
-    stage.proxy.on(reply, Action::Drop);
     Ok(())
 }

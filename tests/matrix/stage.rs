@@ -272,6 +272,12 @@ impl Stage {
         );
     }
 
+    /// The frame that this happens at is lost, with its connection.
+    pub fn lose(&self) -> Outcome {
+        self.proxy.reset_all();
+        Ok(())
+    }
+
     /// Nothing that an operation had in mind happens after this.
     pub fn be_quiet(&self) {
         *self.quiet.lock() = true;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use zklock_testing::wire::{CreateMode, RawClient};
-use zklock_testing::{Error, Server, expire_session};
+use zklock_testing::{Error, Proxy, Server, expire_session};
 
 use crate::recipe::{Claims, Recipe};
 use crate::stage::PATIENCE;
@@ -24,15 +24,16 @@ pub struct Claim {
     pub czxid: i64,
 }
 
-/// Looks at the server and changes it, past proxy and client.
+/// Looks at the server and changes it, past the client and its proxy.
 pub struct Tree {
     addr: SocketAddr,
     session: Mutex<Option<RawClient>>,
 }
 
 impl Tree {
-    pub fn of(server: &Server) -> Tree {
-        Tree { addr: server.addr(), session: Mutex::new(None) }
+    /// A proxy refuses while the server is away; a server that starts may never answer.
+    pub fn behind(aside: &Proxy) -> Tree {
+        Tree { addr: aside.addr(), session: Mutex::new(None) }
     }
 
     /// Asks until there is an answer: the server may be away just now.
