@@ -99,7 +99,8 @@ impl Bench {
         let may_be_late = fault.is_some_and(|(_, fault)| fault.is_late());
         checks::is_told(stage, &told, operation.answer, may_be_late)?;
         if let Told::Held(guard) = told {
-            checks::is_the_one_holder(stage, &guard)?;
+            let is_short = fault.is_some_and(|(_, fault)| fault.has_short_sessions());
+            checks::is_the_one_holder(stage, &guard, is_short)?;
             let ends = operation.ends_the_session
                 || fault.is_some_and(|(_, fault)| fault.ends_the_session());
             match operation.then {
@@ -170,7 +171,8 @@ impl Bench {
 
     /// Checks that life goes on, and leaves nothing.
     fn aftermath(&self, stage: &Stage, operation: &Operation, fault: Option<Fault>) -> Outcome {
-        checks::goes_on(stage, &self.other(stage))?;
+        let is_short = fault.is_some_and(Fault::has_short_sessions);
+        checks::goes_on(stage, &self.other(stage), is_short)?;
         let ends = fault.is_some_and(Fault::ends_the_session) || operation.ends_the_session;
         if !ends && stage.session() != stage.first_session {
             return Err("the session was lost on the way".to_owned());

@@ -22,9 +22,10 @@ pub fn holds(stage: &Stage, guard: &Guard) -> Outcome<Option<bool>> {
     })))
 }
 
-/// A guard that was just handed out must be worth something.
-pub fn is_the_one_holder(stage: &Stage, guard: &Guard) -> Outcome {
-    if guard.is_lost() {
+/// A guard that was just handed out must be worth something. `may_be_lost`: whether its session is so
+/// short that a busy machine can have lost it since.
+pub fn is_the_one_holder(stage: &Stage, guard: &Guard, may_be_lost: bool) -> Outcome {
+    if guard.is_lost() && !may_be_lost {
         return Err("acquired what was lost before".to_owned());
     }
     match holds(stage, guard)? {
@@ -98,17 +99,28 @@ pub fn is_released(
     }
 }
 
-/// Another client gets the lock, and after it this one again.
-pub fn goes_on(stage: &Stage, other: &Lock) -> Outcome {
+/// Another client gets the lock, and after it this one again. `may_be_lost`: as above; then it is
+/// asked for once more.
+pub fn goes_on(stage: &Stage, other: &Lock, may_be_lost: bool) -> Outcome {
+    const ROUNDS: usize = 5;
     for (who, lock) in [("another", other), ("the same", &stage.lock)] {
         let wrong = |error: zklock::Error| format!("{who} client afterwards: {error}");
-        let guard = lock.acquire_within(PATIENCE).wait().map_err(wrong)?;
-        let claims = stage.tree.claims(stage.recipe, &stage.path)?;
-        let first = claims.first().map(|first| first.czxid);
-        if first != Some(guard.fencing_token()) && guard.state() == GuardState::Held {
-            return Err(format!("{who} client afterwards: {guard:?} among {claims:?}"));
+        for round in 1..=ROUNDS {
+            let guard = lock.acquire_within(PATIENCE).wait().map_err(wrong)?;
+            let claims = stage.tree.claims(stage.recipe, &stage.path)?;
+            let first = claims.first().map(|first| first.czxid);
+            if first != Some(guard.fencing_token()) && guard.state() == GuardState::Held {
+                return Err(format!("{who} client afterwards: {guard:?} among {claims:?}"));
+            }
+            match guard.release().wait_timeout(PATIENCE) {
+                Err(error)
+                    if may_be_lost && round < ROUNDS && error.code() == Code::SESSION_EXPIRED => {}
+                released => {
+                    released.map_err(wrong)?;
+                    break;
+                }
+            }
         }
-        guard.release().wait_timeout(PATIENCE).map_err(wrong)?;
     }
     Ok(())
 }

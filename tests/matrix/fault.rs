@@ -65,6 +65,11 @@ impl Fault {
         matches!(self, Fault::Expired(_))
     }
 
+    /// Whether sessions are so short that a very busy machine can lose one.
+    pub fn has_short_sessions(self) -> bool {
+        matches!(self, Fault::Silent(_))
+    }
+
     pub fn restarts_the_server(self) -> bool {
         self == Fault::Restarted
     }
@@ -72,7 +77,7 @@ impl Fault {
     /// Short where its end is waited for; else so long that no pause of a busy machine ends it.
     pub fn session_timeout(self) -> Duration {
         match self {
-            Fault::Silent(_) => Duration::from_millis(2_500),
+            Fault::Silent(_) => Duration::from_secs(4),
             Fault::Restarted => Duration::from_secs(60),
             _ => Duration::from_secs(15),
         }

@@ -20,7 +20,7 @@ use crate::stage::Outcome;
 use crate::step::Step;
 
 /// Most of them wait most of the time.
-const WORKERS: usize = 16;
+const WORKERS: usize = 24;
 /// Each with a server of its own.
 const RESTARTERS: usize = 2;
 /// How often a case is run whose step did not come, as when a busy machine was too slow for it.
