@@ -11,10 +11,10 @@ use crate::bench::Bench;
 use crate::checks;
 use crate::drive::{self, Told};
 use crate::fault::{Armed, Fault};
-use crate::operation::{How, Operation, Then};
+use crate::operation::{Begins, How, Operation, Then};
 use crate::recipe::Recipe;
 use crate::stage::{Outcome, PATIENCE, Stage};
-use crate::step::{Census, Step};
+use crate::step::{Census, Kind, Step};
 
 /// How much time an operation has whose frames come late, until they do.
 const DEADLINE: Duration = Duration::from_millis(1_200);
@@ -37,11 +37,17 @@ impl fmt::Display for Case {
 }
 
 impl Case {
-    /// Who comes back late has no deadline left that could pass.
+    /// Whether it is worth a run. Who comes back late has no deadline left that could pass. To steps
+    /// that repair something, a reset is what a lost frame is, and a silence what an expiry is.
     pub fn makes_sense(&self) -> bool {
         let Case { operation, fault, .. } = self;
-        !(fault.is_late() && operation.how == How::ComeBackLate)
-            && (operation.restarts || !fault.restarts_the_server())
+        let repairs = operation.begins == Begins::WithTheTwist;
+        match fault {
+            Fault::Late(_) => operation.how != How::ComeBackLate,
+            Fault::Reset(_) | Fault::Silent(_) => !repairs,
+            Fault::Restarted => operation.restarts,
+            Fault::Dropped(_) | Fault::Expired(_) => true,
+        }
     }
 }
 
@@ -217,6 +223,13 @@ fn finish(stage: &Arc<Stage>, run: Outcome) -> Outcome {
 }
 
 impl Operation {
+    /// Whether the step is the operation's own, and not that of the watch which every claim gets that
+    /// is held for long: how long these are held is up to the machine.
+    pub fn owns(&self, step: &Step) -> bool {
+        let of_a_watch = matches!(step.kind, Kind::GetDataAndWatch | Kind::Event);
+        step.acquiring || !of_a_watch || self.then == Then::Hold || self.how == How::GiveUp
+    }
+
     /// Whether its last steps are taken when its caller has gone.
     fn is_left_alone(&self) -> bool {
         self.how == How::GiveUp || self.then == Then::Drop

@@ -87,14 +87,12 @@ pub const OPERATIONS: &[Operation] = &[
     Operation::new("give up with its reply lost")
         .how(How::GiveUp, Answer::Nothing)
         .before(given_up_with_its_reply_lost)
-        .begins(Begins::WithTheTwist)
-        .restarts(),
+        .begins(Begins::WithTheTwist),
     Operation::new("hold").then(Then::Hold).begins(Begins::WithTheAnswer).restarts(),
     Operation::new("drop the guard").then(Then::Drop).begins(Begins::WithTheAnswer),
     Operation::new("release with its request lost")
         .before(request_to_delete_lost)
-        .begins(Begins::WithTheAnswer)
-        .restarts(),
+        .begins(Begins::WithTheAnswer),
     Operation::new("release with its reply lost")
         .before(reply_to_delete_lost)
         .begins(Begins::WithTheAnswer),

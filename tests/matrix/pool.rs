@@ -130,7 +130,7 @@ fn twice(
     steps.retain(|step| {
         let same =
             |other: &Step| (other.kind, other.side, other.nth) == (step.kind, step.side, step.nth);
-        again.iter().any(same)
+        operation.owns(step) && again.iter().any(same)
     });
     Ok(steps)
 }
