@@ -234,7 +234,7 @@ int main(int argc, char **argv)
 
     CHECK(argc == 3 && (rounds = atol(argv[2])) > 0);
     zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR);
-    zh = zookeeper_init(argv[1], global_watcher, 30000, NULL, &connects, 0);
+    zh = zookeeper_init(argv[1], global_watcher, 60000, NULL, &connects, 0);
     CHECK(zh != NULL && await(&connects, 1));
     CHECK(zoo_create(zh, "/fenced", "", 0, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL, NULL, 0) == ZOK);
     CHECK(zkl_client_adopt(zh, NULL, &client) == ZOK);

@@ -35,7 +35,7 @@ static void pause_ms(long ms)
 
 static zhandle_t *open_handle(const char *hosts)
 {
-    zhandle_t *zh = zookeeper_init(hosts, NULL, 20000, NULL, NULL, 0);
+    zhandle_t *zh = zookeeper_init(hosts, NULL, 60000, NULL, NULL, 0);
     CHECK(zh != NULL);
     return zh;
 }

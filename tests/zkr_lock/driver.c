@@ -39,7 +39,7 @@
 
 #include <zoo_lock.h>
 
-enum { LETTERS = 26, PATIENCE_SECONDS = 60, DEAD = 0x5a, MAX_WORDS = 8, ROOM = 4096 };
+enum { LETTERS = 26, PATIENCE_SECONDS = 120, DEAD = 0x5a, MAX_WORDS = 8, ROOM = 4096 };
 
 struct handle {
     zhandle_t *zh;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::c_programs::{build, command, valgrind};
 
 /// Longer than any command takes, also under valgrind on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 pub struct Driver {
     child: Child,

@@ -7,7 +7,11 @@ use zklock_testing::{Server, expire_session};
 
 use crate::driver::Driver;
 
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The longest that servers give. Valgrind on a busy machine lets threads wait for many seconds, and
+/// a session that can't be proved alive meanwhile is lost.
+const SESSION: Duration = Duration::from_secs(60);
 
 /// The lock's path in all scenarios.
 pub const PATH: &str = "/locks/recipe";
@@ -25,7 +29,7 @@ impl Scene {
 
     pub fn with(program: Driver) -> Scene {
         let server = Server::start().unwrap();
-        let options = Client::options().session_timeout(Duration::from_secs(30));
+        let options = Client::options().session_timeout(SESSION);
         let zk = options.connect(&server.hosts()).wait().unwrap();
         Scene { program, zk, server }
     }
@@ -36,7 +40,7 @@ impl Scene {
     }
 
     pub fn open_at(&mut self, handle: char, hosts: &str) {
-        self.open_for(handle, hosts, Duration::from_secs(20));
+        self.open_for(handle, hosts, SESSION);
     }
 
     /// The C client may take two thirds of its session's timeout to notice that a server which has
