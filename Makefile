@@ -1,9 +1,10 @@
-# Four commands for everyone: lock-test, soak, install and test. The others repeat one step of test.
+# Four commands for everyone: lock-test, soak, install and test. simulate is for those who change the
+# lock; the others repeat one step of test.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help lock-test soak install uninstall test deps fmt clippy unit docs shell checks
+.PHONY: help lock-test soak install uninstall test simulate deps fmt clippy unit docs shell checks
 
 # What the programs are given; ARGS on the command line or in the environment replaces it.
 lock-test: ARGS ?= --threads 3 --strategy all
@@ -20,6 +21,8 @@ help:
 	echo '                           LIBDIR, INCLUDEDIR and PROFILE: scripts/install-c explains them'
 	echo 'make uninstall PREFIX=DIR  takes away exactly what install put there'
 	echo 'make test                  the whole suite, stopping at the first failure'
+	echo 'make simulate              the acquire loop under simulated servers: all schedules of a few'
+	echo '                           contenders, a million random ones of many (SCHEDULES=, SEED=)'
 	echo 'make STEP                  one step of it: fmt clippy unit docs shell checks'
 	echo 'make deps                  only install what the suite needs'
 
@@ -36,6 +39,13 @@ install uninstall:
 
 test:
 	scripts/test
+
+# How many random schedules, and the seed of the first.
+SCHEDULES ?= 1000000
+SEED ?= 0
+
+simulate:
+	ZKLOCK_SCHEDULES=$(SCHEDULES) ZKLOCK_FIRST_SEED=$(SEED) scripts/simulate
 
 deps fmt clippy unit docs shell checks:
 	scripts/test $@

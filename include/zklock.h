@@ -386,7 +386,7 @@ int zkl_client_adopt(struct _zhandle *zh,
 
 /**
  * Lets go of an adopted handle at once, or ends a session of its own. The guards are lost, acquires
- * under way end with ZINVALIDSTATE, and the client is ZKL_CLOSED. It must still be freed.
+ * under way end with ZINVALIDSTATE or ZCLOSING, and the client is ZKL_CLOSED. It must still be freed.
  *
  * When this returns, nothing of zklock is inside an adopted handle or will touch it. What was held
  * on it stays in ZooKeeper until the handle's session ends: release guards first. Detaching again
@@ -475,8 +475,8 @@ void zkl_lock_free(zkl_lock *lock);
  *
  * ZOK; ZOPERATIONTIMEOUT when the time is over; ZBADARGUMENTS for a NULL or another negative
  * timeout; ZNODEEXISTS or ZNOCHILDRENFOREPHEMERALS when the path is something else than a lock of
- * this strategy; ZNOAUTH, ZINVALIDACL; ZINVALIDSTATE, ZSESSIONEXPIRED or ZAUTHFAILED when the client
- * is closed and no session will follow; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+ * this strategy; ZNOAUTH; ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is
+ * closed and no session will follow; ZKL_WOULD_DEADLOCK inside a callback of the C client.
  */
 int zkl_lock_acquire(const zkl_lock *lock,
                      int timeout_ms,
@@ -500,8 +500,8 @@ int zkl_lock_try(const zkl_lock *lock, zkl_guard **guard);
  *
  * `done` may block and may call any function of zklock. Callbacks of one client come one after the
  * other. The attempt goes on when the lock and the client are freed; it ends by its outcome, by
- * zkl_attempt_cancel, or with ZINVALIDSTATE when the client is detached. On connection loss it goes
- * on as zkl_lock_acquire does.
+ * zkl_attempt_cancel, or with ZINVALIDSTATE or ZCLOSING when the client is detached or the adopted
+ * handle closed. On connection loss it goes on as zkl_lock_acquire does.
  *
  * `timeout_ms`: as in zkl_lock_acquire. `userdata` is passed on as it is. `attempt` may be NULL;
  * otherwise `*attempt`, written before `done` can run, is the program's: free it with

@@ -15,8 +15,12 @@
  * The handle.  `zh` is the program's, made by the multithreaded client, connected or not. It is never
  *   closed here, its watcher and context stay the program's. The program may close it at any time:
  *   its mutexes are lost then, without a completion (one that is running goes on: unlock or destroy
- *   the mutex first, which waits for it). Inside a callback of the handle it may be
- *   closed once its session has expired; otherwise close it on another thread.
+ *   the mutex first, which waits for it). Inside a callback of the handle it may be closed once its
+ *   session has expired; otherwise close it on another thread. A mutex whose session has expired is
+ *   told so by completion(1), also after the handle was closed: `cbdata` stays until then, or until
+ *   the mutex was unlocked or destroyed on an ordinary thread.
+ * Its callbacks.  What proves that the session lives comes through them: a program that blocks them
+ *   for longer than four fifths of the session timeout loses its locks.
  * The struct.  The program may read its fields, copy it by value, and use the copy as the same mutex
  *   from the first zkr_lock_lock() on. While it waits for the lock, the struct that was given to
  *   zkr_lock_lock() stays in place: `id`, `ownerid` and `isOwner` are written by another thread.
@@ -30,6 +34,9 @@
  *   expired, or can't be proved alive any more, is lost before another client can have the lock.
  * Threads.  Every function may be called on any thread, also inside completions and inside the
  *   callbacks of the handle; there zkr_lock_lock() and zkr_lock_unlock() do not wait for the server.
+ *   (A handle that is used for the first time inside one of its callbacks is recognised after at most
+ *   2 seconds. The completion of zoo_add_auth() runs on a thread that can't be recognised: lock
+ *   nothing there.)
  * Statuses.  0 (ZOK) or one of ZooKeeper's negative codes; zkl_last_error() in <zklock.h> says more.
  */
 #ifndef ZKLOCK_ZOO_LOCK_H
@@ -54,8 +61,8 @@ extern "C" {
 /*
  * Tells what has happened to a mutex: `rc` is 0 when it has the lock, and 1 when it has it no more (or
  * waits for it no more). Runs on the thread that calls zkr_lock_lock() or zkr_lock_unlock(), inside
- * that call, or on a thread of zklock's; never on a thread of the handle's. It may block, and may
- * call any function of this header.
+ * that call, or on a thread of zklock's. It may call any function of this header, and may block,
+ * unless the program unlocks inside a callback of the handle: then it runs right there.
  */
 typedef void (*zkr_lock_completion)(int rc, void *cbdata);
 

@@ -40,6 +40,8 @@ mod error;
 mod lock;
 #[cfg_attr(not(feature = "capi"), allow(dead_code))]
 mod raw;
+#[cfg(feature = "capi")]
+mod recipes;
 mod session_key;
 mod znode;
 

@@ -109,8 +109,8 @@ fn cancelled() -> Failure {
 ///
 /// `done` may block and may call any function of zklock. Callbacks of one client come one after the
 /// other. The attempt goes on when the lock and the client are freed; it ends by its outcome, by
-/// zkl_attempt_cancel, or with ZINVALIDSTATE when the client is detached. On connection loss it goes
-/// on as zkl_lock_acquire does.
+/// zkl_attempt_cancel, or with ZINVALIDSTATE or ZCLOSING when the client is detached or the adopted
+/// handle closed. On connection loss it goes on as zkl_lock_acquire does.
 ///
 /// `timeout_ms`: as in zkl_lock_acquire. `userdata` is passed on as it is. `attempt` may be NULL;
 /// otherwise `*attempt`, written before `done` can run, is the program's: free it with

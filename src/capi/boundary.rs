@@ -6,9 +6,11 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::codes;
+use crate::client::Client;
 use crate::error::{Code, Error};
 
 /// What an exported function ends with when it does not succeed.
+#[derive(Clone)]
 pub(super) struct Failure {
     code: c_int,
     message: String,
@@ -127,11 +129,17 @@ pub(super) fn output<'a, T>(
 /// Refuses to block a thread of the C client that is running a callback: the answer that is waited
 /// for would have to come through it.
 pub(super) fn may_block(function: &'static str) -> Result<(), Failure> {
-    if !crate::raw::inside_callback() {
-        return Ok(());
-    }
+    if crate::raw::inside_callback() { Err(would_deadlock(function)) } else { Ok(()) }
+}
+
+/// As [`may_block`], also for a handle of which it is not known yet what its threads are.
+pub(super) fn may_wait_for(function: &'static str, client: &Client) -> Result<(), Failure> {
+    if client.can_be_waited_for() { Ok(()) } else { Err(would_deadlock(function)) }
+}
+
+fn would_deadlock(function: &'static str) -> Failure {
     let message = format!("{function}: called inside a callback of the C client that it waits for");
-    Err(Failure::new(codes::ZKL_WOULD_DEADLOCK, message))
+    Failure::new(codes::ZKL_WOULD_DEADLOCK, message)
 }
 
 #[cfg(test)]

@@ -90,6 +90,11 @@ pub unsafe extern "C" fn zkl_client_connect(
 ///   touches it any more.
 /// - Inside a callback of that handle zookeeper_close is allowed only after zkl_client_detach, or
 ///   once the session has expired.
+/// - What proves that the session lives comes through the handle's callbacks: a program that blocks
+///   them for longer than four fifths of the session timeout loses its locks.
+/// - A handle that is adopted inside one of its own callbacks is recognised after at most 2 seconds of
+///   waiting there (ZKL_WOULD_DEADLOCK). The completion of zoo_add_auth runs on a thread that can't
+///   be recognised: wait for nothing there.
 ///
 /// `zh` must be live until this returns. `options` may be NULL: the defaults; of its times only
 /// operation_timeout_ms counts here, and the others and auth_scheme have to be left out.
@@ -121,7 +126,7 @@ pub unsafe extern "C" fn zkl_client_adopt(
 }
 
 /// Lets go of an adopted handle at once, or ends a session of its own. The guards are lost, acquires
-/// under way end with ZINVALIDSTATE, and the client is ZKL_CLOSED. It must still be freed.
+/// under way end with ZINVALIDSTATE or ZCLOSING, and the client is ZKL_CLOSED. It must still be freed.
 ///
 /// When this returns, nothing of zklock is inside an adopted handle or will touch it. What was held
 /// on it stays in ZooKeeper until the handle's session ends: release guards first. Detaching again
@@ -196,7 +201,7 @@ pub extern "C" fn zkl_client_session_timeout_ms(client: Option<&zkl_client>) -> 
 /// Gives up the client. Its locks, guards and attempts may be freed before or after it: each keeps
 /// what it needs. With the last of them a session of its own ends, which waits for up to a second
 /// for the server's farewell; an adopted handle is given back once what was released on it is gone,
-/// in the background.
+/// which this waits for up to a second, and which goes on in the background after that.
 ///
 /// Any thread, callbacks included. NULL is allowed.
 #[unsafe(no_mangle)]

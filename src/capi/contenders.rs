@@ -4,7 +4,7 @@ use std::ffi::{CString, c_char, c_int};
 use std::mem::MaybeUninit;
 use std::time::SystemTime;
 
-use super::boundary::{Failure, c_string, given, may_block, output, status, value};
+use super::boundary::{Failure, c_string, given, may_wait_for, output, status, value};
 use super::lock::zkl_lock;
 use crate::lock::Contender;
 
@@ -82,7 +82,7 @@ fn list(
 ) -> Result<(), Failure> {
     let lock = given(function, "lock", lock)?;
     let place = output(function, "contenders", place)?;
-    may_block(function)?;
+    may_wait_for(function, &lock.shared.client)?;
     let mut contenders = lock.lock.contenders().wait()?;
     contenders.truncate(most);
     place.write(Box::into_raw(zkl_contenders::boxed(contenders)));

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::boundary::{Failure, c_string, given, may_block, output, status, text, value};
+use super::boundary::{Failure, c_string, given, may_wait_for, output, status, text, value};
 use super::client::{Shared, zkl_client};
 use super::codes;
 use super::guard::zkl_guard;
@@ -102,8 +102,8 @@ pub extern "C" fn zkl_lock_free(lock: Option<Box<zkl_lock>>) {
 ///
 /// ZOK; ZOPERATIONTIMEOUT when the time is over; ZBADARGUMENTS for a NULL or another negative
 /// timeout; ZNODEEXISTS or ZNOCHILDRENFOREPHEMERALS when the path is something else than a lock of
-/// this strategy; ZNOAUTH, ZINVALIDACL; ZINVALIDSTATE, ZSESSIONEXPIRED or ZAUTHFAILED when the client
-/// is closed and no session will follow; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+/// this strategy; ZNOAUTH; ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is
+/// closed and no session will follow; ZKL_WOULD_DEADLOCK inside a callback of the C client.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_lock_acquire(
     lock: Option<&zkl_lock>,
@@ -115,7 +115,7 @@ pub extern "C" fn zkl_lock_acquire(
         let lock = given(NAME, "lock", lock)?;
         let place = output(NAME, "guard", guard)?;
         let within = timeout(NAME, timeout_ms)?;
-        may_block(NAME)?;
+        may_wait_for(NAME, &lock.shared.client)?;
         let guard = contend(&lock.lock, within).wait()?;
         place.write(Box::into_raw(lock.boxed_guard(guard)));
         Ok(())
@@ -138,7 +138,7 @@ pub extern "C" fn zkl_lock_try(
     status(|| {
         let lock = given(NAME, "lock", lock)?;
         let place = output(NAME, "guard", guard)?;
-        may_block(NAME)?;
+        may_wait_for(NAME, &lock.shared.client)?;
         let Some(guard) = lock.lock.try_acquire().wait()? else {
             let message = format!("acquire {}: it is taken", lock.lock.path().escape_debug());
             return Err(Failure::new(codes::ZKL_TAKEN, message));

@@ -30,3 +30,4 @@ mod stat;
 mod version;
 mod zkr_clients;
 mod zkr_lock;
+mod zkr_queue;

@@ -133,6 +133,14 @@ impl Core {
         }
     }
 
+    /// Whether a borrowed handle was closed by its program, or let go of.
+    pub(super) fn is_let_go(&self) -> bool {
+        let status = self.status.get();
+        let state = status.link.and_then(|link| link.handle_state());
+        state == Some(HandleState::GONE)
+            || status.failure.is_some_and(|failure| failure.code() == Code::INVALID_STATE)
+    }
+
     pub(super) fn session_key(&self) -> Option<SessionKey> {
         let status = self.status.get();
         // Before the first connection the C client may be writing it at this moment.

@@ -74,12 +74,31 @@ impl Link {
     }
 
     fn try_to_dispose(self: &Arc<Self>, disposal: Disposal) {
-        let Some(handle) = self.handle.get() else {
-            return;
-        };
         if !disposal.look {
             return self.delete_for(disposal);
         }
+        if disposal.first {
+            return self.look_for(disposal);
+        }
+        // An earlier deletion may have succeeded, and the server that we are connected to now may
+        // not have heard of it yet: it would show a znode whose name is another's by now.
+        let Some(handle) = self.handle.get() else {
+            return;
+        };
+        let link = Arc::downgrade(self);
+        let path = disposal.path.clone();
+        let sink: Sink<()> = Box::new(move |reply| match (reply, link.upgrade()) {
+            (Ok(()), Some(link)) => link.look_for(disposal),
+            (Ok(()), None) => disposal.end(Err(Code::CLOSING)),
+            (Err(code), link) => disposal.end_or_try_later(code, link.as_deref()),
+        });
+        handle.sync(self.deadline(), &path, sink);
+    }
+
+    fn look_for(self: &Arc<Self>, disposal: Disposal) {
+        let Some(handle) = self.handle.get() else {
+            return;
+        };
         let czxid = disposal.czxid;
         let link = Arc::downgrade(self);
         let path = disposal.path.clone();

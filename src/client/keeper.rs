@@ -101,13 +101,12 @@ impl Keeper {
         self.core.set_over();
     }
 
-    /// Waits for what is under way on a handle that goes back to its program.
+    /// Waits for what is under way on a handle that goes back to its program, however long that
+    /// takes: the session goes on, and what stayed on it would block others.
     async fn finish(&mut self, link: &Arc<Link>, tasks: &Executor<'static>) {
-        let deadline = self.core.operation_deadline();
         while link.session().is_some()
             && (!link.is_idle() || !tasks.is_empty())
             && !link.handle_state().is_none_or(HandleState::is_final)
-            && deadline.is_none_or(|deadline| Instant::now() < deadline)
         {
             wake::shielded(|| self.turn());
             Timer::after(LAST_LOOKS).await;
@@ -120,6 +119,9 @@ impl Keeper {
             return self.open();
         };
         link.expire_requests();
+        if link.is_overdue() {
+            link.let_go();
+        }
         // Asked before the look: an end that comes between the two would go by without its `Lost`.
         let state = link.handle_state();
         self.core.observe(&link);
@@ -184,6 +186,10 @@ impl Keeper {
         let never_had_it = options.session.is_some() && !self.core.status().was_connected();
         if !options.reopen || never_had_it {
             self.core.fail(Error::new("connect", "", code));
+            if link.is_borrowed() {
+                // Its program may never free what it has of us.
+                self.core.request_close();
+            }
         }
         self.core.set_link(None);
         link.close(code);

@@ -137,6 +137,16 @@ impl Link {
         self.handle.get().is_some_and(Handle::is_borrowed)
     }
 
+    /// Whether this thread may wait for answers: not where they would come through it.
+    pub(super) fn can_be_waited_for(&self) -> bool {
+        self.handle.get().is_none_or(Handle::can_be_waited_for)
+    }
+
+    /// Whether a borrowed handle has not shown in time that it can be worked on.
+    pub(super) fn is_overdue(&self) -> bool {
+        self.handle.get().is_some_and(Handle::is_overdue)
+    }
+
     /// Whether everything that was submitted has been answered, and all deletions are done.
     pub(super) fn is_idle(&self) -> bool {
         self.handle.get().is_none_or(|handle| handle.in_flight() == 0) && self.has_no_disposals()

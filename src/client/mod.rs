@@ -134,8 +134,13 @@ impl Client {
 
     /// Whether the program has closed the handle below, or we have let go of it.
     pub(crate) fn is_let_go(&self) -> bool {
+        self.core().is_let_go()
+    }
+
+    /// Whether this thread may wait for answers: not where they would come through it.
+    pub(crate) fn can_be_waited_for(&self) -> bool {
         let link = self.core().status().link;
-        link.and_then(|link| link.handle_state()) == Some(HandleState::GONE)
+        link.map_or_else(|| !crate::raw::inside_callback(), |link| link.can_be_waited_for())
     }
 
     /// Runs `body` while the handle below is held open, if it is: a program that closes it waits for

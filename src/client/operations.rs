@@ -160,7 +160,7 @@ impl Link {
         )
     }
 
-    pub(super) fn children_and_watch(
+    pub(crate) fn children_and_watch(
         self: &Arc<Self>,
         path: &str,
     ) -> Pending<(Vec<String>, Watch)> {

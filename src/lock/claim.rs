@@ -208,11 +208,15 @@ impl Drop for Claim {
 
 /// Deletes a node that is ours.
 ///
-/// A numbered child's name is not given again while the lock's directory stands, so the first try
-/// needs no look. The lock's own path is given again: a node there is deleted only if it is still
-/// the one that we created.
+/// A numbered child's name is not given again while the lock's directory stands and its counter has
+/// not reached its end, so the first try needs no look. The lock's own path is given again: a node
+/// there is deleted only if it is still the one that we created.
 pub(super) fn dispose(node: &Node, place: &ClaimPlace) -> Pending<bool> {
-    node.session.dispose(&node.path, node.czxid, matches!(place, ClaimPlace::At(_)))
+    let given_again = match place {
+        ClaimPlace::At(_) => true,
+        ClaimPlace::Under { .. } => name::sequence(&node.path).is_some_and(name::is_out_of_turn),
+    };
+    node.session.dispose(&node.path, node.czxid, given_again)
 }
 
 /// Between two looks for a claim that was given up, when the first could not be had.

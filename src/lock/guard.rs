@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::claim::{self, ClaimPlace, Node};
 use super::service::{BoxFuture, Service};
 use crate::client::{Client, Latest, Op, Pending, block_on};
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Result};
 
 /// Whether a lock is still held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,6 +72,35 @@ impl Tenure {
     fn dispose(&self, lost: Option<LostReason>) -> Option<Pending<bool>> {
         let gone = lost == Some(LostReason::Deleted);
         (!gone).then(|| claim::dispose(&self.node, &self.place))
+    }
+
+    /// Ends the tenure by its holder's will. The deletion of the znode is submitted now, and
+    /// repeated until it is certain; the future only waits for that.
+    pub(super) fn release(self: &Arc<Self>) -> impl Future<Output = Result<()>> + Send + use<> {
+        let lost = self.ended();
+        self.end(LostReason::Released);
+        let gone = self.dispose(lost);
+        let tenure = Arc::clone(self);
+        async move {
+            let gone = match gone {
+                Some(gone) => gone.await,
+                None => Ok(false),
+            };
+            let path = &tenure.node.path;
+            let error = |code, detail| Err(Error::with_detail("release", path, code, detail));
+            match (lost, gone) {
+                (Some(LostReason::Deleted), _) | (None, Ok(false)) => {
+                    error(Code::NO_NODE, "somebody had deleted the lock's znode")
+                }
+                (Some(_), _) => {
+                    error(Code::SESSION_EXPIRED, "the lock was lost before it was released")
+                }
+                (None, Err(gone)) => {
+                    error(gone.code(), "the session ended before the release was confirmed")
+                }
+                (None, Ok(true)) => Ok(()),
+            }
+        }
     }
 
     async fn over(&self) -> LostReason {
@@ -170,30 +199,11 @@ impl Guard {
     pub fn release(mut self) -> Pending<()> {
         // Taken out of the guard, so that the session stays open until the end is known.
         let client = self.client.take();
-        let lost = self.tenure.ended();
-        self.tenure.end(LostReason::Released);
-        let gone = self.tenure.dispose(lost);
-        let tenure = Arc::clone(&self.tenure);
+        let released = self.tenure.release();
         Pending::run("release", &self.tenure.node.path, async move {
-            let gone = match gone {
-                Some(gone) => gone.await,
-                None => Ok(false),
-            };
+            let released = released.await;
             drop(client);
-            let path = &tenure.node.path;
-            let error = |code, detail| Err(Error::with_detail("release", path, code, detail));
-            match (lost, gone) {
-                (Some(LostReason::Deleted), _) | (None, Ok(false)) => {
-                    error(Code::NO_NODE, "somebody had deleted the lock's znode")
-                }
-                (Some(_), _) => {
-                    error(Code::SESSION_EXPIRED, "the lock was lost before it was released")
-                }
-                (None, Err(gone)) => {
-                    error(gone.code(), "the session ended before the release was confirmed")
-                }
-                (None, Ok(true)) => Ok(()),
-            }
+            released
         })
     }
 }
@@ -201,9 +211,7 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         if self.client.is_some() {
-            let lost = self.tenure.ended();
-            self.tenure.end(LostReason::Released);
-            drop(self.tenure.dispose(lost));
+            drop(self.tenure.release());
         }
     }
 }

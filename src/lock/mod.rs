@@ -13,6 +13,8 @@ mod poll;
 mod queue;
 mod sentinel;
 mod service;
+#[cfg(test)]
+mod simulation;
 mod steps;
 mod strategy;
 mod watch;
@@ -283,7 +285,12 @@ async fn queued(session: &dyn Session, path: &str) -> Result<Vec<Contender>> {
         let look = session.get(&path);
         (path, look)
     };
-    read_all(name::in_order(&children).into_iter().map(look).collect()).await
+    let mut contenders =
+        read_all(name::in_order(&children).into_iter().map(look).collect()).await?;
+    if name::are_out_of_turn(&children) {
+        contenders.sort_by_key(|contender| contender.czxid);
+    }
+    Ok(contenders)
 }
 
 /// Reads claims that were asked for; those that are gone by now, and data that is no claim, are

@@ -61,8 +61,28 @@ fn is_sequence(text: &str) -> bool {
 
 /// The name that a node of ours has with that number.
 pub(super) fn with_sequence(sequence: i32) -> String {
-    // As the server writes it: ten characters, a minus sign included.
-    format!("{PREFIX}{sequence:010}")
+    numbered_name(PREFIX, sequence)
+}
+
+/// A name with its number, as the server writes it: ten characters, a minus sign included.
+pub(super) fn numbered_name(prefix: &str, sequence: i32) -> String {
+    format!("{prefix}{sequence:010}")
+}
+
+/// Whether a counter that has reached its end may have given that number twice or out of turn.
+///
+/// Servers of version 3.4 count on from the smallest number. Since then their data tree takes a new count
+/// only if it is larger: the largest number is given again and again, and those after it only while
+/// creates are so close upon each other that the tree is not asked in between. Then it falls back.
+pub(super) fn is_out_of_turn(number: i32) -> bool {
+    /// More than can be on their way at once.
+    const RUN_ON: i32 = 1 << 20;
+    number == i32::MAX || number < i32::MIN + RUN_ON
+}
+
+/// Whether the numbers of these children say nothing of their order any more.
+pub(super) fn are_out_of_turn(children: &[String]) -> bool {
+    numbered(children).any(|(number, _)| is_out_of_turn(number))
 }
 
 /// Claims and where they stand, seen from one of them. Sequence numbers are serial numbers: after
@@ -159,6 +179,16 @@ mod tests {
         assert_eq!(in_order(&children), ordered);
         let expected = Place::Behind(vec![ordered[1].as_str(), ordered[0].as_str()]);
         assert_eq!(place(&children, &ordered[2]), expected);
+    }
+
+    #[test]
+    fn at_the_end_of_the_counter_numbers_are_not_trusted() {
+        let children =
+            |numbers: &[i32]| numbers.iter().map(|n| with_sequence(*n)).collect::<Vec<_>>();
+        for at_the_end in [i32::MAX, i32::MIN, i32::MIN + 1] {
+            assert!(are_out_of_turn(&children(&[7, at_the_end])));
+        }
+        assert!(!are_out_of_turn(&children(&[0, 7, i32::MAX - 1, -1, i32::MIN / 2])));
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Create a numbered child of the lock's znode; hold when it is the first, else watch the one
 //! before it.
 
+use std::cmp::Reverse;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::Spec;
 use super::claim::ClaimPlace;
@@ -56,6 +58,9 @@ async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Stand
                 let claim = name::join(&attempt.spec.path, "claim");
                 return make_way(session, &attempt.spec, &claim).await;
             }
+            Err(error) if error.is_node_exists() => {
+                return wait_for_the_last_number(attempt, session).await;
+            }
             Err(error) if error.code() == Code::NO_CHILDREN_FOR_EPHEMERALS => {
                 let detail = "the znode there is ephemeral, perhaps a poll or watch lock: \
                               a queue lock needs a path of its own";
@@ -78,7 +83,8 @@ async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Stand
             }
         }
     };
-    let own = attempt.claim.node().map(|node| node.path.clone()).unwrap_or_default();
+    let node = attempt.claim.node().map(|node| (node.path.clone(), node.czxid));
+    let (own, czxid) = node.unwrap_or_default();
     let own = own.rsplit('/').next().unwrap_or_default();
     match name::place(&children, own) {
         // Somebody has deleted it.
@@ -87,6 +93,11 @@ async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Stand
             Ok(Standing::Again)
         }
         Place::Behind(before) => {
+            let before = if name::are_out_of_turn(&children) {
+                made_before(session, &attempt.spec.path, &children, czxid).await?
+            } else {
+                before
+            };
             attempt.spec.tell_position(own, before.last().unwrap_or(&own));
             wait_behind(attempt, session, &before).await
         }
@@ -132,7 +143,7 @@ async fn watch_previous_number(
     session: &Arc<dyn Session>,
     own: &str,
 ) -> Result<Option<Standing>> {
-    let Some(sequence) = name::sequence(own) else {
+    let Some(sequence) = name::sequence(own).filter(|number| !name::is_out_of_turn(*number)) else {
         return Ok(None);
     };
     let previous = name::with_sequence(sequence.wrapping_sub(1));
@@ -141,6 +152,52 @@ async fn watch_previous_number(
         Ok((stat, _)) if !stat.is_ephemeral() => Ok(None),
         Ok((_, watch)) => Ok(watch.map(Standing::Watching)),
         Err(error) if error.is_no_node() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The claims that were made before the transaction `czxid` made ours, nearest first, where numbers do
+/// not tell: by the transactions that made them.
+async fn made_before<'a>(
+    session: &Arc<dyn Session>,
+    directory: &str,
+    children: &'a [String],
+    czxid: i64,
+) -> Result<Vec<&'a str>> {
+    let look = |child| (child, session.get(&name::join(directory, child)));
+    let looks: Vec<_> = name::in_order(children).into_iter().map(look).collect();
+    let mut before = Vec::new();
+    for (child, look) in looks {
+        match look.await {
+            Ok((_, stat)) if stat.czxid < czxid => before.push((stat.czxid, child)),
+            Ok(_) => {}
+            Err(error) if error.is_no_node() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    before.sort_unstable_by_key(|claim| Reverse(*claim));
+    Ok(before.into_iter().map(|(_, child)| child).collect())
+}
+
+/// The pause before another number is asked for when it was not the last one that was given twice.
+const BEFORE_ANOTHER_NUMBER: Duration = Duration::from_millis(10);
+
+/// The directory's counter is at its end: the server has given a number again whose claim is still
+/// there. Until that has gone there is no claim to be had; whoever is first then gets it.
+async fn wait_for_the_last_number(
+    attempt: &mut Attempt,
+    session: &Arc<dyn Session>,
+) -> Result<Standing> {
+    let last = name::numbered_name(&attempt.spec.naming.prefix(session.id()), i32::MAX);
+    let path = name::join(&attempt.spec.path, &last);
+    match attempt.look_ahead(session, &path).await {
+        Ok((stat, _)) if !stat.is_ephemeral() => {
+            let detail = "the directory's counter is at its end, and the last number is taken by a \
+                          znode that no session will ever end: delete the directory";
+            Err(Error::with_detail("acquire", &attempt.spec.path, Code::NODE_EXISTS, detail))
+        }
+        Ok((_, watch)) => Ok(watch.map_or(Standing::Taken, Standing::Watching)),
+        Err(error) if error.is_no_node() => Ok(Standing::Pausing(BEFORE_ANOTHER_NUMBER)),
         Err(error) => Err(error),
     }
 }

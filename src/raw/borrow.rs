@@ -13,6 +13,10 @@
 //! first; when both are answered on one thread, it is the completion thread, and the gate opens.
 //! Until then nothing else touches the handle, except from inside the two callbacks.
 //!
+//! The C client answers within the session timeout, if only with a lost connection. Where no answer
+//! comes for twice that, its callbacks are held up by the program, or the handle was closed at the
+//! wrong moment: the loan ends ([`Handle::is_overdue`]).
+//!
 //! One way remains on which the thread ends too late: `zookeeper_close` *inside* a callback of the
 //! handle frees it on the completion thread itself. A program that does so must let go of the
 //! handle first. Where the session is over, it need not: every watch is told of that on the
@@ -21,8 +25,10 @@
 use std::cell::RefCell;
 use std::ffi::c_int;
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Weak};
 use std::thread::ThreadId;
+use std::time::{Duration, Instant};
 
 use zookeeper_sys as sys;
 
@@ -49,6 +55,9 @@ impl Borrowed {
     }
 }
 
+/// What a busy machine may add to the time that an answer takes.
+const LEEWAY: Duration = Duration::from_secs(2);
+
 /// What a completion thread has to shut when it ends.
 struct Kept(RefCell<Vec<Weak<Loan>>>);
 
@@ -57,10 +66,14 @@ thread_local! {
 }
 
 /// A borrowed handle, as its completion thread knows it.
-struct Loan {
+pub(super) struct Loan {
     id: usize,
     gate: Arc<Gate>,
-    in_flight: Arc<std::sync::atomic::AtomicUsize>,
+    in_flight: Arc<AtomicUsize>,
+    since: Instant,
+    /// Whether the handle was connected at that time, and the session timeout that it had.
+    connected: bool,
+    session_timeout: Duration,
 }
 
 impl Drop for Kept {
@@ -147,18 +160,49 @@ impl Handle {
         borrowed: Borrowed,
         listener: impl Fn(Event) + Send + Sync + 'static,
     ) -> Result<Handle, Code> {
+        let zh = borrowed.0.0.as_ptr();
+        // SAFETY: whoever made `borrowed` keeps the handle alive during this function.
+        let state = HandleState(unsafe { sys::zoo_state(zh) });
+        // SAFETY: as above.
+        let millis = unsafe { sys::zoo_recv_timeout(zh) };
         let id = watcher::register(Arc::new(listener));
         let gate = Arc::new(Gate::opening(borrowed.0));
         let in_flight = Arc::default();
-        let loan =
-            Arc::new(Loan { id, gate: Arc::clone(&gate), in_flight: Arc::clone(&in_flight) });
+        let loan = Arc::new(Loan {
+            id,
+            gate: Arc::clone(&gate),
+            in_flight: Arc::clone(&in_flight),
+            since: Instant::now(),
+            connected: state == HandleState::CONNECTED,
+            session_timeout: Duration::from_millis(u64::try_from(millis).unwrap_or(0)),
+        });
         // Owns the loan from here on: dropping it on an error gives it back.
-        let handle = Handle::borrowed(id, gate, in_flight, Arc::clone(&loan) as _);
+        let handle = Handle::borrowed(id, gate, in_flight, Arc::clone(&loan));
         let next = Arc::clone(&loan);
         match loan.ask(Box::new(move |reply| next.first_answer(reply))) {
             0 => Ok(handle),
             rc => Err(Code::from_raw(rc)),
         }
+    }
+
+    /// Whether the C client owes the answers that open the handle for too long.
+    pub(crate) fn is_overdue(&self) -> bool {
+        self.loan().is_some_and(|loan| {
+            loan.gate.is_opening() && loan.since.elapsed() > 2 * loan.session_timeout + LEEWAY
+        })
+    }
+
+    /// Whether this thread may wait for answers. On a handle that was connected when it was
+    /// borrowed, the first two take no time, unless this is the thread that they come on: that is
+    /// not known yet then.
+    pub(crate) fn can_be_waited_for(&self) -> bool {
+        if callback::inside_callback() {
+            return false;
+        }
+        self.loan().filter(|loan| loan.connected).is_none_or(|loan| {
+            let patience = (loan.session_timeout / 4).min(LEEWAY);
+            loan.gate.wait_for_opening(Instant::now() + patience)
+        })
     }
 
     /// Leaves a watch on the root, so that the completion thread tells of session events, and runs

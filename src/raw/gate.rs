@@ -1,7 +1,9 @@
 //! The way to a `zhandle_t`: open while calls may go through, shut for ever afterwards.
 
 use std::ptr::NonNull;
+use std::time::Instant;
 
+use event_listener::{Event, Listener as _};
 use parking_lot::RwLock;
 use zookeeper_sys as sys;
 
@@ -24,33 +26,57 @@ enum Door {
     Shut(Option<HandleState>),
 }
 
-/// Held shared around every call into the C client, exclusively to take the pointer out.
-pub(super) struct Gate(RwLock<Door>);
+pub(super) struct Gate {
+    /// Held shared around every call into the C client, exclusively to take the pointer out.
+    door: RwLock<Door>,
+    /// Tells those who wait for the opening.
+    moved: Event,
+}
 
 impl Gate {
     pub(super) fn open(live: Live) -> Gate {
-        Gate(RwLock::new(Door::Open(live)))
+        Gate { door: RwLock::new(Door::Open(live)), moved: Event::new() }
     }
 
     pub(super) fn opening(live: Live) -> Gate {
-        Gate(RwLock::new(Door::Opening(live)))
+        Gate { door: RwLock::new(Door::Opening(live)), moved: Event::new() }
     }
 
     /// Lets calls through from now on, unless the gate was shut meanwhile.
     pub(super) fn finish_opening(&self) {
-        let mut door = self.0.write();
-        let before = std::mem::replace(&mut *door, Door::Shut(None));
-        *door = match before {
-            Door::Opening(live) => Door::Open(live),
-            other => other,
-        };
+        {
+            let mut door = self.door.write();
+            let before = std::mem::replace(&mut *door, Door::Shut(None));
+            *door = match before {
+                Door::Opening(live) => Door::Open(live),
+                other => other,
+            };
+        }
+        self.moved.notify(usize::MAX);
+    }
+
+    pub(super) fn is_opening(&self) -> bool {
+        matches!(*self.door.read_recursive(), Door::Opening(_))
+    }
+
+    /// Waits until the gate is open or shut, but no longer than until `deadline`: `false` then.
+    pub(super) fn wait_for_opening(&self, deadline: Instant) -> bool {
+        loop {
+            let moved = self.moved.listen();
+            if !self.is_opening() {
+                return true;
+            }
+            if moved.wait_deadline(deadline).is_none() {
+                return !self.is_opening();
+            }
+        }
     }
 
     /// Runs `call` with the live pointer, unless the gate is not open yet or no more.
     pub(super) fn with<T>(&self, call: impl FnOnce(*mut sys::zhandle_t) -> T) -> Option<T> {
         // Never behind a closer that waits: it waits for calls that may themselves wait for a lock
         // of the C client, which a callback that comes through here may hold.
-        match &*self.0.read_recursive() {
+        match &*self.door.read_recursive() {
             Door::Open(live) => Some(call(live.0.as_ptr())),
             Door::Opening(_) | Door::Shut(_) => None,
         }
@@ -58,7 +84,7 @@ impl Gate {
 
     /// As [`with`](Gate::with), for the first calls on a borrowed handle.
     pub(super) fn with_opening<T>(&self, call: impl FnOnce(*mut sys::zhandle_t) -> T) -> Option<T> {
-        match &*self.0.read_recursive() {
+        match &*self.door.read_recursive() {
             Door::Opening(live) => Some(call(live.0.as_ptr())),
             Door::Open(_) | Door::Shut(_) => None,
         }
@@ -66,7 +92,7 @@ impl Gate {
 
     /// The C client's state; why the gate is shut, if it is.
     pub(super) fn state(&self) -> Option<HandleState> {
-        match &*self.0.read_recursive() {
+        match &*self.door.read_recursive() {
             // SAFETY: the gate is held, so the handle is open during the call, which only reads.
             Door::Open(live) => Some(HandleState(unsafe { sys::zoo_state(live.0.as_ptr()) })),
             Door::Opening(_) => Some(HandleState::NOT_CONNECTED),
@@ -77,11 +103,15 @@ impl Gate {
     /// Waits for the calls that are inside, and lets none in from then on. Gives the pointer the
     /// first time.
     pub(super) fn shut(&self, why: Option<HandleState>) -> Option<Live> {
-        let mut door = self.0.write();
-        if matches!(*door, Door::Shut(_)) {
-            return None;
-        }
-        match std::mem::replace(&mut *door, Door::Shut(why)) {
+        let before = {
+            let mut door = self.door.write();
+            if matches!(*door, Door::Shut(_)) {
+                return None;
+            }
+            std::mem::replace(&mut *door, Door::Shut(why))
+        };
+        self.moved.notify(usize::MAX);
+        match before {
             Door::Opening(live) | Door::Open(live) => Some(live),
             Door::Shut(_) => None,
         }

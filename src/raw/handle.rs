@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use zookeeper_sys as sys;
 
+use super::borrow::Loan;
 use super::gate::{Gate, Live};
 use super::slots::{InFlight, Receiver, Slot};
 use super::watcher::{self, Event};
@@ -59,7 +60,7 @@ pub(crate) struct Handle {
     gate: Arc<Gate>,
     in_flight: Arc<AtomicUsize>,
     /// What a borrowed handle's completion thread knows of it; `None` for a handle of our own.
-    loan: Option<Arc<dyn Send + Sync>>,
+    loan: Option<Arc<Loan>>,
 }
 
 impl Handle {
@@ -111,9 +112,13 @@ impl Handle {
         id: usize,
         gate: Arc<Gate>,
         in_flight: Arc<AtomicUsize>,
-        loan: Arc<dyn Send + Sync>,
+        loan: Arc<Loan>,
     ) -> Handle {
         Handle { id, gate, in_flight, loan: Some(loan) }
+    }
+
+    pub(super) fn loan(&self) -> Option<&Loan> {
+        self.loan.as_deref()
     }
 
     /// Whether the program owns the handle.
@@ -232,6 +237,10 @@ impl Handle {
         // Not sent: its completion never runs, so the answer is ours to give.
         let code = match rc {
             Some(0) => return,
+            // Its words for a handle that the program is closing at this moment.
+            Some(rc) if self.is_borrowed() && rc == Code::MARSHALLING_ERROR.as_raw() => {
+                Code::INVALID_STATE
+            }
             Some(rc) => Code::from_raw(rc),
             None => Code::INVALID_STATE,
         };

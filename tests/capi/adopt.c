@@ -1,2 +1,321 @@
+/* A program with a handle of its own, which it goes on using, adds locks to it. */
 #include "check.h"
-int main(int c, char **v) { begin(c, v); return 0; }
+
+#include <zookeeper/zookeeper.h>
+
+/* The program's handle, and what its own watcher hears. */
+typedef struct own {
+    zhandle_t *zh;
+    pthread_mutex_t mutex;
+    int connected;
+    int expired;
+    int changed;
+    int close_when_expired;
+} own;
+
+static void watcher(zhandle_t *zh, int type, int state, const char *path, void *context)
+{
+    own *o = context;
+    (void)path;
+    CHECK(zoo_get_context(zh) == context);
+    pthread_mutex_lock(&o->mutex);
+    if (type == ZOO_SESSION_EVENT && state == ZOO_CONNECTED_STATE)
+        o->connected++;
+    if (type == ZOO_SESSION_EVENT && state == ZOO_EXPIRED_SESSION_STATE)
+        o->expired++;
+    if (type == ZOO_CHANGED_EVENT)
+        o->changed++;
+    pthread_mutex_unlock(&o->mutex);
+    if (type == ZOO_SESSION_EVENT && state == ZOO_EXPIRED_SESSION_STATE && o->close_when_expired)
+        CHECK(zookeeper_close(zh) == ZOK);
+}
+
+static int seen(own *o, const int *what)
+{
+    pthread_mutex_lock(&o->mutex);
+    int times = *what;
+    pthread_mutex_unlock(&o->mutex);
+    return times;
+}
+
+static void open_own(own *o)
+{
+    memset(o, 0, sizeof *o);
+    CHECK(pthread_mutex_init(&o->mutex, NULL) == 0);
+    o->zh = zookeeper_init(hosts, watcher, session_timeout_ms, NULL, o, 0);
+    CHECK(o->zh != NULL);
+}
+
+static zkl_client *adopted(own *o)
+{
+    zkl_client *client = NULL;
+    GIVES(OK, zkl_client_adopt(o->zh, NULL, &client));
+    return client;
+}
+
+/* Adopted before it is connected; freed before the handle is closed. */
+static void a_handle_is_shared(void)
+{
+    own o;
+    open_own(&o);
+    zkl_client *client = adopted(&o);
+    zkl_lock *lock = lock_on(client, "/shared");
+    zkl_guard *guard = acquired(lock);
+    CHECK(zkl_client_state(client) == ZKL_CONNECTED);
+    CHECK(zkl_client_session_id(client) == zoo_client_id(o.zh)->client_id);
+    CHECK(zkl_client_session_timeout_ms(client) == zoo_recv_timeout(o.zh));
+    CHECK(seen(&o, &o.connected) == 1 && zoo_get_context(o.zh) == &o);
+
+    /* The program's own requests and watches go on. */
+    struct Stat stat;
+    char data[8];
+    int len = sizeof data;
+    CHECK(zoo_create(o.zh, "/own", "one", 3, &ZOO_OPEN_ACL_UNSAFE, 0, NULL, 0) == ZOK);
+    CHECK(zoo_wget(o.zh, "/own", watcher, &o, data, &len, &stat) == ZOK && len == 3);
+    GIVES(OK, zkl_guard_set(guard, "/own", "two", 3, stat.version, &stat));
+    UNTIL(seen(&o, &o.changed) == 1);
+    CHECK(stat.version == 1);
+    CHECK(zoo_delete(o.zh, "/own", -1) == ZOK);
+
+    GIVES(OK, zkl_guard_release(guard));
+    zkl_guard_free(acquired(lock));
+    zkl_lock_free(lock);
+    zkl_client_free(client);
+    /* Given back whole: what was released in the background is gone, and it can be adopted again. */
+    CHECK(zoo_state(o.zh) == ZOO_CONNECTED_STATE && zoo_get_context(o.zh) == &o);
+    UNTIL(strcmp(ask("children /shared"), "0") == 0);
+    client = adopted(&o);
+    lock = lock_on(client, "/shared");
+    guard = acquired(lock);
+    GIVES(OK, zkl_guard_release(guard));
+    zkl_lock_free(lock);
+    zkl_client_free(client);
+    CHECK(zookeeper_close(o.zh) == ZOK);
+}
+
+/* Closed while everything on it is in use; freed after that. */
+static void a_handle_is_closed_first(void)
+{
+    own o;
+    open_own(&o);
+    zkl_client *client = adopted(&o);
+    zkl_lock *lock = lock_on(client, "/closed");
+    zkl_guard *guard = acquired(lock);
+    told lost, waiting;
+    told_init(&lost);
+    told_init(&waiting);
+    int fd = -1;
+    GIVES(OK, zkl_guard_fd(guard, &fd));
+    GIVES(OK, zkl_guard_on_lost(guard, tell_lost, &lost, finalize));
+    GIVES(OK, zkl_lock_acquire_async(lock, ZKL_FOREVER, tell_done, &waiting, finalize, NULL));
+    CHECK(!is_readable(fd, 0));
+    CHECK(zookeeper_close(o.zh) == ZOK);
+    CHECK(zkl_guard_state(guard) == ZKL_LOST && zkl_client_state(client) == ZKL_CLOSED);
+    CHECK(is_readable(fd, PATIENCE_MS));
+    UNTIL(told_finalized(&lost) == 1 && told_finalized(&waiting) == 1);
+    CHECK(lost.calls == 1 && lost.result == ZKL_LOST_SESSION);
+    CHECK(waiting.calls == 1);
+    CLOSED(waiting);
+    zkl_guard *second = NULL;
+    GIVES(INVALID_STATE, zkl_lock_acquire(lock, ZKL_FOREVER, &second));
+    GIVES(ZKL_NOT_HELD, zkl_guard_set(guard, "/data", "lost", 4, -1, NULL));
+    GIVES(OK, zkl_client_detach(client));
+    CHECK(zkl_guard_release(guard) != OK);
+    zkl_lock_free(lock);
+    zkl_client_free(client);
+}
+
+static void a_session_expires(void)
+{
+    own o;
+    open_own(&o);
+    zkl_client *client = adopted(&o);
+    zkl_lock *lock = lock_on(client, "/expired");
+    zkl_guard *guard = acquired(lock);
+    int fd = -1;
+    GIVES(OK, zkl_guard_fd(guard, &fd));
+    ask("expire %lld", (long long)zkl_client_session_id(client));
+    CHECK(is_readable(fd, PATIENCE_MS));
+    UNTIL(seen(&o, &o.expired) == 1);
+    UNTIL(zkl_client_state(client) == ZKL_CLOSED);
+    CHECK(zkl_guard_state(guard) == ZKL_LOST);
+    zkl_client *untouched = client, *again = client;
+    GIVES(INVALID_STATE, zkl_client_adopt(o.zh, NULL, &again));
+    CHECK(again == untouched);
+    zkl_guard_free(guard);
+    zkl_lock_free(lock);
+    zkl_client_free(client);
+    CHECK(zookeeper_close(o.zh) == ZOK);
+}
+
+/* The only close inside a callback that needs no detach. */
+static void an_expired_handle_is_closed_by_its_own_watcher(void)
+{
+    /* Not on the stack: callbacks may go on after a close inside one. */
+    static own o;
+    open_own(&o);
+    zkl_client *client = adopted(&o);
+    zkl_lock *lock = lock_on(client, "/watcher");
+    zkl_guard *guard = acquired(lock);
+    told waiting;
+    told_init(&waiting);
+    GIVES(OK, zkl_lock_acquire_async(lock, ZKL_FOREVER, tell_done, &waiting, finalize, NULL));
+    o.close_when_expired = 1;
+    ask("expire %lld", (long long)zkl_client_session_id(client));
+    UNTIL(seen(&o, &o.expired) == 1);
+    GIVES(OK, zkl_guard_wait_lost(guard, PATIENCE_MS));
+    UNTIL(zkl_client_state(client) == ZKL_CLOSED);
+    UNTIL(told_finalized(&waiting) == 1);
+    CHECK(waiting.calls == 1 && waiting.guard == NULL);
+    zkl_guard_free(guard);
+    zkl_lock_free(lock);
+    zkl_client_free(client);
+}
+
+struct inside {
+    own *own;
+    zkl_client *client;
+    zkl_lock *lock;
+    zkl_guard *guard;
+    told told, attempt;
+    int close;
+};
+
+static void call_what_blocks(struct inside *in)
+{
+    zkl_client *client = NULL;
+    zkl_guard *guard = NULL;
+    zkl_contenders *list = NULL;
+    GIVES(ZKL_WOULD_DEADLOCK, zkl_client_connect(hosts, NULL, &client));
+    GIVES(ZKL_WOULD_DEADLOCK, zkl_lock_acquire(in->lock, ZKL_FOREVER, &guard));
+    GIVES(ZKL_WOULD_DEADLOCK, zkl_lock_try(in->lock, &guard));
+    GIVES(ZKL_WOULD_DEADLOCK, zkl_lock_holder(in->lock, &list));
+    GIVES(ZKL_WOULD_DEADLOCK, zkl_lock_contenders(in->lock, &list));
+    GIVES(ZKL_WOULD_DEADLOCK, zkl_guard_wait_lost(in->guard, ZKL_FOREVER));
+    GIVES(TIMEOUT, zkl_guard_wait_lost(in->guard, 0));
+    GIVES(ZKL_WOULD_DEADLOCK, zkl_guard_set(in->guard, "/own", "x", 1, -1, NULL));
+    CHECK(client == NULL && guard == NULL && list == NULL);
+    /* What does not block works. */
+    CHECK(zkl_guard_state(in->guard) == ZKL_HELD);
+    GIVES(OK, zkl_client_adopt(in->own->zh, NULL, &client));
+    zkl_client_free(client);
+    GIVES(OK, zkl_lock_acquire_async(in->lock, ZKL_FOREVER, tell_done, &in->attempt, NULL, NULL));
+    GIVES(ZKL_WOULD_DEADLOCK, zkl_guard_release(in->guard));
+}
+
+static void completion(int rc, const struct Stat *stat, const void *data)
+{
+    struct inside *in = (struct inside *)data;
+    (void)stat;
+    CHECK(rc == ZOK);
+    if (in->close) {
+        GIVES(OK, zkl_client_detach(in->client));
+        CHECK(zkl_guard_state(in->guard) == ZKL_LOST);
+        zkl_guard_free(in->guard);
+        zkl_lock_free(in->lock);
+        zkl_client_free(in->client);
+        CHECK(zookeeper_close(in->own->zh) == ZOK);
+    } else {
+        call_what_blocks(in);
+    }
+    tell(&in->told, rc, NULL);
+}
+
+static void inside_a_callback_nothing_waits_for_itself(void)
+{
+    /* Not on the stack: callbacks may go on after a close inside one. */
+    static own o;
+    open_own(&o);
+    static struct inside in;
+    in.own = &o;
+    in.client = adopted(&o);
+    in.lock = lock_on(in.client, "/inside");
+    in.guard = acquired(in.lock);
+    told_init(&in.told);
+    told_init(&in.attempt);
+    CHECK(zoo_aexists(o.zh, "/", 0, completion, &in) == ZOK);
+    UNTIL(told_calls(&in.told) == 1);
+    /* The release inside went on in the background, so the attempt gets the lock. */
+    UNTIL(told_calls(&in.attempt) == 1);
+    CHECK(in.attempt.result == OK);
+    in.guard = in.attempt.guard;
+
+    told_init(&in.told);
+    in.close = 1;
+    CHECK(zoo_aexists(o.zh, "/", 0, completion, &in) == ZOK);
+    UNTIL(told_calls(&in.told) == 1);
+}
+
+enum { ROUNDS = 100 };
+
+static void *busy(void *userdata)
+{
+    own *o = userdata;
+    for (int i = 0; i < ROUNDS; i++) {
+        CHECK(zoo_create(o->zh, "/busy/own", "x", 1, &ZOO_OPEN_ACL_UNSAFE, 0, NULL, 0) == ZOK);
+        CHECK(zoo_wexists(o->zh, "/busy/own", watcher, o, NULL) == ZOK);
+        CHECK(zoo_set(o->zh, "/busy/own", "y", 1, -1) == ZOK);
+        CHECK(zoo_delete(o->zh, "/busy/own", -1) == ZOK);
+    }
+    return NULL;
+}
+
+static void both_are_busy_on_one_handle(void)
+{
+    own o;
+    open_own(&o);
+    zkl_client *client = adopted(&o);
+    zkl_lock *lock = lock_on(client, "/busy/lock");
+    GIVES(OK, zkl_guard_release(acquired(lock)));
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, busy, &o) == 0);
+    int64_t token = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        zkl_guard *guard = acquired(lock);
+        CHECK(zkl_guard_token(guard) > token);
+        token = zkl_guard_token(guard);
+        if (i % 2)
+            zkl_guard_free(guard);
+        else
+            GIVES(OK, zkl_guard_release(guard));
+    }
+    CHECK(pthread_join(thread, NULL) == 0);
+    UNTIL(seen(&o, &o.changed) == ROUNDS);
+    zkl_lock_free(lock);
+    zkl_client_free(client);
+    CHECK(zookeeper_close(o.zh) == ZOK);
+}
+
+static void options_that_the_handle_has_are_refused(void)
+{
+    own o;
+    open_own(&o);
+    zkl_client *client = NULL;
+    zkl_client_options options = {sizeof options, 0, 0, 0, NULL, NULL, 0};
+    options.session_timeout_ms = 1000;
+    GIVES(BAD_ARGUMENTS, zkl_client_adopt(o.zh, &options, &client));
+    options.session_timeout_ms = 0;
+    options.auth_scheme = "digest";
+    GIVES(BAD_ARGUMENTS, zkl_client_adopt(o.zh, &options, &client));
+    options.auth_scheme = NULL;
+    options.operation_timeout_ms = 1000;
+    CHECK(client == NULL);
+    GIVES(BAD_ARGUMENTS, zkl_client_adopt(o.zh, &options, NULL));
+    GIVES(OK, zkl_client_adopt(o.zh, &options, &client));
+    zkl_client_free(client);
+    CHECK(zookeeper_close(o.zh) == ZOK);
+}
+
+int main(int argc, char **argv)
+{
+    begin(argc, argv);
+    zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR);
+    a_handle_is_shared();
+    a_handle_is_closed_first();
+    a_session_expires();
+    an_expired_handle_is_closed_by_its_own_watcher();
+    inside_a_callback_nothing_waits_for_itself();
+    both_are_busy_on_one_handle();
+    options_that_the_handle_has_are_refused();
+    return 0;
+}

@@ -13,8 +13,15 @@ pub enum Mode {
     Sanitized,
 }
 
-const STRICT: &[&str] =
-    &["-std=c99", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
+const STRICT: &[&str] = &[
+    "-std=c99",
+    "-D_POSIX_C_SOURCE=200809L",
+    "-DTHREADED",
+    "-Wall",
+    "-Wextra",
+    "-Wpedantic",
+    "-Werror",
+];
 
 /// The shared and the static library, as cargo names them.
 fn libraries() -> &'static (PathBuf, PathBuf) {

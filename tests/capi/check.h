@@ -2,6 +2,7 @@
 #ifndef CHECK_H
 #define CHECK_H
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@ enum {
     BAD_VERSION = -103,
     EXPIRED = -112,
     INVALID_ACL = -114,
+    CLOSING = -116,
     NOTHING = -117
 };
 
@@ -80,6 +82,14 @@ static inline const char *ask(const char *format, ...)
     CHECK(fgets(answer, sizeof answer, stdin) != NULL);
     answer[strcspn(answer, "\n")] = '\0';
     return answer;
+}
+
+static inline int is_readable(int fd, int timeout)
+{
+    struct pollfd poller = {fd, POLLIN, 0};
+    int ready = poll(&poller, 1, timeout);
+    CHECK(ready >= 0);
+    return ready == 1 && (poller.revents & POLLIN);
 }
 
 /* What callbacks told. */
@@ -148,6 +158,16 @@ static inline void finalize(void *userdata)
     t->finalized++;
     pthread_mutex_unlock(&t->mutex);
 }
+
+/* An acquire was under way when its client ended. */
+#define CLOSED(told)                                                                  \
+    do {                                                                              \
+        if ((told).result != INVALID_STATE && (told).result != CLOSING) {             \
+            fprintf(stderr, "%s:%d: %d: %s\n", __FILE__, __LINE__, (told).result,     \
+                    (told).why);                                                      \
+            _Exit(1);                                                                 \
+        }                                                                             \
+    } while (0)
 
 /* What the test says on the command line. */
 static const char *hosts;

@@ -3,15 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-
-static int is_readable(int fd, int timeout)
-{
-    struct pollfd poller = {fd, POLLIN, 0};
-    int ready = poll(&poller, 1, timeout);
-    CHECK(ready >= 0);
-    return ready == 1 && (poller.revents & POLLIN);
-}
 
 static void expire(zkl_client *client)
 {
@@ -115,28 +106,6 @@ static void a_release_is_no_loss(zkl_client *client)
     zkl_lock_free(lock);
 }
 
-static void a_cut_link_is_lost_by_the_local_clock(zkl_client *client)
-{
-    zkl_lock *lock = lock_on(client, "/cut");
-    zkl_guard *guard = acquired(lock);
-    told t;
-    told_init(&t);
-    int fd = -1;
-    GIVES(OK, zkl_guard_on_lost(guard, tell_lost, &t, finalize));
-    GIVES(OK, zkl_guard_fd(guard, &fd));
-    ask("cut");
-    GIVES(OK, zkl_guard_wait_lost(guard, PATIENCE_MS));
-    CHECK(zkl_guard_state(guard) == ZKL_LOST);
-    CHECK(is_readable(fd, PATIENCE_MS));
-    UNTIL(told_finalized(&t) == 1);
-    CHECK(t.calls == 1 && t.result == ZKL_LOST_SESSION);
-    GIVES(ZKL_NOT_HELD, zkl_guard_set(guard, "/data", "lost", 4, -1, NULL));
-    ask("heal");
-    GIVES(EXPIRED, zkl_guard_release(guard));
-    UNTIL(zkl_client_state(client) == ZKL_CONNECTED);
-    zkl_lock_free(lock);
-}
-
 struct owner {
     told told;
     zkl_guard *guard;
@@ -201,7 +170,6 @@ int main(int argc, char **argv)
     an_expiry_is_told_in_every_way(client);
     a_deleted_znode_is_told(client);
     a_release_is_no_loss(client);
-    a_cut_link_is_lost_by_the_local_clock(client);
     zkl_client_free(client);
     the_guard_is_freed_when_it_is_lost();
     the_end_of_a_client_is_a_loss();

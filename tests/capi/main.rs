@@ -12,41 +12,34 @@ mod session_password;
 use build::Mode;
 use program::run;
 
-/// One test for each program; in each mode it has a server of its own.
+/// One test for each program and mode.
 macro_rules! programs {
-    ($($name:ident: $file:literal;)*) => {
+    ($($name:ident: $file:literal, $($test:ident = $mode:ident),+;)*) => {
         $(mod $name {
             use super::*;
 
-            #[test]
-            fn by_a_plain_program() {
-                run($file, Mode::Plain);
-            }
-
-            #[test]
-            fn by_a_program_linked_statically() {
-                run($file, Mode::Static);
-            }
-
-            #[test]
-            fn under_valgrind() {
-                run($file, Mode::Valgrind);
-            }
-
-            #[test]
-            fn with_the_address_sanitizer() {
-                run($file, Mode::Sanitized);
-            }
+            $(#[test]
+            fn $test() {
+                run($file, Mode::$mode);
+            })+
         })*
     };
 }
 
 programs! {
-    locks_are_acquired_while_the_caller_waits: "acquire";
-    locks_are_acquired_with_a_callback: "async";
-    a_loss_is_told_in_every_way: "loss";
-    every_function_takes_bad_arguments: "hostile";
-    handles_of_the_program_are_adopted: "adopt";
+    locks_are_acquired_while_the_caller_waits: "acquire",
+        plainly = Plain, linked_statically = Static, under_valgrind = Valgrind, sanitized = Sanitized;
+    locks_are_acquired_with_a_callback: "async",
+        plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
+    a_loss_is_told_in_every_way: "loss",
+        plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
+    every_function_takes_bad_arguments: "hostile",
+        plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
+    handles_of_the_program_are_adopted: "adopt",
+        plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
+    // It waits for session timeouts to pass, which valgrind would have to be long.
+    the_clock_decides: "clock",
+        plainly = Plain, sanitized = Sanitized;
 }
 
 #[test]

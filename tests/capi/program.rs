@@ -1,5 +1,6 @@
-//! Runs a program against a server and a proxy of its own, and does what it asks for.
+//! Runs a program, and does to the server and to its network what it asks for.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use zklock_testing::wire::RawClient;
@@ -9,20 +10,35 @@ use super::build::{self, Mode};
 use super::process::Process;
 use super::session_password::password_of;
 
+/// All programs use one server, each below a path of its own and through a proxy of its own.
+fn server() -> &'static Server {
+    static STARTED: OnceLock<Server> = OnceLock::new();
+    STARTED.get_or_init(|| Server::start().unwrap())
+}
+
+/// On the server itself: a program's network is not its own.
+fn client() -> RawClient {
+    RawClient::connect(server().addr(), Duration::from_secs(30)).unwrap()
+}
+
 struct World {
-    server: Server,
     proxy: Proxy,
+    chroot: String,
 }
 
 pub fn run(name: &str, mode: Mode) {
     let directory = tempfile::tempdir().unwrap();
     let program = build::program(name, mode, directory.path());
-    let server = Server::start().unwrap();
-    let proxy = Proxy::start(server.addr()).unwrap();
-    let world = World { server, proxy };
-    // Under valgrind one thread runs at a time, slowly.
-    let session_timeout_ms = if mode == Mode::Valgrind { 8_000 } else { 4_000 };
-    let arguments = [world.proxy.hosts(), session_timeout_ms.to_string()];
+    let proxy = Proxy::start(server().addr()).unwrap();
+    let world = World { proxy, chroot: format!("/{name}-{mode:?}") };
+    client().create(&world.chroot, b"").unwrap();
+    // Under valgrind one thread runs at a time, slowly, and a session must survive that.
+    let session_timeout_ms = match (mode, name) {
+        (Mode::Valgrind, _) => 20_000,
+        (_, "clock") => 4_000,
+        _ => 10_000,
+    };
+    let arguments = [world.proxy.hosts() + &world.chroot, session_timeout_ms.to_string()];
     let mut process = Process::start(&program, mode, &arguments);
     while let Some(line) = process.hear() {
         match line.strip_prefix("ask ") {
@@ -39,25 +55,24 @@ pub fn run(name: &str, mode: Mode) {
 
 impl World {
     fn grant(&self, wish: &str) -> String {
-        // On the server itself: the program's network is not its own.
-        let client = || RawClient::connect(self.server.addr(), Duration::from_secs(30)).unwrap();
         let mut words = wish.split(' ');
         let what = words.next().unwrap_or_default();
         let about = words.next().unwrap_or_default();
+        let path = format!("{}{about}", self.chroot);
         match what {
             "cut" => self.proxy.cut(),
             "heal" => self.proxy.heal(),
             "expire" => {
                 let id = about.parse().unwrap();
-                expire_session(&self.server.hosts(), id, &password_of(id)).unwrap();
+                expire_session(&server().hosts(), id, &password_of(id)).unwrap();
             }
-            "create" => drop(client().create(about, b"").unwrap()),
-            "delete" => client().delete(about).unwrap(),
+            "create" => drop(client().create(&path, b"").unwrap()),
+            "delete" => client().delete(&path).unwrap(),
             "get" => {
-                let (data, _) = client().get_data(about).unwrap();
+                let (data, _) = client().get_data(&path).unwrap();
                 return String::from_utf8(data).unwrap();
             }
-            "children" => return client().children(about).unwrap().len().to_string(),
+            "children" => return client().children(&path).unwrap().len().to_string(),
             other => panic!("the program asks for {other:?}"),
         }
         "done".to_owned()

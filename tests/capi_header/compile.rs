@@ -55,3 +55,17 @@ fn it_stands_before_the_header_of_the_c_client_and_after_it() {
     everywhere(&format!("{ZKLOCK}{ZOOKEEPER}"));
     everywhere(&format!("{ZOOKEEPER}{ZKLOCK}"));
 }
+
+#[test]
+fn the_readmes_example_compiles() {
+    let readme = std::fs::read_to_string(path_of("README.md")).unwrap();
+    let mut blocks = readme.split("```c\n").skip(1).filter_map(|rest| rest.split_once("```"));
+    let (example, _) = blocks.next().expect("a C example");
+    assert!(example.contains("zkl_lock_acquire"), "{example}");
+    let program = format!(
+        "#include <stdio.h>\n{ZOOKEEPER}{ZKLOCK}int use(zhandle_t *zh);\nint use(zhandle_t *zh) {{\n\
+         {example}return rc;\n}}\n"
+    );
+    compile("cc", "c99", "c", &program);
+    compile("c++", "c++17", "cc", &program);
+}

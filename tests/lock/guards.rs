@@ -110,6 +110,19 @@ each_strategy! {
         others.release().wait().unwrap();
     }
 
+    fn a_deletion_is_repeated_only_once_the_server_has_caught_up(strategy) {
+        let bench = Bench::shared();
+        let client = bench.client();
+        let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
+        let lost = bench.proxy.on(Rule::reply(Op::Delete).once(), Action::Drop);
+        let catches_up = bench.proxy.hold(Rule::request([Op::Sync]).path(guard.path()));
+        let released = guard.release();
+        lost.wait_hits(1, PATIENCE).unwrap();
+        catches_up.wait_reached(PATIENCE).unwrap();
+        catches_up.release();
+        released.wait().unwrap();
+    }
+
     fn a_guarded_write_fails_once_the_claim_is_gone(strategy) {
         let bench = Bench::shared();
         let client = bench.direct();

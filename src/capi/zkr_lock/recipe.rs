@@ -46,7 +46,7 @@ impl Recipe {
         mutex: &zkr_lock_mutex,
         order: Order,
     ) -> std::result::Result<(), Failure> {
-        let deadline = order.client.core().operation_deadline();
+        let client = order.client.clone();
         let mut state = self.state.lock();
         state.program = order.program;
         match &state.phase {
@@ -57,14 +57,18 @@ impl Recipe {
             }
             _ => {
                 let (ended, start) = self.begin(&mut state, order);
+                // From now on, so that the caller hears of an end that comes at once.
+                let caller = Caller::enter(&mut state);
                 // Both may run code that looks for the state's lock.
                 MutexGuard::unlocked(&mut state, || {
                     drop(ended);
                     start();
                 });
+                return self.wait_for_place(state, caller, &client);
             }
         }
-        self.wait_for_place(state, deadline)
+        let caller = Caller::enter(&mut state);
+        self.wait_for_place(state, caller, &client)
     }
 
     /// Begins an attempt; what it gives is to be dropped and called without the lock.
@@ -72,7 +76,10 @@ impl Recipe {
         state.attempt += 1;
         state.told = None;
         state.at = Some(order.at);
-        state.names_before = std::mem::take(&mut state.names);
+        state.names_before = std::mem::take(&mut state.names_so_far);
+        let names = std::mem::take(&mut state.names);
+        state.names_before.push(names);
+        state.callers = 0;
         order.at.get().show(None, None, false);
         let (cancel, cancelled) = oneshot::async_channel::<()>();
         let (finished, over) = oneshot::channel();
@@ -118,9 +125,7 @@ impl Recipe {
         // A claim that was lost with its session, or by hand, is made anew under another name.
         if state.names.own.as_ref() != Some(&own) {
             let names = std::mem::take(&mut state.names);
-            if names.own.is_some() {
-                state.names_before = names;
-            }
+            state.names_so_far.push(names);
             state.names.own = Some(own);
         }
         if state.names.first.last() != Some(&first) {
@@ -140,14 +145,14 @@ impl Recipe {
     fn wait_for_place(
         &self,
         mut state: MutexGuard<'_, State>,
-        deadline: Option<Instant>,
+        caller: Option<Caller>,
+        client: &Client,
     ) -> std::result::Result<(), Failure> {
-        if inside_callback() {
-            return Ok(());
-        }
-        let attempt = state.attempt;
-        state.callers += 1;
-        while state.attempt == attempt
+        let Some(caller) = caller else { return Ok(()) };
+        let can_wait = MutexGuard::unlocked(&mut state, || client.can_be_waited_for());
+        let deadline = client.core().operation_deadline();
+        while can_wait
+            && state.attempt == caller.attempt
             && matches!(state.phase, Phase::Queued { placed: false, .. })
             && deadline.is_none_or(|deadline| Instant::now() < deadline)
         {
@@ -156,15 +161,13 @@ impl Recipe {
                 None => self.changed.wait(&mut state),
             }
         }
-        state.callers -= 1;
+        let attempt = caller.attempt;
+        caller.leave(&mut state);
         if state.attempt != attempt {
             return Ok(());
         }
         match &state.phase {
-            Phase::Refused(_) => match std::mem::take(&mut state.phase) {
-                Phase::Refused(failure) => Err(failure),
-                _ => Ok(()),
-            },
+            Phase::Refused(failure) => Err(failure.clone()),
             Phase::Held(_) => {
                 self.tell(state, attempt, ACQUIRED);
                 Ok(())
@@ -174,37 +177,28 @@ impl Recipe {
         }
     }
 
-    /// Waits until no completion runs on another thread; but not where that one might wait for us.
-    fn lock_between_completions(&self) -> MutexGuard<'_, State> {
-        let can_wait = !inside_callback();
-        let mut state = self.state.lock();
-        let me = std::thread::current().id();
-        while can_wait && state.telling.is_some_and(|thread| thread != me) {
-            self.changed.wait(&mut state);
-        }
-        state
-    }
-
     /// Runs the completion, unless the program knows it or has done otherwise meanwhile.
     fn tell(&self, mut state: MutexGuard<'_, State>, attempt: u64, rc: c_int) {
-        while state.telling.is_some_and(|thread| thread != std::thread::current().id()) {
+        loop {
+            let due = match state.phase {
+                Phase::Held(_) => rc == ACQUIRED && state.told.is_none(),
+                Phase::Lost(_) => rc == RELEASED && state.told != Some(RELEASED),
+                _ => false,
+            };
+            if state.attempt != attempt || !due {
+                return;
+            }
+            if !state.is_anothers_turn() {
+                break;
+            }
             self.changed.wait(&mut state);
         }
-        let due = match state.phase {
-            Phase::Held(_) => rc == ACQUIRED && state.told.is_none(),
-            Phase::Lost(_) => rc == RELEASED && state.told != Some(RELEASED),
-            _ => false,
-        };
-        if state.attempt != attempt || !due {
-            return;
-        }
         state.told = Some(rc);
-        let (program, outer) = (state.program, state.telling);
-        state.telling = Some(std::thread::current().id());
+        let program = state.program;
+        let turn = Turn::begin(self, &mut state);
         drop(state);
         program.tell(rc);
-        self.state.lock().telling = outer;
-        self.changed.notify_all();
+        drop(turn);
     }
 
     /// As [`tell`](Recipe::tell), for those who do not know the state.
@@ -279,7 +273,15 @@ impl Recipe {
         program: Program,
     ) -> std::result::Result<(), Failure> {
         let can_wait = !inside_callback();
-        let mut state = self.lock_between_completions();
+        // Ends last, when the state is not locked any more.
+        let turn;
+        let mut state = self.state.lock();
+        // Not where the completion that runs on another thread might wait for this one.
+        while can_wait && state.is_anothers_turn() {
+            self.changed.wait(&mut state);
+        }
+        // Until completion(1) has run, nobody is told of a later attempt.
+        turn = Turn::begin(self, &mut state);
         if matches!(state.phase, Phase::Held(_)) {
             // It was ours, so the program is told of that first.
             let attempt = state.attempt;
@@ -321,6 +323,7 @@ impl Recipe {
         }
         mutex.show(None, self.state.lock().names.first(), false);
         program.tell(RELEASED);
+        drop(turn);
         Ok(())
     }
 
@@ -366,11 +369,15 @@ impl Recipe {
 
     /// Gives everything back without waiting for it.
     pub(super) fn end(&self) {
-        let mut state = self.lock_between_completions();
+        let mut state = self.state.lock();
+        while !inside_callback() && state.is_anothers_turn() {
+            self.changed.wait(&mut state);
+        }
         state.attempt += 1;
         state.at = None;
         let ended = std::mem::take(&mut state.phase);
         drop(state);
+        self.changed.notify_all();
         drop(ended);
     }
 }
@@ -387,4 +394,49 @@ fn confirm_withdrawal(over: &oneshot::Receiver<()>, client: &Client) {
 /// The recipe's code for it.
 pub(super) fn not_locked() -> Failure {
     Failure::new(Code::SYSTEM_ERROR.as_raw(), "zkr_lock_unlock: the mutex is not locked".into())
+}
+
+/// A thread inside `lock`: it hears of the end of its attempt, so nobody else has to be told.
+struct Caller {
+    attempt: u64,
+}
+
+impl Caller {
+    /// Not inside a callback of the C client, which must not wait.
+    fn enter(state: &mut State) -> Option<Caller> {
+        if inside_callback() {
+            return None;
+        }
+        state.callers += 1;
+        Some(Caller { attempt: state.attempt })
+    }
+
+    fn leave(self, state: &mut State) {
+        // Those of an earlier attempt are not counted any more.
+        if state.attempt == self.attempt {
+            state.callers -= 1;
+        }
+    }
+}
+
+/// While a thread calls back into the program: others wait for its end.
+struct Turn<'a>(&'a Recipe);
+
+impl Turn<'_> {
+    fn begin<'a>(recipe: &'a Recipe, state: &mut State) -> Turn<'a> {
+        state.turns.push(std::thread::current().id());
+        Turn(recipe)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let me = std::thread::current().id();
+        let mut state = self.0.state.lock();
+        if let Some(at) = state.turns.iter().position(|thread| *thread == me) {
+            state.turns.remove(at);
+        }
+        drop(state);
+        self.0.changed.notify_all();
+    }
 }

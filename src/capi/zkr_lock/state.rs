@@ -22,14 +22,16 @@ pub(super) struct State {
     pub(super) at: Option<Place>,
     pub(super) names: Names,
     /// The names of the attempt before: programs may still look at them.
-    pub(super) names_before: Names,
+    pub(super) names_before: Vec<Names>,
+    /// Those that this attempt had, and has no more.
+    pub(super) names_so_far: Vec<Names>,
     pub(super) program: Program,
     /// How many callers wait for the place in the queue to be known.
     pub(super) callers: usize,
     /// What the program was last told in this attempt.
     pub(super) told: Option<c_int>,
-    /// The thread that runs a completion at this moment.
-    pub(super) telling: Option<ThreadId>,
+    /// The threads that call back into the program at this moment.
+    pub(super) turns: Vec<ThreadId>,
 }
 
 #[derive(Default)]
@@ -88,6 +90,10 @@ impl Program {
 impl State {
     pub(super) fn owns(&self) -> bool {
         matches!(&self.phase, Phase::Held(guard) if !guard.is_lost())
+    }
+
+    pub(super) fn is_anothers_turn(&self) -> bool {
+        self.turns.iter().any(|thread| *thread != std::thread::current().id())
     }
 
     pub(super) fn show(&self, mutex: &zkr_lock_mutex) {

@@ -21,6 +21,7 @@ pub struct Rule {
     ops: Ops,
     path: Option<PathTest>,
     parts: Option<Ops>,
+    watch: Option<bool>,
     error: Option<i32>,
     connection: Option<u64>,
     which: Which,
@@ -61,6 +62,7 @@ impl Rule {
             ops,
             path: None,
             parts: None,
+            watch: None,
             error: None,
             connection: None,
             which: Which::Every,
@@ -99,6 +101,12 @@ impl Rule {
     /// Only a multi that contains one of these operations.
     pub fn containing(mut self, ops: impl Into<Ops>) -> Rule {
         self.parts = Some(ops.into());
+        self
+    }
+
+    /// Only reads that set a watch, or only those that don't, and the replies to them.
+    pub fn watching(mut self, watch: bool) -> Rule {
+        self.watch = Some(watch);
         self
     }
 
@@ -142,6 +150,7 @@ impl Rule {
             && self
                 .error
                 .is_none_or(|code| seen.direction == Direction::Reply && seen.error == code)
+            && self.watch.is_none_or(|watch| seen.watch == watch)
             && self.connection.is_none_or(|connection| seen.connection == connection)
             && self
                 .parts
@@ -171,6 +180,11 @@ impl fmt::Debug for Rule {
         }
         if let Some(ops) = &self.parts {
             write!(formatter, ", containing {ops:?}")?;
+        }
+        match self.watch {
+            Some(true) => formatter.write_str(", watching")?,
+            Some(false) => formatter.write_str(", not watching")?,
+            None => {}
         }
         if let Some(code) = self.error {
             write!(formatter, ", error {code}")?;

@@ -32,6 +32,8 @@ pub struct Seen {
     pub paths: Vec<String>,
     /// The operations of a multi.
     pub parts: Vec<Op>,
+    /// Whether a read sets a watch, too.
+    pub watch: bool,
     /// A reply's error code, zero for success, for a multi that of the part to blame; an event's kind (1 created, 2 deleted, 3 changed, 4 children).
     pub error: i32,
     /// The frame's length on the wire, in bytes.
@@ -53,6 +55,7 @@ struct Asked {
     op: Op,
     paths: Vec<String>,
     parts: Vec<Op>,
+    watch: bool,
 }
 
 impl Conversation {
@@ -65,6 +68,7 @@ impl Conversation {
             xid: 0,
             paths: Vec::new(),
             parts: Vec::new(),
+            watch: false,
             error: 0,
             bytes: frame.len(),
             at: Instant::now(),
@@ -77,10 +81,14 @@ impl Conversation {
         seen.op = Op::from_number(reader.int().unwrap_or(0));
         match seen.op {
             Op::Multi | Op::MultiRead => (seen.parts, seen.paths) = read_multi(&mut reader),
-            op if op.starts_with_path() => seen.paths.extend(reader.string()),
+            op if op.starts_with_path() => {
+                seen.paths.extend(reader.string());
+                seen.watch = op.can_watch() && reader.bool().unwrap_or(false);
+            }
             _ => {}
         }
-        let asked = Asked { op: seen.op, paths: seen.paths.clone(), parts: seen.parts.clone() };
+        let (paths, parts) = (seen.paths.clone(), seen.parts.clone());
+        let asked = Asked { op: seen.op, paths, parts, watch: seen.watch };
         self.asked.insert(seen.xid, asked);
         seen
     }
@@ -94,6 +102,7 @@ impl Conversation {
             xid: 0,
             paths: Vec::new(),
             parts: Vec::new(),
+            watch: false,
             error: 0,
             bytes: frame.len(),
             at: Instant::now(),
@@ -117,7 +126,8 @@ impl Conversation {
             XID_AUTH => seen.op = Op::Auth,
             xid => match self.asked.remove(&xid) {
                 Some(asked) => {
-                    (seen.op, seen.paths, seen.parts) = (asked.op, asked.paths, asked.parts)
+                    (seen.op, seen.paths, seen.parts) = (asked.op, asked.paths, asked.parts);
+                    seen.watch = asked.watch;
                 }
                 None => seen.op = Op::Other(0),
             },
@@ -184,6 +194,14 @@ mod tests {
             let mut request = Writer::new();
             request.int(xid).int(op.number()).string("/a");
             assert_eq!(talk.request(1, &request.frame()).paths, ["/a"]);
+        }
+        for (xid, watch) in [(3, true), (4, false)] {
+            let mut read = Writer::new();
+            read.int(xid).int(Op::GetData.number()).string("/a").bool(watch);
+            assert_eq!(talk.request(1, &read.frame()).watch, watch);
+            let mut reply = Writer::new();
+            reply.int(xid).long(9).int(0);
+            assert_eq!(talk.reply(1, &reply.frame()).watch, watch);
         }
         let mut reply = Writer::new();
         reply.int(2).long(9).int(-101);

@@ -93,6 +93,12 @@ impl Op {
         }
     }
 
+    /// Whether the path is followed by whether to watch it.
+    pub(crate) fn can_watch(self) -> bool {
+        use Op::{Exists, GetChildren, GetChildren2, GetData};
+        matches!(self, Exists | GetData | GetChildren | GetChildren2)
+    }
+
     /// Whether the request's body starts with a path.
     pub(crate) fn starts_with_path(self) -> bool {
         use Op::{Auth, CloseSession, Connect, Event, Multi, MultiRead, Other, Ping, Reconfig};

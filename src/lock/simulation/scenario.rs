@@ -1,0 +1,181 @@
+//! Who contends for what, and what may go wrong.
+
+use std::time::Duration;
+
+use super::steps::Step;
+use crate::lock::Strategy;
+
+/// The lock that everybody contends for.
+pub(super) const LOCK: &str = "/locks/a";
+
+const A_WHILE: Duration = Duration::from_secs(1);
+
+/// One acquire and what follows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Errand {
+    /// Acquires, however long it takes.
+    Acquire,
+    /// Acquires within a deadline, which can pass at any moment.
+    Within(Duration),
+    /// Acquires if nobody is ahead.
+    Try,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Contender {
+    /// On which client.
+    pub(super) client: usize,
+    pub(super) errands: Vec<Errand>,
+    /// Whether it waits for the end of a release before it goes on.
+    pub(super) waits: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Scenario {
+    pub(super) strategy: Strategy,
+    pub(super) clients: usize,
+    pub(super) contenders: Vec<Contender>,
+    /// How many faults there may be, and which.
+    pub(super) faults: u32,
+    pub(super) kinds: Vec<Fault>,
+    /// Whether the sessions' servers may lag behind the leader.
+    pub(super) lag: bool,
+    /// Whether deletions are repeated without a sync: a defect, to see that it is found.
+    pub(super) careless: bool,
+    /// Whether what only one client sees happens at once: see [`super`].
+    pub(super) reduced: bool,
+    /// Whether held locks are watched for a deletion by somebody else.
+    pub(super) sentinel: bool,
+    /// The next number in the lock's directory, if that is there from the start.
+    pub(super) directory: Option<i32>,
+    /// Whether the first acquires expect to wait.
+    pub(super) contended: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    Cut,
+    Freeze,
+    Doubt,
+    TimeOut,
+    Kill,
+    Cancel,
+    Rob,
+    Reap,
+    Litter,
+}
+
+impl Fault {
+    pub(super) const ALL: [Fault; 9] = [
+        Fault::Cut,
+        Fault::Freeze,
+        Fault::Doubt,
+        Fault::TimeOut,
+        Fault::Kill,
+        Fault::Cancel,
+        Fault::Rob,
+        Fault::Reap,
+        Fault::Litter,
+    ];
+
+    /// The kind of a step, if it is a fault.
+    pub(super) fn of(step: Step) -> Option<Fault> {
+        Some(match step {
+            Step::Cut(_) => Fault::Cut,
+            Step::Freeze(_) => Fault::Freeze,
+            Step::Doubt(_) | Step::Expel(_) => Fault::Doubt,
+            Step::TimeOut(_) => Fault::TimeOut,
+            Step::Kill(_) => Fault::Kill,
+            Step::Cancel(_) => Fault::Cancel,
+            Step::Rob(_) => Fault::Rob,
+            Step::Reap(_) => Fault::Reap,
+            Step::Litter(_) => Fault::Litter,
+            _ => return None,
+        })
+    }
+}
+
+impl Scenario {
+    /// One acquire each, every contender on a client of its own, nothing goes wrong.
+    pub(super) fn plain(strategy: Strategy, contenders: usize) -> Scenario {
+        let contender = |client| Contender { client, errands: vec![Errand::Acquire], waits: true };
+        Scenario {
+            strategy,
+            clients: contenders,
+            contenders: (0..contenders).map(contender).collect(),
+            faults: 0,
+            kinds: Vec::new(),
+            lag: false,
+            careless: false,
+            reduced: true,
+            sentinel: false,
+            directory: Some(0),
+            contended: false,
+        }
+    }
+
+    /// What a name such as `queue/plain/3+1` stands for: the strategy, how it is set up, how many
+    /// contenders and faults.
+    pub(super) fn named(name: &str) -> Scenario {
+        let parts: Vec<&str> = name.split(['/', '+']).collect();
+        let [strategy, setting, contenders, faults] = parts[..] else {
+            panic!("a scenario is called like queue/plain/3+1, not {name}");
+        };
+        let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("no number: {text}"));
+        let strategy = strategy.parse().unwrap_or_else(|error| panic!("{error}"));
+        let mut scenario = Scenario::plain(strategy, number(contenders));
+        scenario.faults = number(faults) as u32;
+        scenario.kinds = Fault::ALL.to_vec();
+        match setting {
+            "plain" => {}
+            "bare" => scenario.directory = None,
+            "contended" => scenario.contended = true,
+            "lag" => scenario.lag = true,
+            "careless" => (scenario.lag, scenario.careless) = (true, true),
+            "deadline" => scenario.contenders[0].errands = vec![Errand::Within(A_WHILE)],
+            "try" => scenario.contenders[0].errands = vec![Errand::Try],
+            _ => panic!("no scenario is set up like {setting}"),
+        }
+        scenario
+    }
+
+    /// What a seed stands for: four to eight contenders, up to eight faults.
+    pub(super) fn from_seed(seed: u64) -> Scenario {
+        let mut random = fastrand::Rng::with_seed(seed ^ 0x5ce9_a710);
+        let strategy = match seed % 3 {
+            0 => Strategy::Queue,
+            1 => Strategy::Watch,
+            _ => Strategy::Poll,
+        };
+        let contenders = random.usize(4..=8);
+        // Now and then two of them share a session.
+        let clients = contenders - random.usize(0..=1);
+        let only_try = random.u8(0..16) == 0;
+        let errand = |random: &mut fastrand::Rng| match random.u8(0..10) {
+            _ if only_try => Errand::Try,
+            0 => Errand::Try,
+            1 | 2 => Errand::Within(Duration::from_millis(random.u64(0..400))),
+            _ => Errand::Acquire,
+        };
+        let contender = |number: usize| Contender {
+            client: number % clients,
+            errands: (0..random.usize(1..=2)).map(|_| errand(&mut random)).collect(),
+            waits: random.bool(),
+        };
+        let contenders = (0..contenders).map(contender).collect();
+        Scenario {
+            strategy,
+            clients,
+            contenders,
+            faults: random.u32(0..=8),
+            kinds: Fault::ALL.to_vec(),
+            lag: random.bool(),
+            careless: false,
+            reduced: false,
+            sentinel: random.bool(),
+            // Sometimes the numbers wrap.
+            directory: [None, Some(0), Some(i32::MAX - 2)][random.usize(0..3)],
+            contended: random.bool(),
+        }
+    }
+}

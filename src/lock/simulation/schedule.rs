@@ -1,0 +1,117 @@
+//! Schedules: all of them one after the other, drawn from a seed, or given.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::run::{Ended, Run, Schedule, run};
+use super::scenario::Scenario;
+use super::steps::Step;
+
+/// Draws from a seed.
+pub(super) struct Drawn(fastrand::Rng);
+
+/// In how many steps there is one fault, while any are left.
+const STEPS_PER_FAULT: usize = 24;
+
+impl Drawn {
+    pub(super) fn new(seed: u64) -> Drawn {
+        Drawn(fastrand::Rng::with_seed(seed))
+    }
+}
+
+impl Schedule for Drawn {
+    fn choose(&mut self, _: &Run, steps: &[Step], faults_from: usize) -> Option<usize> {
+        let faults = faults_from..steps.len();
+        if !faults.is_empty() && self.0.usize(0..STEPS_PER_FAULT) == 0 {
+            return Some(self.0.usize(faults));
+        }
+        Some(self.0.usize(0..faults_from))
+    }
+}
+
+/// Takes the choices that it was given, and then always the first.
+pub(super) struct Given<'a>(pub(super) std::slice::Iter<'a, usize>);
+
+impl Schedule for Given<'_> {
+    fn choose(&mut self, _: &Run, steps: &[Step], _: usize) -> Option<usize> {
+        let chosen = self.0.next().copied().unwrap_or(0);
+        Some(chosen.min(steps.len() - 1))
+    }
+}
+
+/// All schedules, depth first. A state that was met before is not gone on from again.
+#[derive(Default)]
+pub(super) struct Explorer {
+    met: HashSet<u64>,
+    path: Vec<Fork>,
+    depth: usize,
+}
+
+/// A point at which any of these steps could be next.
+struct Fork {
+    steps: Vec<Step>,
+    chosen: usize,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Explored {
+    /// Runs to the end, and runs that came to where another had been.
+    pub(super) complete: u64,
+    pub(super) joined: u64,
+    pub(super) states: usize,
+    /// Whether there was nothing left to explore.
+    pub(super) exhausted: bool,
+    pub(super) tenures: u64,
+    /// What went wrong, and the choices that led there.
+    pub(super) violation: Option<(String, Vec<usize>)>,
+}
+
+impl Schedule for Explorer {
+    fn known(&mut self) -> Option<(Step, bool)> {
+        let fork = self.path.get(self.depth)?;
+        self.depth += 1;
+        Some((fork.steps[fork.chosen], self.depth < self.path.len()))
+    }
+
+    fn choose(&mut self, run: &Run, steps: &[Step], _: usize) -> Option<usize> {
+        if !self.met.insert(run.digest()) {
+            return None;
+        }
+        self.path.push(Fork { steps: steps.to_vec(), chosen: 0 });
+        self.depth += 1;
+        Some(0)
+    }
+}
+
+/// Explores a scenario until nothing is left, something goes wrong, or `most` runs are done.
+pub(super) fn explore(scenario: &Arc<Scenario>, most: u64) -> Explored {
+    let mut explorer = Explorer::default();
+    let mut explored = Explored::default();
+    while explored.complete + explored.joined < most {
+        explorer.depth = 0;
+        let Ended { cut_short, violation, tenures, .. } = run(scenario, &mut explorer);
+        explored.states = explorer.met.len();
+        explored.tenures += tenures as u64;
+        if cut_short {
+            explored.joined += 1;
+        } else {
+            explored.complete += 1;
+        }
+        if let Some(violation) = violation {
+            let choices = explorer.path.iter().map(|fork| fork.chosen).collect();
+            explored.violation = Some((violation, choices));
+            return explored;
+        }
+        while explorer.path.last().is_some_and(|fork| fork.chosen + 1 == fork.steps.len()) {
+            explorer.path.pop();
+        }
+        match explorer.path.last_mut() {
+            Some(fork) => fork.chosen += 1,
+            None => {
+                explored.exhausted = true;
+                return explored;
+            }
+        }
+    }
+    explored
+}

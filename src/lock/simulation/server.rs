@@ -1,0 +1,263 @@
+//! The servers: one leader that orders every write, and a replica for each session, which applies
+//! the same transactions later or at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::client::{WatchEvent, WatchEventKind};
+use crate::error::Code;
+use crate::znode::Stat;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Kind {
+    Persistent,
+    Container,
+    /// With the session that it lives as long as.
+    Ephemeral(i64),
+}
+
+#[derive(Clone)]
+pub(super) struct Znode {
+    pub(super) czxid: i64,
+    pub(super) kind: Kind,
+    pub(super) data: Arc<[u8]>,
+    /// How many children were ever created: the next sequence number.
+    pub(super) sequence: i32,
+}
+
+impl Znode {
+    pub(super) fn stat(&self) -> Stat {
+        let ephemeral_owner = match self.kind {
+            Kind::Persistent => 0,
+            Kind::Container => i64::MIN,
+            Kind::Ephemeral(session) => session,
+        };
+        // Nobody here writes to a znode after it was created.
+        Stat { czxid: self.czxid, mzxid: self.czxid, ephemeral_owner, ..Stat::default() }
+    }
+}
+
+#[derive(Clone)]
+pub(super) enum Change {
+    Create {
+        path: String,
+        kind: Kind,
+        data: Arc<[u8]>,
+    },
+    Delete {
+        path: String,
+    },
+    /// Where the numbering of a directory's children stands.
+    Number {
+        path: String,
+        next: i32,
+    },
+}
+
+/// A transaction: its changes are seen together.
+pub(super) struct Transaction {
+    pub(super) zxid: i64,
+    changes: Vec<Change>,
+}
+
+/// The znodes as of some transaction.
+#[derive(Clone)]
+pub(super) struct Tree {
+    pub(super) nodes: BTreeMap<String, Znode>,
+}
+
+impl Tree {
+    fn new() -> Tree {
+        let root = Znode { czxid: 0, kind: Kind::Persistent, data: Arc::default(), sequence: 0 };
+        Tree { nodes: BTreeMap::from([("/".to_owned(), root)]) }
+    }
+
+    pub(super) fn get(&self, path: &str) -> Option<&Znode> {
+        self.nodes.get(path)
+    }
+
+    /// The names of the children of a znode, if it is there.
+    pub(super) fn children(&self, path: &str) -> Option<Vec<String>> {
+        self.get(path)?;
+        Some(self.paths_under(path).map(|child| child[path.len() + 1..].to_owned()).collect())
+    }
+
+    fn paths_under<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a String> {
+        let below = self.nodes.range(path.to_owned()..).skip(1).map(|(child, _)| child);
+        below
+            .take_while(move |child| child.starts_with(path))
+            .filter(move |child| parent(child) == path)
+    }
+
+    fn apply(&mut self, zxid: i64, change: &Change) -> Option<(WatchEventKind, String)> {
+        match change {
+            Change::Create { path, kind, data } => {
+                if let Some(parent) = self.nodes.get_mut(parent(path)) {
+                    parent.sequence = parent.sequence.wrapping_add(1);
+                }
+                let node = Znode { czxid: zxid, kind: *kind, data: Arc::clone(data), sequence: 0 };
+                self.nodes.insert(path.clone(), node);
+                Some((WatchEventKind::Created, path.clone()))
+            }
+            Change::Delete { path } => {
+                self.nodes.remove(path);
+                Some((WatchEventKind::Deleted, path.clone()))
+            }
+            Change::Number { path, next } => {
+                if let Some(node) = self.nodes.get_mut(path) {
+                    node.sequence = *next;
+                }
+                None
+            }
+        }
+    }
+}
+
+fn parent(path: &str) -> &str {
+    match path.rfind('/') {
+        Some(0) | None => "/",
+        Some(at) => &path[..at],
+    }
+}
+
+/// What the leader says of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Life {
+    Alive,
+    /// Given up: nothing is taken from it any more, but its znodes are still there.
+    Closing,
+    Closed,
+}
+
+/// The leader: what it holds is what counts.
+pub(super) struct Leader {
+    pub(super) tree: Tree,
+    pub(super) log: Vec<Transaction>,
+    pub(super) sessions: BTreeMap<i64, Life>,
+}
+
+impl Leader {
+    pub(super) fn new() -> Leader {
+        Leader { tree: Tree::new(), log: Vec::new(), sessions: BTreeMap::new() }
+    }
+
+    pub(super) fn open_session(&mut self) -> i64 {
+        let id = 0x1_0000 + self.sessions.len() as i64;
+        self.sessions.insert(id, Life::Alive);
+        id
+    }
+
+    pub(super) fn life(&self, session: i64) -> Life {
+        self.sessions.get(&session).copied().unwrap_or(Life::Closed)
+    }
+
+    pub(super) fn zxid(&self) -> i64 {
+        self.log.last().map_or(0, |transaction| transaction.zxid)
+    }
+
+    pub(super) fn commit(&mut self, changes: Vec<Change>) -> i64 {
+        let zxid = self.zxid() + 1;
+        for change in &changes {
+            self.tree.apply(zxid, change);
+        }
+        self.log.push(Transaction { zxid, changes });
+        zxid
+    }
+
+    pub(super) fn create(
+        &mut self,
+        path: &str,
+        sequential: bool,
+        kind: Kind,
+        data: &Arc<[u8]>,
+    ) -> Result<String, Code> {
+        let above = self.tree.get(parent(path)).ok_or(Code::NO_NODE)?;
+        if matches!(above.kind, Kind::Ephemeral(_)) {
+            return Err(Code::NO_CHILDREN_FOR_EPHEMERALS);
+        }
+        let mut path = path.to_owned();
+        if sequential {
+            path.push_str(&format!("{:010}", above.sequence));
+        }
+        if self.tree.get(&path).is_some() {
+            return Err(Code::NODE_EXISTS);
+        }
+        let data = Arc::clone(data);
+        self.commit(vec![Change::Create { path: path.clone(), kind, data }]);
+        Ok(path)
+    }
+
+    pub(super) fn delete(&mut self, path: &str) -> Result<(), Code> {
+        self.tree.get(path).ok_or(Code::NO_NODE)?;
+        if self.tree.paths_under(path).next().is_some() {
+            return Err(Code::NOT_EMPTY);
+        }
+        self.commit(vec![Change::Delete { path: path.to_owned() }]);
+        Ok(())
+    }
+
+    /// Ends a session: its znodes go in one transaction.
+    pub(super) fn close_session(&mut self, session: i64) {
+        self.sessions.insert(session, Life::Closed);
+        let of_session = |node: &Znode| node.kind == Kind::Ephemeral(session);
+        let nodes = self.tree.nodes.iter().filter(|(_, node)| of_session(node));
+        let changes = nodes.map(|(path, _)| Change::Delete { path: path.clone() }).collect();
+        self.commit(changes);
+    }
+}
+
+/// What the server that a session is connected to knows: the log up to some transaction.
+pub(super) struct Replica {
+    pub(super) tree: Tree,
+    pub(super) applied: usize,
+    /// The znodes that the session watches.
+    pub(super) watches: BTreeSet<String>,
+}
+
+impl Replica {
+    /// A server that has applied the log up to there.
+    pub(super) fn up_to(leader: &Leader, applied: usize) -> Replica {
+        let mut replica = Replica { tree: Tree::new(), applied: 0, watches: BTreeSet::new() };
+        if applied == leader.log.len() {
+            replica.tree = leader.tree.clone();
+            replica.applied = applied;
+        }
+        while replica.applied < applied {
+            replica.apply_next(leader);
+        }
+        replica
+    }
+
+    pub(super) fn zxid(&self, leader: &Leader) -> i64 {
+        self.applied.checked_sub(1).map_or(0, |at| leader.log[at].zxid)
+    }
+
+    /// Applies one more transaction; gives the events for the session's watches.
+    pub(super) fn apply_next(&mut self, leader: &Leader) -> Vec<WatchEvent> {
+        let Some(transaction) = leader.log.get(self.applied) else { return Vec::new() };
+        self.applied += 1;
+        let mut events = Vec::new();
+        for change in &transaction.changes {
+            if let Some((kind, path)) = self.tree.apply(transaction.zxid, change) {
+                if self.watches.remove(&path) {
+                    events.push(WatchEvent { kind, path });
+                }
+            }
+        }
+        events
+    }
+
+    /// Sets a watch again after a reconnection: fires at once if the znode has changed since the
+    /// last transaction that the client has seen.
+    pub(super) fn watch_again(&mut self, path: &str, seen: i64) -> Option<WatchEvent> {
+        let kind = match self.tree.get(path) {
+            None => WatchEventKind::Deleted,
+            Some(node) if node.czxid > seen => WatchEventKind::DataChanged,
+            Some(_) => {
+                self.watches.insert(path.to_owned());
+                return None;
+            }
+        };
+        Some(WatchEvent { kind, path: path.to_owned() })
+    }
+}

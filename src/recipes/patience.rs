@@ -1,0 +1,84 @@
+//! How long a recipe's operation puts up with trouble: lost connections, servers that do not answer.
+
+use std::time::{Duration, Instant};
+
+use futures_lite::future::or;
+
+use crate::client::{Client, Footing};
+use crate::error::{Code, Error, Result};
+
+/// A pause after trouble, so that a link which breaks at once again does not make a loop spin.
+const AFTER_TROUBLE: Duration = Duration::from_millis(5);
+
+/// The client's operation timeout and the session's timeout after it, in which the session either
+/// comes back or ends. (A server that is just starting can take a connection and never answer; the
+/// C client leaves it only after two thirds of the session timeout.)
+pub(super) struct Patience<'a> {
+    client: &'a Client,
+    op: &'static str,
+    path: &'a str,
+    /// When it is over; `None` until it begins, `Some(None)` for never.
+    deadline: Option<Option<Instant>>,
+}
+
+impl<'a> Patience<'a> {
+    pub(super) fn new(client: &'a Client, op: &'static str, path: &'a str) -> Patience<'a> {
+        Patience { client, op, path, deadline: None }
+    }
+
+    /// Waits for a session that is connected and trusted.
+    ///
+    /// # Errors
+    /// `OPERATION_TIMEOUT` when there was none in time, or the servers gave no answer in time.
+    /// Otherwise why there will never be one: `SESSION_EXPIRED`, `AUTH_FAILED`, `INVALID_STATE`.
+    pub(super) async fn footing(&mut self) -> Result<Footing> {
+        let core = self.client.core();
+        let deadline = *self.deadline.get_or_insert_with(|| {
+            let session_timeout = self.client.session_timeout().unwrap_or_default();
+            core.operation_deadline().and_then(|deadline| deadline.checked_add(session_timeout))
+        });
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(self.over());
+        }
+        let footing = async {
+            core.footing().await.map_err(|error| {
+                let detail = "the session can't be used";
+                Error::with_detail(self.op, self.path, error.code(), detail)
+            })
+        };
+        let too_late = async {
+            match deadline {
+                Some(deadline) => drop(async_io::Timer::at(deadline).await),
+                None => std::future::pending().await,
+            }
+            Err(self.over())
+        };
+        or(footing, too_late).await
+    }
+
+    /// There was an answer: it begins anew.
+    pub(super) fn renew(&mut self) {
+        self.deadline = None;
+    }
+
+    /// What it is had for.
+    pub(super) fn op(&self) -> &'static str {
+        self.op
+    }
+
+    /// Lets a moment pass after trouble.
+    pub(super) async fn pause(&self) {
+        async_io::Timer::after(AFTER_TROUBLE).await;
+    }
+
+    fn over(&self) -> Error {
+        let detail = "no word from the servers in time; nothing was done";
+        Error::with_detail(self.op, self.path, Code::OPERATION_TIMEOUT, detail)
+    }
+}
+
+/// Whether a request that changes nothing, or may be repeated, is worth another try. When the
+/// session is over, the next look for one tells why.
+pub(super) fn is_passing(error: &Error) -> bool {
+    error.is_outcome_unknown() || error.code().is_retryable() || error.is_session_over()
+}

@@ -1,0 +1,75 @@
+//! The names of a queue's elements, and their order.
+
+/// What an element is called before the server appends the sequence number.
+pub(super) const PREFIX: &str = "qn-";
+
+/// The sequence number of an element; `None` for a child that is no element.
+pub(super) fn sequence(name: &str) -> Option<i32> {
+    let number = name.strip_prefix(PREFIX)?;
+    // As the server writes it: ten characters, or a minus sign and ten digits at the end of the
+    // counter's range. After the largest number comes the smallest.
+    let (digits, lengths) = match number.strip_prefix('-') {
+        Some(digits) => (digits, 9..=10),
+        None => (number, 10..=10),
+    };
+    let well_formed =
+        lengths.contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    number.parse().ok().filter(|_| well_formed)
+}
+
+/// The children that are elements, oldest first.
+pub(super) fn in_order(children: Vec<String>) -> Vec<String> {
+    let mut elements: Vec<(i32, String)> =
+        children.into_iter().filter_map(|name| Some((sequence(&name)?, name))).collect();
+    // Serial numbers: of two that are less than half the circle apart the one behind is the older.
+    // Distances from one of them have an order even where the counter has wrapped.
+    let origin = elements.first().map_or(0, |(number, _)| *number);
+    elements.sort_unstable_by_key(|(number, _)| number.wrapping_sub(origin));
+    elements.into_iter().map(|(_, name)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_name_that_the_queue_made_is_an_element() {
+        for (name, number) in [
+            ("qn-0000000007", Some(7)),
+            ("qn-2147483647", Some(i32::MAX)),
+            ("qn--000000001", Some(-1)),
+            ("qn--2147483648", Some(i32::MIN)),
+            ("qn-9999999999", None),
+            ("qn-", None),
+            ("qn-7", None),
+            ("qn-+000000007", None),
+            ("qn-000000000x", None),
+            ("qn-00000000070", None),
+            ("xqn-0000000007", None),
+            ("0000000007", None),
+            ("lock", None),
+            ("", None),
+        ] {
+            assert_eq!(sequence(name), number, "{name}");
+        }
+    }
+
+    #[test]
+    fn elements_are_put_in_order_and_foreign_children_left_out() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let children: Vec<String> =
+            names(&["qn-0000000010", "readme", "qn-0000000009", "aa", "qn-0000000100"]);
+        let ordered: Vec<String> = names(&["qn-0000000009", "qn-0000000010", "qn-0000000100"]);
+        assert_eq!(in_order(children), ordered);
+    }
+
+    #[test]
+    fn order_survives_the_wrap_of_the_counter() {
+        let name = |number: i32| format!("{PREFIX}{number:010}");
+        let ordered: Vec<String> =
+            [i32::MAX - 1, i32::MAX, i32::MIN, i32::MIN + 1].map(name).into();
+        let mut children = ordered.clone();
+        children.reverse();
+        assert_eq!(in_order(children), ordered);
+    }
+}

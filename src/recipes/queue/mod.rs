@@ -1,0 +1,223 @@
+//! A queue of elements in ZooKeeper, shared with programs that use the C recipe for it.
+//!
+//! An element is a persistent znode `qn-` + sequence number under the queue's path; its data are
+//! the program's bytes and nothing else. The lowest number is the oldest element. Whoever deletes
+//! the znode has taken the element. Children with other names are somebody else's: they are neither
+//! taken nor counted.
+//!
+//! # Why no element is lost or doubled when a reply is lost
+//! The znodes themselves can't tell. A create whose reply is lost may have made an element that was
+//! even consumed since; a delete whose reply is lost may have been ours, or another consumer's. The
+//! data can't carry a mark, because old programs read them, and nothing else may lie under the
+//! queue's path, because old programs consume whatever lies there.
+//!
+//! So each create and each delete goes in one transaction with an operation on a *receipt*
+//! (`receipt.rs`): an ephemeral znode of the session, elsewhere, whose version makes that the
+//! transaction can be executed only once. After an unknown outcome the same transaction is sent
+//! again once the session is connected. The receipt goes first in it, so a refusal names what is
+//! the case:
+//! - executed: it is done, now and for the first time;
+//! - the receipt refuses: it was done before, and the reply was lost;
+//! - the receipt agrees and the element refuses: it was never done. The element was another's.
+//!
+//! It costs no round trip: a transaction takes as long as a create. (A session's first one may have
+//! to make the directory of the receipts.)
+//!
+//! # When the session ends in between
+//! Its receipts are gone with it, and nobody can find out any more. `CONNECTION_LOSS`, and this code
+//! alone, says so. For an offer: the element may be in the queue, or not. For a removal: the element
+//! may still be there, or be gone, and its data are *not* delivered: it errs to an element that is
+//! lost, never to one that is handled twice. The error names the element's znode; where that still
+//! exists, nothing was lost.
+//!
+//! The same code comes where the servers forbid receipts by their access control: then a reply that
+//! is lost is an outcome that is unknown.
+
+mod element;
+mod front;
+mod line;
+
+use std::time::Duration;
+
+use futures_lite::future::or;
+
+use self::front::{Found, Front};
+use super::patience::{Patience, is_passing};
+use super::receipt;
+use super::transaction::{execute_once, named};
+use crate::client::{Client, Op, validate_path};
+use crate::error::{Code, Error, Result};
+use crate::znode::{Acl, CreateMode};
+
+/// A queue at a path.
+pub(crate) struct Queue {
+    client: Client,
+    path: String,
+}
+
+/// What stands at the head of a queue.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Head {
+    /// Nothing.
+    Empty,
+    /// An element with these data.
+    Element(Vec<u8>),
+    /// An element of so many bytes, more than the caller takes. It stays where it is.
+    Longer(usize),
+}
+
+impl Queue {
+    /// Checks the path; nothing is sent.
+    pub(crate) fn new(client: Client, path: &str) -> Result<Queue> {
+        check_path(path)
+            .map_err(|why| Error::with_detail("queue", path, Code::BAD_ARGUMENTS, why))?;
+        Ok(Queue { client, path: path.to_owned() })
+    }
+
+    /// Adds an element at the end. Makes the queue's znode if it is missing, but none above it.
+    ///
+    /// # Errors
+    /// As [`execute_once`]; `NO_NODE` when the parent of the queue's path is missing.
+    pub(crate) async fn offer(&self, data: &[u8], acl: &[Acl]) -> Result<()> {
+        let create = Op::Create {
+            path: self.element_path(element::PREFIX),
+            data: data.to_vec(),
+            acl: acl.to_vec(),
+            mode: CreateMode::PersistentSequential,
+        };
+        loop {
+            match execute_once(&self.client, "offer", &self.path, std::slice::from_ref(&create))
+                .await
+            {
+                Err(error) if error.is_no_node() => self.make("offer", acl).await?,
+                result => return result,
+            }
+        }
+    }
+
+    /// Reads the oldest element, and leaves it there.
+    pub(crate) async fn element(&self, capacity: usize) -> Result<Head> {
+        let mut patience = Patience::new(&self.client, "element", &self.path);
+        match self.front(&mut patience, false).await? {
+            Front::Found(Found { data, .. }) if data.len() > capacity => {
+                Ok(Head::Longer(data.len()))
+            }
+            Front::Found(Found { data, .. }) => Ok(Head::Element(data)),
+            Front::Empty(_) | Front::NoQueue => Ok(Head::Empty),
+        }
+    }
+
+    /// Takes the oldest element.
+    ///
+    /// # Errors
+    /// As [`execute_once`].
+    pub(crate) async fn remove(&self, capacity: usize) -> Result<Head> {
+        let mut losses = 0;
+        loop {
+            let mut patience = Patience::new(&self.client, "remove", &self.path);
+            match self.front(&mut patience, false).await? {
+                Front::Found(found) => {
+                    if let Some(head) = self.try_to_take("remove", found, capacity).await? {
+                        return Ok(head);
+                    }
+                    losses += 1;
+                    step_aside(losses).await;
+                }
+                Front::Empty(_) | Front::NoQueue => return Ok(Head::Empty),
+            }
+        }
+    }
+
+    /// Takes the oldest element, as soon as there is one. Never gives `Empty`. Makes the queue's
+    /// znode if it is missing.
+    ///
+    /// # Errors
+    /// As [`execute_once`]. Short disconnections are waited through; after a silence in which the
+    /// session is lost by the local clock, and an operation timeout more, it is
+    /// `OPERATION_TIMEOUT`.
+    pub(crate) async fn take(&self, capacity: usize, acl: &[Acl]) -> Result<Head> {
+        let mut losses = 0;
+        loop {
+            let mut patience = Patience::new(&self.client, "take", &self.path);
+            match self.front(&mut patience, true).await? {
+                Front::Found(found) => {
+                    if let Some(head) = self.try_to_take("take", found, capacity).await? {
+                        return Ok(head);
+                    }
+                    losses += 1;
+                    step_aside(losses).await;
+                }
+                Front::Empty(watch) => {
+                    if let Some((watch, epoch)) = watch {
+                        // How it ends is no matter: the next look tells.
+                        or(async { drop(watch.await) }, epoch.lost()).await;
+                    }
+                }
+                Front::NoQueue => self.make("take", acl).await?,
+            }
+        }
+    }
+
+    /// Deletes an element that was found. `None` when another consumer was faster.
+    async fn try_to_take(
+        &self,
+        op: &'static str,
+        found: Found,
+        capacity: usize,
+    ) -> Result<Option<Head>> {
+        if found.data.len() > capacity {
+            return Ok(Some(Head::Longer(found.data.len())));
+        }
+        // Somebody may have changed the data since; what is delivered must be what was there last.
+        let path = self.element_path(&found.name);
+        let delete = Op::Delete { path, version: Some(found.version) };
+        let result = execute_once(&self.client, op, &self.path, &[delete]).await;
+        match result {
+            // Read it again.
+            Err(error) if error.code() == Code::BAD_VERSION => Ok(None),
+            Err(error) if !error.is_no_node() => Err(error),
+            result => {
+                line::taken(&found.link, &self.path, &found.name);
+                Ok(result.is_ok().then_some(Head::Element(found.data)))
+            }
+        }
+    }
+
+    fn element_path(&self, name: &str) -> String {
+        format!("{}/{name}", self.path)
+    }
+
+    /// Makes the queue's znode. That it is there already is no error, so it may be repeated.
+    async fn make(&self, op: &'static str, acl: &[Acl]) -> Result<()> {
+        let mut patience = Patience::new(&self.client, op, &self.path);
+        loop {
+            let link = patience.footing().await?.link;
+            match link.create(&self.path, b"", acl, CreateMode::Persistent).await {
+                Ok(_) => return Ok(()),
+                Err(error) if error.is_node_exists() => return Ok(()),
+                Err(error) if is_passing(&error) => patience.pause().await,
+                Err(error) => return Err(named(op, &self.path, &error)),
+            }
+        }
+    }
+}
+
+/// Lets others get ahead after an element was lost to one of them. Consumers that go on in step want
+/// the same element each time, and only one of them gets anything done.
+async fn step_aside(losses: u32) {
+    let longest = 1_000 << losses.min(4);
+    async_io::Timer::after(Duration::from_micros(fastrand::u64(0..=longest))).await;
+}
+
+/// Says what is wrong with a queue's path, if anything is.
+fn check_path(path: &str) -> std::result::Result<(), &'static str> {
+    validate_path(path)?;
+    if path == "/" {
+        return Err("the root is no queue");
+    }
+    let above_receipts = receipt::DIRECTORY.strip_prefix(path);
+    if above_receipts.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+        return Err("reserved: receipts are kept below it");
+    }
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! One handle for two: a program that goes on with its `zhandle_t` while zklock works on it, and that
+//! closes it whenever it likes.
+
+#[path = "../c_programs/mod.rs"]
+mod c_programs;
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use c_programs::{build, limited, run, under_valgrind};
+use zklock_testing::{Proxy, Server};
+
+fn busy() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| build("tests/adopt/busy.c", "busy", &[])).clone()
+}
+
+fn closing() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| build("tests/adopt/closing.c", "closing", &[])).clone()
+}
+
+/// Runs `busy.c`, and breaks its connection when it says that it is half way.
+fn keep_busy(mut program: Command, rounds: &str) {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(server.addr()).unwrap();
+    program.args([&proxy.hosts(), rounds]).stdout(Stdio::piped());
+    let mut child = program.spawn().unwrap();
+    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+        let line = line.unwrap();
+        if line == "break the connection" {
+            proxy.reset_all();
+        }
+    }
+    let status = child.wait().unwrap();
+    assert!(status.success(), "{status}");
+}
+
+#[test]
+fn a_program_and_its_locks_are_busy_on_one_handle() {
+    keep_busy(limited(busy()), "200");
+}
+
+#[test]
+fn a_program_and_its_locks_are_busy_on_one_handle_under_valgrind() {
+    keep_busy(under_valgrind(&busy(), true), "5");
+}
+
+#[test]
+fn hundreds_of_handles_are_adopted_and_closed() {
+    let server = Server::start().unwrap();
+    run(limited(closing()).args([&server.hosts(), "cycles", "300"]));
+}
+
+#[test]
+fn handles_are_adopted_and_closed_under_valgrind() {
+    let server = Server::start().unwrap();
+    run(under_valgrind(&closing(), true).args([&server.hosts(), "cycles", "27"]));
+}
+
+#[test]
+fn a_handle_is_closed_while_other_threads_are_inside_zklock() {
+    let server = Server::start().unwrap();
+    run(limited(closing()).args([&server.hosts(), "racing", "30"]));
+}
+
+#[test]
+fn a_handle_is_closed_while_other_threads_are_inside_zklock_under_valgrind() {
+    let server = Server::start().unwrap();
+    run(under_valgrind(&closing(), true).args([&server.hosts(), "racing", "4"]));
+}
+
+#[test]
+fn what_is_freed_while_no_server_is_there_goes_once_one_is_back() {
+    let server = Server::start().unwrap();
+    let mut program = limited(build("tests/adopt/outage.c", "outage", &[]));
+    program.arg(server.hosts()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = program.spawn().unwrap();
+    let mut orders = child.stdin.take().unwrap();
+    let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut expect = |word: &str| assert_eq!(said.next().unwrap().unwrap(), word);
+    expect("held");
+    server.stop().unwrap();
+    writeln!(orders, "free").unwrap();
+    expect("freed");
+    // Longer than the operation timeout of the program's client.
+    std::thread::sleep(Duration::from_secs(3));
+    server.start_again().unwrap();
+    writeln!(orders, "look").unwrap();
+    expect("free");
+    assert!(child.wait().unwrap().success());
+}

@@ -1,0 +1,74 @@
+/*
+ * Gives a lock back while no server is there, frees all that it has of zklock, and looks whether the
+ * lock is free once a server is back: its own session has survived.
+ *
+ * outage HOSTS    says "held", "freed" and "free", and waits for a line before each of the last two
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <zklock.h>
+#include <zookeeper.h>
+
+static const char *const path = "/locks/outage";
+
+static void expect(const char *what, int rc)
+{
+    if (rc != ZOK) {
+        fprintf(stderr, "%s: %s (%s)\n", what, zkl_strerror(rc), zkl_last_error());
+        exit(1);
+    }
+}
+
+static void wait_for_a_line(void)
+{
+    char line[16];
+    if (fgets(line, sizeof line, stdin) == NULL) {
+        exit(1);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    zkl_client_options options = {sizeof options, 0, 0, 1000, NULL, NULL, 0};
+    zkl_client *client;
+    zkl_lock *lock;
+    zkl_guard *guard;
+    struct String_vector claims;
+    zhandle_t *zh;
+    int look, rc = ZCONNECTIONLOSS, left = 1;
+
+    if (argc != 2) {
+        return 2;
+    }
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR);
+    zh = zookeeper_init(argv[1], NULL, 12000, NULL, NULL, 0);
+    expect("adopt", zkl_client_adopt(zh, &options, &client));
+    expect("lock", zkl_lock_new(client, path, NULL, &lock));
+    expect("acquire", zkl_lock_acquire(lock, 60000, &guard));
+    puts("held");
+    wait_for_a_line();
+    zkl_guard_free(guard);
+    zkl_lock_free(lock);
+    zkl_client_free(client);
+    puts("freed");
+    wait_for_a_line();
+    for (look = 0; look < 6000 && left != 0; look++) {
+        rc = zoo_get_children(zh, path, 0, &claims);
+        if (rc == ZOK) {
+            left = claims.count;
+            deallocate_String_vector(&claims);
+        } else if (rc == ZNONODE) {
+            left = 0;
+        }
+        usleep(10000);
+    }
+    if (left != 0) {
+        fprintf(stderr, "the claim is still there (last code %d)\n", rc);
+        return 1;
+    }
+    puts("free");
+    return zookeeper_close(zh) == ZOK ? 0 : 1;
+}

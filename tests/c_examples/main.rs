@@ -1,0 +1,124 @@
+//! The programs in `c-examples/`, built against an installed tree as their first lines say, and run
+//! on real servers.
+
+#[path = "../c_programs/mod.rs"]
+mod c_programs;
+mod lock_test;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use c_programs::{command, limited, prefix, root, run, scratch, under_valgrind, with_pkg_config};
+use zklock_testing::Server;
+
+/// All of them by name, without their endings.
+fn examples() -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(root().join("c-examples"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "c" || end == "cc"))
+        .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// The examples, built by `c-examples/Makefile`, which asks pkg-config alone.
+fn built() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let out = scratch("examples");
+        let mut make = with_pkg_config("make");
+        make.arg("-C").arg(root().join("c-examples")).arg(format!("OUT={}", out.display()));
+        run(&mut make);
+        out
+    })
+}
+
+#[test]
+fn the_examples_are_those_that_the_documents_promise() {
+    for name in ["adopt_handle", "fenced_write", "legacy_lock", "lock_test", "on_lost", "raii"] {
+        assert!(examples().iter().any(|example| example == name), "{name} is missing");
+    }
+}
+
+#[test]
+fn every_example_says_in_its_first_lines_how_it_is_built_and_that_builds_it() {
+    for name in examples() {
+        let (file, says) = ["c", "cc"]
+            .map(|end| format!("{name}.{end}"))
+            .into_iter()
+            .find_map(|file| {
+                let text = fs::read_to_string(root().join("c-examples").join(&file)).ok()?;
+                let line = text.lines().take(20).find_map(|line| line.split_once("Build:"))?.1;
+                Some((file, line.trim().to_owned()))
+            })
+            .unwrap_or_else(|| panic!("{name} does not say how it is built"));
+        assert!(says.contains(&format!("{file} $(pkg-config --cflags --libs zklock)")), "{says}");
+        let copy = scratch("as_said");
+        fs::copy(root().join("c-examples").join(&file), copy.join(&file)).unwrap();
+        run(with_pkg_config("sh").args(["-c", &says]).current_dir(&copy));
+        assert!(copy.join(&name).is_file(), "{says} did not make {name}");
+    }
+}
+
+#[test]
+fn every_example_runs_built_by_make() {
+    let server = Server::start().unwrap();
+    for name in examples() {
+        let said = run(limited(built().join(&name)).arg(server.hosts()));
+        assert!(!said.is_empty(), "{name} said nothing");
+    }
+}
+
+#[test]
+fn every_example_runs_built_by_cmake() {
+    let server = Server::start().unwrap();
+    let out = scratch("cmake");
+    let mut configure = command("cmake");
+    configure.arg("-S").arg(root().join("c-examples")).arg("-B").arg(&out);
+    run(configure.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix().display())));
+    run(command("cmake").arg("--build").arg(&out));
+    for name in examples() {
+        run(limited(out.join(&name)).arg(server.hosts()));
+    }
+}
+
+#[test]
+fn every_example_refuses_other_arguments_and_reports_errors() {
+    for name in examples() {
+        for arguments in [&[][..], &["127.0.0.1:1", "and", "more"]] {
+            let output = limited(built().join(&name)).args(arguments).output().unwrap();
+            assert_eq!(output.status.code(), Some(2), "{name} {arguments:?}");
+            assert!(String::from_utf8_lossy(&output.stderr).starts_with("usage: "), "{name}");
+        }
+        let output = limited(built().join(&name)).arg("no hosts at all").output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{name}: {output:?}");
+        assert!(!output.stderr.is_empty(), "{name} says nothing of its failure");
+    }
+}
+
+#[test]
+fn the_small_examples_are_clean_under_valgrind() {
+    let server = Server::start().unwrap();
+    for name in ["adopt_handle", "fenced_write", "legacy_lock", "on_lost", "raii"] {
+        run(under_valgrind(&built().join(name), true).arg(server.hosts()));
+    }
+}
+
+#[test]
+fn a_write_that_the_lock_does_not_cover_any_more_is_refused() {
+    let server = Server::start().unwrap();
+    let said = run(limited(built().join("fenced_write")).arg(server.hosts()));
+    assert!(said.contains("written: version 1\nrefused: "), "{said}");
+    assert!(said.ends_with("the balance is 90\n"), "{said}");
+}
+
+#[test]
+fn work_stops_when_its_lock_is_lost() {
+    let server = Server::start().unwrap();
+    let said = run(limited(built().join("on_lost")).arg(server.hosts()));
+    assert!(said.contains("poll: stopped after 10 pieces of work"), "{said}");
+    assert!(said.contains("its znode was deleted"), "{said}");
+}

@@ -1,0 +1,149 @@
+//! C programs as tests: the library installed into a directory of its own, programs built against
+//! it with nothing but what pkg-config says, and run with a limit of time.
+
+#![allow(dead_code, reason = "each test crate uses a part of it")]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// The last of what is found when a program hangs; nothing here takes so long.
+const LIMIT_SECONDS: &str = "180";
+
+/// What every program is built with.
+const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
+
+/// Where zklock is installed for this test crate: by `make install`, once.
+pub fn prefix() -> &'static Path {
+    static PREFIX: OnceLock<PathBuf> = OnceLock::new();
+    PREFIX.get_or_init(|| {
+        let prefix = scratch("prefix");
+        let mut install = command("make");
+        install.args(["install", "PROFILE=dev"]).arg(format!("PREFIX={}", prefix.display()));
+        succeed(install.current_dir(root()));
+        prefix
+    })
+}
+
+/// The checkout.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A place below cargo's directory for tests, for this test crate alone.
+pub fn scratch(name: &str) -> PathBuf {
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join(env!("CARGO_CRATE_NAME")).join(name);
+    fs::create_dir_all(&scratch).expect("a directory for tests");
+    scratch
+}
+
+/// A command without what a `make` or a cargo above us has left in the environment.
+pub fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    for name in [
+        "MAKEFLAGS",
+        "MFLAGS",
+        "MAKELEVEL",
+        "PREFIX",
+        "DESTDIR",
+        "LIBDIR",
+        "INCLUDEDIR",
+        "LD_LIBRARY_PATH",
+        "CFLAGS",
+        "CXXFLAGS",
+        "LDFLAGS",
+    ] {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// A command that finds the installed tree with pkg-config, and no other.
+pub fn with_pkg_config(program: &str) -> Command {
+    let mut command = command(program);
+    command.env_remove("PKG_CONFIG_PATH").env("PKG_CONFIG_LIBDIR", prefix().join("lib/pkgconfig"));
+    command
+}
+
+/// Builds `source`, C at a path from the checkout's root, with `more` options. Names the program.
+///
+/// `name`: what the program is called; each test its own.
+pub fn build(source: &str, name: &str, more: &[&str]) -> PathBuf {
+    let compiler = command(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    build_with(compiler, "-std=gnu11", source, name, more)
+}
+
+/// As [`build`], by the C++ compiler, whatever the source's name says.
+pub fn build_as_cpp(source: &str, name: &str) -> PathBuf {
+    let compiler = command(std::env::var_os("CXX").unwrap_or_else(|| "c++".into()));
+    build_with(compiler, "-std=c++17", source, name, &["-x", "c++"])
+}
+
+fn build_with(
+    mut compiler: Command,
+    standard: &str,
+    source: &str,
+    name: &str,
+    more: &[&str],
+) -> PathBuf {
+    let flags = succeed(with_pkg_config("pkg-config").args(["--cflags", "--libs", "zklock"]));
+    let flags = String::from_utf8(flags.stdout).expect("text");
+    let program = scratch("bin").join(name);
+    compiler.args([standard, "-g", "-O1", "-pthread"]).args(WARNINGS).args(more);
+    compiler.arg(root().join(source)).args(flags.split_whitespace());
+    compiler.arg(format!("-Wl,-rpath,{}", prefix().join("lib").display()));
+    succeed(compiler.arg("-o").arg(&program));
+    program
+}
+
+/// `program`, ended if it takes too long.
+pub fn limited(program: impl AsRef<OsStr>) -> Command {
+    let mut command = command("timeout");
+    command.args(["--kill-after=5", LIMIT_SECONDS]).arg(program);
+    command
+}
+
+/// `program` under valgrind: it ends with 99 if memory is read or written that is not the program's
+/// or, with `leaks`, if some is lost. Limited.
+pub fn under_valgrind(program: &Path, leaks: bool) -> Command {
+    add_program(limited("valgrind"), program, leaks)
+}
+
+/// As [`under_valgrind`], without a limit: for who kills it himself.
+pub fn valgrind(program: &Path, leaks: bool) -> Command {
+    add_program(command("valgrind"), program, leaks)
+}
+
+fn add_program(mut valgrind: Command, program: &Path, leaks: bool) -> Command {
+    valgrind.args(["--quiet", "--error-exitcode=99", "--fair-sched=yes", "--num-callers=30"]);
+    if leaks {
+        let kinds = "definite,indirect";
+        valgrind.arg("--leak-check=full").arg(format!("--show-leak-kinds={kinds}"));
+        valgrind.arg(format!("--errors-for-leak-kinds={kinds}"));
+    }
+    valgrind
+        .arg(format!("--suppressions={}", root().join("tests/valgrind.supp").display()))
+        .arg(program);
+    valgrind
+}
+
+/// Runs the command and gives its standard output; it must succeed.
+pub fn run(command: &mut Command) -> String {
+    String::from_utf8(succeed(command).stdout).expect("text")
+}
+
+/// Runs the command, which must succeed.
+fn succeed(command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{}\n{}",
+        output.status,
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+    output
+}

@@ -1,0 +1,173 @@
+//! The numbers of sequential children have an end, and none of what comes after it is in order.
+//!
+//! A server of version 3.4 counts on with -2147483648. One of 3.8 stands still: its data tree takes a new
+//! count only if it is larger, so it gives 2147483647 again and again, and runs on into the negative
+//! numbers only for as long as creates follow each other so closely that the tree has not been asked.
+
+use std::sync::{Arc, LazyLock};
+use std::thread;
+use std::time::Duration;
+
+use zklock::{CreateMode, Op, OpResult};
+use zklock_testing::Server;
+use zklock_testing::wire::{self, RawClient};
+
+use crate::bench::{Bench, PATIENCE, acquire_in_background, eventually, session_id};
+use crate::seeds::c_lock_test::Neighbour;
+use crate::seeds::c_recipe::{Order, RecipeMutex};
+use crate::seeds::peers::{lock_by_pattern, lock_by_serial_number};
+use crate::snapshot::set_cversion;
+
+const HOLDER: &str = "2147483647";
+
+/// Directories whose last number is the next one.
+const AT_THE_END: [&str; 3] = ["/same-number", "/same-name", "/fallen-back"];
+/// Directories where the last number is taken, and whose counter went on from there.
+const BEYOND: [(&str, &str); 2] =
+    [("/beyond-c", "lock-"), ("/beyond-pattern", "8a7ed3a33e4f44c2a8f03b6e6d0a9c11__lock__")];
+
+fn at(directory: &str) -> Bench {
+    static SERVER: LazyLock<Arc<Server>> = LazyLock::new(|| {
+        const HOUR: Duration = Duration::from_secs(3600);
+        let server = Server::builder().max_session_timeout(HOUR).start().unwrap();
+        let mut raw = RawClient::connect(server.addr(), HOUR).unwrap();
+        let beyond = BEYOND.map(|(directory, _)| directory);
+        let all = [&AT_THE_END[..], &beyond[..]].concat();
+        all.iter().for_each(|directory| drop(raw.create(directory, b"").unwrap()));
+        set_cversion(&server, &all, i32::MAX);
+        // They stay for as long as their session does, which nobody ends.
+        let mut holder = RawClient::connect(server.addr(), HOUR).unwrap();
+        for (directory, name) in BEYOND {
+            let prefix = format!("{directory}/{name}");
+            let mode = wire::CreateMode::EphemeralSequential;
+            let path = holder.create_with(&prefix, b"holder", mode).unwrap();
+            assert_eq!(path, format!("{prefix}{HOLDER}"));
+        }
+        set_cversion(&server, &beyond, i32::MIN);
+        Arc::new(server)
+    });
+    Bench::at(Arc::clone(&SERVER), directory)
+}
+
+/// Ours waits for the holder that is there, and holds when it has gone.
+fn ours_waits_for_the_holder(bench: &Bench) {
+    let (client, other) = (bench.direct(), bench.direct());
+    let holder = format!("{}/{}", bench.path, bench.children()[0]);
+    assert!(bench.lock(&client).try_acquire().wait().unwrap().is_none());
+    let waiting = acquire_in_background(&bench.lock(&client));
+    eventually("it waits for the holder", || {
+        bench.watched_by(session_id(&client)) == [holder.clone()]
+    });
+    let next = acquire_in_background(&bench.lock(&other));
+    eventually("the next one waits, too", || !bench.watched_by(session_id(&other)).is_empty());
+    assert!(!waiting.is_finished() && !next.is_finished());
+    bench.delete(&holder);
+    let guard = waiting.join().unwrap().unwrap();
+    assert_eq!(bench.lock(&other).holder().wait().unwrap().unwrap().path, guard.path());
+    assert!(!next.is_finished());
+    guard.release().wait().unwrap();
+    next.join().unwrap().unwrap().release().wait().unwrap();
+    bench.expect_empty();
+}
+
+#[test]
+fn a_claim_from_beyond_the_wrap_does_not_go_before_the_holder() {
+    let bench = at("/beyond-pattern");
+    let client = bench.direct();
+    assert!(lock_by_pattern(&client, &bench.path, "0123456789abcdef0123456789abcdef").unwrap());
+    assert_eq!(bench.children().len(), 2, "both hold");
+    bench.delete(&format!("{}/{}", bench.path, bench.children()[1]));
+
+    ours_waits_for_the_holder(&bench);
+}
+
+#[test]
+fn a_claim_from_beyond_the_wrap_in_c_does_not_go_before_the_holder() {
+    let bench = at("/beyond-c");
+    let client = bench.direct();
+    let seed = Neighbour { zk: &client, node: bench.path.clone(), condition: Arc::default() };
+    assert!(seed.lock().unwrap());
+    assert_eq!(bench.children(), ["lock-2147483647", "lock--2147483648"], "both hold");
+    bench.delete(&format!("{}/lock--2147483648", bench.path));
+
+    ours_waits_for_the_holder(&bench);
+}
+
+#[test]
+fn claims_of_the_same_number_do_not_hold_together() {
+    let bench = at("/same-number");
+    let (older, younger) = (bench.direct(), bench.direct());
+    let [holder, newcomer] =
+        [&younger, &older].map(|zk| RecipeMutex::new(zk, &bench.path, Order::Number));
+    holder.lock().unwrap();
+    newcomer.lock().unwrap();
+    assert!(bench.children().iter().all(|name| name.ends_with(HOLDER)));
+    assert!(holder.is_owner() && newcomer.is_owner());
+    holder.unlock().unwrap();
+    newcomer.unlock().unwrap();
+
+    // Its name sorts behind ours, its claim is before ours.
+    let holder = bench.stranger("zz-lock-");
+    assert!(holder.path.ends_with(HOLDER));
+    ours_waits_for_the_holder(&bench);
+}
+
+#[test]
+fn a_number_that_is_given_twice_is_no_error() {
+    let bench = at("/same-name");
+    let clients = [0; 4].map(|_| bench.direct());
+    let mut holder = bench.stranger("lock-");
+    assert!(holder.path.ends_with(HOLDER));
+    let seed = Neighbour { zk: &clients[0], node: bench.path.clone(), condition: Arc::default() };
+    let error = seed.lock().unwrap_err();
+    assert!(error.is_node_exists(), "an error for everybody who would wait: {error}");
+    holder.leave();
+
+    let guard = bench.lock(&clients[0]).acquire_within(PATIENCE).wait().unwrap();
+    assert!(guard.path().ends_with(HOLDER));
+    assert!(bench.lock(&clients[1]).try_acquire().wait().unwrap().is_none());
+    let error = bench.lock(&clients[1]).acquire_within(Duration::from_millis(20)).wait();
+    assert!(error.unwrap_err().is_timeout());
+    let served = thread::scope(|scope| {
+        let acquire = |client| bench.lock(client).acquire_within(PATIENCE).wait();
+        let waiting = clients[1..].iter().map(|client| {
+            let one = scope.spawn(move || {
+                let guard = acquire(client)?;
+                let token = guard.fencing_token();
+                guard.release().wait().map(|()| token)
+            });
+            eventually("it waits", || bench.watched_by(session_id(client)) == [guard.path()]);
+            one
+        });
+        let waiting: Vec<_> = waiting.collect();
+        let mut tokens = vec![guard.fencing_token()];
+        guard.release().wait().unwrap();
+        tokens.extend(waiting.into_iter().map(|one| one.join().unwrap().unwrap()));
+        tokens
+    });
+    assert!(served[1..].iter().all(|token| *token > served[0]));
+    bench.expect_empty();
+}
+
+#[test]
+fn a_counter_that_falls_back_puts_no_newcomer_before_the_holder() {
+    let bench = at("/fallen-back");
+    let (client, newcomer) = (bench.direct(), bench.direct());
+    // Within a transaction the tree is not asked.
+    let prefix = format!("{}/lock-", bench.path);
+    let create = || Op::create(&prefix, "", CreateMode::EphemeralSequential);
+    let created = client.multi(&[create(), create(), create()]).wait().unwrap();
+    let numbers = ["2147483647", "-2147483648", "-2147483647"];
+    for (result, number) in created.into_iter().zip(numbers) {
+        assert_eq!(result, OpResult::Created(format!("{prefix}{number}")));
+    }
+    // The first two have had their turn.
+    for number in &numbers[..2] {
+        bench.delete(&format!("{prefix}{number}"));
+    }
+    assert!(lock_by_serial_number(&newcomer, &bench.path).unwrap());
+    assert_eq!(bench.children(), ["lock--2147483647", "lock-2147483647"], "both hold");
+    bench.delete(&format!("{prefix}{HOLDER}"));
+
+    ours_waits_for_the_holder(&bench);
+}

@@ -1,0 +1,52 @@
+//! What a worker works with, case after case.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use zklock::Client;
+use zklock_testing::{Proxy, Server};
+
+use crate::recipe::Recipe;
+use crate::stage::{Outcome, PATIENCE, Stage};
+use crate::tree::Tree;
+
+pub struct Bench {
+    pub server: Arc<Server>,
+    /// Before the client whose operations are tested, and nobody else.
+    pub proxy: Arc<Proxy>,
+    /// Before whoever comes next.
+    pub aside: Arc<Proxy>,
+    pub tree: Arc<Tree>,
+    /// Whoever comes next.
+    pub other: Client,
+}
+
+impl Bench {
+    pub fn at(server: Arc<Server>) -> Bench {
+        let proxy = Arc::new(Proxy::start(server.addr()).unwrap());
+        let aside = Arc::new(Proxy::start(server.addr()).unwrap());
+        let tree = Arc::new(Tree::behind(&aside));
+        let options = Client::options().session_timeout(Duration::from_secs(60));
+        let options = options.operation_timeout(PATIENCE).connect_timeout(PATIENCE);
+        let other = options.connect(&aside.hosts()).wait().unwrap();
+        Bench { server, proxy, aside, tree, other }
+    }
+
+    /// A fresh path and a fresh client.
+    pub fn stage(
+        &self,
+        recipe: &'static Recipe,
+        session_timeout: Duration,
+        operation_timeout: Duration,
+    ) -> Outcome<Arc<Stage>> {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let directory = format!("/{}-{}", recipe.name, NEXT.fetch_add(1, Ordering::Relaxed));
+        let options = Client::options().session_timeout(session_timeout);
+        let options = options.operation_timeout(operation_timeout).connect_timeout(PATIENCE);
+        let client = options.connect(&self.proxy.hosts()).wait();
+        let client = client.map_err(|error| error.to_string())?;
+        self.proxy.clear_seen();
+        Stage::new(recipe, self, directory, client)
+    }
+}

@@ -1,0 +1,83 @@
+//! Carries an operation out.
+
+use futures_lite::future::{block_on, or, poll_once};
+use std::time::Duration;
+use zklock::Guard;
+use zklock_testing::Rule;
+use zklock_testing::wire::Op;
+
+use crate::operation::{How, Operation};
+use crate::stage::{Outcome, PATIENCE, Stage};
+
+/// What the caller is told.
+#[derive(Debug)]
+pub enum Told {
+    Held(Guard),
+    Taken,
+    Nothing,
+    Failed(zklock::Error),
+}
+
+impl From<zklock::Result<Guard>> for Told {
+    fn from(answer: zklock::Result<Guard>) -> Told {
+        answer.map_or_else(Told::Failed, Told::Held)
+    }
+}
+
+/// Asks for the lock. `is_reached`: whether the fault has come.
+pub fn ask(
+    stage: &Stage,
+    operation: &Operation,
+    deadline: Duration,
+    is_reached: &dyn Fn() -> bool,
+) -> Outcome<Told> {
+    let told = match operation.how {
+        How::Acquire => stage.lock.acquire_within(deadline).wait().into(),
+        How::Try => match stage.lock.try_acquire().wait() {
+            Ok(Some(guard)) => Told::Held(guard),
+            Ok(None) => Told::Taken,
+            Err(error) => Told::Failed(error),
+        },
+        How::GiveUp => {
+            let acquire = async { stage.lock.acquire_within(deadline).await.into() };
+            let give_up = async {
+                stage.give_up.up().await;
+                Told::Nothing
+            };
+            block_on(or(acquire, give_up))
+        }
+        How::ComeBackLate => return come_back_late(stage, deadline, is_reached),
+    };
+    stage.given_up.raise();
+    Ok(told)
+}
+
+/// Looks for the answer only when the session that gave it is over.
+fn come_back_late(
+    stage: &Stage,
+    deadline: Duration,
+    is_reached: &dyn Fn() -> bool,
+) -> Outcome<Told> {
+    let mut acquire = stage.lock.acquire_within(deadline);
+    if let Some(answer) = block_on(poll_once(&mut acquire)) {
+        return Ok(answer.into());
+    }
+    // All that the first look has asked for.
+    let asked = if stage.recipe.is_numbered() { 2 } else { 1 };
+    stage.until("the claim is answered", || {
+        let reply = |ops| stage.proxy.count(&ops_of(stage, ops));
+        is_reached()
+            || reply([Op::Create, Op::Create2]) + reply([Op::GetChildren, Op::GetChildren2])
+                >= asked
+    })?;
+    stage.wait_until_heard();
+    let session = stage.session();
+    stage.twisted.raise();
+    stage.expire_session()?;
+    stage.wait_until_session_is_not(session)?;
+    Ok(acquire.wait_timeout(PATIENCE).into())
+}
+
+fn ops_of(stage: &Stage, ops: [Op; 2]) -> Rule {
+    Rule::reply(ops).path_prefix(&stage.directory)
+}

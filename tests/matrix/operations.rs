@@ -1,0 +1,318 @@
+//! The operations that are put through the matrix.
+//!
+//! Where something happens on the way ("its reply to create lost"), the steps that repair it are
+//! steps like all others, and meet every fault as well.
+
+use std::sync::Arc;
+
+use zklock_testing::Rule;
+use zklock_testing::wire::{Op, Ops};
+
+use crate::operation::{Answer, Begins, How, Operation, Then};
+use crate::recipe::Recipe;
+use crate::stage::{Outcome, PATIENCE, Stage};
+
+pub const OPERATIONS: &[Operation] = &[
+    Operation::new("acquire a free lock").restarts(),
+    Operation::new("acquire in a missing directory").before(|_| Ok(())),
+    Operation::new("acquire while its directory is tidied away")
+        .before(tidied_away)
+        .begins(Begins::WithTheTwist),
+    Operation::new("acquire behind a holder that releases").before(behind_a_holder).restarts(),
+    Operation::new("acquire behind a holder that dies")
+        .before(behind_a_dying_holder)
+        .begins(Begins::WithTheTwist),
+    Operation::new("acquire while the one ahead goes")
+        .before(the_one_ahead_goes)
+        .begins(Begins::WithTheTwist)
+        .only(Recipe::watches),
+    Operation::new("acquire behind a waiter that goes unseen")
+        .before(the_waiter_ahead_goes_unseen)
+        .begins(Begins::WithTheTwist)
+        .only(Recipe::is_numbered),
+    Operation::new("acquire behind a waiter that gives up")
+        .before(the_waiter_ahead_gives_up)
+        .begins(Begins::WithTheTwist)
+        .only(Recipe::is_numbered),
+    Operation::new("acquire behind a holder again")
+        .before(behind_a_holder_again)
+        .only(Recipe::is_numbered),
+    Operation::new("acquire a free lock that was busy").before(wait_once).only(Recipe::is_numbered),
+    Operation::new("acquire through a reconnection")
+        .before(behind)
+        .meanwhile(reconnect_and_leave)
+        .begins(Begins::WithTheTwist)
+        .restarts()
+        .only(Recipe::watches),
+    Operation::new("acquire with its reply lost")
+        .before(reply_to_create_lost)
+        .begins(Begins::WithTheTwist)
+        .restarts(),
+    Operation::new("acquire with its claim deleted by somebody")
+        .before(claim_deleted)
+        .begins(Begins::WithTheTwist)
+        .only(Recipe::is_numbered),
+    Operation::new("acquire with its claim replaced by another's")
+        .before(claim_replaced)
+        .begins(Begins::WithTheTwist)
+        .only(|recipe| !recipe.is_numbered()),
+    Operation::new("acquire with its lost claim still shown")
+        .before(lost_claim_shown)
+        .begins(Begins::WithTheTwist)
+        .ends_the_session()
+        .only(Recipe::is_numbered),
+    Operation::new("acquire with its claim's name another's")
+        .before(name_of_claim_taken)
+        .begins(Begins::WithTheTwist)
+        .ends_the_session()
+        .only(Recipe::is_numbered),
+    Operation::new("acquire and come back late")
+        .how(How::ComeBackLate, Answer::Held)
+        .begins(Begins::WithTheTwist)
+        .ends_the_session(),
+    Operation::new("try a free lock").how(How::Try, Answer::Held),
+    Operation::new("try a taken lock").how(How::Try, Answer::Taken).before(behind),
+    Operation::new("try and be overtaken")
+        .how(How::Try, Answer::Taken)
+        .before(overtaken)
+        .begins(Begins::WithTheTwist)
+        .only(Recipe::is_numbered),
+    Operation::new("give up while waiting")
+        .how(How::GiveUp, Answer::Nothing)
+        .before(given_up)
+        .restarts(),
+    Operation::new("give up while claiming")
+        .how(How::GiveUp, Answer::Nothing)
+        .before(given_up_while_claiming),
+    Operation::new("give up with its reply lost")
+        .how(How::GiveUp, Answer::Nothing)
+        .before(given_up_with_its_reply_lost)
+        .begins(Begins::WithTheTwist),
+    Operation::new("hold").then(Then::Hold).begins(Begins::WithTheAnswer).restarts(),
+    Operation::new("drop the guard").then(Then::Drop).begins(Begins::WithTheAnswer),
+    Operation::new("release with its request lost")
+        .before(request_to_delete_lost)
+        .begins(Begins::WithTheAnswer),
+    Operation::new("release with its reply lost")
+        .before(reply_to_delete_lost)
+        .begins(Begins::WithTheAnswer),
+    Operation::new("release with its reply lost and a successor")
+        .before(succeeded_unseen)
+        .begins(Begins::WithTheAnswer),
+    Operation::new("release what another holds")
+        .then(Then::ReleaseTooLate)
+        .begins(Begins::WithTheAnswer)
+        .only(|recipe| !recipe.is_numbered()),
+];
+
+fn behind(stage: &Arc<Stage>) -> Outcome {
+    stage.make_way()?;
+    stage.stranger_claims()
+}
+
+fn behind_a_holder(stage: &Arc<Stage>) -> Outcome {
+    behind(stage)?;
+    stage.when_refused(Stage::strangers_leave);
+    Ok(())
+}
+
+fn behind_a_dying_holder(stage: &Arc<Stage>) -> Outcome {
+    behind(stage)?;
+    stage.when_refused(Stage::strangers_die);
+    Ok(())
+}
+
+/// The lock had to be waited for before, so the next acquire expects that, too.
+fn wait_once(stage: &Arc<Stage>) -> Outcome {
+    behind_a_holder(stage)?;
+    let guard = stage.lock.acquire_within(PATIENCE).wait().map_err(|error| error.to_string())?;
+    guard.release().wait_timeout(PATIENCE).map_err(|error| error.to_string())?;
+    stage.twisted.lower();
+    Ok(())
+}
+
+fn behind_a_holder_again(stage: &Arc<Stage>) -> Outcome {
+    wait_once(stage)?;
+    behind_a_holder(stage)
+}
+
+/// Its predecessor goes between the look that found it and the look at it.
+fn the_one_ahead_goes(stage: &Arc<Stage>) -> Outcome {
+    behind(stage)?;
+    let look = Rule::request(Op::GetData).watching(true).path_prefix(&stage.directory);
+    stage.when(look.once(), Stage::strangers_leave);
+    Ok(())
+}
+
+/// As [`the_one_ahead_goes`], but the one ahead was only a waiter: the holder stays a while.
+fn the_waiter_ahead_goes_unseen(stage: &Arc<Stage>) -> Outcome {
+    behind(stage)?;
+    stage.stranger_claims()?;
+    let look = Rule::request(Op::GetData).watching(true).path_prefix(&stage.directory);
+    stage.when(look.once(), Stage::last_stranger_leaves);
+    stage.when_refused(Stage::strangers_leave);
+    Ok(())
+}
+
+/// The one that is watched goes, and did not hold.
+fn the_waiter_ahead_gives_up(stage: &Arc<Stage>) -> Outcome {
+    behind(stage)?;
+    stage.stranger_claims()?;
+    stage.when_refused(Stage::last_stranger_leaves);
+    let again = stage.recipe.refusals(&stage.directory).nth(2);
+    stage.when(again, Stage::strangers_leave);
+    Ok(())
+}
+
+/// What was just made above the claim is gone again before the claim comes.
+fn tidied_away(stage: &Arc<Stage>) -> Outcome {
+    let claim = Rule::request([Op::Create, Op::Create2]).path_prefix(&stage.directory);
+    stage.when(claim.nth(2), |stage| {
+        stage.tree.delete(&stage.path)?;
+        stage.tree.delete(&stage.directory)
+    });
+    Ok(())
+}
+
+/// The connection breaks while the contender watches; the holder leaves after that.
+fn reconnect_and_leave(stage: &Stage) -> Outcome {
+    let refusals = stage.recipe.refusals(&stage.directory);
+    let told = || stage.proxy.count(&refusals);
+    stage.unless_answered("it is told to wait", || told() > 0)?;
+    stage.wait_until_heard();
+    stage.twisted.raise();
+    stage.proxy.reset_all();
+    let again = Rule::reply([Op::SetWatches, Op::SetWatches2]);
+    stage.unless_answered("it watches again", || stage.proxy.count(&again) > 0 || told() > 1)?;
+    stage.strangers_leave()
+}
+
+fn reply_to_create_lost(stage: &Arc<Stage>) -> Outcome {
+    stage.make_way()?;
+    stage.when(replies_to_create(stage).once(), Stage::lose);
+    Ok(())
+}
+
+fn replies_to_create(stage: &Stage) -> Rule {
+    Rule::reply([Op::Create, Op::Create2]).path_prefix(&stage.directory)
+}
+
+/// Somebody deletes the contender's claim, and the holder leaves.
+fn claim_deleted(stage: &Arc<Stage>) -> Outcome {
+    behind(stage)?;
+    stage.when_refused(|stage| {
+        let session = stage.session().id();
+        for claim in stage.tree.claims(stage.recipe, &stage.path)? {
+            if claim.session == session {
+                stage.tree.delete(&claim.path)?;
+            }
+        }
+        stage.strangers_leave()
+    });
+    Ok(())
+}
+
+/// Its claim, found again after a lost reply, is another's when it is looked at.
+fn claim_replaced(stage: &Arc<Stage>) -> Outcome {
+    reply_to_create_lost(stage)?;
+    let looks = Rule::request(Op::GetData).watching(false).path_prefix(&stage.directory);
+    stage.when(looks.nth(2), |stage| {
+        stage.tree.delete(&stage.path)?;
+        stage.stranger_claims()
+    });
+    stage.when_refused(Stage::strangers_leave);
+    Ok(())
+}
+
+/// The reply is lost and the session ends, but the claim is still there to be seen, word for word: so
+/// a server shows it that lags behind the others.
+fn lost_claim_shown(stage: &Arc<Stage>) -> Outcome {
+    stage.make_way()?;
+    stage.when(replies_to_create(stage).once(), |stage| {
+        let claims = stage.tree.claims(stage.recipe, &stage.path)?;
+        let data = claims.first().map_or(Ok(Vec::new()), |claim| stage.tree.data(claim))?;
+        stage.expire_session_and(|| {
+            stage.make_way_anew()?;
+            stage.stranger_claims_as(&data)
+        })
+    });
+    stage.when_refused(Stage::strangers_leave);
+    Ok(())
+}
+
+/// The session ends with the claim made and not yet known to be first. Then numbers begin anew, and
+/// a stranger gets the one that the claim had.
+fn name_of_claim_taken(stage: &Arc<Stage>) -> Outcome {
+    stage.make_way()?;
+    let listing = Rule::reply(Ops::lists()).path_prefix(&stage.directory);
+    stage.when(listing.once(), |stage| {
+        stage.expire_session_and(|| {
+            stage.make_way_anew()?;
+            stage.stranger_claims()
+        })
+    });
+    stage.when_refused(Stage::strangers_leave);
+    Ok(())
+}
+
+/// Somebody claims between the look that found the lock free and the claim.
+fn overtaken(stage: &Arc<Stage>) -> Outcome {
+    stage.make_way()?;
+    let claim = Rule::request([Op::Create, Op::Create2]).path_prefix(&stage.directory);
+    stage.when(claim.once(), Stage::stranger_claims);
+    Ok(())
+}
+
+fn given_up(stage: &Arc<Stage>) -> Outcome {
+    behind(stage)?;
+    stage.when_refused(Stage::tell_to_give_up);
+    Ok(())
+}
+
+fn given_up_while_claiming(stage: &Arc<Stage>) -> Outcome {
+    stage.make_way()?;
+    stage.when(replies_to_create(stage).once(), Stage::tell_to_give_up);
+    Ok(())
+}
+
+fn given_up_with_its_reply_lost(stage: &Arc<Stage>) -> Outcome {
+    stage.make_way()?;
+    stage.when(replies_to_create(stage).once(), |stage| {
+        stage.tell_to_give_up()?;
+        stage.lose()
+    });
+    Ok(())
+}
+
+fn deletes(stage: &Stage) -> [Rule; 2] {
+    [Rule::request(Op::Delete), Rule::reply(Op::Delete)]
+        .map(|rule| rule.path_prefix(&stage.directory).once())
+}
+
+fn request_to_delete_lost(stage: &Arc<Stage>) -> Outcome {
+    stage.make_way()?;
+    let [request, _] = deletes(stage);
+    stage.when_released(request, Stage::lose);
+    Ok(())
+}
+
+fn reply_to_delete_lost(stage: &Arc<Stage>) -> Outcome {
+    stage.make_way()?;
+    let [_, reply] = deletes(stage);
+    stage.when_released(reply, Stage::lose);
+    Ok(())
+}
+
+/// The claim is deleted, its owner does not know, and another's has its name by now.
+fn succeeded_unseen(stage: &Arc<Stage>) -> Outcome {
+    stage.make_way()?;
+    let [_, reply] = deletes(stage);
+    stage.when_released(reply, |stage| {
+        if stage.recipe.is_numbered() {
+            stage.make_way_anew()?;
+        }
+        stage.stranger_claims()?;
+        stage.lose()
+    });
+    Ok(())
+}

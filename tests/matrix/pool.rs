@@ -1,0 +1,165 @@
+//! Runs many cases at once: each worker has a proxy of its own, and, where the server is to be
+//! restarted, a server of its own.
+
+use std::collections::VecDeque;
+use std::io::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use zklock_testing::{Builder, Server};
+
+use crate::bench::Bench;
+use crate::case::Case;
+use crate::fault::Fault;
+use crate::operation::Operation;
+use crate::recipe::Recipe;
+use crate::stage::Outcome;
+use crate::step::Step;
+
+/// Most of them wait most of the time.
+const WORKERS: usize = 24;
+/// Each with a server of its own.
+const RESTARTERS: usize = 2;
+/// How often a case is run whose step did not come, as when a busy machine was too slow for it.
+const ATTEMPTS: u32 = 3;
+
+pub struct Pool {
+    server: Arc<Server>,
+}
+
+/// How a case went.
+pub struct Verdict {
+    pub case: Case,
+    /// Whether the fault has met its step.
+    pub reached: bool,
+    pub failure: Option<String>,
+}
+
+/// A recipe and what is done with it.
+pub type Play = (&'static Recipe, &'static Operation);
+
+fn builder() -> Builder {
+    // Containers must not be tidied away in the middle of a case.
+    let hour = Duration::from_secs(3_600);
+    Server::builder().tick_time(Duration::from_millis(200)).container_check_interval(hour)
+}
+
+impl Pool {
+    pub fn start() -> Pool {
+        Pool { server: Arc::new(builder().start().unwrap()) }
+    }
+
+    /// Counts the steps of each play, and makes cases of them; and failures, where even the clean run
+    /// fails.
+    pub fn count(&self, plays: &[Play]) -> (Vec<Case>, Vec<String>) {
+        let counted = Mutex::new(Vec::new());
+        let failures = Mutex::new(Vec::new());
+        let queue = Mutex::new(plays.iter().copied().enumerate().collect::<VecDeque<_>>());
+        let work = || {
+            let bench = Bench::at(Arc::clone(&self.server));
+            while let Some((place, (recipe, operation))) = next(&queue) {
+                match shielded(|| twice(&bench, recipe, operation)) {
+                    Ok(steps) => counted.lock().push((place, recipe, operation, steps)),
+                    Err(trouble) => {
+                        let play = format!("{}/{}", recipe.name, operation.name);
+                        failures.lock().push(tell(&play, &trouble));
+                    }
+                }
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 0..WORKERS.min(plays.len()) {
+                scope.spawn(work);
+            }
+        });
+        let mut counted = counted.into_inner();
+        counted.sort_by_key(|(place, ..)| *place);
+        let cases = counted.into_iter().flat_map(|(_, recipe, operation, steps)| {
+            steps.into_iter().flat_map(move |step| {
+                let faults = Fault::ALL.into_iter().filter(move |fault| fault.side() == step.side);
+                faults.map(move |fault| Case { recipe, operation, step, fault })
+            })
+        });
+        (cases.filter(Case::makes_sense).collect(), failures.into_inner())
+    }
+
+    pub fn run(&self, cases: Vec<Case>) -> Vec<Verdict> {
+        let total = cases.len();
+        let (restarts, others): (VecDeque<_>, VecDeque<_>) =
+            cases.into_iter().enumerate().partition(|(_, case)| case.fault.restarts_the_server());
+        let workers = WORKERS.min(others.len());
+        let restarters = RESTARTERS.min(restarts.len());
+        let (restarts, others) = (Mutex::new(restarts), Mutex::new(others));
+        let verdicts = Mutex::new(Vec::with_capacity(total));
+        let work = |server: Arc<Server>, queue: &Mutex<VecDeque<(usize, Case)>>| {
+            let bench = Bench::at(server);
+            while let Some((place, case)) = next(queue) {
+                let verdict = judge(&bench, case);
+                verdicts.lock().push((place, verdict));
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 0..restarters {
+                scope.spawn(|| work(Arc::new(builder().start().unwrap()), &restarts));
+            }
+            for _ in 0..workers {
+                scope.spawn(|| work(Arc::clone(&self.server), &others));
+            }
+        });
+        let mut verdicts = verdicts.into_inner();
+        verdicts.sort_by_key(|(place, _)| *place);
+        verdicts.into_iter().map(|(_, verdict)| verdict).collect()
+    }
+}
+
+fn next<T>(queue: &Mutex<VecDeque<T>>) -> Option<T> {
+    queue.lock().pop_front()
+}
+
+/// The steps that are the same in two clean runs: what depends on chance is no step.
+fn twice(
+    bench: &Bench,
+    recipe: &'static Recipe,
+    operation: &'static Operation,
+) -> Outcome<Vec<Step>> {
+    let again = bench.count(recipe, operation)?;
+    let mut steps = bench.count(recipe, operation)?;
+    steps.retain(|step| {
+        let same =
+            |other: &Step| (other.kind, other.side, other.nth) == (step.kind, step.side, step.nth);
+        operation.owns(step) && again.iter().any(same)
+    });
+    Ok(steps)
+}
+
+fn judge(bench: &Bench, case: Case) -> Verdict {
+    let mut reached = Ok(false);
+    for attempt in 1..=ATTEMPTS {
+        reached = shielded(|| bench.run(&case, attempt));
+        if reached != Ok(false) {
+            break;
+        }
+    }
+    let failure = reached.as_ref().err().map(|trouble| tell(&case.to_string(), trouble));
+    Verdict { case, reached: reached.unwrap_or(true), failure }
+}
+
+/// Tells at once what failed, and how to repeat it.
+fn tell(name: &str, trouble: &str) -> String {
+    let text =
+        format!("{name}: {trouble}\n  repeat: ZKLOCK_CASE='{name}' cargo test --test matrix");
+    let _ = writeln!(std::io::stderr(), "FAILED {text}");
+    text
+}
+
+fn shielded<T>(run: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
+    let outcome = catch_unwind(AssertUnwindSafe(run));
+    outcome.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Err(format!("panicked: {}", text.unwrap_or_default()))
+    })
+}

@@ -1,0 +1,293 @@
+//! What one run works on: a server, a proxy before it, a path of its own, a client, and strangers.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use zklock::{Client, Lock, SessionKey, SessionState};
+use zklock_testing::{Action, Error, Proxy, Rule, Server, expire_session};
+
+use crate::bench::Bench;
+use crate::flag::Flag;
+use crate::recipe::{Recipe, Waits};
+use crate::tree::{Claim, Stranger, Tree};
+
+/// How long anything may take that is certain to come.
+pub const PATIENCE: Duration = Duration::from_secs(45);
+/// Between two looks for something that tells nobody when it comes.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// What a part of a run has to say when it went wrong.
+pub type Outcome<T = ()> = Result<T, String>;
+
+pub struct Stage {
+    pub recipe: &'static Recipe,
+    pub server: Arc<Server>,
+    pub proxy: Arc<Proxy>,
+    /// Where others connect.
+    pub aside: Arc<Proxy>,
+    pub tree: Arc<Tree>,
+    /// Everything of this run is under it.
+    pub directory: String,
+    /// The lock's path.
+    pub path: String,
+    pub client: Client,
+    /// One for the whole run: it learns whether it has to wait.
+    pub lock: Lock,
+    pub first_session: SessionKey,
+    /// The client's latest session that was heard of.
+    session: Mutex<SessionKey>,
+    strangers: Mutex<Vec<Stranger>>,
+    /// Tells the caller to give the acquire up.
+    pub give_up: Flag,
+    pub given_up: Flag,
+    /// The first thing of those that happen on the way has happened.
+    pub twisted: Flag,
+    /// The caller has its answer.
+    pub answered: Flag,
+    /// Nothing happens any more that an operation had in mind.
+    quiet: Mutex<bool>,
+    troubles: Mutex<Vec<String>>,
+}
+
+impl Stage {
+    pub fn new(
+        recipe: &'static Recipe,
+        bench: &Bench,
+        directory: String,
+        client: Client,
+    ) -> Outcome<Arc<Stage>> {
+        let session = client.session().ok_or("the client has no session")?;
+        let path = format!("{directory}/lock");
+        Ok(Arc::new(Stage {
+            recipe,
+            server: Arc::clone(&bench.server),
+            proxy: Arc::clone(&bench.proxy),
+            aside: Arc::clone(&bench.aside),
+            tree: Arc::clone(&bench.tree),
+            directory,
+            lock: recipe.lock(&client, &path),
+            path,
+            client,
+            first_session: session,
+            session: Mutex::new(session),
+            strangers: Mutex::default(),
+            give_up: Flag::default(),
+            given_up: Flag::default(),
+            twisted: Flag::default(),
+            answered: Flag::default(),
+            quiet: Mutex::default(),
+            troubles: Mutex::default(),
+        }))
+    }
+
+    /// Remembers what went wrong where nobody can be told.
+    pub fn note(&self, outcome: Outcome) {
+        if let Err(trouble) = outcome {
+            self.troubles.lock().push(trouble);
+        }
+    }
+
+    pub fn troubles(&self) -> Outcome {
+        let troubles = std::mem::take(&mut *self.troubles.lock());
+        if troubles.is_empty() { Ok(()) } else { Err(troubles.join("; ")) }
+    }
+
+    /// The frames of the run, the last ones of many.
+    pub fn story(&self) -> String {
+        const LAST: usize = 40;
+        let seen = self.proxy.seen();
+        let lines = seen.iter().skip(seen.len().saturating_sub(LAST)).map(|seen| {
+            let watch = if seen.watch { "+watch" } else { "" };
+            let (direction, op, paths) = (seen.direction, seen.op, seen.paths.join(" "));
+            let connection = seen.connection;
+            format!("    {connection} {direction:?} {op:?}{watch} {paths} {}", seen.error)
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Looks until it holds.
+    pub fn until(&self, what: &str, holds: impl FnMut() -> bool) -> Outcome {
+        match self.within(PATIENCE, holds) {
+            true => Ok(()),
+            false => Err(format!("{what}: not within {PATIENCE:?}")),
+        }
+    }
+
+    /// Looks until it holds, or so long; tells whether it held.
+    pub fn within(&self, patience: Duration, mut holds: impl FnMut() -> bool) -> bool {
+        let deadline = Instant::now() + patience;
+        loop {
+            if holds() {
+                return true;
+            }
+            if Instant::now() >= deadline {
+                return false;
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+
+    /// As [`until`](Stage::until), but not beyond the caller's answer.
+    pub fn unless_answered(&self, what: &str, mut holds: impl FnMut() -> bool) -> Outcome {
+        self.until(what, || self.answered.is_up() || holds())
+    }
+
+    /// The client's session, or the last one while there is none.
+    pub fn session(&self) -> SessionKey {
+        let mut last = self.session.lock();
+        if let Some(session) = self.client.session() {
+            *last = session;
+        }
+        *last
+    }
+
+    /// The servers end the client's session at once.
+    pub fn expire_session(&self) -> Outcome {
+        self.expire_session_and(|| Ok(()))
+    }
+
+    /// As [`expire_session`](Stage::expire_session), and something happens before the client knows.
+    ///
+    /// The client must not come back while its session is about to end: of a connection whose session
+    /// is gone, the server drops all requests unanswered.
+    pub fn expire_session_and(&self, then: impl FnOnce() -> Outcome) -> Outcome {
+        let session = self.session();
+        self.proxy.cut();
+        let expired = match expire_session(&self.server.hosts(), session.id(), &session.password())
+        {
+            Ok(()) | Err(Error::SessionExpired { .. }) => then(),
+            Err(error) => Err(error.to_string()),
+        };
+        self.proxy.heal();
+        expired
+    }
+
+    /// Waits until the client's session has timed out at the server.
+    pub fn wait_until_session_ends(&self) -> Outcome {
+        let session = self.session().id();
+        self.until("the session times out", || {
+            std::thread::sleep(8 * LOOK_AGAIN);
+            self.server.sessions().is_ok_and(|sessions| !sessions.contains(&session))
+        })
+    }
+
+    /// Waits until the client is connected, on another session than that.
+    pub fn wait_until_session_is_not(&self, before: SessionKey) -> Outcome {
+        self.until("there is another session", || {
+            self.client.state() == SessionState::Connected && self.session() != before
+        })
+    }
+
+    /// Waits until the client has heard all that was sent to it, or has lost its connection.
+    pub fn wait_until_heard(&self) {
+        let _ = self.client.exists("/").wait_timeout(PATIENCE);
+    }
+
+    /// Tells the caller to give up, and waits until it has.
+    pub fn tell_to_give_up(&self) -> Outcome {
+        self.give_up.raise();
+        if self.given_up.wait(PATIENCE) { Ok(()) } else { Err("it does not give up".to_owned()) }
+    }
+
+    /// Makes what the first claim needs above it.
+    pub fn make_way(&self) -> Outcome {
+        self.tree.make(&self.directory)?;
+        if self.recipe.is_numbered() { self.tree.make(&self.path) } else { Ok(()) }
+    }
+
+    /// Deletes what is above the claims, if there are none, and makes it anew: numbers begin anew.
+    pub fn make_way_anew(&self) -> Outcome {
+        self.tree.delete(&self.path)?;
+        self.make_way()
+    }
+
+    /// A stranger claims the lock.
+    pub fn stranger_claims(&self) -> Outcome {
+        self.stranger_claims_as(b"stranger")
+    }
+
+    /// A stranger claims the lock, and says that of itself.
+    pub fn stranger_claims_as(&self, data: &[u8]) -> Outcome {
+        let stranger = Stranger::claim(&self.server, self.recipe, &self.path, data)
+            .map_err(|error| format!("a stranger claims: {error}"))?;
+        self.strangers.lock().push(stranger);
+        Ok(())
+    }
+
+    /// All strangers delete their claims.
+    pub fn strangers_leave(&self) -> Outcome {
+        let strangers = std::mem::take(&mut *self.strangers.lock());
+        strangers.iter().try_for_each(|stranger| self.tree.delete_claim(&stranger.claim))
+    }
+
+    /// The stranger that claimed last deletes its claim.
+    pub fn last_stranger_leaves(&self) -> Outcome {
+        let last = self.strangers.lock().pop();
+        last.map_or(Ok(()), |stranger| self.tree.delete_claim(&stranger.claim))
+    }
+
+    /// All strangers' sessions end.
+    pub fn strangers_die(&self) -> Outcome {
+        let strangers = std::mem::take(&mut *self.strangers.lock());
+        strangers.into_iter().try_for_each(|stranger| stranger.die(&self.server))
+    }
+
+    /// Strangers' claims that somebody has deleted or replaced.
+    pub fn robbed_strangers(&self) -> Outcome<Vec<Claim>> {
+        let strangers = self.strangers.lock();
+        let mut robbed = Vec::new();
+        for stranger in strangers.iter() {
+            if self.tree.claim(&stranger.claim.path)?.as_ref() != Some(&stranger.claim) {
+                robbed.push(stranger.claim.clone());
+            }
+        }
+        Ok(robbed)
+    }
+
+    /// Does something when a frame comes, before it goes on; but not once the caller has its answer.
+    /// Faults at that frame come after it.
+    pub fn when(self: &Arc<Self>, rule: Rule, act: fn(&Stage) -> Outcome) {
+        let stage = Arc::clone(self);
+        self.at(rule, move || if stage.answered.is_up() { Ok(()) } else { act(&stage) });
+    }
+
+    /// As [`when`](Stage::when), for what the release asks for.
+    pub fn when_released(self: &Arc<Self>, rule: Rule, act: fn(&Stage) -> Outcome) {
+        let stage = Arc::clone(self);
+        self.at(rule, move || act(&stage));
+    }
+
+    fn at(self: &Arc<Self>, rule: Rule, act: impl Fn() -> Outcome + Send + 'static) {
+        let stage = Arc::clone(self);
+        self.proxy.on(
+            rule,
+            Action::run(move || {
+                let quiet = stage.quiet.lock();
+                if !*quiet {
+                    stage.twisted.raise();
+                    stage.note(act());
+                }
+            }),
+        );
+    }
+
+    /// The frame that this happens at is lost, with its connection.
+    pub fn lose(&self) -> Outcome {
+        self.proxy.reset_all();
+        Ok(())
+    }
+
+    /// Nothing that an operation had in mind happens after this.
+    pub fn be_quiet(&self) {
+        *self.quiet.lock() = true;
+    }
+
+    /// Does something when the contender is told to wait, before it knows.
+    pub fn when_refused(self: &Arc<Self>, act: fn(&Stage) -> Outcome) {
+        let refusals = self.recipe.refusals(&self.directory);
+        // The first pause of one that asks again is over then.
+        let nth = if self.recipe.waits == Waits::Asking { 2 } else { 1 };
+        self.when(refusals.nth(nth), act);
+    }
+}

@@ -1,0 +1,165 @@
+//! The steps of an operation: the frames that it sends through the proxy, and those that come back.
+
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use zklock_testing::wire::{Op, Ops};
+use zklock_testing::{Action, Rule};
+
+use crate::operation::Begins;
+use crate::stage::Stage;
+
+/// The kinds of frames that a fault can meet. What keeps the session alive is none of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Create,
+    Container,
+    Children,
+    Exists,
+    GetData,
+    GetDataAndWatch,
+    Delete,
+    Multi,
+    Sync,
+    SetWatches,
+    Connect,
+    Event,
+}
+
+const KINDS: [(Kind, &str); 12] = [
+    (Kind::Create, "create"),
+    (Kind::Container, "container"),
+    (Kind::Children, "children"),
+    (Kind::Exists, "exists"),
+    (Kind::GetData, "getdata"),
+    (Kind::GetDataAndWatch, "getdata+watch"),
+    (Kind::Delete, "delete"),
+    (Kind::Multi, "multi"),
+    (Kind::Sync, "sync"),
+    (Kind::SetWatches, "setwatches"),
+    (Kind::Connect, "connect"),
+    (Kind::Event, "event"),
+];
+
+/// Which frame of a step a fault is done to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The request: the server does not know of it yet.
+    Request,
+    /// The reply: the server has done it. Events come from the server alone, and count here.
+    Reply,
+}
+
+impl Kind {
+    /// Picks the frames of this kind; of those that name a path, only the operation's own.
+    pub fn rule(self, side: Side, directory: &str) -> Option<Rule> {
+        let own = |ops: Ops| match side {
+            Side::Request => Rule::request(ops).path_prefix(directory),
+            Side::Reply => Rule::reply(ops).path_prefix(directory),
+        };
+        let nameless = |ops: Ops| match side {
+            Side::Request => Rule::request(ops),
+            Side::Reply => Rule::reply(ops),
+        };
+        Some(match self {
+            Kind::Create => own([Op::Create, Op::Create2, Op::CreateTtl].into()),
+            Kind::Container => own(Op::CreateContainer.into()),
+            Kind::Children => own(Ops::lists()),
+            Kind::Exists => own(Op::Exists.into()),
+            Kind::GetData => own(Op::GetData.into()).watching(false),
+            Kind::GetDataAndWatch => own(Op::GetData.into()).watching(true),
+            Kind::Delete => own(Op::Delete.into()),
+            Kind::Multi => own(Op::Multi.into()),
+            Kind::Sync => own(Op::Sync.into()),
+            Kind::SetWatches => nameless([Op::SetWatches, Op::SetWatches2].into()),
+            Kind::Connect => nameless(Op::Connect.into()),
+            Kind::Event if side == Side::Reply => Rule::event().path_prefix(directory),
+            Kind::Event => return None,
+        })
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = KINDS.iter().find(|(kind, _)| kind == self).map_or("", |(_, name)| name);
+        f.write_str(name)
+    }
+}
+
+/// The n-th frame of a kind, counted from one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    pub kind: Kind,
+    pub side: Side,
+    pub nth: u64,
+    /// Whether the caller is still waiting for the lock when it passes.
+    pub acquiring: bool,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{}", self.kind, self.nth)
+    }
+}
+
+/// Counts the frames that pass.
+pub struct Census {
+    passed: Arc<Mutex<Vec<Passed>>>,
+}
+
+/// A frame that has passed, and what had happened by then.
+struct Passed {
+    kind: Kind,
+    side: Side,
+    twisted: bool,
+    answered: bool,
+}
+
+impl Census {
+    /// Counts from now on. What rules before these swallow is not counted: no fault can meet it.
+    pub fn begin(stage: &Arc<Stage>) -> Census {
+        let passed: Arc<Mutex<Vec<Passed>>> = Arc::default();
+        for (kind, _) in KINDS {
+            for side in [Side::Request, Side::Reply] {
+                let Some(rule) = kind.rule(side, &stage.directory) else { continue };
+                let (passed, stage_) = (Arc::clone(&passed), Arc::clone(stage));
+                let note = move || {
+                    let (twisted, answered) = (stage_.twisted.is_up(), stage_.answered.is_up());
+                    passed.lock().push(Passed { kind, side, twisted, answered });
+                };
+                stage.proxy.on(rule, Action::run(note));
+            }
+        }
+        Census { passed }
+    }
+
+    /// The steps, from where the operation differs from others.
+    pub fn end(&self, begins: Begins) -> Vec<Step> {
+        let passed = self.passed.lock();
+        let mut steps: Vec<Step> = Vec::new();
+        let mut counts: Vec<(Kind, Side, u64)> = Vec::new();
+        for Passed { kind, side, twisted, answered } in passed.iter() {
+            let known = counts.iter_mut().find(|count| (count.0, count.1) == (*kind, *side));
+            let nth = match known {
+                Some(count) => {
+                    count.2 += 1;
+                    count.2
+                }
+                None => {
+                    counts.push((*kind, *side, 1));
+                    1
+                }
+            };
+            let own = match begins {
+                Begins::AtOnce => true,
+                Begins::WithTheTwist => *twisted,
+                Begins::WithTheAnswer => *answered,
+            };
+            if own {
+                steps.push(Step { kind: *kind, side: *side, nth, acquiring: !answered });
+            }
+        }
+        steps
+    }
+}

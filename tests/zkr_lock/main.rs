@@ -1,0 +1,20 @@
+//! The drop-in lock, as a program that was written against the C recipe knows it: `driver.c` does
+//! with the functions of `zoo_lock.h` what a scenario tells it, while the scenario has the server,
+//! the network and the other clients in its hands.
+
+mod abi;
+#[path = "../c_programs/mod.rs"]
+mod c_programs;
+mod closing;
+mod completions;
+mod copies;
+mod driver;
+mod ends;
+mod errors;
+mod inside;
+mod names;
+mod queueing;
+mod returns_owner;
+mod scene;
+mod sessions;
+mod steady;

@@ -1,0 +1,145 @@
+//! A server, a program, and a client that looks on and makes other claims.
+
+use std::time::{Duration, Instant};
+
+use zklock::{Client, CreateMode};
+use zklock_testing::{Server, expire_session};
+
+use crate::driver::Driver;
+
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The longest that servers give. Valgrind on a busy machine lets threads wait for many seconds, and
+/// a session that can't be proved alive meanwhile is lost.
+const SESSION: Duration = Duration::from_secs(60);
+
+/// The lock's path in all scenarios.
+pub const PATH: &str = "/locks/recipe";
+
+pub struct Scene {
+    pub program: Driver,
+    pub zk: Client,
+    pub server: Server,
+}
+
+impl Scene {
+    pub fn new() -> Scene {
+        Scene::with(Driver::start())
+    }
+
+    pub fn with(program: Driver) -> Scene {
+        let server = Server::start().unwrap();
+        let options = Client::options().session_timeout(SESSION);
+        let zk = options.connect(&server.hosts()).wait().unwrap();
+        Scene { program, zk, server }
+    }
+
+    /// Opens a handle.
+    pub fn open(&mut self, handle: char) {
+        self.open_at(handle, &self.server.hosts());
+    }
+
+    pub fn open_at(&mut self, handle: char, hosts: &str) {
+        self.open_for(handle, hosts, SESSION);
+    }
+
+    /// The C client may take two thirds of its session's timeout to notice that a server which has
+    /// accepted its connection does not answer: shorter where servers restart.
+    pub fn open_for(&mut self, handle: char, hosts: &str, timeout: Duration) {
+        self.program.expect(&format!("open {handle} {hosts} {}", timeout.as_millis()), "ok");
+    }
+
+    /// Opens one handle, `a`, and initialises mutexes on it.
+    pub fn on_one_handle(mutexes: &str) -> Scene {
+        let mut scene = Scene::new();
+        scene.open('a');
+        scene.init(mutexes, 'a');
+        scene
+    }
+
+    pub fn init(&mut self, mutexes: &str, handle: char) {
+        for mutex in mutexes.chars() {
+            self.program.expect(&format!("init {mutex} {handle} {PATH}"), "0");
+        }
+    }
+
+    /// Locks the first, which then owns, and has the others wait in this order.
+    pub fn line_up(&mut self, mutexes: &str) {
+        for (n, mutex) in mutexes.chars().enumerate() {
+            self.program.expect(&format!("lock {mutex}"), "0");
+            let owns = if n == 0 { "1" } else { "0" };
+            self.program.expect(&format!("isowner {mutex}"), owns);
+        }
+    }
+
+    /// The claims, first in the queue first.
+    pub fn claims(&self) -> Vec<String> {
+        let mut claims = self.zk.children(PATH).wait().unwrap_or_default();
+        claims.sort_by_key(|name| suffix(name));
+        claims
+    }
+
+    /// The name of a mutex's claim, as the struct has it.
+    pub fn id(&mut self, mutex: char) -> String {
+        let fields = self.program.ask(&format!("fields {mutex}"));
+        fields.split(' ').nth(1).unwrap().to_owned()
+    }
+
+    /// A claim of another program's: by the recipe's rules, the lowest suffix owns.
+    pub fn old_claim(&self) -> String {
+        self.zk.make_path(PATH).wait().unwrap();
+        let mode = CreateMode::EphemeralSequential;
+        let node = format!("{PATH}/x-00000000000000aa-");
+        let created = self.zk.create(&node, b"", mode).wait().unwrap();
+        created.path.rsplit('/').next().unwrap().to_owned()
+    }
+
+    pub fn delete(&self, claim: &str) {
+        self.zk.delete(&format!("{PATH}/{claim}"), None).wait().unwrap();
+    }
+
+    /// Ends the session of a handle behind its back.
+    pub fn expire(&mut self, handle: char) {
+        let said = self.program.ask(&format!("session {handle}"));
+        let (id, password) = said.split_once(' ').unwrap();
+        let id = u64::from_str_radix(id, 16).unwrap() as i64;
+        let byte = |at: usize| u8::from_str_radix(&password[2 * at..2 * at + 2], 16).unwrap();
+        expire_session(&self.server.hosts(), id, &std::array::from_fn(byte)).unwrap();
+    }
+
+    /// Waits until it owns, or does not.
+    #[track_caller]
+    pub fn await_owner(&mut self, mutex: char, owns: bool) {
+        self.program.expect(&format!("await_owner {mutex} {}", u8::from(owns)), "ok");
+    }
+
+    /// Waits until the completion has been told so often.
+    #[track_caller]
+    pub fn await_told(&mut self, mutex: char, rc: i32, count: usize) {
+        self.program.expect(&format!("await {mutex} {rc} {count}"), "ok");
+    }
+
+    #[track_caller]
+    pub fn expect_told(&mut self, mutex: char, told: &str) {
+        self.program.expect(&format!("told {mutex}"), told);
+    }
+
+    #[track_caller]
+    pub fn await_claims(&self, count: usize) {
+        eventually("the claims", || self.claims().len() == count);
+    }
+}
+
+/// What the recipe goes by: the number after the last dash.
+fn suffix(name: &str) -> Option<String> {
+    name.rsplit_once('-').map(|(_, number)| number.to_owned())
+}
+
+#[track_caller]
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}: not within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
