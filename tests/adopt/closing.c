@@ -84,12 +84,16 @@ static void one_cycle(const char *hosts, long number)
     struct told told = {PTHREAD_MUTEX_INITIALIZER, 0, 0};
     zhandle_t *zh = open_handle(hosts);
     int order = (int)(number % ORDERS);
+    char path[48];
     zkl_client *client;
     zkl_lock *lock;
     zkl_guard *guard = NULL;
 
     CHECK(zkl_client_adopt(zh, NULL, &client) == ZOK);
-    CHECK(zkl_lock_new(client, "/locks/cycles", NULL, &lock) == ZOK);
+    /* One each: a handle that is closed while it has no connection leaves its session, and the claim
+       on it, to the session's timeout. */
+    snprintf(path, sizeof path, "/locks/cycle-%ld", number);
+    CHECK(zkl_lock_new(client, path, NULL, &lock) == ZOK);
     switch (order) {
     case 0: /* at once, not even connected: nobody may notice, for the C client can swallow the news */
         CHECK(zookeeper_close(zh) == ZOK);
