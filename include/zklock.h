@@ -370,6 +370,11 @@ int zkl_client_connect(const char *hosts, const zkl_client_options *options, zkl
  *   touches it any more.
  * - Inside a callback of that handle zookeeper_close is allowed only after zkl_client_detach, or
  *   once the session has expired.
+ * - What proves that the session lives comes through the handle's callbacks: a program that blocks
+ *   them for longer than four fifths of the session timeout loses its locks.
+ * - A handle that is adopted inside one of its own callbacks is recognised after at most 2 seconds of
+ *   waiting there (ZKL_WOULD_DEADLOCK). The completion of zoo_add_auth runs on a thread that can't
+ *   be recognised: wait for nothing there.
  *
  * `zh` must be live until this returns. `options` may be NULL: the defaults; of its times only
  * operation_timeout_ms counts here, and the others and auth_scheme have to be left out.
@@ -425,7 +430,7 @@ int zkl_client_session_timeout_ms(const zkl_client *client);
  * Gives up the client. Its locks, guards and attempts may be freed before or after it: each keeps
  * what it needs. With the last of them a session of its own ends, which waits for up to a second
  * for the server's farewell; an adopted handle is given back once what was released on it is gone,
- * in the background.
+ * which this waits for up to a second, and which goes on in the background after that.
  *
  * Any thread, callbacks included. NULL is allowed.
  */
