@@ -28,8 +28,8 @@ pub(super) fn is_this_thread() -> bool {
 const NEXT_SERVER: Duration = Duration::from_secs(1);
 /// How often the opening of a handle is tried again (a host name that does not resolve).
 const OPEN_AGAIN: Duration = Duration::from_secs(1);
-/// Between two looks whether a borrowed handle can be given back.
-const LAST_LOOKS: Duration = Duration::from_millis(2);
+/// Between two looks whether a borrowed handle can be given back: at first, and at most.
+const LAST_LOOKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(100));
 /// How long tasks may take to hear that the client is closed.
 const LAST_TASKS: usize = 10_000;
 
@@ -104,12 +104,14 @@ impl Keeper {
     /// Waits for what is under way on a handle that goes back to its program, however long that
     /// takes: the session goes on, and what stayed on it would block others.
     async fn finish(&mut self, link: &Arc<Link>, tasks: &Executor<'static>) {
+        let (mut pause, longest) = LAST_LOOKS;
         while link.session().is_some()
             && (!link.is_idle() || !tasks.is_empty())
             && !link.handle_state().is_none_or(HandleState::is_final)
         {
             wake::shielded(|| self.turn());
-            Timer::after(LAST_LOOKS).await;
+            Timer::after(pause).await;
+            pause = (pause * 2).min(longest);
         }
     }
 

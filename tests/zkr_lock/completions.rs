@@ -95,3 +95,23 @@ fn a_mutex_needs_no_completion() {
     scene.program.expect("unlock b", "0");
     scene.program.expect("destroy b", "0");
 }
+
+#[test]
+fn completions_that_overlap_leave_nobody_waiting() {
+    let mut scene = Scene::on_one_handle("ab");
+    scene.line_up("ab");
+    for rc in 0..2 {
+        scene.program.expect(&format!("when b {rc} overlap"), "ok");
+    }
+    scene.program.expect("unlock a", "0");
+    scene.await_owner('b', true);
+    // Here it does not wait for the completion that runs: that might wait for this very thread.
+    scene.program.expect("inside a unlock b", "0");
+    scene.await_told('b', 0, 1);
+    for rc in 0..2 {
+        scene.program.expect(&format!("when b {rc} nothing"), "ok");
+    }
+    scene.program.expect("lock b", "0");
+    scene.program.expect("unlock b", "0");
+    scene.await_told('b', 1, 2);
+}

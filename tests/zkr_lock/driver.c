@@ -18,7 +18,8 @@
  *                               was in zkr_lock_lock or _unlock, h the handle's, o another
  *   await M RC COUNT            waits until the completion said RC so often
  *   await_owner M 0|1           asks zkr_lock_isowner until it says so
- *   when M RC lock|unlock|nothing      have the completion do that when it is told RC
+ *   when M RC lock|unlock|nothing|overlap      have the completion do that when it is told RC; two
+ *                               that overlap: 0 ends once 1 has begun, and 1 ends after that
  *   copy M N                    N = M by value
  *   scribble M, intact M        overwrites the struct; whether anybody has written to it since
  *   release_memory M            frees the struct's memory, and nothing else
@@ -57,7 +58,7 @@ struct record {
     zkr_lock_mutex_t *mutex;
     pthread_t caller;
     char told[ROOM];
-    int count[2];
+    int begun[2], count[2];
     char when[2][16];
     char path[256];
 };
@@ -190,11 +191,18 @@ static void completion(int rc, void *cbdata)
     snprintf(record->told + strlen(record->told), ROOM - strlen(record->told), "%d%c ", rc, thread);
     strcpy(action, rc == 0 || rc == 1 ? record->when[rc] : "");
     pthread_mutex_unlock(&news);
+    if (rc == 0 || rc == 1) {
+        note(&record->begun[rc]);
+    }
 
     if (strcmp(action, "lock") == 0) {
         rc_of_action = zkr_lock_lock(record->mutex);
     } else if (strcmp(action, "unlock") == 0) {
         rc_of_action = zkr_lock_unlock(record->mutex);
+    } else if (strcmp(action, "overlap") == 0) {
+        await(rc == 0 ? &record->begun[1] : &record->count[0], 1);
+        /* So that 0 is not only at its end, but out of the library too. */
+        pause_ms(rc == 0 ? 0 : 100);
     }
     if (rc_of_action != 0) {
         pthread_mutex_lock(&news);
