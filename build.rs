@@ -10,5 +10,6 @@ fn main() {
     let link_kind = told("DEP_ZOOKEEPER_MT_LINK_KIND");
     println!("cargo::rustc-check-cfg=cfg(zklock_c_client, values(any()))");
     println!("cargo::rustc-check-cfg=cfg(cargo_c)");
+    println!("cargo::rustc-check-cfg=cfg(zklock_loom)");
     println!("cargo::rustc-cfg=zklock_c_client=\"{link_kind}\"");
 }

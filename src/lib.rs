@@ -43,6 +43,7 @@ mod raw;
 #[cfg(feature = "capi")]
 mod recipes;
 mod session_key;
+mod sync;
 mod znode;
 
 pub use client::{

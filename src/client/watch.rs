@@ -7,11 +7,10 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-
 use super::{block_on, wake};
 use crate::error::{Code, Error, Result};
 use crate::raw::{Event, EventKind};
+use crate::sync::Mutex;
 
 /// What happened to a watched znode.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -226,6 +225,9 @@ impl WatchTable {
         self.entries.lock().by_path.values().map(Vec::len).sum()
     }
 }
+
+#[cfg(zklock_loom)]
+mod interleavings;
 
 #[cfg(test)]
 mod tests {

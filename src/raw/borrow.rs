@@ -25,19 +25,17 @@
 use std::cell::RefCell;
 use std::ffi::c_int;
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Weak};
-use std::thread::ThreadId;
 use std::time::{Duration, Instant};
-
-use zookeeper_sys as sys;
 
 use super::gate::{Gate, Live};
 use super::handle::{Handle, HandleState};
 use super::slots::{self, InFlight, Receiver, Sink, Slot};
 use super::watcher::{self, Event, EventKind};
-use super::{MAX_IN_FLIGHT, callback};
+use super::{MAX_IN_FLIGHT, callback, sys};
 use crate::error::Code;
+use crate::sync::thread::{self, ThreadId};
+use crate::sync::{AtomicUsize, per_thread};
 use crate::znode::Stat;
 
 /// A handle of the program's that somebody has vouched for.
@@ -59,10 +57,10 @@ impl Borrowed {
 const LEEWAY: Duration = Duration::from_secs(2);
 
 /// What a completion thread has to shut when it ends.
-struct Kept(RefCell<Vec<Weak<Loan>>>);
+pub(super) struct Kept(RefCell<Vec<Weak<Loan>>>);
 
-thread_local! {
-    static KEPT: Kept = const { Kept(RefCell::new(Vec::new())) };
+per_thread! {
+    pub(super) static KEPT: Kept = Kept(RefCell::new(Vec::new()));
 }
 
 /// A borrowed handle, as its completion thread knows it.
@@ -76,13 +74,19 @@ pub(super) struct Loan {
     session_timeout: Duration,
 }
 
-impl Drop for Kept {
-    fn drop(&mut self) {
+impl Kept {
+    pub(super) fn thread_ends(&self) {
         for loan in self.0.take() {
             if let Some(loan) = loan.upgrade() {
                 callback::shielded(|| loan.end());
             }
         }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.thread_ends();
     }
 }
 
@@ -133,7 +137,7 @@ impl Loan {
             kept.retain(|loan| loan.strong_count() > 0);
             kept.push(Arc::downgrade(self));
         });
-        let thread = std::thread::current().id();
+        let thread = thread::current().id();
         let loan = Arc::clone(self);
         let second: Sink<Stat> = Box::new(move |reply| loan.second_answer(thread, reply));
         if kept.is_err() || self.ask(second) != 0 {
@@ -142,7 +146,7 @@ impl Loan {
     }
 
     fn second_answer(&self, first: ThreadId, reply: Result<Stat, Code>) {
-        if reply == Err(Code::CLOSING) || std::thread::current().id() != first {
+        if reply == Err(Code::CLOSING) || thread::current().id() != first {
             return self.end();
         }
         self.gate.finish_opening();

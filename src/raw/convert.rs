@@ -2,8 +2,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int};
 
-use zookeeper_sys as sys;
-
+use super::sys;
 use crate::error::Code;
 use crate::znode::{Acl, Permissions, Stat};
 

@@ -4,10 +4,10 @@ use std::ptr::NonNull;
 use std::time::Instant;
 
 use event_listener::{Event, Listener as _};
-use parking_lot::RwLock;
-use zookeeper_sys as sys;
 
 use super::handle::HandleState;
+use super::sys;
+use crate::sync::RwLock;
 
 /// A pointer that is good for as long as the gate that holds it is not shut.
 pub(super) struct Live(pub(super) NonNull<sys::zhandle_t>);

@@ -6,18 +6,17 @@ use std::ffi::c_int;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-
-use zookeeper_sys as sys;
 
 use super::borrow::Loan;
 use super::gate::{Gate, Live};
 use super::slots::{InFlight, Receiver, Slot};
 use super::watcher::{self, Event};
-use super::{MAX_IN_FLIGHT, callback, convert, log, slots};
+use super::{MAX_IN_FLIGHT, callback, convert, log, slots, sys};
 use crate::error::Code;
 use crate::session_key::SessionKey;
+use crate::sync::{AtomicUsize, thread};
 
 /// What a handle is opened with.
 pub(crate) struct Config {
@@ -205,7 +204,7 @@ impl Handle {
             finish(live, id);
             return;
         }
-        let closer = std::thread::Builder::new().name("zklock-closer".into());
+        let closer = thread::Builder::new().name("zklock-closer".into());
         if let Err(error) = closer.spawn(move || finish(live, id)) {
             tracing::error!(%error, "no thread to close a handle on: its session lives until this process ends");
         }

@@ -22,11 +22,18 @@ mod callback;
 mod convert;
 mod gate;
 mod handle;
+#[cfg(zklock_loom)]
+mod interleavings;
 mod log;
 mod multi;
 mod request;
 mod slots;
 mod watcher;
+
+#[cfg(zklock_loom)]
+use interleavings::c_client as sys;
+#[cfg(not(zklock_loom))]
+use zookeeper_sys as sys;
 
 pub(crate) use borrow::Borrowed;
 pub(crate) use callback::inside_callback;

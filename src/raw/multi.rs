@@ -5,9 +5,8 @@
 
 use std::ffi::{CString, c_char, c_int};
 
-use zookeeper_sys as sys;
-
 use super::convert::{self, AclVector};
+use super::sys;
 use crate::error::Code;
 use crate::znode::{Acl, Stat};
 
@@ -53,6 +52,13 @@ struct Part {
 // from its own threads only before it runs the completion, and the slot table hands the value on
 // only then or after the handle is closed.
 unsafe impl Send for MultiMemory {}
+
+#[cfg(zklock_loom)]
+impl Drop for MultiMemory {
+    fn drop(&mut self) {
+        sys::is_freed(self.results.as_ptr());
+    }
+}
 
 impl MultiMemory {
     pub(super) fn new(ops: &[RawOp<'_>]) -> Result<MultiMemory, Code> {

@@ -3,13 +3,11 @@
 use std::ffi::{c_int, c_void};
 use std::time::{Duration, Instant};
 
-use zookeeper_sys as sys;
-
 use super::convert::{self, AclVector};
 use super::handle::{Credentials, Handle};
 use super::multi::{MultiMemory, RawOp, RawOpResult};
 use super::slots::{Receiver, Sink};
-use super::{callback, watcher};
+use super::{callback, sys, watcher};
 use crate::error::Code;
 use crate::znode::{Acl, CreateMode, Stat};
 

@@ -6,15 +6,13 @@
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::Arc;
-use std::sync::LazyLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
-
-use parking_lot::Mutex;
 
 use super::callback;
 use super::multi::{MultiMemory, RawOpResult};
 use crate::error::Code;
+use crate::sync::{AtomicUsize, Mutex, per_process};
 use crate::znode::{Acl, Stat};
 
 /// Takes the one answer to a request. Runs on a thread of the C client: it must not block.
@@ -80,16 +78,24 @@ impl Drop for InFlight {
 }
 
 /// Many threads submit and complete at once; sixteen locks keep them from queueing at one.
-const SHARDS: usize = 16;
+const SHARDS: usize = if cfg!(zklock_loom) { 2 } else { 16 };
 
 type Shard = Mutex<HashMap<usize, Slot>>;
 
-static TABLE: LazyLock<[Shard; SHARDS]> =
-    LazyLock::new(|| std::array::from_fn(|_| Mutex::new(HashMap::new())));
-static NEXT: AtomicUsize = AtomicUsize::new(1);
+struct Table {
+    shards: [Shard; SHARDS],
+    next: AtomicUsize,
+}
+
+per_process! {
+    static TABLE: Table = Table {
+        shards: std::array::from_fn(|_| Mutex::new(HashMap::new())),
+        next: AtomicUsize::new(1),
+    };
+}
 
 fn shard(token: usize) -> &'static Shard {
-    &TABLE[token % SHARDS]
+    &TABLE.shards[token % SHARDS]
 }
 
 /// A slot's name, shaped as a context for the C client. It is a number, never followed.
@@ -100,7 +106,7 @@ pub(super) fn context(token: usize) -> *const c_void {
 /// Files a slot under a new number.
 pub(super) fn put(slot: Slot) -> usize {
     loop {
-        let token = NEXT.fetch_add(1, Ordering::Relaxed);
+        let token = TABLE.next.fetch_add(1, Ordering::Relaxed);
         let mut shard = shard(token).lock();
         // After a wrap (32-bit machines only) a number may still be in use, and 0 means none.
         if token != 0 && !shard.contains_key(&token) {
@@ -115,10 +121,15 @@ pub(super) fn take(token: usize) -> Option<Slot> {
     shard(token).lock().remove(&token)
 }
 
+#[cfg(zklock_loom)]
+pub(super) fn len() -> usize {
+    TABLE.shards.iter().map(|shard| shard.lock().len()).sum()
+}
+
 /// Takes every slot of a handle whose C side is gone.
 pub(super) fn sweep(handle: usize) -> Vec<Slot> {
     let mut swept = Vec::new();
-    for shard in TABLE.iter() {
+    for shard in &TABLE.shards {
         let mut shard = shard.lock();
         let tokens: Vec<usize> = shard
             .iter()
@@ -134,7 +145,7 @@ pub(super) fn sweep(handle: usize) -> Vec<Slot> {
 /// so what it writes to stays.
 pub(super) fn abandon(handle: usize) {
     let mut receivers = Vec::new();
-    for shard in TABLE.iter() {
+    for shard in &TABLE.shards {
         shard.lock().retain(|_, slot| {
             let ours = slot.handle == handle;
             if ours {
@@ -152,7 +163,7 @@ pub(super) fn abandon(handle: usize) {
 /// still write to their memory and still owes their completion.
 pub(super) fn expired(handle: usize, now: Instant) -> Vec<Receiver> {
     let mut late = Vec::new();
-    for shard in TABLE.iter() {
+    for shard in &TABLE.shards {
         for slot in shard.lock().values_mut() {
             if slot.handle == handle && slot.deadline.is_some_and(|deadline| deadline <= now) {
                 late.extend(slot.receiver.take());

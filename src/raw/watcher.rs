@@ -5,13 +5,11 @@
 
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_void};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use parking_lot::Mutex;
-use zookeeper_sys as sys;
-
-use super::{callback, convert};
+use super::{callback, convert, sys};
+use crate::sync::{AtomicUsize, Mutex, per_process};
 
 /// What happened, by ZooKeeper's number: an open set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,20 +36,26 @@ pub(crate) struct Event {
 /// Runs on the completion thread: it must not block.
 pub(super) type Listener = Arc<dyn Fn(Event) + Send + Sync>;
 
-static LISTENERS: LazyLock<Mutex<HashMap<usize, Listener>>> = LazyLock::new(Mutex::default);
-static NEXT: AtomicUsize = AtomicUsize::new(1);
+struct Listeners {
+    by_id: Mutex<HashMap<usize, Listener>>,
+    next: AtomicUsize,
+}
+
+per_process! {
+    static LISTENERS: Listeners = Listeners { by_id: Mutex::default(), next: AtomicUsize::new(1) };
+}
 
 /// Files a listener and returns the number that is its handle's and its context.
 pub(super) fn register(listener: Listener) -> usize {
-    let id = NEXT.fetch_add(1, Ordering::Relaxed);
-    LISTENERS.lock().insert(id, listener);
+    let id = LISTENERS.next.fetch_add(1, Ordering::Relaxed);
+    LISTENERS.by_id.lock().insert(id, listener);
     id
 }
 
 pub(super) fn unregister(id: usize) {
     // Dropped after the table's lock is released: the listener may own the last reference to a
     // client.
-    let listener = LISTENERS.lock().remove(&id);
+    let listener = LISTENERS.by_id.lock().remove(&id);
     drop(listener);
 }
 
@@ -76,7 +80,7 @@ pub(super) unsafe extern "C" fn watcher(
 
 /// Tells a handle's listener, if it still has one.
 pub(super) fn tell(id: usize, event: Event) {
-    let listener = LISTENERS.lock().get(&id).cloned();
+    let listener = LISTENERS.by_id.lock().get(&id).cloned();
     if let Some(listener) = listener {
         listener(event);
     }
