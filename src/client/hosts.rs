@@ -95,6 +95,9 @@ fn read_port(host: &str, port: &str) -> Result<u16, HostsError> {
     port.parse().ok().filter(|port| *port != 0).ok_or_else(bad)
 }
 
+#[cfg(all(test, not(zklock_loom)))]
+mod properties;
+
 #[cfg(test)]
 mod tests {
     use super::*;

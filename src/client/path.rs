@@ -48,6 +48,9 @@ pub(super) fn parent(path: &str) -> Option<&str> {
     }
 }
 
+#[cfg(all(test, not(zklock_loom)))]
+mod properties;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -103,6 +103,9 @@ pub(super) fn read(path: String, data: &[u8], stat: &Stat) -> Contender {
     contender
 }
 
+#[cfg(all(test, not(zklock_loom)))]
+mod properties;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -37,26 +37,24 @@ impl Naming {
     }
 }
 
-/// The sequence number at the end of a name, if it is one of a lock's: a `-` or `__`, then ten
-/// digits, or a minus sign and nine or ten digits once the server's counter has wrapped.
+/// The sequence number at the end of a name, if it is one of a lock's: a `-` or `__`, then a number
+/// as the server writes it.
 pub(super) fn sequence(name: &str) -> Option<i32> {
     // The first separator that fits decides: in `lock--000000005` the minus is the number's, and
     // in `lock-0000000005` it is the separator's.
     let after = |separator: &'static str| {
         name.match_indices(separator).map(move |(at, found)| (at, &name[at + found.len()..]))
     };
-    let mut fits: Vec<(usize, &str)> =
-        after("-").chain(after("__")).filter(|(_, rest)| is_sequence(rest)).collect();
-    fits.sort_unstable_by_key(|(at, _)| *at);
-    fits.first().and_then(|(_, digits)| digits.parse().ok())
+    let fits = after("-").chain(after("__")).filter_map(|(at, rest)| Some((at, written(rest)?)));
+    fits.min_by_key(|(at, _)| *at).map(|(_, number)| number)
 }
 
-fn is_sequence(text: &str) -> bool {
-    let (digits, lengths) = match text.strip_prefix('-') {
-        Some(digits) => (digits, 9..=10),
-        None => (text, 10..=10),
-    };
-    lengths.contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
+/// Reads a number as the server writes it: ten characters, zeroes before it and a minus sign included,
+/// or eleven for the smallest ones. What it writes otherwise is none: the `-` in `x--0000000007` ends
+/// a prefix.
+fn written(text: &str) -> Option<i32> {
+    // What parse() takes and the server does not write differs from what it does.
+    text.parse().ok().filter(|number: &i32| format!("{number:010}") == text)
 }
 
 /// The name that a node of ours has with that number.
@@ -134,6 +132,9 @@ pub(super) fn join(parent: &str, child: &str) -> String {
     if parent == "/" { format!("/{child}") } else { format!("{parent}/{child}") }
 }
 
+#[cfg(all(test, not(zklock_loom)))]
+mod properties;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,6 +152,12 @@ mod tests {
             ("zl-lock--2147483648", Some(i32::MIN)),
             ("zl-lock-2147483647", Some(i32::MAX)),
             ("zl-lock-9999999999", None),
+            // A prefix may end in a minus sign: ten digits after it are a negative number only from
+            // ten digits' worth on.
+            ("job--0000000007", Some(7)),
+            ("job--1000000000", Some(-1_000_000_000)),
+            ("job--0999999999", Some(999_999_999)),
+            ("job-+000000007", None),
             ("zl-lock-", None),
             ("lock-123", None),
             ("config", None),

@@ -10,8 +10,8 @@ use loom::thread;
 use super::*;
 use crate::sync::every_interleaving;
 
-fn deleted(path: &str) -> Event {
-    Event { kind: EventKind::DELETED, path: path.to_owned() }
+fn event(kind: EventKind) -> Event {
+    Event { kind, path: "/a".to_owned() }
 }
 
 fn looked_at(watch: &mut Watch, waker: &Waker) -> Option<Code> {
@@ -44,7 +44,7 @@ fn a_watch_that_is_waited_for_ends_once_beside_its_event_and_the_sessions_end() 
         let mut watch = table.add("/a", WatchOf::Data);
         let others = [EventKind::CHANGED, EventKind::DELETED].map(|kind| {
             let table = Arc::clone(&table);
-            thread::spawn(move || table.fire(&Event { kind, path: "/a".to_owned() }))
+            thread::spawn(move || table.fire(&event(kind)))
         });
         let closer = {
             let table = Arc::clone(&table);
@@ -87,26 +87,28 @@ fn no_watch_that_is_set_beside_the_sessions_end_stays_without_an_answer() {
 }
 
 #[test]
-fn a_watch_that_is_dropped_beside_its_event_leaves_nothing_and_takes_nothing_from_others() {
+fn a_watch_that_is_dropped_beside_an_event_leaves_nothing_and_takes_nothing_from_others() {
     every_interleaving(|| {
         let table = Arc::new(WatchTable::default());
-        let first = table.add("/a", WatchOf::Existence);
-        let mut second = table.add("/a", WatchOf::Existence);
-        let dropper = thread::spawn(move || drop(first));
+        let dropped = table.add("/a", WatchOf::Children);
+        let mut ending = table.add("/a", WatchOf::Existence);
+        let mut staying = table.add("/a", WatchOf::Children);
+        let dropper = thread::spawn(move || drop(dropped));
         let adder = {
             let table = Arc::clone(&table);
             thread::spawn(move || table.add("/a", WatchOf::Existence))
         };
-        table.fire(&deleted("/a"));
+        table.fire(&event(EventKind::CREATED));
         dropper.join().unwrap();
-        let mut third = adder.join().unwrap();
-        assert_eq!(ended(&mut second), Code::OK);
-        let came_before = looked_at(&mut third, Waker::noop()).is_some();
-        assert_eq!(table.len(), usize::from(!came_before));
-        if !came_before {
-            table.fire(&deleted("/a"));
-            assert_eq!(ended(&mut third), Code::OK);
-        }
+        let mut added = adder.join().unwrap();
+        assert_eq!(ended(&mut ending), Code::OK);
+        assert_eq!(looked_at(&mut staying, Waker::noop()), None);
+        let came_before = looked_at(&mut added, Waker::noop());
+        assert!(came_before.is_none_or(|code| code == Code::OK));
+        assert_eq!(table.len(), if came_before.is_some() { 1 } else { 2 });
+        table.fire(&event(EventKind::DELETED));
+        assert_eq!(ended(&mut staying), Code::OK);
+        assert_eq!(came_before.unwrap_or_else(|| ended(&mut added)), Code::OK);
         assert_eq!(table.len(), 0);
     });
 }
@@ -137,7 +139,7 @@ fn who_is_woken_may_set_the_next_watch_at_once() {
             let table = Arc::clone(&table);
             thread::spawn(move || table.close(Code::CLOSING))
         };
-        table.fire(&deleted("/a"));
+        table.fire(&event(EventKind::DELETED));
         closer.join().unwrap();
         let mut next = again.next.lock().unwrap().take().expect("it was woken");
         ended(&mut watch);

@@ -177,13 +177,16 @@ fn who_is_answered_may_send_again_at_once() {
     every_interleaving(|| {
         let now = Instant::now();
         let handle = open(ANSWERS_WHAT_IS_LEFT);
-        let (first, second) = (Answers::default(), Answers::default());
+        let first = Answers::default();
+        // Two, so that one of them meets the lock under which the first was found.
+        let others = [Answers::default(), Answers::default()];
         let sink: Sink<()> = {
-            let (handle, first, second) = (Arc::downgrade(&handle), first.clone(), second.sink());
+            let (handle, first) = (Arc::downgrade(&handle), first.clone());
+            let others = others.clone();
             Box::new(move |reply| {
                 first.push(reply.err().unwrap_or(Code::OK));
-                // Under the table's lock, this would wait for itself.
-                handle.upgrade().unwrap().sync(None, "/", second);
+                let handle = handle.upgrade().unwrap();
+                others.iter().for_each(|other| handle.sync(None, "/", other.sink()));
             })
         };
         handle.sync(Some(now), "/", sink);
@@ -194,7 +197,7 @@ fn who_is_answered_may_send_again_at_once() {
         handle.close();
         keeper.join().unwrap();
         first.the_one();
-        second.the_one();
+        others.iter().for_each(|other| drop(other.the_one()));
         nothing_is_left(&handle);
     });
 }
