@@ -26,6 +26,8 @@ mod lock;
 mod loss_signals;
 mod one_copy;
 mod options;
+#[cfg(all(test, not(zklock_loom)))]
+mod properties;
 mod stat;
 mod version;
 mod zkr_clients;
