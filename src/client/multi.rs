@@ -6,6 +6,9 @@ use crate::error::{Code, Error, Result};
 use crate::raw::{RawOp, RawOpResult};
 use crate::znode::{Acl, CreateMode, Stat};
 
+#[cfg(all(test, not(zklock_loom)))]
+mod properties;
+
 /// One operation of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -10,6 +10,9 @@ use super::sys;
 use crate::error::Code;
 use crate::znode::{Acl, Stat};
 
+#[cfg(all(test, not(zklock_loom)))]
+mod properties;
+
 /// One operation of a multi. Paths have been checked: a bad one makes the C client abort.
 pub(crate) enum RawOp<'a> {
     Create { path: &'a str, data: &'a [u8], acl: &'a [Acl], mode: c_int },
