@@ -9,7 +9,7 @@ use super::*;
 fn peer() -> impl Strategy<Value = String> {
     let own = Just(PREFIX.to_owned());
     let recipe = any::<i64>().prop_map(|session| Naming::Recipe.prefix(session));
-    let uuid = any::<u128>().prop_map(|bits| uuid::Uuid::from_u128(bits));
+    let uuid = any::<u128>().prop_map(uuid::Uuid::from_u128);
     let curator = uuid.prop_map(|uuid| format!("_c_{uuid}-lock-"));
     let kazoo = any::<u128>().prop_map(|bits| format!("{bits:032x}__lock__"));
     let java = any::<i64>().prop_map(|session| format!("x-{session}-"));

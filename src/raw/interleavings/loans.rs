@@ -97,8 +97,24 @@ fn who_is_answered_when_a_loan_ends_may_send_again_at_once() {
         handle.close();
         lent.close();
         seen.add(first.the_one());
-        others.iter().for_each(|other| drop(other.the_one()));
+        for other in &others {
+            other.the_one();
+        }
         nothing_is_left(&handle);
     });
     all.are(&[Code::OK, Code::INVALID_STATE, Code::CLOSING]);
+}
+
+#[test]
+fn a_handle_that_was_given_back_is_not_opened_by_a_late_answer() {
+    every_interleaving(|| {
+        let lent = Lent::new(c"answers-what-is-left");
+        let handle = lent.adopt();
+        handle.close();
+        let answers = Answers::default();
+        handle.sync(None, "/", answers.sink());
+        assert_eq!(answers.the_one(), Code::INVALID_STATE);
+        lent.close();
+        nothing_is_left(&handle);
+    });
 }

@@ -100,7 +100,9 @@ fn who_is_answered_may_send_again_at_once() {
         handle.close();
         keeper.join().unwrap();
         seen.add(first.the_one());
-        others.iter().for_each(|other| drop(other.the_one()));
+        for other in &others {
+            other.the_one();
+        }
         nothing_is_left(&handle);
     });
     all.are(&[Code::OK, Code::OPERATION_TIMEOUT, Code::CLOSING]);

@@ -29,9 +29,9 @@ proptest! {
         let mut memory = MultiMemory::new(&ops).unwrap();
         let (count, _, results) = memory.as_c();
         prop_assert_eq!(usize::try_from(count), Ok(ops.len()));
-        for (at, code) in codes.iter().enumerate().take(ops.len()) {
-            // SAFETY: there is a result for each operation, and nobody else has the memory.
-            let result = unsafe { &mut *results.add(at) };
+        // SAFETY: there is a result for each operation, and nobody else has the memory.
+        let results = unsafe { std::slice::from_raw_parts_mut(results, ops.len()) };
+        for (result, code) in results.iter_mut().zip(&codes) {
             result.err = *code;
         }
         for part in &mut memory.parts {
