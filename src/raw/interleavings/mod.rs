@@ -6,6 +6,9 @@
 //! write to memory that is gone), that nobody waits for ever, that each request is answered once, and
 //! that nothing is left of it. Each also names all the answers that there may be, so that none holds
 //! only because what it is about never happens.
+//!
+//! The checker sees what comes from `crate::sync`. A channel or an event inside is one step to it, and
+//! waiting for a gate to open is not modelled: it sleeps on the machine's clock.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
