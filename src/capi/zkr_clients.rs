@@ -5,6 +5,7 @@
 //! session is over.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::LazyLock;
 
 use parking_lot::Mutex;
@@ -34,8 +35,35 @@ pub(super) unsafe fn client_for(
     function: &'static str,
     zh: *mut sys::zhandle_t,
 ) -> Result<Client, Failure> {
+    // SAFETY: the caller keeps that promise.
+    unsafe { serve(function, zh, |served| Ok(served.client.clone())) }
+}
+
+/// As [`client_for`], with where completions run for programs on that handle.
+///
+/// # Safety
+/// As [`client_for`].
+pub(super) unsafe fn client_and_line_for(
+    function: &'static str,
+    zh: *mut sys::zhandle_t,
+) -> Result<(Client, Line), Failure> {
+    let both = |served: &Served| Ok((served.client.clone(), served.callbacks.line(function)?));
+    // SAFETY: the caller keeps that promise.
+    unsafe { serve(function, zh, both) }
+}
+
+/// What `take` takes of the client on a handle. All of it at once: a client that does not work yet is
+/// gone from the table as soon as another thread looks for its own.
+///
+/// # Safety
+/// As [`client_for`].
+unsafe fn serve<T>(
+    function: &'static str,
+    zh: *mut sys::zhandle_t,
+    take: impl FnOnce(&Served) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let mut ended = Vec::new();
-    let client = {
+    let taken = {
         let mut clients = CLIENTS.lock();
         let gone: Vec<usize> = clients
             .iter()
@@ -43,32 +71,21 @@ pub(super) unsafe fn client_for(
             .map(|(address, _)| *address)
             .collect();
         ended.extend(gone.iter().filter_map(|address| clients.remove(address)));
-        match clients.get(&zh.addr()) {
-            Some(served) => Ok(served.client.clone()),
-            None => {
+        match clients.entry(zh.addr()) {
+            Entry::Occupied(served) => take(served.get()),
+            Entry::Vacant(vacant) => {
                 // SAFETY: the caller keeps that promise.
                 let borrowed = unsafe { Borrowed::new(zh) };
-                adopt(function, borrowed).inspect(|client| {
+                adopt(function, borrowed).and_then(|client| {
                     let callbacks = CallbackThread::default();
-                    clients.insert(zh.addr(), Served { client: client.clone(), callbacks });
+                    take(vacant.insert(Served { client, callbacks }))
                 })
             }
         }
     };
     // Outside the lock: the last reference waits for its client's thread.
     drop(ended);
-    client
-}
-
-/// Where completions run for programs on that handle.
-pub(super) fn line_for(function: &'static str, zh: *mut sys::zhandle_t) -> Result<Line, Failure> {
-    match CLIENTS.lock().get(&zh.addr()) {
-        Some(served) => served.callbacks.line(function),
-        None => {
-            let message = format!("{function}: the handle is closed");
-            Err(Failure::new(Code::INVALID_STATE.as_raw(), message))
-        }
-    }
+    taken
 }
 
 fn adopt(function: &'static str, borrowed: Option<Borrowed>) -> Result<Client, Failure> {

@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
+use std::sync::Barrier;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -139,4 +140,38 @@ fn a_recipes_lock_refuses_a_struct_that_was_never_filled_and_paths_that_are_wron
         Ok(())
     });
     drop(handle);
+}
+
+#[test]
+fn threads_that_lock_on_new_handles_at_once_do_not_disturb_each_other() {
+    const THREADS: usize = 4;
+    let server = Server::start().unwrap();
+    let together = Barrier::new(THREADS);
+    let lock = &|thread: usize| {
+        let path = std::ffi::CString::new(format!("/own-{thread}")).unwrap();
+        let mut outcomes = Vec::new();
+        for _ in 0..20 {
+            let handle = Handle::open(&server.hosts());
+            let mut memory = [0_u64; 13];
+            let mutex = memory.as_mut_ptr().cast();
+            // SAFETY: memory for the struct, a string, and a live handle.
+            let filled =
+                told(unsafe { zkr_lock_init(mutex, handle.0, path.as_ptr().cast_mut(), anyone()) });
+            together.wait();
+            // SAFETY: filled above, and stays until it is destroyed.
+            let locked = told(unsafe { zkr_lock_lock(mutex) });
+            // SAFETY: as above.
+            let destroyed = told(unsafe { zkr_lock_destroy(mutex) });
+            outcomes.push([filled, locked, destroyed]);
+        }
+        outcomes
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|n| scope.spawn(move || lock(n))).collect();
+        for thread in threads {
+            for outcome in thread.join().unwrap() {
+                assert_eq!(outcome, [Ok(()); 3]);
+            }
+        }
+    });
 }

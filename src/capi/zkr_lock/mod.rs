@@ -83,8 +83,7 @@ pub unsafe extern "C" fn zkr_lock_lock(mutex: *mut zkr_lock_mutex) -> c_int {
             None => Acl::open(),
         };
         // SAFETY: the program's handle is live until it closes it, and the header says how.
-        let client = unsafe { zkr_clients::client_for(NAME, mutex.zh()) }?;
-        let line = zkr_clients::line_for(NAME, mutex.zh())?;
+        let (client, line) = unsafe { zkr_clients::client_and_line_for(NAME, mutex.zh()) }?;
         let (at, program) = (Place::of(mutex), mutex.program());
         mutex.state_for_lock().lock(mutex, Order { client, path, acl, line, at, program })
     })
