@@ -15,6 +15,9 @@ use crate::capi::codes::{self, zkl_last_error, zkl_strerror};
 use crate::capi::options::zkl_client_options;
 use crate::error::Code;
 
+/// No pause of a busy machine comes near it.
+const SESSION_MS: c_int = 30_000;
+
 /// A handle of the program's.
 pub(super) struct Handle(pub(super) *mut sys::zhandle_t);
 
@@ -26,8 +29,9 @@ impl Handle {
         unsafe extern "C" fn say_nothing(_: *const c_char) {}
         let log: sys::log_callback_fn = Some(say_nothing);
         // SAFETY: the host string is copied; there is no watcher and no context.
-        let zh =
-            unsafe { sys::zookeeper_init2(hosts.as_ptr(), None, 4_000, no_id, no_context, 0, log) };
+        let zh = unsafe {
+            sys::zookeeper_init2(hosts.as_ptr(), None, SESSION_MS, no_id, no_context, 0, log)
+        };
         assert!(!zh.is_null());
         Handle(zh)
     }
@@ -69,9 +73,14 @@ impl Scene {
     pub(super) fn new() -> Scene {
         let server = Server::start().unwrap();
         let hosts = CString::new(server.hosts()).unwrap();
+        let options = zkl_client_options {
+            session_timeout_ms: SESSION_MS,
+            connect_timeout_ms: SESSION_MS,
+            ..no_options()
+        };
         let connected = given(true, |client| {
-            // SAFETY: a string, no options, and a place for the client.
-            unsafe { zkl_client_connect(hosts.as_ptr(), std::ptr::null(), client) }
+            // SAFETY: a string, filled options, and a place for the client.
+            unsafe { zkl_client_connect(hosts.as_ptr(), &options, client) }
         });
         let handle = Handle::unanswered();
         let options = zkl_client_options { operation_timeout_ms: 10, ..no_options() };
