@@ -158,9 +158,6 @@ impl Builder {
     ///
     /// # Errors
     /// As [`Ensemble::start`].
-    ///
-    /// # Panics
-    /// When `members` is zero.
     pub fn start_ensemble(self, members: usize) -> Result<Ensemble> {
         Ensemble::start_with(&self, members)
     }

@@ -17,6 +17,7 @@ const NODE_EXISTS: i32 = -110;
 
 /// Commits in the background until it is dropped, which waits for its thread's end.
 #[derive(Debug)]
+#[must_use = "it works until it is dropped"]
 pub struct KeepBusy {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,

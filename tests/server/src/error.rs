@@ -27,7 +27,7 @@ pub enum Error {
     },
     /// There is no ZooKeeper to run.
     #[error(
-        "no ZooKeeper found ({tried}): run `apt-get install zookeeper`, or set ZOOKEEPER_HOME to an unpacked release"
+        "no ZooKeeper found ({tried}): run `apt-get install libzookeeper-java`, or set ZOOKEEPER_HOME to an unpacked release"
     )]
     NoZooKeeper {
         /// Where was looked.
@@ -43,8 +43,14 @@ pub enum Error {
         /// The last lines of that log.
         tail: String,
     },
+    /// What was asked for cannot be: a mistake in the test itself. Nothing was done.
+    #[error("{what}")]
+    BadArgument {
+        /// What was asked for, and why it cannot be.
+        what: String,
+    },
     /// The server is not running, so it has no process to signal.
-    #[error("the server is stopped")]
+    #[error("the server is stopped: call start_again first")]
     Stopped,
     /// Something did not happen in time.
     #[error("{what}: not within {waited:?}")]
@@ -87,6 +93,10 @@ impl Error {
         move |source| Error::Io { what, source }
     }
 
+    pub(crate) fn bad_argument(what: impl Into<String>) -> Error {
+        Error::BadArgument { what: what.into() }
+    }
+
     /// ZooKeeper's code, when the server answered with one.
     pub fn code(&self) -> Option<i32> {
         match self {
@@ -116,6 +126,7 @@ impl fmt::Debug for Error {
 fn io_kind(error: &Error) -> io::ErrorKind {
     match error {
         Error::NoJava { .. } | Error::NoZooKeeper { .. } => io::ErrorKind::NotFound,
+        Error::BadArgument { .. } => io::ErrorKind::InvalidInput,
         Error::Timeout { .. } => io::ErrorKind::TimedOut,
         Error::Io { source, .. } => source.kind(),
         _ => io::ErrorKind::Other,

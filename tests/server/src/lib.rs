@@ -41,6 +41,7 @@
 mod builder;
 mod busy;
 mod data_dir;
+mod deadline;
 mod ensemble;
 mod error;
 mod four_letter;
@@ -63,3 +64,4 @@ pub use proxy::{Action, Direction, Gate, InstalledRule, Proxy, Rule, Seen};
 pub use server::Server;
 pub use session::expire_session;
 pub use stats::{Connection, Stats, WatchSummary};
+pub use wire::{Op, Ops};

@@ -1,9 +1,9 @@
 //! A server's answers to four-letter words, read into numbers and names.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::time::Duration;
 
+use crate::error::Result;
 use crate::server::Server;
 
 /// A server's counters, from `mntr`. Packets are counted since the server's start.
@@ -145,7 +145,7 @@ impl Server {
     ///
     /// # Errors
     /// As [`Server::four_letter`].
-    pub fn stats(&self) -> io::Result<Stats> {
+    pub fn stats(&self) -> Result<Stats> {
         Ok(Stats::parse(&self.four_letter("mntr")?))
     }
 
@@ -153,7 +153,7 @@ impl Server {
     ///
     /// # Errors
     /// As [`Server::four_letter`].
-    pub fn watch_summary(&self) -> io::Result<WatchSummary> {
+    pub fn watch_summary(&self) -> Result<WatchSummary> {
         Ok(WatchSummary::parse(&self.four_letter("wchs")?))
     }
 
@@ -162,7 +162,7 @@ impl Server {
     ///
     /// # Errors
     /// As [`Server::four_letter`].
-    pub fn watches(&self) -> io::Result<BTreeMap<String, Vec<i64>>> {
+    pub fn watches(&self) -> Result<BTreeMap<String, Vec<i64>>> {
         let lists = parse_lists(&self.four_letter("wchp")?);
         let sessions =
             |names: Vec<String>| names.iter().filter_map(|name| parse_session(name)).collect();
@@ -173,7 +173,7 @@ impl Server {
     ///
     /// # Errors
     /// As [`Server::four_letter`].
-    pub fn connections(&self) -> io::Result<Vec<Connection>> {
+    pub fn connections(&self) -> Result<Vec<Connection>> {
         Ok(Connection::parse_all(&self.four_letter("cons")?))
     }
 
@@ -181,7 +181,7 @@ impl Server {
     ///
     /// # Errors
     /// As [`Server::four_letter`].
-    pub fn ephemerals(&self) -> io::Result<BTreeMap<i64, Vec<String>>> {
+    pub fn ephemerals(&self) -> Result<BTreeMap<i64, Vec<String>>> {
         let answer = self.four_letter("dump")?;
         let start = answer.find("Sessions with Ephemerals").unwrap_or(answer.len());
         let end = answer.find("Connections dump").unwrap_or(answer.len());
@@ -196,7 +196,7 @@ impl Server {
     ///
     /// # Errors
     /// As [`Server::four_letter`].
-    pub fn sessions(&self) -> io::Result<Vec<i64>> {
+    pub fn sessions(&self) -> Result<Vec<i64>> {
         let answer = self.four_letter("dump")?;
         let end = answer.find("ephemeral nodes dump").unwrap_or(answer.len());
         let tracked = answer.get(..end).unwrap_or_default();

@@ -82,7 +82,7 @@ fn a_frozen_server_is_silent_until_it_is_thawed() {
 #[test]
 fn a_dropped_server_leaves_no_process_and_no_files() {
     let server = Server::start().unwrap();
-    let (process, directory) = (process_of(&server), server.data_dir().to_path_buf());
+    let (process, directory) = (process_of(&server), server.directory().to_path_buf());
     assert!(process.exists() && directory.exists());
     drop(server);
     assert!(!process.exists() && !directory.exists());

@@ -19,6 +19,7 @@ use super::core::{Fired, Shared, Traffic};
 use super::introduction::without_address;
 use super::link::{Ending, Link, Passed, Way, wait_for};
 use super::seen::Direction;
+use crate::deadline;
 use crate::wire::{Frames, Taken};
 
 /// How long a server may take to accept. Loopback needs no time, unless the server is frozen and its queue full.
@@ -98,7 +99,7 @@ impl Pump {
             if self.shared.traffic == Traffic::Clients { Duration::ZERO } else { LISTEN };
         let deadline = Instant::now() + patience;
         loop {
-            match TcpStream::connect_timeout(&self.shared.upstream, CONNECT) {
+            match self.reach_one() {
                 Err(error)
                     if error.kind() == io::ErrorKind::ConnectionRefused
                         && Instant::now() < deadline
@@ -109,6 +110,21 @@ impl Pump {
                 outcome => return outcome,
             }
         }
+    }
+
+    /// Connections take turns at the servers; one that does not accept is passed over.
+    fn reach_one(&self) -> io::Result<TcpStream> {
+        let servers = &self.shared.upstream;
+        let first = (self.link.number as usize).wrapping_sub(1) % servers.len();
+        let (before, from_first) = servers.split_at(first);
+        let mut outcome = Err(io::ErrorKind::ConnectionRefused.into());
+        for server in from_first.iter().chain(before) {
+            outcome = TcpStream::connect_timeout(server, CONNECT);
+            if outcome.is_ok() || self.link.is_closed() {
+                break;
+            }
+        }
+        outcome
     }
 
     fn run(mut self) {
@@ -244,7 +260,11 @@ impl Pump {
                         Way::ToServer => conversation.request(self.link.number, &frame),
                         Way::ToClient => conversation.reply(self.link.number, &frame),
                     };
+                    let session = conversation.session;
                     drop(conversation);
+                    if let (Way::ToClient, Some(session)) = (self.way, session) {
+                        self.shared.note_session(seen.op, session);
+                    }
                     let counts = seen.direction != Direction::Event;
                     let (fired, delay) = self.shared.judge(seen);
                     // Nothing after a frame that ends the connection is looked at any more.
@@ -256,7 +276,7 @@ impl Pump {
     }
 
     fn enqueue(&mut self, bytes: Vec<u8>, fired: Vec<Fired>, delay: Duration, counts: bool) {
-        self.queue.push_back(Item { due: Instant::now() + delay, bytes, fired, counts });
+        self.queue.push_back(Item { due: deadline::after(delay), bytes, fired, counts });
     }
 
     /// Carries out what the rules said, and forwards the frame. `false` when this direction is over.

@@ -125,7 +125,8 @@ impl Rule {
     /// Only the `n`-th frame that fits, counted over all connections from the rule's installation, from one.
     ///
     /// # Panics
-    /// When `n` is zero.
+    /// When `n` is zero: a rule that never fires would make a test pass that has tested nothing.
+    #[track_caller]
     pub fn nth(mut self, n: u64) -> Rule {
         assert!(n > 0, "frames are counted from one");
         self.which = Which::Only(n);
