@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::data_dir::DataDir;
 use crate::ensemble::Ensemble;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::install::Installation;
 use crate::server::Server;
 
@@ -79,7 +79,7 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// ZooKeeper's unit of time; sessions expire on its multiples. Default: 100 ms.
+    /// ZooKeeper's unit of time, a millisecond at least; sessions expire on its multiples. Default: 100 ms.
     pub fn tick_time(mut self, tick: Duration) -> Self {
         self.tick_time = tick;
         self
@@ -151,6 +151,7 @@ impl Builder {
     /// # Errors
     /// As [`Server::start`].
     pub fn start(self) -> Result<Server> {
+        self.check()?;
         Server::start_with(&self)
     }
 
@@ -159,7 +160,19 @@ impl Builder {
     /// # Errors
     /// As [`Ensemble::start`].
     pub fn start_ensemble(self, members: usize) -> Result<Ensemble> {
+        self.check()?;
         Ensemble::start_with(&self, members)
+    }
+
+    /// What ZooKeeper would take, and make something unexpected of. What it refuses by itself, its log explains.
+    fn check(&self) -> Result<()> {
+        if self.tick_time < Duration::from_millis(1) {
+            return Err(Error::bad_argument(format!(
+                "start with ticks of {:?}: ZooKeeper counts in milliseconds",
+                self.tick_time
+            )));
+        }
+        Ok(())
     }
 
     pub(crate) fn starts_within(&self) -> Duration {

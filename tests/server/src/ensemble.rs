@@ -207,6 +207,9 @@ impl Ensemble {
     /// # Errors
     /// As [`keep_busy`](Ensemble::keep_busy), and [`Error::BadArgument`] when there is no such member.
     pub fn keep_busy_through(&self, members: &[usize]) -> Result<KeepBusy> {
+        if members.is_empty() {
+            return Err(Error::bad_argument("keep an ensemble busy through no member"));
+        }
         let addrs = members.iter().map(|index| self.check(*index).map(Server::addr));
         KeepBusy::start(addrs.collect::<Result<_>>()?)
     }

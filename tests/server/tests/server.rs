@@ -220,5 +220,9 @@ fn what_tests_hold_can_be_shared_between_threads() {
     shared::<zklock_testing::Proxy>();
     shared::<zklock_testing::Gate>();
     shared::<zklock_testing::InstalledRule>();
+    shared::<zklock_testing::Builder>();
+    shared::<zklock_testing::KeepBusy>();
+    shared::<zklock_testing::Rule>();
+    shared::<RawClient>();
     shared::<Error>();
 }
