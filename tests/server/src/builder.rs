@@ -140,7 +140,8 @@ impl Builder {
         self
     }
 
-    /// One more line of `zoo.cfg`; it replaces this crate's own line for that key.
+    /// One more line of `zoo.cfg`; it replaces this crate's own line for that key. Port, address and `dataDir` are each
+    /// server's own: those are refused at the start.
     pub fn property(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.properties.push((key.into(), value.into()));
         self
@@ -172,7 +173,13 @@ impl Builder {
                 self.tick_time
             )));
         }
-        Ok(())
+        const OURS: [&str; 3] = ["clientPort", "clientPortAddress", "dataDir"];
+        match self.properties.iter().find(|(key, _)| OURS.contains(&key.as_str())) {
+            Some((key, _)) => Err(Error::bad_argument(format!(
+                "start with a {key}: each server gets an address and a directory of its own"
+            ))),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn starts_within(&self) -> Duration {

@@ -34,11 +34,11 @@ pub enum Error {
         tried: String,
     },
     /// The server's process ended, or never served.
-    #[error("start ZooKeeper: {reason}; the end of {}:\n{tail}", log.display())]
+    #[error("start ZooKeeper: {reason}; the end of its log:\n{tail}")]
     Start {
         /// What went wrong, in one line.
         reason: String,
-        /// The server's log. It is removed with the server.
+        /// The server's log, which is removed with the server: a failed first start leaves none.
         log: PathBuf,
         /// The last lines of that log.
         tail: String,

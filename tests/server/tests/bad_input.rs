@@ -21,6 +21,7 @@ fn assert_bad<T: std::fmt::Debug>(outcome: zklock_testing::Result<T>, tells: &st
 fn an_ensemble_says_what_it_cannot_do() {
     assert_bad(Ensemble::start(0), "one at least");
     assert_bad(Server::builder().tick_time(Duration::ZERO).start(), "tick");
+    assert_bad(Server::builder().property("clientPort", "2181").start(), "clientPort");
     let alone = Ensemble::start(1).unwrap();
     assert_bad(alone.isolate(0), "partitionable(true)");
     assert_bad(alone.rejoin(1), "no member 1");

@@ -1,10 +1,10 @@
 //! Tests a service under a lost reply: `cargo run -p zklock-testing --example lost_reply`.
 //!
-//! The service (`account.rs`) deposits money into an account. Its writes are conditional, its retries patient, its
-//! tests have always passed. Here the network does what it does once a month: the server carries a deposit out, and
-//! its reply does not arrive.
+//! The service (`account.rs`) deposits money into an account. Its writes are conditional and its retries patient, and
+//! with a network that works it passes every test. Here a server carries a deposit out, and its reply is lost.
 //!
-//! It prints what was found, and fails when that is not what it says. Its tests are those a service would have.
+//! It prints what it found, and fails when that is not what it is here to show. Its tests, at the end, are such as the
+//! service itself would have.
 
 mod account;
 
@@ -124,4 +124,6 @@ fn a_deposit_whose_reply_is_lost_is_made_once() {
 fn what_the_example_prints_is_so() {
     let found = find().unwrap();
     assert!(found.is_as_promised(), "{found}");
+    let readme = include_str!("../../README.md");
+    assert!(readme.contains(&found.to_string()), "README.md shows something else than\n{found}");
 }

@@ -42,7 +42,7 @@ struct PathTest {
     text: String,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 enum Which {
     Every,
     Only(u64),
@@ -204,7 +204,8 @@ impl fmt::Debug for Rule {
         }
         match self.which {
             Which::Every => Ok(()),
-            which => write!(formatter, ", {which:?}"),
+            Which::Only(n) => write!(formatter, ", the one of number {n}"),
+            Which::From(n) => write!(formatter, ", from number {n} on"),
         }
     }
 }
