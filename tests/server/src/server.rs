@@ -25,10 +25,8 @@ use crate::install::Installation;
 use crate::port::Port;
 use crate::process::Process;
 
-/// How long a four-letter word may take at a server that is expected to answer.
-const ANSWER: Duration = Duration::from_secs(5);
 /// How long a probe waits: a server that is starting accepts connections but answers nothing.
-const PROBE: Duration = Duration::from_millis(150);
+pub(crate) const PROBE: Duration = Duration::from_millis(150);
 /// How long [`Server::stop`] waits before it kills.
 const GRACE: Duration = Duration::from_secs(5);
 /// How often a start is tried when the port turns out to be taken.
@@ -283,22 +281,6 @@ impl Server {
         self.mode().is_some()
             && four_letter(self.addr(), "conf", PROBE)
                 .is_ok_and(|answer| answer.lines().any(|line| line.starts_with(&ours)))
-    }
-
-    /// `standalone`, `leader` or `follower`, by its own word; `None` when the server does not serve: it is stopped or
-    /// frozen, still starting, or without a quorum.
-    pub fn mode(&self) -> Option<String> {
-        let answer = four_letter(self.addr(), "srvr", PROBE).ok()?;
-        let mode = answer.lines().find_map(|line| line.strip_prefix("Mode: "))?;
-        Some(mode.trim().to_owned())
-    }
-
-    /// Asks the server a four-letter word, all of which are allowed.
-    ///
-    /// # Errors
-    /// As [`four_letter`]; a frozen server times out after five seconds.
-    pub fn four_letter(&self, word: &str) -> Result<String> {
-        four_letter(self.addr(), word, ANSWER)
     }
 
     /// One of ZooKeeper's own command-line tools by its Java class, from the same release as the server, such as

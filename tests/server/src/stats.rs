@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::error::Result;
-use crate::server::Server;
+use crate::four_letter::four_letter;
+use crate::server::{PROBE, Server};
+
+/// How long a four-letter word may take at a server that is expected to answer.
+const ANSWER: Duration = Duration::from_secs(5);
 
 /// A server's counters, from `mntr`. Packets are counted since the server's start.
 ///
@@ -141,6 +145,22 @@ fn parse_session(text: &str) -> Option<i64> {
 }
 
 impl Server {
+    /// `standalone`, `leader` or `follower`, by its own word; `None` when the server does not serve: it is stopped or
+    /// frozen, still starting, or without a quorum.
+    pub fn mode(&self) -> Option<String> {
+        let answer = four_letter(self.addr(), "srvr", PROBE).ok()?;
+        let mode = answer.lines().find_map(|line| line.strip_prefix("Mode: "))?;
+        Some(mode.trim().to_owned())
+    }
+
+    /// Asks the server a four-letter word, all of which are allowed.
+    ///
+    /// # Errors
+    /// As [`four_letter`]; a frozen server times out after five seconds.
+    pub fn four_letter(&self, word: &str) -> Result<String> {
+        four_letter(self.addr(), word, ANSWER)
+    }
+
     /// The server's counters.
     ///
     /// # Errors

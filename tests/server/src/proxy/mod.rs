@@ -18,6 +18,7 @@ mod introduction;
 mod link;
 mod listener;
 mod pump;
+mod reach;
 mod rule;
 mod seen;
 mod sessions;

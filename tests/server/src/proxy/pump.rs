@@ -6,7 +6,6 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
-use std::net::TcpStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,12 +20,6 @@ use super::link::{Ending, Link, Passed, Way, wait_for};
 use super::seen::Direction;
 use crate::deadline;
 use crate::wire::{Frames, Taken};
-
-/// How long a server may take to accept. Loopback needs no time, unless the server is frozen and its queue full.
-const CONNECT: Duration = Duration::from_secs(5);
-/// How long a member of an ensemble may take to listen. Its peers would try again; but they are not refused here, they
-/// are accepted and then lose a connection they had begun to use, which costs them a whole round of the election.
-const LISTEN: Duration = Duration::from_secs(1);
 
 pub(super) struct Pump {
     pub(super) shared: Arc<Shared>,
@@ -92,39 +85,6 @@ impl Pump {
             })?;
         self.shared.core.lock().add_thread(thread);
         Ok(())
-    }
-
-    fn reach(&self) -> io::Result<TcpStream> {
-        let patience =
-            if self.shared.traffic == Traffic::Clients { Duration::ZERO } else { LISTEN };
-        let deadline = Instant::now() + patience;
-        loop {
-            match self.reach_one() {
-                Err(error)
-                    if error.kind() == io::ErrorKind::ConnectionRefused
-                        && Instant::now() < deadline
-                        && !self.link.is_closed() =>
-                {
-                    thread::sleep(Duration::from_millis(5));
-                }
-                outcome => return outcome,
-            }
-        }
-    }
-
-    /// Connections take turns at the servers; one that does not accept is passed over.
-    fn reach_one(&self) -> io::Result<TcpStream> {
-        let servers = &self.shared.upstream;
-        let first = (self.link.number as usize).wrapping_sub(1) % servers.len();
-        let (before, from_first) = servers.split_at(first);
-        let mut outcome = Err(io::ErrorKind::ConnectionRefused.into());
-        for server in from_first.iter().chain(before) {
-            outcome = TcpStream::connect_timeout(server, CONNECT);
-            if outcome.is_ok() || self.link.is_closed() {
-                break;
-            }
-        }
-        outcome
     }
 
     fn run(mut self) {
