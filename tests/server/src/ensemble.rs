@@ -22,7 +22,7 @@ use crate::server::{Server, tells_of_a_taken_port};
 /// use zklock_testing::{Ensemble, Proxy};
 ///
 /// let ensemble = Ensemble::start(3)?;
-/// let proxy = Proxy::start(&ensemble.addrs()[..])?; // one address with all members behind it
+/// let proxy = Proxy::start(ensemble.hosts())?; // one address with all members behind it
 /// // ... a program connects to proxy.hosts(), or to ensemble.hosts() ...
 /// let leader = ensemble.wait_for_quorum(Duration::from_secs(20))?;
 /// ensemble.member(leader).kill();

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::wire::Op;
+use crate::wire::{self, Op};
 
 /// `Result` with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
@@ -61,7 +61,7 @@ pub enum Error {
         waited: Duration,
     },
     /// The server answered a request with an error.
-    #[error("{op:?} {path}: error {code}")]
+    #[error("{op:?} {path}: {}", wire::told(*code))]
     Server {
         /// The request.
         op: Op,

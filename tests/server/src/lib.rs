@@ -12,6 +12,7 @@
 
 mod builder;
 mod busy;
+mod connect_string;
 mod data_dir;
 mod deadline;
 mod ensemble;

@@ -284,7 +284,7 @@ impl Server {
     }
 
     /// One of ZooKeeper's own command-line tools by its Java class, from the same release as the server, such as
-    /// `org.apache.zookeeper.server.persistence.TxnLogToolkit`.
+    /// `org.apache.zookeeper.server.persistence.TxnLogToolkit`. The caller adds arguments, runs it and sees to its end.
     pub fn tool(&self, class: &str) -> Command {
         let mut command = Command::new(&self.java);
         let class_path = self.arguments.iter().skip_while(|argument| *argument != "-cp").take(2);

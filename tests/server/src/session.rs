@@ -1,9 +1,10 @@
 //! Ends a client's session behind its back, as the server does when the client is silent for too long.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::connect_string;
 use crate::error::{Error, Result};
 use crate::wire::{Op, RawClient, Writer, connect_request};
 
@@ -36,12 +37,12 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// # Errors
 /// [`Error::SessionExpired`] when the server does not know the session in the first place: it has ended already, or
 /// the password is wrong, which the server does not tell apart. [`Error::Timeout`] after ten seconds, with what was in
-/// the way. [`Error::Io`] when `hosts` is no address.
+/// the way. [`Error::BadArgument`] when `hosts` cannot be read, [`Error::Io`] when it names somebody nobody knows.
 ///
 /// [`Proxy`]: crate::Proxy
 /// [`Proxy::expire_sessions`]: crate::Proxy::expire_sessions
 pub fn expire_session(hosts: &str, session_id: i64, password: &[u8; 16]) -> Result<()> {
-    expire_session_at(&parse_hosts(hosts)?, session_id, password)
+    expire_session_at(&connect_string::resolve(hosts)?, session_id, password)
 }
 
 pub(crate) fn expire_session_at(
@@ -84,15 +85,4 @@ fn take_over_and_close(addr: SocketAddr, session_id: i64, password: &[u8; 16]) -
     client.send(&frames)?;
     client.finish_connect(session_id)?;
     client.wait_reply(xid).map(drop)
-}
-
-fn parse_hosts(hosts: &str) -> Result<Vec<SocketAddr>> {
-    let mut addrs = Vec::new();
-    let without_chroot = hosts.split('/').next().unwrap_or_default();
-    for host in without_chroot.split(',') {
-        let resolved =
-            host.trim().to_socket_addrs().map_err(Error::io(format!("resolve {host:?}")))?;
-        addrs.extend(resolved);
-    }
-    Ok(addrs)
 }

@@ -221,7 +221,7 @@ fn who_waits_for_a_rule_in_vain_is_told_what_came_instead() {
     client.create("/a", b"").unwrap();
     client.ping().unwrap();
     client.create("/a", b"").unwrap_err();
-    let last = "the last frames: request Create /a, reply Create /a, request Create /a, reply Create /a: error -110";
+    let last = "the last frames: request Create /a, reply Create /a, request Create /a, reply Create /a: node exists (-110)";
     let in_vain = why(lost.wait_hits(1, Duration::ZERO));
     assert!(in_vain.contains(last), "{in_vain}");
     assert_eq!(

@@ -16,6 +16,9 @@ pub enum Action {
     ///
     /// A dropped reply leaves the server having done what the client does not know of. Earlier replies have arrived.
     ///
+    /// A dropped watch event is not lost for good to a client that sets its watches again when it has reconnected: the
+    /// server then tells it what it has missed.
+    ///
     /// The server sees its client close the connection; the session lives on until it times out or comes back.
     Drop,
     /// Swallows the frame and leaves the connection hanging: silence both ways from then on, until a peer gives up or

@@ -26,7 +26,8 @@ mod switches;
 mod unsent;
 
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -41,6 +42,7 @@ use self::action::Effect;
 use self::core::Shared;
 use self::link::Ending;
 use self::listener::Waker;
+use crate::connect_string;
 use crate::deadline;
 use crate::error::{Error, Result};
 use crate::port::Port;
@@ -72,25 +74,22 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Listens on a free loopback port for clients of the server at `upstream`, which need not run yet.
+    /// Listens on a free loopback port for clients of `upstream`, which need not run yet: a server's address, or a
+    /// connect string as clients get it.
     ///
-    /// `upstream` may be several servers, such as `&ensemble.addrs()[..]`. Then clients see one address with all of
-    /// them behind it: the first connection goes to the first server, the next one to the second, and so on around; a
-    /// server that refuses is passed over. Rules count over all of them.
+    /// That may be several servers, such as `ensemble.hosts()`. Then clients see one address with all of them behind
+    /// it: the first connection goes to the first server, the next one to the second, and so on around; a server that
+    /// refuses is passed over. Rules count over all of them.
     ///
     /// # Errors
-    /// [`Error::Io`] when `upstream` is a name that nobody knows, or there is no port or no thread to be had;
-    /// [`Error::BadArgument`] when it is no server at all.
-    pub fn start(upstream: impl ToSocketAddrs) -> Result<Proxy> {
-        let upstream = upstream.to_socket_addrs().map_err(Error::io("resolve a server's name"))?;
-        Proxy::between(Traffic::Clients, upstream.collect())
+    /// [`Error::BadArgument`] when `upstream` cannot be read; [`Error::Io`] when it names somebody nobody knows, or
+    /// there is no port or no thread to be had.
+    pub fn start(upstream: impl fmt::Display) -> Result<Proxy> {
+        Proxy::between(Traffic::Clients, connect_string::resolve(&upstream.to_string())?)
     }
 
     /// A proxy that knows what sort of traffic it has before it.
     pub(crate) fn between(traffic: Traffic, upstream: Vec<SocketAddr>) -> Result<Proxy> {
-        if upstream.is_empty() {
-            return Err(Error::bad_argument("start a proxy: no server to stand before"));
-        }
         let port = Port::reserve().map_err(Error::io("reserve a port"))?;
         let shared = Arc::new(Shared::new(upstream, traffic));
         let (waker, listener) = listener::start(port.addr(), Arc::clone(&shared))

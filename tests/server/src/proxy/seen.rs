@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::time::Instant;
 
-use crate::wire::{Op, Reader, XID_AUTH, XID_EVENT, XID_PING, multi_error};
+use crate::wire::{Op, Reader, XID_AUTH, XID_EVENT, XID_PING, multi_error, told};
 
 /// Which way a frame goes, and whether it answers something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,7 +44,7 @@ pub struct Seen {
 }
 
 impl fmt::Display for Seen {
-    /// One line: `reply Create2 /a: error -110`.
+    /// One line: `reply Create2 /a: node exists (-110)`.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.direction {
             Direction::Event => write!(formatter, "event {}", self.error)?,
@@ -55,7 +55,7 @@ impl fmt::Display for Seen {
             write!(formatter, " {path}")?;
         }
         match (self.direction, self.error) {
-            (Direction::Reply, code) if code != 0 => write!(formatter, ": error {code}"),
+            (Direction::Reply, code) if code != 0 => write!(formatter, ": {}", told(code)),
             _ => Ok(()),
         }
     }
