@@ -14,7 +14,8 @@ const SESSION: Duration = Duration::from_secs(10);
 const REPLY: Duration = Duration::from_secs(1);
 const NODE: &str = "/zklock-keep-busy";
 
-/// Commits in the background until it is dropped, which waits for its thread's end.
+/// Commits in the background until it is dropped, which waits for its thread's end: a moment, or up to ten seconds
+/// when the member it is at stands still.
 #[derive(Debug)]
 #[must_use = "it works until it is dropped"]
 pub struct KeepBusy {

@@ -30,6 +30,9 @@ pub enum Action {
     Reset,
     /// Runs this when the frame's turn comes, and then forwards it. It may use the proxy, and may block: frames that
     /// follow wait, and so does the drop of the proxy. If it panics, the connection is reset.
+    ///
+    /// An action that owns the very proxy it is installed at, by an `Arc`, keeps it from ever being dropped until the
+    /// rule is removed: give it a `Weak`, or use a [`Gate`](super::Gate).
     Run(Box<dyn FnMut() + Send>),
 }
 
