@@ -118,6 +118,9 @@ pub fn valgrind(program: &Path, leaks: bool) -> Command {
 
 fn add_program(mut valgrind: Command, program: &Path, leaks: bool) -> Command {
     valgrind.args(["--quiet", "--error-exitcode=99", "--fair-sched=yes", "--num-callers=30"]);
+    // At the end valgrind kills the other threads and has the C library free what it has; that waits
+    // for ever when a handle's thread was just resolving its host names, under the resolver's lock.
+    valgrind.arg("--run-libc-freeres=no");
     if leaks {
         let kinds = "definite,indirect";
         valgrind.arg("--leak-check=full").arg(format!("--show-leak-kinds={kinds}"));
