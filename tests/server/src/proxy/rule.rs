@@ -204,8 +204,8 @@ impl fmt::Debug for Rule {
         }
         match self.which {
             Which::Every => Ok(()),
-            Which::Only(n) => write!(formatter, ", the one of number {n}"),
-            Which::From(n) => write!(formatter, ", from number {n} on"),
+            Which::Only(n) => write!(formatter, ", number {n} only"),
+            Which::From(n) => write!(formatter, ", number {n} and after"),
         }
     }
 }
