@@ -34,6 +34,10 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// It takes the session over and closes it in one breath. A client that comes back in between wins its session back:
 /// then this starts over, until the server has confirmed the close or no longer knows the session.
 ///
+/// ZooKeeper 3.8.0 can lose sight of a client that comes back at that very moment: its connection stays open, and is
+/// never answered again. Such a client learns of the expiry when its pings have been unanswered for long enough, which
+/// is before the session's timeout is over. [`Proxy::expire_sessions`] disconnects it.
+///
 /// # Errors
 /// [`Error::SessionExpired`] when the server does not know the session in the first place: it has ended already, or
 /// the password is wrong, which the server does not tell apart. [`Error::Timeout`] after ten seconds, with what was in

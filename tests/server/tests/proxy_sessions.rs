@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::time::Instant;
+
 use common::{Bench, PATIENCE};
 use zklock_testing::wire::{CreateMode, RawClient};
 use zklock_testing::{Action, Error, Op, Rule};
@@ -20,6 +22,31 @@ fn the_sessions_opened_through_a_proxy_end_and_no_others() {
     let back = RawClient::attach(bench.proxy.addr(), common::SESSION, id, &password);
     assert!(matches!(back, Err(Error::SessionExpired { .. })), "{back:?}");
     assert!(bench.proxy.expire_sessions().unwrap().is_empty());
+}
+
+#[test]
+fn a_client_that_always_comes_back_at_once_is_told() {
+    let bench = Bench::start();
+    for _ in 0..10 {
+        let client = bench.through_proxy();
+        let (id, password, addr) = (client.session_id(), client.password(), bench.proxy.addr());
+        let stubborn = std::thread::spawn(move || {
+            let mut client = client;
+            let deadline = Instant::now() + PATIENCE;
+            while Instant::now() < deadline {
+                // It sends no pings: only the end of its connection can tell it.
+                client.wait_closed(PATIENCE).unwrap();
+                match RawClient::attach(addr, common::SESSION, id, &password) {
+                    Ok(again) => client = again,
+                    Err(Error::SessionExpired { .. }) => return,
+                    Err(error) => assert!(error.is_connection_loss(), "{error}"),
+                }
+            }
+            panic!("it comes back again and again");
+        });
+        assert_eq!(bench.proxy.expire_sessions().unwrap(), [id]);
+        stubborn.join().unwrap();
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The sessions that were opened through a proxy, and their end behind their clients' backs.
 
 use super::Proxy;
+use super::link::Ending;
 use crate::error::{Error, Result};
 use crate::session::expire_session_at;
 
@@ -9,8 +10,9 @@ impl Proxy {
     /// is silent for too long: also those of programs that would never tell their session's password. Returns their
     /// ids; sessions that have ended by themselves are not among them.
     ///
-    /// When this returns their ephemeral nodes are gone, and the server has closed their connections. It goes straight
-    /// to the servers: rules see nothing of it, and it works while the proxy is [`cut`](Proxy::cut).
+    /// When this returns their ephemeral nodes are gone and their connections are reset, and with them those that have
+    /// not opened a session yet; a client that comes back is told. It goes straight to the servers: rules see nothing
+    /// of it, and it works while the proxy is [`cut`](Proxy::cut).
     ///
     /// ```no_run
     /// # let proxy = zklock_testing::Proxy::start("127.0.0.1:2181")?;
@@ -31,8 +33,21 @@ impl Proxy {
                 Err(Error::SessionExpired { .. }) => {}
                 Err(error) => return Err(error),
             }
-            self.shared.core.lock().sessions.remove(&id);
+            self.disconnect(id);
         }
         Ok(ended)
+    }
+
+    /// Resets what the session's client is on. The server would close that; but it can forget a connection on which a
+    /// client takes its session up again while it is taken away, and such a connection may yet be opening.
+    fn disconnect(&self, id: i64) {
+        let mut core = self.shared.core.lock();
+        core.sessions.remove(&id);
+        for link in &core.links {
+            if link.conversation.lock().session.is_none_or(|(other, _)| other == id) {
+                link.close(Ending::Reset);
+            }
+        }
+        self.shared.changed.notify_all();
     }
 }
