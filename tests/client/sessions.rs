@@ -65,7 +65,8 @@ fn a_client_that_shall_not_reopen_is_closed_by_the_expiry() {
 #[test]
 fn a_restarted_server_keeps_the_session() {
     let bench = Bench::start();
-    let client = bench.direct();
+    // Much longer than the server is away.
+    let client = options().session_timeout(PATIENCE).connect(&bench.server.hosts()).wait().unwrap();
     client.create("/ephemeral", b"", CreateMode::Ephemeral).wait().unwrap();
     let session = client.session();
     let mut states = client.states();

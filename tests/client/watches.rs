@@ -5,7 +5,9 @@ use std::time::Duration;
 use futures_lite::future::block_on;
 use zklock::{Client, Code, CreateMode, SessionState, Watch, WatchEvent, WatchEventKind};
 
-use crate::bench::{Bench, PATIENCE, alone, connect, eventually, expire, shared, states_until};
+use crate::bench::{
+    Bench, PATIENCE, alone, connect, eventually, expire, options, shared, states_until,
+};
 
 fn end(mut watch: Watch) -> Result<(WatchEventKind, String), Code> {
     let event: Result<WatchEvent, zklock::Error> = watch.wait_timeout(PATIENCE);
@@ -147,7 +149,10 @@ fn expect_all_to_fire(other: &Client, path: &str, [data, exists, children]: [Wat
 #[test]
 fn watches_survive_a_reset_connection_and_a_restarted_server() {
     let bench = Bench::start();
-    let (client, other) = (bench.through_proxy(), bench.direct());
+    // Much longer than the server is away.
+    let patient = options().session_timeout(PATIENCE);
+    let client = patient.connect(&bench.proxy.hosts()).wait().unwrap();
+    let other = bench.direct();
     for (path, reset) in [("/reset", true), ("/restart", false)] {
         other.create(path, b"", CreateMode::Persistent).wait().unwrap();
         let mut states = client.states();
