@@ -9,9 +9,7 @@ use parking_lot::Mutex;
 
 use super::Spec;
 use super::claim::{Claim, Node};
-use super::service::Session;
 use super::steps::{Attempt, Standing};
-use crate::client::Watch;
 use crate::error::{Code, Error, Result};
 
 /// A pause after an outcome that has to be looked up, so that a link which breaks at once again
@@ -70,7 +68,10 @@ async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<Node>> {
             }
             Ok(Standing::Watching(watch)) => {
                 attempt.refusals += 1;
-                wait(&*session, watch).await;
+                // Disconnections are slept through, and trust that ends: the C client sets the watch
+                // again, and what was missed comes then. An error too is a reason to look again: it
+                // comes with the end of the session.
+                let _ = watch.await;
             }
             Ok(Standing::Pausing(pause)) => {
                 spec.service.sleep_until(spec.service.now() + pause).await;
@@ -94,14 +95,4 @@ async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<Node>> {
 /// over and the next one will start anew. When there is no next one, waiting for it fails.
 fn is_passing(error: &Error) -> bool {
     error.is_outcome_unknown() || error.code().is_retryable() || error.is_session_over()
-}
-
-/// Waits for the watch to end, or for the session to lose its trust. Mere disconnections are slept
-/// through: the C client sets the watch again, and an event that was missed comes then.
-async fn wait(session: &dyn Session, watch: Watch) {
-    let ended = async {
-        // Also an error is a reason to look again.
-        let _ = watch.await;
-    };
-    or(ended, session.lost()).await;
 }

@@ -15,7 +15,7 @@ pub fn set_cversion(server: &Server, paths: &[&str], cversion: i32) {
     // At its start a server writes a snapshot of what it has read.
     server.restart().unwrap();
     server.stop().unwrap();
-    let data = server.data_dir().join("data").join("version-2");
+    let data = server.data_dir().join("version-2");
     let newest = newest_snapshot(&data);
     let mut bytes = fs::read(&newest).unwrap();
     for path in paths {

@@ -44,8 +44,14 @@ fn the_changelog_names_the_version() {
 }
 
 #[test]
-fn the_readme_names_the_oldest_rust() {
-    let readme = text_of("README.md");
+fn the_readmes_name_the_oldest_rust() {
+    for readme in ["README.md", "tests/server/README.md"] {
+        assert_names_the_oldest_rust(readme);
+    }
+}
+
+fn assert_names_the_oldest_rust(path: &str) {
+    let readme = text_of(path);
     let named: Vec<&str> = readme
         .match_indices("Rust 1.")
         .map(|(at, _)| {
@@ -55,8 +61,8 @@ fn the_readme_names_the_oldest_rust() {
         })
         .collect();
     let oldest = manifest("rust-version");
-    assert!(!named.is_empty(), "README.md does not say `Rust {oldest}`");
-    assert!(named.iter().all(|version| *version == oldest), "{named:?}, not {oldest}");
+    assert!(!named.is_empty(), "{path} does not say `Rust {oldest}`");
+    assert!(named.iter().all(|version| *version == oldest), "{path}: {named:?}, not {oldest}");
 }
 
 #[test]

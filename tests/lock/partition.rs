@@ -40,7 +40,7 @@ fn split(
     let successor = acquire_in_background(&lock);
     eventually("it waits", || lock.contenders().wait().unwrap().len() == 2);
     assert_eq!(guard.state(), GuardState::Held);
-    ensemble.isolate(follower);
+    ensemble.isolate(follower).unwrap();
 
     let others = successor.join().unwrap().unwrap();
     // The look comes after the acquire: a guard that still says "held" here said so while there were two.
@@ -48,7 +48,7 @@ fn split(
     journal.lock().push("acquired");
     assert!(others.fencing_token() > guard.fencing_token());
     assert_eq!(teller.join().unwrap(), Some(LostReason::Session));
-    ensemble.rejoin(follower);
+    ensemble.rejoin(follower).unwrap();
     ensemble.member(follower).wait_ready(PATIENCE).unwrap();
     others.release().wait().unwrap();
     let order = journal.lock().clone();

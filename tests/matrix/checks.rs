@@ -136,7 +136,7 @@ pub fn nothing_is_left(stage: &Stage) -> Outcome {
 }
 
 fn leftovers(stage: &Stage) -> Outcome<Vec<String>> {
-    let trouble = |error: std::io::Error| error.to_string();
+    let trouble = |error: zklock_testing::Error| error.to_string();
     let own = |path: &String| path.starts_with(&stage.directory);
     let mut left: Vec<String> = Vec::new();
     for (session, paths) in stage.server.ephemerals().map_err(trouble)? {

@@ -133,8 +133,7 @@ impl Servers {
     pub fn count(&self) -> Result<Counted, String> {
         let mut sum = Counted { packets: 0, events: 0 };
         for &addr in self.addrs.as_ref().map_err(String::clone)? {
-            let answer = four_letter(addr, "mntr", ANSWER)
-                .map_err(|error| format!("mntr at {addr}: {error}"))?;
+            let answer = four_letter(addr, "mntr", ANSWER).map_err(|error| error.to_string())?;
             let counted = Counted::read(&answer).map_err(|why| format!("mntr at {addr}: {why}"))?;
             sum.packets += counted.packets;
             sum.events += counted.events;

@@ -180,6 +180,6 @@ impl Cluster {
     /// Where the members' transaction logs are.
     pub fn log_directories(&self) -> Vec<PathBuf> {
         let members = self.ensemble.members().iter();
-        members.map(|member| member.data_dir().join("data").join("version-2")).collect()
+        members.map(|member| member.data_dir().join("version-2")).collect()
     }
 }

@@ -83,8 +83,13 @@ impl Schedule for Explorer {
     }
 }
 
-/// Explores a scenario until nothing is left, something goes wrong, or `most` runs are done.
-pub(super) fn explore(scenario: &Arc<Scenario>, most: u64) -> Explored {
+/// Explores a scenario until nothing is left, something goes wrong, or `most` runs are done. Tells
+/// after each run how far it is.
+pub(super) fn explore(
+    scenario: &Arc<Scenario>,
+    most: u64,
+    mut tell: impl FnMut(&Explored),
+) -> Explored {
     let mut explorer = Explorer::default();
     let mut explored = Explored::default();
     while explored.complete + explored.joined < most {
@@ -102,6 +107,7 @@ pub(super) fn explore(scenario: &Arc<Scenario>, most: u64) -> Explored {
             explored.violation = Some((violation, choices));
             return explored;
         }
+        tell(&explored);
         while explorer.path.last().is_some_and(|fork| fork.chosen + 1 == fork.steps.len()) {
             explorer.path.pop();
         }

@@ -10,6 +10,9 @@ use super::run::run;
 use super::scenario::Scenario;
 use super::schedule::{Drawn, Given, explore};
 
+/// How often a long run says how far it is.
+const PROGRESS: Duration = Duration::from_secs(10);
+
 /// Explores scenarios to their end; the `long` ones only in a long run.
 fn explore_all(strategy: &str, short: &[&str], long: &[&str]) {
     let long = if effort::is_long() { long } else { &[] };
@@ -17,7 +20,14 @@ fn explore_all(strategy: &str, short: &[&str], long: &[&str]) {
         let name = format!("{strategy}/{name}");
         let scenario = Arc::new(Scenario::named(&name));
         let start = Instant::now();
-        let explored = explore(&scenario, u64::MAX);
+        let mut told = start;
+        let explored = explore(&scenario, u64::MAX, |explored| {
+            if effort::is_long() && told.elapsed() > PROGRESS {
+                told = Instant::now();
+                let (runs, states) = (explored.complete + explored.joined, explored.states);
+                println!("{name}: {runs} schedules and {states} states so far");
+            }
+        });
         let runs = explored.complete + explored.joined;
         if let Some((violation, choices)) = explored.violation {
             panic!("{}\nfound after {runs} schedules", report_choices(&name, &choices, &violation));
@@ -69,12 +79,9 @@ fn a_deletion_repeated_without_a_sync_hits_the_successor_and_with_one_does_not()
         let violation = run(&careless, &mut Given(choices.iter())).violation;
         assert_eq!(violation.as_deref(), Some("the deletion of 2 hit 4 at /locks/a"));
         let careful = Arc::new(Scenario::named(&format!("{strategy}/lag/2+1")));
-        assert_eq!(explore(&careful, TWICE_AS_MANY_AS_IT_TOOK).violation, None);
+        assert_eq!(explore(&careful, TWICE_AS_MANY_AS_IT_TOOK, |_| ()).violation, None);
     }
 }
-
-/// How often a long run says how far it is.
-const PROGRESS: Duration = Duration::from_secs(10);
 
 #[test]
 fn random_schedules_of_many_contenders_and_faults_keep_every_promise() {

@@ -6,17 +6,18 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::wire::RawClient;
+use crate::wire::{NODE_EXISTS, RawClient};
 
 const INTERVAL: Duration = Duration::from_millis(50);
 const SESSION: Duration = Duration::from_secs(10);
 /// The stall that this client is there to end may hit it first: then it goes on elsewhere.
 const REPLY: Duration = Duration::from_secs(1);
 const NODE: &str = "/zklock-keep-busy";
-const NODE_EXISTS: i32 = -110;
 
-/// Commits in the background until it is dropped, which waits for its thread's end.
+/// Commits in the background until it is dropped, which waits for its thread's end: a moment, or up to ten seconds
+/// when the member it is at stands still.
 #[derive(Debug)]
+#[must_use = "it works until it is dropped"]
 pub struct KeepBusy {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,

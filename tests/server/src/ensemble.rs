@@ -6,17 +6,32 @@ use std::time::{Duration, Instant};
 
 use crate::builder::Builder;
 use crate::busy::KeepBusy;
+use crate::deadline;
 use crate::error::{Error, Result};
 use crate::peers::{PeerAddrs, Peers};
 use crate::port::Port;
 use crate::server::{Server, tells_of_a_taken_port};
 
-/// An ensemble of ZooKeeper servers on loopback; dropping it removes them all.
+/// An ensemble of ZooKeeper servers on loopback.
 ///
-/// Each member is a [`Server`] that can be stopped, killed, frozen and started again by itself.
+/// Each member is a [`Server`] that can be stopped, killed, frozen and started again by itself. Dropping the ensemble
+/// kills them all, and removes their directories.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use zklock_testing::{Ensemble, Proxy};
+///
+/// let ensemble = Ensemble::start(3)?;
+/// let proxy = Proxy::start(ensemble.hosts())?; // one address with all members behind it
+/// // ... a program connects to proxy.hosts(), or to ensemble.hosts() ...
+/// let leader = ensemble.wait_for_quorum(Duration::from_secs(20))?;
+/// ensemble.member(leader).kill();
+/// # Ok::<(), zklock_testing::Error>(())
+/// ```
 ///
 /// A test whose client is the only one of an ensemble wants [`keep_busy`](Ensemble::keep_busy).
 #[derive(Debug)]
+#[must_use = "an ensemble that is dropped ends at once"]
 pub struct Ensemble {
     // The order is the order of drop: the servers first, what is between them after them.
     members: Vec<Server>,
@@ -28,17 +43,18 @@ impl Ensemble {
     /// this returns, which takes two to four seconds on a small machine.
     ///
     /// # Errors
-    /// As [`Server::start`].
-    ///
-    /// # Panics
-    /// When `members` is zero.
+    /// As [`Server::start`], and [`Error::BadArgument`] when `members` is zero.
     pub fn start(members: usize) -> Result<Ensemble> {
         Server::builder().start_ensemble(members)
     }
 
     pub(crate) fn start_with(builder: &Builder, members: usize) -> Result<Ensemble> {
         const ATTEMPTS: usize = 3;
-        assert!(members > 0, "an ensemble has members");
+        if members == 0 {
+            return Err(Error::bad_argument(
+                "start an ensemble of 0 members: it needs one at least",
+            ));
+        }
         for _ in 1..ATTEMPTS {
             match Ensemble::attempt(builder, members) {
                 Err(Error::Start { tail, .. }) if tells_of_a_taken_port(&tail) => {}
@@ -91,10 +107,11 @@ impl Ensemble {
         &self.members
     }
 
-    /// The member with this index, from zero.
+    /// The member with this index, from zero; `members().get(index)` does not panic.
     ///
     /// # Panics
     /// When there is no such member.
+    #[track_caller]
     pub fn member(&self, index: usize) -> &Server {
         &self.members[index]
     }
@@ -112,7 +129,7 @@ impl Ensemble {
     /// # Errors
     /// [`Error::Timeout`] after `timeout`.
     pub fn wait_for_quorum(&self, timeout: Duration) -> Result<usize> {
-        let deadline = Instant::now() + timeout;
+        let deadline = deadline::after(timeout);
         loop {
             let modes: Vec<Option<String>> = self.members.iter().map(Server::mode).collect();
             let serving = modes.iter().flatten().count();
@@ -135,24 +152,39 @@ impl Ensemble {
     /// told: the members find out by the [`sync_limit`](Builder::sync_limit), and until then a follower goes on
     /// answering its clients by itself.
     ///
-    /// # Panics
-    /// When there is no such member, or the ensemble is not [`partitionable`](Builder::partitionable).
-    pub fn isolate(&self, index: usize) {
-        self.network_of(index).isolate(index);
+    /// # Errors
+    /// [`Error::BadArgument`] when there is no such member, or the ensemble was not started as
+    /// [`partitionable`](Builder::partitionable).
+    pub fn isolate(&self, index: usize) -> Result<()> {
+        self.network_of(index)?.isolate(index);
+        Ok(())
     }
 
     /// Ends [`isolate`](Ensemble::isolate): connections that fell silent are reset, and new ones are served. The member
     /// serves its clients again some time after this has returned: see [`Server::wait_ready`].
     ///
-    /// # Panics
+    /// # Errors
     /// As [`isolate`](Ensemble::isolate).
-    pub fn rejoin(&self, index: usize) {
-        self.network_of(index).rejoin(index);
+    pub fn rejoin(&self, index: usize) -> Result<()> {
+        self.network_of(index)?.rejoin(index);
+        Ok(())
     }
 
-    fn network_of(&self, index: usize) -> &Peers {
-        assert!(index < self.members.len(), "there is a member {index}");
-        self.peers.as_ref().expect("Builder::partitionable was asked for")
+    fn network_of(&self, index: usize) -> Result<&Peers> {
+        self.check(index)?;
+        let peers = self.peers.as_ref();
+        peers.ok_or_else(|| {
+            Error::bad_argument(
+                "isolate a member: start the ensemble with Builder::partitionable(true)",
+            )
+        })
+    }
+
+    fn check(&self, index: usize) -> Result<&Server> {
+        let count = self.members.len();
+        self.members.get(index).ok_or_else(|| {
+            Error::bad_argument(format!("there is no member {index}: {count} count from zero"))
+        })
     }
 
     /// Runs a client in the background that commits something about every 50 ms, until the guard is dropped.
@@ -173,12 +205,13 @@ impl Ensemble {
     /// quorum.
     ///
     /// # Errors
-    /// As [`keep_busy`](Ensemble::keep_busy).
-    ///
-    /// # Panics
-    /// When there is no such member.
+    /// As [`keep_busy`](Ensemble::keep_busy), and [`Error::BadArgument`] when there is no such member.
     pub fn keep_busy_through(&self, members: &[usize]) -> Result<KeepBusy> {
-        KeepBusy::start(members.iter().map(|index| self.member(*index).addr()).collect())
+        if members.is_empty() {
+            return Err(Error::bad_argument("keep an ensemble busy through no member"));
+        }
+        let addrs = members.iter().map(|index| self.check(*index).map(Server::addr));
+        KeepBusy::start(addrs.collect::<Result<_>>()?)
     }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::wire::Op;
+use crate::wire::{self, Op};
 
 /// `Result` with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
@@ -27,24 +27,30 @@ pub enum Error {
     },
     /// There is no ZooKeeper to run.
     #[error(
-        "no ZooKeeper found ({tried}): run `apt-get install zookeeper`, or set ZOOKEEPER_HOME to an unpacked release"
+        "no ZooKeeper found ({tried}): run `apt-get install libzookeeper-java`, or set ZOOKEEPER_HOME to an unpacked release"
     )]
     NoZooKeeper {
         /// Where was looked.
         tried: String,
     },
     /// The server's process ended, or never served.
-    #[error("start ZooKeeper: {reason}; the end of {}:\n{tail}", log.display())]
+    #[error("start ZooKeeper: {reason}; the end of its log:\n{tail}")]
     Start {
         /// What went wrong, in one line.
         reason: String,
-        /// The server's log. It is removed with the server.
+        /// The server's log, which is removed with the server: a failed first start leaves none.
         log: PathBuf,
         /// The last lines of that log.
         tail: String,
     },
+    /// What was asked for cannot be: a mistake in the test itself. Nothing was done.
+    #[error("{what}")]
+    BadArgument {
+        /// What was asked for, and why it cannot be.
+        what: String,
+    },
     /// The server is not running, so it has no process to signal.
-    #[error("the server is stopped")]
+    #[error("the server is stopped: call start_again first")]
     Stopped,
     /// Something did not happen in time.
     #[error("{what}: not within {waited:?}")]
@@ -55,7 +61,7 @@ pub enum Error {
         waited: Duration,
     },
     /// The server answered a request with an error.
-    #[error("{op:?} {path}: error {code}")]
+    #[error("{op:?} {path}: {}", wire::told(*code))]
     Server {
         /// The request.
         op: Op,
@@ -87,6 +93,10 @@ impl Error {
         move |source| Error::Io { what, source }
     }
 
+    pub(crate) fn bad_argument(what: impl Into<String>) -> Error {
+        Error::BadArgument { what: what.into() }
+    }
+
     /// ZooKeeper's code, when the server answered with one.
     pub fn code(&self) -> Option<i32> {
         match self {
@@ -116,6 +126,7 @@ impl fmt::Debug for Error {
 fn io_kind(error: &Error) -> io::ErrorKind {
     match error {
         Error::NoJava { .. } | Error::NoZooKeeper { .. } => io::ErrorKind::NotFound,
+        Error::BadArgument { .. } => io::ErrorKind::InvalidInput,
         Error::Timeout { .. } => io::ErrorKind::TimedOut,
         Error::Io { source, .. } => source.kind(),
         _ => io::ErrorKind::Other,

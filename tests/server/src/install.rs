@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// Where Debian's `zookeeper` package (by way of `libzookeeper-java`) puts its jars.
+/// Where Debian's `libzookeeper-java` package puts its jars.
 const DEBIAN_JARS: &str = "/usr/share/java";
 
 /// A Java and a class path that can start ZooKeeper.
@@ -93,7 +93,7 @@ mod tests {
     fn a_missing_package_is_named_with_its_remedy() {
         let empty = tempfile::tempdir().unwrap();
         let message = debian_class_path(empty.path()).unwrap_err().to_string();
-        assert!(message.contains("apt-get install zookeeper"), "{message}");
+        assert!(message.contains("apt-get install libzookeeper-java"), "{message}");
         let message = release_class_path(empty.path()).unwrap_err().to_string();
         assert!(message.contains("ZOOKEEPER_HOME"), "{message}");
     }

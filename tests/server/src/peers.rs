@@ -47,8 +47,8 @@ impl Peers {
         let mut lines = Vec::new();
         for from in 0..members.len() {
             for (to, addrs) in members.iter().enumerate().filter(|(to, _)| *to != from) {
-                let quorum = Proxy::between(Traffic::Quorum, addrs.quorum)?;
-                let election = Proxy::between(Traffic::Election, addrs.election)?;
+                let quorum = Proxy::between(Traffic::Quorum, vec![addrs.quorum])?;
+                let election = Proxy::between(Traffic::Election, vec![addrs.election])?;
                 lines.push(Line { from, to, quorum, election });
             }
         }

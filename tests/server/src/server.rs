@@ -4,10 +4,11 @@
 //! again) the port and the directory stay the same until the `Server` is dropped: then all three are gone. The
 //! process never outlives this one, not even when this one is killed.
 
+use std::fmt;
 use std::fs::OpenOptions;
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,16 +18,15 @@ use rustix::process::Signal;
 
 use crate::builder::Builder;
 use crate::data_dir::DataDir;
+use crate::deadline;
 use crate::error::{Error, Result};
 use crate::four_letter::four_letter;
 use crate::install::Installation;
 use crate::port::Port;
 use crate::process::Process;
 
-/// How long a four-letter word may take at a server that is expected to answer.
-const ANSWER: Duration = Duration::from_secs(5);
 /// How long a probe waits: a server that is starting accepts connections but answers nothing.
-const PROBE: Duration = Duration::from_millis(150);
+pub(crate) const PROBE: Duration = Duration::from_millis(150);
 /// How long [`Server::stop`] waits before it kills.
 const GRACE: Duration = Duration::from_secs(5);
 /// How often a start is tried when the port turns out to be taken.
@@ -34,20 +34,27 @@ const ATTEMPTS: usize = 5;
 
 /// A ZooKeeper server on loopback, alone or a member of an [`Ensemble`](crate::Ensemble).
 ///
-/// All methods take `&self`, so a test can freeze or kill the server from any thread.
+/// All methods take `&self`, so a test can freeze or kill the server from any thread. Those that start or stop it, or
+/// ask it something, block until that is done.
+///
+/// Dropping it kills the process, waits for its end, frees the port and removes the directory with the data: a matter
+/// of milliseconds.
 ///
 /// ```no_run
 /// let server = zklock_testing::Server::start()?;
 /// println!("zkCli.sh -server {}", server.hosts());
+/// server.kill(); // as a crash would; its clients lose their connections
+/// server.start_again()?; // with the same port and data
+/// assert_eq!(server.stats()?.ephemerals, 0);
 /// # Ok::<(), zklock_testing::Error>(())
 /// ```
-#[derive(Debug)]
+#[must_use = "a server that is dropped ends at once"]
 pub struct Server {
     // The order is the order of drop: the process first, its directory after it.
     process: Mutex<Option<Process>>,
     directory: DataDir,
     port: Port,
-    java: std::path::PathBuf,
+    java: PathBuf,
     arguments: Vec<std::ffi::OsString>,
     start_timeout: Duration,
     /// Ports that are ours for as long as the server is: those of an ensemble.
@@ -121,22 +128,29 @@ impl Server {
         self.addr().to_string()
     }
 
-    /// The process, `None` while it is stopped.
+    /// The process's id, `None` while it is stopped.
     pub fn pid(&self) -> Option<u32> {
         self.process.lock().as_ref().map(Process::pid)
     }
 
-    /// The server's own directory: `zoo.cfg`, `server.log`, and the data in `data`. Removed on drop.
-    pub fn data_dir(&self) -> &Path {
+    /// The server's own directory, with `zoo.cfg` and `server.log`. Removed on drop: what a failed test should leave
+    /// behind must be copied.
+    pub fn directory(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// What `zoo.cfg` calls `dataDir`: snapshots and the transaction log are in `version-2` below it. Removed on drop.
+    pub fn data_dir(&self) -> PathBuf {
+        self.directory.data()
     }
 
     /// What the server has logged so far, over all its starts.
     ///
     /// # Errors
-    /// Those of reading a file.
-    pub fn log(&self) -> io::Result<String> {
-        let bytes = std::fs::read(self.directory.log())?;
+    /// [`Error::Io`], those of reading a file.
+    pub fn log(&self) -> Result<String> {
+        let read = std::fs::read(self.directory.log());
+        let bytes = read.map_err(Error::io("read a server's log"))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
@@ -145,7 +159,7 @@ impl Server {
     /// stopped server does nothing.
     ///
     /// # Errors
-    /// Those of the system calls.
+    /// [`Error::Io`], those of the system calls.
     pub fn stop(&self) -> Result<()> {
         // Taken out first: others may look while this waits.
         let process = self.process.lock().take();
@@ -241,7 +255,7 @@ impl Server {
     /// # Errors
     /// [`Error::Start`] when the process has ended or does not serve in time, [`Error::Stopped`] when there is none.
     pub fn wait_ready(&self, timeout: Duration) -> Result<()> {
-        let deadline = Instant::now() + timeout;
+        let deadline = deadline::after(timeout);
         loop {
             if self.serves() {
                 return Ok(());
@@ -269,23 +283,8 @@ impl Server {
                 .is_ok_and(|answer| answer.lines().any(|line| line.starts_with(&ours)))
     }
 
-    /// `standalone`, `leader` or `follower`; `None` when the server does not serve.
-    pub fn mode(&self) -> Option<String> {
-        let answer = four_letter(self.addr(), "srvr", PROBE).ok()?;
-        let mode = answer.lines().find_map(|line| line.strip_prefix("Mode: "))?;
-        Some(mode.trim().to_owned())
-    }
-
-    /// Asks the server a four-letter word, all of which are allowed.
-    ///
-    /// # Errors
-    /// As [`four_letter`]; a frozen server times out after five seconds.
-    pub fn four_letter(&self, word: &str) -> io::Result<String> {
-        four_letter(self.addr(), word, ANSWER)
-    }
-
     /// One of ZooKeeper's own command-line tools by its Java class, from the same release as the server, such as
-    /// `org.apache.zookeeper.server.persistence.TxnLogToolkit`.
+    /// `org.apache.zookeeper.server.persistence.TxnLogToolkit`. The caller adds arguments, runs it and sees to its end.
     pub fn tool(&self, class: &str) -> Command {
         let mut command = Command::new(&self.java);
         let class_path = self.arguments.iter().skip_while(|argument| *argument != "-cp").take(2);
@@ -302,6 +301,17 @@ impl Server {
             length => lines[length.saturating_sub(LINES)..].join("\n"),
         };
         Error::Start { reason, log: self.directory.log(), tail }
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("Server")
+            .field("hosts", &self.hosts())
+            .field("pid", &self.pid())
+            .field("directory", &self.directory())
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,10 +1,14 @@
 //! A server's answers to four-letter words, read into numbers and names.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::time::Duration;
 
-use crate::server::Server;
+use crate::error::Result;
+use crate::four_letter::four_letter;
+use crate::server::{PROBE, Server};
+
+/// How long a four-letter word may take at a server that is expected to answer.
+const ANSWER: Duration = Duration::from_secs(5);
 
 /// A server's counters, from `mntr`. Packets are counted since the server's start.
 ///
@@ -141,11 +145,27 @@ fn parse_session(text: &str) -> Option<i64> {
 }
 
 impl Server {
+    /// `standalone`, `leader` or `follower`, by its own word; `None` when the server does not serve: it is stopped or
+    /// frozen, still starting, or without a quorum.
+    pub fn mode(&self) -> Option<String> {
+        let answer = four_letter(self.addr(), "srvr", PROBE).ok()?;
+        let mode = answer.lines().find_map(|line| line.strip_prefix("Mode: "))?;
+        Some(mode.trim().to_owned())
+    }
+
+    /// Asks the server a four-letter word, all of which are allowed.
+    ///
+    /// # Errors
+    /// As [`four_letter`]; a frozen server times out after five seconds.
+    pub fn four_letter(&self, word: &str) -> Result<String> {
+        four_letter(self.addr(), word, ANSWER)
+    }
+
     /// The server's counters.
     ///
     /// # Errors
     /// As [`Server::four_letter`].
-    pub fn stats(&self) -> io::Result<Stats> {
+    pub fn stats(&self) -> Result<Stats> {
         Ok(Stats::parse(&self.four_letter("mntr")?))
     }
 
@@ -153,7 +173,7 @@ impl Server {
     ///
     /// # Errors
     /// As [`Server::four_letter`].
-    pub fn watch_summary(&self) -> io::Result<WatchSummary> {
+    pub fn watch_summary(&self) -> Result<WatchSummary> {
         Ok(WatchSummary::parse(&self.four_letter("wchs")?))
     }
 
@@ -162,7 +182,7 @@ impl Server {
     ///
     /// # Errors
     /// As [`Server::four_letter`].
-    pub fn watches(&self) -> io::Result<BTreeMap<String, Vec<i64>>> {
+    pub fn watches(&self) -> Result<BTreeMap<String, Vec<i64>>> {
         let lists = parse_lists(&self.four_letter("wchp")?);
         let sessions =
             |names: Vec<String>| names.iter().filter_map(|name| parse_session(name)).collect();
@@ -173,7 +193,7 @@ impl Server {
     ///
     /// # Errors
     /// As [`Server::four_letter`].
-    pub fn connections(&self) -> io::Result<Vec<Connection>> {
+    pub fn connections(&self) -> Result<Vec<Connection>> {
         Ok(Connection::parse_all(&self.four_letter("cons")?))
     }
 
@@ -181,7 +201,7 @@ impl Server {
     ///
     /// # Errors
     /// As [`Server::four_letter`].
-    pub fn ephemerals(&self) -> io::Result<BTreeMap<i64, Vec<String>>> {
+    pub fn ephemerals(&self) -> Result<BTreeMap<i64, Vec<String>>> {
         let answer = self.four_letter("dump")?;
         let start = answer.find("Sessions with Ephemerals").unwrap_or(answer.len());
         let end = answer.find("Connections dump").unwrap_or(answer.len());
@@ -196,7 +216,7 @@ impl Server {
     ///
     /// # Errors
     /// As [`Server::four_letter`].
-    pub fn sessions(&self) -> io::Result<Vec<i64>> {
+    pub fn sessions(&self) -> Result<Vec<i64>> {
         let answer = self.four_letter("dump")?;
         let end = answer.find("ephemeral nodes dump").unwrap_or(answer.len());
         let tracked = answer.get(..end).unwrap_or_default();

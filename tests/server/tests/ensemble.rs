@@ -84,14 +84,14 @@ fn an_isolated_follower_answers_its_clients_and_knows_nothing_of_the_others() {
     outside.create("/before", b"").unwrap();
     eventually("it knows", || inside.exists("/before").unwrap().is_some());
 
-    ensemble.isolate(isolated);
+    ensemble.isolate(isolated).unwrap();
     outside.create("/after", b"").unwrap();
     assert!(inside.exists("/after").unwrap().is_none());
     inside.wait_closed(PATIENCE).unwrap();
     eventually("it serves nobody", || ensemble.member(isolated).mode().is_none());
     assert_eq!(ensemble.leader(), Some(leader));
 
-    ensemble.rejoin(isolated);
+    ensemble.rejoin(isolated).unwrap();
     ensemble.member(isolated).wait_ready(PATIENCE).unwrap();
     let mut inside = RawClient::connect(ensemble.member(isolated).addr(), SESSION).unwrap();
     assert!(inside.exists("/after").unwrap().is_some());
@@ -107,11 +107,11 @@ fn an_isolated_leader_is_replaced_and_follows_when_it_is_back() {
         .unwrap();
     for _ in 0..2 {
         let (first, others) = roles(&ensemble);
-        ensemble.isolate(first);
+        ensemble.isolate(first).unwrap();
         let is = |index: usize, mode: &str| ensemble.member(index).mode().as_deref() == Some(mode);
         eventually("another one leads", || others.iter().any(|index| is(*index, "leader")));
         eventually("it serves nobody", || ensemble.member(first).mode().is_none());
-        ensemble.rejoin(first);
+        ensemble.rejoin(first).unwrap();
         eventually("it follows", || is(first, "follower"));
     }
 }

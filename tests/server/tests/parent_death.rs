@@ -14,7 +14,7 @@ const VICTIM: &str = "ZKLOCK_TESTING_VICTIM";
 fn a_killed_program_leaves_no_server_behind() {
     if std::env::var_os(VICTIM).is_some() {
         let server = Server::start().unwrap();
-        println!("server={}={}", server.pid().unwrap(), server.data_dir().display());
+        println!("server={}={}", server.pid().unwrap(), server.directory().display());
         loop {
             std::thread::park();
         }

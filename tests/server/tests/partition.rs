@@ -3,9 +3,12 @@
 mod common;
 
 use std::io::ErrorKind::ConnectionReset;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use common::{Bench, PATIENCE, SESSION, eventually};
+use zklock_testing::Proxy;
 use zklock_testing::wire::RawClient;
 
 #[test]
@@ -71,4 +74,21 @@ fn a_killed_server_is_noticed_through_the_proxy_and_found_again_after_it() {
     assert!(RawClient::connect(bench.proxy.addr(), SESSION).is_err());
     bench.server.start_again().unwrap();
     bench.through_proxy().create("/a", b"").unwrap();
+}
+
+#[test]
+fn a_switch_that_another_thread_throws_back_at_once_returns_all_the_same() {
+    let bench = Bench::start();
+    let proxy = Arc::new(bench.proxy);
+    let (done, finished) = channel();
+    for switch in [Proxy::refuse, Proxy::heal, Proxy::cut] {
+        let (proxy, done) = (Arc::clone(&proxy), done.clone());
+        std::thread::spawn(move || {
+            (0..2000).for_each(|_| switch(&proxy));
+            let _ = done.send(());
+        });
+    }
+    for _ in 0..3 {
+        finished.recv_timeout(PATIENCE).expect("no switch hangs");
+    }
 }

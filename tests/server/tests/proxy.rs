@@ -195,6 +195,42 @@ fn what_has_passed_is_counted_by_direction_and_operation() {
 }
 
 #[test]
+fn a_rule_may_pick_all_frames_from_one_on_and_paths_by_any_test() {
+    let bench = Bench::start();
+    let numbered = Rule::request(Op::Create).path_matching(|path| path.ends_with(".tmp"));
+    let late = bench.proxy.on(numbered.from_nth(2), Action::Drop);
+    let mut client = bench.through_proxy();
+    client.create("/kept", b"").unwrap();
+    client.create("/1.tmp", b"").unwrap();
+    for path in ["/2.tmp", "/3.tmp"] {
+        assert!(bench.through_proxy().create(path, b"").unwrap_err().is_connection_loss());
+    }
+    late.wait_hits(2, PATIENCE).unwrap();
+    assert_eq!(bench.direct().children("/").unwrap().len(), 3);
+}
+
+#[test]
+fn who_waits_for_a_rule_in_vain_is_told_what_came_instead() {
+    let bench = Bench::start();
+    // Other clients create by Create2 or by a multi: a rule that names the wrong one never fires.
+    let lost = bench.proxy.on(Rule::reply(Op::Create2), Action::Drop);
+    let why = |waited: zklock_testing::Result<()>| waited.unwrap_err().to_string();
+    let nothing_yet = why(lost.wait_hits(1, Duration::ZERO));
+    assert!(nothing_yet.contains("no client has asked anything"), "{nothing_yet}");
+    let mut client = bench.through_proxy();
+    client.create("/a", b"").unwrap();
+    client.ping().unwrap();
+    client.create("/a", b"").unwrap_err();
+    let last = "the last frames: request Create /a, reply Create /a, request Create /a, reply Create /a: node exists (-110)";
+    let in_vain = why(lost.wait_hits(1, Duration::ZERO));
+    assert!(in_vain.contains(last), "{in_vain}");
+    assert_eq!(
+        why(bench.proxy.hold(Rule::event()).wait_reached(Duration::ZERO)).matches(last).count(),
+        1
+    );
+}
+
+#[test]
 fn an_action_may_use_the_proxy_and_its_panic_ends_its_connection_only() {
     let bench = Bench::start();
     let mut client = bench.through_proxy();

@@ -28,7 +28,7 @@ fn server() -> Server {
 }
 
 fn logs(server: &Server) -> PathBuf {
-    server.data_dir().join("data").join("version-2")
+    server.data_dir().join("version-2")
 }
 
 #[test]

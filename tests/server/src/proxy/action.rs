@@ -16,6 +16,9 @@ pub enum Action {
     ///
     /// A dropped reply leaves the server having done what the client does not know of. Earlier replies have arrived.
     ///
+    /// A dropped watch event is not lost for good to a client that sets its watches again when it has reconnected: the
+    /// server then tells it what it has missed.
+    ///
     /// The server sees its client close the connection; the session lives on until it times out or comes back.
     Drop,
     /// Swallows the frame and leaves the connection hanging: silence both ways from then on, until a peer gives up or
@@ -27,6 +30,9 @@ pub enum Action {
     Reset,
     /// Runs this when the frame's turn comes, and then forwards it. It may use the proxy, and may block: frames that
     /// follow wait, and so does the drop of the proxy. If it panics, the connection is reset.
+    ///
+    /// An action that owns the very proxy it is installed at, by an `Arc`, keeps it from ever being dropped until the
+    /// rule is removed: give it a `Weak`, or use a [`Gate`](super::Gate).
     Run(Box<dyn FnMut() + Send>),
 }
 

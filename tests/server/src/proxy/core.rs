@@ -19,7 +19,8 @@ use crate::wire::Op;
 const REMEMBERED: usize = 100_000;
 
 pub(super) struct Shared {
-    pub(super) upstream: SocketAddr,
+    /// The servers, one at least.
+    pub(super) upstream: Vec<SocketAddr>,
     pub(super) traffic: Traffic,
     /// Locked before a link's own state, never after.
     pub(super) core: Mutex<Core>,
@@ -37,6 +38,8 @@ pub(super) struct Core {
     pub(super) next_connection: u64,
     pub(super) links: Vec<Arc<Link>>,
     pub(super) threads: Vec<JoinHandle<()>>,
+    /// The passwords of the sessions that were opened and not closed.
+    pub(super) sessions: BTreeMap<i64, [u8; 16]>,
     pub(super) log: VecDeque<Seen>,
     pub(super) counts: BTreeMap<(Direction, Op), u64>,
 }
@@ -77,7 +80,7 @@ pub(super) struct Fired {
 }
 
 impl Shared {
-    pub(super) fn new(upstream: SocketAddr, traffic: Traffic) -> Shared {
+    pub(super) fn new(upstream: Vec<SocketAddr>, traffic: Traffic) -> Shared {
         Shared {
             upstream,
             traffic,
@@ -91,6 +94,7 @@ impl Shared {
                 next_connection: 0,
                 links: Vec::new(),
                 threads: Vec::new(),
+                sessions: BTreeMap::new(),
                 log: VecDeque::new(),
                 counts: BTreeMap::new(),
             }),
@@ -110,7 +114,7 @@ impl Shared {
             installed.fitted += 1;
             let ended = fired.last().is_some_and(|last: &Fired| last.effect.ends_connection());
             if installed.rule.picks(installed.fitted) && !ended {
-                delay += installed.effect.delay();
+                delay = delay.saturating_add(installed.effect.delay());
                 fired.push(Fired {
                     rule: installed.id,
                     effect: installed.effect.clone(),
@@ -127,6 +131,15 @@ impl Shared {
         (fired, delay)
     }
 
+    /// Notes that a session was opened or closed, if that is what was answered.
+    pub(super) fn note_session(&self, answered: Op, (id, password): (i64, [u8; 16])) {
+        match answered {
+            Op::Connect => drop(self.core.lock().sessions.insert(id, password)),
+            Op::CloseSession => drop(self.core.lock().sessions.remove(&id)),
+            _ => {}
+        }
+    }
+
     /// How long bytes travel that no rule looks at.
     pub(super) fn latency(&self) -> Duration {
         self.core.lock().latency
@@ -136,6 +149,19 @@ impl Shared {
 impl Core {
     pub(super) fn has_rule(&self, id: u64) -> bool {
         self.rules.iter().any(|installed| installed.id == id)
+    }
+
+    /// The last few frames that a program asked for or was answered, for those who waited for another one.
+    pub(super) fn latest(&self) -> String {
+        const SHOWN: usize = 8;
+        let telling = |seen: &&Seen| !matches!(seen.op, Op::Ping | Op::Connect);
+        let mut last: Vec<String> =
+            self.log.iter().rev().filter(telling).take(SHOWN).map(Seen::to_string).collect();
+        last.reverse();
+        if last.is_empty() {
+            return "no client has asked anything".to_owned();
+        }
+        format!("the last frames: {}", last.join(", "))
     }
 
     /// Remembers a thread that the drop of the proxy waits for, and forgets those that have ended.

@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::action::Effect;
 use super::core::{Installed, Shared};
 use super::rule::Rule;
+use crate::deadline;
 use crate::error::{Error, Result};
 
 /// A rule in force. Dropping this leaves it in force; [`remove`](InstalledRule::remove) ends it.
+///
+/// A test whose rule never fires has tested nothing: look at [`hits`](InstalledRule::hits) in the end.
 #[derive(Debug)]
 pub struct InstalledRule {
     shared: Arc<Shared>,
@@ -39,14 +42,13 @@ impl InstalledRule {
     /// # Errors
     /// [`Error::Timeout`] after `timeout`.
     pub fn wait_hits(&self, hits: u64, timeout: Duration) -> Result<()> {
-        let deadline = Instant::now() + timeout;
+        let deadline = deadline::after(timeout);
         let mut core = self.shared.core.lock();
         while self.hits() < hits {
             if self.shared.changed.wait_until(&mut core, deadline).timed_out() {
-                return Err(Error::Timeout {
-                    what: format!("wait for {} ({} of {hits} times)", self.text, self.hits()),
-                    waited: timeout,
-                });
+                let (times, latest) = (self.hits(), core.latest());
+                let what = format!("wait for {} ({times} of {hits} times; {latest})", self.text);
+                return Err(Error::Timeout { what, waited: timeout });
             }
         }
         Ok(())
@@ -79,6 +81,7 @@ impl InstalledRule {
 /// # Ok::<(), zklock_testing::Error>(())
 /// ```
 #[derive(Debug)]
+#[must_use = "a gate that is dropped holds nothing"]
 pub struct Gate {
     rule: InstalledRule,
 }

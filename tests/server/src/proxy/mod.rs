@@ -1,4 +1,4 @@
-//! A proxy between clients and one server, that understands ZooKeeper's frames and makes them fail on demand.
+//! A proxy between clients and their servers, that understands ZooKeeper's frames and makes them fail on demand.
 //!
 //! Without rules it forwards every byte. A [`Rule`] picks frames, an [`Action`] says what happens to them; a [`Gate`]
 //! holds a frame back while the test does something in between; and a few switches act on the whole link:
@@ -18,17 +18,19 @@ mod introduction;
 mod link;
 mod listener;
 mod pump;
+mod reach;
 mod rule;
 mod seen;
+mod sessions;
+mod switches;
 mod unsent;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-
-use parking_lot::MutexGuard;
+use std::time::Duration;
 
 pub(crate) use self::core::Traffic;
 pub use action::Action;
@@ -37,26 +39,33 @@ pub use rule::Rule;
 pub use seen::{Direction, Seen};
 
 use self::action::Effect;
-use self::core::{Core, Mode, Shared};
+use self::core::Shared;
 use self::link::Ending;
 use self::listener::Waker;
+use crate::connect_string;
+use crate::deadline;
 use crate::error::{Error, Result};
 use crate::port::Port;
 use crate::wire::{Op, Ops};
 
-/// A proxy in front of one server. Dropping it resets its connections and ends its threads.
+/// A proxy in front of a server, or of several that count as one. Dropping it resets its connections and ends its
+/// threads; the port is free again then.
 ///
 /// ```no_run
-/// use zklock_testing::{Action, Proxy, Rule, Server, wire::Op};
+/// use std::time::Duration;
+/// use zklock_testing::{Action, Ops, Proxy, Rule, Server};
 ///
 /// let server = Server::start()?;
 /// let proxy = Proxy::start(server.addr())?;
 /// // The server does the client's second create, but the client never learns of it.
-/// proxy.on(Rule::reply(Op::Create).nth(2), Action::Drop);
+/// let lost = proxy.on(Rule::reply(Ops::creates()).nth(2), Action::Drop);
 /// println!("connect to {}", proxy.hosts());
+/// // ... the program under test works ...
+/// lost.wait_hits(1, Duration::from_secs(10))?; // else nothing was tested
 /// # Ok::<(), zklock_testing::Error>(())
 /// ```
 #[derive(Debug)]
+#[must_use = "a proxy that is dropped ends at once"]
 pub struct Proxy {
     shared: Arc<Shared>,
     waker: Waker,
@@ -65,16 +74,22 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Listens on a free loopback port for clients of the server at `upstream`, which need not run yet.
+    /// Listens on a free loopback port for clients of `upstream`, which need not run yet: a server's address, or a
+    /// connect string as clients get it.
+    ///
+    /// That may be several servers, such as `ensemble.hosts()`. Then clients see one address with all of them behind
+    /// it: the first connection goes to the first server, the next one to the second, and so on around; a server that
+    /// refuses is passed over. Rules count over all of them.
     ///
     /// # Errors
-    /// [`Error::Io`] when there is no port or no thread to be had.
-    pub fn start(upstream: SocketAddr) -> Result<Proxy> {
-        Proxy::between(Traffic::Clients, upstream)
+    /// [`Error::BadArgument`] when `upstream` cannot be read; [`Error::Io`] when it names somebody nobody knows, or
+    /// there is no port or no thread to be had.
+    pub fn start(upstream: impl fmt::Display) -> Result<Proxy> {
+        Proxy::between(Traffic::Clients, connect_string::resolve(&upstream.to_string())?)
     }
 
     /// A proxy that knows what sort of traffic it has before it.
-    pub(crate) fn between(traffic: Traffic, upstream: SocketAddr) -> Result<Proxy> {
+    pub(crate) fn between(traffic: Traffic, upstream: Vec<SocketAddr>) -> Result<Proxy> {
         let port = Port::reserve().map_err(Error::io("reserve a port"))?;
         let shared = Arc::new(Shared::new(upstream, traffic));
         let (waker, listener) = listener::start(port.addr(), Arc::clone(&shared))
@@ -94,8 +109,8 @@ impl Proxy {
 
     /// Does `action` to the frames that `rule` picks, from now on, on every connection.
     ///
-    /// Rules count on their own, each from its installation. Where several pick the same frame, their actions are
-    /// done in the order of installation, up to one that ends the connection.
+    /// Does not block. Rules count on their own, each from its installation: see [`Rule`]. Where several pick the same
+    /// frame, their actions are done in the order of installation, up to one that ends the connection.
     pub fn on(&self, rule: Rule, action: Action) -> InstalledRule {
         InstalledRule::new(&self.shared, rule, action.into())
     }
@@ -117,51 +132,6 @@ impl Proxy {
     /// travels for `latency`, as on a long line. Zero, the default, is off.
     pub fn set_latency(&self, latency: Duration) {
         self.shared.core.lock().latency = latency;
-    }
-
-    /// Partitions clients from the server: all connections fall silent both ways, and new ones are accepted but stay
-    /// silent. Nothing passes any more once this has returned. Nobody is told: a peer that ends a silent connection
-    /// is not noticed at the other end either.
-    pub fn cut(&self) {
-        let mut core = self.shared.core.lock();
-        core.mode = Mode::Cut;
-        core.links.iter().for_each(|link| link.silence());
-        self.wait_listening(core, true);
-    }
-
-    /// Ends [`cut`](Proxy::cut) and [`refuse`](Proxy::refuse). Connections that fell silent are reset rather than
-    /// resumed, also those that [`Action::Stall`] silenced.
-    pub fn heal(&self) {
-        let mut core = self.shared.core.lock();
-        core.mode = Mode::Open;
-        core.links
-            .iter()
-            .filter(|link| link.is_silent())
-            .for_each(|link| link.close(Ending::Reset));
-        self.wait_listening(core, true);
-    }
-
-    /// Plays a server that is down: resets all connections and refuses new ones, until [`heal`](Proxy::heal).
-    pub fn refuse(&self) {
-        let mut core = self.shared.core.lock();
-        core.mode = Mode::Refuse;
-        core.links.iter().for_each(|link| link.close(Ending::Reset));
-        self.waker.wake();
-        self.wait_listening(core, false);
-    }
-
-    fn wait_listening(&self, mut core: MutexGuard<'_, Core>, listening: bool) {
-        self.shared.changed.notify_all();
-        while core.listening != listening {
-            self.shared.changed.wait(&mut core);
-        }
-    }
-
-    /// Resets all connections, at both ends; new ones are welcome.
-    pub fn reset_all(&self) {
-        let core = self.shared.core.lock();
-        core.links.iter().for_each(|link| link.close(Ending::Reset));
-        self.shared.changed.notify_all();
     }
 
     /// How many connections there are, silent ones among them.
@@ -210,7 +180,7 @@ impl Proxy {
     /// # Errors
     /// [`Error::Timeout`] after `timeout`.
     pub fn wait_for(&self, rule: &Rule, count: usize, timeout: Duration) -> Result<()> {
-        let deadline = Instant::now() + timeout;
+        let deadline = deadline::after(timeout);
         let mut core = self.shared.core.lock();
         loop {
             let seen = core.log.iter().filter(|seen| rule.matches(seen)).count();
@@ -218,10 +188,8 @@ impl Proxy {
                 return Ok(());
             }
             if self.shared.changed.wait_until(&mut core, deadline).timed_out() {
-                return Err(Error::Timeout {
-                    what: format!("wait for {count} of {rule:?} ({seen} seen)"),
-                    waited: timeout,
-                });
+                let what = format!("wait for {count} of {rule:?} ({seen} seen; {})", core.latest());
+                return Err(Error::Timeout { what, waited: timeout });
             }
         }
     }

@@ -6,7 +6,6 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
-use std::net::TcpStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,13 +18,8 @@ use super::core::{Fired, Shared, Traffic};
 use super::introduction::without_address;
 use super::link::{Ending, Link, Passed, Way, wait_for};
 use super::seen::Direction;
+use crate::deadline;
 use crate::wire::{Frames, Taken};
-
-/// How long a server may take to accept. Loopback needs no time, unless the server is frozen and its queue full.
-const CONNECT: Duration = Duration::from_secs(5);
-/// How long a member of an ensemble may take to listen. Its peers would try again; but they are not refused here, they
-/// are accepted and then lose a connection they had begun to use, which costs them a whole round of the election.
-const LISTEN: Duration = Duration::from_secs(1);
 
 pub(super) struct Pump {
     pub(super) shared: Arc<Shared>,
@@ -91,24 +85,6 @@ impl Pump {
             })?;
         self.shared.core.lock().add_thread(thread);
         Ok(())
-    }
-
-    fn reach(&self) -> io::Result<TcpStream> {
-        let patience =
-            if self.shared.traffic == Traffic::Clients { Duration::ZERO } else { LISTEN };
-        let deadline = Instant::now() + patience;
-        loop {
-            match TcpStream::connect_timeout(&self.shared.upstream, CONNECT) {
-                Err(error)
-                    if error.kind() == io::ErrorKind::ConnectionRefused
-                        && Instant::now() < deadline
-                        && !self.link.is_closed() =>
-                {
-                    thread::sleep(Duration::from_millis(5));
-                }
-                outcome => return outcome,
-            }
-        }
     }
 
     fn run(mut self) {
@@ -244,7 +220,11 @@ impl Pump {
                         Way::ToServer => conversation.request(self.link.number, &frame),
                         Way::ToClient => conversation.reply(self.link.number, &frame),
                     };
+                    let session = conversation.session;
                     drop(conversation);
+                    if let (Way::ToClient, Some(session)) = (self.way, session) {
+                        self.shared.note_session(seen.op, session);
+                    }
                     let counts = seen.direction != Direction::Event;
                     let (fired, delay) = self.shared.judge(seen);
                     // Nothing after a frame that ends the connection is looked at any more.
@@ -256,7 +236,7 @@ impl Pump {
     }
 
     fn enqueue(&mut self, bytes: Vec<u8>, fired: Vec<Fired>, delay: Duration, counts: bool) {
-        self.queue.push_back(Item { due: Instant::now() + delay, bytes, fired, counts });
+        self.queue.push_back(Item { due: deadline::after(delay), bytes, fired, counts });
     }
 
     /// Carries out what the rules said, and forwards the frame. `false` when this direction is over.

@@ -9,11 +9,20 @@ use crate::wire::Ops;
 /// Picks frames by direction, operation, path and more; all that is named must hold.
 ///
 /// ```
-/// use zklock_testing::{Rule, wire::{Op, Ops}};
+/// use zklock_testing::{Op, Ops, Rule};
 /// let second_claim = Rule::request(Ops::creates()).path_prefix("/locks/").nth(2);
-/// let its_reply = Rule::reply([Op::Create, Op::Create2]).path_prefix("/locks/").once();
-/// # let _ = (second_claim, its_reply);
+/// let transfer = Rule::reply(Op::Multi).containing(Op::SetData).path("/account").once();
+/// let refused = Rule::reply(Op::SetData).error(-103); // bad version
+/// # let _ = (second_claim, transfer, refused);
 /// ```
+///
+/// # What it counts, and when it fires
+/// [`nth`](Rule::nth), [`once`](Rule::once) and [`from_nth`](Rule::from_nth) count the frames that fit in the order in
+/// which they arrive at the proxy: over all its connections, from the rule's installation, also those that another
+/// rule then drops. Without them every frame that fits is picked.
+///
+/// The action is done when the frame's turn comes: what came before it in its stream has been forwarded, and what
+/// comes after it waits. [`InstalledRule::hits`](super::InstalledRule::hits) counts the actions, not the frames.
 #[derive(Clone)]
 #[must_use]
 pub struct Rule {
@@ -33,7 +42,7 @@ struct PathTest {
     text: String,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 enum Which {
     Every,
     Only(u64),
@@ -41,7 +50,7 @@ enum Which {
 }
 
 impl Rule {
-    /// Requests with one of these operations.
+    /// Requests with one of these operations, an [`Op`](crate::Op) or several.
     pub fn request(ops: impl Into<Ops>) -> Rule {
         Rule::new(Direction::Request, ops.into())
     }
@@ -125,7 +134,8 @@ impl Rule {
     /// Only the `n`-th frame that fits, counted over all connections from the rule's installation, from one.
     ///
     /// # Panics
-    /// When `n` is zero.
+    /// When `n` is zero: a rule that never fires would make a test pass that has tested nothing.
+    #[track_caller]
     pub fn nth(mut self, n: u64) -> Rule {
         assert!(n > 0, "frames are counted from one");
         self.which = Which::Only(n);
@@ -194,7 +204,8 @@ impl fmt::Debug for Rule {
         }
         match self.which {
             Which::Every => Ok(()),
-            which => write!(formatter, ", {which:?}"),
+            Which::Only(n) => write!(formatter, ", number {n} only"),
+            Which::From(n) => write!(formatter, ", number {n} and after"),
         }
     }
 }

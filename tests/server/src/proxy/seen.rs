@@ -1,9 +1,10 @@
 //! What a frame says, as far as rules ask for it.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::time::Instant;
 
-use crate::wire::{Op, Reader, XID_AUTH, XID_EVENT, XID_PING, multi_error};
+use crate::wire::{Op, Reader, XID_AUTH, XID_EVENT, XID_PING, multi_error, told};
 
 /// Which way a frame goes, and whether it answers something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -42,12 +43,32 @@ pub struct Seen {
     pub at: Instant,
 }
 
+impl fmt::Display for Seen {
+    /// One line: `reply Create2 /a: node exists (-110)`.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.direction {
+            Direction::Event => write!(formatter, "event {}", self.error)?,
+            Direction::Request => write!(formatter, "request {:?}", self.op)?,
+            Direction::Reply => write!(formatter, "reply {:?}", self.op)?,
+        }
+        for path in &self.paths {
+            write!(formatter, " {path}")?;
+        }
+        match (self.direction, self.error) {
+            (Direction::Reply, code) if code != 0 => write!(formatter, ": {}", told(code)),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// What a connection has said so far: which reply belongs to which request.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
     opened: bool,
     answered: bool,
     asked: HashMap<i32, Asked>,
+    /// The session's id and password, as the server granted them.
+    pub(super) session: Option<(i64, [u8; 16])>,
 }
 
 #[derive(Debug)]
@@ -107,10 +128,11 @@ impl Conversation {
             bytes: frame.len(),
             at: Instant::now(),
         };
+        let mut reader = Reader::new(frame.get(4..).unwrap_or_default());
         if !std::mem::replace(&mut self.answered, true) {
+            self.session = granted(&mut reader);
             return seen;
         }
-        let mut reader = Reader::new(frame.get(4..).unwrap_or_default());
         seen.xid = reader.int().unwrap_or(0);
         let _zxid = reader.long();
         seen.error = reader.int().unwrap_or(0);
@@ -137,6 +159,15 @@ impl Conversation {
         }
         seen
     }
+}
+
+/// The session that a server opens; `None` when it refuses to.
+fn granted(reader: &mut Reader<'_>) -> Option<(i64, [u8; 16])> {
+    let _protocol = reader.int()?;
+    let _timeout = reader.int()?;
+    let id = reader.long()?;
+    let password = reader.buffer()?.try_into().ok()?;
+    (id != 0).then_some((id, password))
 }
 
 /// The parts of a multi and their paths, up to a part that this crate does not know.

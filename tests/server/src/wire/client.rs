@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use super::{Frames, Op, Reader, Taken, WatchEvent, Writer, XID_EVENT, XID_PING};
+use crate::deadline;
 use crate::error::{Error, Result};
 
 /// A client that does what it is told and nothing else, so that a test knows every byte that travels.
@@ -84,7 +85,7 @@ impl RawClient {
     }
 
     pub(crate) fn finish_connect(&mut self, asked_for: i64) -> Result<()> {
-        let frame = self.next_frame(Instant::now() + self.reply_timeout, "connect")?;
+        let frame = self.next_frame(deadline::after(self.reply_timeout), "connect")?;
         let mut reader = Reader::new(&frame);
         let fields = (|| {
             let _protocol = reader.int()?;
@@ -150,7 +151,7 @@ impl RawClient {
     /// # Errors
     /// [`Error::Timeout`], or [`Error::Io`] when the connection ends.
     pub fn wait_reply(&mut self, xid: i32) -> Result<(i32, Vec<u8>)> {
-        let deadline = Instant::now() + self.reply_timeout;
+        let deadline = deadline::after(self.reply_timeout);
         loop {
             if let Some(reply) = self.replies.remove(&xid) {
                 return Ok(reply);
@@ -164,7 +165,7 @@ impl RawClient {
     /// # Errors
     /// [`Error::Timeout`] after `timeout`, or [`Error::Io`] when the connection ends.
     pub fn next_event(&mut self, timeout: Duration) -> Result<WatchEvent> {
-        let deadline = Instant::now() + timeout;
+        let deadline = deadline::after(timeout);
         loop {
             if let Some(event) = self.events.pop_front() {
                 return Ok(event);
@@ -179,7 +180,7 @@ impl RawClient {
     /// # Errors
     /// [`Error::Timeout`] when the connection still stands after `timeout`.
     pub fn wait_closed(&mut self, timeout: Duration) -> Result<io::ErrorKind> {
-        let deadline = Instant::now() + timeout;
+        let deadline = deadline::after(timeout);
         loop {
             match self.receive(deadline, "wait for the connection's end") {
                 Ok(()) => {}

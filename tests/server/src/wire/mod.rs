@@ -6,6 +6,7 @@
 //! numbers are reserved: -1 for watch events, -2 for pings, -4 for credentials, -8 for watches set again.
 
 mod client;
+mod code;
 mod codec;
 mod frame;
 mod node;
@@ -14,6 +15,7 @@ mod requests;
 
 pub use client::RawClient;
 pub(crate) use client::connect_request;
+pub(crate) use code::{NO_NODE, NODE_EXISTS, told};
 pub(crate) use codec::{Reader, Writer};
 pub(crate) use frame::{Frames, Taken};
 pub use node::{CreateMode, MultiOp, Stat, WatchEvent};

@@ -1,10 +1,9 @@
 //! The requests of a [`RawClient`]: each sends one frame and waits for its reply.
 
 use super::client::garbled;
-use super::{CreateMode, MultiOp, Op, RawClient, Reader, Stat, Writer};
+use super::{CreateMode, MultiOp, NO_NODE, Op, RawClient, Reader, Stat, Writer};
 use crate::error::{Error, Result};
 
-const NO_NODE: i32 = -101;
 const ANY_VERSION: i32 = -1;
 
 /// What every request here can answer with: [`Error::Server`] with ZooKeeper's code, [`Error::Timeout`] after the

@@ -39,6 +39,7 @@ impl Bench {
 }
 
 /// Looks again and again until it holds.
+#[allow(dead_code, reason = "not every test program uses all of it")]
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !holds() {
