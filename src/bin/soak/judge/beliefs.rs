@@ -106,8 +106,9 @@ impl Case<'_> {
         if knew <= next.begin.at + self.tolerance {
             return;
         }
+        // Who had no look at it before has not believed in it; a later look is judged by its time.
         let last = belief.believed().filter(|look| *look <= next.begin.at).last();
-        let since = last.unwrap_or(belief.got);
+        let Some(since) = last else { return };
         let stood_still =
             account.stalls.iter().any(|(from, until)| *from <= knew && *until >= since);
         if self.was_frozen(belief.process, since, knew) {

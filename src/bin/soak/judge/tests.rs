@@ -162,6 +162,19 @@ fn a_frozen_holder_may_sleep_through_its_end_but_not_write() {
 }
 
 #[test]
+fn who_sees_the_lock_only_when_it_is_lost_has_not_believed() {
+    let mut story = slept_through();
+    // Frozen between its acquire and its first look.
+    let state = State::Lost;
+    story.replace(1, 1, entry(270, Event::Got { token: 100, session: 11, state }));
+    story.journals[0].1.drain(2..4);
+    let verdict = story.verdict();
+    assert_eq!((verdict.violations, verdict.counts.lost), (vec![], 1));
+    story.replace(1, 1, got(270, 100, 11));
+    assert!(story.wrongs().contains(&Kind::TooLate));
+}
+
+#[test]
 fn a_process_without_a_processor_is_as_good_as_frozen() {
     let mut story = slept_through();
     let stalled = Entry { at: ms(267), thread: 9, event: Event::Stalled { since: ms(140) } };
