@@ -1,10 +1,10 @@
-# Four commands for everyone: lock-test, soak, install and test. simulate and sanitize are for those
-# who change the lock; the others repeat one step of test.
+# Four commands for everyone: lock-test, soak, install and test. simulate, partitions and sanitize are
+# for those who change the lock; the others repeat one step of test.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help lock-test soak install uninstall test simulate sanitize deps fmt clippy unit docs shell checks
+.PHONY: help lock-test soak install uninstall test simulate partitions sanitize deps fmt clippy unit docs shell checks
 
 # What the programs are given; ARGS on the command line or in the environment replaces it.
 lock-test: ARGS ?= --threads 3 --strategy all
@@ -23,6 +23,8 @@ help:
 	echo 'make test                  the whole suite, stopping at the first failure'
 	echo 'make simulate              the acquire loop under simulated servers: all schedules of a few'
 	echo '                           contenders, a million random ones of many (SCHEDULES=, SEED=)'
+	echo 'make partitions            leaders that stand still or are cut off while one client holds and another'
+	echo '                           waits: ROUNDS=50 of each scenario, at several session timeouts (an hour)'
 	echo 'make sanitize              valgrind, AddressSanitizer and ThreadSanitizer on all that touches the'
 	echo "                           C client (SANITIZERS='memory thread', TESTS='raw_floor client')"
 	echo 'make STEP                  one step of it: fmt clippy unit docs shell checks'
@@ -48,6 +50,12 @@ SEED ?= 0
 
 simulate:
 	ZKLOCK_SCHEDULES=$(SCHEDULES) ZKLOCK_FIRST_SEED=$(SEED) scripts/simulate
+
+# How many of each scenario.
+ROUNDS ?= 50
+
+partitions:
+	ZKLOCK_ROUNDS=$(ROUNDS) scripts/partitions
 
 # Which of them, and the test crates that they run: all that scripts/sanitize has, unless given.
 sanitize:

@@ -93,7 +93,10 @@ static void start(struct contender *contender, const char *name, const char *hos
     }
     check("zkr_lock_init_cb", zkr_lock_init_cb(&contender->mutex, contender->zh, path,
                                                &ZOO_OPEN_ACL_UNSAFE, completion, contender));
-    /* Waits until its place in the line is known, not until it owns. */
+    /*
+     * Waits until its place in the line is known, not until it owns. Always 0: a failure is reported
+     * by completion(1). New programs ask for the reason: zkr_lock_error(&contender->mutex).
+     */
     check("zkr_lock_lock", zkr_lock_lock(&contender->mutex));
     printf("%s: in the line as %s\n", name, contender->mutex.id);
 }

@@ -83,7 +83,7 @@ static int failed(const char *what, int rc)
 /* A session of its own for this contender, lent to zklock, and the lock on it. */
 static int set_up(struct contender *me, int strategy, const char *path)
 {
-    zkl_lock_options options = {0};
+    zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
     char label[32];
     int rc;
 
@@ -97,7 +97,6 @@ static int set_up(struct contender *me, int strategy, const char *path)
         return failed("zkl_client_adopt", rc);
     }
     snprintf(label, sizeof label, "contender %d", me->number);
-    options.size = sizeof options;
     options.strategy = strategy;
     options.label = label;
     rc = zkl_lock_new(me->client, path, &options, &me->lock);

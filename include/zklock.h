@@ -59,6 +59,10 @@ struct _zhandle;
 struct ACL_vector;
 struct Stat;
 
+/* What options begin as: the defaults. */
+#define ZKL_CLIENT_OPTIONS_INIT {sizeof(zkl_client_options), 0, 0, 0, 0, 0, 0, 0}
+#define ZKL_LOCK_OPTIONS_INIT {sizeof(zkl_lock_options), 0, 0, 0}
+
 
 /**
  * Somebody holds the lock or is ahead in its queue (`zkl_lock_try` only).
@@ -180,8 +184,8 @@ typedef struct zkl_guard zkl_guard;
 typedef struct zkl_lock zkl_lock;
 
 /**
- * How a client connects or adopts. Zero it, set `size`, then what differs from the default:
- * `zkl_client_options options = {sizeof options};`.
+ * How a client connects or adopts. It begins as the defaults:
+ * `zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;`, then what differs is set.
  */
 typedef struct {
     /**
@@ -189,8 +193,9 @@ typedef struct {
      */
     size_t size;
     /**
-     * The session timeout to ask for: how long a lock outlives the crash of its holder. 0: 10 s. At
-     * least two and a half times the servers' tickTime. Not for `zkl_client_adopt`.
+     * The session timeout to ask for: how long a lock outlives the crash of its holder. 0: 10 s. A
+     * guard is lost when the servers have proven nothing for four to six tenths of it. Not for
+     * `zkl_client_adopt`.
      */
     int session_timeout_ms;
     /**
@@ -215,11 +220,17 @@ typedef struct {
      * Length of `auth_secret` in bytes.
      */
     size_t auth_secret_len;
+    /**
+     * The servers' tickTime, where it is known. 0: half the session timeout, which is right wherever
+     * the servers' minSessionTimeout is two ticks or more (the default); where it is less, the
+     * tickTime has to be said here, or a guard may be lost too late. Never less than the servers'.
+     */
+    int tick_time_ms;
 } zkl_client_options;
 
 /**
- * How a lock is contended for. Zero it, set `size`, then what differs from the default:
- * `zkl_lock_options options = {sizeof options};`.
+ * How a lock is contended for. It begins as the defaults:
+ * `zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;`, then what differs is set.
  */
 typedef struct {
     /**
@@ -271,7 +282,8 @@ typedef struct {
      */
     int64_t token;
     /**
-     * When the claim was made, by the server's clock: milliseconds since the epoch.
+     * When the claim was made, by the servers' clocks: milliseconds since the epoch. A holder that had
+     * to wait holds for less: see `held_since_ms`.
      */
     int64_t since_ms;
     /**
@@ -290,6 +302,16 @@ typedef struct {
      * What the owner calls itself; of another library's claim, the beginning of its data.
      */
     const char *label;
+    /**
+     * When it has come to hold the lock, by the servers' clocks as far as they show it: not before, in
+     * milliseconds since the epoch; 0 for those who wait.
+     */
+    int64_t held_since_ms;
+    /**
+     * When it has come to hold the lock: not later; 0 for those who wait. In a queue that others have
+     * left since, it is the time of the call.
+     */
+    int64_t held_since_latest_ms;
 } zkl_contender;
 
 /**
@@ -364,20 +386,24 @@ int zkl_client_connect(const char *hosts, const zkl_client_options *options, zkl
  *
  * - The client shares the handle's session, servers, chroot and identities. When that session is
  *   over, so is the client: adopt the next handle with a new one.
- * - A `sync` goes to the server every tenth of the session timeout, to know that the session lives.
+ * - A `sync` goes to the server every tenth of the session timeout, to know that the session lives; and
+ *   while a lock is held, a write that changes nothing every fifth.
+ * - A session has one owner. A second handle on it (zookeeper_init with the client id of the first) can
+ *   end it for both: guards of the first then say so only when a server refuses a heartbeat or the
+ *   connection is lost, up to a fifth of the session timeout later. zkl_guard_token covers that.
  * - The program may free the client before or after zookeeper_close, in any order, from ordinary
  *   threads. When it closes the handle, everything on it is lost at once, and nothing of zklock
  *   touches it any more.
  * - Inside a callback of that handle zookeeper_close is allowed only after zkl_client_detach, or
  *   once the session has expired.
  * - What proves that the session lives comes through the handle's callbacks: a program that blocks
- *   them for longer than four fifths of the session timeout loses its locks.
+ *   them for longer than four tenths of the session timeout may lose its locks.
  * - A handle that is adopted inside one of its own callbacks is recognised after at most 2 seconds of
  *   waiting there (ZKL_WOULD_DEADLOCK). The completion of zoo_add_auth runs on a thread that can't
  *   be recognised: wait for nothing there.
  *
  * `zh` must be live until this returns. `options` may be NULL: the defaults; of its times only
- * operation_timeout_ms counts here, and the others and auth_scheme have to be left out.
+ * operation_timeout_ms and tick_time_ms count here, and the others and auth_scheme have to be left out.
  *
  * Any thread, callbacks of the handle included; does not block: acquires wait for the connection. On
  * success `*client` is the program's: free it with zkl_client_free.
@@ -588,9 +614,8 @@ void zkl_contenders_free(zkl_contenders *contenders);
  * ZKL_HELD, ZKL_SUSPENDED or ZKL_LOST, looked at now by the local clock. Costs no request.
  *
  * While it says ZKL_HELD, no other client holds the lock: it turns to ZKL_LOST before the servers can
- * let anyone else in (given a session timeout of at least two and a half times their tickTime, and
- * nobody who deletes the lock's znode by hand). But time passes between a look and the write that
- * follows it. What must be safe even then is done with zkl_guard_token or zkl_guard_set.
+ * let anyone else in (where nobody deletes the lock's znode by hand, and `tick_time_ms` of
+ * `zkl_client_options` is heeded). But time passes between a look and the write that follows it. What must be safe even then is done with zkl_guard_token or zkl_guard_set.
  *
  * Any thread. ZBADARGUMENTS for NULL.
  */
@@ -694,8 +719,9 @@ int zkl_guard_set(const zkl_guard *guard,
  * Releases the lock and waits until that is confirmed. Frees the guard, whatever it returns.
  *
  * The deletion of the lock's znode is repeated until it, or the session, is gone; without a
- * connection this waits for the next one, or for the end of the session. To wait for nothing, use
- * zkl_guard_free.
+ * connection this waits for the next one, for no longer than the session can be trusted: it ends
+ * within the session timeout, and at once when the lock is lost. To wait for less, use
+ * zkl_guard_release_within; to wait for nothing, zkl_guard_free.
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks.
  *
@@ -705,6 +731,18 @@ int zkl_guard_set(const zkl_guard *guard,
  * it is released in the background then.
  */
 int zkl_guard_release(zkl_guard *guard);
+
+/**
+ * As zkl_guard_release, but waits no longer than `timeout_ms`: ZKL_FOREVER as zkl_guard_release, 0 not
+ * at all. Frees the guard, whatever it returns.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks.
+ *
+ * As zkl_guard_release, and ZOPERATIONTIMEOUT when no server has confirmed it in time: it goes on in
+ * the background. ZBADARGUMENTS for another negative timeout: it is released in the background then.
+ */
+int zkl_guard_release_within(zkl_guard *guard,
+                             int timeout_ms);
 
 /**
  * Releases the lock in the background, for certain, and frees the guard. Does not wait, unless this was

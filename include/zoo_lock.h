@@ -19,8 +19,10 @@
  *   session has expired; otherwise close it on another thread. A mutex whose session has expired is
  *   told so by completion(1), also after the handle was closed: `cbdata` stays until then, or until
  *   the mutex was unlocked or destroyed on an ordinary thread.
+ *   A session has one owner: a second handle on the same session, made with the client id of the
+ *   first, can end it for both, and a mutex may learn of that a fifth of the session timeout later.
  * Its callbacks.  What proves that the session lives comes through them: a program that blocks them
- *   for longer than four fifths of the session timeout loses its locks.
+ *   for longer than four tenths of the session timeout may lose its locks.
  * The struct.  The program may read its fields, copy it by value, and use the copy as the same mutex
  *   from the first zkr_lock_lock() on. While it waits for the lock, the struct that was given to
  *   zkr_lock_lock() stays in place: `id`, `ownerid` and `isOwner` are written by another thread.
@@ -38,6 +40,14 @@
  *   2 seconds. The completion of zoo_add_auth() runs on a thread that can't be recognised: lock
  *   nothing there.)
  * Statuses.  0 (ZOK) or one of ZooKeeper's negative codes; zkl_last_error() in <zklock.h> says more.
+ *   zkr_lock_lock() returns 0 always, because programs read its result in two ways. Since ZooKeeper
+ *   3.4.14 and 3.5.5 it is a status; before, it was 1 when the mutex owned the lock, and 0 otherwise.
+ *     If the program reads a status, nothing is to be done. completion(1) or zkr_lock_error() report a
+ *     failure; with ZKR_LOCK_RETURNS_ERRORS defined before this header, the result does too.
+ *     If the program reads ownership, it is linked with -lzoolock-owner, ahead of any other library of
+ *     zklock's, or is compiled with ZKR_LOCK_RETURNS_OWNER defined before this header, or, where it
+ *     has a header of its own, with -Dzkr_lock_lock=zkr_lock_lock_owner. Otherwise it never believes
+ *     that it owns. -lzoolock-owner holds for the whole process.
  */
 #ifndef ZKLOCK_ZOO_LOCK_H
 #define ZKLOCK_ZOO_LOCK_H
@@ -60,9 +70,9 @@ extern "C" {
 
 /*
  * Tells what has happened to a mutex: `rc` is 0 when it has the lock, and 1 when it has it no more (or
- * waits for it no more). Runs on the thread that calls zkr_lock_lock() or zkr_lock_unlock(), inside
- * that call, or on a thread of zklock's. It may call any function of this header, and may block,
- * unless the program unlocks inside a callback of the handle: then it runs right there.
+ * waits for it no more, or could not begin to). Runs on the thread that calls zkr_lock_lock() or
+ * zkr_lock_unlock(), inside that call, or on a thread of zklock's. It may call any function of this
+ * header, and may block, unless it runs in a call that was made inside a callback of the handle.
  */
 typedef void (*zkr_lock_completion)(int rc, void *cbdata);
 
@@ -97,14 +107,40 @@ int zkr_lock_init_cb(zkr_lock_mutex_t *mutex, zhandle_t *zh, char *path, struct 
  * If nobody is ahead, completion(0) runs inside this call. Otherwise it runs later, when the lock is
  * ours. Called again while the mutex waits or owns, it keeps the place, and calls no completion.
  *
- * When no server answers within 15 seconds it returns 0 and goes on trying. Inside a callback of the
- * handle it returns at once, and everything else happens later.
+ * If the mutex can't have a place in the queue, completion(1) runs inside this call, once. (Not if
+ * this was called inside completion(1) of this mutex: a completion that locks again would never end.)
+ * zkr_lock_error() returns the reason, zkl_last_error() the whole of it. For NULL, and for a mutex that
+ * was not initialised, there is no completion to run.
  *
- * Returns 0, or, when the mutex certainly has no place in the queue: ZBADARGUMENTS (NULL, a mutex
- * that was not initialised, a bad path), ZINVALIDACL, ZNOAUTH, ZNOCHILDRENFOREPHEMERALS (the path is
- * something else), ZINVALIDSTATE or ZSESSIONEXPIRED (the handle can't be used any more).
+ * When no server answers within 15 seconds it returns and goes on trying. Inside a callback of the
+ * handle it returns at once, and everything else happens later; of arguments that are refused, and
+ * of a handle that can't be used, the completion runs inside this call all the same.
+ *
+ * Returns 0, always: see "Statuses" above.
  */
 int zkr_lock_lock(zkr_lock_mutex_t *mutex);
+
+/*
+ * Why the mutex has no place in the queue: 0 if its last zkr_lock_lock() did not fail and the place,
+ * or the lock, was not lost since, or if there was no zkr_lock_lock() yet. Otherwise the reason, until
+ * the next zkr_lock_lock() takes a place, also after zkr_lock_unlock():
+ *   ZBADARGUMENTS             NULL, a mutex that was not initialised or was destroyed, a bad path
+ *   ZINVALIDACL, ZNOAUTH      refused by access control
+ *   ZNOCHILDRENFOREPHEMERALS  the path is something else
+ *   ZSESSIONEXPIRED           the session has expired, or can't be proved alive any more
+ *   ZAUTHFAILED, ZINVALIDSTATE   the handle can't be used, or was closed
+ *   ZNONODE                   somebody deleted the claim of the owner
+ *   -2004 (ZKL_PANIC)         a defect of zklock
+ *   or another code of the servers'.
+ * zkl_last_error() on the same thread then says more. Sends nothing.
+ */
+int zkr_lock_error(zkr_lock_mutex_t *mutex);
+
+/*
+ * As zkr_lock_lock(), but returns 1 if the mutex owns the lock at the end of the call, else 0, also on
+ * failures. Called again, it keeps the place in the queue and says whether it is our turn.
+ */
+int zkr_lock_lock_owner(zkr_lock_mutex_t *mutex);
 
 /*
  * Gives the lock, or the place in the queue, back: a mutex that waited will not get the lock later.
@@ -125,7 +161,8 @@ zkr_lock_completion zkr_lock_getcallback(zkr_lock_mutex_t *mutex);
 
 /*
  * Frees what the mutex has. If it waits for the lock or owns it, that is given back in the
- * background, without a completion; one that runs on another thread is waited for. Not calling it costs a few hundred bytes, nothing else.
+ * background, without a completion; one that runs on another thread is waited for. Not calling it
+ * costs a few kilobytes, nothing else.
  * Returns 0, or ZBADARGUMENTS.
  */
 int zkr_lock_destroy(zkr_lock_mutex_t *mutex);
@@ -142,16 +179,25 @@ int zkr_lock_isowner(zkr_lock_mutex_t *mutex);
 /* The name of the claim that was first in the queue when last looked at (`ownerid`), or NULL. */
 char *zkr_lock_getid(zkr_lock_mutex_t *mutex);
 
-/*
- * In ZooKeeper before 3.4.14 and 3.5.5, zkr_lock_lock() returned 1 when the mutex owned the lock, and
- * 0 otherwise, errors included. Programs that were written for that define this first.
- */
+/* For a program that reads ownership: see "Statuses" above. */
 #ifdef ZKR_LOCK_RETURNS_OWNER
-static inline int zkr_lock_lock_and_ask(zkr_lock_mutex_t *mutex)
+#ifdef ZKR_LOCK_RETURNS_ERRORS
+#error "zkr_lock_lock() returns ownership or errors, not both"
+#endif
+#define zkr_lock_lock zkr_lock_lock_owner
+#endif
+
+/*
+ * For a program that reads a status: 0, or the code of zkr_lock_error() after the call. The completion
+ * is run as always, and must not free the struct inside the call.
+ */
+#ifdef ZKR_LOCK_RETURNS_ERRORS
+static inline int zkr_lock_lock_or_error(zkr_lock_mutex_t *mutex)
 {
-    return zkr_lock_lock(mutex) == 0 && zkr_lock_isowner(mutex);
+    zkr_lock_lock(mutex);
+    return zkr_lock_error(mutex);
 }
-#define zkr_lock_lock zkr_lock_lock_and_ask
+#define zkr_lock_lock zkr_lock_lock_or_error
 #endif
 
 #ifdef __cplusplus

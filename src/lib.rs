@@ -47,11 +47,11 @@ mod sync;
 mod znode;
 
 pub use client::{
-    Client, ClientOptions, Created, Op, OpResult, Pending, SessionState, SessionStates, Watch,
-    WatchEvent, WatchEventKind,
+    CheckHeld, Client, ClientOptions, Created, Op, OpResult, Pending, SessionState, SessionStates,
+    Watch, WatchEvent, WatchEventKind,
 };
 pub use error::{Code, Error, Result};
-pub use lock::{Contender, Guard, GuardState, Lock, LostReason, LostSignal, Strategy};
+pub use lock::{Contender, Guard, GuardState, HeldSince, Lock, LostReason, LostSignal, Strategy};
 pub use session_key::SessionKey;
 pub use znode::{Acl, CreateMode, Permissions, Stat};
 

@@ -21,8 +21,7 @@ pub struct Stat {
     pub cversion: i32,
     /// How often the ACL changed.
     pub aversion: i32,
-    /// The session that owns an ephemeral znode, 0 for a persistent one. Containers and TTL znodes
-    /// may carry a negative marker here, by the server's version.
+    /// The session that owns an ephemeral znode, 0 for any other.
     pub ephemeral_owner: i64,
     /// Length of the data in bytes.
     pub data_length: i32,
@@ -33,13 +32,14 @@ pub struct Stat {
 }
 
 impl Stat {
-    /// Whether the znode lives only as long as a session (containers and TTL znodes do not count).
+    /// Whether the znode lives only as long as a session.
+    ///
+    /// Servers report containers and TTL znodes with no owner. Where one ever reports a mark of
+    /// theirs instead, that of a TTL znode (a top byte of 0xff) is taken for the session that it may
+    /// be: session ids begin with the id of the server that opened them, which can be 255.
     pub fn is_ephemeral(&self) -> bool {
-        // The server marks containers with i64::MIN and TTL znodes with a top byte of 0xff;
-        // a session id has a server id of at most 254 there.
-        self.ephemeral_owner != 0
-            && self.ephemeral_owner != i64::MIN
-            && (self.ephemeral_owner as u64 >> 56) != 0xff
+        // Containers are marked with i64::MIN, which no session has for an id.
+        self.ephemeral_owner != 0 && self.ephemeral_owner != i64::MIN
     }
 }
 

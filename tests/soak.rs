@@ -10,8 +10,11 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// The fields that programs rely on.
-const PROMISED: [&str; 16] = [
+const PROMISED: [&str; 21] = [
     "seed",
+    "first_id",
+    "tick_seconds",
+    "sync_limit_seconds",
     "seconds",
     "processes",
     "sessions",
@@ -20,12 +23,14 @@ const PROMISED: [&str; 16] = [
     "acquisitions",
     "faults",
     "faults_by_kind",
+    "robbed",
     "longest_wait_seconds",
     "transactions",
     "tenures",
     "hung",
     "orphans",
     "violations",
+    "violations_by_kind",
     "complaints",
 ];
 

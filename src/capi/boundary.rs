@@ -69,9 +69,15 @@ pub(super) fn value<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
 fn caught<T>(body: impl FnOnce() -> T) -> Option<T> {
     let result = catch_unwind(AssertUnwindSafe(body));
     if result.is_err() {
-        remember("a panic inside zklock was caught; please report it".to_owned());
+        panicked().tell();
     }
     result.ok()
+}
+
+/// A defect of ours.
+pub(super) fn panicked() -> Failure {
+    let message = "a panic inside zklock was caught; please report it";
+    Failure::new(codes::ZKL_PANIC, message.to_owned())
 }
 
 fn remember(message: String) {

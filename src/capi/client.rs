@@ -84,20 +84,24 @@ pub unsafe extern "C" fn zkl_client_connect(
 ///
 /// - The client shares the handle's session, servers, chroot and identities. When that session is
 ///   over, so is the client: adopt the next handle with a new one.
-/// - A `sync` goes to the server every tenth of the session timeout, to know that the session lives.
+/// - A `sync` goes to the server every tenth of the session timeout, to know that the session lives; and
+///   while a lock is held, a write that changes nothing every fifth.
+/// - A session has one owner. A second handle on it (zookeeper_init with the client id of the first) can
+///   end it for both: guards of the first then say so only when a server refuses a heartbeat or the
+///   connection is lost, up to a fifth of the session timeout later. zkl_guard_token covers that.
 /// - The program may free the client before or after zookeeper_close, in any order, from ordinary
 ///   threads. When it closes the handle, everything on it is lost at once, and nothing of zklock
 ///   touches it any more.
 /// - Inside a callback of that handle zookeeper_close is allowed only after zkl_client_detach, or
 ///   once the session has expired.
 /// - What proves that the session lives comes through the handle's callbacks: a program that blocks
-///   them for longer than four fifths of the session timeout loses its locks.
+///   them for longer than four tenths of the session timeout may lose its locks.
 /// - A handle that is adopted inside one of its own callbacks is recognised after at most 2 seconds of
 ///   waiting there (ZKL_WOULD_DEADLOCK). The completion of zoo_add_auth runs on a thread that can't
 ///   be recognised: wait for nothing there.
 ///
 /// `zh` must be live until this returns. `options` may be NULL: the defaults; of its times only
-/// operation_timeout_ms counts here, and the others and auth_scheme have to be left out.
+/// operation_timeout_ms and tick_time_ms count here, and the others and auth_scheme have to be left out.
 ///
 /// Any thread, callbacks of the handle included; does not block: acquires wait for the connection. On
 /// success `*client` is the program's: free it with zkl_client_free.

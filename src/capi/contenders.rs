@@ -18,7 +18,8 @@ pub struct zkl_contender {
     pub session_id: i64,
     /// The fencing token, once it holds.
     pub token: i64,
-    /// When the claim was made, by the server's clock: milliseconds since the epoch.
+    /// When the claim was made, by the servers' clocks: milliseconds since the epoch. A holder that had
+    /// to wait holds for less: see `held_since_ms`.
     pub since_ms: i64,
     /// Host name; empty where the claim is another library's.
     pub host: *const c_char,
@@ -28,6 +29,12 @@ pub struct zkl_contender {
     pub thread: *const c_char,
     /// What the owner calls itself; of another library's claim, the beginning of its data.
     pub label: *const c_char,
+    /// When it has come to hold the lock, by the servers' clocks as far as they show it: not before, in
+    /// milliseconds since the epoch; 0 for those who wait.
+    pub held_since_ms: i64,
+    /// When it has come to hold the lock: not later; 0 for those who wait. In a queue that others have
+    /// left since, it is the time of the call.
+    pub held_since_latest_ms: i64,
 }
 
 /// A list of contenders; see zkl_lock_holder and zkl_lock_contenders.
@@ -58,18 +65,21 @@ impl zkl_contenders {
                 path: keep(&contender.path),
                 session_id: contender.session,
                 token: contender.czxid,
-                since_ms: millis_since_the_epoch(contender.since),
+                since_ms: millis(contender.since),
                 host: keep(&contender.host),
                 pid: contender.pid,
                 thread: keep(&contender.thread),
                 label: keep(&contender.label),
+                held_since_ms: contender.held_since.map_or(0, |held| millis(held.earliest)),
+                held_since_latest_ms: contender.held_since.map_or(0, |held| millis(held.latest)),
             })
             .collect();
         Box::new(zkl_contenders { list, _strings: strings })
     }
 }
 
-fn millis_since_the_epoch(time: SystemTime) -> i64 {
+/// Since the epoch.
+fn millis(time: SystemTime) -> i64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -12,7 +12,7 @@ use super::boundary::{Failure, c_string, given, may_block, number, output, statu
 use super::callbacks::{Userdata, zkl_finalizer_fn};
 use super::client::{Shared, ZKL_SUSPENDED};
 use super::codes;
-use super::lock::timeout;
+use super::lock::{ZKL_FOREVER, timeout};
 use super::loss_signals::{Bell, Notice, RingWhenLost, keep_until_over, loss, zkl_lost_fn};
 use super::{options, stat};
 use crate::client::{Op, OpResult};
@@ -92,9 +92,8 @@ pub(super) fn reason_number(reason: Option<LostReason>) -> c_int {
 /// ZKL_HELD, ZKL_SUSPENDED or ZKL_LOST, looked at now by the local clock. Costs no request.
 ///
 /// While it says ZKL_HELD, no other client holds the lock: it turns to ZKL_LOST before the servers can
-/// let anyone else in (given a session timeout of at least two and a half times their tickTime, and
-/// nobody who deletes the lock's znode by hand). But time passes between a look and the write that
-/// follows it. What must be safe even then is done with zkl_guard_token or zkl_guard_set.
+/// let anyone else in (where nobody deletes the lock's znode by hand, and `tick_time_ms` of
+/// `zkl_client_options` is heeded). But time passes between a look and the write that follows it. What must be safe even then is done with zkl_guard_token or zkl_guard_set.
 ///
 /// Any thread. ZBADARGUMENTS for NULL.
 #[unsafe(no_mangle)]
@@ -316,8 +315,9 @@ fn not_held(path: &str, why: &str) -> Failure {
 /// Releases the lock and waits until that is confirmed. Frees the guard, whatever it returns.
 ///
 /// The deletion of the lock's znode is repeated until it, or the session, is gone; without a
-/// connection this waits for the next one, or for the end of the session. To wait for nothing, use
-/// zkl_guard_free.
+/// connection this waits for the next one, for no longer than the session can be trusted: it ends
+/// within the session timeout, and at once when the lock is lost. To wait for less, use
+/// zkl_guard_release_within; to wait for nothing, zkl_guard_free.
 ///
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks.
 ///
@@ -327,13 +327,33 @@ fn not_held(path: &str, why: &str) -> Failure {
 /// it is released in the background then.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_release(guard: Option<Box<zkl_guard>>) -> c_int {
-    const NAME: &str = "zkl_guard_release";
+    release("zkl_guard_release", guard, ZKL_FOREVER)
+}
+
+/// As zkl_guard_release, but waits no longer than `timeout_ms`: ZKL_FOREVER as zkl_guard_release, 0 not
+/// at all. Frees the guard, whatever it returns.
+///
+/// Any thread, `done` and `lost` callbacks of zklock included; blocks.
+///
+/// As zkl_guard_release, and ZOPERATIONTIMEOUT when no server has confirmed it in time: it goes on in
+/// the background. ZBADARGUMENTS for another negative timeout: it is released in the background then.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_guard_release_within(
+    guard: Option<Box<zkl_guard>>,
+    timeout_ms: c_int,
+) -> c_int {
+    release("zkl_guard_release_within", guard, timeout_ms)
+}
+
+fn release(name: &'static str, guard: Option<Box<zkl_guard>>, timeout_ms: c_int) -> c_int {
     status(|| {
-        let mut guard = guard.ok_or_else(|| Failure::bad_argument(NAME, "guard is NULL"))?;
-        may_block(NAME)?;
-        match guard.give_up() {
-            Some(held) => Ok(held.release().wait()?),
-            None => Ok(()),
+        let mut guard = guard.ok_or_else(|| Failure::bad_argument(name, "guard is NULL"))?;
+        let within = timeout(name, timeout_ms)?;
+        may_block(name)?;
+        match (guard.give_up(), within) {
+            (Some(held), Some(within)) => Ok(held.release_within(within).wait()?),
+            (Some(held), None) => Ok(held.release().wait()?),
+            (None, _) => Ok(()),
         }
     })
 }

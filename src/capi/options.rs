@@ -12,15 +12,16 @@ use crate::client::ClientOptions;
 use crate::lock::Strategy;
 use crate::znode::Acl;
 
-/// How a client connects or adopts. Zero it, set `size`, then what differs from the default:
-/// `zkl_client_options options = {sizeof options};`.
+/// How a client connects or adopts. It begins as the defaults:
+/// `zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;`, then what differs is set.
 #[allow(non_camel_case_types)]
 #[repr(C)]
 pub struct zkl_client_options {
     /// `sizeof(zkl_client_options)`.
     pub size: usize,
-    /// The session timeout to ask for: how long a lock outlives the crash of its holder. 0: 10 s. At
-    /// least two and a half times the servers' tickTime. Not for `zkl_client_adopt`.
+    /// The session timeout to ask for: how long a lock outlives the crash of its holder. 0: 10 s. A
+    /// guard is lost when the servers have proven nothing for four to six tenths of it. Not for
+    /// `zkl_client_adopt`.
     pub session_timeout_ms: c_int,
     /// How long `zkl_client_connect` may take in all. 0: 10 s. Not for `zkl_client_adopt`.
     pub connect_timeout_ms: c_int,
@@ -34,10 +35,14 @@ pub struct zkl_client_options {
     pub auth_secret: *const c_void,
     /// Length of `auth_secret` in bytes.
     pub auth_secret_len: usize,
+    /// The servers' tickTime, where it is known. 0: half the session timeout, which is right wherever
+    /// the servers' minSessionTimeout is two ticks or more (the default); where it is less, the
+    /// tickTime has to be said here, or a guard may be lost too late. Never less than the servers'.
+    pub tick_time_ms: c_int,
 }
 
-/// How a lock is contended for. Zero it, set `size`, then what differs from the default:
-/// `zkl_lock_options options = {sizeof options};`.
+/// How a lock is contended for. It begins as the defaults:
+/// `zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;`, then what differs is set.
 #[allow(non_camel_case_types)]
 #[repr(C)]
 pub struct zkl_lock_options {
@@ -64,7 +69,7 @@ pub(super) unsafe trait Options: Sized {
 
 // SAFETY: `repr(C)`, `size` first, integers and pointers only.
 unsafe impl Options for zkl_client_options {
-    const FIRST_SIZE: usize = size_of::<Self>();
+    const FIRST_SIZE: usize = std::mem::offset_of!(zkl_client_options, tick_time_ms);
 }
 
 // SAFETY: as above.
@@ -141,9 +146,7 @@ pub(super) unsafe fn connecting(
     if let Some(timeout) = millis(function, "connect_timeout_ms", given.connect_timeout_ms)? {
         built = built.connect_timeout(timeout);
     }
-    if let Some(timeout) = millis(function, "operation_timeout_ms", given.operation_timeout_ms)? {
-        built = built.operation_timeout(timeout);
-    }
+    built = timing(function, built, &given)?;
     // SAFETY: the caller promises `auth_secret_len` bytes.
     let secret = unsafe { bytes(function, given.auth_secret, given.auth_secret_len) }?;
     if given.auth_scheme.is_null() {
@@ -153,6 +156,21 @@ pub(super) unsafe fn connecting(
     // SAFETY: the caller promises a NUL-terminated string.
     let scheme = unsafe { boundary::text(function, "auth_scheme", given.auth_scheme) }?;
     Ok(built.auth(scheme, secret))
+}
+
+/// The times that count for any client.
+fn timing(
+    function: &'static str,
+    mut built: ClientOptions,
+    given: &zkl_client_options,
+) -> Result<ClientOptions, Failure> {
+    if let Some(timeout) = millis(function, "operation_timeout_ms", given.operation_timeout_ms)? {
+        built = built.operation_timeout(timeout);
+    }
+    if let Some(tick) = millis(function, "tick_time_ms", given.tick_time_ms)? {
+        built = built.tick_time(tick);
+    }
+    Ok(built)
 }
 
 /// How to work on a handle of the program's, most of which the handle itself says.
@@ -176,8 +194,7 @@ pub(super) unsafe fn adopting(
         let why = "add identities to the handle itself, by zoo_add_auth";
         return Err(Failure::bad_argument(function, why));
     }
-    let timeout = millis(function, "operation_timeout_ms", given.operation_timeout_ms)?;
-    Ok(timeout.map_or(built.clone(), |timeout| built.operation_timeout(timeout)))
+    timing(function, built, &given)
 }
 
 /// How to contend.

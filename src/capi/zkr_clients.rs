@@ -26,7 +26,7 @@ struct Served {
     callbacks: CallbackThread,
 }
 
-/// The client on a handle. Requests must wait for its [`footing`](crate::client::Core::footing):
+/// The client on a handle. Requests must wait for its [`trusted_session`](crate::client::Core::trusted_session):
 /// a handle that has just been adopted takes none for a moment.
 ///
 /// # Safety

@@ -29,6 +29,11 @@ impl Moment {
     pub(super) const fn as_nanos(self) -> u64 {
         self.0
     }
+
+    /// The point in time that lies so long before.
+    pub(super) fn earlier(self, by: Duration) -> Moment {
+        Moment(self.0.saturating_sub(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX)))
+    }
 }
 
 impl std::ops::Sub for Moment {

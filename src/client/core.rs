@@ -1,5 +1,7 @@
 //! What the clones of a client share: the present link, the session's state, the keeper's bell.
 
+use std::any::Any;
+use std::collections::HashMap;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,12 +16,14 @@ use parking_lot::Mutex;
 use super::clock::Moment;
 use super::settings::Settings;
 use super::state::SessionState;
-use super::{Epoch, Latest, Link, Pending};
+use super::{Hold, Latest, Link, Pending, TrustPeriod};
 use crate::error::{Code, Error, Result};
 use crate::raw::{Credentials, HandleState};
 use crate::session_key::SessionKey;
 
 pub(crate) struct Core {
+    /// A number of this client's alone.
+    id: u64,
     options: Settings,
     status: Latest<Status>,
     bell: Event,
@@ -27,6 +31,7 @@ pub(crate) struct Core {
     /// Owned by the keeper, so that tasks go when it goes.
     tasks: Weak<Executor<'static>>,
     credentials: Mutex<Vec<Credentials>>,
+    memories: Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>,
 }
 
 #[derive(Clone)]
@@ -35,7 +40,7 @@ pub(super) struct Status {
     /// How often the session was lost.
     losses: u64,
     pub(super) link: Option<Arc<Link>>,
-    epoch: Option<Arc<Epoch>>,
+    trust: Option<Arc<TrustPeriod>>,
     /// Why the client can't go on, once `state` is `Closed`.
     failure: Option<Error>,
     /// The keeper is done: no thread of ours is left.
@@ -44,10 +49,25 @@ pub(super) struct Status {
 
 /// A session that could be trusted a moment ago, and the link to use it by.
 #[derive(Clone)]
-pub(crate) struct Footing {
+pub(crate) struct TrustedSession {
     pub(crate) link: Arc<Link>,
-    pub(crate) epoch: Arc<Epoch>,
+    pub(crate) trust: Arc<TrustPeriod>,
 }
+
+impl TrustedSession {
+    /// Holds something on the session, if it is proven to be alive.
+    pub(crate) fn hold(&self) -> Option<Hold> {
+        self.trust.hold()
+    }
+
+    /// Waits until something can be held on the session, or it is no longer trusted.
+    pub(crate) async fn proven(&self) {
+        self.trust.proven(|| self.link.heartbeat()).await;
+    }
+}
+
+/// How many paths are remembered that nobody uses: twice as many at the most.
+const REMEMBERED: usize = 1024;
 
 /// How long to wait after a connection turned out to be gone.
 const ADD_AUTH_AGAIN: Duration = Duration::from_millis(10);
@@ -59,12 +79,41 @@ impl Core {
             state: SessionState::Connecting,
             losses: 0,
             link: None,
-            epoch: None,
+            trust: None,
             failure: None,
             over: false,
         });
         let closing = AtomicBool::new(false);
-        Core { options, status, bell: Event::new(), closing, tasks, credentials }
+        let memories = Mutex::default();
+        Core {
+            id: uuid::Uuid::new_v4().as_u64_pair().0,
+            options,
+            status,
+            bell: Event::new(),
+            closing,
+            tasks,
+            credentials,
+            memories,
+        }
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// What is remembered of a path, made when it is first asked for. What nobody uses may be
+    /// forgotten.
+    pub(crate) fn remember<T: Default + Send + Sync + 'static>(&self, path: &str) -> Arc<T> {
+        let mut memories = self.memories.lock();
+        if let Some(Ok(memory)) = memories.get(path).map(|memory| Arc::clone(memory).downcast()) {
+            return memory;
+        }
+        if memories.len() >= REMEMBERED && memories.len().is_power_of_two() {
+            memories.retain(|_, memory| Arc::strong_count(memory) > 1);
+        }
+        let memory = Arc::new(T::default());
+        memories.insert(path.to_owned(), Arc::clone(&memory) as _);
+        memory
     }
 
     pub(super) fn options(&self) -> &Settings {
@@ -117,13 +166,13 @@ impl Core {
         self.status.listen()
     }
 
-    /// The state by the local clock, and how often the session was lost: an epoch that ran out
+    /// The state by the local clock, and how often the session was lost: a period of trust that ran out
     /// unseen is lost now.
     pub(super) fn look(&self) -> (SessionState, u64) {
         let status = self.status.get();
-        match (&status.epoch, status.state) {
-            (Some(epoch), SessionState::Connected | SessionState::Suspended)
-                if !epoch.is_trusted() =>
+        match (&status.trust, status.state) {
+            (Some(trust), SessionState::Connected | SessionState::Suspended)
+                if !trust.is_trusted() =>
             {
                 // The keeper makes it official.
                 self.wake();
@@ -141,10 +190,25 @@ impl Core {
             || status.failure.is_some_and(|failure| failure.code() == Code::INVALID_STATE)
     }
 
+    /// Why the client can't be used any more, if it can't; of a borrowed handle this is known before
+    /// the client's thread has looked.
+    #[cfg(feature = "capi")]
+    pub(super) fn failure(&self) -> Option<Error> {
+        let status = self.status.get();
+        let state = status.link.and_then(|link| link.handle_state());
+        let code = state.and_then(|state| match state {
+            HandleState::EXPIRED => Some(Code::SESSION_EXPIRED),
+            HandleState::AUTH_FAILED => Some(Code::AUTH_FAILED),
+            HandleState::GONE => Some(Code::INVALID_STATE),
+            _ => None,
+        });
+        status.failure.or_else(|| code.map(|code| Error::new("connect", "", code)))
+    }
+
     pub(super) fn session_key(&self) -> Option<SessionKey> {
         let status = self.status.get();
         // Before the first connection the C client may be writing it at this moment.
-        status.epoch?;
+        status.trust?;
         status.link.filter(|_| status.failure.is_none())?.session()
     }
 
@@ -153,7 +217,7 @@ impl Core {
         status.link.filter(|_| status.failure.is_none())?.session_timeout()
     }
 
-    /// Whether the connection is up, as far as was heard; see [`Epoch`] for whether to believe it.
+    /// Whether the connection is up, as far as was heard; see [`TrustPeriod`] for whether to believe it.
     pub(crate) fn is_connected(&self) -> bool {
         self.status.get().state == SessionState::Connected
     }
@@ -175,18 +239,21 @@ impl Core {
     ///
     /// # Errors
     /// The reason why the client is closed.
-    pub(crate) async fn footing(&self) -> Result<Footing> {
+    pub(crate) async fn trusted_session(&self) -> Result<TrustedSession> {
         self.status
             .wait_for(|status| {
                 if let Some(failure) = &status.failure {
                     return Some(Err(failure.clone()));
                 }
-                match (status.state, &status.link, &status.epoch) {
+                match (status.state, &status.link, &status.trust) {
                     // Tells nobody of a loss: that is for the keeper, and for those who wait for it.
-                    (SessionState::Connected, Some(link), Some(epoch))
-                        if epoch.is_trusted_at(Moment::now()) =>
+                    (SessionState::Connected, Some(link), Some(trust))
+                        if trust.is_trusted_at(Moment::now()) =>
                     {
-                        Some(Ok(Footing { link: Arc::clone(link), epoch: Arc::clone(epoch) }))
+                        Some(Ok(TrustedSession {
+                            link: Arc::clone(link),
+                            trust: Arc::clone(trust),
+                        }))
                     }
                     _ => None,
                 }
@@ -213,7 +280,7 @@ impl Core {
             loop {
                 let pending = match submitted.take() {
                     Some(pending) => pending,
-                    None => core.footing().await?.link.add_auth(&credentials),
+                    None => core.trusted_session().await?.link.add_auth(&credentials),
                 };
                 match pending.await {
                     // The connection was lost before the C client took it: again on the next one.
@@ -234,15 +301,15 @@ impl Core {
         Pending::run("add_auth", "", futures_lite::future::or(added, too_late))
     }
 
-    /// Changes the status, and tells of an epoch that was lost by it.
+    /// Changes the status, and tells of a period of trust that was lost by it.
     fn change(&self, change: impl FnOnce(&mut Status) -> bool) {
         let mut before = None;
         self.status.update(|status| {
-            before.clone_from(&status.epoch);
+            before.clone_from(&status.trust);
             change(status)
         });
-        if let Some(epoch) = before {
-            epoch.announce();
+        if let Some(trust) = before {
+            trust.announce();
         }
     }
 
@@ -257,7 +324,8 @@ impl Core {
                 return false;
             }
             let before = (status.state, status.losses);
-            match link.handle_state() {
+            let state = link.handle_state();
+            match state {
                 Some(HandleState::CONNECTED) => self.saw_connected(status, link, now),
                 Some(HandleState::EXPIRED) => status.lose(),
                 Some(HandleState::AUTH_FAILED) => {
@@ -270,8 +338,8 @@ impl Core {
                     status.fail(Error::with_detail("connect", "", Code::INVALID_STATE, detail));
                 }
                 _ => {
-                    link.saw_unconnected(now);
-                    if status.epoch.as_ref().is_some_and(|epoch| !epoch.is_trusted_at(now)) {
+                    link.saw_unconnected(state, now);
+                    if status.trust.as_ref().is_some_and(|trust| !trust.is_trusted_at(now)) {
                         status.lose();
                     } else if status.state == SessionState::Connected {
                         status.state = SessionState::Suspended;
@@ -289,20 +357,21 @@ impl Core {
         }
     }
 
-    /// A connection counts once the server has proved that the session lives.
+    /// A connection counts once a server has answered on it.
     fn saw_connected(&self, status: &mut Status, link: &Arc<Link>, now: Moment) {
         let (Some(session), Some(timeout)) = (link.session(), link.session_timeout()) else {
             return;
         };
-        link.proof.set_session_timeout(timeout);
-        if status.epoch.as_ref().is_some_and(|epoch| !epoch.is_trusted_at(now)) {
+        link.saw_connected(timeout, self.options.tick_time, now);
+        if status.trust.as_ref().is_some_and(|trust| !trust.is_trusted_at(now)) {
             status.lose();
         }
-        if !link.is_proven(now) {
+        if !link.is_usable(now) {
             return;
         }
-        if status.epoch.as_ref().is_none_or(|epoch| !epoch.is_trusted_at(now)) {
-            status.epoch = Some(Arc::new(Epoch::begin(session.id(), Arc::clone(&link.proof))));
+        if status.trust.as_ref().is_none_or(|trust| !trust.is_trusted_at(now)) {
+            let lease = Arc::clone(&link.lease);
+            status.trust = Some(Arc::new(TrustPeriod::begin(session.id(), lease)));
         }
         status.state = SessionState::Connected;
     }
@@ -312,10 +381,21 @@ impl Core {
         self.change(|status| {
             if status.link.is_some() {
                 status.lose();
-                status.epoch = None;
+                status.trust = None;
             }
             status.link = link;
             true
+        });
+    }
+
+    /// The session of this link may end without our hearing of it.
+    pub(super) fn lose_trust(&self, link: &Arc<Link>) {
+        self.change(|status| {
+            let present = status.link.as_ref().is_some_and(|present| Arc::ptr_eq(present, link));
+            if present {
+                status.lose();
+            }
+            present
         });
     }
 
@@ -342,12 +422,12 @@ impl Core {
 impl Status {
     /// Whether the present link has been connected.
     pub(super) fn was_connected(&self) -> bool {
-        self.epoch.is_some()
+        self.trust.is_some()
     }
 
     fn lose(&mut self) {
-        if let Some(epoch) = &self.epoch {
-            epoch.declare_lost();
+        if let Some(trust) = &self.trust {
+            trust.declare_lost();
         }
         if !matches!(self.state, SessionState::Lost | SessionState::Closed) {
             self.state = SessionState::Lost;
@@ -356,8 +436,8 @@ impl Status {
     }
 
     fn fail(&mut self, failure: Error) {
-        if let Some(epoch) = &self.epoch {
-            epoch.declare_lost();
+        if let Some(trust) = &self.trust {
+            trust.declare_lost();
         }
         self.state = SessionState::Closed;
         self.failure.get_or_insert(failure);

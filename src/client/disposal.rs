@@ -1,11 +1,19 @@
 //! Deletions that must happen: repeated until the znode, or its session, is gone.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::clock::Moment;
+use super::lease::Proof;
 use super::{Link, Pending, wake};
 use crate::error::{Code, Error, Result};
 use crate::raw::{Sink, WatchOn};
 use crate::znode::Stat;
+
+/// How old a look may be that a deletion follows, and how often it is repeated for that: a link may be
+/// slower than this at any time.
+const FRESH: Duration = Duration::from_millis(100);
+const STALE_LOOKS: u32 = 3;
 
 /// Deletions with an unknown outcome: tried again by the keeper while connected.
 #[derive(Default)]
@@ -23,6 +31,8 @@ struct Disposal {
     look: bool,
     /// Whether no deletion was tried before: after one, a missing znode is how success looks.
     first: bool,
+    /// How often it was looked at without a deletion after that.
+    stale_looks: u32,
     done: oneshot::Sender<Result<bool>>,
 }
 
@@ -69,7 +79,14 @@ impl Link {
         let (send, done) = oneshot::async_channel();
         let path = path.to_owned();
         let named = path.as_str().into();
-        self.try_to_dispose(Disposal { path, czxid, look, first: true, done: send });
+        self.try_to_dispose(Disposal {
+            path,
+            czxid,
+            look,
+            first: true,
+            stale_looks: 0,
+            done: send,
+        });
         Pending::reply("delete", named, done)
     }
 
@@ -101,9 +118,18 @@ impl Link {
         };
         let czxid = disposal.czxid;
         let link = Arc::downgrade(self);
-        let path = disposal.path.clone();
+        let (path, asked) = (disposal.path.clone(), Moment::now());
         let sink: Sink<(Vec<u8>, Stat)> = Box::new(move |reply| match (reply, link.upgrade()) {
-            (Ok((_, stat)), Some(link)) if stat.czxid == czxid => link.delete_for(disposal),
+            (Ok((_, stat)), Some(link)) if stat.czxid == czxid => {
+                // Between the look and the deletion somebody else's znode can take its place, so
+                // the time between them is kept short: also when this process stood still.
+                let is_stale = Moment::now() - asked > FRESH;
+                if is_stale && disposal.stale_looks < STALE_LOOKS {
+                    let stale_looks = disposal.stale_looks + 1;
+                    return link.look_for(Disposal { stale_looks, ..disposal });
+                }
+                link.delete_for(disposal);
+            }
             // Somebody else's by now.
             (Ok(_), _) => disposal.end(Err(Code::NO_NODE)),
             (Err(code), link) => disposal.end_or_try_later(code, link.as_deref()),
@@ -117,11 +143,18 @@ impl Link {
         };
         let link = Arc::downgrade(self);
         let path = disposal.path.clone();
-        let sink: Sink<()> = Box::new(move |reply| match reply {
-            Ok(()) => disposal.end(Ok(())),
-            Err(code) => {
-                disposal.first &= !code.is_outcome_unknown();
-                disposal.end_or_try_later(code, link.upgrade().as_deref());
+        let submitted = Moment::now();
+        let sink: Sink<()> = Box::new(move |reply| {
+            let link = link.upgrade();
+            if let Some(link) = &link {
+                link.learn(&reply, submitted, Proof::Write);
+            }
+            match reply {
+                Ok(()) => disposal.end(Ok(())),
+                Err(code) => {
+                    disposal.first &= !code.is_outcome_unknown();
+                    disposal.end_or_try_later(code, link.as_deref());
+                }
             }
         });
         handle.delete(self.deadline(), &path, -1, sink);

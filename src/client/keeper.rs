@@ -131,7 +131,7 @@ impl Keeper {
             Some(HandleState::CONNECTED) => {
                 self.last_server = Instant::now();
                 link.attend();
-                link.keep_proving(link.session_timeout().unwrap_or_default());
+                link.heartbeat();
                 link.retry_disposals();
             }
             Some(HandleState::EXPIRED) => return self.replace(&link, Code::SESSION_EXPIRED),
@@ -152,7 +152,8 @@ impl Keeper {
         }
         // Often enough that a loss is told when it happens, seldom enough to cost nothing.
         let timeout = link.session_timeout().unwrap_or_default();
-        (timeout / 30).clamp(Duration::from_millis(10), Duration::from_millis(200))
+        let usual = (timeout / 30).clamp(Duration::from_millis(10), Duration::from_millis(200));
+        link.next_look_in(usual, timeout)
     }
 
     fn open(&mut self) -> Duration {

@@ -10,12 +10,29 @@ use parking_lot::Mutex;
 
 use super::clock::Moment;
 use super::disposal::Doomed;
-use super::epoch::Proof;
+use super::lease::{Lease, Proof};
 use super::watch::WatchTable;
 use super::{Core, Pending};
 use crate::error::{Code, Error};
 use crate::raw::{self, Event, EventKind, Handle, HandleState, Sink};
 use crate::session_key::SessionKey;
+
+/// When the servers were last asked to renew the lease.
+struct Asked {
+    sync: Moment,
+    write: Moment,
+}
+
+/// What was last seen of the connection.
+struct Connection {
+    /// When there was none.
+    without: Moment,
+    /// When the handshake of the present or the next one had not been sent yet; `None` for a handle
+    /// that was connected before it was ours.
+    before_handshake: Option<Moment>,
+    /// Whether the lease knows of the present one.
+    noted: bool,
+}
 
 /// One session's handle. What was submitted here can never act on a later session.
 pub(crate) struct Link {
@@ -23,13 +40,13 @@ pub(crate) struct Link {
     pub(super) handle: OnceLock<Handle>,
     core: Weak<Core>,
     pub(super) watches: Arc<WatchTable>,
-    pub(super) proof: Arc<Proof>,
-    /// When the server was last asked for a proof.
-    asked: Mutex<Moment>,
-    /// When the link was last seen without a connection.
-    unconnected: Mutex<Moment>,
+    pub(super) lease: Arc<Lease>,
+    asked: Mutex<Asked>,
+    connection: Mutex<Connection>,
     /// The session's key: one link has one session.
     key: OnceLock<SessionKey>,
+    /// Whether another handle had the session before.
+    taken_up: bool,
     /// Whether a thread is on its way to the next server.
     cycling: AtomicBool,
     /// Whether the C client has our identities; it repeats them at each reconnection.
@@ -45,7 +62,7 @@ impl Link {
     /// Starts to connect. Can block for as long as the resolution of host names does.
     pub(super) fn open(core: &Arc<Core>, session: Option<SessionKey>) -> io::Result<Arc<Link>> {
         let options = core.options();
-        let link = Link::new(core);
+        let link = Link::new(core, session.is_some());
         let config = raw::Config {
             hosts: options.hosts.clone(),
             session_timeout: options.session_timeout,
@@ -65,7 +82,8 @@ impl Link {
 
     /// Works on a handle that the program owns.
     pub(super) fn adopt(core: &Arc<Core>, borrowed: raw::Borrowed) -> Result<Arc<Link>, Code> {
-        let link = Link::new(core);
+        let link = Link::new(core, false);
+        link.connection.lock().before_handshake = None;
         let events = Arc::downgrade(&link);
         let handle = Handle::adopt(borrowed, move |event| {
             if let Some(link) = events.upgrade() {
@@ -76,16 +94,21 @@ impl Link {
         Ok(link)
     }
 
-    fn new(core: &Arc<Core>) -> Arc<Link> {
+    fn new(core: &Arc<Core>, taken_up: bool) -> Arc<Link> {
         let options = core.options();
         Arc::new(Link {
             handle: OnceLock::new(),
             core: Arc::downgrade(core),
             watches: Arc::default(),
-            proof: Arc::default(),
-            asked: Mutex::new(Moment::from_nanos(0)),
-            unconnected: Mutex::new(Moment::now()),
+            lease: Arc::default(),
+            asked: Mutex::new(Asked { sync: Moment::from_nanos(0), write: Moment::from_nanos(0) }),
+            connection: Mutex::new(Connection {
+                without: Moment::now(),
+                before_handshake: Some(Moment::now()),
+                noted: false,
+            }),
             key: OnceLock::new(),
+            taken_up,
             cycling: AtomicBool::new(false),
             introduced: AtomicBool::new(false),
             attended: Arc::default(),
@@ -110,7 +133,7 @@ impl Link {
             if state == Some(HandleState::CONNECTED) {
                 self.attend();
                 self.introduce(&core);
-                self.ask_for_proof(Moment::now());
+                self.send_sync(Moment::now());
             }
             core.observe(self);
             core.wake();
@@ -135,6 +158,11 @@ impl Link {
     /// Whether the program owns the handle.
     pub(super) fn is_borrowed(&self) -> bool {
         self.handle.get().is_some_and(Handle::is_borrowed)
+    }
+
+    /// Whether another handle had the session before.
+    pub(crate) fn was_taken_up(&self) -> bool {
+        self.taken_up
     }
 
     /// Whether this thread may wait for answers: not where they would come through it.
@@ -177,30 +205,70 @@ impl Link {
         }
     }
 
-    /// Asks the server for a proof that the session lives, unless it gave one lately.
-    pub(super) fn keep_proving(self: &Arc<Self>, session_timeout: Duration) {
+    /// When to look again at the latest: when the session can't be trusted any more if no server
+    /// answers, and often while that is near.
+    pub(super) fn next_look_in(&self, usual: Duration, timeout: Duration) -> Duration {
         let now = Moment::now();
-        let asked = *self.asked.lock();
-        if now >= self.proof.latest().max(asked) + session_timeout / PROOFS_PER_SESSION_TIMEOUT {
-            self.ask_for_proof(now);
+        let pause = if self.lease.is_short_at(now) { usual.min(timeout / 100) } else { usual };
+        match self.lease.ends_in(now) {
+            Duration::ZERO => usual,
+            ends_in => pause.min(ends_in + Duration::from_millis(1)),
         }
     }
 
-    fn ask_for_proof(self: &Arc<Self>, now: Moment) {
+    /// Has the servers renew the lease, if that is due.
+    pub(super) fn heartbeat(self: &Arc<Self>) {
+        let now = Moment::now();
+        let (sync, write) = {
+            let asked = self.asked.lock();
+            (asked.sync.max(asked.write), asked.write)
+        };
+        if self.lease.is_write_due(write, now) {
+            self.send_write(now);
+        } else if self.lease.is_sync_due(sync, now) {
+            self.send_sync(now);
+        }
+    }
+
+    fn send_sync(self: &Arc<Self>, now: Moment) {
         let Some(handle) = self.handle.get() else { return };
-        *self.asked.lock() = now;
+        self.asked.lock().sync = now;
+        handle.sync(self.deadline(), "/", self.renewal(now, Proof::Sync));
+    }
+
+    /// Sends a write that changes nothing: it is refused, and a quorum has to commit that.
+    fn send_write(self: &Arc<Self>, now: Moment) {
+        let Some(handle) = self.handle.get() else { return };
+        self.asked.lock().write = now;
+        handle.delete(self.deadline(), NO_ZNODE, NO_VERSION, self.renewal(now, Proof::Write));
+    }
+
+    fn renewal(self: &Arc<Self>, submitted: Moment, proof: Proof) -> Sink<()> {
         let link = Arc::downgrade(self);
-        let sink: Sink<()> = Box::new(move |reply| {
+        Box::new(move |reply| {
             let Some(link) = link.upgrade() else { return };
-            if is_verdict(&reply) {
-                link.proof.record(now);
-                // The first proof after a connection is what makes it count.
-                if let Some(core) = link.core.upgrade() {
-                    core.observe(&link);
-                }
+            let Some(core) = link.core.upgrade() else { return };
+            link.learn(&reply, submitted, proof);
+            match reply {
+                // Another handle has taken the session up, and may end it at any time.
+                Err(Code::SESSION_MOVED) => core.lose_trust(&link),
+                // The first answer after a connection is what makes it count.
+                reply if is_verdict(&reply) => core.observe(&link),
+                _ => {}
             }
-        });
-        handle.sync(self.deadline(), "/", sink);
+        })
+    }
+
+    /// Renews the lease by a reply, if it is the servers'.
+    pub(super) fn learn<T>(
+        &self,
+        reply: &std::result::Result<T, Code>,
+        submitted: Moment,
+        proof: Proof,
+    ) {
+        if is_verdict(reply) {
+            self.lease.answered(submitted, Moment::now(), proof);
+        }
     }
 
     pub(super) fn handle_state(&self) -> Option<HandleState> {
@@ -221,13 +289,30 @@ impl Link {
         Some(*self.key.get_or_init(|| key))
     }
 
-    pub(super) fn saw_unconnected(&self, now: Moment) {
-        *self.unconnected.lock() = now;
+    pub(super) fn saw_unconnected(&self, state: Option<HandleState>, now: Moment) {
+        let mut connection = self.connection.lock();
+        connection.without = now;
+        connection.noted = false;
+        if state != Some(HandleState::HANDSHAKE) {
+            connection.before_handshake = Some(now);
+        }
     }
 
-    /// Whether the present connection has proved that the session lives.
-    pub(super) fn is_proven(&self, now: Moment) -> bool {
-        self.proof.holds_at(now) && self.proof.latest() >= *self.unconnected.lock()
+    /// The lease learns of the present connection, by these terms.
+    pub(super) fn saw_connected(&self, timeout: Duration, tick: Option<Duration>, now: Moment) {
+        self.lease.set_terms(timeout, tick);
+        let mut connection = self.connection.lock();
+        if !std::mem::replace(&mut connection.noted, true) {
+            match connection.before_handshake {
+                Some(before) => self.lease.connected(before, now),
+                None => self.lease.adopted(now),
+            }
+        }
+    }
+
+    /// Whether a server has answered on the present connection, and lately.
+    pub(super) fn is_usable(&self, now: Moment) -> bool {
+        self.lease.is_alive_at(now) && self.lease.latest() >= self.connection.lock().without
     }
 
     pub(super) fn session_timeout(&self) -> Option<Duration> {
@@ -267,20 +352,20 @@ impl Link {
         })
     }
 
-    /// As [`request`](Link::request), for requests that only the leader can answer: every write,
-    /// and sync. Their answers prove that the session lives.
-    pub(super) fn request_to_leader<T: 'static, U: Send + 'static>(
+    /// As [`request`](Link::request), for requests whose answers renew the lease.
+    pub(super) fn renewing_request<T: 'static, U: Send + 'static>(
         &self,
+        proof: Proof,
         op: &'static str,
         path: &str,
         read: impl FnOnce(T) -> std::result::Result<U, Code> + Send + 'static,
         submit: impl FnOnce(&Handle, Option<Instant>, Sink<T>),
     ) -> Pending<U> {
-        let (proof, submitted) = (Arc::clone(&self.proof), Moment::now());
+        let (lease, submitted) = (Arc::clone(&self.lease), Moment::now());
         self.request(op, path, read, |handle, deadline, sink| {
             let sink: Sink<T> = Box::new(move |reply| {
                 if is_verdict(&reply) {
-                    proof.record(submitted);
+                    lease.answered(submitted, Moment::now(), proof);
                 }
                 sink(reply);
             });
@@ -327,9 +412,9 @@ impl Link {
     }
 }
 
-/// How often a proof is asked for while nothing else gives one. More often than the C client pings
-/// (a third of the session timeout), so its pings fall away.
-const PROOFS_PER_SESSION_TIMEOUT: u32 = 10;
+/// What a heartbeat asks the servers to delete, and what they refuse: no data has that version.
+const NO_ZNODE: &str = "/zklock/heartbeat";
+const NO_VERSION: i32 = i32::MAX;
 
 fn is_verdict<T>(reply: &std::result::Result<T, Code>) -> bool {
     reply.as_ref().err().is_none_or(|code| code.is_verdict())

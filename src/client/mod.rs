@@ -9,10 +9,10 @@ mod block;
 mod clock;
 mod core;
 mod disposal;
-mod epoch;
 mod hosts;
 mod keeper;
 mod latest;
+mod lease;
 mod link;
 mod multi;
 mod operations;
@@ -21,13 +21,14 @@ mod path;
 mod pending;
 mod settings;
 mod state;
+mod trust;
 mod wake;
 mod watch;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use multi::{Op, OpResult};
+pub use multi::{CheckHeld, Op, OpResult};
 pub use operations::Created;
 pub use options::ClientOptions;
 pub use pending::Pending;
@@ -35,12 +36,14 @@ pub use state::{SessionState, SessionStates};
 pub use watch::{Watch, WatchEvent, WatchEventKind};
 
 pub(crate) use block::block_on;
-pub(crate) use core::{Core, Footing};
-pub(crate) use epoch::Epoch;
+pub(crate) use core::{Core, TrustedSession};
 pub(crate) use latest::Latest;
 pub(crate) use link::Link;
 pub(crate) use path::validate as validate_path;
+pub(crate) use trust::{Hold, TrustPeriod};
 
+#[cfg(feature = "capi")]
+use crate::error::Error;
 use crate::error::Result;
 use crate::raw::HandleState;
 use crate::session_key::SessionKey;
@@ -154,6 +157,12 @@ impl Client {
         let link = self.core().status().link;
         let is_final = |link: Arc<Link>| link.handle_state().is_none_or(HandleState::is_final);
         self.while_attached(|| ()).is_some() && !link.is_none_or(is_final)
+    }
+
+    /// Why the handle below can't be used any more, if it can't.
+    #[cfg(feature = "capi")]
+    pub(crate) fn failure(&self) -> Option<Error> {
+        self.core().failure()
     }
 
     /// The session's state, looked at now by the local clock.

@@ -1,7 +1,10 @@
 //! Transactions: several operations, all or none.
 
+use std::sync::Arc;
+
+use super::lease::Proof;
 use super::operations::{acl_len, present};
-use super::{Client, Link, Pending, path};
+use super::{Client, Hold, Link, Pending, path};
 use crate::error::{Code, Error, Result};
 use crate::raw::{RawOp, RawOpResult};
 use crate::znode::{Acl, CreateMode, Stat};
@@ -41,15 +44,9 @@ pub enum Op {
         /// Only with that version of its data.
         version: Option<i32>,
     },
-    /// Does nothing, but the transaction fails unless the znode exists and the client is still on
-    /// the session given: `SESSION_EXPIRED` otherwise, and nothing is sent. For an ephemeral znode
-    /// of that session, whose name may be another's later. See [`Guard::check`](crate::Guard::check).
-    CheckHeld {
-        /// Its path.
-        path: String,
-        /// The session it belongs to.
-        session: i64,
-    },
+    /// Does nothing, but the transaction fails unless a lock is held: see
+    /// [`Guard::check`](crate::Guard::check), which makes it.
+    CheckHeld(CheckHeld),
     /// Does nothing, but the transaction fails unless the znode exists (with that version).
     Check {
         /// Its path.
@@ -57,6 +54,28 @@ pub enum Op {
         /// The version its data must have.
         version: Option<i32>,
     },
+}
+
+/// A lock that has to be held for a transaction to be executed.
+#[derive(Clone)]
+pub struct CheckHeld {
+    /// Its znode.
+    pub(crate) path: String,
+    pub(crate) hold: Arc<Hold>,
+}
+
+impl PartialEq for CheckHeld {
+    fn eq(&self, other: &CheckHeld) -> bool {
+        Arc::ptr_eq(&self.hold, &other.hold)
+    }
+}
+
+impl Eq for CheckHeld {}
+
+impl std::fmt::Debug for CheckHeld {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CheckHeld").field("path", &self.path).finish_non_exhaustive()
+    }
 }
 
 /// What one operation of a transaction did.
@@ -100,8 +119,8 @@ impl Op {
             Op::Create { path, .. }
             | Op::Delete { path, .. }
             | Op::Set { path, .. }
-            | Op::CheckHeld { path, .. }
             | Op::Check { path, .. } => path,
+            Op::CheckHeld(held) => &held.path,
         }
     }
 
@@ -110,7 +129,7 @@ impl Op {
             Op::Create { .. } => "create",
             Op::Delete { .. } => "delete",
             Op::Set { .. } => "set",
-            Op::CheckHeld { .. } | Op::Check { .. } => "check",
+            Op::CheckHeld(_) | Op::Check { .. } => "check",
         }
     }
 
@@ -120,7 +139,7 @@ impl Op {
             + match self {
                 Op::Create { data, acl, .. } => data.len() + acl_len(acl),
                 Op::Set { data, .. } => data.len(),
-                Op::Delete { .. } | Op::CheckHeld { .. } | Op::Check { .. } => 0,
+                Op::Delete { .. } | Op::CheckHeld(_) | Op::Check { .. } => 0,
             }
     }
 
@@ -147,7 +166,7 @@ impl Op {
                 path::validate(path)?;
                 Ok(RawOp::Set { path, data, version: any(version) })
             }
-            Op::CheckHeld { path, .. } => {
+            Op::CheckHeld(CheckHeld { path, .. }) => {
                 path::validate(path)?;
                 Ok(RawOp::Check { path, version: -1 })
             }
@@ -178,10 +197,12 @@ impl Link {
             }
         }
         let present = self.session().map(|key| key.id());
-        let is_over =
-            |op: &&Op| matches!(op, Op::CheckHeld { session, .. } if Some(*session) != present);
+        let is_over = |op: &&Op| match op {
+            Op::CheckHeld(held) => !held.hold.is_held() || held.hold.session() != present,
+            _ => false,
+        };
         if let Some(op) = ops.iter().find(is_over) {
-            let detail = "the session that held it is over";
+            let detail = "the lock is not held any more";
             let error = Error::with_detail("multi", op.path(), Code::SESSION_EXPIRED, detail);
             return Pending::ready(Err(error));
         }
@@ -194,10 +215,15 @@ impl Link {
                 format!("{size} bytes of paths, data and acls, but a request takes {limit}"),
             );
         }
-        let pending =
-            self.request_to_leader("multi", ops[0].path(), Ok, |handle, deadline, sink| {
+        let pending = self.renewing_request(
+            Proof::Write,
+            "multi",
+            ops[0].path(),
+            Ok,
+            |handle, deadline, sink| {
                 handle.multi(deadline, &raw, sink);
-            });
+            },
+        );
         let ops = ops.to_vec();
         pending.map(move |results| explain(&ops, results?))
     }
@@ -218,7 +244,7 @@ fn explain(ops: &[Op], results: Vec<RawOpResult>) -> Result<Vec<OpResult>> {
         Op::Create { .. } => OpResult::Created(result.path.unwrap_or_default()),
         Op::Delete { .. } => OpResult::Deleted,
         Op::Set { .. } => OpResult::Set(result.stat.unwrap_or_default()),
-        Op::CheckHeld { .. } | Op::Check { .. } => OpResult::Checked,
+        Op::CheckHeld(_) | Op::Check { .. } => OpResult::Checked,
     };
     Ok(ops.iter().zip(results).map(read).collect())
 }

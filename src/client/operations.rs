@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::lease::Proof;
 use super::watch::WatchOf;
 use super::{Client, Link, Pending, Watch, path};
 use crate::error::{Code, Error, Result};
@@ -69,7 +70,7 @@ impl Link {
             return Pending::ready(Err(error));
         }
         let read = |(path, stat)| Ok(Created { path, stat });
-        self.request_to_leader("create", path, read, |handle, deadline, sink| {
+        self.renewing_request(Proof::Write, "create", path, read, |handle, deadline, sink| {
             handle.create(deadline, path, data, acl, mode, sink);
         })
     }
@@ -78,7 +79,7 @@ impl Link {
         if let Err(error) = self.check("delete", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }
-        self.request_to_leader("delete", path, Ok, |handle, deadline, sink| {
+        self.renewing_request(Proof::Write, "delete", path, Ok, |handle, deadline, sink| {
             handle.delete(deadline, path, version.unwrap_or(ANY_VERSION), sink);
         })
     }
@@ -141,23 +142,18 @@ impl Link {
         if let Err(error) = self.check("set", path, path::validate(path), data.len()) {
             return Pending::ready(Err(error));
         }
-        self.request_to_leader("set", path, Ok, |handle, deadline, sink| {
+        self.renewing_request(Proof::Write, "set", path, Ok, |handle, deadline, sink| {
             handle.set(deadline, path, data, version.unwrap_or(ANY_VERSION), sink);
         })
     }
 
-    pub(crate) fn children(&self, path: &str) -> Pending<Vec<String>> {
+    pub(crate) fn children(&self, path: &str) -> Pending<(Vec<String>, Stat)> {
         if let Err(error) = self.check("children", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }
-        self.request(
-            "children",
-            path,
-            |(names, _)| Ok(names),
-            |handle, deadline, sink| {
-                handle.children(deadline, path, WatchOn::No, sink);
-            },
-        )
+        self.request("children", path, Ok, |handle, deadline, sink| {
+            handle.children(deadline, path, WatchOn::No, sink);
+        })
     }
 
     pub(crate) fn children_and_watch(
@@ -187,7 +183,7 @@ impl Link {
         if let Err(error) = self.check("set_acl", path, path::validate(path), acl_len(acl)) {
             return Pending::ready(Err(error));
         }
-        self.request_to_leader("set_acl", path, Ok, |handle, deadline, sink| {
+        self.renewing_request(Proof::Write, "set_acl", path, Ok, |handle, deadline, sink| {
             handle.set_acl(deadline, path, acl, version.unwrap_or(ANY_VERSION), sink);
         })
     }
@@ -196,7 +192,7 @@ impl Link {
         if let Err(error) = self.check("sync", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }
-        self.request_to_leader("sync", path, Ok, |handle, deadline, sink| {
+        self.renewing_request(Proof::Sync, "sync", path, Ok, |handle, deadline, sink| {
             handle.sync(deadline, path, sink);
         })
     }
@@ -327,7 +323,7 @@ impl Client {
     /// # Errors
     /// `NO_NODE`.
     pub fn children(&self, path: &str) -> Pending<Vec<String>> {
-        present!(self, "children", path).children(path)
+        present!(self, "children", path).children(path).map(|children| Ok(children?.0))
     }
 
     /// As [`children`](Client::children), and a watch for the next child that comes or goes, or

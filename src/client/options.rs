@@ -50,6 +50,7 @@ impl ClientOptions {
         let settings = Settings {
             hosts: String::new(),
             session_timeout: Duration::from_secs(10),
+            tick_time: None,
             operation_timeout: Duration::from_secs(15),
             // The servers take packets of up to 1 MiB less a byte; the rest is for what surrounds
             // path and data.
@@ -64,10 +65,23 @@ impl ClientOptions {
     /// The session timeout to ask for, in whole milliseconds; the server may grant another (see
     /// [`Client::session_timeout`]). It is how long a lock outlives the crash of its holder; a
     /// shorter one makes pauses of this process or of the network more likely to cost the locks.
-    /// Choose at least two and a half times the servers' `tickTime`: the promise that a guard is
-    /// lost before another client holds rests on it when a server dies.
+    /// A guard turns to `Lost` when the servers have proven nothing for four to six tenths of it (for
+    /// more where [`tick_time`](ClientOptions::tick_time) says so).
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
         self.settings.session_timeout = timeout;
+        self
+    }
+
+    /// The servers' `tickTime`, where it is known and less than half the session timeout.
+    ///
+    /// Twice in that time a server reports to its leader which sessions are alive, so it is what
+    /// decides how long a guard can be trusted without an answer. Half the session timeout is
+    /// assumed otherwise: servers grant no shorter sessions than of two ticks, unless their
+    /// `minSessionTimeout` is set lower. **There it has to be said**: the promise that a guard is
+    /// lost before another client can hold rests on it. Do not name a shorter one than the
+    /// servers'.
+    pub fn tick_time(mut self, tick: Duration) -> Self {
+        self.settings.tick_time = Some(tick);
         self
     }
 
@@ -93,6 +107,17 @@ impl ClientOptions {
 
     /// Takes up a session that another handle had, instead of opening a new one. If it is over,
     /// connecting fails with `SESSION_EXPIRED`.
+    ///
+    /// Claims to locks that the other handle's client left on the session are deleted when they are
+    /// found to stand in the way of an acquire: nobody would ever release them.
+    ///
+    /// # What can't be promised
+    /// A session has one owner. Two live handles push each other off the servers, and while they do,
+    /// each may delete what the other holds, or end the session for both. The other's guards learn
+    /// of it when a server refuses a heartbeat (`SESSION_MOVED`) or the connection is lost, which
+    /// can be up to T/5 after the session was taken up: until then they say `Held`. So take a
+    /// session up only when the process that had it is certainly gone. What is safe even then is
+    /// done with the [fencing token](crate::Guard::fencing_token).
     pub fn session(mut self, session: SessionKey) -> Self {
         self.settings.session = Some(session);
         self
@@ -146,6 +171,9 @@ impl ClientOptions {
                 i32::MAX
             )));
         }
+        if settings.tick_time.is_some_and(|tick| tick.is_zero()) {
+            return Err(refuse("a tick time of zero".to_owned()));
+        }
         for credentials in &settings.credentials {
             settings.check_credentials(credentials).map_err(|why| refuse(why.to_owned()))?;
         }
@@ -161,8 +189,8 @@ impl Default for ClientOptions {
 
 async fn established(client: Client, hosts: String, deadline: Option<Instant>) -> Result<Client> {
     let connected = async {
-        let footing = client.core().footing().await;
-        footing.map(drop).map_err(|error| {
+        let session = client.core().trusted_session().await;
+        session.map(drop).map_err(|error| {
             Error::with_detail("connect", &hosts, error.code(), "the session can't be used")
         })
     };
@@ -175,6 +203,18 @@ async fn established(client: Client, hosts: String, deadline: Option<Instant>) -
         Err(Error::with_detail("connect", &hosts, Code::OPERATION_TIMEOUT, detail))
     };
     futures_lite::future::or(connected, too_late).await?;
+    let options = client.core().options();
+    let granted = client.session_timeout().unwrap_or(options.session_timeout);
+    let ticks = options.tick_time.map(|tick| (tick, granted));
+    if let Some((tick, granted)) = ticks.filter(|(tick, granted)| *tick > *granted / 2) {
+        let detail = format!(
+            "a session timeout of {granted:?} can't be trusted where tickTime is {tick:?}: ask for two ticks or more"
+        );
+        return Err(Error::with_detail("connect", &hosts, Code::BAD_ARGUMENTS, detail));
+    }
+    if granted > options.session_timeout {
+        tracing::warn!(asked = ?options.session_timeout, ?granted, "the servers' shortest session timeout: guards are lost after less than half of it without an answer");
+    }
     Ok(client)
 }
 
@@ -182,6 +222,7 @@ impl std::fmt::Debug for ClientOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ClientOptions")
             .field("session_timeout", &self.settings.session_timeout)
+            .field("tick_time", &self.settings.tick_time)
             .field("connect_timeout", &self.connect_timeout)
             .field("operation_timeout", &self.settings.operation_timeout)
             .field("max_request", &self.settings.max_request)

@@ -10,6 +10,8 @@ pub(super) struct Settings {
     /// In the C client's form; empty until `connect`.
     pub(super) hosts: String,
     pub(super) session_timeout: Duration,
+    /// The servers', if the program knows it.
+    pub(super) tick_time: Option<Duration>,
     pub(super) operation_timeout: Duration,
     pub(super) max_request: usize,
     pub(super) session: Option<SessionKey>,

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use super::Spec;
 use super::claim::{Claim, Node};
 use super::steps::{Attempt, Standing};
+use crate::client::Hold;
 use crate::error::{Code, Error, Result};
 
 /// A pause after an outcome that has to be looked up, so that a link which breaks at once again
@@ -24,7 +25,7 @@ pub(super) async fn acquire(
     spec: Arc<Spec>,
     once: bool,
     deadline: Option<Instant>,
-) -> Result<Option<Node>> {
+) -> Result<Option<(Node, Hold)>> {
     let ahead: Arc<Mutex<Option<String>>> = Arc::default();
     let attempt = Attempt {
         spec: Arc::clone(&spec),
@@ -48,7 +49,7 @@ pub(super) async fn acquire(
     or(acquired, too_late).await
 }
 
-async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<Node>> {
+async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<(Node, Hold)>> {
     loop {
         let session = spec.service.session().await.map_err(|error| {
             Error::with_detail("acquire", &spec.path, error.code(), "the client is closed")
@@ -58,9 +59,13 @@ async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<Node>> {
             Err(error) => Err(error),
         };
         match standing {
-            // The node was there in this epoch, and the epoch stands: nobody else can hold.
-            Ok(Standing::Held) if session.is_trusted() => return Ok(attempt.claim.take()),
-            Ok(Standing::Held | Standing::Again) => {}
+            Ok(Standing::Held) => match session.hold() {
+                // The node was there in this period of trust, and the session is proven to live yet:
+                // nobody else can hold.
+                Some(hold) => return Ok(attempt.claim.take().map(|node| (node, hold))),
+                None => session.proven().await,
+            },
+            Ok(Standing::Again) => {}
             Ok(Standing::Taken) => {
                 // Once the caller knows, its claim stands in the way of no other that tries.
                 attempt.claim.withdraw().await;

@@ -14,7 +14,7 @@ use super::service::{Service, Session};
 use super::{Spec, contender, name};
 use crate::client::{Created, Pending};
 use crate::error::{Code, Error, Result};
-use crate::znode::{Acl, CreateMode};
+use crate::znode::{Acl, CreateMode, Stat};
 
 pub(super) struct Claim {
     service: Arc<dyn Service>,
@@ -31,11 +31,36 @@ pub(super) struct Claim {
 pub(super) enum ClaimPlace {
     /// The node is the lock's path itself.
     At(String),
-    /// The node is a numbered child of the lock's path.
-    Under { directory: String, naming: Naming },
+    /// The node is a numbered child of the lock's path, which the transaction `created` has made.
+    Under { directory: String, naming: Naming, created: i64 },
 }
 
 impl ClaimPlace {
+    /// Our node at this place.
+    fn node(&self, session: &Arc<dyn Session>, path: String, czxid: i64) -> Node {
+        // A name that carries its directory's czxid is given once, until the directory's counter has
+        // reached its end. The lock's own path is given again and again, and the recipe's names
+        // where a directory was made anew.
+        let name_is_reused = match self {
+            ClaimPlace::Under { naming, .. } if naming.is_of_the_directory() => {
+                name::sequence(&path).is_some_and(name::is_out_of_turn)
+            }
+            _ => true,
+        };
+        Node { session: Arc::clone(session), path, czxid, name_is_reused }
+    }
+
+    /// The path of a claim with that number.
+    pub(super) fn numbered(&self, session: i64, number: i32) -> String {
+        match self {
+            ClaimPlace::At(path) => path.clone(),
+            ClaimPlace::Under { directory, naming, created } => {
+                let prefix = name::join(directory, &naming.prefix(session, *created));
+                name::numbered_name(&prefix, number)
+            }
+        }
+    }
+
     /// The lock's path.
     fn lock(&self) -> &str {
         match self {
@@ -50,6 +75,15 @@ pub(super) struct Node {
     pub(super) session: Arc<dyn Session>,
     pub(super) path: String,
     pub(super) czxid: i64,
+    /// Whether its name can become another's.
+    name_is_reused: bool,
+}
+
+impl Node {
+    /// Deletes it: submits that now, and repeats it until it is certain. See [`Session::dispose`].
+    pub(super) fn dispose(&self) -> Pending<bool> {
+        self.session.dispose(&self.path, self.czxid, self.name_is_reused)
+    }
 }
 
 enum State {
@@ -65,7 +99,7 @@ enum State {
 
 impl Claim {
     pub(super) fn new(spec: &Spec) -> Claim {
-        let uuid = Uuid::new_v4();
+        let uuid = contender::new_uuid(spec.service.id());
         Claim {
             service: Arc::clone(&spec.service),
             place: spec.place(),
@@ -84,14 +118,34 @@ impl Claim {
         }
     }
 
+    /// It is to be created in the directory that this transaction has made.
+    pub(super) fn enter(&mut self, directory: i64) {
+        if let ClaimPlace::Under { created, .. } = &mut self.place {
+            *created = directory;
+        }
+    }
+
+    /// Whether our node, if there is one, can be in the directory that has this stat: not if that
+    /// was made anew.
+    pub(super) fn can_be_in(&self, directory: &Stat) -> bool {
+        let made_before = self.node().is_none_or(|node| directory.czxid < node.czxid);
+        let is_named_so = match &self.place {
+            ClaimPlace::Under { naming, created, .. } if naming.is_of_the_directory() => {
+                *created == directory.czxid
+            }
+            _ => true,
+        };
+        made_before && is_named_so
+    }
+
     /// Submits the create. Follow it up with [`confirm`](Claim::confirm).
     pub(super) fn send(&mut self, session: &Arc<dyn Session>) {
         let reply = match &self.place {
             ClaimPlace::At(path) => {
                 session.create(path, &self.data, &self.acl, CreateMode::Ephemeral)
             }
-            ClaimPlace::Under { directory, naming } => {
-                let prefix = name::join(directory, &naming.prefix(session.id()));
+            ClaimPlace::Under { directory, naming, created } => {
+                let prefix = name::join(directory, &naming.prefix(session.id(), *created));
                 session.create(&prefix, &self.data, &self.acl, CreateMode::EphemeralSequential)
             }
         };
@@ -109,8 +163,7 @@ impl Claim {
             };
             self.state = match reply {
                 Ok(Created { path, stat }) => {
-                    let session = Arc::clone(session);
-                    State::Placed(Node { session, path, czxid: stat.czxid })
+                    State::Placed(self.place.node(session, path, stat.czxid))
                 }
                 Err(error) => {
                     if may_exist(&error) {
@@ -140,9 +193,7 @@ impl Claim {
             State::Sent { .. } => {
                 let mut found = find(&**session, &self.place, self.uuid).await?.into_iter();
                 self.state = match found.next() {
-                    Some((path, czxid)) => {
-                        State::Placed(Node { session: Arc::clone(session), path, czxid })
-                    }
+                    Some((path, czxid)) => State::Placed(self.place.node(session, path, czxid)),
                     None => State::None,
                 };
                 // There is never a second one, but a second one would block everybody for ever.
@@ -157,7 +208,7 @@ impl Claim {
     /// Deletes the node, if there is one, and waits until it is gone.
     pub(super) async fn withdraw(&mut self) {
         if let Some(node) = self.take() {
-            let gone = dispose(&node, &self.place).await;
+            let gone = node.dispose().await;
             tracing::debug!(?gone, "withdrew a claim");
         }
     }
@@ -169,6 +220,11 @@ impl Claim {
         if let Some(node) = self.take() {
             drop(node.session.dispose(&node.path, node.czxid, true));
         }
+    }
+
+    /// Where the node is, or would be.
+    pub(super) fn place(&self) -> &ClaimPlace {
+        &self.place
     }
 
     /// Hands the node over to a tenure; the claim is then empty.
@@ -196,7 +252,7 @@ impl Drop for Claim {
     fn drop(&mut self) {
         match std::mem::replace(&mut self.state, State::None) {
             State::None => {}
-            State::Placed(node) => drop(dispose(&node, &self.place)),
+            State::Placed(node) => drop(node.dispose()),
             State::Sent { session, reply } => {
                 let (service, place) = (Arc::clone(&self.service), self.place.clone());
                 let burial = bury(Arc::clone(&service), place, self.uuid, session, reply);
@@ -204,19 +260,6 @@ impl Drop for Claim {
             }
         }
     }
-}
-
-/// Deletes a node that is ours.
-///
-/// A numbered child's name is not given again while the lock's directory stands and its counter has
-/// not reached its end, so the first try needs no look. The lock's own path is given again: a node
-/// there is deleted only if it is still the one that we created.
-pub(super) fn dispose(node: &Node, place: &ClaimPlace) -> Pending<bool> {
-    let given_again = match place {
-        ClaimPlace::At(_) => true,
-        ClaimPlace::Under { .. } => name::sequence(&node.path).is_some_and(name::is_out_of_turn),
-    };
-    node.session.dispose(&node.path, node.czxid, given_again)
 }
 
 /// Between two looks for a claim that was given up, when the first could not be had.
@@ -234,8 +277,7 @@ async fn bury(
     if let Some(reply) = reply {
         match reply.await {
             Ok(Created { path, stat }) => {
-                let node = Node { session: sent, path, czxid: stat.czxid };
-                return drop(dispose(&node, &place));
+                return drop(place.node(&sent, path, stat.czxid).dispose());
             }
             Err(error) if !may_exist(&error) => return,
             Err(_) => {}
@@ -270,10 +312,11 @@ async fn find(session: &dyn Session, place: &ClaimPlace, uuid: Uuid) -> Result<V
     let sync = session.sync(place.lock());
     let candidates = match place {
         ClaimPlace::At(path) => vec![path.clone()],
-        ClaimPlace::Under { directory, naming } => match session.children(directory).await {
-            Ok(names) => names
+        ClaimPlace::Under { directory, naming, created } => match session.children(directory).await
+        {
+            Ok((names, _)) => names
                 .iter()
-                .filter(|name| name.starts_with(&naming.prefix(session.id())))
+                .filter(|name| name.starts_with(&naming.prefix(session.id(), *created)))
                 .map(|name| name::join(directory, name))
                 .collect(),
             Err(error) if error.is_no_node() => Vec::new(),

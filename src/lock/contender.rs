@@ -23,8 +23,10 @@ pub struct Contender {
     pub session: i64,
     /// The transaction that made the claim: the fencing token, once it holds.
     pub czxid: i64,
-    /// When the claim was made, by the server's clock.
+    /// When the claim was made, by the servers' clocks. A holder that had to wait holds for less.
     pub since: SystemTime,
+    /// When it has come to hold the lock; `None` for those who wait.
+    pub held_since: Option<HeldSince>,
     /// Host name; empty where the claim is another library's.
     pub host: String,
     /// Process id; 0 where the claim is another library's.
@@ -34,6 +36,21 @@ pub struct Contender {
     /// What the owner calls itself (see [`Lock::label`](crate::Lock::label)); of another library's
     /// claim, the beginning of its data.
     pub label: String,
+}
+
+/// When a hold has begun, as far as the servers' clocks show.
+///
+/// Where a lock is one znode, that znode's creation is the beginning of the hold. In a queue it is the
+/// deletion of the claim before, and servers keep no time for that: only that it was no earlier than
+/// the claim itself, and no later than the creation of the last claim in the queue, if nothing was
+/// deleted since. A holder that nobody has followed yet is known to the millisecond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeldSince {
+    /// It has not begun before.
+    pub earliest: SystemTime,
+    /// It has begun by then; by this machine's clock, where the servers' show nothing.
+    pub latest: SystemTime,
 }
 
 impl std::fmt::Display for Contender {
@@ -66,6 +83,16 @@ fn one_line(text: &str) -> String {
     text.chars().take(MAX_TEXT).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
+/// A new uuid for a claim: its first half is the client's.
+pub(super) fn new_uuid(client: u64) -> Uuid {
+    Uuid::from_u64_pair(client, Uuid::new_v4().as_u64_pair().1)
+}
+
+/// Whether the claim's uuid was made by that client.
+pub(super) fn is_of_client(uuid: Uuid, client: u64) -> bool {
+    uuid.as_u64_pair().0 == client
+}
+
 /// The uuid of a claim, if the data is one of ours.
 pub(super) fn uuid(data: &[u8]) -> Option<Uuid> {
     let text = std::str::from_utf8(data).ok()?;
@@ -74,12 +101,12 @@ pub(super) fn uuid(data: &[u8]) -> Option<Uuid> {
 
 /// Reads a claim's node, whoever wrote it.
 pub(super) fn read(path: String, data: &[u8], stat: &Stat) -> Contender {
-    let since = Duration::from_millis(u64::try_from(stat.ctime).unwrap_or(0));
     let mut contender = Contender {
         path,
         session: stat.ephemeral_owner,
         czxid: stat.czxid,
-        since: SystemTime::UNIX_EPOCH + since,
+        since: created_at(stat),
+        held_since: None,
         host: String::new(),
         pid: 0,
         thread: String::new(),
@@ -103,6 +130,25 @@ pub(super) fn read(path: String, data: &[u8], stat: &Stat) -> Contender {
     contender
 }
 
+fn created_at(stat: &Stat) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(stat.ctime).unwrap_or(0))
+}
+
+/// Says since when the first of a queue holds.
+pub(super) fn date_the_hold(contenders: &mut [Contender], directory: &Stat) {
+    let last = contenders.iter().map(|contender| (contender.czxid, contender.since)).max();
+    let (Some(holder), Some((czxid, since))) = (contenders.first_mut(), last) else { return };
+    let unchanged = directory.pzxid == czxid;
+    let latest = if unchanged { since } else { SystemTime::now() };
+    holder.held_since =
+        Some(HeldSince { earliest: holder.since, latest: latest.max(holder.since) });
+}
+
+/// Says since when the only one holds.
+pub(super) fn date_the_only_hold(holder: &mut Contender) {
+    holder.held_since = Some(HeldSince { earliest: holder.since, latest: holder.since });
+}
+
 #[cfg(all(test, not(zklock_loom)))]
 mod properties;
 
@@ -115,7 +161,7 @@ mod tests {
         let id = Uuid::new_v4();
         let data = write(id, "billing\nnightly=run");
         assert_eq!(uuid(&data), Some(id));
-        let contender = read("/l/zl-lock-0000000000".into(), &data, &Stat::default());
+        let contender = read("/l/zl-2a-lock-0000000000".into(), &data, &Stat::default());
         assert_eq!(contender.pid, std::process::id());
         assert!(!contender.host.is_empty());
         assert_eq!(contender.label, "billing nightly=run");

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use super::claim::{self, ClaimPlace, Node};
+use super::claim::Node;
 use super::service::{BoxFuture, Service};
-use crate::client::{Client, Latest, Op, Pending, block_on};
+use crate::client::{CheckHeld, Client, Hold, Latest, Op, Pending, block_on};
 use crate::error::{Code, Error, Result};
 
 /// Whether a lock is still held.
@@ -38,75 +38,86 @@ pub enum LostReason {
 /// One holding of a lock, from the acquire on.
 pub(super) struct Tenure {
     pub(super) service: Arc<dyn Service>,
-    place: ClaimPlace,
     pub(super) node: Node,
     pub(super) since: Instant,
+    hold: Arc<Hold>,
     end: Latest<Option<LostReason>>,
 }
 
 impl Tenure {
-    pub(super) fn begin(service: Arc<dyn Service>, place: ClaimPlace, node: Node) -> Arc<Tenure> {
+    pub(super) fn begin(service: Arc<dyn Service>, node: Node, hold: Hold) -> Arc<Tenure> {
         let since = service.now();
-        Arc::new(Tenure { service, place, node, since, end: Latest::new(None) })
+        Arc::new(Tenure { service, node, since, hold: Arc::new(hold), end: Latest::new(None) })
     }
 
-    /// Ends the tenure, unless it has ended before.
-    pub(super) fn end(&self, reason: LostReason) {
+    /// Ends the tenure, unless it has ended before. Gives why it has.
+    pub(super) fn end(&self, reason: LostReason) -> LostReason {
+        // The clock before the event: when a process goes on after its session, the first that it
+        // reads may be that its znode was deleted.
+        let is_trusted = self.node.session.is_trusted();
+        let reason = if is_trusted { reason } else { LostReason::Session };
         self.end.update(|end| {
             let first = end.is_none();
             end.get_or_insert(reason);
             first
         });
+        self.hold.end();
+        self.end.get().unwrap_or(reason)
     }
 
     /// Why the tenure is over, if it is: looks at the clock.
     pub(super) fn ended(&self) -> Option<LostReason> {
-        self.end.get().or_else(|| {
+        let ended = self.end.get();
+        ended.or_else(|| {
             let lost = !self.node.session.is_trusted();
-            lost.then_some(LostReason::Session)
+            lost.then(|| self.end(LostReason::Session))
         })
     }
 
-    /// Deletes the znode, unless it is known to be gone: under its name there may be a successor's,
-    /// even in a queue, whose numbers begin anew when its directory is made anew.
-    fn dispose(&self, lost: Option<LostReason>) -> Option<Pending<bool>> {
-        let gone = lost == Some(LostReason::Deleted);
-        (!gone).then(|| claim::dispose(&self.node, &self.place))
-    }
-
     /// Ends the tenure by its holder's will. The deletion of the znode is submitted now, and
-    /// repeated until it is certain; the future only waits for that.
+    /// repeated until it is certain; the future only waits for that, and not once it is lost.
     pub(super) fn release(self: &Arc<Self>) -> impl Future<Output = Result<()>> + Send + use<> {
-        let lost = self.ended();
-        self.end(LostReason::Released);
-        let gone = self.dispose(lost);
+        let lost = self.ended().or_else(|| {
+            let reason = self.end(LostReason::Released);
+            (reason != LostReason::Released).then_some(reason)
+        });
+        // Unless it is known to be gone: under its name there may be a successor's.
+        let gone = (lost != Some(LostReason::Deleted)).then(|| self.node.dispose());
         let tenure = Arc::clone(self);
         async move {
-            let gone = match gone {
-                Some(gone) => gone.await,
-                None => Ok(false),
-            };
             let path = &tenure.node.path;
             let error = |code, detail| Err(Error::with_detail("release", path, code, detail));
-            match (lost, gone) {
-                (Some(LostReason::Deleted), _) | (None, Ok(false)) => {
-                    error(Code::NO_NODE, "somebody had deleted the lock's znode")
+            let was_lost = || {
+                error(Code::SESSION_EXPIRED, "the lock was lost before its release was confirmed")
+            };
+            let gone = match (lost, gone) {
+                (None, Some(gone)) => gone,
+                (Some(LostReason::Deleted), _) => {
+                    return error(Code::NO_NODE, "somebody had deleted the lock's znode");
                 }
-                (Some(_), _) => {
-                    error(Code::SESSION_EXPIRED, "the lock was lost before it was released")
+                _ => return was_lost(),
+            };
+            let confirmed = async {
+                match gone.await {
+                    Ok(true) => Ok(()),
+                    Ok(false) => error(Code::NO_NODE, "somebody had deleted the lock's znode"),
+                    Err(gone) => {
+                        error(gone.code(), "the session ended before the release was confirmed")
+                    }
                 }
-                (None, Err(gone)) => {
-                    error(gone.code(), "the session ended before the release was confirmed")
-                }
-                (None, Ok(true)) => Ok(()),
-            }
+            };
+            let session_lost = async {
+                tenure.node.session.lost().await;
+                was_lost()
+            };
+            futures_lite::future::or(confirmed, session_lost).await
         }
     }
 
     async fn over(&self) -> LostReason {
         let session = async {
             self.node.session.lost().await;
-            LostReason::Session
+            self.end(LostReason::Session)
         };
         futures_lite::future::or(self.end.wait_for(|end| *end), session).await
     }
@@ -116,8 +127,10 @@ impl Tenure {
 ///
 /// # What it promises, and what it can't
 /// While [`state`](Guard::state) says `Held`, no other client holds the lock: the guard turns to
-/// `Lost` by the local clock before the servers can let anyone else in (given a session timeout of
-/// at least two and a half times their `tickTime`, and nobody who deletes its znode by hand). But
+/// `Lost` by the local clock before the servers can let anyone else in, whatever becomes of leader,
+/// network or process. It can't where somebody deletes its znode by hand, or takes its session up
+/// ([`ClientOptions::session`](crate::ClientOptions::session)), or where the servers grant sessions
+/// of less than two ticks and [`tick_time`](crate::ClientOptions::tick_time) does not say so. And
 /// time passes between a look and the write that follows it. What must be safe even then is done
 /// with [`fencing_token`](Guard::fencing_token) or [`check`](Guard::check).
 #[must_use = "dropping a guard releases the lock"]
@@ -175,33 +188,65 @@ impl Guard {
 
     /// An operation for [`Client::multi`] which fails the transaction when the lock is no longer
     /// held, so that a write inside ZooKeeper happens only while it is: with `NO_NODE` when the
-    /// lock's znode is gone, with `SESSION_EXPIRED` when the client is on another session by now.
+    /// lock's znode is gone, with `SESSION_EXPIRED` (and nothing is sent) once the guard was released or
+    /// dropped, or is [`Lost`](GuardState::Lost).
     ///
-    /// The one thing it can't tell is a znode of the same name that another client made after
-    /// somebody had deleted ours by hand.
+    /// The servers check that there is a znode by the name of the lock's. In a queue that is this
+    /// guard's znode or none: no other gets its name. Under [`Strategy::Poll`](crate::Strategy) and
+    /// [`Strategy::Watch`](crate::Strategy) it may be another client's, where somebody has deleted ours by hand
+    /// and this guard does not know yet; nothing that a server offers tells the two apart.
     pub fn check(&self) -> Op {
-        let session = self.tenure.node.session.id();
-        Op::CheckHeld { path: self.path().to_owned(), session }
+        let (path, hold) = (self.path().to_owned(), Arc::clone(&self.tenure.hold));
+        Op::CheckHeld(CheckHeld { path, hold })
     }
 
     /// Releases the lock. The deletion of its znode is submitted now and repeated until it, or the
     /// session, is gone; waiting is only for the confirmation.
     ///
     /// # Errors
-    /// `SESSION_EXPIRED` when the session was lost before the release, `NO_NODE` when somebody had
-    /// deleted the znode: others may have held the lock meanwhile.
+    /// `SESSION_EXPIRED` when the session was lost before the release was confirmed, `NO_NODE` when
+    /// somebody had deleted the znode: others may have held the lock meanwhile.
     ///
     /// # On connection loss
-    /// Waits for the next connection, or for the end of the session.
+    /// Waits for the next connection, but not for longer than the session can be trusted: so it
+    /// ends within the session timeout. Of a guard that is [`Lost`](GuardState::Lost) it ends at once.
     ///
     /// # Cancellation
     /// The lock is released all the same.
-    pub fn release(mut self) -> Pending<()> {
+    pub fn release(self) -> Pending<()> {
+        self.release_by(None)
+    }
+
+    /// As [`release`](Guard::release), but waits no longer than `timeout`; zero does not wait.
+    ///
+    /// # Errors
+    /// As [`release`](Guard::release), and `OPERATION_TIMEOUT` when no server has confirmed it in time: it
+    /// goes on in the background.
+    pub fn release_within(self, timeout: Duration) -> Pending<()> {
+        let deadline = Instant::now().checked_add(timeout);
+        self.release_by(deadline)
+    }
+
+    fn release_by(mut self, deadline: Option<Instant>) -> Pending<()> {
         // Taken out of the guard, so that the session stays open until the end is known.
         let client = self.client.take();
         let released = self.tenure.release();
+        let tenure = Arc::clone(&self.tenure);
         Pending::run("release", &self.tenure.node.path, async move {
-            let released = released.await;
+            let too_late = async {
+                match deadline {
+                    Some(deadline) => tenure.service.sleep_until(deadline).await,
+                    None => std::future::pending().await,
+                }
+                let detail = "no server has confirmed it yet; it goes on in the background";
+                Err(Error::with_detail(
+                    "release",
+                    &tenure.node.path,
+                    Code::OPERATION_TIMEOUT,
+                    detail,
+                ))
+            };
+            let released = futures_lite::future::or(released, too_late).await;
             drop(client);
             released
         })

@@ -8,6 +8,7 @@ mod acquire;
 mod claim;
 mod contender;
 mod guard;
+mod memory;
 mod name;
 mod poll;
 mod queue;
@@ -20,20 +21,20 @@ mod strategy;
 mod watch;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use futures_lite::future::or;
 
-pub use contender::Contender;
+pub use contender::{Contender, HeldSince};
 pub use guard::{Guard, GuardState, LostReason, LostSignal};
 pub use strategy::Strategy;
 
 use crate::client::{Client, Pending, validate_path};
 use crate::error::{Code, Error, Result};
-use crate::znode::{Acl, Stat};
+use crate::znode::Acl;
 use claim::ClaimPlace;
 use guard::Tenure;
+use memory::PathMemory;
 use name::Naming;
 use sentinel::Sentinel;
 use service::{Service, Session};
@@ -78,8 +79,7 @@ struct Spec {
     label: String,
     acl: Arc<[Acl]>,
     naming: Naming,
-    /// Whether the last acquire had to wait, so that the next one probably has to.
-    contended: Arc<AtomicBool>,
+    memory: Arc<PathMemory>,
     /// Hears where a claim stands in its queue.
     on_position: Option<OnPosition>,
 }
@@ -110,7 +110,7 @@ impl Client {
             label: String::new(),
             acl: Acl::open().into(),
             naming: Naming::default(),
-            contended: Arc::default(),
+            memory: self.core().remember(path),
             on_position: None,
         };
         Lock { client: self.clone(), spec: Arc::new(spec), sentinel: Arc::default() }
@@ -202,9 +202,8 @@ impl Lock {
         let lock = self.clone();
         Pending::run("acquire", &self.spec.path, async move {
             let node = acquire::acquire(Arc::clone(&lock.spec), once, deadline).await?;
-            Ok(node.map(|node| {
-                let place = lock.spec.place();
-                let tenure = Tenure::begin(Arc::clone(&lock.spec.service), place, node);
+            Ok(node.map(|(node, hold)| {
+                let tenure = Tenure::begin(Arc::clone(&lock.spec.service), node, hold);
                 lock.sentinel.add(&tenure);
                 Guard::new(tenure, lock.client)
             }))
@@ -218,11 +217,17 @@ impl Lock {
 
     /// Whether anybody holds the lock. In a queue, waiters alone count too: the first of them holds
     /// it the moment it looks.
+    ///
+    /// # Errors
+    /// As [`contenders`](Lock::contenders).
     pub fn exists(&self) -> Pending<bool> {
         self.contenders().map(|contenders| Ok(!contenders?.is_empty()))
     }
 
     /// Who holds the lock.
+    ///
+    /// # Errors
+    /// As [`contenders`](Lock::contenders).
     pub fn holder(&self) -> Pending<Option<Contender>> {
         self.contenders().map(|contenders| Ok(contenders?.into_iter().next()))
     }
@@ -231,8 +236,9 @@ impl Lock {
     /// queue: those of the other strategies leave no node.
     ///
     /// # Errors
-    /// `OPERATION_TIMEOUT` when no server answers within the client's operation timeout; those of
-    /// [`Client::get`].
+    /// `OPERATION_TIMEOUT` when no server answers within the client's operation timeout; `NODE_EXISTS` and
+    /// `NO_CHILDREN_FOR_EPHEMERALS` as [`acquire`](Lock::acquire), when the path is something else than a
+    /// lock of this strategy; those of [`Client::get`].
     pub fn contenders(&self) -> Pending<Vec<Contender>> {
         if let Err(error) = self.check_path() {
             return Pending::ready(Err(error));
@@ -248,10 +254,7 @@ impl Lock {
                 })?;
                 match spec.strategy {
                     Strategy::Queue => queued(&*session, &spec.path).await,
-                    Strategy::Poll | Strategy::Watch => {
-                        let look = (spec.path.clone(), session.get(&spec.path));
-                        read_all(vec![look]).await
-                    }
+                    Strategy::Poll | Strategy::Watch => alone(&*session, &spec.path).await,
                 }
             };
             let too_late = async {
@@ -271,33 +274,24 @@ fn expect_guard(guard: Result<Option<Guard>>) -> Result<Guard> {
     guard?.ok_or_else(|| Error::new("acquire", "", Code::NOTHING))
 }
 
-/// The data and stat of a claim, asked for.
-type Look = Pending<(Vec<u8>, Stat)>;
-
 async fn queued(session: &dyn Session, path: &str) -> Result<Vec<Contender>> {
-    let children = match session.children(path).await {
-        Ok(children) => children,
+    let (children, directory) = match session.children(path).await {
+        Ok(listed) => listed,
         Err(error) if error.is_no_node() => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
+    if directory.is_ephemeral() {
+        return Err(queue::not_a_queue("contenders", path));
+    }
     let look = |name: &str| {
         let path = name::join(path, name);
         let look = session.get(&path);
         (path, look)
     };
-    let mut contenders =
-        read_all(name::in_order(&children).into_iter().map(look).collect()).await?;
-    if name::are_out_of_turn(&children) {
-        contenders.sort_by_key(|contender| contender.czxid);
-    }
-    Ok(contenders)
-}
-
-/// Reads claims that were asked for; those that are gone by now, and data that is no claim, are
-/// left out.
-async fn read_all(looks: Vec<(String, Look)>) -> Result<Vec<Contender>> {
-    let mut contenders = Vec::with_capacity(looks.len());
+    let mut contenders = Vec::new();
+    let looks: Vec<_> = name::in_order(&children).into_iter().map(look).collect();
     for (path, look) in looks {
+        // Those that are gone by now are left out, and data that is no claim.
         match look.await {
             Ok((data, stat)) if stat.is_ephemeral() => {
                 contenders.push(contender::read(path, &data, &stat));
@@ -307,7 +301,25 @@ async fn read_all(looks: Vec<(String, Look)>) -> Result<Vec<Contender>> {
             Err(error) => return Err(error),
         }
     }
+    if name::are_out_of_turn(&children) {
+        contenders.sort_by_key(|contender| contender.czxid);
+    }
+    contender::date_the_hold(&mut contenders, &directory);
     Ok(contenders)
+}
+
+/// The holder of a lock whose znode is its claim.
+async fn alone(session: &dyn Session, path: &str) -> Result<Vec<Contender>> {
+    match session.get(path).await {
+        Ok((data, stat)) if stat.is_ephemeral() => {
+            let mut holder = contender::read(path.to_owned(), &data, &stat);
+            contender::date_the_only_hold(&mut holder);
+            Ok(vec![holder])
+        }
+        Ok(_) => Err(steps::not_a_lock("contenders", path)),
+        Err(error) if error.is_no_node() => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 impl std::fmt::Debug for Lock {

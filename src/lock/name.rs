@@ -1,19 +1,18 @@
 //! The names of claims in a queue, and their order.
 //!
-//! Our nodes are called `zl-lock-` and a sequence number. Curator orders by what follows the last
+//! Our nodes are called `zl-`, the czxid of the lock's directory in hexadecimal, `-lock-` and a sequence
+//! number. A directory that is deleted and made anew counts from zero again, but has another czxid:
+//! so a name is given once, and a request by name can't hit another's claim. Curator orders by what follows the last
 //! `lock-`, go-zookeeper splits there, zookeeper-client filters by it, and kazoo can be told to
 //! look for it, so on one path all of them queue in one line with us; the C recipe's and the Java
 //! recipe's names end alike.
 
 use std::cmp::Reverse;
 
-/// What our nodes are called before the server appends the sequence number.
-const PREFIX: &str = "zl-lock-";
-
 /// How claims are called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Naming {
-    /// `zl-lock-` and the sequence number.
+    /// `zl-`, the directory's czxid, `-lock-` and the sequence number: no name is given twice.
     #[default]
     Own,
     /// `x-`, the session in 16 hexadecimal digits, `-` and the sequence number: as the C recipe does,
@@ -23,16 +22,18 @@ pub(crate) enum Naming {
 }
 
 impl Naming {
-    /// What a claim of that session is called before the server appends the sequence number.
-    pub(super) fn prefix(self, session: i64) -> String {
+    /// What a claim of that session in that directory is called before the server appends the
+    /// sequence number.
+    pub(super) fn prefix(self, session: i64, directory: i64) -> String {
         match self {
-            Naming::Own => PREFIX.to_owned(),
+            Naming::Own => format!("zl-{directory:x}-lock-"),
             Naming::Recipe => format!("x-{session:016x}-"),
         }
     }
 
-    /// Whether another's claim can be named by its number alone.
-    pub(super) fn is_predictable(self) -> bool {
+    /// Whether all claims in a directory are called alike: another's can be named by its number
+    /// then, and no other directory has such names.
+    pub(super) fn is_of_the_directory(self) -> bool {
         self == Naming::Own
     }
 }
@@ -55,11 +56,6 @@ pub(super) fn sequence(name: &str) -> Option<i32> {
 fn written(text: &str) -> Option<i32> {
     // What parse() takes and the server does not write differs from what it does.
     text.parse().ok().filter(|number: &i32| format!("{number:010}") == text)
-}
-
-/// The name that a node of ours has with that number.
-pub(super) fn with_sequence(sequence: i32) -> String {
-    numbered_name(PREFIX, sequence)
 }
 
 /// A name with its number, as the server writes it: ten characters, a minus sign included.
@@ -139,10 +135,15 @@ mod properties;
 mod tests {
     use super::*;
 
+    fn ours(sequence: i32) -> String {
+        numbered_name(&Naming::Own.prefix(1, 0x2a), sequence)
+    }
+
     #[test]
     fn the_sequence_of_every_peer_is_read() {
         for (name, number) in [
             ("zl-lock-0000000007", Some(7)),
+            ("zl-1000000000-lock-0000000007", Some(7)),
             ("_c_8a7ed3a3-3e4f-44c2-a8f0-3b6e6d0a9c11-lock-0000000012", Some(12)),
             ("_c_8a7ed3a3-3e4f-44c2-a8f0-3b6e6d0a9c11-__WRIT__0000000003", Some(3)),
             ("0123456789abcdef0123456789abcdef__lock__0000000004", Some(4)),
@@ -173,14 +174,14 @@ mod tests {
     #[test]
     fn a_name_is_written_as_the_server_writes_it() {
         for number in [0, 7, i32::MAX, -1, -999_999_999, i32::MIN] {
-            assert_eq!(sequence(&with_sequence(number)), Some(number));
+            assert_eq!(sequence(&ours(number)), Some(number));
         }
-        assert_eq!(with_sequence(-1), "zl-lock--000000001");
+        assert_eq!(ours(-1), "zl-2a-lock--000000001");
     }
 
     #[test]
     fn order_survives_the_wrap_of_the_counter() {
-        let names = |numbers: &[i32]| numbers.iter().map(|n| with_sequence(*n)).collect::<Vec<_>>();
+        let names = |numbers: &[i32]| numbers.iter().map(|n| ours(*n)).collect::<Vec<_>>();
         let children = names(&[i32::MIN + 1, i32::MAX, i32::MIN, i32::MAX - 1]);
         let ordered = names(&[i32::MAX - 1, i32::MAX, i32::MIN, i32::MIN + 1]);
         assert_eq!(in_order(&children), ordered);
@@ -190,8 +191,7 @@ mod tests {
 
     #[test]
     fn at_the_end_of_the_counter_numbers_are_not_trusted() {
-        let children =
-            |numbers: &[i32]| numbers.iter().map(|n| with_sequence(*n)).collect::<Vec<_>>();
+        let children = |numbers: &[i32]| numbers.iter().map(|n| ours(*n)).collect::<Vec<_>>();
         for at_the_end in [i32::MAX, i32::MIN, i32::MIN + 1] {
             assert!(are_out_of_turn(&children(&[7, at_the_end])));
         }
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn numbers_from_all_around_the_circle_are_put_in_some_line() {
         for _ in 0..5 {
-            let children: Vec<String> = (0..60).map(|_| with_sequence(fastrand::i32(..))).collect();
+            let children: Vec<String> = (0..60).map(|_| ours(fastrand::i32(..))).collect();
             assert_eq!(in_order(&children).len(), children.len());
             for own in &children {
                 let Place::Behind(before) = place(&children, own) else {

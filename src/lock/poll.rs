@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::claim::ClaimPlace;
 use super::service::Session;
-use super::steps::{Attempt, Standing, Steps, make_way, not_a_lock};
+use super::steps::{Attempt, Standing, Steps, clear_orphan, make_way, not_a_lock};
 use super::{Spec, contender};
 use crate::error::Result;
 
@@ -44,14 +44,14 @@ impl Steps for Poll {
             if attempt.refusals % LOOK_EVERY == 0 {
                 match session.get(&attempt.spec.path).await {
                     Ok((_, stat)) if !stat.is_ephemeral() => {
-                        return Err(not_a_lock(&attempt.spec.path));
+                        return Err(not_a_lock("acquire", &attempt.spec.path));
                     }
                     Ok((data, stat)) => {
-                        attempt.note_ahead(contender::read(
-                            attempt.spec.path.clone(),
-                            &data,
-                            &stat,
-                        ));
+                        let path = attempt.spec.path.clone();
+                        if clear_orphan(&attempt.spec, &**session, &path, &data, &stat).await {
+                            return Ok(Standing::Again);
+                        }
+                        attempt.note_ahead(contender::read(path, &data, &stat));
                     }
                     Err(error) if error.is_no_node() => {}
                     Err(error) => return Err(error),

@@ -71,23 +71,22 @@ impl Sentinel {
 
 /// Ends the tenure when its znode is deleted. Ends itself with the znode or the session.
 async fn watch(tenure: Arc<Tenure>) {
-    while tenure.node.session.is_trusted() {
+    while tenure.ended().is_none() {
         match tenure.node.session.get_and_watch(&tenure.node.path).await {
             Ok((_, stat, watch)) if stat.czxid == tenure.node.czxid => match watch.await {
-                Ok(event) if event.kind == WatchEventKind::Deleted => {
-                    return tenure.end(LostReason::Deleted);
-                }
+                Ok(event) if event.kind == WatchEventKind::Deleted => break,
                 // Somebody wrote to it, which changes nothing.
-                Ok(_) => {}
+                Ok(_) => continue,
                 Err(_) => return,
             },
             // Another's by now, or nobody's.
-            Ok(_) => return tenure.end(LostReason::Deleted),
-            Err(error) if error.is_no_node() => return tenure.end(LostReason::Deleted),
+            Ok(_) => break,
+            Err(error) if error.is_no_node() => break,
             Err(error) if error.is_session_over() => return,
             Err(_) => {
                 tenure.service.sleep_until(tenure.service.now() + AFTER_TROUBLE).await;
             }
         }
     }
+    tenure.end(LostReason::Deleted);
 }

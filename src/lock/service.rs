@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::client::{Core, Created, Footing, Pending, Watch};
+use crate::client::{Core, Created, Hold, Pending, TrustedSession, Watch};
 use crate::error::Result;
 use crate::znode::{Acl, CreateMode, Stat};
 
@@ -18,6 +18,8 @@ pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub(crate) trait Service: Send + Sync {
     /// Waits until a session is connected and trusted. Fails when there will never be one.
     fn session(&self) -> BoxFuture<Result<Arc<dyn Session>>>;
+    /// A number of this client's alone.
+    fn id(&self) -> u64;
     /// Whether the connection is up, as far as was heard.
     fn is_connected(&self) -> bool;
     fn now(&self) -> Instant;
@@ -26,16 +28,24 @@ pub(crate) trait Service: Send + Sync {
     fn spawn(&self, task: BoxFuture<()>);
 }
 
-/// One session in one epoch of trust. Requests are submitted when called, in that order, and can
+/// One session in one period of trust. Requests are submitted when called, in that order, and can
 /// never act on another session.
 pub(crate) trait Session: Send + Sync {
     fn id(&self) -> i64;
     /// Whether the session is certainly alive, by the local clock. Once `false`, for ever `false`.
     fn is_trusted(&self) -> bool;
+    /// Whether another handle had the session before this client took it up.
+    fn was_taken_up(&self) -> bool;
+    /// Holds a lock on the session, if the servers have proven that it is alive. A session that was
+    /// trusted for less may not be any more, once something is held on it.
+    fn hold(&self) -> Option<Hold>;
+    /// Waits until a lock can be held on the session, or it is no longer trusted.
+    fn proven(&self) -> BoxFuture<()>;
     /// Waits until the session is no longer trusted.
     fn lost(&self) -> BoxFuture<()>;
     fn create(&self, path: &str, data: &[u8], acl: &[Acl], mode: CreateMode) -> Pending<Created>;
-    fn children(&self, path: &str) -> Pending<Vec<String>>;
+    /// The names of a znode's children, and the znode's own stat.
+    fn children(&self, path: &str) -> Pending<(Vec<String>, Stat)>;
     fn get(&self, path: &str) -> Pending<(Vec<u8>, Stat)>;
     fn get_and_watch(&self, path: &str) -> Pending<(Vec<u8>, Stat, Watch)>;
     fn sync(&self, path: &str) -> Pending<()>;
@@ -52,9 +62,13 @@ impl Service for Arc<Core> {
     fn session(&self) -> BoxFuture<Result<Arc<dyn Session>>> {
         let core = Arc::clone(self);
         Box::pin(async move {
-            let footing = core.footing().await?;
-            Ok(Arc::new(footing) as Arc<dyn Session>)
+            let session = core.trusted_session().await?;
+            Ok(Arc::new(session) as Arc<dyn Session>)
         })
+    }
+
+    fn id(&self) -> u64 {
+        Core::id(self)
     }
 
     fn is_connected(&self) -> bool {
@@ -76,25 +90,38 @@ impl Service for Arc<Core> {
     }
 }
 
-impl Session for Footing {
+impl Session for TrustedSession {
     fn id(&self) -> i64 {
-        self.epoch.session()
+        self.trust.session()
     }
 
     fn is_trusted(&self) -> bool {
-        self.epoch.is_trusted()
+        self.trust.is_trusted()
+    }
+
+    fn was_taken_up(&self) -> bool {
+        self.link.was_taken_up()
+    }
+
+    fn hold(&self) -> Option<Hold> {
+        TrustedSession::hold(self)
+    }
+
+    fn proven(&self) -> BoxFuture<()> {
+        let session = self.clone();
+        Box::pin(async move { TrustedSession::proven(&session).await })
     }
 
     fn lost(&self) -> BoxFuture<()> {
-        let epoch = Arc::clone(&self.epoch);
-        Box::pin(async move { epoch.lost().await })
+        let trust = Arc::clone(&self.trust);
+        Box::pin(async move { trust.lost().await })
     }
 
     fn create(&self, path: &str, data: &[u8], acl: &[Acl], mode: CreateMode) -> Pending<Created> {
         self.link.create(path, data, acl, mode)
     }
 
-    fn children(&self, path: &str) -> Pending<Vec<String>> {
+    fn children(&self, path: &str) -> Pending<(Vec<String>, Stat)> {
         self.link.children(path)
     }
 

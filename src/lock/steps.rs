@@ -51,7 +51,7 @@ impl Attempt {
         &mut self,
         session: &Arc<dyn Session>,
         path: &str,
-    ) -> Result<(Stat, Option<Watch>)> {
+    ) -> Result<Ahead> {
         let (data, stat, watch) = if self.once {
             let (data, stat) = session.get(path).await?;
             (data, stat, None)
@@ -59,10 +59,14 @@ impl Attempt {
             let (data, stat, watch) = session.get_and_watch(path).await?;
             (data, stat, Some(watch))
         };
-        if stat.is_ephemeral() {
-            self.note_ahead(contender::read(path.to_owned(), &data, &stat));
+        if !stat.is_ephemeral() {
+            return Ok(Ahead::Data);
         }
-        Ok((stat, watch))
+        if clear_orphan(&self.spec, &**session, path, &data, &stat).await {
+            return Ok(Ahead::Nobody);
+        }
+        self.note_ahead(contender::read(path.to_owned(), &data, &stat));
+        Ok(watch.map_or(Ahead::Taken, Ahead::Claim))
     }
 
     /// Where a claim stands that was made before, when its node is the lock's path itself: it holds
@@ -82,6 +86,38 @@ impl Attempt {
             }
         }
     }
+}
+
+/// What stands where a claim may be.
+pub(super) enum Ahead {
+    /// A claim; the watch tells of its end.
+    Claim(Watch),
+    /// A claim, and the caller would not wait.
+    Taken,
+    /// A claim that was nobody's, and was deleted.
+    Nobody,
+    /// Somebody's data: no claim lives longer than its session.
+    Data,
+}
+
+/// Deletes a claim of our session that was made by another client, before we took the session up:
+/// nobody will ever release it. Gives whether it was one.
+pub(super) async fn clear_orphan(
+    spec: &Spec,
+    session: &dyn Session,
+    path: &str,
+    data: &[u8],
+    stat: &Stat,
+) -> bool {
+    let of_another = |uuid| !contender::is_of_client(uuid, spec.service.id());
+    let is_orphan = session.was_taken_up()
+        && stat.ephemeral_owner == session.id()
+        && contender::uuid(data).is_some_and(of_another);
+    if is_orphan {
+        let gone = session.dispose(path, stat.czxid, true).await;
+        tracing::info!(path, ?gone, "deleted a claim that an earlier client of the session left");
+    }
+    is_orphan
 }
 
 /// Claims, or looks again where the claim stands. The acquire loop calls it until it holds; it
@@ -119,8 +155,8 @@ pub(super) async fn make_way(
 }
 
 /// Refuses to wait for a node that no session's end will ever remove.
-pub(super) fn not_a_lock(path: &str) -> Error {
+pub(super) fn not_a_lock(op: &'static str, path: &str) -> Error {
     let detail = "the znode there is not ephemeral, so it is no lock of this strategy: \
                   use another path, or the queue strategy";
-    Error::with_detail("acquire", path, Code::NODE_EXISTS, detail)
+    Error::with_detail(op, path, Code::NODE_EXISTS, detail)
 }

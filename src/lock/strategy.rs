@@ -5,6 +5,11 @@ use super::{poll, queue, watch};
 use crate::error::{Code, Error, Result};
 
 /// How a lock is contended for. Everyone on one path has to use the same.
+///
+/// Under `Poll` and `Watch` all claims have one name, the lock's path, and servers delete by name. So
+/// each claim is read before it is deleted. But where somebody deletes a held lock's znode by hand,
+/// and another acquires the lock between the robbed holder's reading and its deletion (a round trip),
+/// the deletion hits the other's claim. In a queue no name is given twice, and this can't happen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Strategy {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Spec;
 use super::claim::ClaimPlace;
 use super::service::Session;
-use super::steps::{Attempt, Standing, Steps, make_way, not_a_lock};
+use super::steps::{Ahead, Attempt, Standing, Steps, make_way, not_a_lock};
 use crate::error::Result;
 
 pub(super) struct WatchHolder;
@@ -37,9 +37,10 @@ impl Steps for WatchHolder {
             }
             let path = attempt.spec.path.clone();
             match attempt.look_ahead(session, &path).await {
-                Ok((stat, _)) if !stat.is_ephemeral() => Err(not_a_lock(&path)),
-                Ok((_, None)) => Ok(Standing::Taken),
-                Ok((_, Some(watch))) => Ok(Standing::Watching(watch)),
+                Ok(Ahead::Data) => Err(not_a_lock("acquire", &path)),
+                Ok(Ahead::Taken) => Ok(Standing::Taken),
+                Ok(Ahead::Claim(watch)) => Ok(Standing::Watching(watch)),
+                Ok(Ahead::Nobody) => Ok(Standing::Again),
                 Err(error) if error.is_no_node() => Ok(Standing::Again),
                 Err(error) => Err(error),
             }

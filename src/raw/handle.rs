@@ -42,6 +42,8 @@ pub(crate) struct HandleState(pub(crate) i32);
 impl HandleState {
     pub(crate) const EXPIRED: HandleState = HandleState(-112);
     pub(crate) const AUTH_FAILED: HandleState = HandleState(-113);
+    /// A connection is there, and the handshake on it was sent.
+    pub(crate) const HANDSHAKE: HandleState = HandleState(2);
     pub(crate) const CONNECTED: HandleState = HandleState(3);
     pub(super) const NOT_CONNECTED: HandleState = HandleState(999);
     /// Of our own making: the program has closed the handle that we borrowed.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures_lite::future::or;
 
-use crate::client::{Client, Footing};
+use crate::client::{Client, TrustedSession};
 use crate::error::{Code, Error, Result};
 
 /// A pause after trouble, so that a link which breaks at once again does not make a loop spin.
@@ -31,7 +31,7 @@ impl<'a> Patience<'a> {
     /// # Errors
     /// `OPERATION_TIMEOUT` when there was none in time, or the servers gave no answer in time.
     /// Otherwise why there will never be one: `SESSION_EXPIRED`, `AUTH_FAILED`, `INVALID_STATE`.
-    pub(super) async fn footing(&mut self) -> Result<Footing> {
+    pub(super) async fn session(&mut self) -> Result<TrustedSession> {
         let core = self.client.core();
         let deadline = *self.deadline.get_or_insert_with(|| {
             let session_timeout = self.client.session_timeout().unwrap_or_default();
@@ -40,8 +40,8 @@ impl<'a> Patience<'a> {
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(self.over());
         }
-        let footing = async {
-            core.footing().await.map_err(|error| {
+        let session = async {
+            core.trusted_session().await.map_err(|error| {
                 let detail = "the session can't be used";
                 Error::with_detail(self.op, self.path, error.code(), detail)
             })
@@ -53,7 +53,7 @@ impl<'a> Patience<'a> {
             }
             Err(self.over())
         };
-        or(footing, too_late).await
+        or(session, too_late).await
     }
 
     /// There was an answer: it begins anew.

@@ -35,8 +35,8 @@ pub(super) async fn execute_once(
     let mut present: Option<Try> = None;
     loop {
         let in_doubt = present.as_ref().is_some_and(|present| present.in_doubt);
-        let link = match patience.footing().await {
-            Ok(footing) => footing.link,
+        let link = match patience.session().await {
+            Ok(session) => session.link,
             Err(error) if in_doubt => return Err(unknown(op, path, ops, &error)),
             Err(error) => return Err(error),
         };

@@ -166,12 +166,11 @@ static volatile long held[3]; /* by strategy; protected by its lock alone */
 static void *contending(void *argument)
 {
     struct contender *me = argument;
-    zkl_lock_options options = {0};
+    zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
     char path[32];
     zkl_lock *lock;
     long i;
 
-    options.size = sizeof options;
     options.strategy = me->strategy;
     snprintf(path, sizeof path, "/locks/busy-%d", me->strategy);
     CHECK(zkl_lock_new(client, path, &options, &lock) == ZOK);

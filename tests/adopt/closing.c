@@ -178,12 +178,11 @@ static int is_over(int rc)
 static void *race(void *argument)
 {
     struct racer *me = argument;
-    zkl_lock_options options = {0};
+    zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
     char path[32];
     zkl_lock *lock;
     int rc = ZOK;
 
-    options.size = sizeof options;
     options.strategy = me->number % 3;
     snprintf(path, sizeof path, "/locks/racing-%d", options.strategy);
     CHECK(zkl_lock_new(me->client, path, &options, &lock) == ZOK);

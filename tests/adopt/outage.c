@@ -31,7 +31,8 @@ static void wait_for_a_line(void)
 
 int main(int argc, char **argv)
 {
-    zkl_client_options options = {sizeof options, 0, 0, 1000, NULL, NULL, 0};
+    zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
+    options.operation_timeout_ms = 1000;
     zkl_client *client;
     zkl_lock *lock;
     zkl_guard *guard;

@@ -71,30 +71,51 @@ pub fn with_pkg_config(program: &str) -> Command {
 ///
 /// `name`: what the program is called; each test its own.
 pub fn build(source: &str, name: &str, more: &[&str]) -> PathBuf {
-    let compiler = command(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
-    build_with(compiler, "-std=gnu11", source, name, more)
+    compile(c_compiler(), source, name, more, &pkg_config(&["--libs"]))
+}
+
+/// As [`build`], linked with these libraries of the installed tree instead of what pkg-config says.
+pub fn build_with_libraries(
+    source: &str,
+    name: &str,
+    more: &[&str],
+    libraries: &[&str],
+) -> PathBuf {
+    let mut found = pkg_config(&["--libs-only-L"]);
+    found.extend(libraries.iter().map(|&library| library.to_owned()));
+    compile(c_compiler(), source, name, more, &found)
 }
 
 /// As [`build`], by the C++ compiler, whatever the source's name says.
 pub fn build_as_cpp(source: &str, name: &str) -> PathBuf {
-    let compiler = command(std::env::var_os("CXX").unwrap_or_else(|| "c++".into()));
-    build_with(compiler, "-std=c++17", source, name, &["-x", "c++"])
+    let mut compiler = command(std::env::var_os("CXX").unwrap_or_else(|| "c++".into()));
+    compiler.arg("-std=c++17");
+    compile(compiler, source, name, &["-x", "c++"], &pkg_config(&["--libs"]))
 }
 
-fn build_with(
+fn c_compiler() -> Command {
+    let mut compiler = command(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    compiler.arg("-std=gnu11");
+    compiler
+}
+
+fn pkg_config(what: &[&str]) -> Vec<String> {
+    let flags = run(with_pkg_config("pkg-config").args(what).arg("zklock"));
+    flags.split_whitespace().map(str::to_owned).collect()
+}
+
+fn compile(
     mut compiler: Command,
-    standard: &str,
     source: &str,
     name: &str,
     more: &[&str],
+    libraries: &[String],
 ) -> PathBuf {
-    let flags = succeed(with_pkg_config("pkg-config").args(["--cflags", "--libs", "zklock"]));
-    let flags = String::from_utf8(flags.stdout).expect("text");
     let program = scratch("bin").join(name);
-    compiler.args([standard, "-g", "-O1", "-pthread"]).args(WARNINGS).args(more);
-    compiler.arg(root().join(source)).args(flags.split_whitespace());
+    compiler.args(["-g", "-O1", "-pthread"]).args(WARNINGS).args(more);
+    compiler.args(pkg_config(&["--cflags"])).arg(source).args(libraries);
     compiler.arg(format!("-Wl,-rpath,{}", prefix().join("lib").display()));
-    succeed(compiler.arg("-o").arg(&program));
+    run(compiler.arg("-o").arg(&program).current_dir(root()));
     program
 }
 

@@ -41,7 +41,7 @@ static void sizes_of_options(zkl_client *client)
 
 static void connecting_in_vain(void)
 {
-    zkl_client_options options = {sizeof options, 0, 0, 0, NULL, NULL, 0};
+    zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
     zkl_client *const untouched = (zkl_client *)&options;
     zkl_client *client = untouched;
     options.connect_timeout_ms = 100;
@@ -54,7 +54,9 @@ static void connecting_in_vain(void)
 
 static void a_lock_of(zkl_client *client, int strategy, const char *path)
 {
-    zkl_lock_options options = {sizeof options, strategy, "billing", NULL};
+    zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    options.strategy = strategy;
+    options.label = "billing";
     zkl_lock *lock = NULL;
     GIVES(OK, zkl_lock_new(client, path, &options, &lock));
     CHECK(strcmp(zkl_lock_path(lock), path) == 0);
@@ -145,7 +147,10 @@ static void a_write_that_the_lock_guards(zkl_client *client)
 
 static void acls(zkl_client *stranger)
 {
-    zkl_client_options options = {sizeof options, 0, 0, 0, "digest", "user:secret", 11};
+    zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
+    options.auth_scheme = "digest";
+    options.auth_secret = "user:secret";
+    options.auth_secret_len = 11;
     options.session_timeout_ms = session_timeout_ms;
     zkl_client *client = NULL;
     GIVES(OK, zkl_client_connect(hosts, &options, &client));

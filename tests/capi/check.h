@@ -183,7 +183,7 @@ static inline void begin(int argc, char **argv)
 
 static inline zkl_client *connected(void)
 {
-    zkl_client_options options = {sizeof options, 0, 0, 0, NULL, NULL, 0};
+    zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
     options.session_timeout_ms = session_timeout_ms;
     options.connect_timeout_ms = PATIENCE_MS;
     options.operation_timeout_ms = PATIENCE_MS;

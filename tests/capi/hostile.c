@@ -61,6 +61,7 @@ static void on_nothing(void)
     GIVES(BAD_ARGUMENTS, zkl_guard_fd(NULL, &fd));
     GIVES(BAD_ARGUMENTS, zkl_guard_set(NULL, "/data", "x", 1, -1, &stat));
     GIVES(BAD_ARGUMENTS, zkl_guard_release(NULL));
+    GIVES(BAD_ARGUMENTS, zkl_guard_release_within(NULL, 0));
     zkl_guard_free(NULL);
 
     CHECK((void *)client == UNTOUCHED && (void *)lock == UNTOUCHED && (void *)guard == UNTOUCHED);
@@ -88,9 +89,10 @@ static void hostile_hosts_and_options(void)
     GIVES(BAD_ARGUMENTS, zkl_client_connect(huge, NULL, &client));
     CHECK((void *)client == UNTOUCHED);
 
-    const zkl_client_options none = {sizeof none, 0, 0, 0, NULL, NULL, 0};
+    const zkl_client_options none = ZKL_CLIENT_OPTIONS_INIT;
     zkl_client_options options = none;
-    size_t sizes[] = {0, 1, sizeof(size_t), sizeof none - 1, 100000, SIZE_MAX};
+    /* The shortest that was ever published ends before the tick time. */
+    size_t sizes[] = {0, 1, sizeof(size_t), offsetof(zkl_client_options, tick_time_ms) - 1, 100000, SIZE_MAX};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         options.size = sizes[i];
         connecting_with(&options);

@@ -11,7 +11,7 @@ const ZKLOCK: &str = "#include <zklock.h>\n";
 const USE: &str = "
 int use(const char *hosts, struct _zhandle *zh);
 int use(const char *hosts, struct _zhandle *zh) {
-    zkl_client_options options = {sizeof options, 0, 0, 0, NULL, NULL, 0};
+    zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
     zkl_client *client = NULL;
     zkl_lock *lock = NULL;
     int rc = zkl_client_connect(hosts, &options, &client);

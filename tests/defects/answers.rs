@@ -118,7 +118,7 @@ fn a_child_that_is_no_claim_blocks_nobody() {
     let mut raw = bench.raw();
     raw.create(&format!("{}/config", bench.path), b"").unwrap();
     // Even with a claim's name: no claim is persistent.
-    let prefix = format!("{}/zl-lock-", bench.path);
+    let prefix = format!("{}/zl-2a-lock-", bench.path);
     raw.create_with(&prefix, b"", CreateMode::PersistentSequential).unwrap();
     let lock = bench.lock(&client);
     assert!(!lock.exists().wait().unwrap());

@@ -20,7 +20,8 @@ use crate::seeds::timed::{HeartbeatLock, TimedLock};
 fn ours_finds_its_claim_gone(bench: &mut Bench) {
     bench.next();
     let (client, other) = (bench.client(), bench.direct());
-    let gate = bench.proxy.hold(Rule::request(Ops::lists()).path(&bench.path).once());
+    // The first listing asks for the directory, the second follows the create.
+    let gate = bench.proxy.hold(Rule::request(Ops::lists()).path(&bench.path).nth(2));
     let acquiring = acquire_in_background(&bench.lock(&client));
     gate.wait_reached(PATIENCE).unwrap();
     eventually("its claim is there", || bench.children().len() == 1);
@@ -269,7 +270,7 @@ fn a_claim_of_a_session_that_is_dying_is_not_adopted() {
     reconnection.wait_reached(PATIENCE).unwrap();
     bench.expire(&client);
     // As a server shows it that is behind: the claim, word for word, of a session that is not ours now.
-    let prefix = format!("{}/zl-lock-", bench.path);
+    let prefix = format!("{}/zl-2a-lock-", bench.path);
     let left = dying.create_with(&prefix, &data, CreateMode::EphemeralSequential).unwrap();
     reconnection.release();
     wait_told_of_expiry(&client, session);

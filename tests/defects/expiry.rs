@@ -73,6 +73,6 @@ fn a_holder_whose_claim_is_deleted_is_told() {
     let next = bench.lock(&other).acquire_within(PATIENCE).wait().unwrap();
     // What it would have written in ZooKeeper is refused.
     let write = [guard.check(), zklock::Op::set(&bench.path, "stale")];
-    assert!(client.multi(&write).wait().unwrap_err().is_no_node());
+    assert!(client.multi(&write).wait().unwrap_err().is_session_over());
     next.release().wait().unwrap();
 }

@@ -26,6 +26,8 @@ int main(void)
     failed = zkr_lock_init(&mutex, zh, lock_path, &ZOO_OPEN_ACL_UNSAFE) != ZOK
         || zkr_queue_init(&queue, zh, queue_path, &ZOO_OPEN_ACL_UNSAFE) != ZOK
         || zkr_lock_isowner(&mutex)
+        || zkr_lock_lock(NULL) != 0
+        || zkr_lock_error(NULL) != ZBADARGUMENTS
         || strcmp(zkr_lock_getpath(&mutex), lock_path) != 0
         || zkr_lock_destroy(&mutex) != ZOK;
     zkr_queue_destroy(&queue);

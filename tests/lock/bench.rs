@@ -67,7 +67,8 @@ pub struct Bench {
 impl Bench {
     /// On the server that all tests share which leave it alone.
     pub fn shared() -> Bench {
-        static SERVER: LazyLock<Arc<Server>> = LazyLock::new(|| Arc::new(Server::start().unwrap()));
+        static SERVER: LazyLock<Arc<Server>> =
+            LazyLock::new(|| Arc::new(with_id(Server::builder()).start().unwrap()));
         Bench::on(Arc::clone(&SERVER))
     }
 
@@ -77,7 +78,7 @@ impl Bench {
     }
 
     pub fn with(builder: Builder) -> Bench {
-        Bench::on(Arc::new(builder.start().unwrap()))
+        Bench::on(Arc::new(with_id(builder).start().unwrap()))
     }
 
     fn on(server: Arc<Server>) -> Bench {
@@ -135,7 +136,7 @@ impl Bench {
         let paths = match strategy {
             Strategy::Queue => {
                 let names = self.children();
-                let ours = names.iter().filter(|name| name.starts_with("zl-lock-"));
+                let ours = names.iter().filter(|name| name.starts_with("zl-"));
                 ours.map(|name| format!("{}/{name}", self.path)).collect()
             }
             _ => vec![self.path.clone()],
@@ -180,12 +181,21 @@ impl Bench {
         let mut raw = RawClient::connect(self.server.addr(), Duration::from_secs(60)).unwrap();
         let path = match strategy {
             Strategy::Queue => {
-                let prefix = format!("{}/zl-lock-", self.path);
+                // Called as those of the lock: after the transaction that made the directory.
+                let directory = raw.exists(&self.path).unwrap().unwrap().czxid;
+                let prefix = format!("{}/zl-{directory:x}-lock-", self.path);
                 raw.create_with(&prefix, b"stranger", CreateMode::EphemeralSequential)
             }
             _ => raw.create_with(&self.path, b"stranger", CreateMode::Ephemeral),
         };
         Stranger { path: path.unwrap(), raw }
+    }
+
+    /// A claim by that very name of somebody who does nothing but hold it.
+    pub fn stranger_at(&self, path: &str) -> Stranger {
+        let mut raw = RawClient::connect(self.server.addr(), Duration::from_secs(60)).unwrap();
+        let path = raw.create_with(path, b"stranger", CreateMode::Ephemeral).unwrap();
+        Stranger { path, raw }
     }
 
     /// How many of the watches on claims of this lock are the session's.
@@ -201,6 +211,14 @@ impl Bench {
         let other = self.direct();
         let guard = self.lock(&other, strategy).acquire_within(PATIENCE).wait().unwrap();
         guard.release().wait().unwrap();
+    }
+}
+
+/// A server with the id that the environment asks for, if it does: sessions' ids begin with it.
+fn with_id(builder: Builder) -> Builder {
+    match std::env::var("ZKLOCK_TEST_SERVER_ID") {
+        Ok(id) => builder.first_id(id.parse().expect("ZKLOCK_TEST_SERVER_ID is 1 to 255")),
+        Err(_) => builder,
     }
 }
 

@@ -100,7 +100,7 @@ each_strategy! {
             bench.raw(|raw| raw.delete(&bench.path)).unwrap();
         }
         let others = bench.lock(&other, strategy).acquire_within(PATIENCE).wait().unwrap();
-        assert_eq!(others.path(), guard.path());
+        assert_eq!(others.path() == guard.path(), strategy != Strategy::Queue);
         assert_eq!(guard.lost().wait_timeout(PATIENCE), Some(LostReason::Deleted));
         assert_eq!(guard.release().wait().unwrap_err().code(), Code::NO_NODE);
         let claims = bench.claims(strategy);
@@ -121,6 +121,50 @@ each_strategy! {
         catches_up.wait_reached(PATIENCE).unwrap();
         catches_up.release();
         released.wait().unwrap();
+    }
+
+    fn a_check_ends_with_its_tenure(strategy) {
+        let bench = Bench::shared();
+        bench.prepare(strategy);
+        let client = bench.direct();
+        let lock = bench.lock(&client, strategy);
+        let store = format!("{}-store", bench.path);
+        let write = |check: &zklock::Op| {
+            let write = zklock::Op::create(&store, b"late", CreateMode::Persistent);
+            client.multi(&[check.clone(), write]).wait()
+        };
+        let [released, dropped] = [true, false].map(|waits| {
+            let guard = lock.acquire_within(PATIENCE).wait().unwrap();
+            let check = guard.check();
+            match waits {
+                true => guard.release().wait().unwrap(),
+                false => drop(guard),
+            }
+            check
+        });
+        // Another tenure of the same client, under the same name where names are given again.
+        let guard = lock.acquire_within(PATIENCE).wait().unwrap();
+        for check in [&released, &dropped] {
+            let error = write(check).unwrap_err();
+            assert_eq!(error.code(), Code::SESSION_EXPIRED, "{error}");
+            assert!(error.to_string().contains("not held any more"), "{error}");
+        }
+        assert_eq!(client.exists(&store).wait().unwrap(), None);
+        write(&guard.check()).unwrap();
+        guard.release().wait().unwrap();
+    }
+
+    fn the_first_reason_of_a_loss_stays(strategy) {
+        let bench = Bench::shared();
+        let client = bench.direct();
+        let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
+        let lost = guard.lost();
+        let key = client.session().unwrap();
+        expire_session(&bench.server.hosts(), key.id(), &key.password()).unwrap();
+        assert_eq!(lost.wait_timeout(PATIENCE), Some(LostReason::Session));
+        drop(guard);
+        assert_eq!(lost.get(), Some(LostReason::Session));
+        assert_eq!(lost.clone().wait(), LostReason::Session);
     }
 
     fn a_guarded_write_fails_once_the_claim_is_gone(strategy) {
@@ -190,6 +234,41 @@ fn a_queue_is_listed_in_its_order() {
 }
 
 #[test]
+fn it_can_be_seen_since_when_a_lock_is_held() {
+    let bench = Bench::shared();
+    let clients: Vec<_> = (0..3).map(|_| bench.direct()).collect();
+    for strategy in [Strategy::Watch, Strategy::Poll, Strategy::Queue] {
+        bench.raw(|raw| raw.delete(&bench.path)).ok();
+        let lock = |n: usize| bench.lock(&clients[n], strategy);
+        let guard = lock(0).acquire().wait().unwrap();
+        let holder = lock(1).holder().wait().unwrap().unwrap();
+        let held = holder.held_since.unwrap();
+        assert_eq!((held.earliest, held.latest), (holder.since, holder.since), "{strategy}");
+        guard.release().wait().unwrap();
+    }
+    // A queue: the second has waited for the first, and is followed by a third.
+    let lock = |n: usize| bench.lock(&clients[n], Strategy::Queue);
+    let first = lock(0).acquire().wait().unwrap();
+    let second = acquire_in_background(&lock(1));
+    eventually("it waits", || bench.claims(Strategy::Queue).len() == 2);
+    let before = std::time::SystemTime::now();
+    first.release().wait().unwrap();
+    let second = second.join().unwrap().unwrap();
+    let holder = lock(0).holder().wait().unwrap().unwrap();
+    let held = holder.held_since.unwrap();
+    assert_eq!(held.earliest, holder.since);
+    assert!(held.latest >= before, "the servers keep no time of the release");
+    let third = acquire_in_background(&lock(2));
+    eventually("it waits", || bench.claims(Strategy::Queue).len() == 2);
+    let contenders = lock(0).contenders().wait().unwrap();
+    let held = contenders[0].held_since.unwrap();
+    assert_eq!((held.earliest, held.latest), (contenders[0].since, contenders[1].since));
+    assert_eq!(contenders[1].held_since, None);
+    second.release().wait().unwrap();
+    third.join().unwrap().unwrap().release().wait().unwrap();
+}
+
+#[test]
 fn a_deletion_that_is_repeated_leaves_the_claim_of_a_successor_alone() {
     let bench = Bench::shared();
     let strategy = Strategy::Queue;
@@ -205,8 +284,7 @@ fn a_deletion_that_is_repeated_leaves_the_claim_of_a_successor_alone() {
     back.wait_reached(PATIENCE).unwrap();
     bench.raw(|raw| raw.delete(&bench.path)).unwrap();
     bench.prepare(strategy);
-    let mut stranger = bench.stranger(strategy);
-    assert_eq!(stranger.path, path);
+    let mut stranger = bench.stranger_at(&path);
     back.release();
     released.wait().unwrap();
     assert_eq!(bench.claims(strategy).len(), 1, "the successor's claim is deleted");
@@ -230,8 +308,7 @@ each_strategy! {
             bench.raw(|raw| raw.delete(&bench.path)).unwrap();
             bench.prepare(strategy);
         }
-        let successor = bench.stranger(strategy);
-        assert_eq!(successor.path, guard.path());
+        let _successor = bench.stranger_at(guard.path());
         let store = format!("{}-store", bench.path);
         let write = [guard.check(), zklock::Op::create(&store, b"late", CreateMode::Persistent)];
         let error = client.multi(&write).wait().unwrap_err();

@@ -1,6 +1,8 @@
 //! Locks under faults, on real servers: what is promised holds whatever is lost on the way.
 
 mod bench;
+mod cut_link;
+mod deposed;
 mod exclusion;
 mod giving_up;
 mod guards;
@@ -10,4 +12,6 @@ mod partition;
 mod paths;
 mod processes;
 mod requests;
+mod rounds;
 mod sessions;
+mod take_over;

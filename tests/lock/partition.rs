@@ -1,79 +1,55 @@
 //! A network that splits the servers: a client can be on the side that knows less.
 
-use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-use zklock::{GuardState, LostReason, Strategy};
-use zklock_testing::{Ensemble, Server};
+use crate::rounds::{Hosts, LONG_PACES, Pace, Scenario, Scene, Seat, Void, sleep_until};
 
-use crate::bench::{PATIENCE, acquire_in_background, eventually, options};
-
-/// What a holder and its successor came to know, in the order of one mutex.
-type Journal = Arc<Mutex<Vec<&'static str>>>;
-
-/// One run: a holder's server is cut off from the other servers while another client waits at their leader. Tells what
-/// happened in which order, and how the holder's guard stood when the other one had acquired.
-fn split(
-    ensemble: &Ensemble,
-    follower: usize,
-    leader: usize,
-    path: &str,
-) -> (Vec<&'static str>, GuardState) {
-    // The leader expires the session of whom it does not hear of, long before the follower gives the leader up.
-    let timeout = Duration::from_secs(3);
-    let options_of_holder = options().session_timeout(timeout);
-    let holder = options_of_holder.connect(&ensemble.member(follower).hosts()).wait().unwrap();
-    let other = options().connect(&ensemble.member(leader).hosts()).wait().unwrap();
-    let guard =
-        holder.lock(path).strategy(Strategy::Queue).acquire_within(PATIENCE).wait().unwrap();
-
-    let journal = Journal::default();
-    let (lost, told) = (guard.lost(), Arc::clone(&journal));
-    let teller = thread::spawn(move || {
-        let reason = lost.wait_timeout(PATIENCE);
-        told.lock().push("lost");
-        reason
-    });
-    let lock = other.lock(path).strategy(Strategy::Queue);
-    let successor = acquire_in_background(&lock);
-    eventually("it waits", || lock.contenders().wait().unwrap().len() == 2);
-    assert_eq!(guard.state(), GuardState::Held);
-    ensemble.isolate(follower).unwrap();
-
-    let others = successor.join().unwrap().unwrap();
-    // The look comes after the acquire: a guard that still says "held" here said so while there were two.
-    let state = guard.state();
-    journal.lock().push("acquired");
-    assert!(others.fencing_token() > guard.fencing_token());
-    assert_eq!(teller.join().unwrap(), Some(LostReason::Session));
-    ensemble.rejoin(follower).unwrap();
-    ensemble.member(follower).wait_ready(PATIENCE).unwrap();
-    others.release().wait().unwrap();
-    let order = journal.lock().clone();
-    (order, state)
+fn isolate(scene: &Scene) -> Result<(), Void> {
+    scene.ensemble.isolate(scene.seat).unwrap();
+    Ok(())
 }
 
 #[test]
 fn a_holder_on_a_follower_without_its_leader_is_told_before_another_acquires() {
-    const RUNS: usize = 2;
-    let tick = Duration::from_millis(500);
-    let ensemble = Server::builder()
-        .tick_time(tick)
-        .sync_limit(10 * tick)
-        .partitionable(true)
-        .start_ensemble(3)
-        .unwrap();
-    let leader = ensemble.wait_for_quorum(PATIENCE).unwrap();
-    let followers: Vec<usize> = (0..3).filter(|index| *index != leader).collect();
-    for run in 0..RUNS {
-        let (cut, kept) = (followers[run % 2], followers[(run + 1) % 2]);
-        // On the side that goes on: there a lost wake-up would keep the successor waiting.
-        let busy = ensemble.keep_busy_through(&[leader, kept]).unwrap();
-        let (order, state) = split(&ensemble, cut, leader, &format!("/partition-{run}"));
-        assert_eq!(order, ["lost", "acquired"], "run {run}: two believed that they held");
-        assert_eq!(state, GuardState::Lost, "run {run}: two believe that they hold");
-        drop(busy);
-    }
+    let scenario = Scenario {
+        name: "follower isolated",
+        seat: Seat::Follower,
+        hosts: Hosts::ItsOwn,
+        // The leader expires the session of whom it does not hear of, long before the follower gives the leader up.
+        paces: &[Pace { tick: 500, session: 6, sync_limit: 10 }],
+        long_paces: LONG_PACES,
+        rounds: 2,
+        fault: isolate,
+    };
+    scenario.play();
+}
+
+/// The worst moment for a follower to lose its leader: it has reported its sessions right before one of the moments
+/// at which they expire, so that the deadline is rounded up by little; half a tick later, right before it would
+/// report again, it has had an answer for the holder.
+fn isolate_before_the_report(scene: &Scene) -> Result<(), Void> {
+    let ms = |millis: usize| Duration::from_millis(millis as u64);
+    let tick = scene.pace.tick();
+    let report = scene.set_the_beat(ms(10 + 30 * (scene.round % 3)));
+    sleep_until(report + tick / 2 - ms(10 + 16 * (scene.round % 5)));
+    scene.holder.set("/", b"", None).wait().map_err(|_| "no answer to the holder")?;
+    scene.ensemble.isolate(scene.seat).unwrap();
+    // Reads go on being answered until something waits for the leader: that keeps the connection believed in.
+    let end = report + 2 * tick;
+    while Instant::now() < end && scene.holder.exists("/").wait_timeout(tick / 20).is_ok() {}
+    Ok(())
+}
+
+#[test]
+fn a_holder_of_the_shortest_session_on_a_cut_off_follower_is_told_before_another_acquires() {
+    let scenario = Scenario {
+        name: "follower isolated in time",
+        seat: Seat::Follower,
+        hosts: Hosts::ItsOwn,
+        paces: &[Pace { tick: 2000, session: 2, sync_limit: 10 }],
+        long_paces: &[],
+        rounds: 5,
+        fault: isolate_before_the_report,
+    };
+    scenario.play();
 }

@@ -16,6 +16,7 @@ fn an_uncontended_queue_lock_costs_a_create_a_list_and_a_delete() {
     bench.prepare(QUEUE);
     let client = bench.client();
     let lock = bench.lock(&client, QUEUE);
+    lock.acquire().wait().unwrap().release().wait().unwrap();
     for _ in 0..3 {
         bench.proxy.clear_seen();
         lock.acquire().wait().unwrap().release().wait().unwrap();
@@ -28,6 +29,9 @@ fn acquiring_a_free_queue_lock_takes_one_round_trip() {
     let bench = Bench::shared();
     bench.prepare(QUEUE);
     let client = bench.client();
+    // The first on a path asks for its directory; others know it, also by another `Lock`.
+    bench.lock(&client, QUEUE).acquire().wait().unwrap().release().wait().unwrap();
+    bench.proxy.clear_seen();
     let gate = bench.proxy.hold(bench.replies().once());
     let waiting = acquire_in_background(&bench.lock(&client, QUEUE));
     gate.wait_reached(PATIENCE).unwrap();
@@ -77,7 +81,8 @@ fn a_release_wakes_one_waiter_of_a_queue_and_costs_it_few_requests() {
         assert_eq!(events, 1, "connection {connection}");
         let any = bench.requests();
         let asked: Vec<Op> = own.filter(|seen| any.matches(seen)).map(|seen| seen.op).collect();
-        assert!(asked.len() <= 5, "connection {connection}: {asked:?}");
+        // The first acquire of a client on a path asks for the directory.
+        assert!(asked.len() <= 6, "connection {connection}: {asked:?}");
     }
 }
 

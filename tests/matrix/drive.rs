@@ -62,15 +62,22 @@ fn come_back_late(
     if let Some(answer) = block_on(poll_once(&mut acquire)) {
         return Ok(answer.into());
     }
-    // All that the first look has asked for.
-    let asked = if stage.recipe.is_numbered() { 2 } else { 1 };
-    stage.until("the claim is answered", || {
-        let reply = |ops| stage.proxy.count(&ops_of(stage, ops));
-        is_reached()
-            || reply([Op::Create, Op::Create2]) + reply([Op::GetChildren, Op::GetChildren2])
-                >= asked
-    })?;
-    stage.wait_until_heard();
+    let reply = |ops| stage.proxy.count(&ops_of(stage, ops));
+    let answered = |count: usize| {
+        let replies = reply([Op::Create, Op::Create2]) + reply([Op::GetChildren, Op::GetChildren2]);
+        is_reached() || replies >= count
+    };
+    // What a queue asks for first is its directory; then it claims and lists.
+    let claimed = if stage.recipe.is_numbered() { 3 } else { 1 };
+    for count in [1, claimed] {
+        stage.until("the claim is answered", || answered(count))?;
+        stage.wait_until_heard();
+        if count < claimed {
+            if let Some(answer) = block_on(poll_once(&mut acquire)) {
+                return Ok(answer.into());
+            }
+        }
+    }
     let session = stage.session();
     stage.twisted.raise();
     stage.expire_session()?;

@@ -244,8 +244,9 @@ fn lost_claim_shown(stage: &Arc<Stage>) -> Outcome {
 /// a stranger gets the one that the claim had.
 fn name_of_claim_taken(stage: &Arc<Stage>) -> Outcome {
     stage.make_way()?;
+    // The first listing asks for the directory, the second follows the claim.
     let listing = Rule::reply(Ops::lists()).path_prefix(&stage.directory);
-    stage.when(listing.once(), |stage| {
+    stage.when(listing.nth(2), |stage| {
         stage.expire_session_and(|| {
             stage.make_way_anew()?;
             stage.stranger_claims()

@@ -116,8 +116,7 @@ impl Tree {
         for path in paths {
             claims.extend(self.claim(&path)?);
         }
-        // Numbers never wrap here, so names are in the order of their making.
-        claims.sort_by(|a, b| a.path.cmp(&b.path));
+        claims.sort_by_key(|claim| claim.czxid);
         Ok(claims)
     }
 }
@@ -140,7 +139,9 @@ impl Stranger {
         let path = match recipe.claims {
             Claims::AtThePath => session.create_with(path, data, CreateMode::Ephemeral),
             Claims::Numbered => {
-                let prefix = format!("{path}/zl-lock-");
+                // Called as those of the lock: after the transaction that made the directory.
+                let directory = session.exists(path)?.map_or(0, |stat| stat.czxid);
+                let prefix = format!("{path}/zl-{directory:x}-lock-");
                 session.create_with(&prefix, data, CreateMode::EphemeralSequential)
             }
         }?;

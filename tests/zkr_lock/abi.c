@@ -49,6 +49,8 @@ static struct {
     int (*init_cb)(zkr_lock_mutex_t *, zhandle_t *, char *, struct ACL_vector *,
                    zkr_lock_completion, void *);
     int (*lock)(zkr_lock_mutex_t *);
+    int (*lock_owner)(zkr_lock_mutex_t *);
+    int (*error)(zkr_lock_mutex_t *);
     int (*unlock)(zkr_lock_mutex_t *);
     void (*setcallback)(zkr_lock_mutex_t *, zkr_lock_completion);
     zkr_lock_completion (*getcallback)(zkr_lock_mutex_t *);
@@ -56,7 +58,8 @@ static struct {
     char *(*getpath)(zkr_lock_mutex_t *);
     int (*isowner)(zkr_lock_mutex_t *);
     char *(*getid)(zkr_lock_mutex_t *);
-} functions = {zkr_lock_init,        zkr_lock_init_cb,     zkr_lock_lock,    zkr_lock_unlock,
+} functions = {zkr_lock_init,        zkr_lock_init_cb,     zkr_lock_lock,
+               zkr_lock_lock_owner,  zkr_lock_error,       zkr_lock_unlock,
                zkr_lock_setcallback, zkr_lock_getcallback, zkr_lock_destroy, zkr_lock_getpath,
                zkr_lock_isowner,     zkr_lock_getid};
 

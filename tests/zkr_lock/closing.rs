@@ -98,6 +98,18 @@ fn a_mutex_may_be_unlocked_and_destroyed_after_its_handle_was_closed() {
 }
 
 #[test]
+fn a_mutex_may_be_locked_in_vain_after_its_handle_was_closed() {
+    let mut scene = scene();
+    scene.line_up("ab");
+    scene.program.expect("close a", "0");
+    scene.program.expect("error a", "-9");
+    for mutex in ['a', 'b', 'a'] {
+        scene.expect_refused(mutex, "-9");
+    }
+    goes_on(scene);
+}
+
+#[test]
 fn a_handle_may_be_closed_by_its_watcher_when_its_session_has_expired() {
     let mut scene = scene();
     scene.program.expect("close_when_expired a", "ok");

@@ -13,16 +13,19 @@
  *   plain M H PATH              zkr_lock_init
  *   zero M                      a mutex that is all zeroes
  *   lock M, unlock M, isowner M, destroy M, getid M, getpath M
+ *   error M                     zkr_lock_error
+ *   take M                      zkr_lock_lock as a program reads it that takes its result for ownership
  *   fields M                    isOwner, id and ownerid, read directly
  *   told M                      the completions so far: the code, and on which thread: c the one that
  *                               was in zkr_lock_lock or _unlock, h the handle's, o another
  *   await M RC COUNT            waits until the completion said RC so often
  *   await_owner M 0|1           asks zkr_lock_isowner until it says so
- *   when M RC lock|unlock|nothing|overlap      have the completion do that when it is told RC; two
- *                               that overlap: 0 ends once 1 has begun, and 1 ends after that
+ *   when M RC lock|unlock|free|nothing|overlap     have the completion do that when it is told RC;
+ *                               free destroys the mutex and frees the struct; two that overlap: 0
+ *                               ends once 1 has begun, and 1 ends after that
  *   copy M N                    N = M by value
  *   scribble M, intact M        overwrites the struct; whether anybody has written to it since
- *   release_memory M            frees the struct's memory, and nothing else
+ *   release_memory M            frees the struct's memory, and nothing else; M is NULL then
  *   callbacks M                 tries zkr_lock_getcallback and zkr_lock_setcallback
  *   pairs M COUNT               so many locks and unlocks; bytes that the heap grew in the last 4/5
  *   nulls                       every function with NULL
@@ -39,6 +42,9 @@
 #include <unistd.h>
 
 #include <zoo_lock.h>
+
+/* The header may be one that a program has of its own, and knows nothing of this. */
+int zkr_lock_error(zkr_lock_mutex_t *mutex);
 
 enum { LETTERS = 26, PATIENCE_SECONDS = 120, DEAD = 0x5a, MAX_WORDS = 8, ROOM = 4096 };
 
@@ -199,6 +205,10 @@ static void completion(int rc, void *cbdata)
         rc_of_action = zkr_lock_lock(record->mutex);
     } else if (strcmp(action, "unlock") == 0) {
         rc_of_action = zkr_lock_unlock(record->mutex);
+    } else if (strcmp(action, "free") == 0) {
+        rc_of_action = zkr_lock_destroy(record->mutex);
+        free(record->mutex);
+        mutexes[record - records] = NULL;
     } else if (strcmp(action, "overlap") == 0) {
         await(rc == 0 ? &record->begun[1] : &record->count[0], 1);
         /* So that 0 is not only at its end, but out of the library too. */
@@ -303,7 +313,8 @@ static void nulls(char *answer)
     memset(&zeroes, 0, sizeof zeroes);
     all_refused &= zkr_lock_init(NULL, handles[0].zh, path, &ZOO_OPEN_ACL_UNSAFE) != 0;
     all_refused &= zkr_lock_init_cb(NULL, NULL, path, NULL, completion, NULL) != 0;
-    all_refused &= zkr_lock_lock(NULL) != 0 || zkr_lock_lock(&zeroes) != 0;
+    all_refused &= zkr_lock_lock(NULL) == 0 && zkr_lock_lock(&zeroes) == 0;
+    all_refused &= zkr_lock_error(NULL) == ZBADARGUMENTS && zkr_lock_error(&zeroes) == ZBADARGUMENTS;
     all_refused &= zkr_lock_unlock(NULL) != 0 && zkr_lock_unlock(&zeroes) != 0;
     all_refused &= zkr_lock_isowner(NULL) == 0 && zkr_lock_isowner(&zeroes) == 0;
     all_refused &= zkr_lock_getid(NULL) == NULL && zkr_lock_getid(&zeroes) == NULL;
@@ -317,7 +328,6 @@ static void nulls(char *answer)
 
 static const char *shown(const char *text) { return text == NULL ? "-" : text; }
 
-/* With and without -DZKR_LOCK_RETURNS_OWNER. */
 static int act(int m, const char *verb)
 {
     zkr_lock_mutex_t *mutex = mutexes[m];
@@ -333,6 +343,9 @@ static int act(int m, const char *verb)
     }
     if (strcmp(verb, "destroy") == 0) {
         return zkr_lock_destroy(mutex);
+    }
+    if (strcmp(verb, "error") == 0) {
+        return zkr_lock_error(mutex);
     }
     fprintf(stderr, "unknown command: %s\n", verb);
     exit(2);
@@ -382,6 +395,13 @@ static void obey_for_mutex(const char *verb, int m, char **words, char *answer)
     } else if (strcmp(verb, "zero") == 0) {
         fresh(m);
         strcpy(answer, "ok");
+    } else if (strcmp(verb, "take") == 0) {
+        record->caller = pthread_self();
+        if (zkr_lock_lock(mutex)) {
+            strcpy(answer, "owned");
+        } else {
+            strcpy(answer, "not owned");
+        }
     } else if (strcmp(verb, "getid") == 0) {
         strcpy(answer, shown(zkr_lock_getid(mutex)));
     } else if (strcmp(verb, "getpath") == 0) {

@@ -1,13 +1,13 @@
 //! `driver.c`, running: told a line at a time.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use crate::c_programs::{build, command, valgrind};
+use crate::c_programs::{build, build_with_libraries, command, valgrind};
 
 /// Longer than any command takes, also under valgrind on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -18,29 +18,73 @@ pub struct Driver {
     answers: Receiver<String>,
 }
 
-fn program() -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| build("tests/zkr_lock/driver.c", "driver", &[])).clone()
+/// How a program was compiled and linked.
+pub struct Build {
+    name: &'static str,
+    options: &'static [&'static str],
+    /// Instead of what pkg-config says.
+    libraries: Option<&'static [&'static str]>,
+    built: OnceLock<PathBuf>,
+}
+
+/// The compiler runs in the checkout, whose header this is.
+const OWN_HEADER: &[&str] = &["-Itests/zkr_lock/bundled"];
+
+/// With our header, and what pkg-config says.
+pub static PLAIN: Build = Build::new("driver", &[], None);
+pub static RETURNS_OWNER: Build = Build::new("driver_owner", &["-DZKR_LOCK_RETURNS_OWNER"], None);
+pub static RETURNS_ERRORS: Build =
+    Build::new("driver_errors", &["-DZKR_LOCK_RETURNS_ERRORS"], None);
+/// With a header of the program's own.
+pub static OWN: Build =
+    Build::new("driver_own", OWN_HEADER, Some(&["-lzoolock", "-lzookeeper_mt"]));
+pub static OWN_LINKED_FOR_OWNER: Build = Build::new(
+    "driver_own_linked_for_owner",
+    OWN_HEADER,
+    Some(&["-lzoolock-owner", "-lzookeeper_mt"]),
+);
+pub static OWN_LINKED_STATIC_FOR_OWNER: Build = Build::new(
+    "driver_own_linked_static_for_owner",
+    OWN_HEADER,
+    Some(&["-Wl,-Bstatic", "-lzoolock-owner", "-Wl,-Bdynamic", "-lzookeeper_mt", "-lm"]),
+);
+pub static OWN_DEFINED_FOR_OWNER: Build = Build::new(
+    "driver_own_defined_for_owner",
+    &["-Itests/zkr_lock/bundled", "-Dzkr_lock_lock=zkr_lock_lock_owner"],
+    Some(&["-lzoolock", "-lzookeeper_mt"]),
+);
+
+impl Build {
+    const fn new(
+        name: &'static str,
+        options: &'static [&'static str],
+        libraries: Option<&'static [&'static str]>,
+    ) -> Build {
+        Build { name, options, libraries, built: OnceLock::new() }
+    }
+
+    fn program(&self) -> &Path {
+        const SOURCE: &str = "tests/zkr_lock/driver.c";
+        self.built.get_or_init(|| match self.libraries {
+            None => build(SOURCE, self.name, self.options),
+            Some(libraries) => build_with_libraries(SOURCE, self.name, self.options, libraries),
+        })
+    }
 }
 
 impl Driver {
     pub fn start() -> Driver {
-        Driver::run(command(program()))
+        Driver::start_as(&PLAIN)
     }
 
-    /// Compiled as programs were for ZooKeeper before 3.4.14.
-    pub fn start_returning_owner() -> Driver {
-        static BUILT: OnceLock<PathBuf> = OnceLock::new();
-        let program = BUILT.get_or_init(|| {
-            build("tests/zkr_lock/driver.c", "driver_owner", &["-DZKR_LOCK_RETURNS_OWNER"])
-        });
-        Driver::run(command(program))
+    pub fn start_as(build: &Build) -> Driver {
+        Driver::run(command(build.program()))
     }
 
     /// Under valgrind, which ends it with an error when it touches memory that is not its own or,
     /// with `leaks`, loses some.
     pub fn start_under_valgrind(leaks: bool) -> Driver {
-        Driver::run(valgrind(&program(), leaks))
+        Driver::run(valgrind(PLAIN.program(), leaks))
     }
 
     fn run(mut command: Command) -> Driver {

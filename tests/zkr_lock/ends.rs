@@ -1,7 +1,9 @@
 //! Destroyed, never destroyed, destroyed too early.
 
+use zklock::CreateMode;
+
 use crate::driver::Driver;
-use crate::scene::Scene;
+use crate::scene::{PATH, Scene};
 
 #[test]
 fn a_mutex_that_is_destroyed_while_it_owns_gives_the_lock_back() {
@@ -11,7 +13,8 @@ fn a_mutex_that_is_destroyed_while_it_owns_gives_the_lock_back() {
     scene.await_owner('b', true);
     scene.await_claims(1);
     scene.program.expect("isowner a", "0");
-    assert_ne!(scene.program.ask("lock a"), "0", "it was destroyed");
+    scene.program.expect("lock a", "0");
+    assert_ne!(scene.program.ask("error a"), "0", "it was destroyed");
     assert_ne!(scene.program.ask("unlock a"), "0");
     assert_ne!(scene.program.ask("destroy a"), "0");
     scene.expect_told('a', "0c");
@@ -66,6 +69,24 @@ fn a_program_that_cleans_up_loses_no_memory() {
             scene.program.expect(&format!("destroy {mutex}"), "0");
             scene.program.expect(&format!("release_memory {mutex}"), "ok");
         }
+    }
+    scene.program.expect("close a", "0");
+    scene.program.end();
+}
+
+#[test]
+fn a_completion_may_free_its_mutex_inside_the_lock_that_fails() {
+    let mut scene = Scene::with(Driver::start_under_valgrind(true));
+    scene.open('a');
+    scene.zk.make_path("/locks").wait().unwrap();
+    scene.zk.create(PATH, b"", CreateMode::Ephemeral).wait().unwrap();
+    // Refused by the server, and before it is asked.
+    for acl in ["open", "empty"] {
+        scene.program.expect(&format!("init a a {PATH} {acl}"), "0");
+        scene.program.expect("when a 1 free", "ok");
+        scene.program.expect("lock a", "0");
+        scene.await_told('a', 1, 1);
+        assert!(scene.program.ask("told a").starts_with('1'));
     }
     scene.program.expect("close a", "0");
     scene.program.end();

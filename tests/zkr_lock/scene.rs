@@ -126,6 +126,16 @@ impl Scene {
         self.program.expect(&format!("told {mutex}"), told);
     }
 
+    /// Has the mutex locked in vain: the program is notified once, inside the call, and can ask why.
+    #[track_caller]
+    pub fn expect_refused(&mut self, mutex: char, error: &str) {
+        let told = self.program.ask(&format!("told {mutex}"));
+        self.program.expect(&format!("lock {mutex}"), "0");
+        self.program.expect(&format!("error {mutex}"), error);
+        self.program.expect(&format!("isowner {mutex}"), "0");
+        self.expect_told(mutex, format!("{told} 1c").trim());
+    }
+
     #[track_caller]
     pub fn await_claims(&self, count: usize) {
         eventually("the claims", || self.claims().len() == count);

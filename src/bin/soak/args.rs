@@ -5,14 +5,18 @@ use std::time::Duration;
 
 use clap::Parser;
 
+use crate::fault::FaultKind;
+use crate::shape::{HIGHEST_FIRST_ID, Wishes};
+
 /// Runs many clients against an ensemble while servers, clients and links fail, and proves from the
 /// servers' own transaction log that no two of them ever held a lock together.
 ///
 /// Three real servers, a proxy before each for every client process, several locks of each strategy.
-/// A seed draws the faults: servers killed, frozen, all down; clients killed, frozen past their
-/// sessions, cut off. Holders write their token to a register, in one transaction with the check
-/// that they hold, and journal what they believe. At the end the log tells who held when, and every
-/// belief is held against it.
+/// A seed draws what the ensemble is like, and the faults: servers killed, frozen, stalled around an
+/// election, all down; clients killed, frozen past their sessions, cut off; locks deleted by an
+/// operator. Holders write their token to a register, in one transaction with the check that they
+/// hold, and journal what they believe. At the end the log tells who held when, and every belief is
+/// held against it.
 #[derive(Debug, Parser)]
 #[command(name = "soak", version, after_help = EXAMPLES, after_long_help = EXAMPLES)]
 #[command(max_term_width = 100)]
@@ -29,6 +33,11 @@ pub struct Args {
     /// What draws the faults; the same number draws the same ones [default: by chance]
     #[arg(long, value_name = "N", help_heading = "Run")]
     pub seed: Option<u64>,
+
+    /// Makes only these faults, such as leader_stalled,lock_deleted: the names in --json
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kind)]
+    #[arg(help_heading = "Run")]
+    pub only: Vec<FaultKind>,
 
     /// Client processes
     #[arg(long, value_name = "N", default_value = "8", help_heading = "Clients")]
@@ -49,6 +58,20 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value = "4", value_parser = seconds)]
     #[arg(help_heading = "Clients")]
     pub session_timeout: Duration,
+
+    /// The id of the first server; from 253 on the third has the id 255 [default: 1 or 253, drawn]
+    #[arg(long, value_name = "N", help_heading = "Servers")]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=i64::from(HIGHEST_FIRST_ID)))]
+    pub first_id: Option<u8>,
+
+    /// The servers' tick, in seconds [default: 0.1 or half the session timeout, drawn]
+    #[arg(long, value_name = "N", value_parser = seconds, help_heading = "Servers")]
+    pub tick: Option<Duration>,
+
+    /// After how many seconds of silence servers give each other up, in whole ticks [default: 5, or an
+    /// eighth of the session timeout, drawn]
+    #[arg(long, value_name = "N", value_parser = seconds, help_heading = "Servers")]
+    pub sync_limit: Option<Duration>,
 
     /// Writes the timeline picture here
     #[arg(long, value_name = "FILE.svg", help_heading = "Output")]
@@ -72,6 +95,7 @@ const EXAMPLES: &str = "\
 Examples:
   soak --minutes 10 --seed 7 --svg soak.svg
   soak --seconds 30 --json
+  soak --seed 7 --first-id 253 --only leader_stalled,leader_stutters
   soak --processes 16 --sessions 128 --locks 5 --session-timeout 6
   soak --seconds 30 --keep evidence; soak --check evidence --svg again.svg
 
@@ -83,6 +107,16 @@ impl Args {
     pub fn time(&self) -> Duration {
         self.minutes.or(self.seconds).unwrap_or(Duration::from_secs(120))
     }
+
+    pub fn wishes(&self) -> Wishes {
+        let Args { first_id, tick, sync_limit, .. } = *self;
+        Wishes { first_id, tick, sync_limit }
+    }
+
+    /// The faults to make.
+    pub fn kinds(&self) -> &[FaultKind] {
+        if self.only.is_empty() { &FaultKind::ALL } else { &self.only }
+    }
 }
 
 fn minutes(text: &str) -> Result<Duration, String> {
@@ -91,6 +125,13 @@ fn minutes(text: &str) -> Result<Duration, String> {
 
 fn seconds(text: &str) -> Result<Duration, String> {
     positive(text, 1.0)
+}
+
+fn kind(key: &str) -> Result<FaultKind, String> {
+    FaultKind::of_key(key).ok_or_else(|| {
+        let keys: Vec<&str> = FaultKind::ALL.into_iter().map(FaultKind::key).collect();
+        format!("one of {}", keys.join(", "))
+    })
 }
 
 fn positive(text: &str, unit: f64) -> Result<Duration, String> {
@@ -111,6 +152,14 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn faults_are_named_as_in_the_report() {
+        let args = Args::parse_from(["soak", "--only", "link_cut,lock_deleted"]);
+        assert_eq!(args.kinds(), [FaultKind::LinkCut, FaultKind::LockDeleted]);
+        assert_eq!(Args::parse_from(["soak"]).kinds(), FaultKind::ALL);
+        assert!(kind("rain").is_err());
     }
 
     #[test]

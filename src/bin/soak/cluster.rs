@@ -1,30 +1,26 @@
-//! The servers of a soak, the network before them, and a client that only looks.
+//! The servers of a soak, and the network before them.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use zklock::{Client, CreateMode, Strategy};
+use rustix::time::{ClockId, clock_gettime};
 use zklock_testing::{Ensemble, KeepBusy, Proxy, Server};
 
-use crate::locks::{LockName, REGISTERS, ROOT};
+use crate::shape::Shape;
 use crate::trouble::Trouble;
 
 pub const MEMBERS: usize = 3;
 /// How long servers may take to serve again; the machine may be busy.
 pub const RECOVERS_WITHIN: Duration = Duration::from_secs(120);
-/// The session of the client that looks.
-const CONTROL: Duration = Duration::from_secs(60);
-/// A machine that is busy with all of this makes servers silent for a while.
-const SYNC_LIMIT: Duration = Duration::from_secs(5);
 const SETTLES_WITHIN: Duration = Duration::from_secs(10);
 const NAP: Duration = Duration::from_millis(20);
 
 pub struct Cluster {
     // The order is the order of drop.
-    control: Client,
     busy: Option<KeepBusy>,
     /// For each client process, its ways to the members.
     ways: Vec<Vec<Proxy>>,
+    shape: Shape,
     pub ensemble: Ensemble,
 }
 
@@ -33,10 +29,14 @@ impl Cluster {
     ///
     /// # Errors
     /// Why it can't be.
-    pub fn start(processes: usize) -> Result<Cluster, Trouble> {
+    pub fn start(shape: Shape, processes: usize) -> Result<Cluster, Trouble> {
         let ensemble = Server::builder()
             .start_timeout(RECOVERS_WITHIN)
-            .sync_limit(SYNC_LIMIT)
+            .first_id(shape.first_id)
+            // With those no server may have the id 255.
+            .property("extendedTypesEnabled", "false")
+            .tick_time(shape.tick)
+            .sync_limit(shape.sync_limit)
             // Members that were away get a snapshot, which they have on disk before they count as
             // up to date. Transaction by transaction, a member of 3.8.0 that is interrupted counts
             // as up to date without having them, wins the next election, and what was
@@ -56,25 +56,7 @@ impl Cluster {
         let ways: zklock_testing::Result<Vec<_>> = (0..processes).map(|_| way()).collect();
         let ways = ways.map_err(Trouble::new("start the proxies"))?;
         let busy = ensemble.keep_busy().map_err(Trouble::new("start a background client"))?;
-        let control = Client::options().session_timeout(CONTROL).connect(&ensemble.hosts()).wait();
-        let control = control.map_err(Trouble::new("connect"))?;
-        Ok(Cluster { control, busy: Some(busy), ways, ensemble })
-    }
-
-    /// Makes the registers.
-    ///
-    /// # Errors
-    /// Those of the requests.
-    pub fn prepare(&self, locks: &[LockName]) -> Result<(), Trouble> {
-        let registers = locks.iter().map(LockName::register);
-        for path in [ROOT.to_owned(), REGISTERS.to_owned()].into_iter().chain(registers) {
-            match self.control.create(&path, b"", CreateMode::Persistent).wait() {
-                Ok(_) => {}
-                Err(error) if error.is_node_exists() => {}
-                Err(error) => return Err(Trouble::new("prepare")(error)),
-            }
-        }
-        Ok(())
+        Ok(Cluster { busy: Some(busy), ways, shape, ensemble })
     }
 
     /// Where the process of this seat connects to.
@@ -90,6 +72,26 @@ impl Cluster {
 
     pub fn heal(&self, seat: usize) {
         self.ways[seat].iter().for_each(Proxy::heal);
+    }
+
+    /// The ways of all client processes to this member.
+    pub fn ways_to(&self, member: usize) -> Vec<&Proxy> {
+        self.ways.iter().filter_map(|ways| ways.get(member)).collect()
+    }
+
+    /// All ways of every second client process: `which` is 0 or 1.
+    pub fn ways_of_half(&self, which: usize) -> Vec<&Proxy> {
+        self.ways.iter().skip(which).step_by(2).flatten().collect()
+    }
+
+    /// How long until the servers' clocks, which count from the machine's start, are so far into a
+    /// tick.
+    pub fn until_after_tick(&self, after: Duration) -> Duration {
+        let now = clock_gettime(ClockId::Monotonic);
+        let now = now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs();
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let (tick, after) = (nanos(self.shape.tick).max(1), nanos(after));
+        Duration::from_nanos((tick + after % tick - now % tick) % tick)
     }
 
     /// Drops what the proxies remember of the frames that have passed.
@@ -110,41 +112,6 @@ impl Cluster {
             member.wait_ready(RECOVERS_WITHIN).map_err(Trouble::new("wait for a server"))?;
         }
         self.ensemble.wait_for_quorum(RECOVERS_WITHIN).map_err(Trouble::new("wait for a leader"))
-    }
-
-    /// The nodes of these locks that are still there when `patience` is over; returns as soon as
-    /// there are none.
-    ///
-    /// # Errors
-    /// When no server tells.
-    pub fn left(&self, locks: &[LockName], patience: Duration) -> Result<Vec<String>, Trouble> {
-        let deadline = Instant::now() + patience;
-        loop {
-            let look: zklock::Result<Vec<Vec<String>>> =
-                locks.iter().map(|lock| self.nodes(lock)).collect();
-            let is_late = Instant::now() >= deadline;
-            match look {
-                Ok(left) if left.iter().all(Vec::is_empty) || is_late => return Ok(left.concat()),
-                // The last fault may have cost this client its connection, too.
-                Err(error) if Instant::now() >= deadline + RECOVERS_WITHIN => {
-                    return Err(Trouble::new("look for nodes")(error));
-                }
-                _ => std::thread::sleep(NAP),
-            }
-        }
-    }
-
-    fn nodes(&self, lock: &LockName) -> zklock::Result<Vec<String>> {
-        let path = lock.path();
-        if lock.strategy != Strategy::Queue {
-            let stat = self.control.exists(&path).wait()?;
-            return Ok(stat.map(|_| path).into_iter().collect());
-        }
-        match self.control.children(&path).wait() {
-            Ok(names) => Ok(names.iter().map(|name| format!("{path}/{name}")).collect()),
-            Err(error) if error.is_no_node() => Ok(Vec::new()),
-            Err(error) => Err(error),
-        }
     }
 
     /// Ends the servers when all of them have logged the same, within reason: what a slow one lacks,
@@ -168,11 +135,11 @@ impl Cluster {
 
     /// Where members have told that their tree is not the one of their leader: each line once.
     pub fn diverged(&self) -> Vec<String> {
-        let members = self.ensemble.members().iter().enumerate();
-        let of = |(number, member): (usize, &Server)| {
+        let members = (usize::from(self.shape.first_id)..).zip(self.ensemble.members());
+        let of = |(id, member): (usize, &Server)| {
             let log = member.log().unwrap_or_default();
             let lines = log.lines().filter(|line| line.contains("digest mismatch"));
-            lines.map(|line| format!("server {}: {line}", number + 1)).collect::<Vec<_>>()
+            lines.map(|line| format!("server {id}: {line}")).collect::<Vec<_>>()
         };
         members.flat_map(of).collect()
     }

@@ -1,6 +1,7 @@
 //! What a run leaves behind to be judged, in one directory: `run.json`, `faults.tsv`, `clock.tsv`,
 //! `journals/`, and what each member has logged in `servers/`.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,12 +15,20 @@ use crate::history::History;
 use crate::journal::{self, Entry};
 use crate::judge::{Case, Verdict};
 use crate::locks::{self, LockName};
+use crate::shape::Shape;
 use crate::txnlog;
+
+/// After how many session timeouts a holder knows at the latest that somebody has deleted its claim:
+/// by then it has heard of it, or has lost its session by its own clock.
+const HEARS_WITHIN: u32 = 2;
 
 /// What the run was, and how it went.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
     pub seed: u64,
+    pub shape: Shape,
+    /// The sessions in which locks were deleted on purpose.
+    pub operators: BTreeSet<i64>,
     pub processes: u16,
     pub sessions: u16,
     pub locks_of_each: u16,
@@ -42,6 +51,10 @@ impl Run {
     fn encode(&self) -> String {
         json!({
             "seed": self.seed,
+            "first_id": self.shape.first_id,
+            "tick_ms": self.shape.tick.as_millis() as u64,
+            "sync_limit_ms": self.shape.sync_limit.as_millis() as u64,
+            "operators": self.operators,
             "processes": self.processes,
             "sessions": self.sessions,
             "locks_of_each": self.locks_of_each,
@@ -61,6 +74,7 @@ impl Run {
         let value: Value = serde_json::from_str(text).ok()?;
         let number = |key: &str| value[key].as_u64();
         let small = |key: &str| u16::try_from(number(key)?).ok();
+        let millis = |key: &str| Some(Duration::from_millis(number(key)?));
         let moment = |key: &str| Some(Moment(value[key].as_i64()?));
         let list = |key: &str| value[key].as_array();
         let texts = |key: &str| -> Option<Vec<String>> {
@@ -68,11 +82,17 @@ impl Run {
         };
         Some(Run {
             seed: number("seed")?,
+            shape: Shape {
+                first_id: u8::try_from(number("first_id")?).ok()?,
+                tick: millis("tick_ms")?,
+                sync_limit: millis("sync_limit_ms")?,
+            },
+            operators: list("operators")?.iter().map(Value::as_i64).collect::<Option<_>>()?,
             processes: small("processes")?,
             sessions: small("sessions")?,
             locks_of_each: small("locks_of_each")?,
-            session_timeout: Duration::from_millis(number("session_timeout_ms")?),
-            patience: Duration::from_millis(number("patience_ms")?),
+            session_timeout: millis("session_timeout_ms")?,
+            patience: millis("patience_ms")?,
             start: moment("start_ns")?,
             calm: moment("calm_ns")?,
             end: moment("end_ns")?,
@@ -189,7 +209,7 @@ impl Evidence {
         journals.sort_by_key(|(number, _)| *number);
         let locks = locks::all(run.locks_of_each);
         let agreed = txnlog::read_ensemble(logs)?;
-        let mut history = History::of(&agreed.txns, &locks, &wall);
+        let mut history = History::of(&agreed.txns, &locks, &run.operators, &wall);
         history.strange.extend(agreed.disputes);
         let (transactions, discarded, holes) = (agreed.txns.len(), agreed.discarded, agreed.holes);
         Ok(Evidence {
@@ -217,6 +237,7 @@ impl Evidence {
             tolerance: self.wall.tolerance(),
             calm: self.run.calm,
             patience: self.run.patience,
+            hears_within: HEARS_WITHIN * self.run.session_timeout,
         }
         .judge()
     }
@@ -234,6 +255,12 @@ mod tests {
     fn a_run_is_read_as_it_was_written() {
         let run = Run {
             seed: u64::MAX,
+            shape: Shape {
+                first_id: 253,
+                tick: Duration::from_secs(2),
+                sync_limit: Duration::from_secs(4),
+            },
+            operators: BTreeSet::from([-5, 7]),
             processes: 8,
             sessions: 64,
             locks_of_each: 3,

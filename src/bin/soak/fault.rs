@@ -11,31 +11,60 @@ pub enum FaultKind {
     FollowerKilled,
     LeaderFrozen,
     FollowerFrozen,
+    /// Stopped until about the time at which its followers give it up.
+    LeaderStalled,
+    /// Stopped again and again, with a few milliseconds between.
+    LeaderStutters,
+    /// A follower stopped, and links of clients cut with it: what it has heard of them lately, the
+    /// leader never hears.
+    FollowerSevered,
     QuorumDown,
     ClientKilled,
     ClientFrozen,
     LinkCut,
+    /// An operator deleted a lock with all its claims.
+    LockDeleted,
 }
 
 use FaultKind::{
-    ClientFrozen, ClientKilled, FollowerFrozen, FollowerKilled, LeaderFrozen, LeaderKilled,
-    LinkCut, QuorumDown,
+    ClientFrozen, ClientKilled, FollowerFrozen, FollowerKilled, FollowerSevered, LeaderFrozen,
+    LeaderKilled, LeaderStalled, LeaderStutters, LinkCut, LockDeleted, QuorumDown,
 };
 
+/// Who a fault is done to. Each has a lane of faults of its own, so those of different ones overlap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Victims {
+    Servers,
+    Clients,
+    Locks,
+}
+
 impl FaultKind {
-    pub const ALL: [FaultKind; 8] = [
+    pub const ALL: [FaultKind; 12] = [
         LeaderKilled,
         FollowerKilled,
         LeaderFrozen,
         FollowerFrozen,
+        LeaderStalled,
+        LeaderStutters,
+        FollowerSevered,
         QuorumDown,
         ClientKilled,
         ClientFrozen,
         LinkCut,
+        LockDeleted,
     ];
 
-    pub fn is_of_servers(self) -> bool {
-        !matches!(self, ClientKilled | ClientFrozen | LinkCut)
+    pub fn victims(self) -> Victims {
+        match self {
+            ClientKilled | ClientFrozen | LinkCut => Victims::Clients,
+            LockDeleted => Victims::Locks,
+            _ => Victims::Servers,
+        }
+    }
+
+    pub fn of_key(key: &str) -> Option<FaultKind> {
+        FaultKind::ALL.into_iter().find(|kind| kind.key() == key)
     }
 
     /// For people.
@@ -45,10 +74,14 @@ impl FaultKind {
             FollowerKilled => "follower killed",
             LeaderFrozen => "leader frozen",
             FollowerFrozen => "follower frozen",
+            LeaderStalled => "leader stalled",
+            LeaderStutters => "leader stutters",
+            FollowerSevered => "follower severed",
             QuorumDown => "all servers down",
             ClientKilled => "client killed -9",
             ClientFrozen => "client frozen",
             LinkCut => "client's link cut",
+            LockDeleted => "lock deleted",
         }
     }
 
@@ -59,10 +92,14 @@ impl FaultKind {
             FollowerKilled => "follower_killed",
             LeaderFrozen => "leader_frozen",
             FollowerFrozen => "follower_frozen",
+            LeaderStalled => "leader_stalled",
+            LeaderStutters => "leader_stutters",
+            FollowerSevered => "follower_severed",
             QuorumDown => "quorum_down",
             ClientKilled => "client_killed",
             ClientFrozen => "client_frozen",
             LinkCut => "link_cut",
+            LockDeleted => "lock_deleted",
         }
     }
 }
@@ -75,15 +112,15 @@ pub struct Fault {
     pub from: Moment,
     /// Just after it was undone.
     pub until: Moment,
-    /// The number of the member or of the client process; of no meaning for `QuorumDown`.
+    /// The number of the member, of the client process or of the lock; of no meaning for
+    /// `QuorumDown`.
     pub target: u32,
 }
 
 impl Fault {
     pub fn parse(line: &str) -> Option<Fault> {
         let mut words = line.split('\t');
-        let key = words.next()?;
-        let kind = FaultKind::ALL.into_iter().find(|kind| kind.key() == key)?;
+        let kind = FaultKind::of_key(words.next()?)?;
         let mut number = || words.next()?.parse::<i64>().ok();
         let (from, until) = (Moment(number()?), Moment(number()?));
         Some(Fault { kind, from, until, target: u32::try_from(number()?).ok()? })
@@ -91,15 +128,6 @@ impl Fault {
 
     pub fn lasted(&self) -> Duration {
         self.until.since(self.from)
-    }
-
-    /// Who it was done to.
-    pub fn victim(&self) -> String {
-        match self.kind {
-            QuorumDown => "all servers".to_owned(),
-            kind if kind.is_of_servers() => format!("server {}", self.target + 1),
-            _ => format!("client {}", self.target),
-        }
     }
 }
 

@@ -12,10 +12,12 @@ mod journal;
 mod judge;
 mod lanes;
 mod locks;
+mod operator;
 mod plan;
 mod progress;
 mod report;
 mod run;
+mod shape;
 mod timeline;
 mod trouble;
 mod txnlog;
@@ -34,6 +36,7 @@ use evidence::Evidence;
 use lanes::Until;
 use report::Report;
 use run::Settings;
+use shape::Shape;
 use trouble::Trouble;
 use worker::Orders;
 
@@ -62,15 +65,18 @@ fn soak(args: &Args) -> Result<u8, Trouble> {
     let until = Arc::new(Until::default());
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_interrupts(&until, &interrupted)?;
+    let seed = args.seed.unwrap_or_else(|| fastrand::u64(..1_000_000));
     let settings = Settings {
-        seed: args.seed.unwrap_or_else(|| fastrand::u64(..1_000_000)),
+        seed,
+        shape: Shape::draw(seed, args.session_timeout, args.wishes()),
+        kinds: args.kinds(),
         time: args.time(),
         processes: args.processes,
         sessions: args.sessions.max(args.processes),
         locks_of_each: args.locks,
         session_timeout: args.session_timeout,
     };
-    eprintln!("soak: seed {}", settings.seed);
+    eprintln!("soak: seed {seed}: {}", settings.shape);
     let scratch = tempfile::tempdir().map_err(Trouble::new("make a directory"))?;
     let directory = args.keep.as_deref().unwrap_or(scratch.path());
     let ended = run::run(&settings, directory, &until)?;

@@ -37,21 +37,30 @@ impl Report<'_> {
         sums
     }
 
+    fn by_kind(&self) -> BTreeMap<&'static str, u64> {
+        let mut sums = BTreeMap::new();
+        for violation in &self.verdict.violations {
+            *sums.entry(violation.kind.name()).or_insert(0) += 1;
+        }
+        sums
+    }
+
     pub fn text(&self) -> String {
         let (run, counts) = (&self.evidence.run, &self.verdict.counts);
         let mut text = String::new();
         let mut line = |line: String| {
-            let _ = writeln!(text, "{line}");
+            let _ = writeln!(text, "{}", line.trim_end());
         };
         line(format!(
             "soak: seed {}, {:.0} s of faults, {} client processes, {} sessions, {} locks, \
-             3 servers, session timeout {:.1} s",
+             session timeout {:.1} s, {}",
             run.seed,
             self.lasted().as_secs_f64(),
             run.processes,
             run.sessions,
             self.evidence.locks.len(),
             run.session_timeout.as_secs_f64(),
+            run.shape,
         ));
         line(String::new());
         let by: Vec<String> =
@@ -74,6 +83,13 @@ impl Report<'_> {
             "losses seen       {:>8}   {} slept through while frozen, {} while stalled; \
              {} writes tried after a successor had begun",
             counts.lost, counts.frozen_through, counts.stalled_through, counts.writes_too_late
+        ));
+        line(format!(
+            "claims deleted    {:>8}   of holders; they went on believing for {} at most; \
+             {} writes let pass by a namesake",
+            counts.robbed,
+            seconds(counts.longest_unaware),
+            counts.writes_by_namesake
         ));
         line(format!(
             "longest wait      {:>8}   {} when the faults were over; longest release {}",
@@ -105,7 +121,13 @@ impl Report<'_> {
         ));
         line(format!("hung waiters      {:>8}", counts.hung));
         line(format!("orphans           {:>8}", counts.orphans));
-        line(format!("violations        {:>8}", self.verdict.violations.len()));
+        let kinds: Vec<String> =
+            self.by_kind().iter().map(|(name, sum)| format!("{name} {sum}")).collect();
+        line(format!(
+            "violations        {:>8}   {}",
+            self.verdict.violations.len(),
+            kinds.join(", ")
+        ));
         for violation in self.complaints().iter().take(TOLD) {
             line(format!("  {violation}"));
         }
@@ -128,6 +150,9 @@ impl Report<'_> {
             .collect();
         json!({
             "seed": run.seed,
+            "first_id": run.shape.first_id,
+            "tick_seconds": rounded(run.shape.tick),
+            "sync_limit_seconds": rounded(run.shape.sync_limit),
             "seconds": rounded(self.lasted()),
             "processes": run.processes,
             "sessions": run.sessions,
@@ -146,6 +171,9 @@ impl Report<'_> {
             "lost": counts.lost,
             "frozen_through": counts.frozen_through,
             "stalled_through": counts.stalled_through,
+            "robbed": counts.robbed,
+            "longest_unaware_seconds": rounded(counts.longest_unaware),
+            "writes_by_namesake": counts.writes_by_namesake,
             "longest_wait_seconds": rounded(counts.longest_wait),
             "longest_wait_when_calm_seconds": rounded(counts.longest_wait_when_calm),
             "longest_release_seconds": rounded(counts.longest_release),
@@ -161,6 +189,7 @@ impl Report<'_> {
             "hung": counts.hung,
             "orphans": counts.orphans,
             "violations": self.verdict.violations.len(),
+            "violations_by_kind": self.by_kind(),
             "complaints": self.complaints().into_iter().take(TOLD).collect::<Vec<_>>(),
         })
     }

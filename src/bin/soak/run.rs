@@ -10,10 +10,13 @@ use crate::clock::{Moment, Sample};
 use crate::cluster::Cluster;
 use crate::crew::Worker;
 use crate::evidence::{self, Run};
-use crate::lanes::{Record, Until, torment_clients, torment_servers};
+use crate::fault::{FaultKind, Victims};
+use crate::lanes::{Record, Until, delete_locks, torment_clients, torment_servers};
 use crate::locks;
-use crate::plan::Lane;
+use crate::operator::Operator;
+use crate::plan::{Lane, Timing};
 use crate::progress::Progress;
+use crate::shape::Shape;
 use crate::trouble::Trouble;
 use crate::worker::{CLOSE, Orders, PARK};
 
@@ -25,13 +28,24 @@ const CLOSES_WITHIN: Duration = Duration::from_secs(20);
 const TICK: Duration = Duration::from_millis(100);
 
 /// What a run is made with.
-pub struct Settings {
+pub struct Settings<'a> {
     pub seed: u64,
+    pub shape: Shape,
+    /// The faults to make.
+    pub kinds: &'a [FaultKind],
     pub time: Duration,
     pub processes: u16,
     pub sessions: u16,
     pub locks_of_each: u16,
     pub session_timeout: Duration,
+}
+
+impl Settings<'_> {
+    fn lane(&self, victims: Victims) -> Lane {
+        let Shape { tick, sync_limit, .. } = self.shape;
+        let timing = Timing { session_timeout: self.session_timeout, sync_limit, tick };
+        Lane::new(self.seed, victims, self.kinds, timing)
+    }
 }
 
 /// A run that is over, with the servers still there: their logs go with them.
@@ -53,8 +67,9 @@ impl Ended {
 pub fn run(settings: &Settings, directory: &Path, until: &Until) -> Result<Ended, Trouble> {
     evidence::prepare(directory).map_err(Trouble::new(directory.display()))?;
     let locks = locks::all(settings.locks_of_each);
-    let mut cluster = Cluster::start(usize::from(settings.processes))?;
-    cluster.prepare(&locks)?;
+    let mut cluster = Cluster::start(settings.shape, usize::from(settings.processes))?;
+    let operator = Operator::connect(&cluster.ensemble.hosts())?;
+    operator.prepare(&locks)?;
 
     let start = Moment::now();
     let crew = Mutex::new(Vec::new());
@@ -66,21 +81,28 @@ pub fn run(settings: &Settings, directory: &Path, until: &Until) -> Result<Ended
     until.begin(settings.time);
     let record = Record::default();
     let clock = Mutex::new(vec![Sample::take()]);
+    // One lane that can't go on ends the others.
+    let end = |outcome: Result<(), Trouble>| outcome.inspect_err(|_| until.end());
     let outcome = thread::scope(|scope| {
         scope.spawn(|| watch(&cluster, &crew, until, &record, &clock, settings.time));
-        let servers = scope.spawn(|| {
-            let lane = Lane::of_servers(settings.seed, settings.session_timeout);
-            let outcome = torment_servers(&cluster, lane, until, &record);
-            // One lane that can't go on ends the other.
-            outcome.inspect_err(|_| until.end())
-        });
-        let lane = Lane::of_clients(settings.seed, settings.session_timeout);
+        let beside = [
+            scope.spawn(|| {
+                let lane = settings.lane(Victims::Servers);
+                end(torment_servers(&cluster, &crew, lane, until, &record))
+            }),
+            scope.spawn(|| {
+                let lane = settings.lane(Victims::Locks);
+                end(delete_locks(&operator, &locks, lane, until, &record))
+            }),
+        ];
+        let lane = settings.lane(Victims::Clients);
         // This thread lives as long as the program, as those who start processes have to.
         let clients =
             torment_clients(&cluster, &crew, lane, until, &record, |seat| recruits.next(seat));
-        let clients = clients.inspect_err(|_| until.end());
-        let servers = servers.join().unwrap_or_else(|_| Err(Trouble::new("servers")("a panic")));
-        servers.and(clients)
+        let joined = beside.map(|lane| {
+            lane.join().unwrap_or_else(|_| Err(Trouble::new("a lane of faults")("a panic")))
+        });
+        joined.into_iter().chain([end(clients)]).collect::<Result<(), Trouble>>()
     });
     outcome?;
     cluster.recover()?;
@@ -89,13 +111,15 @@ pub fn run(settings: &Settings, directory: &Path, until: &Until) -> Result<Ended
     let mut crew = crew.into_inner();
     let crashed = park(&mut crew, Instant::now() + PATIENCE);
     // Sessions of clients that were killed may last a little longer.
-    let left = cluster.left(&locks, settings.session_timeout * 3)?;
+    let left = operator.left(&locks, settings.session_timeout * 3)?;
     close(&mut crew);
     cluster.end();
     let mut clock = clock.into_inner();
     clock.push(Sample::take());
     let run = Run {
         seed: settings.seed,
+        shape: settings.shape,
+        operators: operator.sessions(),
         processes: settings.processes,
         sessions: settings.sessions,
         locks_of_each: settings.locks_of_each,
@@ -115,7 +139,7 @@ pub fn run(settings: &Settings, directory: &Path, until: &Until) -> Result<Ended
 
 /// Starts client processes, each with a number of its own.
 struct Recruits<'a> {
-    settings: &'a Settings,
+    settings: &'a Settings<'a>,
     directory: &'a Path,
     cluster: &'a Cluster,
     started: u32,

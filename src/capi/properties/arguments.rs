@@ -246,6 +246,7 @@ impl ClientOptions {
             auth_scheme: self.scheme.pointer(),
             auth_secret: secret.map_or(std::ptr::null(), |secret| secret.as_ptr().cast()),
             auth_secret_len: self.secret_len.unwrap_or(secret.map_or(0, Vec::len)),
+            tick_time_ms: 0,
         };
         self.frame.lay_out(options, with)
     }

@@ -10,8 +10,8 @@ use proptest::prelude::*;
 use super::arguments::{Text, int, refused_unless, text};
 use super::scene::{Handle, check, told};
 use crate::capi::zkr_lock::{
-    zkr_lock_destroy, zkr_lock_getid, zkr_lock_getpath, zkr_lock_init, zkr_lock_isowner,
-    zkr_lock_lock, zkr_lock_unlock,
+    zkr_lock_destroy, zkr_lock_error, zkr_lock_getid, zkr_lock_getpath, zkr_lock_init,
+    zkr_lock_isowner, zkr_lock_lock, zkr_lock_lock_owner, zkr_lock_unlock,
 };
 use crate::capi::zkr_queue::{
     zkr_queue_destroy, zkr_queue_element, zkr_queue_init, zkr_queue_offer, zkr_queue_remove,
@@ -119,12 +119,16 @@ fn a_recipes_lock_refuses_a_struct_that_was_never_filled_and_paths_that_are_wron
             prop_assert_eq!(code, refused_unless(is_filled));
         }
         // SAFETY: memory of the struct's size, filled or not, that stays until it is destroyed.
-        let locked = told(unsafe { zkr_lock_lock(mutex) });
+        prop_assert_eq!(unsafe { zkr_lock_lock(mutex) }, 0);
+        // SAFETY: as above.
+        let locked = told(unsafe { zkr_lock_error(mutex) });
         let is_path = path.said().is_some_and(|path| validate_path(path).is_ok());
         prop_assert_eq!(locked, refused_unless(is_filled && is_path));
         // SAFETY: as above.
         let owns = unsafe { zkr_lock_isowner(mutex) };
         prop_assert!(locked.is_ok() || owns == 0);
+        // SAFETY: as above.
+        prop_assert_eq!(unsafe { zkr_lock_lock_owner(mutex) }, owns);
         // SAFETY: as above.
         let shown = unsafe { zkr_lock_getpath(mutex) };
         prop_assert_eq!(shown, if is_filled { named } else { std::ptr::null_mut() });
@@ -159,7 +163,9 @@ fn threads_that_lock_on_new_handles_at_once_do_not_disturb_each_other() {
                 told(unsafe { zkr_lock_init(mutex, handle.0, path.as_ptr().cast_mut(), anyone()) });
             together.wait();
             // SAFETY: filled above, and stays until it is destroyed.
-            let locked = told(unsafe { zkr_lock_lock(mutex) });
+            unsafe { zkr_lock_lock(mutex) };
+            // SAFETY: as above.
+            let locked = told(unsafe { zkr_lock_error(mutex) });
             // SAFETY: as above.
             let destroyed = told(unsafe { zkr_lock_destroy(mutex) });
             outcomes.push([filled, locked, destroyed]);

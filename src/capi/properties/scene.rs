@@ -58,6 +58,7 @@ pub(super) fn no_options() -> zkl_client_options {
         auth_scheme: std::ptr::null(),
         auth_secret: std::ptr::null(),
         auth_secret_len: 0,
+        tick_time_ms: 0,
     }
 }
 

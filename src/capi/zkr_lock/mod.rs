@@ -1,20 +1,25 @@
 //! The C recipe's lock, for programs that were written against `zoo_lock.h`.
 //!
 //! `layout.rs` is the program's struct, `recipe.rs` what stands behind it, `state.rs` what that is at
-//! the moment, `report.rs` how it hears of the end of an acquire.
+//! the moment, `report.rs` how it hears of the end of an acquire, `refusal.rs` why it has no place in
+//! the queue, `turn.rs` how the program's completion is called.
 
 mod layout;
 mod recipe;
+mod refusal;
 mod report;
 mod state;
+mod turn;
 
 use std::ffi::{c_char, c_int, c_void};
 
 use zookeeper_sys as sys;
 
-use self::layout::{Completion, Place, checked, zkr_lock_mutex};
-use self::recipe::{Order, not_locked};
+use self::layout::{Completion, checked, zkr_lock_mutex};
+use self::recipe::Order;
+use self::refusal::not_locked;
 use super::boundary::{self, Failure};
+use super::codes::ZKL_PANIC;
 use super::{acl, zkr_clients};
 use crate::znode::Acl;
 
@@ -64,28 +69,80 @@ pub unsafe extern "C" fn zkr_lock_init_cb(
     })
 }
 
-/// Takes a place in the queue, and returns when the place is known.
+/// Takes a place in the queue, and returns when the place is known. Always 0: there are programs that
+/// take any other value for ownership.
 ///
 /// # Safety
 /// As the header says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkr_lock_lock(mutex: *mut zkr_lock_mutex) -> c_int {
-    const NAME: &str = "zkr_lock_lock";
+    // SAFETY: the caller's promises are the same.
+    unsafe { lock("zkr_lock_lock", mutex) };
+    0
+}
+
+/// As `zkr_lock_lock`, and returns whether the mutex owns the lock then.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zkr_lock_lock_owner(mutex: *mut zkr_lock_mutex) -> c_int {
+    // SAFETY: the caller's promises are the same.
+    unsafe { lock("zkr_lock_lock_owner", mutex) }.into()
+}
+
+/// Takes a place in the queue; whether the mutex owns the lock then.
+///
+/// # Safety
+/// As for `zkr_lock_lock`.
+unsafe fn lock(function: &'static str, mutex: *mut zkr_lock_mutex) -> bool {
+    let mut found = None;
+    let code = boundary::status(|| {
+        // SAFETY: the header's contract.
+        let mutex = unsafe { checked(function, mutex) }?;
+        let (recipe, _) = found.insert((mutex.state_for_lock(), mutex.program()));
+        // SAFETY: the struct was checked, and the rest is the header's contract.
+        let order = recipe.check_handle().and_then(|()| unsafe { order(function, mutex) });
+        recipe.lock(mutex, order)
+    });
+    // The completion may have freed the struct by now.
+    boundary::value(false, || {
+        let Some((recipe, program)) = found else { return false };
+        if code == ZKL_PANIC {
+            recipe.refuse_after_panic(program);
+        }
+        recipe.owns()
+    })
+}
+
+/// What the program asks for with its struct.
+///
+/// # Safety
+/// As for `zkr_lock_lock`.
+unsafe fn order(function: &'static str, mutex: &zkr_lock_mutex) -> Result<Order, Failure> {
+    // SAFETY: the program keeps the path while the mutex is in use.
+    let path = unsafe { boundary::text(function, "path", mutex.path()) }?.to_owned();
+    // SAFETY: the program keeps the ACL while the mutex is in use.
+    let acl = match unsafe { mutex.acl().as_ref() } {
+        // SAFETY: as above, for what it points to.
+        Some(acl) => unsafe { acl::copy(function, acl) }?,
+        None => Acl::open(),
+    };
+    // SAFETY: the program's handle is live until it closes it, and the header says how.
+    let (client, line) = unsafe { zkr_clients::client_and_line_for(function, mutex.zh()) }?;
+    Ok(Order { client, path, acl, line })
+}
+
+/// Why the mutex has no place in the queue.
+///
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zkr_lock_error(mutex: *mut zkr_lock_mutex) -> c_int {
     boundary::status(|| {
         // SAFETY: the header's contract.
-        let mutex = unsafe { checked(NAME, mutex) }?;
-        // SAFETY: the program keeps the path while the mutex is in use.
-        let path = unsafe { boundary::text(NAME, "path", mutex.path()) }?.to_owned();
-        // SAFETY: the program keeps the ACL while the mutex is in use.
-        let acl = match unsafe { mutex.acl().as_ref() } {
-            // SAFETY: as above, for what it points to.
-            Some(acl) => unsafe { acl::copy(NAME, acl) }?,
-            None => Acl::open(),
-        };
-        // SAFETY: the program's handle is live until it closes it, and the header says how.
-        let (client, line) = unsafe { zkr_clients::client_and_line_for(NAME, mutex.zh()) }?;
-        let (at, program) = (Place::of(mutex), mutex.program());
-        mutex.state_for_lock().lock(mutex, Order { client, path, acl, line, at, program })
+        let mutex = unsafe { checked("zkr_lock_error", mutex) }?;
+        mutex.state().and_then(|state| state.failure()).map_or(Ok(()), Err)
     })
 }
 

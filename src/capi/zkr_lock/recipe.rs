@@ -1,9 +1,8 @@
 //! What stands behind a mutex of the C recipe: a place in the queue, then the lock, then neither.
 //!
-//! An acquire runs in the background; the program asks, or is told by its completion. A completion
-//! is called under no lock of ours, so it may call back in; of two, the second waits for the first.
+//! An acquire runs in the background; the program asks, or is told by its completion.
 
-use std::ffi::{CString, c_int};
+use std::ffi::CString;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -11,8 +10,10 @@ use futures_lite::future::or;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::layout::{Completion, Place, zkr_lock_mutex};
+use super::refusal::{loss_of, not_locked};
 use super::report::Report;
 use super::state::{ACQUIRED, Phase, Program, RELEASED, State};
+use super::turn::Turn;
 use crate::capi::boundary::Failure;
 use crate::capi::callbacks::Line;
 use crate::client::{Client, block_on};
@@ -28,35 +29,41 @@ pub(super) struct Order {
     pub(super) acl: Vec<Acl>,
     /// Where completions run that come later.
     pub(super) line: Line,
-    /// Written to while it waits.
-    pub(super) at: Place,
-    pub(super) program: Program,
 }
 
 #[derive(Default)]
 pub(super) struct Recipe {
-    state: Mutex<State>,
-    changed: Condvar,
+    pub(super) state: Mutex<State>,
+    pub(super) changed: Condvar,
 }
 
 impl Recipe {
-    /// Takes a place in the queue, unless it has one, and waits until the place is known.
+    /// Takes a place in the queue, unless it has one, and waits until the place is known. The program
+    /// is notified of a failure before it is returned.
     pub(super) fn lock(
         self: &Arc<Self>,
         mutex: &zkr_lock_mutex,
-        order: Order,
+        order: std::result::Result<Order, Failure>,
     ) -> std::result::Result<(), Failure> {
-        let client = order.client.clone();
         let mut state = self.state.lock();
-        state.program = order.program;
-        match &state.phase {
-            Phase::Queued { .. } => state.at = Some(order.at),
+        state.program = mutex.program();
+        let client = match &state.phase {
             Phase::Held(guard) if !guard.is_lost() => {
                 state.show(mutex);
                 return Ok(());
             }
+            Phase::Queued { client, .. } => client.clone(),
             _ => {
-                let (ended, start) = self.begin(&mut state, order);
+                let order = match order {
+                    Ok(order) => order,
+                    Err(failure) => {
+                        mutex.show(None, None, false);
+                        self.refuse(state, &failure);
+                        return Err(failure);
+                    }
+                };
+                let client = order.client.clone();
+                let (ended, start) = self.begin(&mut state, mutex, order);
                 // From now on, so that the caller hears of an end that comes at once.
                 let caller = Caller::enter(&mut state);
                 // Both may run code that looks for the state's lock.
@@ -66,27 +73,34 @@ impl Recipe {
                 });
                 return self.wait_for_place(state, caller, &client);
             }
-        }
+        };
+        state.at = Some(Place::of(mutex));
         let caller = Caller::enter(&mut state);
         self.wait_for_place(state, caller, &client)
     }
 
     /// Begins an attempt; what it gives is to be dropped and called without the lock.
-    fn begin(self: &Arc<Self>, state: &mut State, order: Order) -> (Phase, impl FnOnce() + use<>) {
+    fn begin(
+        self: &Arc<Self>,
+        state: &mut State,
+        mutex: &zkr_lock_mutex,
+        order: Order,
+    ) -> ((Phase, Option<Client>), impl FnOnce() + use<>) {
         state.attempt += 1;
         state.told = None;
-        state.at = Some(order.at);
+        state.at = Some(Place::of(mutex));
         state.names_before = std::mem::take(&mut state.names_so_far);
         let names = std::mem::take(&mut state.names);
         state.names_before.push(names);
         state.callers = 0;
-        order.at.get().show(None, None, false);
+        mutex.show(None, None, false);
         let (cancel, cancelled) = oneshot::async_channel::<()>();
         let (finished, over) = oneshot::channel();
         let attempt = state.attempt;
         let client = order.client.clone();
         let queued = Phase::Queued { cancel, placed: false, over, client };
         let before = std::mem::replace(&mut state.phase, queued);
+        let client_before = state.client.replace(order.client.clone());
 
         let (recipe, watched): (Weak<Recipe>, Client) =
             (Arc::downgrade(self), order.client.clone());
@@ -109,7 +123,7 @@ impl Recipe {
             }
             let _ = finished.send(());
         };
-        (before, move || client.core().spawn(task))
+        ((before, client_before), move || client.core().spawn(task))
     }
 
     /// Runs on the client's thread.
@@ -167,7 +181,13 @@ impl Recipe {
             return Ok(());
         }
         match &state.phase {
-            Phase::Refused(failure) => Err(failure.clone()),
+            Phase::Refused(failure) => {
+                let failure = failure.clone();
+                // So that the completion can ask for it too.
+                failure.clone().tell();
+                self.tell(state, attempt, RELEASED);
+                Err(failure)
+            }
             Phase::Held(_) => {
                 self.tell(state, attempt, ACQUIRED);
                 Ok(())
@@ -175,35 +195,6 @@ impl Recipe {
             // No server has answered in time: the acquire goes on all the same.
             _ => Ok(()),
         }
-    }
-
-    /// Runs the completion, unless the program knows it or has done otherwise meanwhile.
-    fn tell(&self, mut state: MutexGuard<'_, State>, attempt: u64, rc: c_int) {
-        loop {
-            let due = match state.phase {
-                Phase::Held(_) => rc == ACQUIRED && state.told.is_none(),
-                Phase::Lost(_) => rc == RELEASED && state.told != Some(RELEASED),
-                _ => false,
-            };
-            if state.attempt != attempt || !due {
-                return;
-            }
-            if !state.is_anothers_turn() {
-                break;
-            }
-            self.changed.wait(&mut state);
-        }
-        state.told = Some(rc);
-        let program = state.program;
-        let turn = Turn::begin(self, &mut state);
-        drop(state);
-        program.tell(rc);
-        drop(turn);
-    }
-
-    /// As [`tell`](Recipe::tell), for those who do not know the state.
-    pub(super) fn tell_if_due(&self, attempt: u64, rc: c_int) {
-        self.tell(self.state.lock(), attempt, rc);
     }
 
     /// The acquire is over. Runs on the client's thread.
@@ -217,18 +208,24 @@ impl Recipe {
         }
         let guard = match acquired {
             Ok(guard) => guard,
-            Err(error) if state.callers > 0 => {
-                drop(std::mem::replace(&mut state.phase, Phase::Refused(error.into())));
-                state.at = None;
-                self.changed.notify_all();
-                return;
-            }
             Err(error) => {
-                tracing::warn!(%error, "a lock that a program waits for can't be had");
-                drop(std::mem::replace(&mut state.phase, Phase::Lost(None)));
-                state.at = None;
+                let caller_tells = state.callers > 0;
+                if !caller_tells {
+                    tracing::warn!(%error, "a lock that a program waits for can't be had");
+                }
+                let failure = error.into();
+                let refused =
+                    if caller_tells { Phase::Refused(failure) } else { Phase::Lost(None, failure) };
+                drop(std::mem::replace(&mut state.phase, refused));
+                if let Some(at) = state.at.take() {
+                    let _ = report.client().while_attached(|| at.get().show(None, None, false));
+                }
+                self.changed.notify_all();
                 drop(state);
-                return report.tell_later(RELEASED);
+                if !caller_tells {
+                    report.tell_later(RELEASED);
+                }
+                return;
             }
         };
         let lost = guard.lost();
@@ -259,7 +256,10 @@ impl Recipe {
             return;
         }
         match std::mem::take(&mut state.phase) {
-            Phase::Held(guard) => state.phase = Phase::Lost(Some(guard)),
+            Phase::Held(guard) => {
+                let failure = loss_of(&guard);
+                state.phase = Phase::Lost(Some(guard), failure);
+            }
             other => return state.phase = other,
         }
         drop(state);
@@ -281,7 +281,7 @@ impl Recipe {
             self.changed.wait(&mut state);
         }
         // Until completion(1) has run, nobody is told of a later attempt.
-        turn = Turn::begin(self, &mut state);
+        turn = Turn::begin(self, &mut state, RELEASED);
         if matches!(state.phase, Phase::Held(_)) {
             // It was ours, so the program is told of that first.
             let attempt = state.attempt;
@@ -290,9 +290,14 @@ impl Recipe {
         }
         state.at = None;
         match std::mem::take(&mut state.phase) {
-            Phase::Idle | Phase::Refused(_) => return Err(not_locked()),
-            Phase::Lost(guard) => {
+            Phase::Idle => return Err(not_locked()),
+            refused @ Phase::Refused(_) => {
+                state.phase = refused;
+                return Err(not_locked());
+            }
+            Phase::Lost(guard, failure) => {
                 state.attempt += 1;
+                state.phase = Phase::Refused(failure);
                 let told = state.told == Some(RELEASED);
                 drop(state);
                 drop(guard);
@@ -363,6 +368,11 @@ impl Recipe {
         state.owns()
     }
 
+    /// Whether the lock is owned now.
+    pub(super) fn owns(&self) -> bool {
+        self.state.lock().owns()
+    }
+
     pub(super) fn set_completion(&self, completion: Completion) {
         self.state.lock().program.completion = completion;
     }
@@ -391,11 +401,6 @@ fn confirm_withdrawal(over: &oneshot::Receiver<()>, client: &Client) {
     tracing::debug!(gone, "gave up a place in the queue");
 }
 
-/// The recipe's code for it.
-pub(super) fn not_locked() -> Failure {
-    Failure::new(Code::SYSTEM_ERROR.as_raw(), "zkr_lock_unlock: the mutex is not locked".into())
-}
-
 /// A thread inside `lock`: it hears of the end of its attempt, so nobody else has to be told.
 struct Caller {
     attempt: u64,
@@ -416,27 +421,5 @@ impl Caller {
         if state.attempt == self.attempt {
             state.callers -= 1;
         }
-    }
-}
-
-/// While a thread calls back into the program: others wait for its end.
-struct Turn<'a>(&'a Recipe);
-
-impl Turn<'_> {
-    fn begin<'a>(recipe: &'a Recipe, state: &mut State) -> Turn<'a> {
-        state.turns.push(std::thread::current().id());
-        Turn(recipe)
-    }
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        let me = std::thread::current().id();
-        let mut state = self.0.state.lock();
-        if let Some(at) = state.turns.iter().position(|thread| *thread == me) {
-            state.turns.remove(at);
-        }
-        drop(state);
-        self.0.changed.notify_all();
     }
 }

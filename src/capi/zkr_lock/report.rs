@@ -42,6 +42,8 @@ impl Report {
 
     pub(super) fn make(&mut self, acquired: Result<Guard>) {
         self.due = false;
+        // What else ends an acquire when the handle's session does is but a consequence.
+        let acquired = acquired.map_err(|error| self.client.failure().unwrap_or(error));
         self.recipe.settle(self.attempt, acquired, self);
     }
 

@@ -30,8 +30,10 @@ pub(super) struct State {
     pub(super) callers: usize,
     /// What the program was last told in this attempt.
     pub(super) told: Option<c_int>,
-    /// The threads that call back into the program at this moment.
-    pub(super) turns: Vec<ThreadId>,
+    /// The threads that call back into the program at this moment, and what they tell it.
+    pub(super) turns: Vec<(ThreadId, c_int)>,
+    /// What the last attempt went to. While it is kept, it ends with its handle alone.
+    pub(super) client: Option<Client>,
 }
 
 #[derive(Default)]
@@ -47,10 +49,11 @@ pub(super) enum Phase {
         over: oneshot::Receiver<()>,
         client: Client,
     },
+    /// It has no place in the queue, and this is why.
     Refused(Failure),
     Held(Guard),
-    /// It was lost; the guard still has to be dropped.
-    Lost(Option<Guard>),
+    /// It was lost, with its lock or while it waited, and the program has not unlocked it yet.
+    Lost(Option<Guard>, Failure),
     Releasing(Pending<()>, Client),
 }
 
@@ -93,7 +96,14 @@ impl State {
     }
 
     pub(super) fn is_anothers_turn(&self) -> bool {
-        self.turns.iter().any(|thread| *thread != std::thread::current().id())
+        self.turns.iter().any(|(thread, _)| *thread != std::thread::current().id())
+    }
+
+    /// Whether this very thread is inside the completion that says it has the lock no more.
+    pub(super) fn is_inside_release(&self) -> bool {
+        let me = std::thread::current().id();
+        let mine = self.turns.iter().rev().find(|(thread, _)| *thread == me);
+        mine.is_some_and(|(_, rc)| *rc == RELEASED)
     }
 
     pub(super) fn show(&self, mutex: &zkr_lock_mutex) {

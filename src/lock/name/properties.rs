@@ -7,8 +7,8 @@ use super::*;
 
 /// What comes before the number in the names of all who queue with us, with a text of their own.
 fn peer() -> impl Strategy<Value = String> {
-    let own = Just(PREFIX.to_owned());
-    let recipe = any::<i64>().prop_map(|session| Naming::Recipe.prefix(session));
+    let own = any::<i64>().prop_map(|czxid| Naming::Own.prefix(1, czxid));
+    let recipe = any::<i64>().prop_map(|session| Naming::Recipe.prefix(session, 0));
     let uuid = any::<u128>().prop_map(uuid::Uuid::from_u128);
     let curator = uuid.prop_map(|uuid| format!("_c_{uuid}-lock-"));
     let kazoo = any::<u128>().prop_map(|bits| format!("{bits:032x}__lock__"));
@@ -107,7 +107,7 @@ proptest! {
     #[test]
     fn another_sessions_name_is_not_ours(sessions: (i64, i64), number in number()) {
         prop_assume!(sessions.0 != sessions.1);
-        let [one, other] = [sessions.0, sessions.1].map(|session| Naming::Recipe.prefix(session));
+        let [one, other] = [sessions.0, sessions.1].map(|session| Naming::Recipe.prefix(session, 0));
         prop_assert!(!numbered_name(&one, number).starts_with(&other));
         prop_assert_eq!(one.len(), "x-0123456789abcdef-".len());
     }

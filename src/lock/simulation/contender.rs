@@ -3,7 +3,6 @@
 
 use std::hash::Hash;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::task::{Poll, Waker};
 
 use futures_lite::future::or;
@@ -11,6 +10,7 @@ use parking_lot::Mutex;
 
 use super::scenario::{Errand, LOCK, Scenario};
 use super::service::{Shared, SimulatedService};
+use crate::client::Hold;
 use crate::error::{Code, Error, Result};
 use crate::lock::guard::Tenure;
 use crate::lock::name::Naming;
@@ -101,9 +101,10 @@ pub(super) async fn contend(world: Shared, board: SharedBoard, number: usize, of
         label: String::new(),
         acl: Acl::open().into(),
         naming: Naming::default(),
-        contended: Arc::new(AtomicBool::new(of.contended)),
+        memory: Arc::default(),
         on_position: None,
     };
+    spec.memory.set_contended(of.contended);
     let sentinel = of.sentinel.then(Arc::default);
     let (calm, waits) = (of.faults == 0, contender.waits);
     let spec = Arc::new(spec);
@@ -134,7 +135,7 @@ impl Party {
             post.told_to_cancel = false;
         });
         match outcome {
-            Some(Ok(Some(node))) => self.hold(node).await,
+            Some(Ok(Some((node, hold)))) => self.hold(node, hold).await,
             Some(Ok(None)) if once => {}
             Some(Err(error)) if deadline.is_some() && error.is_timeout() => {}
             None => {}
@@ -143,9 +144,9 @@ impl Party {
         }
     }
 
-    async fn hold(&self, node: Node) {
+    async fn hold(&self, node: Node, hold: Hold) {
         let token = node.czxid;
-        let tenure = Tenure::begin(Arc::clone(&self.spec.service), self.spec.place(), node);
+        let tenure = Tenure::begin(Arc::clone(&self.spec.service), node, hold);
         if let Some(sentinel) = &self.sentinel {
             sentinel.add(&tenure);
         }

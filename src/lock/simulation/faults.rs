@@ -41,6 +41,11 @@ impl World {
                 Kind::Container | Kind::Persistent => {}
             }
         }
+        if let Some(directory) = litter_in {
+            if self.leader.tree.children(directory).is_some_and(|children| !children.is_empty()) {
+                steps.push(Step::Raze);
+            }
+        }
         if let Some(directory) = litter_in.filter(|path| self.leader.tree.get(path).is_some()) {
             for (number, name) in LITTER.iter().enumerate() {
                 if self.leader.tree.get(&format!("{directory}/{name}")).is_none() {
@@ -54,6 +59,17 @@ impl World {
     pub(super) fn rob(&mut self, czxid: i64) {
         self.robbed.insert(czxid);
         self.delete_made_by(czxid);
+    }
+
+    /// An operator deletes a directory with all claims in it.
+    pub(super) fn raze(&mut self, directory: &str) {
+        for name in self.leader.tree.children(directory).unwrap_or_default() {
+            let path = format!("{directory}/{name}");
+            self.robbed.extend(self.leader.tree.get(&path).map(|node| node.czxid));
+            let _ = self.leader.delete(&path);
+        }
+        let _ = self.leader.delete(directory);
+        self.spread();
     }
 
     /// Somebody puts something into the lock's directory.

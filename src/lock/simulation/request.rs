@@ -69,7 +69,7 @@ pub(super) struct Request {
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Created(Created),
-    Children(Vec<String>),
+    Children(Vec<String>, Stat),
     Data(Vec<u8>, Stat),
     Done,
 }
@@ -80,7 +80,7 @@ pub(super) type Answer = std::result::Result<Value, Code>;
 pub(super) fn hash_answer<H: Hasher>(answer: &Answer, state: &mut H) {
     match answer {
         Ok(Value::Created(Created { path, stat })) => (0, path, stat.czxid).hash(state),
-        Ok(Value::Children(names)) => (1, names).hash(state),
+        Ok(Value::Children(names, stat)) => (1, names, stat.czxid).hash(state),
         Ok(Value::Data(_, stat)) => (2, stat.czxid, stat.ephemeral_owner).hash(state),
         Ok(Value::Done) => 3.hash(state),
         Err(code) => (4, code).hash(state),
@@ -94,7 +94,7 @@ pub(super) enum Reply {
     /// It was given up, or has been answered on this side.
     Nobody,
     Created(Sender<Result<Created>>),
-    Children(Sender<Result<Vec<String>>>),
+    Children(Sender<Result<(Vec<String>, Stat)>>),
     Data(Sender<Result<(Vec<u8>, Stat)>>),
     WatchedData(Sender<Result<WatchedData>>),
     Done(Sender<Result<()>>),

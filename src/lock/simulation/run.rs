@@ -101,7 +101,7 @@ pub(super) fn run(scenario: &Arc<Scenario>, schedule: &mut dyn Schedule) -> Ende
 
 impl Run {
     fn begin(scenario: &Arc<Scenario>) -> Run {
-        let mut world = World::new(scenario.clients, scenario.lag);
+        let mut world = World::new(scenario.clients, scenario.lag, scenario.server_id);
         world.careless = scenario.careless;
         if let Some(next) = scenario.directory {
             let container = |path: &str| Change::Create {

@@ -50,6 +50,8 @@ pub(super) struct Scenario {
     pub(super) directory: Option<i32>,
     /// Whether the first acquires expect to wait.
     pub(super) contended: bool,
+    /// The id of the server that opens the sessions.
+    pub(super) server_id: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,12 +63,13 @@ pub(super) enum Fault {
     Kill,
     Cancel,
     Rob,
+    Raze,
     Reap,
     Litter,
 }
 
 impl Fault {
-    pub(super) const ALL: [Fault; 9] = [
+    pub(super) const ALL: [Fault; 10] = [
         Fault::Cut,
         Fault::Freeze,
         Fault::Doubt,
@@ -74,6 +77,7 @@ impl Fault {
         Fault::Kill,
         Fault::Cancel,
         Fault::Rob,
+        Fault::Raze,
         Fault::Reap,
         Fault::Litter,
     ];
@@ -88,6 +92,7 @@ impl Fault {
             Step::Kill(_) => Fault::Kill,
             Step::Cancel(_) => Fault::Cancel,
             Step::Rob(_) => Fault::Rob,
+            Step::Raze => Fault::Raze,
             Step::Reap(_) => Fault::Reap,
             Step::Litter(_) => Fault::Litter,
             _ => return None,
@@ -111,6 +116,7 @@ impl Scenario {
             sentinel: false,
             directory: Some(0),
             contended: false,
+            server_id: 1,
         }
     }
 
@@ -131,6 +137,7 @@ impl Scenario {
             "bare" => scenario.directory = None,
             "contended" => scenario.contended = true,
             "lag" => scenario.lag = true,
+            "255" => scenario.server_id = u8::MAX,
             "careless" => (scenario.lag, scenario.careless) = (true, true),
             "deadline" => scenario.contenders[0].errands = vec![Errand::Within(A_WHILE)],
             "try" => scenario.contenders[0].errands = vec![Errand::Try],
@@ -176,6 +183,7 @@ impl Scenario {
             // Sometimes the numbers wrap.
             directory: [None, Some(0), Some(i32::MAX - 2)][random.usize(0..3)],
             contended: random.bool(),
+            server_id: [1, u8::MAX][random.usize(0..2)],
         }
     }
 }

@@ -134,15 +134,17 @@ pub(super) struct Leader {
     pub(super) tree: Tree,
     pub(super) log: Vec<Transaction>,
     pub(super) sessions: BTreeMap<i64, Life>,
+    /// What the ids of sessions begin with.
+    id: u8,
 }
 
 impl Leader {
-    pub(super) fn new() -> Leader {
-        Leader { tree: Tree::new(), log: Vec::new(), sessions: BTreeMap::new() }
+    pub(super) fn new(id: u8) -> Leader {
+        Leader { tree: Tree::new(), log: Vec::new(), sessions: BTreeMap::new(), id }
     }
 
     pub(super) fn open_session(&mut self) -> i64 {
-        let id = 0x1_0000 + self.sessions.len() as i64;
+        let id = (u64::from(self.id) << 56) as i64 + 0x1_0000 + self.sessions.len() as i64;
         self.sessions.insert(id, Life::Alive);
         id
     }

@@ -14,7 +14,7 @@ use super::disposal::Disposal;
 use super::request::{Op, Reply, WatchedData};
 use super::server::Kind;
 use super::world::{Timer, World};
-use crate::client::{Created, Pending};
+use crate::client::{Created, Hold, Pending};
 use crate::error::Result;
 use crate::lock::service::{BoxFuture, Service, Session};
 use crate::znode::{Acl, CreateMode, Stat};
@@ -51,6 +51,10 @@ impl Service for SimulatedService {
             let world = Arc::clone(&world);
             Poll::Ready(Ok(Arc::new(SimulatedSession { world, client, link, epoch, id }) as _))
         }))
+    }
+
+    fn id(&self) -> u64 {
+        self.client as u64
     }
 
     fn is_connected(&self) -> bool {
@@ -137,6 +141,18 @@ impl Session for SimulatedSession {
         !self.is_lost(&self.world.lock())
     }
 
+    fn was_taken_up(&self) -> bool {
+        false
+    }
+
+    fn hold(&self) -> Option<Hold> {
+        self.is_trusted().then(Hold::simulated)
+    }
+
+    fn proven(&self) -> BoxFuture<()> {
+        Box::pin(std::future::ready(()))
+    }
+
     fn lost(&self) -> BoxFuture<()> {
         let session = SimulatedSession { world: Arc::clone(&self.world), ..*self };
         Box::pin(std::future::poll_fn(move |context| {
@@ -159,7 +175,7 @@ impl Session for SimulatedSession {
         self.request(Op::Create { sequential, kind, data: data.into() }, path, Reply::Created)
     }
 
-    fn children(&self, path: &str) -> Pending<Vec<String>> {
+    fn children(&self, path: &str) -> Pending<(Vec<String>, Stat)> {
         self.request(Op::Children, path, Reply::Children)
     }
 

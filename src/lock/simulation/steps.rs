@@ -68,6 +68,8 @@ pub(super) enum Step {
     Cancel(usize),
     /// Fault: an operator deletes a claim (the transaction that made it).
     Rob(i64),
+    /// Fault: an operator deletes the lock's directory, with all that is in it.
+    Raze,
     /// Fault: an empty directory is reaped (the transaction that made it).
     Reap(i64),
     /// Fault: somebody puts something into the lock's directory.
@@ -211,7 +213,12 @@ impl World {
             | Step::TimeOut(client)
             | Step::Kill(client)
             | Step::Cancel(client) => Some(client),
-            Step::Run(_) | Step::Close(_) | Step::Rob(_) | Step::Reap(_) | Step::Litter(_) => None,
+            Step::Run(_)
+            | Step::Close(_)
+            | Step::Rob(_)
+            | Step::Raze
+            | Step::Reap(_)
+            | Step::Litter(_) => None,
         }
     }
 
@@ -277,6 +284,7 @@ impl World {
             }
             Step::Kill(client) => self.kill(client),
             Step::Rob(czxid) => self.rob(czxid),
+            Step::Raze => self.raze(lock),
             Step::Reap(czxid) => self.delete_made_by(czxid),
             Step::Litter(number) => self.litter(number, lock),
         }

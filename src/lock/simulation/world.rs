@@ -12,6 +12,7 @@ use super::request::{self, Answer, Op, Reply, Request, Value, hash_answer};
 use super::server::{Leader, Life};
 use crate::client::{Created, Watch};
 use crate::error::Code;
+use crate::lock::name::{self, Naming};
 use crate::lock::service::BoxFuture;
 
 pub(super) struct Timer {
@@ -41,8 +42,8 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn new(clients: usize, lag: bool) -> World {
-        let mut leader = Leader::new();
+    pub(super) fn new(clients: usize, lag: bool, server_id: u8) -> World {
+        let mut leader = Leader::new(server_id);
         let clients = (0..clients).map(|_| Client::new(&mut leader)).collect();
         World {
             leader,
@@ -91,8 +92,10 @@ impl World {
             Op::Sync | Op::Children | Op::Get { .. } if !up => Err(Code::CONNECTION_LOSS),
             Op::Sync => Ok(Value::Done),
             Op::Children => {
-                let children = self.clients[client].replica.tree.children(&request.path);
-                children.map(Value::Children).ok_or(Code::NO_NODE)
+                let tree = &self.clients[client].replica.tree;
+                let directory = tree.get(&request.path).map(|node| node.stat());
+                let listed = tree.children(&request.path).zip(directory);
+                listed.map(|(names, stat)| Value::Children(names, stat)).ok_or(Code::NO_NODE)
             }
             Op::Get { watch } => {
                 let replica = &mut self.clients[client].replica;
@@ -128,14 +131,24 @@ impl World {
         if let Some(hit) =
             self.leader.tree.get(path).map(|node| node.czxid).filter(|hit| *hit != meant)
         {
-            // Between a look and the deletion, only an operator can have put another in its place.
-            if self.robbed.contains(&meant) {
+            // An operator can have put another in its place, where names are given again. A name that
+            // carries its directory's czxid is not, until the directory's counter is at its end;
+            // one that carries another's belongs to a claim that never holds.
+            if self.robbed.contains(&meant) && !self.is_given_once(path) {
                 self.robbed.insert(hit);
             } else {
                 self.violation = Some(format!("the deletion of {meant} hit {hit} at {path}"));
             }
         }
         self.leader.delete(path)
+    }
+
+    fn is_given_once(&self, path: &str) -> bool {
+        let Some((directory, name)) = path.rsplit_once('/') else { return false };
+        let made = self.leader.tree.get(directory).map(|directory| directory.czxid);
+        let prefix = made.map(|czxid| Naming::Own.prefix(0, czxid));
+        prefix.is_some_and(|prefix| name.starts_with(&prefix))
+            && name::sequence(name).is_some_and(|number| !name::is_out_of_turn(number))
     }
 
     /// A session's server applies up to so many transactions, and tells of what is watched.
@@ -199,7 +212,7 @@ impl World {
                 Err(code) => Err(error(code)),
             })),
             Reply::Children(sender) => drop(sender.send(match answer {
-                Ok(Value::Children(names)) => Ok(names),
+                Ok(Value::Children(names, stat)) => Ok((names, stat)),
                 Ok(_) => Err(surprise()),
                 Err(code) => Err(error(code)),
             })),

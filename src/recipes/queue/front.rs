@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::patience::{Patience, is_passing};
 use super::super::transaction::named;
 use super::{Queue, element, line};
-use crate::client::{Epoch, Link, Watch};
+use crate::client::{Link, TrustPeriod, Watch};
 use crate::error::Result;
 
 /// An element that was there a moment ago.
@@ -20,7 +20,7 @@ pub(super) struct Found {
 pub(super) enum Front {
     Found(Found),
     /// There is no element; the watch, if one was wanted, ends when that may have changed.
-    Empty(Option<(Watch, Arc<Epoch>)>),
+    Empty(Option<(Watch, Arc<TrustPeriod>)>),
     /// There is not even the queue's znode.
     NoQueue,
 }
@@ -29,8 +29,8 @@ impl Queue {
     /// Looks for the oldest element until an answer is there.
     pub(super) async fn front(&self, patience: &mut Patience<'_>, watch: bool) -> Result<Front> {
         loop {
-            let footing = patience.footing().await?;
-            match self.look(&footing.link, &footing.epoch, watch).await {
+            let session = patience.session().await?;
+            match self.look(&session.link, &session.trust, watch).await {
                 Ok(Some(front)) => return Ok(front),
                 Ok(None) => patience.renew(),
                 Err(error) if is_passing(&error) => patience.pause().await,
@@ -43,12 +43,12 @@ impl Queue {
     async fn look(
         &self,
         link: &Arc<Link>,
-        epoch: &Arc<Epoch>,
+        trust: &Arc<TrustPeriod>,
         watch: bool,
     ) -> Result<Option<Front>> {
         let names = line::oldest(link, &self.path);
         if names.is_empty() {
-            return self.list(link, epoch, watch).await;
+            return self.list(link, trust, watch).await;
         }
         // All at once: after a while among other consumers, most are gone.
         let gets: Vec<_> = names.iter().map(|name| link.get(&self.element_path(name))).collect();
@@ -76,14 +76,14 @@ impl Queue {
     async fn list(
         &self,
         link: &Arc<Link>,
-        epoch: &Arc<Epoch>,
+        trust: &Arc<TrustPeriod>,
         watch: bool,
     ) -> Result<Option<Front>> {
         let listed = if watch {
             let listed = link.children_and_watch(&self.path).await;
-            listed.map(|(names, watch)| (names, Some((watch, Arc::clone(epoch)))))
+            listed.map(|(names, watch)| (names, Some((watch, Arc::clone(trust)))))
         } else {
-            link.children(&self.path).await.map(|names| (names, None))
+            link.children(&self.path).await.map(|(names, _)| (names, None))
         };
         let (names, watch) = match listed {
             Ok(listed) => listed,

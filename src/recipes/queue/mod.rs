@@ -148,9 +148,9 @@ impl Queue {
                     step_aside(losses).await;
                 }
                 Front::Empty(watch) => {
-                    if let Some((watch, epoch)) = watch {
+                    if let Some((watch, trust)) = watch {
                         // How it ends is no matter: the next look tells.
-                        or(async { drop(watch.await) }, epoch.lost()).await;
+                        or(async { drop(watch.await) }, trust.lost()).await;
                     }
                 }
                 Front::NoQueue => self.make("take", acl).await?,
@@ -191,7 +191,7 @@ impl Queue {
     async fn make(&self, op: &'static str, acl: &[Acl]) -> Result<()> {
         let mut patience = Patience::new(&self.client, op, &self.path);
         loop {
-            let link = patience.footing().await?.link;
+            let link = patience.session().await?.link;
             match link.create(&self.path, b"", acl, CreateMode::Persistent).await {
                 Ok(_) => return Ok(()),
                 Err(error) if error.is_node_exists() => return Ok(()),

@@ -55,19 +55,20 @@ impl Ensemble {
                 "start an ensemble of 0 members: it needs one at least",
             ));
         }
+        let ids = builder.ids(members)?;
         for _ in 1..ATTEMPTS {
-            match Ensemble::attempt(builder, members) {
+            match Ensemble::attempt(builder, &ids) {
                 Err(Error::Start { tail, .. }) if tells_of_a_taken_port(&tail) => {}
                 outcome => return outcome,
             }
         }
-        Ensemble::attempt(builder, members)
+        Ensemble::attempt(builder, &ids)
     }
 
-    fn attempt(builder: &Builder, members: usize) -> Result<Ensemble> {
+    fn attempt(builder: &Builder, ids: &[u8]) -> Result<Ensemble> {
         let mut ports = Vec::new();
         let mut addrs = Vec::new();
-        for _ in 0..members {
+        for _ in ids {
             let reserve = || Port::reserve().map_err(Error::io("reserve a port"));
             let (client, quorum, election) = (reserve()?, reserve()?, reserve()?);
             addrs.push(PeerAddrs { quorum: quorum.addr(), election: election.addr() });
@@ -78,10 +79,10 @@ impl Ensemble {
         for (index, (client, others)) in ports.into_iter().enumerate() {
             let line = |(other, own): (usize, &PeerAddrs)| {
                 let proxied = ensemble.peers.as_ref().and_then(|peers| peers.addrs(index, other));
-                (format!("server.{}", other + 1), proxied.unwrap_or(*own).config())
+                (format!("server.{}", ids[other]), proxied.unwrap_or(*own).config())
             };
             let lines: Vec<(String, String)> = addrs.iter().enumerate().map(line).collect();
-            let server = Server::prepare(builder, client, Some((index + 1, &lines)), others)?;
+            let server = Server::prepare(builder, client, Some((ids[index], &lines)), others)?;
             server.launch()?;
             ensemble.members.push(server);
         }
@@ -89,6 +90,11 @@ impl Ensemble {
             member.wait_ready(builder.starts_within())?;
         }
         Ok(ensemble)
+    }
+
+    /// Its first member, which needs no proxy when it is the only one.
+    pub(crate) fn into_only_member(mut self) -> Server {
+        self.members.remove(0)
     }
 
     /// Where clients connect to, all members in one line: `127.0.0.1:a,127.0.0.1:b,127.0.0.1:c`.

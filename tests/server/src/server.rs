@@ -99,7 +99,7 @@ impl Server {
     pub(crate) fn prepare(
         builder: &Builder,
         port: Port,
-        ensemble: Option<(usize, &[(String, String)])>,
+        ensemble: Option<(u8, &[(String, String)])>,
         more_ports: Vec<Port>,
     ) -> Result<Server> {
         let installation = Installation::find()?;

@@ -23,6 +23,8 @@ fn an_ensemble_says_what_it_cannot_do() {
     assert_bad(Ensemble::start(0), "one at least");
     assert_bad(Server::builder().tick_time(Duration::ZERO).start(), "tick");
     assert_bad(Server::builder().property("clientPort", "2181").start(), "clientPort");
+    assert_bad(Server::builder().first_id(0).start(), "1 to 255");
+    assert_bad(Server::builder().first_id(254).start_ensemble(3), "1 to 255");
     let alone = Ensemble::start(1).unwrap();
     assert_bad(alone.isolate(0), "partitionable(true)");
     assert_bad(alone.rejoin(1), "no member 1");

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use zklock_testing::wire::RawClient;
+use zklock_testing::wire::{CreateMode, RawClient};
 use zklock_testing::{Ensemble, Error, Server, expire_session};
 
 const SESSION: Duration = Duration::from_secs(10);
@@ -131,4 +131,41 @@ fn an_ensemble_without_a_quorum_has_no_leader() {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(ensemble.wait_for_quorum(Duration::ZERO).unwrap_err().is_timeout());
+}
+
+/// The id of the member that opened the session.
+fn member_of(client: &RawClient) -> u8 {
+    client.session_id().to_be_bytes()[0]
+}
+
+#[test]
+fn a_server_with_an_id_leads_itself_and_its_sessions_begin_with_that_id() {
+    for id in [7, 255] {
+        let server = Server::builder().first_id(id).start().unwrap();
+        assert_eq!(server.mode().as_deref(), Some("leader"));
+        let mut client = RawClient::connect(server.addr(), SESSION).unwrap();
+        assert_eq!(member_of(&client), id);
+        client.create_with("/mine", b"", CreateMode::Ephemeral).unwrap();
+        let owner = client.exists("/mine").unwrap().unwrap().ephemeral_owner;
+        assert_eq!(owner, client.session_id());
+        assert_eq!(server.ephemerals().unwrap()[&owner], ["/mine"]);
+        server.restart().unwrap();
+        assert!(RawClient::connect(server.addr(), SESSION).unwrap().exists("/mine").is_ok());
+    }
+}
+
+#[test]
+fn the_members_of_an_ensemble_count_on_from_the_first_id() {
+    let ensemble = Server::builder().first_id(253).partitionable(true).start_ensemble(3).unwrap();
+    let (leader, followers) = roles(&ensemble);
+    let _busy = ensemble.keep_busy_through(&[leader, followers[1]]).unwrap();
+    for (index, member) in ensemble.members().iter().enumerate() {
+        let client = RawClient::connect(member.addr(), SESSION).unwrap();
+        assert_eq!(usize::from(member_of(&client)), 253 + index);
+    }
+    // The proxies between the members know them by any id.
+    ensemble.isolate(followers[0]).unwrap();
+    eventually("it serves nobody", || ensemble.member(followers[0]).mode().is_none());
+    ensemble.rejoin(followers[0]).unwrap();
+    ensemble.member(followers[0]).wait_ready(PATIENCE).unwrap();
 }

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::violation::late;
 use super::{Account, Belief, Case, Kind, Verdict, Violation};
+use crate::clock::Moment;
 use crate::history::Tenure;
 use crate::journal::{State, Written};
 
@@ -57,7 +58,7 @@ impl Case<'_> {
             verdict.counts.tenures - known.len().min(verdict.counts.tenures as usize) as u64;
     }
 
-    fn who(&self, belief: &Belief) -> String {
+    pub(super) fn who(&self, belief: &Belief) -> String {
         let Belief { process, thread, lock, token, .. } = belief;
         format!("{}: client {process}.{thread} with token {token:#x}", self.lock_name(*lock))
     }
@@ -78,20 +79,40 @@ impl Case<'_> {
             let what = format!("is session {:#x}, not {:#x}", belief.session, tenure.session);
             violate(Kind::Evidence, belief.got, what);
         }
-        let mut looks = 0;
+        let mut late_looks = Vec::new();
         for look in belief.believed() {
-            looks += 1;
+            verdict.counts.looks += 1;
             let Some(end) = tenure.end.filter(|end| look > end.at + self.tolerance) else {
                 continue;
             };
-            let mut what = format!("looked {} after its end", late(look.since(end.at)));
-            if let Some(next) = successor.filter(|next| look > next.begin.at + self.tolerance) {
-                let by = late(look.since(next.begin.at));
-                what += &format!(", {by} after {:#x} began", next.token);
+            if self.may_not_know(it, look) {
+                let longest = &mut verdict.counts.longest_unaware;
+                *longest = (*longest).max(look.since(end.at));
+            } else {
+                late_looks.push(look);
             }
-            violate(Kind::TooLate, look, what);
         }
-        verdict.counts.looks += looks;
+        // A holder that looks on and on is reported once.
+        let (Some(end), Some(&first), Some(&last)) =
+            (tenure.end, late_looks.first(), late_looks.last())
+        else {
+            return;
+        };
+        let times = match late_looks.len() {
+            1 => String::new(),
+            count => format!("{count} times, at last "),
+        };
+        let mut what = format!("{who} looked {times}{} after its end", late(last.since(end.at)));
+        if let Some(next) = successor.filter(|next| last > next.begin.at + self.tolerance) {
+            what += &format!(", {} after {:#x} began", late(last.since(next.begin.at)), next.token);
+        }
+        verdict.violations.push(Violation::new(Kind::TooLate, what).at(first));
+    }
+
+    /// Whether an operator deleted the holder's claim, and not long ago: it hears of it afterwards.
+    fn may_not_know(&self, it: &Match, at: Moment) -> bool {
+        let robbed = self.robbed(it.tenure, it.belief);
+        robbed.is_some_and(|end| at <= end + self.hears_within)
     }
 
     /// A holder knows of the end before a successor begins; unless it stood still, and then what it
@@ -103,7 +124,7 @@ impl Case<'_> {
         };
         let late_writes = belief.writes.iter().filter(|write| write.sent > next.begin.at);
         verdict.counts.writes_too_late += late_writes.count() as u64;
-        if knew <= next.begin.at + self.tolerance {
+        if knew <= next.begin.at + self.tolerance || self.may_not_know(it, knew) {
             return;
         }
         // Who had no look at it before has not believed in it; a later look is judged by its time.

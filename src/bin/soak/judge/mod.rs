@@ -6,9 +6,14 @@
 //! which the leader prepared the end of its tenure, which is no later than anybody could see it. Both
 //! clocks are the same machine's, so they may be wrong by the millisecond to which the log cuts its
 //! times, and by what the wall clock moved meanwhile (`WallClock::tolerance`).
+//!
+//! A holder whose claim an operator has deleted can't know before others hold, so what it believes is
+//! not held against it from then on, for a while. All else is: above all that neither it nor anybody
+//! else deletes a claim that is not its own.
 
 mod account;
 mod beliefs;
+mod deletions;
 mod order;
 #[cfg(test)]
 mod tests;
@@ -42,6 +47,8 @@ pub struct Case<'a> {
     pub calm: Moment,
     /// How long an acquire or a release may take after that.
     pub patience: Duration,
+    /// How soon a holder has to know that an operator has deleted its claim.
+    pub hears_within: Duration,
 }
 
 /// What the judge found, and how much there was to judge.
@@ -72,6 +79,12 @@ pub struct Counts {
     pub stalled_through: u64,
     /// Writes that a holder tried after its successor had begun; none of them may have been done.
     pub writes_too_late: u64,
+    /// Tenures that an operator ended by deleting the claim, and how long a holder went on believing
+    /// at most.
+    pub robbed: u64,
+    pub longest_unaware: Duration,
+    /// Writes that passed the check of a robbed holder because another's node had the same name.
+    pub writes_by_namesake: u64,
     pub hung: u64,
     pub orphans: u64,
     pub longest_wait: Duration,
@@ -85,6 +98,7 @@ impl Case<'_> {
         let accounts = self.journals.iter().map(|(number, journal)| Account::of(*number, journal));
         let accounts: Vec<Account> = accounts.collect();
         self.judge_order(&mut verdict);
+        self.judge_deletions(&accounts, &mut verdict);
         self.judge_beliefs(&accounts, &mut verdict);
         self.judge_waiting(&accounts, &mut verdict);
         self.judge_leftovers(&mut verdict);

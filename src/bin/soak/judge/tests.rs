@@ -1,5 +1,7 @@
 //! Crafted runs: one in which all is well, and for each rule one that breaks it.
 
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::clock::WallClock;
 use crate::journal::{Event, State, Written};
@@ -7,8 +9,9 @@ use crate::locks::{self, Stamp};
 use crate::txnlog::{Change, Txn};
 
 const QUEUE: usize = 0;
-const A: &str = "/soak/queue-1/zl-lock-0000000001";
-const B: &str = "/soak/queue-1/zl-lock-0000000002";
+const A: &str = "/soak/queue-1/zl-0-lock-0000000001";
+const OPERATOR: i64 = 99;
+const B: &str = "/soak/queue-1/zl-0-lock-0000000002";
 
 /// A run on which all times are milliseconds, and zxids are the times of their transactions.
 struct Story {
@@ -88,7 +91,8 @@ impl Story {
 
     fn verdict(&self) -> Verdict {
         let locks = locks::all(1);
-        let history = History::of(&self.txns, &locks, &WallClock::default());
+        let operators = BTreeSet::from([OPERATOR]);
+        let history = History::of(&self.txns, &locks, &operators, &WallClock::default());
         Case {
             locks: &locks,
             history: &history,
@@ -99,6 +103,7 @@ impl Story {
             tolerance: Duration::from_millis(1),
             calm: ms(10_000),
             patience: Duration::from_secs(1),
+            hears_within: Duration::from_millis(500),
         }
         .judge()
     }
@@ -332,4 +337,99 @@ fn failures_orphans_and_crashes_are_told() {
     let mut story = Story::good();
     story.crashed.push(2);
     assert_eq!(story.wrongs(), [Kind::Crashed]);
+}
+
+/// Client 1 is robbed at 150, and looks and writes until it hears of it at 280; client 2 follows at
+/// once.
+fn robbed() -> Story {
+    let mut story = Story::good();
+    story.txns[3] = delete(150, OPERATOR, A);
+    story.replace(1, 3, look(270, State::Held));
+    story.journals[0].1.truncate(4);
+    let refused = wrote(279, 2, 272, Written::Refused);
+    story.journals[0].1.extend([refused, entry(280, Event::Told), look(281, State::Lost)]);
+    story.journals[0].1.extend(released(282, 283));
+    story
+}
+
+#[test]
+fn a_holder_that_an_operator_robbed_may_hear_of_it_afterwards() {
+    let mut story = robbed();
+    let verdict = story.verdict();
+    assert_eq!(verdict.violations, []);
+    assert_eq!((verdict.counts.robbed, verdict.counts.writes_too_late), (1, 1));
+    assert_eq!(verdict.counts.longest_unaware, Duration::from_millis(120));
+    // The same by anybody else.
+    story.txns[3] = delete(150, 12, A);
+    assert_eq!(story.wrongs(), [Kind::TooLate, Kind::ToldLate, Kind::Theft]);
+}
+
+#[test]
+fn a_robbed_holder_that_never_hears_of_it_is_found() {
+    let mut story = robbed();
+    story.replace(1, 3, look(651, State::Held));
+    story.replace(1, 5, entry(652, Event::Told));
+    story.replace(1, 6, look(653, State::Lost));
+    story.replace(1, 7, entry(654, Event::Release));
+    story.replace(1, 8, entry(655, Event::Released { why: String::new() }));
+    assert_eq!(story.wrongs(), [Kind::TooLate, Kind::ToldLate]);
+}
+
+#[test]
+fn the_successor_of_a_robbed_holder_is_judged_as_ever() {
+    let mut story = robbed();
+    story.replace(2, 3, look(310, State::Held));
+    story.replace(2, 5, entry(311, Event::Release));
+    story.replace(2, 6, entry(312, Event::Released { why: String::new() }));
+    let wrongs = story.wrongs();
+    assert!(wrongs.contains(&Kind::TooLate), "{wrongs:?}");
+}
+
+#[test]
+fn a_stale_release_that_deletes_a_successors_claim_is_found() {
+    // The directory was made anew, and its numbers begin again.
+    let mut story = Story::good();
+    story.txns[1] = delete(150, OPERATOR, A);
+    story.txns[3] = create(160, 12, A);
+    story.txns[6] = delete(300, 12, A);
+    story.txns.retain(|txn| txn.zxid < 200);
+    story.txns.sort_by_key(|txn| txn.zxid);
+    story.journals[1].1 = vec![ask(155), got(165, 160, 12), look(290, State::Held)];
+    story.journals[1].1.extend(released(295, 305));
+    let mut kept = story.txns.clone();
+    story.txns.push(delete(300, 12, A));
+    assert_eq!(story.wrongs(), []);
+    kept.push(delete(200, 11, A));
+    story.txns = kept;
+    assert!(story.wrongs().contains(&Kind::Theft), "{:?}", story.wrongs());
+}
+
+#[test]
+fn a_claim_that_its_own_session_deletes_while_it_is_held_is_found() {
+    let mut story = Story::good();
+    // Nobody comes after it, and it does not look again.
+    story.txns[6] = delete(280, 12, B);
+    assert_eq!(story.wrongs(), [Kind::Undermined]);
+}
+
+#[test]
+fn a_write_that_a_namesake_let_pass_is_counted_and_any_other_is_a_violation() {
+    let mut story = robbed();
+    story.txns = vec![
+        create(100, 11, A),
+        write(120, 11, 100, 1, 1),
+        delete(150, OPERATOR, A),
+        create(160, 12, A),
+        write(275, 11, 100, 2, 1),
+        delete(300, 12, A),
+    ];
+    story.replace(1, 4, wrote(279, 2, 272, Written::Done));
+    story.journals[1].1 = vec![ask(155), got(165, 160, 12)];
+    story.journals[1].1.extend(released(295, 305));
+    let verdict = story.verdict();
+    assert_eq!((verdict.violations, verdict.counts.writes_by_namesake), (vec![], 1));
+    // Without the namesake.
+    story.txns[3] = create(160, 12, B);
+    story.txns[5] = delete(300, 12, B);
+    assert_eq!(story.wrongs(), [Kind::Unfenced]);
 }

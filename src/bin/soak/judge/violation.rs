@@ -26,6 +26,10 @@ pub enum Kind {
     TooLate,
     /// A client that was neither frozen nor stalled was told after its successor had begun.
     ToldLate,
+    /// A session deleted another session's claim.
+    Theft,
+    /// A session deleted a claim of its own that was still held.
+    Undermined,
     /// A write was done outside of its tenure.
     Unfenced,
     /// The tokens of a lock's tenures, or in its register, did not grow.
@@ -52,6 +56,8 @@ impl Kind {
             Kind::TooEarly => "believed before its tenure",
             Kind::TooLate => "believed after its tenure",
             Kind::ToldLate => "told after its successor began",
+            Kind::Theft => "another's claim deleted",
+            Kind::Undermined => "a held claim deleted",
             Kind::Unfenced => "a write outside of its tenure",
             Kind::TokenOrder => "tokens that did not grow",
             Kind::WriteReport => "a write reported wrongly",

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use super::svg::{Anchor, Page, Scale};
 use super::{LEFT, RIGHT, colour, seconds, shade};
 use crate::evidence::Evidence;
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{Fault, FaultKind, Victims};
 use crate::judge::{Belief, Verdict};
 
 const FAULT_ROW: f64 = 16.0;
 const LOCK_ROW: f64 = 24.0;
+const LEGEND_ROW: f64 = 15.0;
 const LONGEST: f64 = 12.0;
 /// One for each process, over and over.
 const COLOURS: [&str; 10] = [
@@ -39,34 +40,54 @@ pub fn draw(page: &mut Page, evidence: &Evidence, verdict: &Verdict) {
         page.text((LEFT - 10.0, y + 13.0), Anchor::End, "", &lock.name);
         draw_tenures(page, evidence, &beliefs, &scale, row, y);
     }
-    let legend = "Bars: tenures by the servers' log, a colour for each client process, grey where no \
-                  client knew of it. Lines below: what the holder believed; red: slept through the \
-                  end of its tenure, its writes refused.";
-    page.text((LEFT, bottom + 32.0), Anchor::Start, "small", legend);
-    page.bottom = bottom + 40.0;
+    let legends = [
+        "Bars: tenures by the servers' log, a colour for each client process, grey where no client \
+         knew of it.",
+        "Lines below: what the holder believed; red: slept through the end of its tenure, its writes \
+         refused; brown: its claim was deleted by an operator.",
+    ];
+    for (row, legend) in legends.into_iter().enumerate() {
+        let y = bottom + 32.0 + LEGEND_ROW * row as f64;
+        page.text((LEFT, y), Anchor::Start, "small", legend);
+    }
+    page.bottom = bottom + 40.0 + LEGEND_ROW;
 }
 
 fn draw_fault(page: &mut Page, evidence: &Evidence, scale: &Scale, fault: &Fault, y: f64) {
-    let what = match fault.kind {
-        FaultKind::QuorumDown => fault.kind.name().to_owned(),
-        FaultKind::ClientKilled => format!("{} killed -9", fault.victim()),
-        FaultKind::ClientFrozen => format!("{} frozen", fault.victim()),
-        FaultKind::LinkCut => format!("{} cut off", fault.victim()),
-        FaultKind::LeaderFrozen | FaultKind::FollowerFrozen => {
-            format!("{} frozen", fault.victim())
-        }
-        _ => format!("{} killed", fault.victim()),
-    };
+    let what = told(evidence, fault);
     page.text((LEFT - 10.0, y + 12.0), Anchor::End, "", &what);
     let x = scale.x(seconds(evidence, fault.from));
     let width = (scale.x(seconds(evidence, fault.until)) - x).max(2.0);
     page.rect(x, y + 3.0, width, FAULT_ROW - 5.0, &format!("fill=\"{}\"", colour(fault.kind)));
     let lasted = format!("{:.1} s", fault.lasted().as_secs_f64());
-    let (at, anchor) = match x + width + 50.0 > RIGHT {
-        true => (x - 5.0, Anchor::End),
-        false => (x + width + 5.0, Anchor::Start),
+    let (at, anchor, class) = match (x - 50.0 < LEFT, x + width + 50.0 > RIGHT) {
+        (_, false) => (x + width + 5.0, Anchor::Start, "small"),
+        (false, true) => (x - 5.0, Anchor::End, "small"),
+        (true, true) => (x + 5.0, Anchor::Start, "inside"),
     };
-    page.text((at, y + 12.0), anchor, "small", &lasted);
+    page.text((at, y + 12.0), anchor, class, &lasted);
+}
+
+/// What was done to whom.
+fn told(evidence: &Evidence, fault: &Fault) -> String {
+    let target = fault.target as usize;
+    let victim = match fault.kind.victims() {
+        Victims::Servers => format!("server {}", target + usize::from(evidence.run.shape.first_id)),
+        Victims::Clients => format!("client {target}"),
+        Victims::Locks => evidence.locks.get(target).map_or_else(String::new, |it| it.name.clone()),
+    };
+    let done = match fault.kind {
+        FaultKind::QuorumDown => return fault.kind.name().to_owned(),
+        FaultKind::LeaderKilled | FaultKind::FollowerKilled => "killed",
+        FaultKind::LeaderFrozen | FaultKind::FollowerFrozen | FaultKind::ClientFrozen => "frozen",
+        FaultKind::LeaderStalled => "stalled",
+        FaultKind::LeaderStutters => "stutters",
+        FaultKind::FollowerSevered => "severed",
+        FaultKind::ClientKilled => "killed -9",
+        FaultKind::LinkCut => "cut off",
+        FaultKind::LockDeleted => "deleted",
+    };
+    format!("{victim} {done}")
 }
 
 fn draw_tenures(
@@ -99,8 +120,10 @@ fn draw_tenures(
         page.line((scale.x(got), line), (scale.x(until), line), &style);
         // A release takes a moment, and is no sleep.
         if let Some(knew) = knew.filter(|knew| *knew > end && belief.is_lost()) {
-            let style = "stroke=\"#d00\" stroke-width=\"2\" stroke-dasharray=\"4 3\"";
-            page.line((scale.x(end), line), (scale.x(knew), line), style);
+            let late =
+                if tenure.robbed().is_some() { colour(FaultKind::LockDeleted) } else { "#d00" };
+            let style = format!("stroke=\"{late}\" stroke-width=\"2\" stroke-dasharray=\"4 3\"");
+            page.line((scale.x(end), line), (scale.x(knew), line), &style);
         }
     }
 }
@@ -128,7 +151,7 @@ impl<'a> Beliefs<'a> {
         };
         let mut sleepers = Vec::new();
         for (number, lock) in evidence.history.locks.iter().enumerate() {
-            for tenure in &lock.tenures {
+            for tenure in lock.tenures.iter().filter(|tenure| tenure.robbed().is_none()) {
                 let end = tenure.end.map(|end| seconds(evidence, end.at));
                 sleepers.extend(end.and_then(|end| slept(number, tenure.token, end)));
             }

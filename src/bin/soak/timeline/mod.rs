@@ -29,12 +29,13 @@ pub fn draw(evidence: &Evidence, verdict: &Verdict) -> String {
     );
     page.text((20.0, 32.0), Anchor::Start, "title", &title);
     let details = format!(
-        "{} client processes with {} sessions contend for {} locks on three servers; \
-         session timeout {:.1} s; {} orphans, {} hung waiters",
+        "{} client processes with {} sessions contend for {} locks; \
+         session timeout {:.1} s, {}; {} orphans, {} hung waiters",
         run.processes,
         run.sessions,
         evidence.locks.len(),
         run.session_timeout.as_secs_f64(),
+        run.shape,
         counts.orphans,
         counts.hung
     );
@@ -57,10 +58,14 @@ fn colour(kind: FaultKind) -> &'static str {
         FaultKind::FollowerKilled => "#e67e22",
         FaultKind::LeaderFrozen => "#8e44ad",
         FaultKind::FollowerFrozen => "#b98fce",
+        FaultKind::LeaderStalled => "#5e35b1",
+        FaultKind::LeaderStutters => "#3949ab",
+        FaultKind::FollowerSevered => "#c9a227",
         FaultKind::QuorumDown => "#222222",
         FaultKind::ClientKilled => "#d81b60",
         FaultKind::ClientFrozen => "#1e88e5",
         FaultKind::LinkCut => "#00897b",
+        FaultKind::LockDeleted => "#795548",
     }
 }
 

@@ -70,7 +70,8 @@ impl Page {
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
              viewBox=\"0 0 {width:.0} {height:.0}\">\n<style>text{{font-family:sans-serif;\
              font-size:12px;fill:#333}}.title{{font-size:18px;font-weight:bold}}\
-             .head{{font-size:14px;font-weight:bold}}.small{{font-size:11px;fill:#666}}</style>\n\
+             .head{{font-size:14px;font-weight:bold}}.small{{font-size:11px;fill:#666}}\
+             .inside{{font-size:11px;fill:#fff}}</style>\n\
              <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}</svg>\n",
             self.body
         )

@@ -1,8 +1,8 @@
 //! A client process: many sessions that acquire, write and release, and a journal of what they
 //! believed. It is this program, started again with its orders in the environment.
 //!
-//! It is told on stdin to `park` (finish what is under way, keep the sessions) and to `close`, and
-//! tells on stdout how many locks it has acquired and when it is parked. It dies with its parent.
+//! On stdin it gets the orders to `hush` (whoever holds goes on holding, nobody writes) and to `go on`, to
+//! `park` (finish what is under way, keep the sessions) and to `close`, and tells on stdout how many locks it has acquired and when it is parked. It dies with its parent.
 
 mod orders;
 mod session;
@@ -11,7 +11,7 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ pub const HOLDING: &str = "holding ";
 /// What it is told.
 pub const PARK: &str = "park\n";
 pub const CLOSE: &str = "close\n";
+pub const HUSH: &str = "hush\n";
+pub const GO_ON: &str = "go on\n";
 
 const TELL_EVERY: Duration = Duration::from_millis(50);
 /// How often a process looks whether it stands still, and what it takes for standing still.
@@ -53,6 +55,7 @@ struct Shared {
     orders: Orders,
     journal: Journal,
     phase: AtomicU8,
+    hushed: AtomicBool,
     acquired: AtomicU64,
     parked: AtomicUsize,
     /// Threads at a long hold.
@@ -62,6 +65,10 @@ struct Shared {
 impl Shared {
     fn has_come(&self, phase: Phase) -> bool {
         self.phase.load(Ordering::SeqCst) >= phase as u8
+    }
+
+    fn is_hushed(&self) -> bool {
+        self.hushed.load(Ordering::SeqCst) && !self.has_come(Phase::Park)
     }
 
     fn note(&self, at: Moment, thread: u16, event: Event) {
@@ -89,6 +96,7 @@ pub fn main(orders: Orders) -> ExitCode {
         orders,
         journal,
         phase: AtomicU8::new(Phase::Run as u8),
+        hushed: AtomicBool::new(false),
         acquired: AtomicU64::new(0),
         parked: AtomicUsize::new(0),
         holding: AtomicUsize::new(0),
@@ -132,6 +140,8 @@ fn listen(shared: &Shared) {
             Ok(word) if word == PARK.trim_end() => {
                 shared.phase.store(Phase::Park as u8, Ordering::SeqCst);
             }
+            Ok(word) if word == HUSH.trim_end() => shared.hushed.store(true, Ordering::SeqCst),
+            Ok(word) if word == GO_ON.trim_end() => shared.hushed.store(false, Ordering::SeqCst),
             Ok(word) if word == CLOSE.trim_end() => {
                 shared.phase.store(Phase::Close as u8, Ordering::SeqCst);
                 return;

@@ -78,7 +78,11 @@ impl Session {
         if let Some(client) = self.connect() {
             let locks: Vec<Lock> = self.locks.iter().map(|name| lock(&client, name)).collect();
             while !self.shared.has_come(Phase::Park) {
-                self.round(&client, &locks);
+                if self.shared.is_hushed() {
+                    thread::sleep(NAP);
+                } else {
+                    self.round(&client, &locks);
+                }
             }
             self.shared.parked.fetch_add(1, Ordering::SeqCst);
             // The session goes on: what it may have left behind would still be there.
@@ -163,10 +167,17 @@ impl Session {
             }
             self.shared.holding.fetch_sub(usize::from(is_long), Ordering::Relaxed);
         }
-        let at = Moment::now();
-        let state = guard.state().into();
-        self.note_at(at, Event::Look { state });
-        if hold > 0 {
+        let was_hushed = self.shared.is_hushed();
+        while self.shared.is_hushed() && lost.get().is_none() {
+            self.look(&guard);
+            // Whoever has just heard from the leader trusts its session the longest.
+            drop(client.sync("/"));
+            if lost.wait_timeout(NAP).is_some() {
+                self.note(Event::Told);
+            }
+        }
+        self.look(&guard);
+        if hold > 0 || was_hushed {
             // As a program would that does not look: this is what the fence is for.
             self.write(client, chosen, &guard, 2);
         }
@@ -179,6 +190,12 @@ impl Session {
             let why = released.err().map(|error| error.to_string()).unwrap_or_default();
             self.note(Event::Released { why });
         }
+    }
+
+    fn look(&self, guard: &Guard) {
+        let at = Moment::now();
+        let state = guard.state().into();
+        self.note_at(at, Event::Look { state });
     }
 
     fn write(&self, client: &Client, chosen: usize, guard: &Guard, number: u32) {

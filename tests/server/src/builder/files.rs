@@ -46,20 +46,27 @@ impl Builder {
         arguments
     }
 
-    /// Writes what the server reads at its start. `ensemble`: its number and the `server.N` lines.
+    /// Writes what the server reads at its start. `ensemble`: its id and the `server.N` lines.
     pub(crate) fn write_files(
         &self,
         directory: &DataDir,
         client_port: u16,
-        ensemble: Option<(usize, &[(String, String)])>,
+        ensemble: Option<(u8, &[(String, String)])>,
     ) -> io::Result<()> {
         let path = directory.path();
         let mut config = self.config(directory, client_port);
-        if let Some((number, members)) = ensemble {
+        if let Some((id, members)) = ensemble {
             for (key, value) in members {
                 set(&mut config, key, value.clone());
             }
-            fs::write(directory.data().join("myid"), number.to_string())?;
+            // All members agree on what kinds of nodes there are.
+            if members.iter().any(|(key, _)| key == "server.255") {
+                set(&mut config, "extendedTypesEnabled", "false".into());
+            }
+            if self.has_ids() {
+                set(&mut config, "standaloneEnabled", "false".into());
+            }
+            fs::write(directory.data().join("myid"), id.to_string())?;
         }
         let mut text = String::new();
         for (key, value) in &config {

@@ -50,6 +50,7 @@ pub struct Builder {
     container_check_interval: Duration,
     init_limit: Duration,
     sync_limit: Duration,
+    first_id: Option<u8>,
     partitionable: bool,
     start_timeout: Duration,
     log_level: LogLevel,
@@ -66,6 +67,7 @@ impl Default for Builder {
             container_check_interval: Duration::from_secs(60),
             init_limit: Duration::from_secs(20),
             sync_limit: Duration::from_secs(3),
+            first_id: None,
             partitionable: false,
             start_timeout: Duration::from_secs(30),
             log_level: LogLevel::Warn,
@@ -112,6 +114,18 @@ impl Builder {
         self
     }
 
+    /// The id of the first member, `server.N`; the others count on from it, up to 255. Default: 1. The ids of sessions
+    /// begin with the id of the member that opened them, as their highest byte.
+    ///
+    /// A single server has no id by itself. One that is given one runs as an ensemble of one, which leads itself.
+    ///
+    /// ZooKeeper has no nodes with a time to live at a member with the id 255, so an ensemble with such a member has
+    /// none.
+    pub fn first_id(mut self, id: u8) -> Self {
+        self.first_id = Some(id);
+        self
+    }
+
     /// Ensembles: whether members talk to each other through proxies, which is what [`Ensemble::isolate`] needs.
     /// Default: they do not.
     pub fn partitionable(mut self, partitionable: bool) -> Self {
@@ -150,7 +164,10 @@ impl Builder {
     /// As [`Server::start`].
     pub fn start(self) -> Result<Server> {
         self.check()?;
-        Server::start_with(&self)
+        match self.first_id {
+            Some(_) => Ok(Ensemble::start_with(&self, 1)?.into_only_member()),
+            None => Server::start_with(&self),
+        }
     }
 
     /// Starts an ensemble of `members` servers. It has a quorum and every member serves when this returns.
@@ -181,6 +198,23 @@ impl Builder {
 
     pub(crate) fn starts_within(&self) -> Duration {
         self.start_timeout
+    }
+
+    /// The ids of so many members, if there are so many.
+    pub(crate) fn ids(&self, members: usize) -> Result<Vec<u8>> {
+        let first = self.first_id.unwrap_or(1);
+        let ids: Vec<u8> = (first..=u8::MAX).take(members).collect();
+        if first == 0 || ids.len() < members {
+            return Err(Error::bad_argument(format!(
+                "start {members} members with ids from {first} on: ids are 1 to 255"
+            )));
+        }
+        Ok(ids)
+    }
+
+    /// Whether a member that is the only one is an ensemble all the same.
+    pub(crate) fn has_ids(&self) -> bool {
+        self.first_id.is_some()
     }
 
     pub(crate) fn is_partitionable(&self) -> bool {

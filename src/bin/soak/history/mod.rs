@@ -4,6 +4,9 @@
 //! lock's only node), and ends with the one that takes the node away, be it a deletion or the end of
 //! its session. What clients say plays no part in this.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use zklock::Strategy;
@@ -28,6 +31,45 @@ pub struct Tenure {
     pub node: String,
     pub begin: Point,
     pub end: Option<Point>,
+    /// Who took its node away at the end.
+    pub ended_by: Option<Hand>,
+    /// An operator has robbed the same session of a claim of this name before: a deletion of that one
+    /// may still be on its way, and no request can tell the two apart.
+    pub follows_a_robbery: bool,
+}
+
+impl Tenure {
+    /// When an operator took it away, or what an operator did led to it.
+    pub fn robbed(&self) -> Option<Point> {
+        let robbed = matches!(self.ended_by, Some(Hand::Operator | Hand::Namesake));
+        self.end.filter(|_| robbed)
+    }
+}
+
+/// By whom a claim's node went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hand {
+    /// The servers, at the end of its session.
+    Servers,
+    /// Its own session deleted it.
+    Owner,
+    /// It was deleted on purpose.
+    Operator,
+    /// The session of a holder that an operator had robbed deleted it, for its own of that name,
+    /// where no request can tell the two apart.
+    Namesake,
+    /// This session deleted it, which is not its own.
+    Stranger(i64),
+}
+
+/// A claim that was deleted by a session that had no business with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Theft {
+    pub node: String,
+    pub token: i64,
+    pub owner: i64,
+    pub thief: i64,
+    pub point: Point,
 }
 
 /// A write to a lock's register that was done.
@@ -37,6 +79,9 @@ pub struct Write {
     pub point: Point,
     /// The session that wrote.
     pub session: i64,
+    /// The node that its token is of was gone by then, and another of the same name stood in its
+    /// place: what checks a name can't tell the two.
+    pub by_namesake: bool,
 }
 
 /// What happened to one lock.
@@ -45,6 +90,7 @@ pub struct LockHistory {
     /// In their order. They can't overlap: each is ended before the next begins.
     pub tenures: Vec<Tenure>,
     pub writes: Vec<Write>,
+    pub thefts: Vec<Theft>,
 }
 
 #[derive(Debug, Default)]
@@ -58,8 +104,14 @@ pub struct History {
 }
 
 impl History {
-    pub fn of(txns: &[Txn], locks: &[LockName], wall: &WallClock) -> History {
-        let mut replay = Replay::new(locks, wall);
+    /// `operators`: the sessions that delete claims of others on purpose.
+    pub fn of(
+        txns: &[Txn],
+        locks: &[LockName],
+        operators: &BTreeSet<i64>,
+        wall: &WallClock,
+    ) -> History {
+        let mut replay = Replay::new(locks, operators, wall);
         txns.iter().for_each(|txn| replay.apply(txn));
         replay.finish()
     }
@@ -77,18 +129,23 @@ struct Claim {
 struct Replay<'a> {
     wall: &'a WallClock,
     locks: &'a [LockName],
+    operators: &'a BTreeSet<i64>,
     /// Lock paths and registers, with the lock's number.
     paths: HashMap<String, usize>,
     registers: HashMap<String, usize>,
     claims: HashMap<String, Claim>,
     of_session: HashMap<i64, BTreeSet<String>>,
+    /// For each lock the transaction that made its directory.
+    directories: Vec<i64>,
     /// For each lock the nodes that stand in line.
     lines: Vec<BTreeMap<i32, String>>,
+    /// By whom the claims went that the present transaction takes away, by czxid.
+    gone: HashMap<i64, Hand>,
     history: History,
 }
 
 impl<'a> Replay<'a> {
-    fn new(locks: &'a [LockName], wall: &'a WallClock) -> Replay<'a> {
+    fn new(locks: &'a [LockName], operators: &'a BTreeSet<i64>, wall: &'a WallClock) -> Replay<'a> {
         let numbered = |path: fn(&LockName) -> String| {
             locks.iter().enumerate().map(|(number, lock)| (path(lock), number)).collect()
         };
@@ -97,11 +154,14 @@ impl<'a> Replay<'a> {
         Replay {
             wall,
             locks,
+            operators,
             paths: numbered(LockName::path),
             registers: numbered(LockName::register),
             claims: HashMap::new(),
             of_session: HashMap::new(),
+            directories: vec![0; locks.len()],
             lines: vec![BTreeMap::new(); locks.len()],
+            gone: HashMap::new(),
             history,
         }
     }
@@ -110,16 +170,19 @@ impl<'a> Replay<'a> {
         let point = Point { zxid: txn.zxid, at: self.wall.moment(txn.time) };
         // Who is first shows when the whole transaction is done.
         let mut touched = BTreeSet::new();
+        self.gone.clear();
         for change in &txn.changes {
             match change {
                 Change::Create { path, ephemeral } => {
                     touched.extend(self.create(path, *ephemeral, txn));
                 }
-                Change::Delete { path } => touched.extend(self.delete(path)),
+                Change::Delete { path } => touched.extend(self.delete(path, txn, point)),
                 Change::Close { paths } => {
                     let known = self.of_session.remove(&txn.session).unwrap_or_default();
                     let gone: BTreeSet<&String> = known.iter().chain(paths).collect();
-                    touched.extend(gone.into_iter().filter_map(|path| self.delete(path)));
+                    touched.extend(
+                        gone.into_iter().filter_map(|path| self.remove(path, |_| Hand::Servers)),
+                    );
                 }
                 Change::Set { path, data, .. } => self.set(path, data, txn, point),
                 Change::Check { .. } | Change::Open { .. } => {}
@@ -147,6 +210,9 @@ impl<'a> Replay<'a> {
     }
 
     fn create(&mut self, path: &str, ephemeral: bool, txn: &Txn) -> Option<usize> {
+        if let Some(&lock) = self.paths.get(path) {
+            self.directories[lock] = txn.zxid;
+        }
         let (lock, place) = self.place(path, ephemeral)?;
         let claim = Claim { lock, place, session: txn.session, czxid: txn.zxid };
         self.lines[lock].insert(place, path.to_owned());
@@ -157,12 +223,42 @@ impl<'a> Replay<'a> {
         Some(lock)
     }
 
-    fn delete(&mut self, path: &str) -> Option<usize> {
+    fn delete(&mut self, path: &str, txn: &Txn, point: Point) -> Option<usize> {
+        let Claim { lock, czxid: token, session: owner, .. } = *self.claims.get(path)?;
+        let hand = match txn.session {
+            session if session == owner => Hand::Owner,
+            session if self.operators.contains(&session) => Hand::Operator,
+            session if self.may_be_taken_for_its_own(lock, path, session) => Hand::Namesake,
+            session => Hand::Stranger(session),
+        };
+        let lock = self.remove(path, |_| hand)?;
+        if let Some(Hand::Stranger(thief)) = self.gone.get(&token).copied() {
+            let theft = Theft { node: path.to_owned(), token, owner, thief, point };
+            self.history.locks[lock].thefts.push(theft);
+        }
+        Some(lock)
+    }
+
+    /// Whether that session had a claim of this name of which an operator has robbed it, and a
+    /// name like this is given again: that of a lock that is its own claim, and in a queue that of
+    /// a claim that is named for an earlier directory, and never holds.
+    fn may_be_taken_for_its_own(&self, lock: usize, path: &str, session: i64) -> bool {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let directory = format!("zl-{:x}-", self.directories[lock]);
+        let is_given_again =
+            self.locks[lock].strategy != Strategy::Queue || !name.starts_with(&directory);
+        let mut tenures = self.history.locks[lock].tenures.iter();
+        is_given_again && tenures.any(|it| it.session == session && it.robbed().is_some())
+    }
+
+    /// Takes a claim away; `hand` says by whom, told whose it was.
+    fn remove(&mut self, path: &str, hand: impl FnOnce(i64) -> Hand) -> Option<usize> {
         let claim = self.claims.remove(path)?;
         self.lines[claim.lock].remove(&claim.place);
         if let Some(paths) = self.of_session.get_mut(&claim.session) {
             paths.remove(path);
         }
+        self.gone.insert(claim.czxid, hand(claim.session));
         Some(claim.lock)
     }
 
@@ -172,11 +268,19 @@ impl<'a> Replay<'a> {
         };
         match Stamp::decode(data) {
             Some(stamp) => {
-                let write = Write { stamp, point, session: txn.session };
+                let by_namesake = self.has_namesake(lock, stamp.token);
+                let write = Write { stamp, point, session: txn.session, by_namesake };
                 self.history.locks[lock].writes.push(write);
             }
             None => self.history.strange.push(format!("{path} was set to something else")),
         }
+    }
+
+    /// Whether the node of this tenure has gone, and there is another of its name.
+    fn has_namesake(&self, lock: usize, token: i64) -> bool {
+        let tenure = self.history.locks[lock].tenures.iter().rfind(|it| it.token == token);
+        let present = tenure.and_then(|tenure| self.claims.get(&tenure.node));
+        present.is_some_and(|claim| claim.czxid != token)
     }
 
     /// Ends the tenure of whoever is not first any more, and begins that of whoever is.
@@ -189,12 +293,26 @@ impl<'a> Replay<'a> {
             |tenure: &Tenure| first.as_ref().is_some_and(|(_, claim)| claim.czxid == tenure.token);
         match current {
             Some(tenure) if is_same(tenure) => return,
-            Some(tenure) => tenure.end = Some(point),
+            Some(tenure) => {
+                tenure.end = Some(point);
+                tenure.ended_by = self.gone.get(&tenure.token).copied();
+            }
             None => {}
         }
         if let Some((node, claim)) = first {
             let Claim { session, czxid, .. } = claim;
-            tenures.push(Tenure { token: czxid, session, node, begin: point, end: None });
+            let follows_a_robbery = self.locks[lock].strategy != Strategy::Queue
+                && tenures.iter().any(|it| it.session == session && it.robbed().is_some());
+            let (begin, end, ended_by) = (point, None, None);
+            tenures.push(Tenure {
+                token: czxid,
+                session,
+                node,
+                begin,
+                end,
+                ended_by,
+                follows_a_robbery,
+            });
         }
     }
 
@@ -203,73 +321,5 @@ impl<'a> Replay<'a> {
         left.sort();
         self.history.left = left;
         self.history
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::locks;
-
-    fn create(zxid: i64, session: i64, path: &str) -> Txn {
-        txn(zxid, session, vec![Change::Create { path: path.to_owned(), ephemeral: true }])
-    }
-
-    fn delete(zxid: i64, path: &str) -> Txn {
-        txn(zxid, 0, vec![Change::Delete { path: path.to_owned() }])
-    }
-
-    fn txn(zxid: i64, session: i64, changes: Vec<Change>) -> Txn {
-        Txn { zxid, session, time: zxid, kind: 0, changes, checksum: 0, digest: None }
-    }
-
-    /// Token, begin and end of the tenures of the first lock of a strategy.
-    fn tenures(txns: &[Txn], lock: usize) -> Vec<(i64, i64, Option<i64>)> {
-        let history = History::of(txns, &locks::all(1), &WallClock::default());
-        assert!(history.strange.is_empty(), "{:?}", history.strange);
-        let tenures = history.locks[lock].tenures.iter();
-        tenures.map(|it| (it.token, it.begin.zxid, it.end.map(|end| end.zxid))).collect()
-    }
-
-    const A: &str = "/soak/queue-1/zl-lock-0000000001";
-    const B: &str = "/soak/queue-1/zl-lock-0000000002";
-    const C: &str = "/soak/queue-1/zl-lock-0000000003";
-
-    #[test]
-    fn a_tenure_begins_when_its_claim_becomes_the_first_of_the_queue() {
-        let txns = [
-            create(1, 7, A),
-            create(2, 8, B),
-            create(3, 9, C),
-            // Gave up: it never held.
-            delete(4, B),
-            delete(5, A),
-            delete(6, C),
-        ];
-        assert_eq!(tenures(&txns, 0), [(1, 1, Some(5)), (3, 5, Some(6))]);
-    }
-
-    #[test]
-    fn the_end_of_a_session_ends_its_tenures_and_takes_its_waiting_claims() {
-        let close = |paths| txn(5, 7, vec![Change::Close { paths }]);
-        for paths in [vec![], vec![A.to_owned(), B.to_owned()]] {
-            let txns = [create(1, 7, A), create(2, 7, B), create(3, 9, C), close(paths)];
-            assert_eq!(tenures(&txns, 0), [(1, 1, Some(5)), (3, 5, None)]);
-        }
-    }
-
-    #[test]
-    fn where_the_lock_is_one_node_its_life_is_the_tenure() {
-        let path = "/soak/watch-1";
-        let txns = [create(1, 7, path), delete(4, path), create(9, 8, path)];
-        assert_eq!(tenures(&txns, 1), [(1, 1, Some(4)), (9, 9, None)]);
-    }
-
-    #[test]
-    fn what_is_left_and_what_is_strange_is_told() {
-        let txns = [create(1, 7, A), create(2, 7, "/soak/queue-1/notes")];
-        let history = History::of(&txns, &locks::all(1), &WallClock::default());
-        assert_eq!(history.left, [A]);
-        assert_eq!(history.strange.len(), 1);
     }
 }

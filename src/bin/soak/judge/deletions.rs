@@ -1,0 +1,59 @@
+//! Who deleted which claim: nobody but an operator deletes another's, and nobody its own while it is
+//! held.
+
+use std::collections::HashMap;
+
+use super::{Account, Belief, Case, Kind, Verdict, Violation};
+use crate::clock::Moment;
+use crate::history::{Hand, Tenure};
+
+impl Case<'_> {
+    /// Whether a claim went before its holder released it.
+    fn is_before_its_release(&self, belief: &Belief, end: Moment) -> bool {
+        belief.release.is_none_or(|release| end + self.tolerance < release)
+    }
+
+    /// When an operator took a holder's claim away, or what an operator did led to it.
+    pub(super) fn robbed(&self, tenure: &Tenure, belief: &Belief) -> Option<Moment> {
+        let by_its_own = || {
+            let end = tenure.end.filter(|_| tenure.ended_by == Some(Hand::Owner))?.at;
+            let is = tenure.follows_a_robbery && self.is_before_its_release(belief, end);
+            is.then_some(end)
+        };
+        tenure.robbed().map(|end| end.at).or_else(by_its_own)
+    }
+
+    pub(super) fn judge_deletions(&self, accounts: &[Account], verdict: &mut Verdict) {
+        let beliefs = accounts.iter().flat_map(|account| &account.beliefs);
+        let beliefs: HashMap<(usize, i64), &Belief> =
+            beliefs.map(|belief| ((belief.lock, belief.token), belief)).collect();
+        for (number, lock) in self.history.locks.iter().enumerate() {
+            let name = self.lock_name(number);
+            for theft in &lock.thefts {
+                let what = format!(
+                    "{name}: session {:#x} deleted {} ({:#x}) of session {:#x}",
+                    theft.thief, theft.node, theft.token, theft.owner
+                );
+                verdict.violations.push(Violation::new(Kind::Theft, what).at(theft.point.at));
+            }
+            for tenure in &lock.tenures {
+                verdict.counts.robbed += u64::from(tenure.robbed().is_some());
+                let end = tenure.end.filter(|_| tenure.ended_by == Some(Hand::Owner));
+                let belief = beliefs.get(&(number, tenure.token));
+                let (Some(end), Some(belief)) = (end, belief) else {
+                    continue;
+                };
+                // The release was noted before it was sent, and the leader saw it later still.
+                if self.is_before_its_release(belief, end.at) && !tenure.follows_a_robbery {
+                    let what = format!(
+                        "{}: session {:#x} deleted its own {} before its release",
+                        self.who(belief),
+                        tenure.session,
+                        tenure.node
+                    );
+                    verdict.violations.push(Violation::new(Kind::Undermined, what).at(end.at));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! A stretch of time in which a session was alive, judged by the local clock alone.
+//!
+//! It ends by silence: when the link is cut, or carries one direction only, when a thread is stalled,
+//! the process is stopped, the machine sleeps. What is held on the session is held for as long as
+//! the [`Lease`] proves that no server can have ended it; where nothing is held, the answers to syncs
+//! are enough.
+//!
+//! A period that is lost stays lost, even when the session turns out to have survived: who has read
+//! so may have acted on it. Another begins then.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use event_listener::Event;
+use futures_lite::future::or;
+
+use super::clock::Moment;
+use super::lease::Lease;
+use super::wake;
+
+pub(crate) struct TrustPeriod {
+    session: i64,
+    lease: Arc<Lease>,
+    /// How many locks are held in it.
+    holds: AtomicUsize,
+    lost: AtomicBool,
+    ended: Event,
+}
+
+impl TrustPeriod {
+    pub(super) fn begin(session: i64, lease: Arc<Lease>) -> TrustPeriod {
+        let (holds, lost) = (AtomicUsize::new(0), AtomicBool::new(false));
+        TrustPeriod { session, lease, holds, lost, ended: Event::new() }
+    }
+
+    /// The session's id.
+    pub(crate) fn session(&self) -> i64 {
+        self.session
+    }
+
+    /// Whether the session can be trusted now. The first call after trust has ended declares the
+    /// period lost, and notifies everybody.
+    pub(crate) fn is_trusted(&self) -> bool {
+        let trusted = self.is_trusted_at(Moment::now());
+        if !trusted {
+            self.announce();
+        }
+        trusted
+    }
+
+    /// As [`is_trusted`](TrustPeriod::is_trusted), but notifies nobody.
+    pub(super) fn is_trusted_at(&self, now: Moment) -> bool {
+        let alive = match self.holds.load(Ordering::Acquire) {
+            0 => self.lease.is_alive_at(now),
+            _ => self.lease.is_proven_at(now),
+        };
+        if !alive {
+            self.declare_lost();
+        }
+        !self.lost.load(Ordering::Acquire)
+    }
+
+    /// The server, or the end of the client, has said so.
+    pub(super) fn declare_lost(&self) {
+        self.lost.store(true, Ordering::Release);
+    }
+
+    /// Wakes those who wait for the end of the period, if it is lost. Wakers are other people's
+    /// code, so this is called under no lock.
+    pub(super) fn announce(&self) {
+        if self.lost.load(Ordering::Acquire) {
+            wake::all(&self.ended);
+        }
+    }
+
+    /// Waits until the period is lost.
+    pub(crate) async fn lost(&self) {
+        loop {
+            let listener = self.ended.listen();
+            if !self.is_trusted() {
+                return;
+            }
+            wake::Careful(listener).await;
+        }
+    }
+
+    /// Holds something on the session, if it is proven to be alive.
+    pub(super) fn hold(self: &Arc<Self>) -> Option<Hold> {
+        if !self.lease.can_hold_at(Moment::now()) {
+            return None;
+        }
+        self.lease.wanted();
+        self.holds.fetch_add(1, Ordering::AcqRel);
+        let hold = Hold { period: Some(Arc::clone(self)), over: AtomicBool::new(false) };
+        // Read after it was counted: nobody else reads it by the weaker rule any more.
+        hold.is_held().then_some(hold)
+    }
+
+    /// Waits until something can be held on the session, or the period is lost. `ask` makes the
+    /// servers prove it.
+    pub(super) async fn proven(&self, ask: impl Fn()) {
+        self.lease.wanted();
+        let wanted = Wanted(&self.lease);
+        let proven = async {
+            loop {
+                let listener = self.lease.renewed();
+                if self.lease.can_hold_at(Moment::now()) {
+                    return;
+                }
+                ask();
+                wake::Careful(listener).await;
+            }
+        };
+        or(proven, self.lost()).await;
+        drop(wanted);
+    }
+}
+
+struct Wanted<'a>(&'a Lease);
+
+impl Drop for Wanted<'_> {
+    fn drop(&mut self) {
+        self.0.unwanted();
+    }
+}
+
+/// Something that is held on a session, from when it was acquired until it is given back or lost.
+pub(crate) struct Hold {
+    /// `None` in simulations, which judge sessions themselves.
+    period: Option<Arc<TrustPeriod>>,
+    over: AtomicBool,
+}
+
+impl Hold {
+    #[cfg(test)]
+    pub(crate) fn simulated() -> Hold {
+        Hold { period: None, over: AtomicBool::new(false) }
+    }
+
+    /// The session's id.
+    pub(crate) fn session(&self) -> Option<i64> {
+        self.period.as_ref().map(|period| period.session())
+    }
+
+    /// Whether it was not given back, and the session is proven to be alive.
+    pub(crate) fn is_held(&self) -> bool {
+        !self.over.load(Ordering::Acquire)
+            && self.period.as_ref().is_none_or(|period| period.is_trusted())
+    }
+
+    /// It is held no more.
+    pub(crate) fn end(&self) {
+        if !self.over.swap(true, Ordering::AcqRel) {
+            if let Some(period) = &self.period {
+                period.holds.fetch_sub(1, Ordering::AcqRel);
+                period.lease.unwanted();
+            }
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
