@@ -25,11 +25,20 @@ pub(crate) struct Port {
 impl Port {
     /// Takes a port that nobody listens on.
     pub(crate) fn reserve() -> io::Result<Port> {
+        Ok(Port::reserve_and_listen()?.0)
+    }
+
+    /// Takes a port and listens on it from this moment on.
+    ///
+    /// Whoever reserves a port only to listen on it in this process uses this: a child that another thread forks has
+    /// a copy of the socket that [`Port::reserve`] tries the port with until it executes its program, and nobody can
+    /// listen there for that long.
+    pub(crate) fn reserve_and_listen() -> io::Result<(Port, TcpListener)> {
         let range = candidates();
         for _ in 0..1000 {
             let number = range.start + (next_random() % u32::from(range.end - range.start)) as u16;
-            if let Some(port) = Port::reserve_number(number)? {
-                return Ok(port);
+            if let Some(both) = Port::reserve_number(number)? {
+                return Ok(both);
             }
         }
         Err(io::Error::new(
@@ -39,7 +48,7 @@ impl Port {
     }
 
     /// `None` when somebody else has reserved it or listens on it.
-    fn reserve_number(number: u16) -> io::Result<Option<Port>> {
+    fn reserve_number(number: u16) -> io::Result<Option<(Port, TcpListener)>> {
         #[cfg(target_os = "linux")]
         let _reservation = {
             use std::os::linux::net::SocketAddrExt;
@@ -51,14 +60,15 @@ impl Port {
                 Err(error) => return Err(error),
             }
         };
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, number)).is_err() {
+        let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, number)) else {
             return Ok(None);
-        }
-        Ok(Some(Port {
+        };
+        let port = Port {
             number,
             #[cfg(target_os = "linux")]
             _reservation,
-        }))
+        };
+        Ok(Some((port, listener)))
     }
 
     pub(crate) fn number(&self) -> u16 {
@@ -117,5 +127,21 @@ mod tests {
         let _listener = TcpListener::bind(port.addr()).unwrap();
         drop(port);
         assert!(Port::reserve_number(number).unwrap().is_none());
+    }
+
+    #[test]
+    fn one_can_listen_on_a_port_while_other_threads_start_programs() {
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    std::process::Command::new("true").status().unwrap();
+                }
+            });
+            let outcomes = (0..500).map(|_| crate::Proxy::start("127.0.0.1:1")).map(Result::err);
+            let failures: Vec<_> = outcomes.flatten().collect();
+            done.store(true, Ordering::Relaxed);
+            assert!(failures.is_empty(), "{failures:?}");
+        });
     }
 }

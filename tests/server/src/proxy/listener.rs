@@ -24,9 +24,13 @@ impl Waker {
     }
 }
 
-/// Listens from the moment this returns.
-pub(super) fn start(addr: SocketAddr, shared: Arc<Shared>) -> io::Result<(Waker, JoinHandle<()>)> {
-    let listener = bind(addr)?;
+/// Serves who connects to `listener`.
+pub(super) fn start(
+    listener: TcpListener,
+    shared: Arc<Shared>,
+) -> io::Result<(Waker, JoinHandle<()>)> {
+    let addr = listener.local_addr()?;
+    listener.set_nonblocking(true)?;
     let (waker, woken) = UnixStream::pair()?;
     waker.set_nonblocking(true)?;
     woken.set_nonblocking(true)?;

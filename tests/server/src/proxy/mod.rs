@@ -90,10 +90,10 @@ impl Proxy {
 
     /// A proxy that knows what sort of traffic it has before it.
     pub(crate) fn between(traffic: Traffic, upstream: Vec<SocketAddr>) -> Result<Proxy> {
-        let port = Port::reserve().map_err(Error::io("reserve a port"))?;
+        let (port, listener) = Port::reserve_and_listen().map_err(Error::io("reserve a port"))?;
         let shared = Arc::new(Shared::new(upstream, traffic));
-        let (waker, listener) = listener::start(port.addr(), Arc::clone(&shared))
-            .map_err(Error::io("start a proxy"))?;
+        let (waker, listener) =
+            listener::start(listener, Arc::clone(&shared)).map_err(Error::io("start a proxy"))?;
         Ok(Proxy { shared, waker, listener: Some(listener), port })
     }
 
