@@ -7,7 +7,7 @@ use super::clock::Moment;
 use super::lease::Proof;
 use super::{Link, Pending, wake};
 use crate::error::{Code, Error, Result};
-use crate::raw::{Sink, WatchOn};
+use crate::raw::{Sink, Turn, WatchOn};
 use crate::znode::Stat;
 
 /// How old a look may be that a deletion follows, and how often it is repeated for that: a link may be
@@ -109,7 +109,7 @@ impl Link {
             (Ok(()), None) => disposal.end(Err(Code::CLOSING)),
             (Err(code), link) => disposal.end_or_try_later(code, link.as_deref()),
         });
-        handle.sync(self.deadline(), &path, sink);
+        handle.sync(self.terms(Turn::Ahead), &path, sink);
     }
 
     fn look_for(self: &Arc<Self>, disposal: Disposal) {
@@ -119,6 +119,8 @@ impl Link {
         let czxid = disposal.czxid;
         let link = Arc::downgrade(self);
         let (path, asked) = (disposal.path.clone(), Moment::now());
+        // After what its owner has submitted before the release. A repetition can't keep that order.
+        let turn = if disposal.first { Turn::InOrderAlways } else { Turn::Ahead };
         let sink: Sink<(Vec<u8>, Stat)> = Box::new(move |reply| match (reply, link.upgrade()) {
             (Ok((_, stat)), Some(link)) if stat.czxid == czxid => {
                 // Between the look and the deletion somebody else's znode can take its place, so
@@ -134,7 +136,7 @@ impl Link {
             (Ok(_), _) => disposal.end(Err(Code::NO_NODE)),
             (Err(code), link) => disposal.end_or_try_later(code, link.as_deref()),
         });
-        handle.get(self.deadline(), &path, WatchOn::No, sink);
+        handle.get(self.terms(turn), &path, WatchOn::No, sink);
     }
 
     fn delete_for(self: &Arc<Self>, mut disposal: Disposal) {
@@ -144,6 +146,9 @@ impl Link {
         let link = Arc::downgrade(self);
         let path = disposal.path.clone();
         let submitted = Moment::now();
+        // After a look it is the look that was in order, and the sooner after it the better.
+        let in_order = disposal.first && !disposal.look;
+        let turn = if in_order { Turn::InOrderAlways } else { Turn::Ahead };
         let sink: Sink<()> = Box::new(move |reply| {
             let link = link.upgrade();
             if let Some(link) = &link {
@@ -157,7 +162,7 @@ impl Link {
                 }
             }
         });
-        handle.delete(self.deadline(), &path, -1, sink);
+        handle.delete(self.terms(turn), &path, -1, sink);
     }
 
     /// Tries the deletions again whose outcome is unknown. Called while connected.

@@ -14,7 +14,7 @@ use super::lease::{Lease, Proof};
 use super::watch::WatchTable;
 use super::{Core, Pending};
 use crate::error::{Code, Error};
-use crate::raw::{self, Event, EventKind, Handle, HandleState, Sink};
+use crate::raw::{self, Event, EventKind, Handle, HandleState, Sink, Terms, Turn};
 use crate::session_key::SessionKey;
 
 /// When the servers were last asked to renew the lease.
@@ -233,14 +233,15 @@ impl Link {
     fn send_sync(self: &Arc<Self>, now: Moment) {
         let Some(handle) = self.handle.get() else { return };
         self.asked.lock().sync = now;
-        handle.sync(self.deadline(), "/", self.renewal(now, Proof::Sync));
+        handle.sync(self.terms(Turn::Ahead), "/", self.renewal(now, Proof::Sync));
     }
 
     /// Sends a write that changes nothing: it is refused, and a quorum has to commit that.
     fn send_write(self: &Arc<Self>, now: Moment) {
         let Some(handle) = self.handle.get() else { return };
         self.asked.lock().write = now;
-        handle.delete(self.deadline(), NO_ZNODE, NO_VERSION, self.renewal(now, Proof::Write));
+        let renewal = self.renewal(now, Proof::Write);
+        handle.delete(self.terms(Turn::Ahead), NO_ZNODE, NO_VERSION, renewal);
     }
 
     fn renewal(self: &Arc<Self>, submitted: Moment, proof: Proof) -> Sink<()> {
@@ -347,8 +348,8 @@ impl Link {
     }
 
     pub(super) fn add_auth(&self, credentials: &raw::Credentials) -> Pending<()> {
-        self.request("add_auth", "", Ok, |handle, deadline, sink| {
-            handle.add_auth(deadline, credentials, sink);
+        self.request("add_auth", "", Ok, |handle, terms, sink| {
+            handle.add_auth(terms.deadline, credentials, sink);
         })
     }
 
@@ -359,17 +360,17 @@ impl Link {
         op: &'static str,
         path: &str,
         read: impl FnOnce(T) -> std::result::Result<U, Code> + Send + 'static,
-        submit: impl FnOnce(&Handle, Option<Instant>, Sink<T>),
+        submit: impl FnOnce(&Handle, Terms, Sink<T>),
     ) -> Pending<U> {
         let (lease, submitted) = (Arc::clone(&self.lease), Moment::now());
-        self.request(op, path, read, |handle, deadline, sink| {
+        self.request(op, path, read, |handle, terms, sink| {
             let sink: Sink<T> = Box::new(move |reply| {
                 if is_verdict(&reply) {
                     lease.answered(submitted, Moment::now(), proof);
                 }
                 sink(reply);
             });
-            submit(handle, deadline, sink);
+            submit(handle, terms, sink);
         })
     }
 
@@ -380,7 +381,7 @@ impl Link {
         op: &'static str,
         path: &str,
         read: impl FnOnce(T) -> std::result::Result<U, Code> + Send + 'static,
-        submit: impl FnOnce(&Handle, Option<Instant>, Sink<T>),
+        submit: impl FnOnce(&Handle, Terms, Sink<T>),
     ) -> Pending<U> {
         let Some(handle) = self.handle.get() else {
             return Pending::ready(Err(Error::new(op, path, Code::INVALID_STATE)));
@@ -393,12 +394,13 @@ impl Link {
             // Nobody may be waiting any more; what the reply carried is dropped then.
             let _ = send.send(result);
         });
-        submit(handle, self.deadline(), sink);
+        submit(handle, self.terms(Turn::InOrder), sink);
         Pending::reply(op, path, reply)
     }
 
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        Instant::now().checked_add(self.operation_timeout)
+    /// Terms by which a request that is submitted now is answered in time.
+    pub(super) fn terms(&self, turn: Turn) -> Terms {
+        Terms { deadline: Instant::now().checked_add(self.operation_timeout), turn }
     }
 
     /// Ends the session if it can still be reached, and answers everything that waits, watches

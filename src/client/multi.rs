@@ -220,8 +220,8 @@ impl Link {
             "multi",
             ops[0].path(),
             Ok,
-            |handle, deadline, sink| {
-                handle.multi(deadline, &raw, sink);
+            |handle, terms, sink| {
+                handle.multi(terms, &raw, sink);
             },
         );
         let ops = ops.to_vec();

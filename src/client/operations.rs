@@ -70,8 +70,8 @@ impl Link {
             return Pending::ready(Err(error));
         }
         let read = |(path, stat)| Ok(Created { path, stat });
-        self.renewing_request(Proof::Write, "create", path, read, |handle, deadline, sink| {
-            handle.create(deadline, path, data, acl, mode, sink);
+        self.renewing_request(Proof::Write, "create", path, read, |handle, terms, sink| {
+            handle.create(terms, path, data, acl, mode, sink);
         })
     }
 
@@ -79,8 +79,8 @@ impl Link {
         if let Err(error) = self.check("delete", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }
-        self.renewing_request(Proof::Write, "delete", path, Ok, |handle, deadline, sink| {
-            handle.delete(deadline, path, version.unwrap_or(ANY_VERSION), sink);
+        self.renewing_request(Proof::Write, "delete", path, Ok, |handle, terms, sink| {
+            handle.delete(terms, path, version.unwrap_or(ANY_VERSION), sink);
         })
     }
 
@@ -88,8 +88,8 @@ impl Link {
         if let Err(error) = self.check("exists", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }
-        let pending = self.request("exists", path, Ok, |handle, deadline, sink| {
-            handle.exists(deadline, path, WatchOn::No, sink);
+        let pending = self.request("exists", path, Ok, |handle, terms, sink| {
+            handle.exists(terms, path, WatchOn::No, sink);
         });
         pending.map(|stat| match stat {
             Ok(stat) => Ok(Some(stat)),
@@ -106,7 +106,7 @@ impl Link {
         // The server leaves a watch also where there is no znode, so that answer has to reach the
         // table too: on the completion thread, before any event can.
         let read = move |stat: Option<Stat>| Ok((stat, watches.add(&watched, WatchOf::Existence)));
-        self.request("exists", path, read, |handle, deadline, sink| {
+        self.request("exists", path, read, |handle, terms, sink| {
             let sink = Box::new(move |reply| {
                 sink(match reply {
                     Ok(stat) => Ok(Some(stat)),
@@ -114,7 +114,7 @@ impl Link {
                     Err(code) => Err(code),
                 });
             });
-            handle.exists(deadline, path, WatchOn::Yes, sink);
+            handle.exists(terms, path, WatchOn::Yes, sink);
         })
     }
 
@@ -122,8 +122,8 @@ impl Link {
         if let Err(error) = self.check("get", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }
-        self.request("get", path, Ok, |handle, deadline, sink| {
-            handle.get(deadline, path, WatchOn::No, sink);
+        self.request("get", path, Ok, |handle, terms, sink| {
+            handle.get(terms, path, WatchOn::No, sink);
         })
     }
 
@@ -133,8 +133,8 @@ impl Link {
         }
         let (watches, watched) = (Arc::clone(&self.watches), path.to_owned());
         let read = move |(data, stat)| Ok((data, stat, watches.add(&watched, WatchOf::Data)));
-        self.request("get", path, read, |handle, deadline, sink| {
-            handle.get(deadline, path, WatchOn::Yes, sink);
+        self.request("get", path, read, |handle, terms, sink| {
+            handle.get(terms, path, WatchOn::Yes, sink);
         })
     }
 
@@ -142,8 +142,8 @@ impl Link {
         if let Err(error) = self.check("set", path, path::validate(path), data.len()) {
             return Pending::ready(Err(error));
         }
-        self.renewing_request(Proof::Write, "set", path, Ok, |handle, deadline, sink| {
-            handle.set(deadline, path, data, version.unwrap_or(ANY_VERSION), sink);
+        self.renewing_request(Proof::Write, "set", path, Ok, |handle, terms, sink| {
+            handle.set(terms, path, data, version.unwrap_or(ANY_VERSION), sink);
         })
     }
 
@@ -151,8 +151,8 @@ impl Link {
         if let Err(error) = self.check("children", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }
-        self.request("children", path, Ok, |handle, deadline, sink| {
-            handle.children(deadline, path, WatchOn::No, sink);
+        self.request("children", path, Ok, |handle, terms, sink| {
+            handle.children(terms, path, WatchOn::No, sink);
         })
     }
 
@@ -165,8 +165,8 @@ impl Link {
         }
         let (watches, watched) = (Arc::clone(&self.watches), path.to_owned());
         let read = move |(names, _)| Ok((names, watches.add(&watched, WatchOf::Children)));
-        self.request("children", path, read, |handle, deadline, sink| {
-            handle.children(deadline, path, WatchOn::Yes, sink);
+        self.request("children", path, read, |handle, terms, sink| {
+            handle.children(terms, path, WatchOn::Yes, sink);
         })
     }
 
@@ -174,8 +174,8 @@ impl Link {
         if let Err(error) = self.check("get_acl", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }
-        self.request("get_acl", path, Ok, |handle, deadline, sink| {
-            handle.get_acl(deadline, path, sink);
+        self.request("get_acl", path, Ok, |handle, terms, sink| {
+            handle.get_acl(terms, path, sink);
         })
     }
 
@@ -183,8 +183,8 @@ impl Link {
         if let Err(error) = self.check("set_acl", path, path::validate(path), acl_len(acl)) {
             return Pending::ready(Err(error));
         }
-        self.renewing_request(Proof::Write, "set_acl", path, Ok, |handle, deadline, sink| {
-            handle.set_acl(deadline, path, acl, version.unwrap_or(ANY_VERSION), sink);
+        self.renewing_request(Proof::Write, "set_acl", path, Ok, |handle, terms, sink| {
+            handle.set_acl(terms, path, acl, version.unwrap_or(ANY_VERSION), sink);
         })
     }
 
@@ -192,8 +192,8 @@ impl Link {
         if let Err(error) = self.check("sync", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }
-        self.renewing_request(Proof::Sync, "sync", path, Ok, |handle, deadline, sink| {
-            handle.sync(deadline, path, sink);
+        self.renewing_request(Proof::Sync, "sync", path, Ok, |handle, terms, sink| {
+            handle.sync(terms, path, sink);
         })
     }
 

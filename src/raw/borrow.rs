@@ -29,13 +29,14 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use super::gate::{Gate, Live};
-use super::handle::{Handle, HandleState};
-use super::slots::{self, InFlight, Receiver, Sink, Slot};
+use super::handle::{Handle, HandleState, Terms};
+use super::slots::{self, Receiver, Sink, Slot};
 use super::watcher::{self, Event, EventKind};
-use super::{MAX_IN_FLIGHT, callback, sys};
+use super::window::{Turn, Window};
+use super::{callback, sys};
 use crate::error::Code;
+use crate::sync::per_thread;
 use crate::sync::thread::{self, ThreadId};
-use crate::sync::{AtomicUsize, per_thread};
 use crate::znode::Stat;
 
 /// A handle of the program's that somebody has vouched for.
@@ -67,7 +68,7 @@ per_thread! {
 pub(super) struct Loan {
     id: usize,
     gate: Arc<Gate>,
-    in_flight: Arc<AtomicUsize>,
+    window: Arc<Window>,
     since: Instant,
     /// Whether the handle was connected at that time, and the session timeout that it had.
     connected: bool,
@@ -100,6 +101,7 @@ impl Loan {
     /// The program closes the handle: nothing may touch it any more.
     fn end(&self) {
         if self.gate.shut(Some(HandleState::GONE)).is_some() {
+            self.window.clear();
             slots::abandon(self.id);
             watcher::tell(self.id, Event { kind: EventKind::SESSION, path: String::new() });
         }
@@ -107,13 +109,13 @@ impl Loan {
 
     /// Submits a harmless read whose answer shows the completion thread.
     fn ask(&self, sink: Sink<Stat>) -> c_int {
-        let Some(in_flight) = InFlight::enter(&self.in_flight, MAX_IN_FLIGHT) else {
-            return Code::THROTTLED_OP.as_raw();
-        };
-        let receiver = Some(Receiver::Stat(sink));
-        let slot =
-            Slot { handle: self.id, deadline: None, receiver, memory: None, _in_flight: in_flight };
-        let token = slots::put(slot);
+        let token = slots::put(Slot {
+            handle: self.id,
+            deadline: None,
+            receiver: Some(Receiver::Stat(sink)),
+            memory: None,
+            on_the_way: Some(self.window.enter(0)),
+        });
         let rc = self.gate.with_opening(|zh| {
             let root = c"/".as_ptr();
             // SAFETY: the handle is live: either its owner is inside `adopt`, or this is one of its
@@ -171,17 +173,17 @@ impl Handle {
         let millis = unsafe { sys::zoo_recv_timeout(zh) };
         let id = watcher::register(Arc::new(listener));
         let gate = Arc::new(Gate::opening(borrowed.0));
-        let in_flight = Arc::default();
+        let window = Window::new(Arc::clone(&gate), true);
         let loan = Arc::new(Loan {
             id,
             gate: Arc::clone(&gate),
-            in_flight: Arc::clone(&in_flight),
+            window: Arc::clone(&window),
             since: Instant::now(),
             connected: state == HandleState::CONNECTED,
             session_timeout: Duration::from_millis(u64::try_from(millis).unwrap_or(0)),
         });
         // Owns the loan from here on: dropping it on an error gives it back.
-        let handle = Handle::borrowed(id, gate, in_flight, Arc::clone(&loan));
+        let handle = Handle::borrowed(id, gate, window, Arc::clone(&loan));
         let next = Arc::clone(&loan);
         match loan.ask(Box::new(move |reply| next.first_answer(reply))) {
             0 => Ok(handle),
@@ -217,6 +219,7 @@ impl Handle {
                 unattended();
             }
         });
-        self.exists(None, "/", super::WatchOn::Yes, sink);
+        let terms = Terms { deadline: None, turn: Turn::Ahead };
+        self.exists(terms, "/", super::WatchOn::Yes, sink);
     }
 }

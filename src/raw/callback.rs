@@ -8,6 +8,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::slots::{self, Receiver, Slot};
+use super::window::OnTheWay;
 use super::{borrow, convert, sys};
 use crate::error::Code;
 use crate::sync::per_thread;
@@ -41,10 +42,15 @@ pub(super) fn shielded(body: impl FnOnce()) {
     }
 }
 
-fn answer(context: *const c_void, deliver: impl FnOnce(Slot)) {
+/// Answers the request that the context names, by a reply of about so many bytes.
+fn answer(context: *const c_void, reply: usize, deliver: impl FnOnce(Slot)) {
     run(|| {
-        if let Some(slot) = slots::take(context.addr()) {
-            deliver(slot);
+        let Some(slot) = slots::take(context.addr()) else { return };
+        let window = slot.on_the_way.as_ref().map(OnTheWay::window);
+        // Counted as on its way while it is answered. Its panic must not keep others from being sent.
+        shielded(|| deliver(slot));
+        if let Some(window) = window {
+            window.answered(reply);
         }
     });
 }
@@ -58,14 +64,14 @@ fn checked<T>(rc: c_int, decode: impl FnOnce() -> Option<T>) -> Result<T, Code> 
 }
 
 pub(super) unsafe extern "C" fn void(rc: c_int, data: *const c_void) {
-    answer(data, |mut slot| match slot.receiver.take() {
+    answer(data, 0, |mut slot| match slot.receiver.take() {
         Some(Receiver::Void(sink)) => sink(checked(rc, || Some(()))),
         other => mismatch(other),
     });
 }
 
 pub(super) unsafe extern "C" fn stat(rc: c_int, stat: *const sys::Stat, data: *const c_void) {
-    answer(data, |mut slot| match slot.receiver.take() {
+    answer(data, 0, |mut slot| match slot.receiver.take() {
         Some(Receiver::Stat(sink)) => sink(checked(rc, || {
             // SAFETY: the C client keeps its arguments alive until the callback returns.
             unsafe { convert::stat(stat) }
@@ -81,7 +87,7 @@ pub(super) unsafe extern "C" fn data(
     stat: *const sys::Stat,
     data: *const c_void,
 ) {
-    answer(data, |mut slot| match slot.receiver.take() {
+    answer(data, usize::try_from(len).unwrap_or(0), |mut slot| match slot.receiver.take() {
         Some(Receiver::Data(sink)) => sink(checked(rc, || {
             // SAFETY: `value` holds `len` bytes until the callback returns (a znode without data
             // has a negative length); the C client keeps it.
@@ -94,13 +100,19 @@ pub(super) unsafe extern "C" fn data(
     });
 }
 
+/// How long a child's name is in a reply, about.
+const NAME: usize = 32;
+
 pub(super) unsafe extern "C" fn children(
     rc: c_int,
     strings: *const sys::String_vector,
     stat: *const sys::Stat,
     data: *const c_void,
 ) {
-    answer(data, |mut slot| match slot.receiver.take() {
+    // SAFETY: null, or the C client keeps it until the callback returns.
+    let names = unsafe { strings.as_ref() }.map_or(0, |names| names.count);
+    let reply = usize::try_from(names).unwrap_or(0).saturating_mul(NAME);
+    answer(data, reply, |mut slot| match slot.receiver.take() {
         Some(Receiver::Children(sink)) => sink(checked(rc, || {
             // SAFETY: the C client keeps the vector and its strings until the callback returns.
             let names = unsafe { convert::strings(strings) }?;
@@ -118,7 +130,7 @@ pub(super) unsafe extern "C" fn created(
     stat: *const sys::Stat,
     data: *const c_void,
 ) {
-    answer(data, |mut slot| match slot.receiver.take() {
+    answer(data, 0, |mut slot| match slot.receiver.take() {
         Some(Receiver::Created(sink)) => sink(checked(rc, || {
             // SAFETY: the C client keeps the string until the callback returns.
             let path = unsafe { convert::string(path) }?;
@@ -136,7 +148,7 @@ pub(super) unsafe extern "C" fn acl(
     stat: *mut sys::Stat,
     data: *const c_void,
 ) {
-    answer(data, |mut slot| match slot.receiver.take() {
+    answer(data, 0, |mut slot| match slot.receiver.take() {
         Some(Receiver::Acl(sink)) => sink(checked(rc, || {
             // SAFETY: the C client keeps the vector and its strings until the callback returns.
             let acl = unsafe { convert::acl(acl) }?;
@@ -150,14 +162,14 @@ pub(super) unsafe extern "C" fn acl(
 
 /// The string is the path that was synced: nobody needs it.
 pub(super) unsafe extern "C" fn synced(rc: c_int, _path: *const c_char, data: *const c_void) {
-    answer(data, |mut slot| match slot.receiver.take() {
+    answer(data, 0, |mut slot| match slot.receiver.take() {
         Some(Receiver::Synced(sink)) => sink(checked(rc, || Some(()))),
         other => mismatch(other),
     });
 }
 
 pub(super) unsafe extern "C" fn multi(rc: c_int, data: *const c_void) {
-    answer(data, |mut slot| {
+    answer(data, 0, |mut slot| {
         match (slot.receiver.take(), slot.memory.take()) {
             // The C client has filled the memory before it runs the completion.
             (Some(Receiver::Multi(sink)), Some(memory)) => sink(memory.results(Code::from_raw(rc))),

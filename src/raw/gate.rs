@@ -59,6 +59,10 @@ impl Gate {
         matches!(*self.door.read_recursive(), Door::Opening(_))
     }
 
+    pub(super) fn is_open(&self) -> bool {
+        matches!(*self.door.read_recursive(), Door::Open(_))
+    }
+
     /// Waits until the gate is open or shut, but no longer than until `deadline`: `false` then.
     pub(super) fn wait_for_opening(&self, deadline: Instant) -> bool {
         loop {

@@ -6,17 +6,17 @@ use std::ffi::c_int;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::borrow::Loan;
 use super::gate::{Gate, Live};
-use super::slots::{InFlight, Receiver, Slot};
+use super::slots::{Receiver, Slot};
 use super::watcher::{self, Event};
-use super::{MAX_IN_FLIGHT, callback, convert, log, slots, sys};
+use super::window::{Turn, Window};
+use super::{callback, convert, log, slots, sys};
 use crate::error::Code;
 use crate::session_key::SessionKey;
-use crate::sync::{AtomicUsize, thread};
+use crate::sync::thread;
 
 /// What a handle is opened with.
 pub(crate) struct Config {
@@ -55,11 +55,18 @@ impl HandleState {
     }
 }
 
+/// When a request is sent, and by when it is answered at the latest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) turn: Turn,
+}
+
 pub(crate) struct Handle {
     /// Names the handle in the slot table and to its watcher.
     id: usize,
     gate: Arc<Gate>,
-    in_flight: Arc<AtomicUsize>,
+    window: Arc<Window>,
     /// What a borrowed handle's completion thread knows of it; `None` for a handle of our own.
     loan: Option<Arc<Loan>>,
 }
@@ -106,16 +113,17 @@ impl Handle {
         // SAFETY: `zh` is a live handle that nobody else knows yet.
         unsafe { sys::zoo_set_servers_resolution_delay(zh.as_ptr(), -1) };
         let gate = Arc::new(Gate::open(Live(zh)));
-        Ok(Handle { id, gate, in_flight: Arc::default(), loan: None })
+        let window = Window::new(Arc::clone(&gate), false);
+        Ok(Handle { id, gate, window, loan: None })
     }
 
     pub(super) fn borrowed(
         id: usize,
         gate: Arc<Gate>,
-        in_flight: Arc<AtomicUsize>,
+        window: Arc<Window>,
         loan: Arc<Loan>,
     ) -> Handle {
-        Handle { id, gate, in_flight, loan: Some(loan) }
+        Handle { id, gate, window, loan: Some(loan) }
     }
 
     pub(super) fn loan(&self) -> Option<&Loan> {
@@ -143,7 +151,7 @@ impl Handle {
 
     /// How many requests have not been answered yet.
     pub(crate) fn in_flight(&self) -> usize {
-        self.in_flight.load(Ordering::Relaxed)
+        self.window.len()
     }
 
     /// The session that the handle last had; its id is 0 before the first connection.
@@ -175,6 +183,10 @@ impl Handle {
 
     /// Answers with `OPERATION_TIMEOUT` every request whose deadline is not after `now`.
     pub(crate) fn expire(&self, now: Instant) {
+        // Of many clients most are idle, and looking costs as much as all of them have in flight.
+        if self.in_flight() == 0 {
+            return;
+        }
         for receiver in slots::expired(self.id, now) {
             callback::shielded(|| receiver.fail(Code::OPERATION_TIMEOUT));
         }
@@ -196,6 +208,7 @@ impl Handle {
         let Some(live) = self.gate.shut(why) else {
             return;
         };
+        self.window.clear();
         if self.is_borrowed() {
             watcher::unregister(self.id);
             slots::abandon(self.id);
@@ -212,42 +225,39 @@ impl Handle {
         }
     }
 
-    /// Hands a request to the C client. `receiver` is answered exactly once.
+    /// Sends a request of so many bytes of path and data, now or when its turn has come. `receiver` is
+    /// answered exactly once.
     ///
     /// `call` gets the live handle and the context to pass on.
     pub(super) fn submit(
         &self,
-        deadline: Option<Instant>,
+        terms: Terms,
         receiver: Receiver,
         memory: Option<super::multi::MultiMemory>,
-        call: impl FnOnce(*mut sys::zhandle_t, *const std::ffi::c_void) -> c_int,
+        bytes: usize,
+        call: impl FnOnce(*mut sys::zhandle_t, *const std::ffi::c_void) -> c_int + Send + 'static,
     ) {
-        let Some(in_flight) = InFlight::enter(&self.in_flight, MAX_IN_FLIGHT) else {
-            receiver.fail(Code::THROTTLED_OP);
-            return;
-        };
         let slot = Slot {
             handle: self.id,
-            deadline,
+            deadline: terms.deadline,
             receiver: Some(receiver),
             memory,
-            _in_flight: in_flight,
+            on_the_way: None,
         };
-        let token = slots::put(slot);
-        let rc = self.gate.with(|zh| call(zh, slots::context(token)));
-        // Not sent: its completion never runs, so the answer is ours to give.
-        let code = match rc {
-            Some(0) => return,
-            // Its words for a handle that the program is closing at this moment.
-            Some(rc) if self.is_borrowed() && rc == Code::MARSHALLING_ERROR.as_raw() => {
-                Code::INVALID_STATE
-            }
-            Some(rc) => Code::from_raw(rc),
-            None => Code::INVALID_STATE,
-        };
-        if let Some(receiver) = slots::take(token).and_then(|slot| slot.receiver) {
-            receiver.fail(code);
-        }
+        self.window.submit(terms.turn, slot, bytes, call);
+    }
+
+    /// As [`submit`](Handle::submit), now, for a completion that may send no other request: it may run
+    /// under a lock of the C client.
+    pub(super) fn submit_uncounted(
+        &self,
+        deadline: Option<Instant>,
+        receiver: Receiver,
+        call: impl FnOnce(*mut sys::zhandle_t, *const std::ffi::c_void) -> c_int,
+    ) {
+        let receiver = Some(receiver);
+        let slot = Slot { handle: self.id, deadline, receiver, memory: None, on_the_way: None };
+        self.window.send(slots::put(slot), call);
     }
 }
 

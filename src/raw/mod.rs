@@ -29,6 +29,7 @@ mod multi;
 mod request;
 mod slots;
 mod watcher;
+mod window;
 
 #[cfg(zklock_loom)]
 use interleavings::c_client as sys;
@@ -37,12 +38,9 @@ use zookeeper_sys as sys;
 
 pub(crate) use borrow::Borrowed;
 pub(crate) use callback::inside_callback;
-pub(crate) use handle::{Config, Credentials, Handle, HandleState};
+pub(crate) use handle::{Config, Credentials, Handle, HandleState, Terms};
 pub(crate) use multi::{RawOp, RawOpResult};
 pub(crate) use request::WatchOn;
 pub(crate) use slots::Sink;
 pub(crate) use watcher::{Event, EventKind};
-
-/// More than 65,536 unread wake-ups in the C client's pipe break the connection, so the number of
-/// requests in flight on a handle stays far below.
-const MAX_IN_FLIGHT: usize = 16_000;
+pub(crate) use window::Turn;

@@ -21,6 +21,18 @@ pub(crate) enum RawOp<'a> {
     Check { path: &'a str, version: i32 },
 }
 
+impl RawOp<'_> {
+    /// How many bytes of path and data it has.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            RawOp::Create { path, data, .. } | RawOp::Set { path, data, .. } => {
+                path.len() + data.len()
+            }
+            RawOp::Delete { path, .. } | RawOp::Check { path, .. } => path.len(),
+        }
+    }
+}
+
 /// How one operation of a multi ended.
 #[derive(Clone, Debug)]
 pub(crate) struct RawOpResult {
@@ -39,6 +51,18 @@ pub(super) struct MultiMemory {
     results: Vec<sys::zoo_op_result_t>,
     /// What `ops` points into: all of it on the heap, so that moving this value moves none of it.
     parts: Vec<Part>,
+}
+
+/// Operations and results, as C takes them.
+pub(super) struct MultiPointers(c_int, *const sys::zoo_op_t, *mut sys::zoo_op_result_t);
+
+// SAFETY: as `MultiMemory`, whose memory they lead to: its owner keeps it while they are used.
+unsafe impl Send for MultiPointers {}
+
+impl MultiPointers {
+    pub(super) fn into_c(self) -> (c_int, *const sys::zoo_op_t, *mut sys::zoo_op_result_t) {
+        (self.0, self.1, self.2)
+    }
 }
 
 struct Part {
@@ -162,9 +186,9 @@ impl MultiMemory {
     }
 
     /// Pointers into memory that stays where it is until `self` is dropped.
-    pub(super) fn as_c(&mut self) -> (c_int, *const sys::zoo_op_t, *mut sys::zoo_op_result_t) {
+    pub(super) fn as_c(&mut self) -> MultiPointers {
         let count = convert::c_len(self.ops.len()).unwrap_or(0);
-        (count, self.ops.as_ptr(), self.results.as_mut_ptr())
+        MultiPointers(count, self.ops.as_ptr(), self.results.as_mut_ptr())
     }
 
     /// What the C client wrote. `rc` is the whole's: an error that is no server's verdict on one of

@@ -1,10 +1,10 @@
 //! Submits requests. Each names its completion beside its call; nothing here blocks.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::time::{Duration, Instant};
 
 use super::convert::{self, AclVector};
-use super::handle::{Credentials, Handle};
+use super::handle::{Credentials, Handle, Terms};
 use super::multi::{MultiMemory, RawOp, RawOpResult};
 use super::slots::{Receiver, Sink};
 use super::{callback, sys, watcher};
@@ -29,10 +29,6 @@ macro_rules! argument {
 }
 
 impl Handle {
-    fn watch_context(&self) -> *mut c_void {
-        watcher::context(self.id())
-    }
-
     fn watcher_fn(watch: WatchOn) -> sys::watcher_fn {
         match watch {
             WatchOn::Yes => Some(watcher::watcher),
@@ -42,7 +38,7 @@ impl Handle {
 
     pub(crate) fn create(
         &self,
-        deadline: Option<Instant>,
+        terms: Terms,
         path: &str,
         data: &[u8],
         acl: &[Acl],
@@ -50,168 +46,116 @@ impl Handle {
         sink: Sink<(String, Stat)>,
     ) {
         let receiver = Receiver::Created(sink);
+        let bytes = path.len() + data.len();
         let path = argument!(convert::c_string(path), receiver);
         let len = argument!(convert::c_len(data.len()), receiver);
+        let data = data.to_vec();
         let acl = argument!(AclVector::new(acl), receiver);
-        let acl = (acl.as_c(), acl);
         let (mode, ttl) = argument!(mode_of(mode), receiver);
-        self.submit(deadline, receiver, None, |zh, context| match ttl {
-            // SAFETY: `submit` keeps the handle open; path, data and ACL outlive the call, which
-            // serialises them; the context is a number.
-            None => unsafe {
-                sys::zoo_acreate2(
-                    zh,
-                    path.as_ptr(),
-                    data.as_ptr().cast(),
-                    len,
-                    &acl.0,
-                    mode,
-                    Some(callback::created),
-                    context,
-                )
-            },
-            // SAFETY: as above.
-            Some(ttl) => unsafe {
-                sys::zoo_acreate2_ttl(
-                    zh,
-                    path.as_ptr(),
-                    data.as_ptr().cast(),
-                    len,
-                    &acl.0,
-                    mode,
-                    ttl,
-                    Some(callback::created),
-                    context,
-                )
-            },
+        self.submit(terms, receiver, None, bytes, move |zh, context| {
+            let entries = acl.as_c();
+            let data = data.as_ptr().cast();
+            let done: sys::string_stat_completion_t = Some(callback::created);
+            match ttl {
+                // SAFETY: `submit` keeps the handle open; path, data and ACL are this closure's, and the
+                // call serialises them; the context is a number.
+                None => unsafe {
+                    sys::zoo_acreate2(zh, path.as_ptr(), data, len, &entries, mode, done, context)
+                },
+                // SAFETY: as above.
+                Some(ttl) => unsafe {
+                    let path = path.as_ptr();
+                    sys::zoo_acreate2_ttl(zh, path, data, len, &entries, mode, ttl, done, context)
+                },
+            }
         });
     }
 
-    pub(crate) fn delete(
-        &self,
-        deadline: Option<Instant>,
-        path: &str,
-        version: i32,
-        sink: Sink<()>,
-    ) {
+    pub(crate) fn delete(&self, terms: Terms, path: &str, version: i32, sink: Sink<()>) {
         let receiver = Receiver::Void(sink);
+        let bytes = path.len();
         let path = argument!(convert::c_string(path), receiver);
-        self.submit(deadline, receiver, None, |zh, context| {
-            // SAFETY: `submit` keeps the handle open; the path outlives the call, which serialises
-            // it; the context is a number.
+        self.submit(terms, receiver, None, bytes, move |zh, context| {
+            // SAFETY: `submit` keeps the handle open; the path is this closure's, and the call
+            // serialises it; the context is a number.
             unsafe { sys::zoo_adelete(zh, path.as_ptr(), version, Some(callback::void), context) }
         });
     }
 
-    pub(crate) fn exists(
-        &self,
-        deadline: Option<Instant>,
-        path: &str,
-        watch: WatchOn,
-        sink: Sink<Stat>,
-    ) {
+    pub(crate) fn exists(&self, terms: Terms, path: &str, watch: WatchOn, sink: Sink<Stat>) {
         let receiver = Receiver::Stat(sink);
+        let (id, bytes) = (self.id(), path.len());
         let path = argument!(convert::c_string(path), receiver);
-        self.submit(deadline, receiver, None, |zh, context| {
-            // SAFETY: `submit` keeps the handle open; the path outlives the call, which copies it;
-            // both contexts are numbers.
-            unsafe {
-                sys::zoo_awexists(
-                    zh,
-                    path.as_ptr(),
-                    Handle::watcher_fn(watch),
-                    self.watch_context(),
-                    Some(callback::stat),
-                    context,
-                )
-            }
+        self.submit(terms, receiver, None, bytes, move |zh, context| {
+            let (watcher, listener) = (Handle::watcher_fn(watch), watcher::context(id));
+            let done: sys::stat_completion_t = Some(callback::stat);
+            // SAFETY: `submit` keeps the handle open; the path is this closure's, and the call copies
+            // it; both contexts are numbers.
+            unsafe { sys::zoo_awexists(zh, path.as_ptr(), watcher, listener, done, context) }
         });
     }
 
     pub(crate) fn get(
         &self,
-        deadline: Option<Instant>,
+        terms: Terms,
         path: &str,
         watch: WatchOn,
         sink: Sink<(Vec<u8>, Stat)>,
     ) {
         let receiver = Receiver::Data(sink);
+        let (id, bytes) = (self.id(), path.len());
         let path = argument!(convert::c_string(path), receiver);
-        self.submit(deadline, receiver, None, |zh, context| {
+        self.submit(terms, receiver, None, bytes, move |zh, context| {
+            let (watcher, listener) = (Handle::watcher_fn(watch), watcher::context(id));
+            let done: sys::data_completion_t = Some(callback::data);
             // SAFETY: as in `exists`.
-            unsafe {
-                sys::zoo_awget(
-                    zh,
-                    path.as_ptr(),
-                    Handle::watcher_fn(watch),
-                    self.watch_context(),
-                    Some(callback::data),
-                    context,
-                )
-            }
+            unsafe { sys::zoo_awget(zh, path.as_ptr(), watcher, listener, done, context) }
         });
     }
 
     pub(crate) fn set(
         &self,
-        deadline: Option<Instant>,
+        terms: Terms,
         path: &str,
         data: &[u8],
         version: i32,
         sink: Sink<Stat>,
     ) {
         let receiver = Receiver::Stat(sink);
+        let bytes = path.len() + data.len();
         let path = argument!(convert::c_string(path), receiver);
         let len = argument!(convert::c_len(data.len()), receiver);
-        self.submit(deadline, receiver, None, |zh, context| {
-            // SAFETY: as in `delete`; the data too outlives the call, which serialises it.
-            unsafe {
-                sys::zoo_aset(
-                    zh,
-                    path.as_ptr(),
-                    data.as_ptr().cast(),
-                    len,
-                    version,
-                    Some(callback::stat),
-                    context,
-                )
-            }
+        let data = data.to_vec();
+        self.submit(terms, receiver, None, bytes, move |zh, context| {
+            let (path, data) = (path.as_ptr(), data.as_ptr().cast());
+            // SAFETY: as in `delete`; the data too are this closure's, and serialised.
+            unsafe { sys::zoo_aset(zh, path, data, len, version, Some(callback::stat), context) }
         });
     }
 
     pub(crate) fn children(
         &self,
-        deadline: Option<Instant>,
+        terms: Terms,
         path: &str,
         watch: WatchOn,
         sink: Sink<(Vec<String>, Stat)>,
     ) {
         let receiver = Receiver::Children(sink);
+        let (id, bytes) = (self.id(), path.len());
         let path = argument!(convert::c_string(path), receiver);
-        self.submit(deadline, receiver, None, |zh, context| {
+        self.submit(terms, receiver, None, bytes, move |zh, context| {
+            let (watcher, listener) = (Handle::watcher_fn(watch), watcher::context(id));
+            let done: sys::strings_stat_completion_t = Some(callback::children);
             // SAFETY: as in `exists`.
-            unsafe {
-                sys::zoo_awget_children2(
-                    zh,
-                    path.as_ptr(),
-                    Handle::watcher_fn(watch),
-                    self.watch_context(),
-                    Some(callback::children),
-                    context,
-                )
-            }
+            unsafe { sys::zoo_awget_children2(zh, path.as_ptr(), watcher, listener, done, context) }
         });
     }
 
-    pub(crate) fn get_acl(
-        &self,
-        deadline: Option<Instant>,
-        path: &str,
-        sink: Sink<(Vec<Acl>, Stat)>,
-    ) {
+    pub(crate) fn get_acl(&self, terms: Terms, path: &str, sink: Sink<(Vec<Acl>, Stat)>) {
         let receiver = Receiver::Acl(sink);
+        let bytes = path.len();
         let path = argument!(convert::c_string(path), receiver);
-        self.submit(deadline, receiver, None, |zh, context| {
+        self.submit(terms, receiver, None, bytes, move |zh, context| {
             // SAFETY: as in `delete`.
             unsafe { sys::zoo_aget_acl(zh, path.as_ptr(), Some(callback::acl), context) }
         });
@@ -219,44 +163,38 @@ impl Handle {
 
     pub(crate) fn set_acl(
         &self,
-        deadline: Option<Instant>,
+        terms: Terms,
         path: &str,
         acl: &[Acl],
         version: i32,
         sink: Sink<()>,
     ) {
         let receiver = Receiver::Void(sink);
+        let bytes = path.len();
         let path = argument!(convert::c_string(path), receiver);
         let acl = argument!(AclVector::new(acl), receiver);
-        let mut acl = (acl.as_c(), acl);
-        self.submit(deadline, receiver, None, |zh, context| {
-            // SAFETY: as in `delete`; the ACL too outlives the call, which only reads it.
-            unsafe {
-                sys::zoo_aset_acl(
-                    zh,
-                    path.as_ptr(),
-                    version,
-                    &mut acl.0,
-                    Some(callback::void),
-                    context,
-                )
-            }
+        self.submit(terms, receiver, None, bytes, move |zh, context| {
+            let mut entries = acl.as_c();
+            let done: sys::void_completion_t = Some(callback::void);
+            // SAFETY: as in `delete`; the ACL too is this closure's, and the call only reads it.
+            unsafe { sys::zoo_aset_acl(zh, path.as_ptr(), version, &mut entries, done, context) }
         });
     }
 
     /// Waits until the connected server has caught up with the leader.
-    pub(crate) fn sync(&self, deadline: Option<Instant>, path: &str, sink: Sink<()>) {
+    pub(crate) fn sync(&self, terms: Terms, path: &str, sink: Sink<()>) {
         // The completion's string is the path given; nobody needs it.
         let receiver = Receiver::Synced(sink);
+        let bytes = path.len();
         let path = argument!(convert::c_string(path), receiver);
-        self.submit(deadline, receiver, None, |zh, context| {
+        self.submit(terms, receiver, None, bytes, move |zh, context| {
             // SAFETY: as in `delete`.
             unsafe { sys::zoo_async(zh, path.as_ptr(), Some(callback::synced), context) }
         });
     }
 
-    /// The sink runs on the C client's IO thread, perhaps under one of its locks: it may do no
-    /// more than signal.
+    /// Goes ahead of all that waits. The sink runs on the C client's IO thread, perhaps under one of
+    /// its locks: it may do no more than signal.
     pub(crate) fn add_auth(
         &self,
         deadline: Option<Instant>,
@@ -266,37 +204,27 @@ impl Handle {
         let receiver = Receiver::Void(sink);
         let scheme = argument!(convert::c_string(&credentials.scheme), receiver);
         let len = argument!(convert::c_len(credentials.secret.len()), receiver);
-        self.submit(deadline, receiver, None, |zh, context| {
-            // SAFETY: `submit` keeps the handle open; scheme and secret outlive the call, which
-            // copies them; the context is a number.
-            unsafe {
-                sys::zoo_add_auth(
-                    zh,
-                    scheme.as_ptr(),
-                    credentials.secret.as_ptr().cast(),
-                    len,
-                    Some(callback::void),
-                    context,
-                )
-            }
+        let secret = &credentials.secret;
+        self.submit_uncounted(deadline, receiver, |zh, context| {
+            let (scheme, secret) = (scheme.as_ptr(), secret.as_ptr().cast());
+            // SAFETY: `submit_uncounted` keeps the handle open; scheme and secret outlive the call,
+            // which copies them; the context is a number.
+            unsafe { sys::zoo_add_auth(zh, scheme, secret, len, Some(callback::void), context) }
         });
     }
 
     /// All or nothing. The sink gets one result for each operation, also when the server refused
     /// the whole; then one of them has the reason.
-    pub(crate) fn multi(
-        &self,
-        deadline: Option<Instant>,
-        ops: &[RawOp<'_>],
-        sink: Sink<Vec<RawOpResult>>,
-    ) {
+    pub(crate) fn multi(&self, terms: Terms, ops: &[RawOp<'_>], sink: Sink<Vec<RawOpResult>>) {
         let receiver = Receiver::Multi(sink);
+        let bytes = ops.iter().map(RawOp::len).sum();
         let mut memory = argument!(MultiMemory::new(ops), receiver);
-        let (count, ops, results) = memory.as_c();
-        self.submit(deadline, receiver, Some(memory), |zh, context| {
+        let pointers = memory.as_c();
+        self.submit(terms, receiver, Some(memory), bytes, move |zh, context| {
+            let (count, ops, results) = pointers.into_c();
             // SAFETY: `submit` keeps the handle open; what the pointers lead to is owned by the
-            // slot, which lives until the completion ran or the handle is closed; the context is a
-            // number.
+            // slot, which lives until the completion ran, the request is given up unsent, or the
+            // handle is closed; the context is a number.
             unsafe { sys::zoo_amulti(zh, count, ops, results, Some(callback::multi), context) }
         });
     }

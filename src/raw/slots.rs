@@ -5,12 +5,12 @@
 
 use std::collections::HashMap;
 use std::ffi::c_void;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::callback;
 use super::multi::{MultiMemory, RawOpResult};
+use super::window::OnTheWay;
 use crate::error::Code;
 use crate::sync::{AtomicUsize, Mutex, per_process};
 use crate::znode::{Acl, Stat};
@@ -53,27 +53,15 @@ pub(super) struct Slot {
     pub(super) receiver: Option<Receiver>,
     /// What the C client writes to until the completion ran.
     pub(super) memory: Option<MultiMemory>,
-    /// Counts the handle's requests in flight; released with the slot.
-    pub(super) _in_flight: InFlight,
+    /// Counts it among the requests on their way, once it is one.
+    pub(super) on_the_way: Option<OnTheWay>,
 }
 
-/// One request in flight, counted for as long as it lives.
-pub(super) struct InFlight(Arc<AtomicUsize>);
-
-impl InFlight {
-    /// Counts one more, unless `limit` are in flight already.
-    pub(super) fn enter(count: &Arc<AtomicUsize>, limit: usize) -> Option<InFlight> {
-        // Relaxed: the number only bounds, it guards no other data.
-        count
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < limit).then_some(n + 1))
-            .ok()
-            .map(|_| InFlight(Arc::clone(count)))
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+impl Slot {
+    pub(super) fn fail(self, code: Code) {
+        if let Some(receiver) = self.receiver {
+            receiver.fail(code);
+        }
     }
 }
 
@@ -121,6 +109,41 @@ pub(super) fn take(token: usize) -> Option<Slot> {
     shard(token).lock().remove(&token)
 }
 
+/// Answers a request that was not sent, unless somebody did before.
+pub(super) fn fail(token: usize, code: Code) {
+    if let Some(slot) = take(token) {
+        slot.fail(code);
+    }
+}
+
+/// Answers a request that still waits to be sent, unless somebody did before.
+pub(super) fn fail_waiting(token: usize, code: Code) {
+    let slot = {
+        let mut shard = shard(token).lock();
+        let waits = shard.get(&token).is_some_and(|slot| slot.on_the_way.is_none());
+        if waits { shard.remove(&token) } else { None }
+    };
+    if let Some(slot) = slot {
+        slot.fail(code);
+    }
+}
+
+/// A request that waited is sent now. Where nobody waits for it any more, it leaves the table; what is
+/// given back then must be dropped outside of the window's lock.
+pub(super) fn set_on_the_way(
+    token: usize,
+    on_the_way: OnTheWay,
+) -> Option<(Option<Slot>, OnTheWay)> {
+    let mut shard = shard(token).lock();
+    match shard.get_mut(&token) {
+        Some(slot) if slot.receiver.is_some() => {
+            slot.on_the_way = Some(on_the_way);
+            None
+        }
+        _ => Some((shard.remove(&token), on_the_way)),
+    }
+}
+
 #[cfg(zklock_loom)]
 pub(super) fn len() -> usize {
     TABLE.shards.iter().map(|shard| shard.lock().len()).sum()
@@ -144,16 +167,22 @@ pub(super) fn sweep(handle: usize) -> Vec<Slot> {
 /// Answers every request of a borrowed handle with `CLOSING`. The C client may go on for a while,
 /// so what it writes to stays.
 pub(super) fn abandon(handle: usize) {
-    let mut receivers = Vec::new();
+    let (mut receivers, mut done) = (Vec::new(), Vec::new());
     for shard in &TABLE.shards {
         shard.lock().retain(|_, slot| {
-            let ours = slot.handle == handle;
-            if ours {
-                receivers.extend(slot.receiver.take());
+            if slot.handle != handle {
+                return true;
             }
-            !ours || slot.memory.is_some()
+            receivers.extend(slot.receiver.take());
+            let is_written_to = slot.memory.is_some() && slot.on_the_way.is_some();
+            if !is_written_to {
+                done.extend(slot.on_the_way.take());
+            }
+            is_written_to
         });
     }
+    // Outside of the table's locks: to be counted off, they take another.
+    drop(done);
     for receiver in receivers {
         callback::shielded(|| receiver.fail(Code::CLOSING));
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loom::thread;
 
-use super::{Answers, DELETE, Seen, nothing_is_left, sending_again};
+use super::{Answers, DELETE, Seen, nothing_is_left, sending_again, terms};
 use crate::error::Code;
 use crate::raw::{Borrowed, Handle, sys};
 use crate::sync::every_interleaving;
@@ -47,7 +47,7 @@ fn what_the_c_client_writes_to_outlives_a_loan_that_was_given_back() {
         let answers = Answers::default();
         let caller = {
             let (handle, sink) = (Arc::clone(&handle), answers.sink());
-            thread::spawn(move || handle.multi(None, &[DELETE], sink))
+            thread::spawn(move || handle.multi(terms(None), &[DELETE], sink))
         };
         handle.close();
         // The program's own thread, which goes on with its handle and knows nothing of the loan.
@@ -71,7 +71,7 @@ fn a_handle_that_the_program_closes_is_not_touched_any_more() {
             let caller = {
                 let (handle, sink) = (Arc::clone(&handle), answers.sink());
                 thread::spawn(move || {
-                    handle.sync(None, "/", sink);
+                    handle.sync(terms(None), "/", sink);
                     handle.state();
                 })
             };
@@ -93,7 +93,7 @@ fn who_is_answered_when_a_loan_ends_may_send_again_at_once() {
         let lent = Lent::new(c"answers-what-is-left");
         let handle = lent.adopt();
         let (first, others) = (Answers::default(), [(); 2].map(|()| Answers::default()));
-        handle.sync(None, "/", sending_again(&handle, &first, &others));
+        handle.sync(terms(None), "/", sending_again(&handle, &first, &others));
         handle.close();
         lent.close();
         seen.add(first.the_one());
@@ -112,7 +112,7 @@ fn a_handle_that_was_given_back_is_not_opened_by_a_late_answer() {
         let handle = lent.adopt();
         handle.close();
         let answers = Answers::default();
-        handle.sync(None, "/", answers.sink());
+        handle.sync(terms(None), "/", answers.sink());
         assert_eq!(answers.the_one(), Code::INVALID_STATE);
         lent.close();
         nothing_is_left(&handle);

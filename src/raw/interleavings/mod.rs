@@ -12,9 +12,9 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::{Config, Handle, RawOp, Sink, slots};
+use super::{Config, Handle, RawOp, Sink, Terms, Turn, slots};
 use crate::error::Code;
 
 pub(super) mod c_client;
@@ -35,6 +35,10 @@ impl Answers {
 
     fn push(&self, code: Code) {
         self.0.lock().unwrap().push(code);
+    }
+
+    fn are_none(&self) -> bool {
+        self.0.lock().unwrap().is_empty()
     }
 
     fn the_one(&self) -> Code {
@@ -62,6 +66,10 @@ fn config(hosts: &str) -> Config {
     Config { hosts: hosts.to_owned(), session_timeout: Duration::from_secs(10), session: None }
 }
 
+fn terms(deadline: Option<Instant>) -> Terms {
+    Terms { deadline, turn: Turn::InOrder }
+}
+
 fn open(hosts: &str) -> Arc<Handle> {
     Arc::new(Handle::open(&config(hosts), |_| {}).unwrap())
 }
@@ -78,7 +86,7 @@ fn sending_again(handle: &Arc<Handle>, first: &Answers, others: &[Answers; 2]) -
     Box::new(move |reply| {
         first.push(reply.err().unwrap_or(Code::OK));
         let handle = handle.upgrade().unwrap();
-        others.iter().for_each(|other| handle.sync(None, "/", other.sink()));
+        others.iter().for_each(|other| handle.sync(terms(None), "/", other.sink()));
     })
 }
 

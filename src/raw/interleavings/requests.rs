@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use loom::sync::Notify;
 use loom::thread;
 
 use super::c_client::{ANSWERS_WHAT_IS_LEFT, REFUSED};
-use super::{Answers, DELETE, LOSES_WHAT_IS_LEFT, Seen, nothing_is_left, open, sending_again};
+use super::{
+    Answers, DELETE, LOSES_WHAT_IS_LEFT, Seen, Sink, nothing_is_left, open, sending_again, terms,
+};
 use crate::error::Code;
-use crate::raw::slots::InFlight;
-use crate::sync::{AtomicUsize, every_interleaving};
+use crate::sync::every_interleaving;
 
 #[test]
 fn completion_deadline_and_close_give_one_answer_between_them() {
@@ -20,7 +22,7 @@ fn completion_deadline_and_close_give_one_answer_between_them() {
             let now = Instant::now();
             let handle = open(hosts);
             let answers = Answers::default();
-            handle.sync(Some(now), "/", answers.sink());
+            handle.sync(terms(Some(now)), "/", answers.sink());
             let keeper = {
                 let handle = Arc::clone(&handle);
                 thread::spawn(move || handle.expire(now))
@@ -43,7 +45,7 @@ fn a_request_beside_a_close_is_answered_whether_it_was_sent_or_not() {
         let answers = Answers::default();
         let caller = {
             let (handle, sink) = (Arc::clone(&handle), answers.sink());
-            thread::spawn(move || handle.sync(None, "/", sink))
+            thread::spawn(move || handle.sync(terms(None), "/", sink))
         };
         let other_closer = {
             let handle = Arc::clone(&handle);
@@ -68,7 +70,7 @@ fn a_refusal_beside_a_deadline_and_a_close_is_one_answer() {
         let answers = Answers::default();
         let caller = {
             let (handle, sink) = (Arc::clone(&handle), answers.sink());
-            thread::spawn(move || handle.sync(Some(now), REFUSED, sink))
+            thread::spawn(move || handle.sync(terms(Some(now)), REFUSED, sink))
         };
         let keeper = {
             let handle = Arc::clone(&handle);
@@ -92,7 +94,7 @@ fn who_is_answered_may_send_again_at_once() {
         let now = Instant::now();
         let handle = open(ANSWERS_WHAT_IS_LEFT);
         let (first, others) = (Answers::default(), [(); 2].map(|()| Answers::default()));
-        handle.sync(Some(now), "/", sending_again(&handle, &first, &others));
+        handle.sync(terms(Some(now)), "/", sending_again(&handle, &first, &others));
         let keeper = {
             let handle = Arc::clone(&handle);
             thread::spawn(move || handle.expire(now))
@@ -116,7 +118,7 @@ fn what_the_c_client_writes_to_outlives_the_deadline_and_goes_with_the_close() {
         let now = Instant::now();
         let handle = open(LOSES_WHAT_IS_LEFT);
         let answers = Answers::default();
-        handle.multi(Some(now), &[DELETE], answers.sink());
+        handle.multi(terms(Some(now)), &[DELETE], answers.sink());
         let keeper = {
             let handle = Arc::clone(&handle);
             thread::spawn(move || handle.expire(now))
@@ -129,28 +131,57 @@ fn what_the_c_client_writes_to_outlives_the_deadline_and_goes_with_the_close() {
     all.are(&[Code::OK, Code::OPERATION_TIMEOUT, Code::CLOSING]);
 }
 
+/// There is room for one on its way: the other waits, unless the first is through.
 #[test]
-fn no_more_requests_are_in_flight_than_allowed_and_none_is_forgotten() {
-    every_interleaving(|| {
-        let count: Arc<AtomicUsize> = Arc::default();
-        let inside: Arc<AtomicUsize> = Arc::default();
-        let visit = |count: Arc<AtomicUsize>, inside: Arc<AtomicUsize>| {
-            use std::sync::atomic::Ordering::SeqCst;
-            let Some(entered) = InFlight::enter(&count, 1) else { return false };
-            assert_eq!(inside.fetch_add(1, SeqCst), 0);
-            inside.fetch_sub(1, SeqCst);
-            drop(entered);
-            true
-        };
-        let others = [(), ()].map(|()| {
-            let (count, inside) = (Arc::clone(&count), Arc::clone(&inside));
-            thread::spawn(move || visit(count, inside))
+fn what_waits_is_sent_by_an_answer_or_a_refusal_and_nothing_is_forgotten() {
+    for first in ["/", REFUSED] {
+        every_interleaving(move || {
+            let handle = open(ANSWERS_WHAT_IS_LEFT);
+            let answers = [(); 2].map(|()| (Arc::new(Notify::new()), Answers::default()));
+            let submit = |path, (told, answers): (Arc<Notify>, Answers)| {
+                let (handle, sink) = (Arc::clone(&handle), answers.sink::<()>());
+                let sink: Sink<()> = Box::new(move |reply| {
+                    sink(reply);
+                    told.notify();
+                });
+                move || handle.sync(terms(None), path, sink)
+            };
+            let other = thread::spawn(submit(first, answers[0].clone()));
+            submit("/", answers[1].clone())();
+            other.join().unwrap();
+            // One that nobody sends would be waited for in vain.
+            for (told, answers) in &answers {
+                while answers.are_none() {
+                    told.wait();
+                }
+            }
+            handle.close();
+            assert_eq!(answers[1].1.the_one(), Code::OK);
+            nothing_is_left(&handle);
         });
-        let mut anyone = visit(Arc::clone(&count), inside);
-        for other in others {
-            anyone |= other.join().unwrap();
-        }
-        assert!(anyone);
-        assert!(InFlight::enter(&count, 1).is_some());
+    }
+}
+
+#[test]
+fn what_waits_is_answered_once_by_its_deadline_or_a_close() {
+    let seen = Seen::default();
+    let all = seen.clone();
+    every_interleaving(move || {
+        let now = Instant::now();
+        let handle = open(LOSES_WHAT_IS_LEFT);
+        let [first, second] = [(); 2].map(|()| Answers::default());
+        handle.sync(terms(None), "/", first.sink());
+        handle.sync(terms(Some(now)), "/", second.sink());
+        let keeper = {
+            let handle = Arc::clone(&handle);
+            thread::spawn(move || handle.expire(now))
+        };
+        handle.close();
+        keeper.join().unwrap();
+        first.the_one();
+        seen.add(second.the_one());
+        nothing_is_left(&handle);
     });
+    let unsent = [Code::OPERATION_TIMEOUT, Code::INVALID_STATE, Code::CLOSING];
+    all.are(&[&[Code::OK], &unsent[..]].concat());
 }

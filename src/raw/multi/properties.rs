@@ -27,7 +27,7 @@ proptest! {
     ) {
         let ops = ops(&kinds);
         let mut memory = MultiMemory::new(&ops).unwrap();
-        let (count, _, results) = memory.as_c();
+        let (count, _, results) = memory.as_c().into_c();
         prop_assert_eq!(usize::try_from(count), Ok(ops.len()));
         // SAFETY: there is a result for each operation, and nobody else has the memory.
         let results = unsafe { std::slice::from_raw_parts_mut(results, ops.len()) };

@@ -1,0 +1,223 @@
+//! How many requests of a handle are on their way at once, and the queue of those that wait.
+//!
+//! The C client and the server answer in order, so what is sent last waits for all that was sent before
+//! it. Few enough are on their way that a heartbeat, which goes ahead of those that wait, is answered in
+//! time. The others wait here, in the order in which they were submitted; an answer sends the next.
+
+use std::collections::VecDeque;
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+use super::gate::Gate;
+use super::slots::{self, Slot};
+use super::sys;
+use crate::error::Code;
+use crate::sync::Mutex;
+
+/// A request as the C client takes it.
+pub(super) type Call = Box<dyn FnOnce(*mut sys::zhandle_t, *const c_void) -> c_int + Send>;
+
+/// When a request is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// After those that were submitted before it; refused with `THROTTLED_OP` when too many wait.
+    InOrder,
+    /// After those that were submitted before it, however many these are.
+    InOrderAlways,
+    /// Before those that wait.
+    Ahead,
+}
+
+/// How many may be on their way. More than 65,536 unread wake-ups in the C client's pipe would break
+/// the connection; what bounds it in practice is how long the last one waits.
+const REQUESTS: usize = if cfg!(zklock_loom) { 1 } else { 512 };
+/// How many bytes of requests, and of the replies to be expected, may be on their way; any one request
+/// alone may be larger.
+const BYTES: usize = 1 << 20;
+/// How many may wait, and how many bytes of them.
+const WAITING: usize = 16_000;
+const WAITING_BYTES: usize = 64 << 20;
+/// What a request and its reply take beside path and data, about.
+const OVERHEAD: usize = 100;
+
+pub(super) struct Window {
+    gate: Arc<Gate>,
+    /// Whether the program owns the handle.
+    is_borrowed: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    sent: usize,
+    sent_bytes: usize,
+    waiting: VecDeque<Waiting>,
+    waiting_bytes: usize,
+    /// Whether a thread is sending those that wait: none may be sent beside it, or the order is lost.
+    sending: bool,
+    /// How large replies have been lately.
+    reply: usize,
+}
+
+struct Waiting {
+    token: usize,
+    bytes: usize,
+    call: Call,
+}
+
+/// One request on its way, counted for as long as it lives.
+pub(super) struct OnTheWay {
+    window: Arc<Window>,
+    bytes: usize,
+}
+
+impl OnTheWay {
+    pub(super) fn window(&self) -> Arc<Window> {
+        Arc::clone(&self.window)
+    }
+}
+
+impl Drop for OnTheWay {
+    fn drop(&mut self) {
+        let mut state = self.window.state.lock();
+        state.sent -= 1;
+        state.sent_bytes -= self.bytes;
+    }
+}
+
+impl State {
+    fn has_room_for(&self, bytes: usize) -> bool {
+        let replies = self.sent.saturating_mul(self.reply);
+        let load = self.sent_bytes.saturating_add(replies).saturating_add(bytes);
+        self.sent == 0 || self.sent < REQUESTS && load <= BYTES
+    }
+
+    fn send(&mut self, window: &Arc<Window>, bytes: usize) -> OnTheWay {
+        self.sent += 1;
+        self.sent_bytes += bytes;
+        OnTheWay { window: Arc::clone(window), bytes }
+    }
+}
+
+impl Window {
+    pub(super) fn new(gate: Arc<Gate>, is_borrowed: bool) -> Arc<Window> {
+        Arc::new(Window { gate, is_borrowed, state: Mutex::default() })
+    }
+
+    /// How many requests are on their way or wait.
+    pub(super) fn len(&self) -> usize {
+        let state = self.state.lock();
+        state.sent + state.waiting.len()
+    }
+
+    /// Counts a request that is sent now, whatever waits.
+    pub(super) fn enter(self: &Arc<Self>, bytes: usize) -> OnTheWay {
+        self.state.lock().send(self, bytes)
+    }
+
+    /// Sends a request of so many bytes of path and data, or puts it behind those that wait. Its slot
+    /// is answered exactly once.
+    pub(super) fn submit(
+        self: &Arc<Self>,
+        turn: Turn,
+        mut slot: Slot,
+        bytes: usize,
+        call: impl FnOnce(*mut sys::zhandle_t, *const c_void) -> c_int + Send + 'static,
+    ) {
+        let bytes = bytes + OVERHEAD;
+        let mut state = self.state.lock();
+        let is_free = !state.sending && state.waiting.is_empty() && state.has_room_for(bytes);
+        if turn == Turn::Ahead || is_free {
+            slot.on_the_way = Some(state.send(self, bytes));
+            drop(state);
+            if !self.send(slots::put(slot), call) {
+                // One that came meanwhile may wait for its answer.
+                self.answered(0);
+            }
+            return;
+        }
+        let is_full = state.waiting.len() >= WAITING || state.waiting_bytes + bytes > WAITING_BYTES;
+        if is_full && turn == Turn::InOrder {
+            drop(state);
+            return slot.fail(Code::THROTTLED_OP);
+        }
+        let token = slots::put(slot);
+        state.waiting_bytes += bytes;
+        state.waiting.push_back(Waiting { token, bytes, call: Box::new(call) });
+        drop(state);
+        // Whoever has shut the gate answers what it finds in the table, and may have looked already.
+        if !self.gate.is_open() {
+            slots::fail_waiting(token, Code::INVALID_STATE);
+            self.clear();
+        }
+    }
+
+    /// The gate is shut: what waits is not sent any more. It is answered where its slot is.
+    pub(super) fn clear(&self) {
+        let waiting = {
+            let mut state = self.state.lock();
+            state.waiting_bytes = 0;
+            std::mem::take(&mut state.waiting)
+        };
+        drop(waiting);
+    }
+
+    /// One was answered, by a reply of so many bytes: sends those that there is room for now.
+    pub(super) fn answered(self: &Arc<Self>, reply: usize) {
+        {
+            let mut state = self.state.lock();
+            // Forgets large replies slowly: the next ones may be as large.
+            state.reply = reply.max(state.reply - state.reply.div_ceil(16));
+            if state.sending || state.waiting.is_empty() {
+                return;
+            }
+            state.sending = true;
+        }
+        while let Some((token, call)) = self.next() {
+            self.send(token, call);
+        }
+    }
+
+    /// The next one to send; without one, sending is over.
+    fn next(self: &Arc<Self>) -> Option<(usize, Call)> {
+        let mut state = self.state.lock();
+        // What still waits when the gate is shut is answered by whoever has shut it.
+        while self.gate.is_open()
+            && state.waiting.front().is_some_and(|next| state.has_room_for(next.bytes))
+        {
+            let Waiting { token, bytes, call } = state.waiting.pop_front()?;
+            state.waiting_bytes -= bytes;
+            // Nobody waits any more for one that was answered by its deadline: it was never sent.
+            let on_the_way = state.send(self, bytes);
+            let Some(unsent) = slots::set_on_the_way(token, on_the_way) else {
+                return Some((token, call));
+            };
+            // Its drop takes the lock again.
+            drop(state);
+            drop(unsent);
+            state = self.state.lock();
+        }
+        state.sending = false;
+        None
+    }
+
+    /// Gives whether the C client has taken the request.
+    pub(super) fn send(
+        &self,
+        token: usize,
+        call: impl FnOnce(*mut sys::zhandle_t, *const c_void) -> c_int,
+    ) -> bool {
+        let code = match self.gate.with(|zh| call(zh, slots::context(token))) {
+            Some(0) => return true,
+            // Its words for a handle that the program is closing at this moment.
+            Some(rc) if self.is_borrowed && rc == Code::MARSHALLING_ERROR.as_raw() => {
+                Code::INVALID_STATE
+            }
+            Some(rc) => Code::from_raw(rc),
+            None => Code::INVALID_STATE,
+        };
+        // Not sent: its completion never runs, so the answer is ours to give.
+        slots::fail(token, code);
+        false
+    }
+}
