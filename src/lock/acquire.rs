@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::Spec;
 use super::claim::{Claim, Node};
 use super::steps::{Attempt, Standing};
-use crate::client::Hold;
+use crate::client::{Hold, WatchEventKind};
 use crate::error::{Code, Error, Result};
 
 /// A pause after an outcome that has to be looked up, so that a link which breaks at once again
@@ -32,6 +32,7 @@ pub(super) async fn acquire(
         claim: Claim::new(&spec),
         once,
         refusals: 0,
+        behind: None,
         ahead: Arc::clone(&ahead),
     };
     let acquired = contend(&spec, attempt);
@@ -76,7 +77,10 @@ async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<(Node, Hold
                 // Disconnections are slept through, and trust that ends: the C client sets the watch
                 // again, and what was missed comes then. An error too is a reason to look again: it
                 // comes with the end of the session.
-                let _ = watch.await;
+                let ended = watch.await;
+                if !ended.is_ok_and(|event| event.kind == WatchEventKind::Deleted) {
+                    attempt.behind = None;
+                }
             }
             Ok(Standing::Pausing(pause)) => {
                 spec.service.sleep_until(spec.service.now() + pause).await;

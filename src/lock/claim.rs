@@ -9,21 +9,49 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use super::memory::{PathMemory, SentAfter};
 use super::name::Naming;
 use super::service::{Service, Session};
-use super::{Spec, contender, name};
+use super::{Spec, contender, lookup, name};
 use crate::client::{Created, Pending};
 use crate::error::{Code, Error, Result};
 use crate::znode::{Acl, CreateMode, Stat};
 
 pub(super) struct Claim {
-    service: Arc<dyn Service>,
-    place: ClaimPlace,
-    /// Tells our node from others of this session when its name is not known.
-    uuid: Uuid,
+    /// How to find our node when its name is not known.
+    search: Search,
     data: Vec<u8>,
     acl: Arc<[Acl]>,
     state: State,
+}
+
+/// How to find a claim's node.
+#[derive(Clone)]
+struct Search {
+    service: Arc<dyn Service>,
+    memory: Arc<PathMemory>,
+    place: ClaimPlace,
+    /// Tells it from others of this session.
+    uuid: Uuid,
+    sent_after: SentAfter,
+}
+
+impl Search {
+    /// The nodes of this session that carry the claim's uuid: path and czxid of each.
+    async fn run(&self, session: &Arc<dyn Session>) -> Result<Vec<(String, i64)>> {
+        let of_this_claim =
+            |found: &lookup::Found| found.get(&self.uuid).cloned().unwrap_or_default();
+        match &self.place {
+            ClaimPlace::At(path) => {
+                Ok(of_this_claim(&lookup::look_at(session, path.clone()).await?))
+            }
+            ClaimPlace::Under { directory, .. } => {
+                let found =
+                    self.memory.look_up(&self.service, session, directory, self.sent_after).await?;
+                Ok(of_this_claim(&found))
+            }
+        }
+    }
 }
 
 /// Where a claim's node is created.
@@ -100,10 +128,15 @@ enum State {
 impl Claim {
     pub(super) fn new(spec: &Spec) -> Claim {
         let uuid = contender::new_uuid(spec.service.id());
-        Claim {
+        let search = Search {
             service: Arc::clone(&spec.service),
+            memory: Arc::clone(&spec.memory),
             place: spec.place(),
             uuid,
+            sent_after: SentAfter::Unknown,
+        };
+        Claim {
+            search,
             data: contender::write(uuid, &spec.label),
             acl: Arc::clone(&spec.acl),
             state: State::None,
@@ -118,9 +151,17 @@ impl Claim {
         }
     }
 
+    /// The transaction that made the directory which it is created in.
+    pub(super) fn directory(&self) -> i64 {
+        match &self.search.place {
+            ClaimPlace::At(_) => 0,
+            ClaimPlace::Under { created, .. } => *created,
+        }
+    }
+
     /// It is to be created in the directory that this transaction has made.
     pub(super) fn enter(&mut self, directory: i64) {
-        if let ClaimPlace::Under { created, .. } = &mut self.place {
+        if let ClaimPlace::Under { created, .. } = &mut self.search.place {
             *created = directory;
         }
     }
@@ -129,7 +170,7 @@ impl Claim {
     /// was made anew.
     pub(super) fn can_be_in(&self, directory: &Stat) -> bool {
         let made_before = self.node().is_none_or(|node| directory.czxid < node.czxid);
-        let is_named_so = match &self.place {
+        let is_named_so = match &self.search.place {
             ClaimPlace::Under { naming, created, .. } if naming.is_of_the_directory() => {
                 *created == directory.czxid
             }
@@ -140,11 +181,12 @@ impl Claim {
 
     /// Submits the create. Follow it up with [`confirm`](Claim::confirm).
     pub(super) fn send(&mut self, session: &Arc<dyn Session>) {
-        let reply = match &self.place {
+        let reply = match &self.search.place {
             ClaimPlace::At(path) => {
                 session.create(path, &self.data, &self.acl, CreateMode::Ephemeral)
             }
             ClaimPlace::Under { directory, naming, created } => {
+                self.search.sent_after = self.search.memory.sent_after(*created);
                 let prefix = name::join(directory, &naming.prefix(session.id(), *created));
                 session.create(&prefix, &self.data, &self.acl, CreateMode::EphemeralSequential)
             }
@@ -159,11 +201,14 @@ impl Claim {
             // come and can clean up after it.
             let reply = match pending {
                 Some(reply) => reply.await,
-                None => return Err(unknown(&self.place)),
+                None => return Err(unknown(&self.search.place)),
             };
             self.state = match reply {
                 Ok(Created { path, stat }) => {
-                    State::Placed(self.place.node(session, path, stat.czxid))
+                    if let ClaimPlace::Under { created, .. } = &self.search.place {
+                        self.search.memory.saw_claim(*created, &path);
+                    }
+                    State::Placed(self.search.place.node(session, path, stat.czxid))
                 }
                 Err(error) => {
                     if may_exist(&error) {
@@ -175,7 +220,7 @@ impl Claim {
                 }
             };
         }
-        self.node().ok_or_else(|| unknown(&self.place))
+        self.node().ok_or_else(|| unknown(&self.search.place))
     }
 
     /// Brings what is known of the node up to date with the session: a node of a session that is
@@ -191,9 +236,11 @@ impl Claim {
                 self.state = State::None;
             }
             State::Sent { .. } => {
-                let mut found = find(&**session, &self.place, self.uuid).await?.into_iter();
+                let mut found = self.search.run(session).await?.into_iter();
                 self.state = match found.next() {
-                    Some((path, czxid)) => State::Placed(self.place.node(session, path, czxid)),
+                    Some((path, czxid)) => {
+                        State::Placed(self.search.place.node(session, path, czxid))
+                    }
                     None => State::None,
                 };
                 // There is never a second one, but a second one would block everybody for ever.
@@ -224,7 +271,7 @@ impl Claim {
 
     /// Where the node is, or would be.
     pub(super) fn place(&self) -> &ClaimPlace {
-        &self.place
+        &self.search.place
     }
 
     /// Hands the node over to a tenure; the claim is then empty.
@@ -254,9 +301,8 @@ impl Drop for Claim {
             State::None => {}
             State::Placed(node) => drop(node.dispose()),
             State::Sent { session, reply } => {
-                let (service, place) = (Arc::clone(&self.service), self.place.clone());
-                let burial = bury(Arc::clone(&service), place, self.uuid, session, reply);
-                service.spawn(Box::pin(burial));
+                let cleanup = clean_up(self.search.clone(), session, reply);
+                self.search.service.spawn(Box::pin(cleanup));
             }
         }
     }
@@ -267,17 +313,11 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Deletes the node of a claim that was given up while its create was on its way.
-async fn bury(
-    service: Arc<dyn Service>,
-    place: ClaimPlace,
-    uuid: Uuid,
-    sent: Arc<dyn Session>,
-    reply: Option<Pending<Created>>,
-) {
+async fn clean_up(search: Search, sent: Arc<dyn Session>, reply: Option<Pending<Created>>) {
     if let Some(reply) = reply {
         match reply.await {
             Ok(Created { path, stat }) => {
-                return drop(place.node(&sent, path, stat.czxid).dispose());
+                return drop(search.place.node(&sent, path, stat.czxid).dispose());
             }
             Err(error) if !may_exist(&error) => return,
             Err(_) => {}
@@ -285,11 +325,11 @@ async fn bury(
     }
     // Until it was looked up, or its session is over and it is gone by itself.
     let mut pause = FIRST_PAUSE;
-    while let Ok(session) = service.session().await {
+    while let Ok(session) = search.service.session().await {
         if session.id() != sent.id() {
             return;
         }
-        match find(&*session, &place, uuid).await {
+        match search.run(&session).await {
             Ok(found) => {
                 for (path, czxid) in found {
                     drop(session.dispose(&path, czxid, true));
@@ -298,46 +338,9 @@ async fn bury(
             }
             Err(error) => {
                 tracing::debug!(%error, "looking for a claim that was given up");
-                service.sleep_until(service.now() + pause).await;
+                search.service.sleep_until(search.service.now() + pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }
     }
-}
-
-/// Looks for the nodes of this session that carry the claim's uuid: path and czxid of each.
-async fn find(session: &dyn Session, place: &ClaimPlace, uuid: Uuid) -> Result<Vec<(String, i64)>> {
-    // The server that we are connected to now may be behind the one that took the create. Both
-    // requests are on their way before the first is awaited.
-    let sync = session.sync(place.lock());
-    let candidates = match place {
-        ClaimPlace::At(path) => vec![path.clone()],
-        ClaimPlace::Under { directory, naming, created } => match session.children(directory).await
-        {
-            Ok((names, _)) => names
-                .iter()
-                .filter(|name| name.starts_with(&naming.prefix(session.id(), *created)))
-                .map(|name| name::join(directory, name))
-                .collect(),
-            Err(error) if error.is_no_node() => Vec::new(),
-            Err(error) => return Err(error),
-        },
-    };
-    sync.await?;
-    let looks: Vec<_> = candidates.into_iter().map(|path| (session.get(&path), path)).collect();
-    let mut found = Vec::new();
-    for (look, path) in looks {
-        match look.await {
-            Ok((data, stat))
-                if stat.ephemeral_owner == session.id() && contender::uuid(&data) == Some(uuid) =>
-            {
-                found.push((path, stat.czxid));
-            }
-            Ok(_) => {}
-            // Gone, or somebody else's: ours can be read.
-            Err(error) if error.is_no_node() || error.code() == Code::NO_AUTH => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(found)
 }

@@ -1,14 +1,93 @@
-//! What a lock remembers of its path from one acquire to the next. All of it may be outdated: it
-//! decides how an acquire begins, never how it ends.
+//! What a client's acquires of one path share: what is known of it, and what is being asked.
+//!
+//! What is known may be outdated: it decides how an acquire begins and what it need not ask, never that
+//! it holds.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+
+use super::coalesced::{Answer, Coalesced};
+use super::listing::Listing;
+use super::lookup::{self, Found};
+use super::name;
+use super::service::{Service, Session};
+
+/// How many children that are no claims are known by name.
+const DATA: usize = 100_000;
 
 #[derive(Default)]
 pub(super) struct PathMemory {
     /// Whether the last acquire had to wait, so that the next one probably has to.
     contended: AtomicBool,
-    /// The transaction that made the lock's directory; 0 where there is none, or it is not known.
-    directory: AtomicI64,
+    known: Mutex<Known>,
+    listings: Coalesced<Listing>,
+    lookups: Coalesced<Found>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// The transaction that made the lock's directory; 0 where there is none, or it is not known. The
+    /// rest is of that directory alone.
+    directory: i64,
+    /// The largest number that a claim of ours was given in it.
+    last: Option<i32>,
+    /// The last claim of ours that held: no claim was before it.
+    first: Box<str>,
+    /// Children with names like claims, but of no session.
+    data: HashSet<Box<str>>,
+    /// For the next look-up: after which number the claims that it is for were sent.
+    sent_after: SentAfter,
+}
+
+/// The number after which all claims were sent that are looked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum SentAfter {
+    #[default]
+    Nothing,
+    Number {
+        directory: i64,
+        number: i32,
+    },
+    Unknown,
+}
+
+impl SentAfter {
+    /// For both.
+    fn and(self, other: SentAfter) -> SentAfter {
+        match (self, other) {
+            (SentAfter::Nothing, one) | (one, SentAfter::Nothing) => one,
+            (
+                SentAfter::Number { directory, number },
+                SentAfter::Number { directory: also, number: another },
+            ) if directory == also => {
+                let is_earlier = another.wrapping_sub(number) < 0;
+                SentAfter::Number { directory, number: if is_earlier { another } else { number } }
+            }
+            _ => SentAfter::Unknown,
+        }
+    }
+
+    /// Whether a claim of that name in that directory can be one of them.
+    pub(super) fn allows(self, directory: i64, name: &str) -> bool {
+        match (self, name::sequence(name)) {
+            (SentAfter::Number { directory: of, number }, Some(its)) if of == directory => {
+                its.wrapping_sub(number) > 0 || name::is_out_of_turn(its)
+            }
+            _ => true,
+        }
+    }
+}
+
+impl Known {
+    fn enter(&mut self, directory: i64) {
+        if self.directory != directory {
+            let sent_after = self.sent_after;
+            *self = Known { directory, sent_after, ..Known::default() };
+        }
+    }
 }
 
 impl PathMemory {
@@ -21,10 +100,107 @@ impl PathMemory {
     }
 
     pub(super) fn directory(&self) -> i64 {
-        self.directory.load(Ordering::Relaxed)
+        self.known.lock().directory
     }
 
-    pub(super) fn saw_directory(&self, czxid: i64) {
-        self.directory.store(czxid, Ordering::Relaxed);
+    pub(super) fn saw_no_directory(&self) {
+        self.known.lock().enter(0);
+    }
+
+    fn saw(&self, listing: &Listing) {
+        self.known.lock().enter(listing.directory.czxid);
+    }
+
+    /// A claim of ours was made in that directory. Other children say nothing of the numbers to come:
+    /// anybody can make one with any number.
+    pub(super) fn saw_claim(&self, directory: i64, path: &str) {
+        let mut known = self.known.lock();
+        let number = name::sequence(path).filter(|number| {
+            let is_later = known.last.is_none_or(|last| number.wrapping_sub(last) > 0);
+            known.directory == directory && is_later && !name::is_out_of_turn(*number)
+        });
+        known.last = number.or(known.last);
+    }
+
+    /// A claim of ours holds: those before it are gone, and numbers before its own are not given again.
+    pub(super) fn saw_first(&self, directory: i64, name: &str) {
+        let mut known = self.known.lock();
+        if known.directory == directory {
+            known.first = name.into();
+        }
+    }
+
+    /// Whether all claims before this one are gone.
+    pub(super) fn was_first(&self, directory: i64, name: &str) -> bool {
+        let known = self.known.lock();
+        known.directory == directory && *known.first == *name
+    }
+
+    /// A claim that is sent now will have a later number than this.
+    pub(super) fn sent_after(&self, directory: i64) -> SentAfter {
+        let known = self.known.lock();
+        match known.last.filter(|_| known.directory == directory) {
+            Some(number) => SentAfter::Number { directory, number },
+            None => SentAfter::Unknown,
+        }
+    }
+
+    /// The child is no claim, and as no session owns it, will be none.
+    pub(super) fn saw_data(&self, directory: i64, name: &str) {
+        let mut known = self.known.lock();
+        let is_given_once = name::sequence(name).is_some_and(|it| !name::is_out_of_turn(it));
+        if known.directory == directory && is_given_once && known.data.len() < DATA {
+            known.data.insert(name.into());
+        }
+    }
+
+    /// Whether a child is known to be no claim.
+    pub(super) fn is_data(&self, directory: i64, name: &str) -> bool {
+        let known = self.known.lock();
+        known.directory == directory && known.data.contains(name)
+    }
+
+    /// The claims in the lock's directory, by a listing that is sent from now on.
+    pub(super) fn list(
+        self: &Arc<Self>,
+        session: &Arc<dyn Session>,
+        path: &str,
+    ) -> Answer<Listing> {
+        let (memory, asked, path) = (Arc::clone(self), Arc::clone(session), path.to_owned());
+        self.listings.ask(session.id(), move || {
+            Box::pin(async move {
+                let (children, directory) = asked.children(&path).await?;
+                let listing = Listing::new(children, directory);
+                memory.saw(&listing);
+                Ok(listing)
+            })
+        })
+    }
+
+    /// The claims of this session in the lock's directory, by a look-up that is sent from now on; it
+    /// need not find others than those that were sent after that.
+    pub(super) fn look_up(
+        self: &Arc<Self>,
+        service: &Arc<dyn Service>,
+        session: &Arc<dyn Session>,
+        path: &str,
+        sent_after: SentAfter,
+    ) -> Answer<Found> {
+        {
+            let mut known = self.known.lock();
+            known.sent_after = known.sent_after.and(sent_after);
+        }
+        let (memory, path) = (Arc::clone(self), path.to_owned());
+        let (service, asked) = (Arc::clone(service), Arc::clone(session));
+        self.lookups.ask(session.id(), move || {
+            // All who share this look-up have said by now what they look for.
+            let sent_after = std::mem::take(&mut memory.known.lock().sent_after);
+            // Without a word the one before has taken it, and looks for more than that.
+            let sent_after = match sent_after {
+                SentAfter::Nothing => SentAfter::Unknown,
+                sent_after => sent_after,
+            };
+            Box::pin(lookup::look_up(service, asked, path, sent_after))
+        })
     }
 }

@@ -6,12 +6,16 @@
 
 mod acquire;
 mod claim;
+mod coalesced;
 mod contender;
 mod guard;
+mod listing;
+mod lookup;
 mod memory;
 mod name;
 mod poll;
 mod queue;
+mod scan;
 mod sentinel;
 mod service;
 #[cfg(test)]
@@ -36,6 +40,7 @@ use claim::ClaimPlace;
 use guard::Tenure;
 use memory::PathMemory;
 use name::Naming;
+use scan::{Claimed, Scan};
 use sentinel::Sentinel;
 use service::{Service, Session};
 
@@ -90,12 +95,6 @@ pub(crate) type OnPosition = Arc<dyn Fn(&str, &str) + Send + Sync>;
 impl Spec {
     fn place(&self) -> ClaimPlace {
         self.strategy.steps().place(self)
-    }
-
-    fn tell_position(&self, own: &str, first: &str) {
-        if let Some(tell) = &self.on_position {
-            tell(own, first);
-        }
     }
 }
 
@@ -253,7 +252,7 @@ impl Lock {
                     Error::with_detail("contenders", &spec.path, error.code(), detail)
                 })?;
                 match spec.strategy {
-                    Strategy::Queue => queued(&*session, &spec.path).await,
+                    Strategy::Queue => queued(spec, &session).await,
                     Strategy::Poll | Strategy::Watch => alone(&*session, &spec.path).await,
                 }
             };
@@ -274,37 +273,24 @@ fn expect_guard(guard: Result<Option<Guard>>) -> Result<Guard> {
     guard?.ok_or_else(|| Error::new("acquire", "", Code::NOTHING))
 }
 
-async fn queued(session: &dyn Session, path: &str) -> Result<Vec<Contender>> {
-    let (children, directory) = match session.children(path).await {
-        Ok(listed) => listed,
+async fn queued(spec: &Spec, session: &Arc<dyn Session>) -> Result<Vec<Contender>> {
+    let listing = match spec.memory.list(session, &spec.path).await {
+        Ok(listing) => listing,
         Err(error) if error.is_no_node() => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
-    if directory.is_ephemeral() {
-        return Err(queue::not_a_queue("contenders", path));
+    if listing.directory.is_ephemeral() {
+        return Err(queue::not_a_queue("contenders", &spec.path));
     }
-    let look = |name: &str| {
-        let path = name::join(path, name);
-        let look = session.get(&path);
-        (path, look)
-    };
     let mut contenders = Vec::new();
-    let looks: Vec<_> = name::in_order(&children).into_iter().map(look).collect();
-    for (path, look) in looks {
-        // Those that are gone by now are left out, and data that is no claim.
-        match look.await {
-            Ok((data, stat)) if stat.is_ephemeral() => {
-                contenders.push(contender::read(path, &data, &stat));
-            }
-            Ok(_) => {}
-            Err(error) if error.is_no_node() => {}
-            Err(error) => return Err(error),
-        }
+    let mut claims = Scan::new(spec, session, listing.directory.czxid, listing.in_order()).wide();
+    while let Some(Claimed { name, data, stat }) = claims.next().await? {
+        contenders.push(contender::read(name::join(&spec.path, name), &data, &stat));
     }
-    if name::are_out_of_turn(&children) {
+    if listing.is_out_of_turn {
         contenders.sort_by_key(|contender| contender.czxid);
     }
-    contender::date_the_hold(&mut contenders, &directory);
+    contender::date_the_hold(&mut contenders, &listing.directory);
     Ok(contenders)
 }
 

@@ -7,8 +7,6 @@
 //! look for it, so on one path all of them queue in one line with us; the C recipe's and the Java
 //! recipe's names end alike.
 
-use std::cmp::Reverse;
-
 /// How claims are called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Naming {
@@ -29,6 +27,11 @@ impl Naming {
             Naming::Own => format!("zl-{directory:x}-lock-"),
             Naming::Recipe => format!("x-{session:016x}-"),
         }
+    }
+
+    /// Whether a claim of this session, by either naming and in whatever directory, may have that name.
+    pub(super) fn may_be_ours(session: i64, name: &str) -> bool {
+        name.starts_with("zl-") || name.starts_with(&Naming::Recipe.prefix(session, 0))
     }
 
     /// Whether all claims in a directory are called alike: another's can be named by its number
@@ -74,53 +77,9 @@ pub(super) fn is_out_of_turn(number: i32) -> bool {
     number == i32::MAX || number < i32::MIN + RUN_ON
 }
 
-/// Whether the numbers of these children say nothing of their order any more.
-pub(super) fn are_out_of_turn(children: &[String]) -> bool {
-    numbered(children).any(|(number, _)| is_out_of_turn(number))
-}
-
-/// Claims and where they stand, seen from one of them. Sequence numbers are serial numbers: after
-/// the largest comes the smallest, and of two that are less than half the circle apart the one
-/// behind is the earlier. Compared pair by pair, numbers from all around the circle have no order
-/// at all; distances from one of them have.
-fn seen_from(origin: i32, children: &[String]) -> impl Iterator<Item = (i32, &str)> {
-    numbered(children).map(move |(number, name)| (number.wrapping_sub(origin), name))
-}
-
-/// A claim's place among the children of the lock's directory.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Place<'a> {
-    /// It is not there.
-    Missing,
-    /// Those before it, nearest first; nobody if it is the first.
-    Behind(Vec<&'a str>),
-}
-
-/// Finds our claim's place. Children whose names are no lock's are ignored.
-pub(super) fn place<'a>(children: &'a [String], own: &str) -> Place<'a> {
-    let Some(own) = children.iter().find(|name| *name == own) else {
-        return Place::Missing;
-    };
-    let Some(sequence_of_own) = sequence(own) else {
-        return Place::Missing;
-    };
-    let own = (0, own.as_str());
-    let mut before: Vec<(i32, &str)> =
-        seen_from(sequence_of_own, children).filter(|other| *other < own).collect();
-    before.sort_unstable_by_key(|other| Reverse(*other));
-    Place::Behind(before.into_iter().map(|(_, name)| name).collect())
-}
-
-/// The children that are claims, in their order.
-pub(super) fn in_order(children: &[String]) -> Vec<&str> {
-    let origin = numbered(children).next().map_or(0, |(number, _)| number);
-    let mut claims: Vec<(i32, &str)> = seen_from(origin, children).collect();
-    claims.sort_unstable();
-    claims.into_iter().map(|(_, name)| name).collect()
-}
-
-fn numbered(children: &[String]) -> impl Iterator<Item = (i32, &str)> {
-    children.iter().filter_map(|name| Some((sequence(name)?, name.as_str())))
+/// The last part of a path.
+pub(super) fn last(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
 }
 
 /// A child's path.
@@ -177,54 +136,5 @@ mod tests {
             assert_eq!(sequence(&ours(number)), Some(number));
         }
         assert_eq!(ours(-1), "zl-2a-lock--000000001");
-    }
-
-    #[test]
-    fn order_survives_the_wrap_of_the_counter() {
-        let names = |numbers: &[i32]| numbers.iter().map(|n| ours(*n)).collect::<Vec<_>>();
-        let children = names(&[i32::MIN + 1, i32::MAX, i32::MIN, i32::MAX - 1]);
-        let ordered = names(&[i32::MAX - 1, i32::MAX, i32::MIN, i32::MIN + 1]);
-        assert_eq!(in_order(&children), ordered);
-        let expected = Place::Behind(vec![ordered[1].as_str(), ordered[0].as_str()]);
-        assert_eq!(place(&children, &ordered[2]), expected);
-    }
-
-    #[test]
-    fn at_the_end_of_the_counter_numbers_are_not_trusted() {
-        let children = |numbers: &[i32]| numbers.iter().map(|n| ours(*n)).collect::<Vec<_>>();
-        for at_the_end in [i32::MAX, i32::MIN, i32::MIN + 1] {
-            assert!(are_out_of_turn(&children(&[7, at_the_end])));
-        }
-        assert!(!are_out_of_turn(&children(&[0, 7, i32::MAX - 1, -1, i32::MIN / 2])));
-    }
-
-    #[test]
-    fn numbers_from_all_around_the_circle_are_put_in_some_line() {
-        for _ in 0..5 {
-            let children: Vec<String> = (0..60).map(|_| ours(fastrand::i32(..))).collect();
-            assert_eq!(in_order(&children).len(), children.len());
-            for own in &children {
-                let Place::Behind(before) = place(&children, own) else {
-                    panic!("{own} is missing");
-                };
-                let number = |name: &str| sequence(name).unwrap();
-                let distances: Vec<i32> =
-                    before.iter().map(|name| number(own).wrapping_sub(number(name))).collect();
-                assert!(distances.is_sorted(), "nearest first: {distances:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_prefix_that_sorts_otherwise_changes_nothing() {
-        let children: Vec<String> =
-            ["zz-lock-0000000001", "zl-lock-0000000003", "aa-lock-0000000002", "readme"]
-                .map(String::from)
-                .into();
-        assert_eq!(
-            place(&children, "zl-lock-0000000003"),
-            Place::Behind(vec!["aa-lock-0000000002", "zz-lock-0000000001"])
-        );
-        assert_eq!(place(&children, "zl-lock-0000000009"), Place::Missing);
     }
 }

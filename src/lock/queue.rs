@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Spec;
-use super::claim::ClaimPlace;
-use super::name::{self, Place};
+use super::claim::{ClaimPlace, Node};
+use super::listing::Listing;
+use super::name;
+use super::scan::{Claimed, Scan};
 use super::service::Session;
 use super::steps::{Ahead, Attempt, Standing, Steps, clear_orphan, make_way};
 use crate::error::{Code, Error, Result};
-use crate::znode::Stat;
 
 pub(super) struct Queue;
 
@@ -34,48 +35,84 @@ impl Steps for Queue {
 
 async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Standing> {
     let spec = Arc::clone(&attempt.spec);
-    let listed = if attempt.claim.node().is_some() {
-        session.children(&spec.path).await
+    let behind = attempt.behind.take();
+    let listed = if let Some(own) = attempt.claim.node().cloned() {
+        if let Some((directory, before)) = behind
+            && succeeds(&spec, session, &own, directory, &before).await?
+        {
+            return Ok(Standing::Held);
+        }
+        spec.memory.list(session, &spec.path).await
     } else {
         match claim(attempt, session).await? {
-            Claimed::Listed(listed) => listed,
-            Claimed::Stands(standing) => return Ok(standing),
+            Claiming::Listed(listed) => listed,
+            Claiming::Stands(standing) => return Ok(standing),
         }
     };
-    let (children, directory) = match listed {
-        Ok(listed) => listed,
+    let listing = match listed {
+        Ok(listing) => listing,
         // The directory is gone, and every claim with it, ours too.
-        Err(error) if error.is_no_node() => (Vec::new(), Stat::default()),
+        Err(error) if error.is_no_node() => {
+            spec.memory.saw_no_directory();
+            attempt.claim.give_up();
+            return Ok(Standing::Again);
+        }
         Err(error) => return Err(error),
     };
-    spec.memory.saw_directory(directory.czxid);
     let node = attempt.claim.node().map(|node| (node.path.clone(), node.czxid));
     let (own, czxid) = node.unwrap_or_default();
-    let own = own.rsplit('/').next().unwrap_or_default();
-    let place = match attempt.claim.can_be_in(&directory) {
-        true => name::place(&children, own),
-        false => Place::Missing,
-    };
-    let before = match place {
+    let own = name::last(&own);
+    let place = listing.find(own).filter(|_| attempt.claim.can_be_in(&listing.directory));
+    let before: Option<Box<dyn Iterator<Item = &str> + Send>> = match place {
         // Somebody has deleted it, or the directory that it was in.
-        Place::Missing => None,
-        Place::Behind(_) if name::are_out_of_turn(&children) => {
-            made_before(session, &spec.path, &children, own, czxid).await?
+        None => None,
+        Some(_) if listing.is_out_of_turn => {
+            let before = made_before(session, &spec.path, &listing, own, czxid).await?;
+            before.map(|before| Box::new(before.into_iter()) as _)
         }
-        Place::Behind(before) => Some(before),
+        Some(place) => Some(Box::new(listing.before(place))),
     };
     let Some(before) = before else {
         attempt.claim.give_up();
         return Ok(Standing::Again);
     };
-    spec.tell_position(own, before.last().unwrap_or(&own));
-    wait_behind(attempt, session, &before).await
+    if let (Some(tell), Some(place)) = (&spec.on_position, place) {
+        tell(own, listing.before(place).last().unwrap_or(own));
+    }
+    wait_behind(attempt, session, listing.directory.czxid, own, before).await
 }
 
-type Listed = Result<(Vec<String>, Stat)>;
+/// Whether our claim holds now that the one before it is gone: if that was the first, as this client
+/// knows if it was its own. That saves a listing, which is the longer the more wait.
+async fn succeeds(
+    spec: &Spec,
+    session: &Arc<dyn Session>,
+    own: &Node,
+    directory: i64,
+    before: &str,
+) -> Result<bool> {
+    // Where claims have to be told their place, and where numbers are given twice, a listing decides.
+    let is_in_turn = name::sequence(&own.path).is_some_and(|it| !name::is_out_of_turn(it));
+    let may = is_in_turn && spec.on_position.is_none();
+    if !may || !spec.memory.was_first(directory, before) {
+        return Ok(false);
+    }
+    match session.get(&own.path).await {
+        Ok((_, stat)) if stat.czxid == own.czxid => {
+            spec.memory.saw_first(directory, name::last(&own.path));
+            Ok(true)
+        }
+        // Somebody has deleted it, or the directory that it was in.
+        Ok(_) => Ok(false),
+        Err(error) if error.is_no_node() => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+type Listed = Result<Arc<Listing>>;
 
 /// What a new claim has found.
-enum Claimed {
+enum Claiming {
     /// It was made, and the directory was listed after that.
     Listed(Listed),
     /// Where it stands is known without a listing, or there is none.
@@ -83,18 +120,17 @@ enum Claimed {
 }
 
 /// Makes a claim.
-async fn claim(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Claimed> {
+async fn claim(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Claiming> {
     let spec = Arc::clone(&attempt.spec);
     let mut directory = spec.memory.directory();
     // A name carries its directory's czxid. And somebody who only tries must not queue up where
     // others could see it ahead of them and give up on a lock that is free.
     if attempt.once || directory == 0 && spec.naming.is_of_the_directory() {
-        match session.children(&spec.path).await {
-            Ok((children, stat)) => {
-                directory = stat.czxid;
-                spec.memory.saw_directory(directory);
-                if attempt.once && is_busy(&spec, &children, session).await? {
-                    return Ok(Claimed::Stands(Standing::Taken));
+        match spec.memory.list(session, &spec.path).await {
+            Ok(listing) => {
+                directory = listing.directory.czxid;
+                if attempt.once && is_busy(&spec, &listing, session).await? {
+                    return Ok(Claiming::Stands(Standing::Taken));
                 }
             }
             Err(error) if error.is_no_node() => return make_directory(&spec, session).await,
@@ -108,7 +144,7 @@ async fn claim(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Clai
     // and both take one round trip.
     let expect_to_wait =
         !attempt.once && spec.naming.is_of_the_directory() && spec.memory.is_contended();
-    let listing = (!expect_to_wait).then(|| session.children(&spec.path));
+    let listing = (!expect_to_wait).then(|| spec.memory.list(session, &spec.path));
     // Its reply comes after the create's, so this waits for both and wakes once.
     let listing = match listing {
         Some(listing) => Some(listing.await),
@@ -118,7 +154,7 @@ async fn claim(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Clai
         Ok(node) => node.path.clone(),
         Err(error) if error.is_no_node() => return make_directory(&spec, session).await,
         Err(error) if error.is_node_exists() => {
-            return wait_for_the_last_number(attempt, session).await.map(Claimed::Stands);
+            return wait_for_the_last_number(attempt, session).await.map(Claiming::Stands);
         }
         Err(error) if error.code() == Code::NO_CHILDREN_FOR_EPHEMERALS => {
             return Err(not_a_queue("acquire", &spec.path));
@@ -126,20 +162,20 @@ async fn claim(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Clai
         Err(error) => return Err(error),
     };
     if let Some(listing) = listing {
-        return Ok(Claimed::Listed(listing));
+        return Ok(Claiming::Listed(listing));
     }
     Ok(match watch_previous_number(attempt, session, &own).await? {
-        Some(standing) => Claimed::Stands(standing),
-        None => Claimed::Listed(session.children(&spec.path).await),
+        Some(standing) => Claiming::Stands(standing),
+        None => Claiming::Listed(spec.memory.list(session, &spec.path).await),
     })
 }
 
 /// Makes the lock's directory, and what is missing above it.
-async fn make_directory(spec: &Spec, session: &Arc<dyn Session>) -> Result<Claimed> {
-    spec.memory.saw_directory(0);
+async fn make_directory(spec: &Spec, session: &Arc<dyn Session>) -> Result<Claiming> {
+    spec.memory.saw_no_directory();
     // Any child will do: it is what stands above that is missing.
     let claim = name::join(&spec.path, "claim");
-    make_way(session, spec, &claim).await.map(Claimed::Stands)
+    make_way(session, spec, &claim).await.map(Claiming::Stands)
 }
 
 /// Refuses a path whose znode can have no children.
@@ -151,28 +187,52 @@ pub(super) fn not_a_queue(op: &'static str, path: &str) -> Error {
 
 /// Watches the nearest claim before ours. Only it: when it goes, the next is looked for anew, so a
 /// waiter that gives up hands nothing over by its going.
-async fn wait_behind(
+async fn wait_behind<'a>(
     attempt: &mut Attempt,
     session: &Arc<dyn Session>,
-    before: &[&str],
+    directory: i64,
+    own: &str,
+    before: impl Iterator<Item = &'a str>,
 ) -> Result<Standing> {
-    for child in before {
-        let path = name::join(&attempt.spec.path, child);
-        match attempt.look_ahead(session, &path).await {
-            // Somebody's data with a claim's name.
-            Ok(Ahead::Data) => {}
-            Ok(Ahead::Taken) => return Ok(Standing::Taken),
-            Ok(Ahead::Claim(watch)) => {
-                attempt.spec.memory.set_contended(true);
-                return Ok(Standing::Watching(watch));
-            }
-            Ok(Ahead::Nobody) => return Ok(Standing::Again),
-            Err(error) if error.is_no_node() => return Ok(Standing::Again),
-            Err(error) => return Err(error),
+    let spec = Arc::clone(&attempt.spec);
+    let mut before = before.filter(|child| !spec.memory.is_data(directory, child));
+    if let Some(nearest) = before.next() {
+        if let Some(standing) = watch_claim(attempt, session, directory, nearest).await? {
+            return Ok(standing);
+        }
+        // Somebody's data with a claim's name.
+        spec.memory.saw_data(directory, nearest);
+        let mut rest = Scan::new(&spec, session, directory, before).wide();
+        if let Some(claim) = rest.next().await? {
+            let standing = watch_claim(attempt, session, directory, claim.name).await?;
+            return Ok(standing.unwrap_or(Standing::Again));
         }
     }
-    attempt.spec.memory.set_contended(attempt.refusals > 0);
+    spec.memory.set_contended(attempt.refusals > 0);
+    spec.memory.saw_first(directory, own);
     Ok(Standing::Held)
+}
+
+/// Watches that child of the lock's directory; `None` if it is somebody's data.
+async fn watch_claim(
+    attempt: &mut Attempt,
+    session: &Arc<dyn Session>,
+    directory: i64,
+    child: &str,
+) -> Result<Option<Standing>> {
+    let path = name::join(&attempt.spec.path, child);
+    Ok(match attempt.look_ahead(session, &path).await {
+        Ok(Ahead::Data) => None,
+        Ok(Ahead::Taken) => Some(Standing::Taken),
+        Ok(Ahead::Claim(watch)) => {
+            attempt.spec.memory.set_contended(true);
+            attempt.behind = Some((directory, child.to_owned()));
+            Some(Standing::Watching(watch))
+        }
+        Ok(Ahead::Nobody) => Some(Standing::Again),
+        Err(error) if error.is_no_node() => Some(Standing::Again),
+        Err(error) => return Err(error),
+    })
 }
 
 /// Watches the node whose number is one less than ours, if it is there: nobody can be nearer.
@@ -188,7 +248,10 @@ async fn watch_previous_number(
     match attempt.look_ahead(session, &path).await {
         Ok(Ahead::Data | Ahead::Taken) => Ok(None),
         Ok(Ahead::Nobody) => Ok(Some(Standing::Again)),
-        Ok(Ahead::Claim(watch)) => Ok(Some(Standing::Watching(watch))),
+        Ok(Ahead::Claim(watch)) => {
+            attempt.behind = Some((attempt.claim.directory(), name::last(&path).to_owned()));
+            Ok(Some(Standing::Watching(watch)))
+        }
         Err(error) if error.is_no_node() => Ok(None),
         Err(error) => Err(error),
     }
@@ -199,12 +262,12 @@ async fn watch_previous_number(
 async fn made_before<'a>(
     session: &Arc<dyn Session>,
     directory: &str,
-    children: &'a [String],
+    listing: &'a Listing,
     own: &str,
     czxid: i64,
 ) -> Result<Option<Vec<&'a str>>> {
     let look = |child| (child, session.get(&name::join(directory, child)));
-    let looks: Vec<_> = name::in_order(children).into_iter().map(look).collect();
+    let looks: Vec<_> = listing.in_order().map(look).collect();
     let mut before = Vec::new();
     let mut is_there = false;
     for (child, look) in looks {
@@ -244,18 +307,12 @@ async fn wait_for_the_last_number(
 }
 
 /// Whether anybody holds the lock or waits for it.
-async fn is_busy(spec: &Spec, children: &[String], session: &Arc<dyn Session>) -> Result<bool> {
-    for child in name::in_order(children) {
-        let path = name::join(&spec.path, child);
-        match session.get(&path).await {
-            Ok((_, stat)) if !stat.is_ephemeral() => {}
-            Ok((data, stat)) => {
-                if !clear_orphan(spec, &**session, &path, &data, &stat).await {
-                    return Ok(true);
-                }
-            }
-            Err(error) if error.is_no_node() => {}
-            Err(error) => return Err(error),
+async fn is_busy(spec: &Spec, listing: &Listing, session: &Arc<dyn Session>) -> Result<bool> {
+    let mut claims = Scan::new(spec, session, listing.directory.czxid, listing.in_order());
+    while let Some(Claimed { name, data, stat }) = claims.next().await? {
+        let path = name::join(&spec.path, name);
+        if !clear_orphan(spec, &**session, &path, &data, &stat).await {
+            return Ok(true);
         }
     }
     Ok(false)

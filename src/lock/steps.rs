@@ -36,6 +36,8 @@ pub(super) struct Attempt {
     pub(super) once: bool,
     /// How often the strategy has found the lock taken.
     pub(super) refusals: u32,
+    /// The nearest claim before ours in a queue, which is watched: its directory's czxid, and its name.
+    pub(super) behind: Option<(i64, String)>,
     /// Who is ahead, for the error that a deadline gives.
     pub(super) ahead: Arc<Mutex<Option<String>>>,
 }

@@ -3,7 +3,9 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use super::super::listing::Listing;
 use super::*;
+use crate::znode::Stat;
 
 /// What comes before the number in the names of all who queue with us, with a text of their own.
 fn peer() -> impl Strategy<Value = String> {
@@ -50,6 +52,10 @@ fn with_strangers() -> impl Strategy<Value = (Vec<String>, Vec<String>)> {
     })
 }
 
+fn listing(children: &[String]) -> Listing {
+    Listing::new(children.to_vec(), Stat::default())
+}
+
 proptest! {
     #[test]
     fn a_number_is_read_as_the_server_wrote_it(prefix in peer(), number in number()) {
@@ -69,10 +75,11 @@ proptest! {
     fn a_line_is_the_servers_whoever_looks_and_whatever_else_is_there(
         (line, children) in with_strangers()
     ) {
-        prop_assert_eq!(in_order(&children), line.iter().map(String::as_str).collect::<Vec<_>>());
+        let listing = listing(&children);
+        prop_assert!(listing.in_order().eq(line.iter()));
         for (at, own) in line.iter().enumerate() {
-            let before = line[..at].iter().rev().map(String::as_str).collect();
-            prop_assert_eq!(place(&children, own), Place::Behind(before));
+            let place = listing.find(own).unwrap();
+            prop_assert!(listing.before(place).eq(line[..at].iter().rev()));
         }
     }
 
@@ -83,7 +90,8 @@ proptest! {
         let numbers = (number, number.wrapping_add_unsigned(gap));
         let names = [numbered_name(&prefixes.0, numbers.0), numbered_name(&prefixes.1, numbers.1)];
         prop_assume!(names[0] != names[1]);
-        let is_first = |own: &String| place(&names, own) == Place::Behind(Vec::new());
+        let listing = listing(&names);
+        let is_first = |own: &String| listing.before(listing.find(own).unwrap()).next().is_none();
         prop_assert!(is_first(&names[0]) != is_first(&names[1]));
     }
 
@@ -91,12 +99,14 @@ proptest! {
     fn any_children_at_all_have_an_order(mut children in vec("[^/\0]{0,9}-?-[0-9]{9,10}|.*", 0..30)) {
         children.sort_unstable();
         children.dedup();
+        let listing = listing(&children);
         let claims = children.iter().filter(|name| sequence(name).is_some()).count();
-        prop_assert_eq!(in_order(&children).len(), claims);
+        prop_assert_eq!(listing.in_order().count(), claims);
         for own in &children {
-            match place(&children, own) {
-                Place::Missing => prop_assert_eq!(sequence(own), None),
-                Place::Behind(before) => {
+            match listing.find(own) {
+                None => prop_assert_eq!(sequence(own), None),
+                Some(place) => {
+                    let before: Vec<_> = listing.before(place).collect();
                     prop_assert!(before.len() < claims);
                     prop_assert!(!before.contains(&own.as_str()));
                 }

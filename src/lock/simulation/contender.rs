@@ -13,6 +13,7 @@ use super::service::{Shared, SimulatedService};
 use crate::client::Hold;
 use crate::error::{Code, Error, Result};
 use crate::lock::guard::Tenure;
+use crate::lock::memory::PathMemory;
 use crate::lock::name::Naming;
 use crate::lock::sentinel::Sentinel;
 use crate::lock::{Spec, acquire, claim::Node};
@@ -90,7 +91,13 @@ struct Party {
 }
 
 /// Does all errands of a contender.
-pub(super) async fn contend(world: Shared, board: SharedBoard, number: usize, of: Arc<Scenario>) {
+pub(super) async fn contend(
+    world: Shared,
+    board: SharedBoard,
+    memory: Arc<PathMemory>,
+    number: usize,
+    of: Arc<Scenario>,
+) {
     let contender = &of.contenders[number];
     let service =
         Arc::new(SimulatedService { world: Arc::clone(&world), client: contender.client });
@@ -101,7 +108,7 @@ pub(super) async fn contend(world: Shared, board: SharedBoard, number: usize, of
         label: String::new(),
         acl: Acl::open().into(),
         naming: Naming::default(),
-        memory: Arc::default(),
+        memory,
         on_position: None,
     };
     spec.memory.set_contended(of.contended);

@@ -123,9 +123,12 @@ impl Run {
         let board = Board { posts: posts.collect(), ..Board::default() };
         let (world, board) = (Arc::new(Mutex::new(world)), Arc::new(Mutex::new(board)));
         let mut tasks = Tasks::default();
+        // Those of one client share what it knows.
+        let memories: Vec<Arc<_>> = (0..scenario.clients).map(|_| Arc::default()).collect();
         for (number, contender) in scenario.contenders.iter().enumerate() {
             let (world, board) = (Arc::clone(&world), Arc::clone(&board));
-            let errands = contend(world, board, number, Arc::clone(scenario));
+            let memory = Arc::clone(&memories[contender.client]);
+            let errands = contend(world, board, memory, number, Arc::clone(scenario));
             tasks.add(contender.client, Box::pin(errands));
         }
         let scenario = Arc::clone(scenario);

@@ -1,0 +1,177 @@
+//! A query that many make at once, sent once for all of them.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use futures_util::future::Shared;
+use parking_lot::Mutex;
+
+use super::service::BoxFuture;
+use crate::error::Result;
+
+/// What becomes of a query, for each who asked.
+pub(super) type Answer<T> = Shared<BoxFuture<Result<Arc<T>>>>;
+
+/// One query at a time: who asks while one is on its way shares the next, which is sent when that one
+/// was answered. So each answer is to a query that was sent after it was asked for.
+pub(super) struct Coalesced<T> {
+    state: Arc<Mutex<State<T>>>,
+}
+
+struct State<T> {
+    next: u64,
+    latest: Option<Latest<T>>,
+}
+
+struct Latest<T> {
+    number: u64,
+    session: i64,
+    is_sent: bool,
+    answer: Answer<T>,
+}
+
+impl<T> Default for Coalesced<T> {
+    fn default() -> Self {
+        Coalesced { state: Arc::new(Mutex::new(State { next: 0, latest: None })) }
+    }
+}
+
+impl<T: Send + Sync + 'static> Coalesced<T> {
+    /// Asks in this session. `query` sends it, or is dropped where another's is joined. Whoever awaits
+    /// an answer drives it, so it does not matter who gives up meanwhile.
+    pub(super) fn ask(
+        &self,
+        session: i64,
+        query: impl FnOnce() -> BoxFuture<Result<T>> + Send + 'static,
+    ) -> Answer<T> {
+        let mut state = self.state.lock();
+        let before = match &state.latest {
+            Some(latest) if latest.session != session => None,
+            Some(latest) if !latest.is_sent => return latest.answer.clone(),
+            latest => latest.as_ref().map(|latest| latest.answer.clone()),
+        };
+        let number = state.next;
+        state.next += 1;
+        let shared = Arc::clone(&self.state);
+        let answer: BoxFuture<_> = Box::pin(async move {
+            if let Some(before) = before {
+                let _ = before.await;
+            }
+            if let Some(latest) = shared.lock().latest.as_mut().filter(|it| it.number == number) {
+                latest.is_sent = true;
+            }
+            let answer = query().await.map(Arc::new);
+            // Nobody may join any more; the answer stays with those who wait for it.
+            let done = shared.lock().latest.take_if(|latest| latest.number == number);
+            drop(done);
+            answer
+        });
+        let answer = answer.shared();
+        let latest = Latest { number, session, is_sent: false, answer: answer.clone() };
+        let replaced = state.latest.replace(latest);
+        drop(state);
+        drop(replaced);
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_lite::future::{block_on, poll_once};
+
+    use super::*;
+
+    /// A query that counts, and is answered when the test says so.
+    struct Server {
+        sent: Arc<AtomicUsize>,
+        queries: Coalesced<usize>,
+        replies: Arc<Mutex<Vec<oneshot::Sender<()>>>>,
+    }
+
+    impl Server {
+        fn new() -> Server {
+            Server { sent: Arc::default(), queries: Coalesced::default(), replies: Arc::default() }
+        }
+
+        fn ask(&self, session: i64) -> Answer<usize> {
+            let (sent, replies) = (Arc::clone(&self.sent), Arc::clone(&self.replies));
+            self.queries.ask(session, move || {
+                let number = sent.fetch_add(1, Ordering::Relaxed);
+                let (send, reply) = oneshot::async_channel();
+                replies.lock().push(send);
+                Box::pin(async move {
+                    let _ = reply.await;
+                    Ok(number)
+                })
+            })
+        }
+
+        fn sent(&self) -> usize {
+            self.sent.load(Ordering::Relaxed)
+        }
+
+        fn reply(&self) {
+            self.replies.lock().remove(0).send(()).unwrap();
+        }
+    }
+
+    fn poll(answer: &mut Answer<usize>) -> Option<usize> {
+        block_on(poll_once(answer)).map(|answer| *answer.unwrap())
+    }
+
+    #[test]
+    fn those_who_ask_while_one_is_on_its_way_share_the_next() {
+        let server = Server::new();
+        let mut first = server.ask(1);
+        assert_eq!(poll(&mut first), None);
+        let mut others: Vec<_> = (0..1000).map(|_| server.ask(1)).collect();
+        assert!(others.iter_mut().all(|other| poll(other).is_none()));
+        assert_eq!(server.sent(), 1);
+        server.reply();
+        assert_eq!(poll(&mut first), Some(0));
+        assert!(others.iter_mut().all(|other| poll(other).is_none()));
+        assert_eq!(server.sent(), 2);
+        server.reply();
+        assert!(others.iter_mut().all(|other| poll(other) == Some(1)));
+        assert!(server.queries.state.lock().latest.is_none(), "no answer is kept");
+    }
+
+    #[test]
+    fn nobody_waits_for_one_that_was_given_up() {
+        let server = Server::new();
+        let mut first = server.ask(1);
+        assert_eq!(poll(&mut first), None);
+        let (mut second, mut third) = (server.ask(1), server.ask(1));
+        assert_eq!(poll(&mut second), None);
+        drop((first, second));
+        server.reply();
+        assert_eq!(poll(&mut third), None);
+        server.reply();
+        assert_eq!(poll(&mut third), Some(1));
+        // One that was never sent is joined, however long ago it was asked for.
+        drop(server.ask(1));
+        let mut late = server.ask(1);
+        assert_eq!(poll(&mut late), None);
+        server.reply();
+        assert_eq!(poll(&mut late), Some(2));
+    }
+
+    #[test]
+    fn a_session_does_not_wait_for_the_one_before() {
+        let server = Server::new();
+        let mut old = server.ask(1);
+        assert_eq!(poll(&mut old), None);
+        let mut new = server.ask(2);
+        assert_eq!(poll(&mut new), None);
+        assert_eq!(server.sent(), 2);
+        server.reply();
+        assert_eq!(poll(&mut old), Some(0));
+        // Its end does not make way for others beside the one that is on its way.
+        let mut next = server.ask(2);
+        assert_eq!((poll(&mut next), server.sent()), (None, 2));
+        server.reply();
+        assert_eq!((poll(&mut new), poll(&mut next)), (Some(1), None));
+    }
+}

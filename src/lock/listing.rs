@@ -1,0 +1,144 @@
+//! The claims in a queue's directory and their order, as one listing shows them.
+
+use super::name;
+use crate::znode::Stat;
+
+/// Claims are children whose names end in a sequence number; others are ignored.
+///
+/// Sequence numbers are serial numbers: after the largest comes the smallest, and of two that are less
+/// than half the circle apart the one behind is the earlier. Compared pair by pair, numbers from all
+/// around the circle have no order at all; distances from one of them have.
+pub(super) struct Listing {
+    /// By number, then by name.
+    claims: Vec<(i32, String)>,
+    /// The first child that was listed, from which the order of all is measured.
+    origin: i32,
+    /// The directory's own stat.
+    pub(super) directory: Stat,
+    /// Whether the numbers say nothing of the order any more.
+    pub(super) is_out_of_turn: bool,
+}
+
+impl Listing {
+    pub(super) fn new(children: Vec<String>, directory: Stat) -> Listing {
+        let numbered = |name: String| Some((name::sequence(&name)?, name));
+        let mut claims: Vec<_> = children.into_iter().filter_map(numbered).collect();
+        let origin = claims.first().map_or(0, |(number, _)| *number);
+        claims.sort_unstable();
+        let is_out_of_turn = claims.iter().any(|(number, _)| name::is_out_of_turn(*number));
+        Listing { claims, origin, directory, is_out_of_turn }
+    }
+
+    /// Where that name stands among the claims.
+    pub(super) fn find(&self, name: &str) -> Option<usize> {
+        let number = name::sequence(name)?;
+        let key = (number, name);
+        self.claims.binary_search_by(|(number, name)| (*number, name.as_str()).cmp(&key)).ok()
+    }
+
+    /// The claims before the one that stands there, nearest first.
+    pub(super) fn before(&self, place: usize) -> impl Iterator<Item = &str> {
+        let (own, count) = (self.claims[place].0, self.claims.len());
+        let around = (1..count).map(move |step| &self.claims[(place + count - step) % count]);
+        // Of two with one number, the name decides.
+        around.enumerate().map_while(move |(step, (number, name))| {
+            let is_before = match number.wrapping_sub(own) {
+                0 => step < place,
+                distance => distance < 0,
+            };
+            is_before.then_some(name.as_str())
+        })
+    }
+
+    /// All claims, in their order.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = &str> {
+        let start = self.origin.wrapping_add(i32::MIN);
+        let from = self.claims.partition_point(|(number, _)| *number < start);
+        let (after, first) = self.claims.split_at(from);
+        first.iter().chain(after).map(|(_, name)| name.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::name::{Naming, numbered_name};
+    use super::*;
+
+    fn ours(sequence: i32) -> String {
+        numbered_name(&Naming::Own.prefix(1, 0x2a), sequence)
+    }
+
+    fn listing(names: &[String]) -> Listing {
+        Listing::new(names.to_vec(), Stat::default())
+    }
+
+    fn names(numbers: &[i32]) -> Vec<String> {
+        numbers.iter().map(|number| ours(*number)).collect()
+    }
+
+    fn before(listing: &Listing, name: &str) -> Vec<String> {
+        listing.before(listing.find(name).unwrap()).map(String::from).collect()
+    }
+
+    #[test]
+    fn order_survives_the_wrap_of_the_counter() {
+        let listing = listing(&names(&[i32::MIN + 1, i32::MAX, i32::MIN, i32::MAX - 1]));
+        let ordered = names(&[i32::MAX - 1, i32::MAX, i32::MIN, i32::MIN + 1]);
+        assert_eq!(listing.in_order().collect::<Vec<_>>(), ordered);
+        assert_eq!(before(&listing, &ordered[2]), [&*ordered[1], &*ordered[0]]);
+        assert_eq!(before(&listing, &ordered[0]), [""; 0]);
+    }
+
+    #[test]
+    fn at_the_end_of_the_counter_numbers_are_not_trusted() {
+        for at_the_end in [i32::MAX, i32::MIN, i32::MIN + 1] {
+            assert!(listing(&names(&[7, at_the_end])).is_out_of_turn);
+        }
+        let ordinary = listing(&names(&[0, 7, i32::MAX - 1, -1, i32::MIN / 2]));
+        assert!(!ordinary.is_out_of_turn);
+    }
+
+    #[test]
+    fn numbers_from_all_around_the_circle_are_put_in_some_line() {
+        for _ in 0..5 {
+            let mut numbers: Vec<i32> = (0..60).map(|_| fastrand::i32(..)).collect();
+            numbers.sort_unstable();
+            numbers.dedup();
+            let listing = listing(&names(&numbers));
+            assert_eq!(listing.in_order().count(), numbers.len());
+            for own in &numbers {
+                let before = before(&listing, &ours(*own));
+                let number = |name: &String| name::sequence(name).unwrap();
+                let distances: Vec<i32> =
+                    before.iter().map(|name| own.wrapping_sub(number(name))).collect();
+                assert!(distances.is_sorted(), "nearest first: {distances:?}");
+                let behind = numbers.iter().filter(|other| other.wrapping_sub(*own) < 0).count();
+                assert_eq!(distances.len(), behind);
+            }
+        }
+    }
+
+    #[test]
+    fn a_prefix_that_sorts_otherwise_changes_nothing() {
+        let listing = listing(
+            &[
+                "zz-lock-0000000001",
+                "zl-lock-0000000003",
+                "aa-lock-0000000002",
+                "readme",
+                "aa-lock-0000000003",
+            ]
+            .map(String::from),
+        );
+        assert_eq!(
+            before(&listing, "zl-lock-0000000003"),
+            ["aa-lock-0000000003", "aa-lock-0000000002", "zz-lock-0000000001"]
+        );
+        assert_eq!(
+            before(&listing, "aa-lock-0000000003"),
+            ["aa-lock-0000000002", "zz-lock-0000000001"]
+        );
+        assert_eq!(listing.find("zl-lock-0000000009"), None);
+        assert_eq!(listing.find("readme"), None);
+    }
+}

@@ -1,0 +1,76 @@
+//! Reads children of a lock's directory one after the other, to find those that are claims.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::lookup::READS;
+use super::name;
+use super::service::Session;
+use super::{Spec, memory::PathMemory};
+use crate::client::Pending;
+use crate::error::Result;
+use crate::znode::Stat;
+
+type Read = Pending<(Vec<u8>, Stat)>;
+
+/// A child that a session owns.
+pub(super) struct Claimed<'n> {
+    pub(super) name: &'n str,
+    pub(super) data: Vec<u8>,
+    pub(super) stat: Stat,
+}
+
+/// Where one child is no claim there may be thousands: they are remembered, so that the next scan does
+/// not read them, and from the first on many are read at once.
+pub(super) struct Scan<'s, 'n, I> {
+    spec: &'s Spec,
+    session: &'s Arc<dyn Session>,
+    /// The transaction that made the directory.
+    directory: i64,
+    children: I,
+    reads: VecDeque<(&'n str, Read)>,
+    width: usize,
+}
+
+impl<'s, 'n, I: Iterator<Item = &'n str>> Scan<'s, 'n, I> {
+    pub(super) fn new(
+        spec: &'s Spec,
+        session: &'s Arc<dyn Session>,
+        directory: i64,
+        children: I,
+    ) -> Scan<'s, 'n, I> {
+        Scan { spec, session, directory, children, reads: VecDeque::new(), width: 1 }
+    }
+
+    /// Many are read at once from the first on.
+    pub(super) fn wide(mut self) -> Self {
+        self.width = READS;
+        self
+    }
+
+    /// The next child that is there and that a session owns.
+    pub(super) async fn next(&mut self) -> Result<Option<Claimed<'n>>> {
+        let memory: &PathMemory = &self.spec.memory;
+        loop {
+            while self.reads.len() < self.width {
+                let Some(child) = self.children.next() else { break };
+                if !memory.is_data(self.directory, child) {
+                    let read = self.session.get(&name::join(&self.spec.path, child));
+                    self.reads.push_back((child, read));
+                }
+            }
+            let Some((name, read)) = self.reads.pop_front() else { return Ok(None) };
+            match read.await {
+                Ok((data, stat)) if stat.is_ephemeral() => {
+                    return Ok(Some(Claimed { name, data, stat }));
+                }
+                Ok(_) => {
+                    memory.saw_data(self.directory, name);
+                    self.width = READS;
+                }
+                Err(error) if error.is_no_node() => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
