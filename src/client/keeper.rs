@@ -144,6 +144,17 @@ impl Keeper {
                 self.core.request_close();
                 return Duration::ZERO;
             }
+            _ if !link.is_borrowed()
+                && link.session_timeout().is_some_and(|timeout| link.is_hopeless(timeout)) =>
+            {
+                tracing::warn!(
+                    session = ?link.session(),
+                    "given up: connections end before a server answers, perhaps because it refuses a \
+                     request that is repeated on each; more may be watched than it takes in one \
+                     request (jute.maxbuffer; see max_request)"
+                );
+                return self.replace(&link, Code::SESSION_EXPIRED);
+            }
             _ if self.last_server.elapsed() >= NEXT_SERVER && !link.is_borrowed() => {
                 self.last_server = Instant::now();
                 link.cycle_next_server();

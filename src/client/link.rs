@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::clock::Moment;
 use super::disposal::Doomed;
 use super::lease::{Lease, Proof};
-use super::watch::WatchTable;
+use super::watch::{WatchRoom, WatchTable};
 use super::{Core, Pending};
 use crate::error::{Code, Error};
 use crate::raw::{self, Event, EventKind, Handle, HandleState, Sink, Terms, Turn};
@@ -32,7 +32,13 @@ struct Connection {
     before_handshake: Option<Moment>,
     /// Whether the lease knows of the present one.
     noted: bool,
+    /// How many there were since a server last answered on one, and since when.
+    unproven: u32,
+    proven_at: Moment,
 }
+
+/// How many connections in a row bring no answer before a session is given up.
+const HOPELESS: u32 = 8;
 
 /// One session's handle. What was submitted here can never act on a later session.
 pub(crate) struct Link {
@@ -40,6 +46,7 @@ pub(crate) struct Link {
     pub(super) handle: OnceLock<Handle>,
     core: Weak<Core>,
     pub(super) watches: Arc<WatchTable>,
+    pub(super) watch_room: Arc<WatchRoom>,
     pub(super) lease: Arc<Lease>,
     asked: Mutex<Asked>,
     connection: Mutex<Connection>,
@@ -100,12 +107,15 @@ impl Link {
             handle: OnceLock::new(),
             core: Arc::downgrade(core),
             watches: Arc::default(),
+            watch_room: WatchRoom::new(options.max_request, options.chroot().len()),
             lease: Arc::default(),
             asked: Mutex::new(Asked { sync: Moment::from_nanos(0), write: Moment::from_nanos(0) }),
             connection: Mutex::new(Connection {
                 without: Moment::now(),
                 before_handshake: Some(Moment::now()),
                 noted: false,
+                unproven: 0,
+                proven_at: Moment::now(),
             }),
             key: OnceLock::new(),
             taken_up,
@@ -126,6 +136,7 @@ impl Link {
                 self.attended.store(false, Ordering::Release);
                 self.attend();
             }
+            self.watch_room.fired(event);
             return self.watches.fire(event);
         }
         let state = self.handle_state();
@@ -304,6 +315,7 @@ impl Link {
         self.lease.set_terms(timeout, tick);
         let mut connection = self.connection.lock();
         if !std::mem::replace(&mut connection.noted, true) {
+            connection.unproven += 1;
             match connection.before_handshake {
                 Some(before) => self.lease.connected(before, now),
                 None => self.lease.adopted(now),
@@ -313,7 +325,20 @@ impl Link {
 
     /// Whether a server has answered on the present connection, and lately.
     pub(super) fn is_usable(&self, now: Moment) -> bool {
-        self.lease.is_alive_at(now) && self.lease.latest() >= self.connection.lock().without
+        let mut connection = self.connection.lock();
+        let usable = self.lease.is_alive_at(now) && self.lease.latest() >= connection.without;
+        if usable {
+            connection.unproven = 0;
+            connection.proven_at = now;
+        }
+        usable
+    }
+
+    /// Whether connections come and go without an answer on any of them, for so long that nothing is
+    /// held on the session any more: each of them renews it, and so keeps from others what is claimed.
+    pub(super) fn is_hopeless(&self, timeout: Duration) -> bool {
+        let connection = self.connection.lock();
+        connection.unproven >= HOPELESS && Moment::now() - connection.proven_at > 3 * timeout
     }
 
     pub(super) fn session_timeout(&self) -> Option<Duration> {

@@ -41,6 +41,7 @@ pub(crate) use latest::Latest;
 pub(crate) use link::Link;
 pub(crate) use path::validate as validate_path;
 pub(crate) use trust::{Hold, TrustPeriod};
+pub(crate) use watch::WatchFor;
 
 #[cfg(feature = "capi")]
 use crate::error::Error;

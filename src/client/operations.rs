@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::lease::Proof;
-use super::watch::WatchOf;
+use super::watch::{WatchFor, WatchOf};
 use super::{Client, Link, Pending, Watch, path};
 use crate::error::{Code, Error, Result};
 use crate::raw::{Credentials, WatchOn};
@@ -102,10 +102,13 @@ impl Link {
         if let Err(error) = self.check("exists", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }
-        let (watches, watched) = (Arc::clone(&self.watches), path.to_owned());
         // The server leaves a watch also where there is no znode, so that answer has to reach the
         // table too: on the completion thread, before any event can.
-        let read = move |stat: Option<Stat>| Ok((stat, watches.add(&watched, WatchOf::Existence)));
+        let watch = match self.watch("exists", path, WatchOf::Existence) {
+            Ok(watch) => watch,
+            Err(error) => return Pending::ready(Err(error)),
+        };
+        let read = move |stat: Option<Stat>| Ok((stat, watch()));
         self.request("exists", path, read, |handle, terms, sink| {
             let sink = Box::new(move |reply| {
                 sink(match reply {
@@ -116,6 +119,33 @@ impl Link {
             });
             handle.exists(terms, path, WatchOn::Yes, sink);
         })
+    }
+
+    /// Reserves room for a watch. What it gives files the watch, once the reply has come.
+    fn watch(
+        &self,
+        op: &'static str,
+        path: &str,
+        of: WatchOf,
+    ) -> Result<impl FnOnce() -> Watch + Send + use<>> {
+        let Some(reserved) = self.watch_room.reserve(path, of) else {
+            let detail = format!(
+                "more than {} bytes of paths are watched, which a reconnection could not do again \
+                 in one request (see max_request)",
+                self.watch_room.limit()
+            );
+            return Err(Error::with_detail(op, path, Code::THROTTLED_OP, detail));
+        };
+        let (watches, path) = (Arc::clone(&self.watches), path.to_owned());
+        Ok(move || {
+            reserved.set(&path, of);
+            watches.add(&path, of)
+        })
+    }
+
+    /// Whether there is room for a watch on that path.
+    pub(crate) fn has_room_to_watch(&self, path: &str, purpose: WatchFor) -> bool {
+        self.watch_room.has_room_for(path, purpose)
     }
 
     pub(crate) fn get(&self, path: &str) -> Pending<(Vec<u8>, Stat)> {
@@ -131,8 +161,11 @@ impl Link {
         if let Err(error) = self.check("get", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }
-        let (watches, watched) = (Arc::clone(&self.watches), path.to_owned());
-        let read = move |(data, stat)| Ok((data, stat, watches.add(&watched, WatchOf::Data)));
+        let watch = match self.watch("get", path, WatchOf::Data) {
+            Ok(watch) => watch,
+            Err(error) => return Pending::ready(Err(error)),
+        };
+        let read = move |(data, stat)| Ok((data, stat, watch()));
         self.request("get", path, read, |handle, terms, sink| {
             handle.get(terms, path, WatchOn::Yes, sink);
         })
@@ -163,8 +196,11 @@ impl Link {
         if let Err(error) = self.check("children", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }
-        let (watches, watched) = (Arc::clone(&self.watches), path.to_owned());
-        let read = move |(names, _)| Ok((names, watches.add(&watched, WatchOf::Children)));
+        let watch = match self.watch("children", path, WatchOf::Children) {
+            Ok(watch) => watch,
+            Err(error) => return Pending::ready(Err(error)),
+        };
+        let read = move |(names, _)| Ok((names, watch()));
         self.request("children", path, read, |handle, terms, sink| {
             handle.children(terms, path, WatchOn::Yes, sink);
         })

@@ -18,3 +18,10 @@ pub(super) struct Settings {
     pub(super) reopen: bool,
     pub(super) credentials: Vec<Credentials>,
 }
+
+impl Settings {
+    /// What the servers see before each path.
+    pub(super) fn chroot(&self) -> &str {
+        self.hosts.find('/').map_or("", |at| &self.hosts[at..])
+    }
+}

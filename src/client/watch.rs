@@ -110,7 +110,7 @@ impl Drop for Forget {
 
 /// What a watch looks at, which decides the events that end it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WatchOf {
+pub(crate) enum WatchOf {
     Data,
     Existence,
     Children,
@@ -228,6 +228,9 @@ impl WatchTable {
 
 #[cfg(zklock_loom)]
 mod interleavings;
+mod room;
+
+pub(crate) use room::{WatchFor, WatchRoom};
 
 #[cfg(test)]
 mod tests {

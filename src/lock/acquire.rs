@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::Spec;
 use super::claim::{Claim, Node};
 use super::steps::{Attempt, Standing};
-use crate::client::{Hold, WatchEventKind};
+use crate::client::{Hold, WatchEventKind, WatchFor};
 use crate::error::{Code, Error, Result};
 
 /// A pause after an outcome that has to be looked up, so that a link which breaks at once again
@@ -33,6 +33,7 @@ pub(super) async fn acquire(
         once,
         refusals: 0,
         behind: None,
+        purpose: WatchFor::Next,
         ahead: Arc::clone(&ahead),
     };
     let acquired = contend(&spec, attempt);
@@ -83,6 +84,7 @@ async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<(Node, Hold
                 }
             }
             Ok(Standing::Pausing(pause)) => {
+                attempt.behind = None;
                 spec.service.sleep_until(spec.service.now() + pause).await;
             }
             Err(error) if is_passing(&error) => {

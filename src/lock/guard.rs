@@ -114,7 +114,7 @@ impl Tenure {
         }
     }
 
-    async fn over(&self) -> LostReason {
+    pub(super) async fn over(&self) -> LostReason {
         let session = async {
             self.node.session.lost().await;
             self.end(LostReason::Session)

@@ -50,6 +50,13 @@ impl Listing {
         })
     }
 
+    /// How many claims are before the one that stands there.
+    pub(super) fn rank(&self, place: usize) -> usize {
+        let start = self.claims[place].0.wrapping_add(i32::MIN);
+        let from = self.claims.partition_point(|(number, _)| *number < start);
+        if from <= place { place - from } else { place + self.claims.len() - from }
+    }
+
     /// All claims, in their order.
     pub(super) fn in_order(&self) -> impl Iterator<Item = &str> {
         let start = self.origin.wrapping_add(i32::MIN);

@@ -14,6 +14,7 @@ use super::name;
 use super::scan::{Claimed, Scan};
 use super::service::Session;
 use super::steps::{Ahead, Attempt, Standing, Steps, clear_orphan, make_way};
+use crate::client::WatchFor;
 use crate::error::{Code, Error, Result};
 
 pub(super) struct Queue;
@@ -32,6 +33,9 @@ impl Steps for Queue {
         Box::pin(step(attempt, session))
     }
 }
+
+/// Whose turn comes soon: with at most so many before it.
+const NEAR: usize = 100;
 
 async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Standing> {
     let spec = Arc::clone(&attempt.spec);
@@ -79,6 +83,8 @@ async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Stand
     if let (Some(tell), Some(place)) = (&spec.on_position, place) {
         tell(own, listing.before(place).last().unwrap_or(own));
     }
+    let is_near = place.is_none_or(|place| listing.rank(place) <= NEAR);
+    attempt.purpose = if is_near { WatchFor::Next } else { WatchFor::Later };
     wait_behind(attempt, session, listing.directory.czxid, own, before).await
 }
 
@@ -223,11 +229,12 @@ async fn watch_claim(
     let path = name::join(&attempt.spec.path, child);
     Ok(match attempt.look_ahead(session, &path).await {
         Ok(Ahead::Data) => None,
-        Ok(Ahead::Taken) => Some(Standing::Taken),
-        Ok(Ahead::Claim(watch)) => {
-            attempt.spec.memory.set_contended(true);
+        Ok(Ahead::Claim(standing)) => {
+            if !attempt.once {
+                attempt.spec.memory.set_contended(true);
+            }
             attempt.behind = Some((directory, child.to_owned()));
-            Some(Standing::Watching(watch))
+            Some(standing)
         }
         Ok(Ahead::Nobody) => Some(Standing::Again),
         Err(error) if error.is_no_node() => Some(Standing::Again),
@@ -245,12 +252,14 @@ async fn watch_previous_number(
         return Ok(None);
     };
     let path = attempt.claim.place().numbered(session.id(), sequence.wrapping_sub(1));
+    // How far back is not known.
+    attempt.purpose = WatchFor::Later;
     match attempt.look_ahead(session, &path).await {
-        Ok(Ahead::Data | Ahead::Taken) => Ok(None),
+        Ok(Ahead::Data) => Ok(None),
         Ok(Ahead::Nobody) => Ok(Some(Standing::Again)),
-        Ok(Ahead::Claim(watch)) => {
+        Ok(Ahead::Claim(standing)) => {
             attempt.behind = Some((attempt.claim.directory(), name::last(&path).to_owned()));
-            Ok(Some(Standing::Watching(watch)))
+            Ok(Some(standing))
         }
         Err(error) if error.is_no_node() => Ok(None),
         Err(error) => Err(error),
@@ -298,8 +307,7 @@ async fn wait_for_the_last_number(
                           znode that no session will ever end: delete the directory";
             Err(Error::with_detail("acquire", &attempt.spec.path, Code::NODE_EXISTS, detail))
         }
-        Ok(Ahead::Taken) => Ok(Standing::Taken),
-        Ok(Ahead::Claim(watch)) => Ok(Standing::Watching(watch)),
+        Ok(Ahead::Claim(standing)) => Ok(standing),
         Ok(Ahead::Nobody) => Ok(Standing::Again),
         Err(error) if error.is_no_node() => Ok(Standing::Pausing(BEFORE_ANOTHER_NUMBER)),
         Err(error) => Err(error),

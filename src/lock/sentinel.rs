@@ -6,16 +6,19 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use futures_lite::future::or;
 use parking_lot::Mutex;
 
 use super::guard::{LostReason, Tenure};
 use super::service::Service;
-use crate::client::WatchEventKind;
+use crate::client::{WatchEventKind, WatchFor};
 
 /// From how long on a tenure is watched.
 const LONG: Duration = Duration::from_millis(100);
 /// The pause before a look whose outcome is unknown is repeated.
 const AFTER_TROUBLE: Duration = Duration::from_millis(50);
+/// The pause where so much is watched that there is no room for this.
+const WITHOUT_ROOM: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 pub(super) struct Sentinel {
@@ -72,6 +75,14 @@ impl Sentinel {
 /// Ends the tenure when its znode is deleted. Ends itself with the znode or the session.
 async fn watch(tenure: Arc<Tenure>) {
     while tenure.ended().is_none() {
+        if !tenure.node.session.has_room_to_watch(&tenure.node.path, WatchFor::Deletion) {
+            let pause = tenure.service.sleep_until(tenure.service.now() + WITHOUT_ROOM);
+            or(pause, async {
+                tenure.over().await;
+            })
+            .await;
+            continue;
+        }
         match tenure.node.session.get_and_watch(&tenure.node.path).await {
             Ok((_, stat, watch)) if stat.czxid == tenure.node.czxid => match watch.await {
                 Ok(event) if event.kind == WatchEventKind::Deleted => break,

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::client::{Core, Created, Hold, Pending, TrustedSession, Watch};
+use crate::client::{Core, Created, Hold, Pending, TrustedSession, Watch, WatchFor};
 use crate::error::Result;
 use crate::znode::{Acl, CreateMode, Stat};
 
@@ -48,6 +48,8 @@ pub(crate) trait Session: Send + Sync {
     fn children(&self, path: &str) -> Pending<(Vec<String>, Stat)>;
     fn get(&self, path: &str) -> Pending<(Vec<u8>, Stat)>;
     fn get_and_watch(&self, path: &str) -> Pending<(Vec<u8>, Stat, Watch)>;
+    /// Whether there is room for a watch on that path.
+    fn has_room_to_watch(&self, path: &str, purpose: WatchFor) -> bool;
     fn sync(&self, path: &str) -> Pending<()>;
     /// Deletes a znode of this session for certain: tried until it, or the session, is gone, and
     /// only the one that the transaction `czxid` created. Without `look`, the caller vouches for
@@ -131,6 +133,10 @@ impl Session for TrustedSession {
 
     fn get_and_watch(&self, path: &str) -> Pending<(Vec<u8>, Stat, Watch)> {
         self.link.get_and_watch(path)
+    }
+
+    fn has_room_to_watch(&self, path: &str, purpose: WatchFor) -> bool {
+        self.link.has_room_to_watch(path, purpose)
     }
 
     fn sync(&self, path: &str) -> Pending<()> {

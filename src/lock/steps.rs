@@ -10,9 +10,12 @@ use parking_lot::Mutex;
 use super::claim::{Claim, ClaimPlace};
 use super::service::Session;
 use super::{Spec, contender};
-use crate::client::Watch;
+use crate::client::{Watch, WatchFor};
 use crate::error::{Code, Error, Result};
 use crate::znode::Stat;
+
+/// Between two looks of those for whose watch there is no room; far back in a queue, four times that.
+const WITHOUT_A_WATCH: Duration = Duration::from_millis(500);
 
 /// Where a claim stands.
 pub(super) enum Standing {
@@ -38,6 +41,8 @@ pub(super) struct Attempt {
     pub(super) refusals: u32,
     /// The nearest claim before ours in a queue, which is watched: its directory's czxid, and its name.
     pub(super) behind: Option<(i64, String)>,
+    /// What the next watch is for.
+    pub(super) purpose: WatchFor,
     /// Who is ahead, for the error that a deadline gives.
     pub(super) ahead: Arc<Mutex<Option<String>>>,
 }
@@ -47,14 +52,15 @@ impl Attempt {
         *self.ahead.lock() = Some(who.to_string());
     }
 
-    /// Reads what is ahead, and watches it unless the caller would not wait. The read sets the
-    /// watch: if there is nothing any more, none is left behind.
+    /// Reads what is ahead, and watches it unless the caller would not wait, or there is no room for a
+    /// watch. The read sets the watch: if there is nothing any more, none is left behind.
     pub(super) async fn look_ahead(
         &mut self,
         session: &Arc<dyn Session>,
         path: &str,
     ) -> Result<Ahead> {
-        let (data, stat, watch) = if self.once {
+        let watches = !self.once && session.has_room_to_watch(path, self.purpose);
+        let (data, stat, watch) = if !watches {
             let (data, stat) = session.get(path).await?;
             (data, stat, None)
         } else {
@@ -68,7 +74,14 @@ impl Attempt {
             return Ok(Ahead::Nobody);
         }
         self.note_ahead(contender::read(path.to_owned(), &data, &stat));
-        Ok(watch.map_or(Ahead::Taken, Ahead::Claim))
+        Ok(match watch {
+            Some(watch) => Ahead::Claim(Standing::Watching(watch)),
+            None if self.once => Ahead::Claim(Standing::Taken),
+            None if self.purpose == WatchFor::Later => {
+                Ahead::Claim(Standing::Pausing(4 * WITHOUT_A_WATCH))
+            }
+            None => Ahead::Claim(Standing::Pausing(WITHOUT_A_WATCH)),
+        })
     }
 
     /// Where a claim stands that was made before, when its node is the lock's path itself: it holds
@@ -92,10 +105,8 @@ impl Attempt {
 
 /// What stands where a claim may be.
 pub(super) enum Ahead {
-    /// A claim; the watch tells of its end.
-    Claim(Watch),
-    /// A claim, and the caller would not wait.
-    Taken,
+    /// A claim, and so that is where ours stands.
+    Claim(Standing),
     /// A claim that was nobody's, and was deleted.
     Nobody,
     /// Somebody's data: no claim lives longer than its session.

@@ -38,8 +38,7 @@ impl Steps for WatchHolder {
             let path = attempt.spec.path.clone();
             match attempt.look_ahead(session, &path).await {
                 Ok(Ahead::Data) => Err(not_a_lock("acquire", &path)),
-                Ok(Ahead::Taken) => Ok(Standing::Taken),
-                Ok(Ahead::Claim(watch)) => Ok(Standing::Watching(watch)),
+                Ok(Ahead::Claim(standing)) => Ok(standing),
                 Ok(Ahead::Nobody) => Ok(Standing::Again),
                 Err(error) if error.is_no_node() => Ok(Standing::Again),
                 Err(error) => Err(error),

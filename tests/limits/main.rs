@@ -8,3 +8,4 @@ mod children;
 mod crowd;
 mod pressure;
 mod recovery;
+mod watches;
