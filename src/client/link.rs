@@ -167,7 +167,7 @@ impl Link {
     }
 
     /// Whether the program owns the handle.
-    pub(super) fn is_borrowed(&self) -> bool {
+    pub(crate) fn is_borrowed(&self) -> bool {
         self.handle.get().is_some_and(Handle::is_borrowed)
     }
 

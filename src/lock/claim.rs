@@ -39,18 +39,51 @@ struct Search {
 impl Search {
     /// The nodes of this session that carry the claim's uuid: path and czxid of each.
     async fn run(&self, session: &Arc<dyn Session>) -> Result<Vec<(String, i64)>> {
-        let of_this_claim =
-            |found: &lookup::Found| found.get(&self.uuid).cloned().unwrap_or_default();
-        match &self.place {
-            ClaimPlace::At(path) => {
-                Ok(of_this_claim(&lookup::look_at(session, path.clone()).await?))
-            }
+        let found = match &self.place {
+            ClaimPlace::At(path) => Arc::new(lookup::look_at(session, path.clone()).await?),
             ClaimPlace::Under { directory, .. } => {
-                let found =
-                    self.memory.look_up(&self.service, session, directory, self.sent_after).await?;
-                Ok(of_this_claim(&found))
+                self.memory.look_up(&self.service, session, directory, self.sent_after).await?
+            }
+        };
+        let claims = found.claims(self.uuid);
+        if claims.is_empty() && session.is_ours_alone() {
+            self.delete_nameless(session, &found)?;
+        }
+        Ok(claims)
+    }
+
+    /// Of the nodes whose data somebody has replaced, those that are no claim of this client must have
+    /// been made by a create that was not answered, ours perhaps. They are deleted, as nobody would
+    /// ever release them; who has lost one claims again.
+    fn delete_nameless(&self, session: &Arc<dyn Session>, found: &lookup::Found) -> Result<()> {
+        for (path, czxid) in found.nameless() {
+            match self.memory.is_claim(*czxid) {
+                Some(true) => {}
+                Some(false) => {
+                    tracing::warn!(path, "deleted a claim whose data somebody has replaced");
+                    drop(session.dispose(path, *czxid, true));
+                }
+                // It will be known once the reply has come.
+                None => return Err(unknown(&self.place)),
             }
         }
+        Ok(())
+    }
+
+    /// Our node.
+    fn node(&self, session: &Arc<dyn Session>, path: String, czxid: i64) -> Node {
+        // A name that carries its directory's czxid is given once, until the directory's counter has
+        // reached its end. The lock's own path is given again and again, and the recipe's names
+        // where a directory was made anew.
+        let name_is_reused = match &self.place {
+            ClaimPlace::Under { naming, created, .. } if naming.is_of_the_directory() => {
+                self.memory.saw_claim(*created, &path);
+                name::sequence(&path).is_some_and(name::is_out_of_turn)
+            }
+            _ => true,
+        };
+        let kept = self.memory.made(czxid);
+        Node { session: Arc::clone(session), path, czxid, name_is_reused, _kept: kept }
     }
 }
 
@@ -64,20 +97,6 @@ pub(super) enum ClaimPlace {
 }
 
 impl ClaimPlace {
-    /// Our node at this place.
-    fn node(&self, session: &Arc<dyn Session>, path: String, czxid: i64) -> Node {
-        // A name that carries its directory's czxid is given once, until the directory's counter has
-        // reached its end. The lock's own path is given again and again, and the recipe's names
-        // where a directory was made anew.
-        let name_is_reused = match self {
-            ClaimPlace::Under { naming, .. } if naming.is_of_the_directory() => {
-                name::sequence(&path).is_some_and(name::is_out_of_turn)
-            }
-            _ => true,
-        };
-        Node { session: Arc::clone(session), path, czxid, name_is_reused }
-    }
-
     /// The path of a claim with that number.
     pub(super) fn numbered(&self, session: i64, number: i32) -> String {
         match self {
@@ -105,6 +124,8 @@ pub(super) struct Node {
     pub(super) czxid: i64,
     /// Whether its name can become another's.
     name_is_reused: bool,
+    /// Keeps it known as a claim of this client.
+    _kept: Arc<()>,
 }
 
 impl Node {
@@ -120,10 +141,13 @@ enum State {
     /// A create was submitted; without a reply to wait for, its outcome is unknown.
     Sent {
         session: Arc<dyn Session>,
-        reply: Option<Pending<Created>>,
+        reply: Option<Reply>,
     },
     Placed(Node),
 }
+
+/// The reply to a create; while it is to come, the client knows so.
+type Reply = (Pending<Created>, Arc<()>);
 
 impl Claim {
     pub(super) fn new(spec: &Spec) -> Claim {
@@ -181,6 +205,7 @@ impl Claim {
 
     /// Submits the create. Follow it up with [`confirm`](Claim::confirm).
     pub(super) fn send(&mut self, session: &Arc<dyn Session>) {
+        let sent = self.search.memory.sent();
         let reply = match &self.search.place {
             ClaimPlace::At(path) => {
                 session.create(path, &self.data, &self.acl, CreateMode::Ephemeral)
@@ -191,7 +216,7 @@ impl Claim {
                 session.create(&prefix, &self.data, &self.acl, CreateMode::EphemeralSequential)
             }
         };
-        self.state = State::Sent { session: Arc::clone(session), reply: Some(reply) };
+        self.state = State::Sent { session: Arc::clone(session), reply: Some((reply, sent)) };
     }
 
     /// Waits for the reply to the create.
@@ -200,15 +225,12 @@ impl Claim {
             // Awaited in place: should this future be dropped, the claim still has the reply to
             // come and can clean up after it.
             let reply = match pending {
-                Some(reply) => reply.await,
+                Some((reply, _)) => reply.await,
                 None => return Err(unknown(&self.search.place)),
             };
             self.state = match reply {
                 Ok(Created { path, stat }) => {
-                    if let ClaimPlace::Under { created, .. } = &self.search.place {
-                        self.search.memory.saw_claim(*created, &path);
-                    }
-                    State::Placed(self.search.place.node(session, path, stat.czxid))
+                    State::Placed(self.search.node(session, path, stat.czxid))
                 }
                 Err(error) => {
                     if may_exist(&error) {
@@ -238,9 +260,7 @@ impl Claim {
             State::Sent { .. } => {
                 let mut found = self.search.run(session).await?.into_iter();
                 self.state = match found.next() {
-                    Some((path, czxid)) => {
-                        State::Placed(self.search.place.node(session, path, czxid))
-                    }
+                    Some((path, czxid)) => State::Placed(self.search.node(session, path, czxid)),
                     None => State::None,
                 };
                 // There is never a second one, but a second one would block everybody for ever.
@@ -313,11 +333,11 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Deletes the node of a claim that was given up while its create was on its way.
-async fn clean_up(search: Search, sent: Arc<dyn Session>, reply: Option<Pending<Created>>) {
-    if let Some(reply) = reply {
+async fn clean_up(search: Search, sent: Arc<dyn Session>, reply: Option<Reply>) {
+    if let Some((reply, _sent)) = reply {
         match reply.await {
             Ok(Created { path, stat }) => {
-                return drop(search.place.node(&sent, path, stat.czxid).dispose());
+                return drop(search.node(&sent, path, stat.czxid).dispose());
             }
             Err(error) if !may_exist(&error) => return,
             Err(_) => {}

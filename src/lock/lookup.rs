@@ -22,8 +22,23 @@ pub(super) const READS: usize = 64;
 /// The pause before a read that the servers had no room for is repeated.
 const AGAIN: Duration = Duration::from_millis(5);
 
-/// The claims of a session in one directory: path and czxid of each, by uuid.
-pub(super) type Found = HashMap<Uuid, Vec<(String, i64)>>;
+/// The claims of a session in one directory: path and czxid of each.
+#[derive(Default)]
+pub(super) struct Found {
+    by_uuid: HashMap<Uuid, Vec<(String, i64)>>,
+    /// Those whose data somebody has replaced.
+    nameless: Vec<(String, i64)>,
+}
+
+impl Found {
+    pub(super) fn claims(&self, uuid: Uuid) -> Vec<(String, i64)> {
+        self.by_uuid.get(&uuid).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn nameless(&self) -> &[(String, i64)] {
+        &self.nameless
+    }
+}
 
 /// Looks through a lock's directory.
 pub(super) async fn look_up(
@@ -74,8 +89,11 @@ type Read = Result<(Vec<u8>, Stat)>;
 fn note(found: &mut Found, session: &Arc<dyn Session>, read: Read, path: String) -> Result<()> {
     match read {
         Ok((data, stat)) if stat.ephemeral_owner == session.id() => {
-            if let Some(uuid) = contender::uuid(&data) {
-                found.entry(uuid).or_default().push((path, stat.czxid));
+            match contender::uuid(&data) {
+                Some(uuid) => found.by_uuid.entry(uuid).or_default().push((path, stat.czxid)),
+                // What the program made by hand, and never wrote to again, is no claim.
+                None if stat.version > 0 => found.nameless.push((path, stat.czxid)),
+                None => {}
             }
         }
         Ok(_) => {}

@@ -3,9 +3,9 @@
 //! What is known may be outdated: it decides how an acquire begins and what it need not ask, never that
 //! it holds.
 
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
@@ -25,6 +25,16 @@ pub(super) struct PathMemory {
     known: Mutex<Known>,
     listings: Coalesced<Listing>,
     lookups: Coalesced<Found>,
+    claims: Mutex<Claims>,
+}
+
+/// The claims of this client on the path, for as long as somebody has them.
+#[derive(Default)]
+struct Claims {
+    /// By the transactions that made them.
+    made: HashMap<i64, Weak<()>>,
+    /// Each that is sent and not answered yet has one.
+    sent: Arc<()>,
 }
 
 #[derive(Default)]
@@ -158,6 +168,32 @@ impl PathMemory {
     pub(super) fn is_data(&self, directory: i64, name: &str) -> bool {
         let known = self.known.lock();
         known.directory == directory && known.data.contains(name)
+    }
+
+    /// A claim was sent: for as long as this is kept, its reply is to come.
+    pub(super) fn sent(&self) -> Arc<()> {
+        Arc::clone(&self.claims.lock().sent)
+    }
+
+    /// A claim was made by that transaction, and somebody has it for as long as this is kept.
+    pub(super) fn made(&self, czxid: i64) -> Arc<()> {
+        let kept = Arc::new(());
+        let made = &mut self.claims.lock().made;
+        if made.len() >= 64 && made.len().is_power_of_two() {
+            made.retain(|_, kept| kept.strong_count() > 0);
+        }
+        made.insert(czxid, Arc::downgrade(&kept));
+        kept
+    }
+
+    /// Whether somebody has the claim that this transaction has made; `None` if it may be one whose
+    /// reply is to come.
+    pub(super) fn is_claim(&self, czxid: i64) -> Option<bool> {
+        let claims = self.claims.lock();
+        if claims.made.get(&czxid).is_some_and(|kept| kept.strong_count() > 0) {
+            return Some(true);
+        }
+        (Arc::strong_count(&claims.sent) == 1).then_some(false)
     }
 
     /// The claims in the lock's directory, by a listing that is sent from now on.

@@ -36,6 +36,8 @@ pub(crate) trait Session: Send + Sync {
     fn is_trusted(&self) -> bool;
     /// Whether another handle had the session before this client took it up.
     fn was_taken_up(&self) -> bool;
+    /// Whether nobody but this client has ever used the session.
+    fn is_ours_alone(&self) -> bool;
     /// Holds a lock on the session, if the servers have proven that it is alive. A session that was
     /// trusted for less may not be any more, once something is held on it.
     fn hold(&self) -> Option<Hold>;
@@ -103,6 +105,10 @@ impl Session for TrustedSession {
 
     fn was_taken_up(&self) -> bool {
         self.link.was_taken_up()
+    }
+
+    fn is_ours_alone(&self) -> bool {
+        !self.link.is_borrowed() && !self.link.was_taken_up()
     }
 
     fn hold(&self) -> Option<Hold> {

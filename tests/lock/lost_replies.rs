@@ -1,6 +1,8 @@
 //! Unknown is not failed: whatever frame is lost, there is one claim, and then none.
 
-use zklock::Strategy;
+use std::time::Duration;
+
+use zklock::{GuardState, Strategy};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Rule};
 
@@ -73,6 +75,39 @@ each_strategy! {
         expect_no_harm(&bench, strategy, "reply to create", rule, Action::Drop);
         // One create was enough: the second look found it.
         assert_eq!(bench.proxy.count(&Rule::request(Ops::creates())), 1);
+        bench.expect_free(strategy);
+    }
+
+    fn a_claim_whose_data_are_replaced_before_it_is_found_is_nobodys_obstacle(strategy) {
+        let bench = Bench::shared();
+        bench.prepare(strategy);
+        let client = bench.client();
+        // Another claim of the same client with replaced data must stay.
+        let held_path = format!("{}-held", bench.path);
+        let held = client.lock(&held_path).strategy(strategy).acquire().wait().unwrap();
+        bench.raw(|raw| raw.set_data(held.path(), b"replaced")).unwrap();
+        let reply = bench.proxy.hold(Rule::reply(Ops::creates()).once());
+        let acquired = acquire_in_background(&bench.lock(&client, strategy));
+        reply.wait_reached(PATIENCE).unwrap();
+        let claim = bench.claims(strategy).pop().unwrap();
+        bench.raw(|raw| raw.set_data(&claim.path, b"replaced")).unwrap();
+        bench.proxy.reset_all();
+        let guard = acquired.join().unwrap().unwrap();
+        let claims = bench.claims(strategy);
+        assert_eq!(claims.len(), 1, "{claims:?}");
+        assert_eq!(claims[0].czxid, guard.fencing_token());
+        assert_eq!(held.state(), GuardState::Held);
+        // Nor does one that is held stand in the way of a look-up, or go by it.
+        bench.raw(|raw| raw.set_data(guard.path(), b"replaced")).unwrap();
+        let lost = bench.proxy.on(Rule::reply(Ops::creates()).once(), Action::Drop);
+        let next = acquire_in_background(&bench.lock(&client, strategy));
+        lost.wait_hits(1, PATIENCE).unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        assert_eq!(guard.state(), GuardState::Held);
+        assert!(bench.claims(strategy).contains(&claims[0]));
+        guard.release().wait().unwrap();
+        next.join().unwrap().unwrap().release().wait().unwrap();
+        held.release().wait().unwrap();
         bench.expect_free(strategy);
     }
 

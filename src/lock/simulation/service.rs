@@ -145,6 +145,10 @@ impl Session for SimulatedSession {
         false
     }
 
+    fn is_ours_alone(&self) -> bool {
+        true
+    }
+
     fn hold(&self) -> Option<Hold> {
         self.is_trusted().then(Hold::simulated)
     }
