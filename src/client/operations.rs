@@ -284,8 +284,8 @@ pub(super) use present;
 /// that ZooKeeper does not allow, more data than a request takes). `CONNECTION_LOSS`,
 /// `OPERATION_TIMEOUT`, `RUNTIME_INCONSISTENCY`, `CLOSING`: the outcome is unknown, a write may
 /// have happened. `SESSION_EXPIRED`, `AUTH_FAILED`, `INVALID_STATE`: the session is over.
-/// `NO_AUTH`: the znode's ACL forbids it. `THROTTLED_OP`: too many requests are in flight, this
-/// one was not executed. Dropping a [`Pending`] forgets the result; the request is still executed.
+/// `NO_AUTH`: the znode's ACL forbids it. `THROTTLED_OP`: too many requests wait to be sent, or too much
+/// is watched for one more watch; this one was not executed. Dropping a [`Pending`] forgets the result; the request is still executed.
 impl Client {
     /// Creates a znode that everyone may read and write. A sequential one gets ten digits appended
     /// to its name: use the path that is returned.

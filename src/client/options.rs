@@ -99,7 +99,8 @@ impl ClientOptions {
     }
 
     /// The most bytes of path, data and ACL in one request. A larger request is refused here, because a
-    /// server answers one over its `jute.maxbuffer` by dropping the connection.
+    /// server answers one over its `jute.maxbuffer` by dropping the connection. Watched paths take three
+    /// quarters of it at the most: a reconnection sets all watches again in one request.
     pub fn max_request(mut self, bytes: usize) -> Self {
         self.settings.max_request = bytes;
         self

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use futures_lite::future::{block_on, or};
+use futures_util::future::select_all;
 use zklock::{Client, Error, Guard, Lock, Op};
 
 use super::{Phase, Shared};
@@ -37,6 +38,8 @@ enum How {
     Try,
     /// Drops the attempt when it is not over by then.
     Drop(Duration),
+    /// So many at once; the others are dropped when one has it.
+    Crowd(usize),
 }
 
 impl How {
@@ -45,7 +48,8 @@ impl How {
             0..45 => How::Acquire,
             // Often enough that a lock which is stuck for a while does not collect all sessions.
             45..85 => How::Within(Duration::from_millis(rng.u64(20..800))),
-            85..93 => How::Try,
+            85..92 => How::Try,
+            92..94 => How::Crowd(rng.usize(10..100)),
             _ => How::Drop(Duration::from_millis(rng.u64(0..100))),
         }
     }
@@ -56,12 +60,13 @@ impl How {
             How::Within(_) => "within",
             How::Try => "try",
             How::Drop(_) => "drop",
+            How::Crowd(_) => "crowd",
         }
     }
 
     /// Whether this error is how such an ask may end.
     fn may_end_so(&self, error: &Error) -> bool {
-        !matches!(self, How::Acquire) && error.is_timeout()
+        !matches!(self, How::Acquire | How::Crowd(_)) && error.is_timeout()
     }
 }
 
@@ -129,6 +134,11 @@ impl Session {
             How::Within(time) => lock.acquire_within(time).wait().map(Some),
             How::Try => lock.try_acquire().wait(),
             How::Drop(time) => lock.acquire().wait_timeout(time).map(Some),
+            How::Crowd(number) => {
+                let (first, _, others) = block_on(select_all((0..number).map(|_| lock.acquire())));
+                drop(others);
+                first.map(Some)
+            }
         };
         match got {
             Ok(Some(guard)) => self.hold(client, chosen, guard),
