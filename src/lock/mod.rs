@@ -220,7 +220,7 @@ impl Lock {
     /// # Errors
     /// As [`contenders`](Lock::contenders).
     pub fn exists(&self) -> Pending<bool> {
-        self.contenders().map(|contenders| Ok(!contenders?.is_empty()))
+        self.first_contenders(1).map(|first| Ok(!first?.is_empty()))
     }
 
     /// Who holds the lock.
@@ -228,7 +228,7 @@ impl Lock {
     /// # Errors
     /// As [`contenders`](Lock::contenders).
     pub fn holder(&self) -> Pending<Option<Contender>> {
-        self.contenders().map(|contenders| Ok(contenders?.into_iter().next()))
+        self.first_contenders(1).map(|first| Ok(first?.into_iter().next()))
     }
 
     /// Who holds the lock, and who waits for it, in their order. Waiters are known only in a
@@ -239,6 +239,10 @@ impl Lock {
     /// `NO_CHILDREN_FOR_EPHEMERALS` as [`acquire`](Lock::acquire), when the path is something else than a
     /// lock of this strategy; those of [`Client::get`].
     pub fn contenders(&self) -> Pending<Vec<Contender>> {
+        self.first_contenders(usize::MAX)
+    }
+
+    fn first_contenders(&self, number: usize) -> Pending<Vec<Contender>> {
         if let Err(error) = self.check_path() {
             return Pending::ready(Err(error));
         }
@@ -252,7 +256,7 @@ impl Lock {
                     Error::with_detail("contenders", &spec.path, error.code(), detail)
                 })?;
                 match spec.strategy {
-                    Strategy::Queue => queued(spec, &session).await,
+                    Strategy::Queue => queued(spec, &session, number).await,
                     Strategy::Poll | Strategy::Watch => alone(&*session, &spec.path).await,
                 }
             };
@@ -273,7 +277,8 @@ fn expect_guard(guard: Result<Option<Guard>>) -> Result<Guard> {
     guard?.ok_or_else(|| Error::new("acquire", "", Code::NOTHING))
 }
 
-async fn queued(spec: &Spec, session: &Arc<dyn Session>) -> Result<Vec<Contender>> {
+/// The first of a queue, up to that number; no others are read but the last, which dates the hold.
+async fn queued(spec: &Spec, session: &Arc<dyn Session>, number: usize) -> Result<Vec<Contender>> {
     let listing = match spec.memory.list(session, &spec.path).await {
         Ok(listing) => listing,
         Err(error) if error.is_no_node() => return Ok(Vec::new()),
@@ -282,15 +287,30 @@ async fn queued(spec: &Spec, session: &Arc<dyn Session>) -> Result<Vec<Contender
     if listing.directory.is_ephemeral() {
         return Err(queue::not_a_queue("contenders", &spec.path));
     }
+    let read = |Claimed { name, data, stat }: Claimed<'_>| {
+        contender::read(name::join(&spec.path, name), &data, &stat)
+    };
+    let directory = listing.directory.czxid;
     let mut contenders = Vec::new();
-    let mut claims = Scan::new(spec, session, listing.directory.czxid, listing.in_order()).wide();
-    while let Some(Claimed { name, data, stat }) = claims.next().await? {
-        contenders.push(contender::read(name::join(&spec.path, name), &data, &stat));
+    let mut claims = Scan::new(spec, session, directory, listing.in_order());
+    // Where numbers say nothing of the order, only all of them do.
+    let needed = if listing.is_out_of_turn { usize::MAX } else { number };
+    if needed > 1 {
+        claims = claims.wide();
+    }
+    while contenders.len() < needed {
+        let Some(claim) = claims.next().await? else { break };
+        contenders.push(read(claim));
+    }
+    if contenders.len() == needed {
+        let last = listing.in_order().last().into_iter();
+        contenders.extend(Scan::new(spec, session, directory, last).next().await?.map(read));
     }
     if listing.is_out_of_turn {
         contenders.sort_by_key(|contender| contender.czxid);
     }
     contender::date_the_hold(&mut contenders, &listing.directory);
+    contenders.truncate(number);
     Ok(contenders)
 }
 

@@ -44,12 +44,17 @@ fn waiters_of(clients: &[Client], server: &Server, waiters: usize, kind: &str) -
         eventually("all are in the queue", || server.stats().unwrap().watches >= waiters as u64);
         let (queued, bytes) = (began.elapsed(), resident().saturating_sub(memory));
         let asked_to_queue = requests(server) - asked;
+        // Who holds it can be asked without reading all who wait.
+        let holder = outsider.lock(PATH).holder().wait().unwrap().unwrap();
+        assert_eq!(holder.czxid, first.fencing_token());
+        let asked_for_holder = requests(server) - asked - asked_to_queue;
+        assert!(asked_for_holder < 20, "{asked_for_holder} requests");
         let began = Instant::now();
         first.release().wait().unwrap();
         for (n, waiter) in waiting.into_iter().enumerate() {
             futures_lite::future::block_on(waiter).unwrap_or_else(|error| panic!("{n}: {error}"));
         }
-        let asked_to_serve = requests(server) - asked - asked_to_queue;
+        let asked_to_serve = requests(server) - asked - asked_to_queue - asked_for_holder;
         let figures = Figures {
             requests_to_queue: asked_to_queue as f64 / waiters as f64,
             requests_to_serve: asked_to_serve as f64 / waiters as f64,
