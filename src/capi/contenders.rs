@@ -93,8 +93,7 @@ fn list(
     let lock = given(function, "lock", lock)?;
     let place = output(function, "contenders", place)?;
     may_wait_for(function, &lock.shared.client)?;
-    let mut contenders = lock.lock.contenders().wait()?;
-    contenders.truncate(most);
+    let contenders = lock.lock.first_contenders(most).wait()?;
     place.write(Box::into_raw(zkl_contenders::boxed(contenders)));
     Ok(())
 }

@@ -242,7 +242,8 @@ impl Lock {
         self.first_contenders(usize::MAX)
     }
 
-    fn first_contenders(&self, number: usize) -> Pending<Vec<Contender>> {
+    /// The first of them, up to that number.
+    pub(crate) fn first_contenders(&self, number: usize) -> Pending<Vec<Contender>> {
         if let Err(error) = self.check_path() {
             return Pending::ready(Err(error));
         }
