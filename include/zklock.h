@@ -36,6 +36,11 @@
  *   ZKL_WOULD_DEADLOCK, because the answer would have to come through that very thread.
  * Callbacks (`done`, `lost`, finalizers) run on a thread of zklock's, one for each client, one after
  *   the other. They may block, call any function and free any object, and must not throw.
+ * Cancellation (pthread_cancel) is off while a thread is inside a function: the call ends as it would
+ *   have, and the thread at its next cancellation point after that; a cleanup handler frees what the
+ *   call has given. To end a call that waits, give it a limit, or call zkl_client_detach on another
+ *   thread. Asynchronous cancellation must be off. Callbacks run with cancellation off: they must
+ *   neither turn it on nor end their thread.
  * fork. Threads do not survive it: in the child use nothing of zklock, not even a free function,
  *   until it has called exec.
  */

@@ -39,6 +39,9 @@
  *   (A handle that is used for the first time inside one of its callbacks is recognised after at most
  *   2 seconds. The completion of zoo_add_auth() runs on a thread that can't be recognised: lock
  *   nothing there.)
+ * Cancellation.  pthread_cancel() is off while a thread is inside a function, and in completions, which
+ *   must neither turn it on nor end their thread: what was asked for meanwhile happens afterwards. No
+ *   function here waits longer than 15 seconds for servers.
  * Statuses.  0 (ZOK) or one of ZooKeeper's negative codes; zkl_last_error() in <zklock.h> says more.
  *   zkr_lock_lock() returns 0 always, because programs read its result in two ways. Since ZooKeeper
  *   3.4.14 and 3.5.5 it is a status; before, it was 1 when the mutex owned the lock, and 0 otherwise.

@@ -1,10 +1,12 @@
-//! What every exported function passes through: panics become a code, errors leave a message.
+//! What every exported function passes through: panics become a code, errors leave a message, and the
+//! thread is not cancelled meanwhile.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use super::cancellation::Uncancelled;
 use super::codes;
 use crate::client::Client;
 use crate::error::{Code, Error};
@@ -67,6 +69,7 @@ pub(super) fn value<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
 }
 
 fn caught<T>(body: impl FnOnce() -> T) -> Option<T> {
+    let _uncancelled = Uncancelled::begin();
     let result = catch_unwind(AssertUnwindSafe(body));
     if result.is_err() {
         panicked().tell();

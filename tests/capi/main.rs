@@ -35,6 +35,9 @@ programs! {
         plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
     every_function_takes_bad_arguments: "hostile",
         plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
+    // AddressSanitizer's runtime fails by itself on the stack of a thread that is cancelled.
+    threads_are_cancelled_inside: "cancel",
+        plainly = Plain, linked_statically = Static, under_valgrind = Valgrind;
     handles_of_the_program_are_adopted: "adopt",
         plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
     // It waits for session timeouts to pass, which valgrind would have to be long.

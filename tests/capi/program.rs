@@ -62,6 +62,7 @@ impl World {
         match what {
             "cut" => self.proxy.cut(),
             "heal" => self.proxy.heal(),
+            "slow" => self.proxy.set_latency(Duration::from_millis(about.parse().unwrap())),
             "expire" => {
                 let id = about.parse().unwrap();
                 expire_session(&server().hosts(), id, &password_of(id)).unwrap();
