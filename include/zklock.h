@@ -41,8 +41,14 @@
  *   call has given. To end a call that waits, give it a limit, or call zkl_client_detach on another
  *   thread. Asynchronous cancellation must be off. Callbacks run with cancellation off: they must
  *   neither turn it on nor end their thread.
- * fork. Threads do not survive it: in the child use nothing of zklock, not even a free function,
- *   until it has called exec.
+ * fork. What was made before it stays the parent's. In the child every function returns ZINVALIDSTATE
+ *   for it, at once (zkl_client_session_id 0), and so does zkl_client_adopt for a handle that was adopted
+ *   before; the free functions free, and release nothing; strings and lists of contenders stay
+ *   readable. A client that the child connects, or adopts on a handle that it has opened, works. A handle
+ *   that the parent has opened is of no use in the child, not even to close it. A child that is made
+ *   while another thread is inside a function, and goes on without exec, may find the C library's or the
+ *   C client's locks held. The C client's
+ *   descriptors are inherited, also across exec.
  */
 
 

@@ -42,6 +42,10 @@
  * Cancellation.  pthread_cancel() is off while a thread is inside a function, and in completions, which
  *   must neither turn it on nor end their thread: what was asked for meanwhile happens afterwards. No
  *   function here waits longer than 15 seconds for servers.
+ * fork().  A mutex, its handle and its lock stay the parent's. In the child zkr_lock_lock() does nothing
+ *   for it and runs no completion, zkr_lock_error() and zkr_lock_unlock() return ZINVALIDSTATE, at once,
+ *   zkr_lock_isowner() returns 0, and zkr_lock_destroy() frees and releases nothing. A mutex that the
+ *   child initialises on a handle that it has opened works.
  * Statuses.  0 (ZOK) or one of ZooKeeper's negative codes; zkl_last_error() in <zklock.h> says more.
  *   zkr_lock_lock() returns 0 always, because programs read its result in two ways. Since ZooKeeper
  *   3.4.14 and 3.5.5 it is a status; before, it was 1 when the mutex owned the lock, and 0 otherwise.

@@ -38,6 +38,7 @@ mod capi;
 mod client;
 mod error;
 mod lock;
+mod process;
 #[cfg_attr(not(feature = "capi"), allow(dead_code))]
 mod raw;
 #[cfg(feature = "capi")]

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use super::boundary::{Failure, given, output, status, value};
+use super::boundary::{Failure, Object, free, given, output, status};
 use super::callbacks::{Line, Userdata, zkl_finalizer_fn};
 use super::client::Shared;
 use super::codes;
@@ -16,6 +16,7 @@ use super::lock::{contend, timeout, zkl_lock};
 use crate::client::Latest;
 use crate::error::Code;
 use crate::lock::Guard;
+use crate::process::Process;
 
 /// Told how an acquire ended: `rc` as zkl_lock_acquire returns it, or ZKL_CANCELLED. With ZOK `guard`
 /// is the program's, otherwise it is NULL. Must not throw.
@@ -29,6 +30,13 @@ type Done = unsafe extern "C" fn(c_int, *mut zkl_guard, *mut c_void);
 #[allow(non_camel_case_types)]
 pub struct zkl_attempt {
     phase: Arc<Latest<Phase>>,
+    process: Process,
+}
+
+impl Object for zkl_attempt {
+    fn is_inherited(&self) -> bool {
+        !self.process.is_this()
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -137,7 +145,8 @@ pub extern "C" fn zkl_lock_acquire_async(
         let line = lock.shared.callbacks.line(NAME)?;
         let phase = Arc::new(Latest::new(Phase::UnderWay));
         if attempt.is_some() {
-            let handle = Box::new(zkl_attempt { phase: Arc::clone(&phase) });
+            let handle =
+                Box::new(zkl_attempt { phase: Arc::clone(&phase), process: Process::this() });
             output(NAME, "attempt", attempt)?.write(Box::into_raw(handle));
         }
         let delivery = Delivery {
@@ -203,7 +212,7 @@ pub extern "C" fn zkl_attempt_cancel(attempt: Option<&zkl_attempt>) -> c_int {
 /// Any thread, callbacks included (its own `done` among them). NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_attempt_free(attempt: Option<Box<zkl_attempt>>) {
-    value((), || drop(attempt));
+    free(attempt);
 }
 
 const _: () = {

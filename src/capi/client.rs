@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use zookeeper_sys as sys;
 
-use super::boundary::{Failure, given, may_block, number, output, status, text, value};
+use super::boundary::{Failure, Object, free, given, may_block, number, output, status, text};
 use super::callbacks::CallbackThread;
 use super::options::{self, zkl_client_options};
 use crate::client::{Client, SessionState};
@@ -37,6 +37,12 @@ pub(super) struct Shared {
     pub(super) client: Client,
     pub(super) callbacks: CallbackThread,
     is_adopted: bool,
+}
+
+impl Object for zkl_client {
+    fn is_inherited(&self) -> bool {
+        self.shared.client.is_inherited()
+    }
 }
 
 impl zkl_client {
@@ -210,7 +216,7 @@ pub extern "C" fn zkl_client_session_timeout_ms(client: Option<&zkl_client>) -> 
 /// Any thread, callbacks included. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_client_free(client: Option<Box<zkl_client>>) {
-    value((), || drop(client));
+    free(client);
 }
 
 const _: () = {

@@ -28,6 +28,7 @@ mod lock;
 mod loss_signals;
 mod one_copy;
 mod options;
+mod pmutex;
 #[cfg(all(test, not(zklock_loom)))]
 mod properties;
 mod stat;

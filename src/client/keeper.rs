@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_executor::Executor;
-use async_io::Timer;
 
 use super::settings::Settings;
 use super::state::SessionState;
+use super::timer::{self, Timer};
 use super::{Core, Link, block_on, wake};
 use crate::error::{Code, Error, Result};
-use crate::raw::{Borrowed, HandleState};
+use crate::raw::{Borrowed, HandleState, watch_for_forks};
 
 thread_local! {
     static THIS: Cell<bool> = const { Cell::new(false) };
@@ -44,12 +44,20 @@ struct Keeper {
 
 /// Starts a client's thread; on a handle of the program's, if there is one.
 pub(super) fn start(options: Settings, borrowed: Option<Borrowed>) -> Result<Arc<Core>> {
+    watch_for_forks();
+    timer::start().map_err(|error| no_thread(&error))?;
     let tasks = Arc::new(Executor::new());
     let core = Arc::new(Core::new(options, Arc::downgrade(&tasks)));
     if let Some(borrowed) = borrowed {
         // Here, where the program vouches for its handle.
-        let link = Link::adopt(&core, borrowed)
-            .map_err(|code| Error::with_detail("adopt", "", code, "the handle can't be used"))?;
+        let link = Link::adopt(&core, borrowed).map_err(|code| {
+            Error::with_detail(
+                "adopt",
+                "",
+                code,
+                "it can't be used: its session is over, or another process has opened it",
+            )
+        })?;
         core.set_link(Some(link));
     }
     let keeper = Keeper {
@@ -59,10 +67,12 @@ pub(super) fn start(options: Settings, borrowed: Option<Borrowed>) -> Result<Arc
         opened: false,
     };
     let thread = std::thread::Builder::new().name("zklock-keeper".into());
-    thread.spawn(move || keeper.keep(&tasks)).map_err(|error| {
-        Error::with_detail("connect", "", Code::SYSTEM_ERROR, format!("no thread: {error}"))
-    })?;
+    thread.spawn(move || keeper.keep(&tasks)).map_err(|error| no_thread(&error))?;
     Ok(core)
+}
+
+fn no_thread(error: &std::io::Error) -> Error {
+    Error::with_detail("connect", "", Code::SYSTEM_ERROR, format!("no thread: {error}"))
 }
 
 impl Keeper {

@@ -21,6 +21,7 @@ mod path;
 mod pending;
 mod settings;
 mod state;
+mod timer;
 mod trust;
 mod wake;
 mod watch;
@@ -40,6 +41,7 @@ pub(crate) use core::{Core, TrustedSession};
 pub(crate) use latest::Latest;
 pub(crate) use link::Link;
 pub(crate) use path::validate as validate_path;
+pub(crate) use timer::Timer;
 pub(crate) use trust::{Hold, TrustPeriod};
 
 #[cfg(feature = "capi")]
@@ -58,6 +60,12 @@ use crate::session_key::SessionKey;
 /// the [`Pending`] it returns can be awaited on any runtime, or waited for. (What takes several
 /// requests begins when it is awaited or waited for, and says so.) Every operation ends by its
 /// deadline ([`ClientOptions::operation_timeout`]), also when no server ever answers.
+///
+/// # In a child process
+/// A client, and all that was made from it, stays with the process that has made it. In a child made by
+/// `fork` its operations fail at once with `INVALID_STATE`, its state is `Closed`, guards are
+/// [`Lost`](crate::GuardState::Lost), what was under way ends with `CLOSING`, and dropping them there
+/// releases nothing. A client that the child makes itself works.
 ///
 /// # When the session is lost
 /// After an expiry the client opens a new session by itself (unless
@@ -78,6 +86,10 @@ const FAREWELL: Duration = Duration::from_secs(1);
 
 impl Drop for Owner {
     fn drop(&mut self) {
+        if self.core.is_inherited() {
+            // Of what another process works with, nothing is taken apart here.
+            return std::mem::forget(Arc::clone(&self.core));
+        }
         self.core.request_close();
         // A program that ends right after the drop would otherwise leave its session, and the
         // locks on it, to expire. On the client's own threads waiting would be waiting for
@@ -122,6 +134,11 @@ impl Client {
 
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.owner.core
+    }
+
+    /// Whether another process has made the client, of which this is a child: it is of no use here.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.core().is_inherited()
     }
 
     /// Lets go of a borrowed handle at once: on return nothing of ours is inside it, and the guards

@@ -31,6 +31,7 @@ pub use strategy::Strategy;
 
 use crate::client::{Client, Pending, validate_path};
 use crate::error::{Code, Error, Result};
+use crate::process::inherited;
 use crate::znode::Acl;
 use claim::ClaimPlace;
 use guard::Tenure;
@@ -211,6 +212,9 @@ impl Lock {
     }
 
     fn check_path(&self) -> Result<()> {
+        if self.client.is_inherited() {
+            return Err(inherited("acquire", &self.spec.path));
+        }
         validate_path(&self.spec.path)
             .map_err(|why| Error::with_detail("acquire", &self.spec.path, Code::BAD_ARGUMENTS, why))
     }

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::client::{Core, Created, Hold, Pending, TrustedSession, Watch};
+use crate::client::{Core, Created, Hold, Pending, Timer, TrustedSession, Watch};
 use crate::error::Result;
 use crate::znode::{Acl, CreateMode, Stat};
 
@@ -81,7 +81,7 @@ impl Service for Arc<Core> {
 
     fn sleep_until(&self, at: Instant) -> BoxFuture<()> {
         Box::pin(async move {
-            async_io::Timer::at(at).await;
+            Timer::at(at).await;
         })
     }
 

@@ -56,8 +56,10 @@ impl HandleState {
 }
 
 pub(crate) struct Handle {
-    /// Names the handle in the slot table and to its watcher.
+    /// Names the handle in the slot table and among those that listen.
     id: usize,
+    /// Names the C client's handle to its watcher.
+    context: usize,
     gate: Arc<Gate>,
     in_flight: Arc<AtomicUsize>,
     /// What a borrowed handle's completion thread knows of it; `None` for a handle of our own.
@@ -81,7 +83,8 @@ impl Handle {
             passwd: key.password().map(|byte| byte as std::ffi::c_char),
         });
         let client_id = client_id.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        let id = watcher::register(Arc::new(listener));
+        let id = watcher::new_number();
+        watcher::register(id, id, Arc::new(listener));
         // SAFETY: `hosts` and `client_id` outlive the call, which copies them; the context is a
         // number that `watcher` looks up, so it can't dangle.
         let zh = unsafe {
@@ -97,7 +100,7 @@ impl Handle {
         };
         let Some(zh) = NonNull::new(zh) else {
             let error = io::Error::last_os_error();
-            watcher::unregister(id);
+            watcher::unregister(id, id);
             return Err(error);
         };
         // Without this the C client resolves its hosts again on every turn of its loop. While it
@@ -106,16 +109,17 @@ impl Handle {
         // SAFETY: `zh` is a live handle that nobody else knows yet.
         unsafe { sys::zoo_set_servers_resolution_delay(zh.as_ptr(), -1) };
         let gate = Arc::new(Gate::open(Live(zh)));
-        Ok(Handle { id, gate, in_flight: Arc::default(), loan: None })
+        Ok(Handle { id, context: id, gate, in_flight: Arc::default(), loan: None })
     }
 
     pub(super) fn borrowed(
         id: usize,
+        context: usize,
         gate: Arc<Gate>,
         in_flight: Arc<AtomicUsize>,
         loan: Arc<Loan>,
     ) -> Handle {
-        Handle { id, gate, in_flight, loan: Some(loan) }
+        Handle { id, context, gate, in_flight, loan: Some(loan) }
     }
 
     pub(super) fn loan(&self) -> Option<&Loan> {
@@ -127,8 +131,8 @@ impl Handle {
         self.loan.is_some()
     }
 
-    pub(super) fn id(&self) -> usize {
-        self.id
+    pub(super) fn context(&self) -> usize {
+        self.context
     }
 
     /// `None` once the handle is closed; of a borrowed one, why it can't be used any more.
@@ -197,7 +201,7 @@ impl Handle {
             return;
         };
         if self.is_borrowed() {
-            watcher::unregister(self.id);
+            watcher::unregister(self.context, self.id);
             slots::abandon(self.id);
             return;
         }
@@ -261,7 +265,7 @@ fn finish(live: Live, id: usize) {
     // SAFETY: `live` came out of the gate, so no other call uses the pointer now or later, and
     // this is no thread of the handle.
     unsafe { sys::zookeeper_close(live.0.as_ptr()) };
-    watcher::unregister(id);
+    watcher::unregister(id, id);
     for slot in slots::sweep(id) {
         if let Some(receiver) = slot.receiver {
             callback::shielded(|| receiver.fail(Code::CLOSING));

@@ -20,6 +20,7 @@
 mod borrow;
 mod callback;
 mod convert;
+mod fork;
 mod gate;
 mod handle;
 #[cfg(zklock_loom)]
@@ -37,6 +38,7 @@ use zookeeper_sys as sys;
 
 pub(crate) use borrow::Borrowed;
 pub(crate) use callback::inside_callback;
+pub(crate) use fork::watch_for_forks;
 pub(crate) use handle::{Config, Credentials, Handle, HandleState};
 pub(crate) use multi::{RawOp, RawOpResult};
 pub(crate) use request::WatchOn;

@@ -30,7 +30,7 @@ macro_rules! argument {
 
 impl Handle {
     fn watch_context(&self) -> *mut c_void {
-        watcher::context(self.id())
+        watcher::context(self.context())
     }
 
     fn watcher_fn(watch: WatchOn) -> sys::watcher_fn {
