@@ -42,6 +42,9 @@
  * Cancellation.  pthread_cancel() is off while a thread is inside a function, and in completions, which
  *   must neither turn it on nor end their thread: what was asked for meanwhile happens afterwards. No
  *   function here waits longer than 15 seconds for servers.
+ * The end of the process.  When main() returns or exit() is called, what was unlocked or destroyed before
+ *   and is not confirmed yet is waited for: up to a second. What no server has confirmed by then, and
+ *   after any other end, stays until the session times out; so does a lock that is still held.
  * fork().  A mutex, its handle and its lock stay the parent's. In the child zkr_lock_lock() does nothing
  *   for it and runs no completion, zkr_lock_error() and zkr_lock_unlock() return ZINVALIDSTATE, at once,
  *   zkr_lock_isowner() returns 0, and zkr_lock_destroy() frees and releases nothing. A mutex that the
@@ -151,12 +154,13 @@ int zkr_lock_lock_owner(zkr_lock_mutex_t *mutex);
 
 /*
  * Gives the lock, or the place in the queue, back: a mutex that waited will not get the lock later.
- * The claim's deletion is repeated until it, or the session, is gone; this waits for it, but not
- * inside a callback of the handle. Then completion(1) runs, inside this call, unless it has run
+ * The claim's deletion is repeated until it, or the session, is gone; this waits for it, whether the
+ * mutex owned or waited, but not inside a callback of the handle. Then completion(1) runs, inside this call, unless it has run
  * when the lock was lost. It waits for a completion that runs on another thread.
  *
  * Returns 0; ZSYSTEMERROR if the mutex is not locked; ZBADARGUMENTS as above; ZOPERATIONTIMEOUT when
- * no server has confirmed the deletion within 15 seconds: it goes on, and another call waits again.
+ * no server has confirmed the deletion within 15 seconds: it goes on, without a completion yet, and
+ * another call waits again.
  */
 int zkr_lock_unlock(zkr_lock_mutex_t *mutex);
 

@@ -8,7 +8,7 @@
 //!     let lock = zk.lock("/locks/invoices"); // a fair queue; others by .strategy(...)
 //!     let guard = lock.acquire().wait()?; // or acquire_within(...), try_acquire()
 //!     println!("mine; my writes carry the token {}", guard.fencing_token());
-//!     guard.release().wait() // or drop it: released in the background, for certain
+//!     guard.release().wait() // or drop it: released in the background
 //! }
 //! ```
 //!

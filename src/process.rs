@@ -71,6 +71,7 @@ impl<T> PerProcess<T> {
     }
 
     /// The values of the processes that this one descends from.
+    #[cfg(not(zklock_loom))]
     pub(crate) fn inherited(&self) -> impl Iterator<Item = &T> {
         let kept = std::iter::successors(Some(&self.first), |kept| Some(kept.next.get()?));
         kept.take(Process::this().0 as usize).filter_map(|kept| kept.value.get())

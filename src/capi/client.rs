@@ -211,7 +211,8 @@ pub extern "C" fn zkl_client_session_timeout_ms(client: Option<&zkl_client>) -> 
 /// Gives up the client. Its locks, guards and attempts may be freed before or after it: each keeps
 /// what it needs. With the last of them a session of its own ends, which waits for up to a second
 /// for the server's farewell; an adopted handle is given back once what was released on it is gone,
-/// which this waits for up to a second, and which goes on in the background after that.
+/// a round trip, which this waits for up to a second, and which goes on in the background after that.
+/// A handle may be adopted as often as one likes.
 ///
 /// Any thread, callbacks included. NULL is allowed.
 #[unsafe(no_mangle)]

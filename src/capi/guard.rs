@@ -371,8 +371,9 @@ fn release(name: &'static str, guard: Option<Box<zkl_guard>>, timeout_ms: c_int)
     })
 }
 
-/// Releases the lock in the background, for certain, and frees the guard. Does not wait, unless this was
-/// the last of its client: see zkl_client_free.
+/// Releases the lock in the background, and frees the guard: the deletion of the lock's znode is submitted
+/// now, and repeated until it, or the session, is gone, for as long as the process lives; see "The end of
+/// the process". Does not wait, unless this was the last of its client: see zkl_client_free.
 ///
 /// Any thread, callbacks included. NULL is allowed.
 #[unsafe(no_mangle)]

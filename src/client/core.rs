@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use super::clock::Moment;
 use super::settings::Settings;
 use super::state::SessionState;
-use super::{Hold, Latest, Link, Pending, Timer, TrustPeriod};
+use super::{Duties, Duty, Hold, Latest, Link, TrustPeriod};
 use crate::error::{Code, Error, Result};
 use crate::process::{Process, inherited};
 use crate::raw::{Credentials, HandleState};
@@ -34,8 +34,9 @@ pub(crate) struct Core {
     closing: AtomicBool,
     /// Owned by the keeper, so that tasks go when it goes.
     tasks: Weak<Executor<'static>>,
-    credentials: Mutex<Vec<Credentials>>,
+    pub(super) credentials: Mutex<Vec<Credentials>>,
     memories: Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>,
+    duties: Arc<Duties>,
 }
 
 #[derive(Clone)]
@@ -73,9 +74,6 @@ impl TrustedSession {
 /// How many paths are remembered that nobody uses: twice as many at the most.
 const REMEMBERED: usize = 1024;
 
-/// How long to wait after a connection turned out to be gone.
-const ADD_AUTH_AGAIN: Duration = Duration::from_millis(10);
-
 impl Core {
     pub(super) fn new(options: Settings, tasks: Weak<Executor<'static>>) -> Core {
         let credentials = Mutex::new(options.credentials.clone());
@@ -99,6 +97,7 @@ impl Core {
             tasks,
             credentials,
             memories,
+            duties: Arc::default(),
         }
     }
 
@@ -148,6 +147,20 @@ impl Core {
             };
             tasks.spawn(shielded).detach();
         }
+    }
+
+    /// What has to be done before the client ends.
+    pub(crate) fn duties(&self) -> &Arc<Duties> {
+        &self.duties
+    }
+
+    /// As [`spawn`](Core::spawn), for what has to be done before the client ends.
+    pub(crate) fn spawn_duty(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let duty: Duty = self.duties.begin();
+        self.spawn(async move {
+            task.await;
+            drop(duty);
+        });
     }
 
     /// Makes the keeper look around now.
@@ -289,45 +302,6 @@ impl Core {
 
     pub(super) fn credentials(&self) -> Vec<Credentials> {
         self.credentials.lock().clone()
-    }
-
-    /// Adds an identity to this session, as soon as there is one, and to later ones.
-    pub(super) fn add_auth(self: &Arc<Self>, credentials: Credentials) -> Pending<()> {
-        if self.is_inherited() {
-            return Pending::ready(Err(inherited("add_auth", "")));
-        }
-        let deadline = self.operation_deadline();
-        self.credentials.lock().push(credentials.clone());
-        // Submitted now if possible: it goes ahead of what is submitted after it.
-        let status = self.status();
-        let mut submitted = status
-            .link
-            .filter(|_| status.state == SessionState::Connected)
-            .map(|link| link.add_auth(&credentials));
-        let core = Arc::clone(self);
-        let added = async move {
-            loop {
-                let pending = match submitted.take() {
-                    Some(pending) => pending,
-                    None => core.trusted_session().await?.link.add_auth(&credentials),
-                };
-                match pending.await {
-                    // The connection was lost before the C client took it: again on the next one.
-                    Err(error) if error.code() == Code::INVALID_STATE => core.wake(),
-                    result => return result,
-                }
-                Timer::after(ADD_AUTH_AGAIN).await;
-            }
-        };
-        let too_late = async move {
-            match deadline {
-                Some(deadline) => Timer::at(deadline).await,
-                None => std::future::pending().await,
-            }
-            let detail = "no connection; it is added to the next one";
-            Err(Error::with_detail("add_auth", "", Code::OPERATION_TIMEOUT, detail))
-        };
-        Pending::run("add_auth", "", futures_lite::future::or(added, too_late))
     }
 
     /// Changes the status, and tells of a period of trust that was lost by it.

@@ -11,9 +11,9 @@ use async_executor::Executor;
 use super::settings::Settings;
 use super::state::SessionState;
 use super::timer::{self, Timer};
-use super::{Core, Link, block_on, wake};
+use super::{Core, Link, block_on, duty, wake};
 use crate::error::{Code, Error, Result};
-use crate::raw::{Borrowed, HandleState, watch_for_forks};
+use crate::raw::{Borrowed, HandleState, at_exit, watch_for_forks};
 
 thread_local! {
     static THIS: Cell<bool> = const { Cell::new(false) };
@@ -28,8 +28,8 @@ pub(super) fn is_this_thread() -> bool {
 const NEXT_SERVER: Duration = Duration::from_secs(1);
 /// How often the opening of a handle is tried again (a host name that does not resolve).
 const OPEN_AGAIN: Duration = Duration::from_secs(1);
-/// Between two looks whether a borrowed handle can be given back: at first, and at most.
-const LAST_LOOKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(100));
+/// How often deletions are tried again before a borrowed handle is given back.
+const LAST_LOOKS: Duration = Duration::from_millis(100);
 /// How long tasks may take to hear that the client is closed.
 const LAST_TASKS: usize = 10_000;
 
@@ -45,6 +45,7 @@ struct Keeper {
 /// Starts a client's thread; on a handle of the program's, if there is one.
 pub(super) fn start(options: Settings, borrowed: Option<Borrowed>) -> Result<Arc<Core>> {
     watch_for_forks();
+    at_exit(duty::wait_at_exit);
     timer::start().map_err(|error| no_thread(&error))?;
     let tasks = Arc::new(Executor::new());
     let core = Arc::new(Core::new(options, Arc::downgrade(&tasks)));
@@ -95,7 +96,7 @@ impl Keeper {
         block_on(tasks.run(rounds), None);
         if let Some(link) = self.core.status().link.filter(|link| link.is_borrowed()) {
             // The session goes on without us, so what we have on it must go first.
-            block_on(tasks.run(self.finish(&link, tasks)), None);
+            block_on(tasks.run(self.finish(&link)), None);
         }
         self.core.fail(Error::new("connect", "", Code::INVALID_STATE));
         if let Some(link) = self.core.status().link {
@@ -111,17 +112,19 @@ impl Keeper {
         self.core.set_over();
     }
 
-    /// Waits for what is under way on a handle that goes back to its program, however long that
+    /// Waits for what has to be done on a handle that goes back to its program, however long that
     /// takes: the session goes on, and what stayed on it would block others.
-    async fn finish(&mut self, link: &Arc<Link>, tasks: &Executor<'static>) {
-        let (mut pause, longest) = LAST_LOOKS;
-        while link.session().is_some()
-            && (!link.is_idle() || !tasks.is_empty())
-            && !link.handle_state().is_none_or(HandleState::is_final)
-        {
+    async fn finish(&mut self, link: &Arc<Link>) {
+        loop {
+            let news = futures_lite::future::or(self.core.duties().listen(), self.core.bell());
+            if self.core.duties().are_done()
+                || link.session().is_none()
+                || link.handle_state().is_none_or(HandleState::is_final)
+            {
+                return;
+            }
             wake::shielded(|| self.turn());
-            Timer::after(pause).await;
-            pause = (pause * 2).min(longest);
+            futures_lite::future::or(news, Timer::after(LAST_LOOKS)).await;
         }
     }
 

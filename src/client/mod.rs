@@ -5,10 +5,12 @@
 //! Requests go straight from the caller's thread to the C client; replies and watch events come
 //! back through channels.
 
+mod add_auth;
 mod block;
 mod clock;
 mod core;
 mod disposal;
+mod duty;
 mod hosts;
 mod keeper;
 mod latest;
@@ -38,6 +40,7 @@ pub use watch::{Watch, WatchEvent, WatchEventKind};
 
 pub(crate) use block::block_on;
 pub(crate) use core::{Core, TrustedSession};
+pub(crate) use duty::{Duties, Duty};
 pub(crate) use latest::Latest;
 pub(crate) use link::Link;
 pub(crate) use path::validate as validate_path;
@@ -55,6 +58,10 @@ use crate::session_key::SessionKey;
 /// Clones share the session. The session ends when the last clone is dropped (and every
 /// [`Lock`](crate::Lock) and [`Guard`](crate::Guard) made from it, which hold clones), or by
 /// [`close`](Client::close).
+///
+/// Dropping the last clone blocks: it waits for up to a second until the server has ended the session, or a
+/// program that ends after it would leave the session, and its locks, to time out. Where nothing may block, in
+/// a task of an async runtime say, await [`close`](Client::close) first: the drop then waits for nothing.
 ///
 /// Every operation is submitted when it is called, in the order of the calls, and never blocks;
 /// the [`Pending`] it returns can be awaited on any runtime, or waited for. (What takes several
@@ -202,7 +209,8 @@ impl Client {
         self.core().session_timeout()
     }
 
-    /// Ends the session for all clones, and waits until that is done. Requests that are still on
+    /// Ends the session for all clones. Awaiting the result, or waiting for it, is waiting until that is done;
+    /// a drop after that does not block. Requests that are still on
     /// their way are answered with `CLOSING`, later ones with `INVALID_STATE`.
     ///
     /// # On connection loss

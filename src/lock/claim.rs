@@ -256,7 +256,7 @@ impl Drop for Claim {
             State::Sent { session, reply } => {
                 let (service, place) = (Arc::clone(&self.service), self.place.clone());
                 let burial = bury(Arc::clone(&service), place, self.uuid, session, reply);
-                service.spawn(Box::pin(burial));
+                service.spawn_duty(Box::pin(burial));
             }
         }
     }

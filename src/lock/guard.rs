@@ -135,6 +135,11 @@ impl Tenure {
 
 /// A lock that is held. Dropping it releases the lock in the background.
 ///
+/// # At the end of the process
+/// What was released or given up, and is not confirmed yet, is waited for when `main` returns or
+/// [`std::process::exit`] is called: for up to a second. What a server has not confirmed by then, and after any
+/// other end of the process, stays until the session times out; so does a lock that is still held.
+///
 /// # What it promises, and what it can't
 /// While [`state`](Guard::state) says `Held`, no other client holds the lock: the guard turns to
 /// `Lost` by the local clock before the servers can let anyone else in, whatever becomes of leader,

@@ -63,7 +63,8 @@ use service::{Service, Session};
 ///
 /// # Cancellation
 /// Dropping the [`Pending`] of an acquire gives it up. Its claim is deleted in the background,
-/// also when the reply to its creation was lost.
+/// also when the reply to its creation was lost, and [at the end of the process](Guard#at-the-end-of-the-process)
+/// as that of a guard that was dropped.
 #[derive(Clone)]
 pub struct Lock {
     client: Client,

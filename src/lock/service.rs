@@ -26,6 +26,10 @@ pub(crate) trait Service: Send + Sync {
     fn sleep_until(&self, at: Instant) -> BoxFuture<()>;
     /// Runs a task that outlives its caller, for as long as the client is open.
     fn spawn(&self, task: BoxFuture<()>);
+    /// As [`spawn`](Service::spawn), for what others would have to wait for if it were left undone.
+    fn spawn_duty(&self, task: BoxFuture<()>) {
+        self.spawn(task);
+    }
 }
 
 /// One session in one period of trust. Requests are submitted when called, in that order, and can
@@ -87,6 +91,10 @@ impl Service for Arc<Core> {
 
     fn spawn(&self, task: BoxFuture<()>) {
         Core::spawn(self, task);
+    }
+
+    fn spawn_duty(&self, task: BoxFuture<()>) {
+        Core::spawn_duty(self, task);
     }
 }
 

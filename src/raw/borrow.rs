@@ -114,7 +114,10 @@ impl Kept {
                 callback::shielded(|| loan.end());
             }
         }
-        forget_context_of(self.1.get());
+        let address = self.1.take();
+        if address != 0 {
+            forget_context_of(address);
+        }
     }
 }
 

@@ -6,7 +6,6 @@ use std::ffi::c_int;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::borrow::Loan;
@@ -146,8 +145,9 @@ impl Handle {
     }
 
     /// How many requests have not been answered yet.
+    #[cfg(test)]
     pub(crate) fn in_flight(&self) -> usize {
-        self.in_flight.load(Ordering::Relaxed)
+        self.in_flight.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// The session that the handle last had; its id is 0 before the first connection.

@@ -20,6 +20,7 @@
 mod borrow;
 mod callback;
 mod convert;
+mod exit;
 mod fork;
 mod gate;
 mod handle;
@@ -38,6 +39,7 @@ use zookeeper_sys as sys;
 
 pub(crate) use borrow::Borrowed;
 pub(crate) use callback::inside_callback;
+pub(crate) use exit::at_exit;
 pub(crate) use fork::watch_for_forks;
 pub(crate) use handle::{Config, Credentials, Handle, HandleState};
 pub(crate) use multi::{RawOp, RawOpResult};

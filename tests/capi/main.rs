@@ -5,6 +5,7 @@
 //! and the network between.
 
 mod build;
+mod ends;
 mod process;
 mod program;
 mod session_password;
