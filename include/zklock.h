@@ -36,8 +36,23 @@
  *   ZKL_WOULD_DEADLOCK, because the answer would have to come through that very thread.
  * Callbacks (`done`, `lost`, finalizers) run on a thread of zklock's, one for each client, one after
  *   the other. They may block, call any function and free any object, and must not throw.
- * fork. Threads do not survive it: in the child use nothing of zklock, not even a free function,
- *   until it has called exec.
+ * Cancellation (pthread_cancel) is off while a thread is inside a function: the call ends as it would
+ *   have, and the thread at its next cancellation point after that; a cleanup handler frees what the
+ *   call has given. To end a call that waits, give it a limit, or call zkl_client_detach on another
+ *   thread. Asynchronous cancellation must be off. Callbacks run with cancellation off: they must
+ *   neither turn it on nor end their thread.
+ * The end of the process. When main returns or exit is called, what was freed, released or cancelled
+ *   before and is not confirmed yet is waited for: up to a second. What no server has confirmed by then,
+ *   and after any other end (_exit, quick_exit, a signal, exec), stays until the session times out; so
+ *   does a lock that is still held, unless zkl_client_free or zkl_client_detach has ended its session.
+ * fork. What was made before it stays the parent's. In the child every function returns ZINVALIDSTATE
+ *   for it, at once (zkl_client_session_id 0), and so does zkl_client_adopt for a handle that was adopted
+ *   before; the free functions free, and release nothing; strings and lists of contenders stay
+ *   readable. A client that the child connects, or adopts on a handle that it has opened, works. A handle
+ *   that the parent has opened is of no use in the child, not even to close it. A child that is made
+ *   while another thread is inside a function, and goes on without exec, may find the C library's or the
+ *   C client's locks held. The C client's
+ *   descriptors are inherited, also across exec.
  */
 
 
@@ -456,7 +471,8 @@ int zkl_client_session_timeout_ms(const zkl_client *client);
  * Gives up the client. Its locks, guards and attempts may be freed before or after it: each keeps
  * what it needs. With the last of them a session of its own ends, which waits for up to a second
  * for the server's farewell; an adopted handle is given back once what was released on it is gone,
- * which this waits for up to a second, and which goes on in the background after that.
+ * a round trip, which this waits for up to a second, and which goes on in the background after that.
+ * A handle may be adopted as often as one likes.
  *
  * Any thread, callbacks included. NULL is allowed.
  */
@@ -745,8 +761,9 @@ int zkl_guard_release_within(zkl_guard *guard,
                              int timeout_ms);
 
 /**
- * Releases the lock in the background, for certain, and frees the guard. Does not wait, unless this was
- * the last of its client: see zkl_client_free.
+ * Releases the lock in the background, and frees the guard: the deletion of the lock's znode is submitted
+ * now, and repeated until it, or the session, is gone, for as long as the process lives; see "The end of
+ * the process". Does not wait, unless this was the last of its client: see zkl_client_free.
  *
  * Any thread, callbacks included. NULL is allowed.
  */

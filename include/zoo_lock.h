@@ -39,6 +39,16 @@
  *   (A handle that is used for the first time inside one of its callbacks is recognised after at most
  *   2 seconds. The completion of zoo_add_auth() runs on a thread that can't be recognised: lock
  *   nothing there.)
+ * Cancellation.  pthread_cancel() is off while a thread is inside a function, and in completions, which
+ *   must neither turn it on nor end their thread: what was asked for meanwhile happens afterwards. No
+ *   function here waits longer than 15 seconds for servers.
+ * The end of the process.  When main() returns or exit() is called, what was unlocked or destroyed before
+ *   and is not confirmed yet is waited for: up to a second. What no server has confirmed by then, and
+ *   after any other end, stays until the session times out; so does a lock that is still held.
+ * fork().  A mutex, its handle and its lock stay the parent's. In the child zkr_lock_lock() does nothing
+ *   for it and runs no completion, zkr_lock_error() and zkr_lock_unlock() return ZINVALIDSTATE, at once,
+ *   zkr_lock_isowner() returns 0, and zkr_lock_destroy() frees and releases nothing. A mutex that the
+ *   child initialises on a handle that it has opened works.
  * Statuses.  0 (ZOK) or one of ZooKeeper's negative codes; zkl_last_error() in <zklock.h> says more.
  *   zkr_lock_lock() returns 0 always, because programs read its result in two ways. Since ZooKeeper
  *   3.4.14 and 3.5.5 it is a status; before, it was 1 when the mutex owned the lock, and 0 otherwise.
@@ -144,12 +154,13 @@ int zkr_lock_lock_owner(zkr_lock_mutex_t *mutex);
 
 /*
  * Gives the lock, or the place in the queue, back: a mutex that waited will not get the lock later.
- * The claim's deletion is repeated until it, or the session, is gone; this waits for it, but not
- * inside a callback of the handle. Then completion(1) runs, inside this call, unless it has run
+ * The claim's deletion is repeated until it, or the session, is gone; this waits for it, whether the
+ * mutex owned or waited, but not inside a callback of the handle. Then completion(1) runs, inside this call, unless it has run
  * when the lock was lost. It waits for a completion that runs on another thread.
  *
  * Returns 0; ZSYSTEMERROR if the mutex is not locked; ZBADARGUMENTS as above; ZOPERATIONTIMEOUT when
- * no server has confirmed the deletion within 15 seconds: it goes on, and another call waits again.
+ * no server has confirmed the deletion within 15 seconds: it goes on, without a completion yet, and
+ * another call waits again.
  */
 int zkr_lock_unlock(zkr_lock_mutex_t *mutex);
 

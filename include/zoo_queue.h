@@ -44,13 +44,20 @@
  *
  * Threads
  *   All functions but init and destroy may be called from any number of threads at once, with one
- *   struct or copies of it, but not inside callbacks of the handle. Nothing of use in a child after
- *   fork().
+ *   struct or copies of it, but not inside callbacks of the handle.
+ *   pthread_cancel() is off while a thread is inside a function; what was asked for meanwhile happens
+ *   afterwards, when the element that was taken is in the buffer. A zkr_queue_take that waits for an
+ *   element is ended by closing the handle on another thread: it returns ZINVALIDSTATE.
+ *
+ * fork()
+ *   A queue and its handle stay the parent's: in the child the functions return ZINVALIDSTATE for it, at
+ *   once, and zkr_queue_destroy frees it. A queue that the child initialises on a handle that it has
+ *   opened works.
  *
  * The handle
  *   Any live handle of libzookeeper_mt, connected or not. It stays the program's: its watcher and
  *   context are not touched, and it is never closed here. Close it from an ordinary thread, when no
- *   function below is running.
+ *   function below is running, but for a zkr_queue_take that waits for an element.
  */
 #ifndef ZKLOCK_ZOO_QUEUE_H
 #define ZKLOCK_ZOO_QUEUE_H

@@ -8,7 +8,7 @@
 //!     let lock = zk.lock("/locks/invoices"); // a fair queue; others by .strategy(...)
 //!     let guard = lock.acquire().wait()?; // or acquire_within(...), try_acquire()
 //!     println!("mine; my writes carry the token {}", guard.fencing_token());
-//!     guard.release().wait() // or drop it: released in the background, for certain
+//!     guard.release().wait() // or drop it: released in the background
 //! }
 //! ```
 //!
@@ -38,6 +38,7 @@ mod capi;
 mod client;
 mod error;
 mod lock;
+mod process;
 #[cfg_attr(not(feature = "capi"), allow(dead_code))]
 mod raw;
 #[cfg(feature = "capi")]

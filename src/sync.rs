@@ -16,10 +16,12 @@ mod machine {
 
     pub(crate) use parking_lot::{Mutex, RwLock};
 
-    /// A static that is made when it is first used.
+    /// A static that is made when it is first used, and anew in a child process.
     macro_rules! per_process {
-        (static $name:ident: $type:ty = $value:expr;) => {
-            static $name: std::sync::LazyLock<$type> = std::sync::LazyLock::new(|| $value);
+        ($(#[$doc:meta])* static $name:ident: $type:ty = $value:expr;) => {
+            $(#[$doc])*
+            static $name: $crate::process::PerProcess<$type> =
+                $crate::process::PerProcess::new(|| $value);
         };
     }
 
@@ -87,7 +89,7 @@ mod model {
 
     /// New in each run of a model.
     macro_rules! per_process {
-        (static $name:ident: $type:ty = $value:expr;) => {
+        ($(#[$doc:meta])* static $name:ident: $type:ty = $value:expr;) => {
             loom::lazy_static! { static ref $name: $type = $value; }
         };
     }

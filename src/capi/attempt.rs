@@ -7,15 +7,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use super::boundary::{Failure, given, output, status, value};
+use parking_lot::Mutex;
+
+use super::boundary::{Failure, Object, free, given, output, status};
 use super::callbacks::{Line, Userdata, zkl_finalizer_fn};
 use super::client::Shared;
 use super::codes;
 use super::guard::zkl_guard;
 use super::lock::{contend, timeout, zkl_lock};
-use crate::client::Latest;
+use crate::client::{Duties, Duty, Latest};
 use crate::error::Code;
 use crate::lock::Guard;
+use crate::process::Process;
 
 /// Told how an acquire ended: `rc` as zkl_lock_acquire returns it, or ZKL_CANCELLED. With ZOK `guard`
 /// is the program's, otherwise it is NULL. Must not throw.
@@ -28,7 +31,22 @@ type Done = unsafe extern "C" fn(c_int, *mut zkl_guard, *mut c_void);
 /// An acquire under way; see zkl_lock_acquire_async.
 #[allow(non_camel_case_types)]
 pub struct zkl_attempt {
-    phase: Arc<Latest<Phase>>,
+    course: Arc<Course>,
+    duties: Arc<Duties>,
+    process: Process,
+}
+
+impl Object for zkl_attempt {
+    fn is_inherited(&self) -> bool {
+        !self.process.is_this()
+    }
+}
+
+/// What an attempt and its acquire know of each other.
+struct Course {
+    phase: Latest<Phase>,
+    /// From the cancellation until the acquire is over: its claim must not be left.
+    giving_up: Mutex<Option<Duty>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,7 +65,7 @@ struct Outcome {
 }
 
 struct Delivery {
-    phase: Arc<Latest<Phase>>,
+    course: Arc<Course>,
     done: Done,
     userdata: Userdata,
     shared: Arc<Shared>,
@@ -72,15 +90,18 @@ impl Drop for Outcome {
         let Some(delivery) = self.delivery.take() else { return };
         let taken = Failure::new(Code::NOTHING.as_raw(), String::new());
         let result = std::mem::replace(&mut self.result, Err(taken));
-        let Delivery { phase, done, userdata, shared, line } = delivery;
+        let Delivery { course, done, userdata, shared, line } = delivery;
+        // The acquire is dropped by now, and what it has left is a duty of its own.
+        drop(course.giving_up.lock().take());
         line.run(move || {
             let mut is_cancelled = false;
-            phase.update(|phase| {
+            course.phase.update(|phase| {
                 is_cancelled = *phase == Phase::Cancelled;
                 *phase = Phase::Delivered;
                 false
             });
             let result = if is_cancelled { Err(cancelled()) } else { result };
+            drop(course.giving_up.lock().take());
             let (rc, guard) = match result {
                 Ok(guard) => {
                     let guard = Box::new(zkl_guard::new(guard, shared));
@@ -135,13 +156,16 @@ pub extern "C" fn zkl_lock_acquire_async(
         let within = timeout(NAME, timeout_ms)?;
         let done = done.ok_or_else(|| Failure::bad_argument(NAME, "done is NULL"))?;
         let line = lock.shared.callbacks.line(NAME)?;
-        let phase = Arc::new(Latest::new(Phase::UnderWay));
+        let phase = Latest::new(Phase::UnderWay);
+        let course = Arc::new(Course { phase, giving_up: Mutex::default() });
         if attempt.is_some() {
-            let handle = Box::new(zkl_attempt { phase: Arc::clone(&phase) });
+            let duties = Arc::clone(lock.shared.client.core().duties());
+            let (course, process) = (Arc::clone(&course), Process::this());
+            let handle = Box::new(zkl_attempt { course, duties, process });
             output(NAME, "attempt", attempt)?.write(Box::into_raw(handle));
         }
         let delivery = Delivery {
-            phase: Arc::clone(&phase),
+            course: Arc::clone(&course),
             done,
             userdata: Userdata::new(userdata, finalizer),
             shared: Arc::clone(&lock.shared),
@@ -159,7 +183,8 @@ pub extern "C" fn zkl_lock_acquire_async(
         let core = Arc::clone(lock.shared.client.core());
         core.spawn(async move {
             let given_up = async {
-                phase.wait_for(|phase| (*phase == Phase::Cancelled).then_some(())).await;
+                let is_cancelled = |phase: &Phase| (*phase == Phase::Cancelled).then_some(());
+                course.phase.wait_for(is_cancelled).await;
                 Err(cancelled())
             };
             let acquired = async { acquire.await.map_err(Failure::from) };
@@ -182,7 +207,8 @@ pub extern "C" fn zkl_attempt_cancel(attempt: Option<&zkl_attempt>) -> c_int {
     status(|| {
         let attempt = given(NAME, "attempt", attempt)?;
         let mut is_late = false;
-        attempt.phase.update(|phase| {
+        attempt.course.giving_up.lock().get_or_insert_with(|| attempt.duties.begin());
+        attempt.course.phase.update(|phase| {
             is_late = *phase == Phase::Delivered;
             let first = *phase == Phase::UnderWay;
             if first {
@@ -191,6 +217,7 @@ pub extern "C" fn zkl_attempt_cancel(attempt: Option<&zkl_attempt>) -> c_int {
             first
         });
         if is_late {
+            drop(attempt.course.giving_up.lock().take());
             let message = format!("{NAME}: it has its outcome");
             return Err(Failure::new(Code::NOTHING.as_raw(), message));
         }
@@ -203,7 +230,7 @@ pub extern "C" fn zkl_attempt_cancel(attempt: Option<&zkl_attempt>) -> c_int {
 /// Any thread, callbacks included (its own `done` among them). NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_attempt_free(attempt: Option<Box<zkl_attempt>>) {
-    value((), || drop(attempt));
+    free(attempt);
 }
 
 const _: () = {

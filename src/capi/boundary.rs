@@ -1,13 +1,16 @@
-//! What every exported function passes through: panics become a code, errors leave a message.
+//! What every exported function passes through: panics become a code, errors leave a message, and the
+//! thread is not cancelled meanwhile.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use super::cancellation::Uncancelled;
 use super::codes;
 use crate::client::Client;
 use crate::error::{Code, Error};
+use crate::process::inherited;
 
 /// What an exported function ends with when it does not succeed.
 #[derive(Clone)]
@@ -67,6 +70,7 @@ pub(super) fn value<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
 }
 
 fn caught<T>(body: impl FnOnce() -> T) -> Option<T> {
+    let _uncancelled = Uncancelled::begin();
     let result = catch_unwind(AssertUnwindSafe(body));
     if result.is_err() {
         panicked().tell();
@@ -114,13 +118,30 @@ pub(super) unsafe fn text<'a>(
         .map_err(|_| Failure::bad_argument(function, &format!("{name} is not valid UTF-8")))
 }
 
+/// What a program has of us.
+pub(super) trait Object {
+    /// Whether another process has made it, of which this is a child.
+    fn is_inherited(&self) -> bool;
+}
+
 /// An object of ours that the program hands in.
-pub(super) fn given<'a, T>(
+pub(super) fn given<'a, T: Object>(
     function: &'static str,
     name: &str,
     object: Option<&'a T>,
 ) -> Result<&'a T, Failure> {
-    object.ok_or_else(|| Failure::bad_argument(function, &format!("{name} is NULL")))
+    let object =
+        object.ok_or_else(|| Failure::bad_argument(function, &format!("{name} is NULL")))?;
+    if object.is_inherited() { Err(inherited(function, "").into()) } else { Ok(object) }
+}
+
+/// The program gives an object up. Of one that another process has made nothing but its own memory is
+/// freed: what is behind it is not ours.
+pub(super) fn free<T: Object>(object: Option<Box<T>>) {
+    value((), || match object {
+        Some(object) if object.is_inherited() => std::mem::forget(*object),
+        object => drop(object),
+    });
 }
 
 /// Where to put a result: asked for before the work begins, written when it has succeeded.

@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use parking_lot::Mutex;
 
 use super::boundary::Failure;
+use super::cancellation::Uncancelled;
 use crate::error::Code;
 
 /// Told when a `userdata` is not needed any more: runs exactly once for each that was taken, after
@@ -57,6 +58,8 @@ impl Line {
 }
 
 fn serve(jobs: &Receiver<Job>) {
+    // Of the program's own callbacks, too: their frames lie on ours.
+    let _uncancelled = Uncancelled::begin();
     for job in jobs {
         if catch_unwind(AssertUnwindSafe(job)).is_err() {
             tracing::error!("a panic on the callback thread was caught");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use zookeeper_sys as sys;
 
-use super::boundary::{Failure, given, may_block, number, output, status, text, value};
+use super::boundary::{Failure, Object, free, given, may_block, number, output, status, text};
 use super::callbacks::CallbackThread;
 use super::options::{self, zkl_client_options};
 use crate::client::{Client, SessionState};
@@ -37,6 +37,12 @@ pub(super) struct Shared {
     pub(super) client: Client,
     pub(super) callbacks: CallbackThread,
     is_adopted: bool,
+}
+
+impl Object for zkl_client {
+    fn is_inherited(&self) -> bool {
+        self.shared.client.is_inherited()
+    }
 }
 
 impl zkl_client {
@@ -205,12 +211,13 @@ pub extern "C" fn zkl_client_session_timeout_ms(client: Option<&zkl_client>) -> 
 /// Gives up the client. Its locks, guards and attempts may be freed before or after it: each keeps
 /// what it needs. With the last of them a session of its own ends, which waits for up to a second
 /// for the server's farewell; an adopted handle is given back once what was released on it is gone,
-/// which this waits for up to a second, and which goes on in the background after that.
+/// a round trip, which this waits for up to a second, and which goes on in the background after that.
+/// A handle may be adopted as often as one likes.
 ///
 /// Any thread, callbacks included. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_client_free(client: Option<Box<zkl_client>>) {
-    value((), || drop(client));
+    free(client);
 }
 
 const _: () = {

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use zookeeper_sys as sys;
 
-use super::boundary::{Failure, c_string, given, may_block, number, output, status, text, value};
+use super::boundary::{
+    Failure, Object, c_string, free, given, may_block, number, output, status, text,
+};
 use super::callbacks::{Userdata, zkl_finalizer_fn};
 use super::client::{Shared, ZKL_SUSPENDED};
 use super::codes;
@@ -18,6 +20,7 @@ use super::{options, stat};
 use crate::client::{Op, OpResult};
 use crate::error::{Code, Error};
 use crate::lock::{Guard, GuardState, LostReason, LostSignal};
+use crate::process::inherited;
 
 /// zkl_guard_state: the lock is held, and no other client can acquire it now.
 pub const ZKL_HELD: c_int = 1;
@@ -49,6 +52,12 @@ struct Signal(Mutex<LostSignal>);
 impl Signal {
     fn make(&self) -> LostSignal {
         self.0.lock().clone()
+    }
+}
+
+impl Object for zkl_guard {
+    fn is_inherited(&self) -> bool {
+        self.shared.client.is_inherited()
     }
 }
 
@@ -348,6 +357,10 @@ pub extern "C" fn zkl_guard_release_within(
 fn release(name: &'static str, guard: Option<Box<zkl_guard>>, timeout_ms: c_int) -> c_int {
     status(|| {
         let mut guard = guard.ok_or_else(|| Failure::bad_argument(name, "guard is NULL"))?;
+        if guard.is_inherited() {
+            free(Some(guard));
+            return Err(inherited(name, "").into());
+        }
         let within = timeout(name, timeout_ms)?;
         may_block(name)?;
         match (guard.give_up(), within) {
@@ -358,13 +371,14 @@ fn release(name: &'static str, guard: Option<Box<zkl_guard>>, timeout_ms: c_int)
     })
 }
 
-/// Releases the lock in the background, for certain, and frees the guard. Does not wait, unless this was
-/// the last of its client: see zkl_client_free.
+/// Releases the lock in the background, and frees the guard: the deletion of the lock's znode is submitted
+/// now, and repeated until it, or the session, is gone, for as long as the process lives; see "The end of
+/// the process". Does not wait, unless this was the last of its client: see zkl_client_free.
 ///
 /// Any thread, callbacks included. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_free(guard: Option<Box<zkl_guard>>) {
-    value((), || drop(guard));
+    free(guard);
 }
 
 const _: () = {

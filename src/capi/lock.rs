@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::boundary::{Failure, c_string, given, may_wait_for, output, status, text, value};
+use super::boundary::{Failure, Object, c_string, free, given, may_wait_for, output, status, text};
 use super::client::{Shared, zkl_client};
 use super::codes;
 use super::guard::zkl_guard;
@@ -29,6 +29,12 @@ pub struct zkl_lock {
     pub(super) lock: Lock,
     path: CString,
     pub(super) shared: Arc<Shared>,
+}
+
+impl Object for zkl_lock {
+    fn is_inherited(&self) -> bool {
+        self.shared.client.is_inherited()
+    }
 }
 
 impl zkl_lock {
@@ -88,7 +94,7 @@ pub extern "C" fn zkl_lock_path(lock: Option<&zkl_lock>) -> *const c_char {
 /// Any thread, callbacks included. NULL is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_lock_free(lock: Option<Box<zkl_lock>>) {
-    value((), || drop(lock));
+    free(lock);
 }
 
 /// Acquires the lock, waiting for it up to `timeout_ms` in all: ZKL_FOREVER waits as long as it

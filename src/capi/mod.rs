@@ -5,6 +5,7 @@
 //!   (`codes.rs`). Why the last call on a thread failed is kept for `zkl_last_error`.
 //! - **Outputs are written only on success.** What is freed may be null.
 //! - **No panic crosses** (`boundary.rs`): it becomes a code.
+//! - **No cancellation crosses** (`cancellation.rs`): it is off while a thread is inside.
 //! - **Callbacks of the program** run on a thread of ours that nothing else depends on, so they
 //!   may block and may call back in (`callbacks.rs`).
 //! - **Objects** are boxes that the program owns. A function takes `Option<&T>` for one that stays
@@ -18,6 +19,7 @@ mod acl;
 mod attempt;
 mod boundary;
 mod callbacks;
+mod cancellation;
 mod client;
 mod codes;
 mod contenders;
@@ -26,6 +28,7 @@ mod lock;
 mod loss_signals;
 mod one_copy;
 mod options;
+mod pmutex;
 #[cfg(all(test, not(zklock_loom)))]
 mod properties;
 mod stat;

@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::LazyLock;
 
 use parking_lot::Mutex;
 use zookeeper_sys as sys;
@@ -16,10 +15,13 @@ use super::callbacks::{CallbackThread, Line};
 use crate::client::{Client, ClientOptions};
 use crate::error::Code;
 use crate::raw::Borrowed;
+use crate::sync::per_process;
 
-/// By the handle's address. A client that works notices the end of its handle before the memory can
-/// become another handle's; of one that does not work yet, nobody knows, so it is not found again.
-static CLIENTS: LazyLock<Mutex<HashMap<usize, Served>>> = LazyLock::new(Mutex::default);
+per_process! {
+    /// By the handle's address. A client that works notices the end of its handle before the memory can
+    /// become another handle's; of one that does not work yet, nobody knows, so it is not found again.
+    static CLIENTS: Mutex<HashMap<usize, Served>> = Mutex::default();
+}
 
 struct Served {
     client: Client,

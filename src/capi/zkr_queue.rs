@@ -11,9 +11,12 @@ use std::mem::{offset_of, size_of};
 use zookeeper_sys as sys;
 
 use super::boundary::{self, Failure};
+use super::pmutex::Pmutex;
 use super::{acl, zkr_clients};
 use crate::client::block_on;
 use crate::error::Code;
+use crate::process::inherited;
+use crate::raw::watch_for_forks;
 use crate::recipes::{Head, Queue};
 use crate::znode::Acl;
 
@@ -24,7 +27,7 @@ pub struct zkr_queue {
     zh: *mut sys::zhandle_t,
     path: *mut c_char,
     acl: *mut sys::ACL_vector,
-    pmutex: libc::pthread_mutex_t,
+    pmutex: Pmutex,
     node_name: *mut c_char,
     node_name_length: c_int,
     cached_create_path: *mut c_char,
@@ -69,11 +72,12 @@ pub unsafe extern "C" fn zkr_queue_init(
         // SAFETY: the caller promises a NUL-terminated string or null.
         let checked = unsafe { boundary::text(NAME, "path", path) };
         let cached = checked.as_ref().map_or(Ok(std::ptr::null_mut()), |path| create_path(path));
+        watch_for_forks();
         let filled = zkr_queue {
             zh,
             path,
             acl,
-            pmutex: libc::PTHREAD_MUTEX_INITIALIZER,
+            pmutex: Pmutex::new(),
             node_name: NODE_NAME.as_ptr().cast_mut(),
             node_name_length: 3,
             cached_create_path: *cached.as_ref().unwrap_or(&std::ptr::null_mut()),
@@ -215,8 +219,6 @@ pub unsafe extern "C" fn zkr_queue_destroy(queue: *mut zkr_queue) {
         let cached = std::mem::replace(&mut queue.cached_create_path, std::ptr::null_mut());
         // SAFETY: `malloc` of `zkr_queue_init` gave it, or it is null; nobody has it any more.
         unsafe { libc::free(cached.cast()) };
-        // SAFETY: the program's mutex, which nobody else uses any more.
-        unsafe { libc::pthread_mutex_destroy(&mut queue.pmutex) };
     });
 }
 
@@ -228,8 +230,12 @@ unsafe fn open(function: &'static str, queue: *const zkr_queue) -> Result<Queue,
     if queue.is_null() {
         return Err(Failure::bad_argument(function, "queue is NULL"));
     }
-    boundary::may_block(function)?;
     // SAFETY: not null, and the caller promises a filled struct.
+    if unsafe { &(*queue).pmutex }.is_inherited() {
+        return Err(inherited(function, "").into());
+    }
+    boundary::may_block(function)?;
+    // SAFETY: as above.
     let path = unsafe { (*queue).path };
     // SAFETY: the caller promises a NUL-terminated string or null.
     let path = unsafe { boundary::text(function, "the queue's path", path) }?;

@@ -16,22 +16,27 @@ use parking_lot::Mutex;
 use super::clock::Moment;
 use super::settings::Settings;
 use super::state::SessionState;
-use super::{Hold, Latest, Link, Pending, TrustPeriod};
+use super::{Duties, Duty, Hold, Latest, Link, TrustPeriod};
 use crate::error::{Code, Error, Result};
+use crate::process::{Process, inherited};
 use crate::raw::{Credentials, HandleState};
 use crate::session_key::SessionKey;
 
 pub(crate) struct Core {
     /// A number of this client's alone.
     id: u64,
+    /// Where it was made. In a child of that it has no thread, and its locks may be held for ever: it
+    /// is closed there, and nothing of it is touched.
+    process: Process,
     options: Settings,
     status: Latest<Status>,
     bell: Event,
     closing: AtomicBool,
     /// Owned by the keeper, so that tasks go when it goes.
     tasks: Weak<Executor<'static>>,
-    credentials: Mutex<Vec<Credentials>>,
+    pub(super) credentials: Mutex<Vec<Credentials>>,
     memories: Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>,
+    duties: Arc<Duties>,
 }
 
 #[derive(Clone)]
@@ -69,9 +74,6 @@ impl TrustedSession {
 /// How many paths are remembered that nobody uses: twice as many at the most.
 const REMEMBERED: usize = 1024;
 
-/// How long to wait after a connection turned out to be gone.
-const ADD_AUTH_AGAIN: Duration = Duration::from_millis(10);
-
 impl Core {
     pub(super) fn new(options: Settings, tasks: Weak<Executor<'static>>) -> Core {
         let credentials = Mutex::new(options.credentials.clone());
@@ -87,6 +89,7 @@ impl Core {
         let memories = Mutex::default();
         Core {
             id: uuid::Uuid::new_v4().as_u64_pair().0,
+            process: Process::this(),
             options,
             status,
             bell: Event::new(),
@@ -94,6 +97,7 @@ impl Core {
             tasks,
             credentials,
             memories,
+            duties: Arc::default(),
         }
     }
 
@@ -101,9 +105,17 @@ impl Core {
         self.id
     }
 
+    /// Whether another process has made it, of which this is a child.
+    pub(crate) fn is_inherited(&self) -> bool {
+        !self.process.is_this()
+    }
+
     /// What is remembered of a path, made when it is first asked for. What nobody uses may be
     /// forgotten.
     pub(crate) fn remember<T: Default + Send + Sync + 'static>(&self, path: &str) -> Arc<T> {
+        if self.is_inherited() {
+            return Arc::default();
+        }
         let mut memories = self.memories.lock();
         if let Some(Ok(memory)) = memories.get(path).map(|memory| Arc::clone(memory).downcast()) {
             return memory;
@@ -122,6 +134,9 @@ impl Core {
 
     /// Runs `task` on the keeper's thread, until it ends or the client is closed.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        if self.is_inherited() {
+            return std::mem::forget(task);
+        }
         if let Some(tasks) = self.tasks.upgrade() {
             // A task may wake code that is not ours; the keeper must outlive its panic.
             let task = AssertUnwindSafe(task).catch_unwind();
@@ -134,9 +149,25 @@ impl Core {
         }
     }
 
+    /// What has to be done before the client ends.
+    pub(crate) fn duties(&self) -> &Arc<Duties> {
+        &self.duties
+    }
+
+    /// As [`spawn`](Core::spawn), for what has to be done before the client ends.
+    pub(crate) fn spawn_duty(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let duty: Duty = self.duties.begin();
+        self.spawn(async move {
+            task.await;
+            drop(duty);
+        });
+    }
+
     /// Makes the keeper look around now.
     pub(super) fn wake(&self) {
-        self.bell.notify(usize::MAX);
+        if !self.is_inherited() {
+            self.bell.notify(usize::MAX);
+        }
     }
 
     pub(super) fn bell(&self) -> EventListener {
@@ -155,21 +186,25 @@ impl Core {
     /// Waits until the keeper is done.
     pub(super) fn closed(self: &Arc<Self>) -> impl Future<Output = ()> + Send + use<> {
         let core = Arc::clone(self);
-        async move { core.status.wait_for(|status| status.over.then_some(())).await }
+        async move {
+            if !core.is_inherited() {
+                core.status.wait_for(|status| status.over.then_some(())).await;
+            }
+        }
     }
 
     pub(super) fn status(&self) -> Status {
-        self.status.get()
+        if self.is_inherited() { Status::inherited() } else { self.status.get() }
     }
 
     pub(crate) fn listen(&self) -> EventListener {
-        self.status.listen()
+        if self.is_inherited() { Event::new().listen() } else { self.status.listen() }
     }
 
     /// The state by the local clock, and how often the session was lost: a period of trust that ran out
     /// unseen is lost now.
     pub(super) fn look(&self) -> (SessionState, u64) {
-        let status = self.status.get();
+        let status = self.status();
         match (&status.trust, status.state) {
             (Some(trust), SessionState::Connected | SessionState::Suspended)
                 if !trust.is_trusted() =>
@@ -184,7 +219,7 @@ impl Core {
 
     /// Whether a borrowed handle was closed by its program, or let go of.
     pub(super) fn is_let_go(&self) -> bool {
-        let status = self.status.get();
+        let status = self.status();
         let state = status.link.and_then(|link| link.handle_state());
         state == Some(HandleState::GONE)
             || status.failure.is_some_and(|failure| failure.code() == Code::INVALID_STATE)
@@ -194,7 +229,7 @@ impl Core {
     /// the client's thread has looked.
     #[cfg(feature = "capi")]
     pub(super) fn failure(&self) -> Option<Error> {
-        let status = self.status.get();
+        let status = self.status();
         let state = status.link.and_then(|link| link.handle_state());
         let code = state.and_then(|state| match state {
             HandleState::EXPIRED => Some(Code::SESSION_EXPIRED),
@@ -206,26 +241,27 @@ impl Core {
     }
 
     pub(super) fn session_key(&self) -> Option<SessionKey> {
-        let status = self.status.get();
+        let status = self.status();
         // Before the first connection the C client may be writing it at this moment.
         status.trust?;
         status.link.filter(|_| status.failure.is_none())?.session()
     }
 
     pub(super) fn session_timeout(&self) -> Option<Duration> {
-        let status = self.status.get();
+        let status = self.status();
         status.link.filter(|_| status.failure.is_none())?.session_timeout()
     }
 
     /// Whether the connection is up, as far as was heard; see [`TrustPeriod`] for whether to believe it.
     pub(crate) fn is_connected(&self) -> bool {
-        self.status.get().state == SessionState::Connected
+        self.status().state == SessionState::Connected
     }
 
     /// The present link.
     pub(super) fn link(&self, op: &'static str, path: &str) -> Result<Arc<Link>> {
-        let status = self.status.get();
+        let status = self.status();
         match (status.failure, status.link) {
+            _ if self.is_inherited() => Err(inherited(op, path)),
             (Some(failure), _) => {
                 Err(Error::with_detail(op, path, failure.code(), "the client is closed"))
             }
@@ -240,6 +276,9 @@ impl Core {
     /// # Errors
     /// The reason why the client is closed.
     pub(crate) async fn trusted_session(&self) -> Result<TrustedSession> {
+        if self.is_inherited() {
+            return Err(inherited("connect", ""));
+        }
         self.status
             .wait_for(|status| {
                 if let Some(failure) = &status.failure {
@@ -265,44 +304,11 @@ impl Core {
         self.credentials.lock().clone()
     }
 
-    /// Adds an identity to this session, as soon as there is one, and to later ones.
-    pub(super) fn add_auth(self: &Arc<Self>, credentials: Credentials) -> Pending<()> {
-        let deadline = self.operation_deadline();
-        self.credentials.lock().push(credentials.clone());
-        // Submitted now if possible: it goes ahead of what is submitted after it.
-        let status = self.status();
-        let mut submitted = status
-            .link
-            .filter(|_| status.state == SessionState::Connected)
-            .map(|link| link.add_auth(&credentials));
-        let core = Arc::clone(self);
-        let added = async move {
-            loop {
-                let pending = match submitted.take() {
-                    Some(pending) => pending,
-                    None => core.trusted_session().await?.link.add_auth(&credentials),
-                };
-                match pending.await {
-                    // The connection was lost before the C client took it: again on the next one.
-                    Err(error) if error.code() == Code::INVALID_STATE => core.wake(),
-                    result => return result,
-                }
-                async_io::Timer::after(ADD_AUTH_AGAIN).await;
-            }
-        };
-        let too_late = async move {
-            match deadline {
-                Some(deadline) => drop(async_io::Timer::at(deadline).await),
-                None => std::future::pending().await,
-            }
-            let detail = "no connection; it is added to the next one";
-            Err(Error::with_detail("add_auth", "", Code::OPERATION_TIMEOUT, detail))
-        };
-        Pending::run("add_auth", "", futures_lite::future::or(added, too_late))
-    }
-
     /// Changes the status, and tells of a period of trust that was lost by it.
     fn change(&self, change: impl FnOnce(&mut Status) -> bool) {
+        if self.is_inherited() {
+            return;
+        }
         let mut before = None;
         self.status.update(|status| {
             before.clone_from(&status.trust);
@@ -420,6 +426,18 @@ impl Core {
 }
 
 impl Status {
+    /// That of a client in a child of its process.
+    fn inherited() -> Status {
+        Status {
+            state: SessionState::Closed,
+            losses: 0,
+            link: None,
+            trust: None,
+            failure: Some(inherited("connect", "")),
+            over: true,
+        }
+    }
+
     /// Whether the present link has been connected.
     pub(super) fn was_connected(&self) -> bool {
         self.trust.is_some()

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::clock::Moment;
 use super::lease::Proof;
-use super::{Link, Pending, wake};
+use super::{Duty, Link, Pending, wake};
 use crate::error::{Code, Error, Result};
 use crate::raw::{Sink, Turn, WatchOn};
 use crate::znode::Stat;
@@ -34,6 +34,8 @@ struct Disposal {
     /// How often it was looked at without a deletion after that.
     stale_looks: u32,
     done: oneshot::Sender<Result<bool>>,
+    /// Until it is certain.
+    _duty: Duty,
 }
 
 impl Disposal {
@@ -86,6 +88,7 @@ impl Link {
             first: true,
             stale_looks: 0,
             done: send,
+            _duty: self.duties.begin(),
         });
         Pending::reply("delete", named, done)
     }
@@ -171,11 +174,6 @@ impl Link {
         for disposal in disposals {
             self.try_to_dispose(disposal);
         }
-    }
-
-    /// Whether no deletion waits to be tried again.
-    pub(super) fn has_no_disposals(&self) -> bool {
-        self.doomed.lock().disposals.is_empty()
     }
 
     /// The session is over: nothing can be tried any more.

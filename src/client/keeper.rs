@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_executor::Executor;
-use async_io::Timer;
 
 use super::settings::Settings;
 use super::state::SessionState;
-use super::{Core, Link, block_on, wake};
+use super::timer::{self, Timer};
+use super::{Core, Link, block_on, duty, wake};
 use crate::error::{Code, Error, Result};
-use crate::raw::{Borrowed, HandleState};
+use crate::raw::{Borrowed, HandleState, at_exit, watch_for_forks};
 
 thread_local! {
     static THIS: Cell<bool> = const { Cell::new(false) };
@@ -28,8 +28,8 @@ pub(super) fn is_this_thread() -> bool {
 const NEXT_SERVER: Duration = Duration::from_secs(1);
 /// How often the opening of a handle is tried again (a host name that does not resolve).
 const OPEN_AGAIN: Duration = Duration::from_secs(1);
-/// Between two looks whether a borrowed handle can be given back: at first, and at most.
-const LAST_LOOKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(100));
+/// How often deletions are tried again before a borrowed handle is given back.
+const LAST_LOOKS: Duration = Duration::from_millis(100);
 /// How long tasks may take to hear that the client is closed.
 const LAST_TASKS: usize = 10_000;
 
@@ -44,12 +44,21 @@ struct Keeper {
 
 /// Starts a client's thread; on a handle of the program's, if there is one.
 pub(super) fn start(options: Settings, borrowed: Option<Borrowed>) -> Result<Arc<Core>> {
+    watch_for_forks();
+    at_exit(duty::wait_at_exit);
+    timer::start().map_err(|error| no_thread(&error))?;
     let tasks = Arc::new(Executor::new());
     let core = Arc::new(Core::new(options, Arc::downgrade(&tasks)));
     if let Some(borrowed) = borrowed {
         // Here, where the program vouches for its handle.
-        let link = Link::adopt(&core, borrowed)
-            .map_err(|code| Error::with_detail("adopt", "", code, "the handle can't be used"))?;
+        let link = Link::adopt(&core, borrowed).map_err(|code| {
+            Error::with_detail(
+                "adopt",
+                "",
+                code,
+                "it can't be used: its session is over, or another process has opened it",
+            )
+        })?;
         core.set_link(Some(link));
     }
     let keeper = Keeper {
@@ -59,10 +68,12 @@ pub(super) fn start(options: Settings, borrowed: Option<Borrowed>) -> Result<Arc
         opened: false,
     };
     let thread = std::thread::Builder::new().name("zklock-keeper".into());
-    thread.spawn(move || keeper.keep(&tasks)).map_err(|error| {
-        Error::with_detail("connect", "", Code::SYSTEM_ERROR, format!("no thread: {error}"))
-    })?;
+    thread.spawn(move || keeper.keep(&tasks)).map_err(|error| no_thread(&error))?;
     Ok(core)
+}
+
+fn no_thread(error: &std::io::Error) -> Error {
+    Error::with_detail("connect", "", Code::SYSTEM_ERROR, format!("no thread: {error}"))
 }
 
 impl Keeper {
@@ -85,7 +96,7 @@ impl Keeper {
         block_on(tasks.run(rounds), None);
         if let Some(link) = self.core.status().link.filter(|link| link.is_borrowed()) {
             // The session goes on without us, so what we have on it must go first.
-            block_on(tasks.run(self.finish(&link, tasks)), None);
+            block_on(tasks.run(self.finish(&link)), None);
         }
         self.core.fail(Error::new("connect", "", Code::INVALID_STATE));
         if let Some(link) = self.core.status().link {
@@ -101,17 +112,19 @@ impl Keeper {
         self.core.set_over();
     }
 
-    /// Waits for what is under way on a handle that goes back to its program, however long that
+    /// Waits for what has to be done on a handle that goes back to its program, however long that
     /// takes: the session goes on, and what stayed on it would block others.
-    async fn finish(&mut self, link: &Arc<Link>, tasks: &Executor<'static>) {
-        let (mut pause, longest) = LAST_LOOKS;
-        while link.session().is_some()
-            && (!link.is_idle() || !tasks.is_empty())
-            && !link.handle_state().is_none_or(HandleState::is_final)
-        {
+    async fn finish(&mut self, link: &Arc<Link>) {
+        loop {
+            let news = futures_lite::future::or(self.core.duties().listen(), self.core.bell());
+            if self.core.duties().are_done()
+                || link.session().is_none()
+                || link.handle_state().is_none_or(HandleState::is_final)
+            {
+                return;
+            }
             wake::shielded(|| self.turn());
-            Timer::after(pause).await;
-            pause = (pause * 2).min(longest);
+            futures_lite::future::or(news, Timer::after(LAST_LOOKS)).await;
         }
     }
 

@@ -12,7 +12,7 @@ use super::clock::Moment;
 use super::disposal::Doomed;
 use super::lease::{Lease, Proof};
 use super::watch::{WatchRoom, WatchTable};
-use super::{Core, Pending};
+use super::{Core, Duties, Pending};
 use crate::error::{Code, Error};
 use crate::raw::{self, Event, EventKind, Handle, HandleState, Sink, Terms, Turn};
 use crate::session_key::SessionKey;
@@ -63,6 +63,7 @@ pub(crate) struct Link {
     operation_timeout: Duration,
     pub(super) max_request: usize,
     pub(super) doomed: Mutex<Doomed>,
+    pub(super) duties: Arc<Duties>,
 }
 
 impl Link {
@@ -125,6 +126,7 @@ impl Link {
             operation_timeout: options.operation_timeout,
             max_request: options.max_request,
             doomed: Mutex::default(),
+            duties: Arc::clone(core.duties()),
         })
     }
 
@@ -184,11 +186,6 @@ impl Link {
     /// Whether a borrowed handle has not shown in time that it can be worked on.
     pub(super) fn is_overdue(&self) -> bool {
         self.handle.get().is_some_and(Handle::is_overdue)
-    }
-
-    /// Whether everything that was submitted has been answered, and all deletions are done.
-    pub(super) fn is_idle(&self) -> bool {
-        self.handle.get().is_none_or(|handle| handle.in_flight() == 0) && self.has_no_disposals()
     }
 
     /// Lets go of the handle at once: on return nothing of ours is inside it.

@@ -5,10 +5,12 @@
 //! Requests go straight from the caller's thread to the C client; replies and watch events come
 //! back through channels.
 
+mod add_auth;
 mod block;
 mod clock;
 mod core;
 mod disposal;
+mod duty;
 mod hosts;
 mod keeper;
 mod latest;
@@ -21,6 +23,7 @@ mod path;
 mod pending;
 mod settings;
 mod state;
+mod timer;
 mod trust;
 mod wake;
 mod watch;
@@ -37,9 +40,11 @@ pub use watch::{Watch, WatchEvent, WatchEventKind};
 
 pub(crate) use block::block_on;
 pub(crate) use core::{Core, TrustedSession};
+pub(crate) use duty::{Duties, Duty};
 pub(crate) use latest::Latest;
 pub(crate) use link::Link;
 pub(crate) use path::validate as validate_path;
+pub(crate) use timer::Timer;
 pub(crate) use trust::{Hold, TrustPeriod};
 pub(crate) use watch::WatchFor;
 
@@ -55,10 +60,20 @@ use crate::session_key::SessionKey;
 /// [`Lock`](crate::Lock) and [`Guard`](crate::Guard) made from it, which hold clones), or by
 /// [`close`](Client::close).
 ///
+/// Dropping the last clone blocks: it waits for up to a second until the server has ended the session, or a
+/// program that ends after it would leave the session, and its locks, to time out. Where nothing may block, in
+/// a task of an async runtime say, await [`close`](Client::close) first: the drop then waits for nothing.
+///
 /// Every operation is submitted when it is called, in the order of the calls, and never blocks;
 /// the [`Pending`] it returns can be awaited on any runtime, or waited for. (What takes several
 /// requests begins when it is awaited or waited for, and says so.) Every operation ends by its
 /// deadline ([`ClientOptions::operation_timeout`]), also when no server ever answers.
+///
+/// # In a child process
+/// A client, and all that was made from it, stays with the process that has made it. In a child made by
+/// `fork` its operations fail at once with `INVALID_STATE`, its state is `Closed`, guards are
+/// [`Lost`](crate::GuardState::Lost), what was under way ends with `CLOSING`, and dropping them there
+/// releases nothing. A client that the child makes itself works.
 ///
 /// # When the session is lost
 /// After an expiry the client opens a new session by itself (unless
@@ -79,6 +94,10 @@ const FAREWELL: Duration = Duration::from_secs(1);
 
 impl Drop for Owner {
     fn drop(&mut self) {
+        if self.core.is_inherited() {
+            // Of what another process works with, nothing is taken apart here.
+            return std::mem::forget(Arc::clone(&self.core));
+        }
         self.core.request_close();
         // A program that ends right after the drop would otherwise leave its session, and the
         // locks on it, to expire. On the client's own threads waiting would be waiting for
@@ -123,6 +142,11 @@ impl Client {
 
     pub(crate) fn core(&self) -> &Arc<Core> {
         &self.owner.core
+    }
+
+    /// Whether another process has made the client, of which this is a child: it is of no use here.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.core().is_inherited()
     }
 
     /// Lets go of a borrowed handle at once: on return nothing of ours is inside it, and the guards
@@ -186,7 +210,8 @@ impl Client {
         self.core().session_timeout()
     }
 
-    /// Ends the session for all clones, and waits until that is done. Requests that are still on
+    /// Ends the session for all clones. Awaiting the result, or waiting for it, is waiting until that is done;
+    /// a drop after that does not block. Requests that are still on
     /// their way are answered with `CLOSING`, later ones with `INVALID_STATE`.
     ///
     /// # On connection loss

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::settings::Settings;
-use super::{Client, Pending, hosts, keeper};
+use super::{Client, Pending, Timer, hosts, keeper};
 use crate::error::{Code, Error, Result};
 use crate::raw::{Borrowed, Credentials};
 use crate::session_key::SessionKey;
@@ -197,7 +197,7 @@ async fn established(client: Client, hosts: String, deadline: Option<Instant>) -
     };
     let too_late = async {
         match deadline {
-            Some(deadline) => drop(async_io::Timer::at(deadline).await),
+            Some(deadline) => Timer::at(deadline).await,
             None => std::future::pending().await,
         }
         let detail = "no server took the session in time: are they up, and is the port right?";

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::block_on;
 use crate::error::{Code, Error, Result};
+use crate::process::{INHERITED, Process};
 
 /// The result of something under way. Await it, or [`wait`](Pending::wait) for it.
 ///
@@ -21,6 +22,8 @@ pub struct Pending<T> {
     op: &'static str,
     path: Arc<str>,
     source: Source<T>,
+    /// Where it will end.
+    process: Process,
 }
 
 enum Source<T> {
@@ -31,7 +34,7 @@ enum Source<T> {
 
 impl<T> Pending<T> {
     pub(crate) fn ready(result: Result<T>) -> Pending<T> {
-        Pending { op: "wait", path: Arc::default(), source: Source::Ready(Some(result)) }
+        Pending::new("wait", Arc::default(), Source::Ready(Some(result)))
     }
 
     pub(crate) fn reply(
@@ -39,7 +42,7 @@ impl<T> Pending<T> {
         path: Arc<str>,
         reply: oneshot::AsyncReceiver<Result<T>>,
     ) -> Pending<T> {
-        Pending { op, path, source: Source::Reply(reply) }
+        Pending::new(op, path, Source::Reply(reply))
     }
 
     /// Runs a future when it is polled. It should have submitted its first request already.
@@ -48,7 +51,11 @@ impl<T> Pending<T> {
         path: &str,
         future: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Pending<T> {
-        Pending { op, path: path.into(), source: Source::Run(Box::pin(future)) }
+        Pending::new(op, path.into(), Source::Run(Box::pin(future)))
+    }
+
+    fn new(op: &'static str, path: Arc<str>, source: Source<T>) -> Pending<T> {
+        Pending { op, path, source, process: Process::this() }
     }
 
     /// Blocks this thread until the result is there.
@@ -82,7 +89,7 @@ impl<T: Send + 'static> Pending<T> {
         map: impl FnOnce(Result<T>) -> Result<U> + Send + 'static,
     ) -> Pending<U> {
         let (op, path) = (self.op, Arc::clone(&self.path));
-        Pending { op, path, source: Source::Run(Box::pin(async move { map(self.await) })) }
+        Pending::new(op, path, Source::Run(Box::pin(async move { map(self.await) })))
     }
 }
 
@@ -94,6 +101,11 @@ impl<T> Future for Pending<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T>> {
         let this = &mut *self;
+        if !this.process.is_this() {
+            // Whoever answers it does so there.
+            let error = Error::with_detail(this.op, &this.path, Code::CLOSING, INHERITED);
+            return Poll::Ready(Err(error));
+        }
         let error = |code| Error::new(this.op, &this.path, code);
         match &mut this.source {
             Source::Ready(result) => {
@@ -105,6 +117,15 @@ impl<T> Future for Pending<T> {
                 reply.unwrap_or_else(|_| Err(error(Code::CLOSING)))
             }),
             Source::Run(future) => future.as_mut().poll(cx),
+        }
+    }
+}
+
+impl<T> Drop for Pending<T> {
+    fn drop(&mut self) {
+        if !self.process.is_this() {
+            // What it would give up is not ours.
+            std::mem::forget(std::mem::replace(&mut self.source, Source::Ready(None)));
         }
     }
 }

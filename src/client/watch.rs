@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::{block_on, wake};
 use crate::error::{Code, Error, Result};
+use crate::process::{INHERITED, Process};
 use crate::raw::{Event, EventKind};
 use crate::sync::Mutex;
 
@@ -47,12 +48,14 @@ pub enum WatchEventKind {
 pub struct Watch {
     event: oneshot::AsyncReceiver<Result<WatchEvent>>,
     forget: Option<Forget>,
+    /// Where its event comes.
+    process: Process,
 }
 
 impl Watch {
     /// A watch that ends with what `event` receives.
     pub(crate) fn new(event: oneshot::AsyncReceiver<Result<WatchEvent>>) -> Watch {
-        Watch { event, forget: None }
+        Watch { event, forget: None, process: Process::this() }
     }
 
     /// Blocks this thread until the event is there.
@@ -80,6 +83,9 @@ impl Future for Watch {
     type Output = Result<WatchEvent>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if !self.process.is_this() {
+            return Poll::Ready(Err(Error::with_detail("watch", "", Code::CLOSING, INHERITED)));
+        }
         Pin::new(&mut self.event)
             .poll(cx)
             .map(|event| event.unwrap_or_else(|_| Err(Error::new("watch", "", Code::CLOSING))))
@@ -98,11 +104,12 @@ struct Forget {
     table: Weak<WatchTable>,
     path: String,
     id: u64,
+    process: Process,
 }
 
 impl Drop for Forget {
     fn drop(&mut self) {
-        if let Some(table) = self.table.upgrade() {
+        if let Some(table) = self.table.upgrade().filter(|_| self.process.is_this()) {
             table.forget(&self.path, self.id);
         }
     }
@@ -162,8 +169,9 @@ impl WatchTable {
         let id = entries.next;
         entries.next += 1;
         entries.by_path.entry(path.to_owned()).or_default().push(Entry { id, of, event: send });
-        let forget = Forget { table: Arc::downgrade(self), path: path.to_owned(), id };
-        Watch { event, forget: Some(forget) }
+        let process = Process::this();
+        let forget = Forget { table: Arc::downgrade(self), path: path.to_owned(), id, process };
+        Watch { event, forget: Some(forget), process }
     }
 
     /// Ends the watches that the event is for. Others may be listening for it too, so an event

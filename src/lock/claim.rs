@@ -322,7 +322,7 @@ impl Drop for Claim {
             State::Placed(node) => drop(node.dispose()),
             State::Sent { session, reply } => {
                 let cleanup = clean_up(self.search.clone(), session, reply);
-                self.search.service.spawn(Box::pin(cleanup));
+                self.search.service.spawn_duty(Box::pin(cleanup));
             }
         }
     }

@@ -10,6 +10,7 @@ use super::claim::Node;
 use super::service::{BoxFuture, Service};
 use crate::client::{CheckHeld, Client, Hold, Latest, Op, Pending, block_on};
 use crate::error::{Code, Error, Result};
+use crate::process::{Process, inherited};
 
 /// Whether a lock is still held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,12 +43,15 @@ pub(super) struct Tenure {
     pub(super) since: Instant,
     hold: Arc<Hold>,
     end: Latest<Option<LostReason>>,
+    /// Where it is held: in a child of that it is lost.
+    process: Process,
 }
 
 impl Tenure {
     pub(super) fn begin(service: Arc<dyn Service>, node: Node, hold: Hold) -> Arc<Tenure> {
         let since = service.now();
-        Arc::new(Tenure { service, node, since, hold: Arc::new(hold), end: Latest::new(None) })
+        let (hold, end, process) = (Arc::new(hold), Latest::new(None), Process::this());
+        Arc::new(Tenure { service, node, since, hold, end, process })
     }
 
     /// Ends the tenure, unless it has ended before. Gives why it has.
@@ -67,6 +71,9 @@ impl Tenure {
 
     /// Why the tenure is over, if it is: looks at the clock.
     pub(super) fn ended(&self) -> Option<LostReason> {
+        if !self.process.is_this() {
+            return Some(LostReason::Session);
+        }
         let ended = self.end.get();
         ended.or_else(|| {
             let lost = !self.node.session.is_trusted();
@@ -115,6 +122,9 @@ impl Tenure {
     }
 
     pub(super) async fn over(&self) -> LostReason {
+        if !self.process.is_this() {
+            return LostReason::Session;
+        }
         let session = async {
             self.node.session.lost().await;
             self.end(LostReason::Session)
@@ -124,6 +134,11 @@ impl Tenure {
 }
 
 /// A lock that is held. Dropping it releases the lock in the background.
+///
+/// # At the end of the process
+/// What was released or given up, and is not confirmed yet, is waited for when `main` returns or
+/// [`std::process::exit`] is called: for up to a second. What a server has not confirmed by then, and after any
+/// other end of the process, stays until the session times out; so does a lock that is still held.
 ///
 /// # What it promises, and what it can't
 /// While [`state`](Guard::state) says `Held`, no other client holds the lock: the guard turns to
@@ -228,6 +243,9 @@ impl Guard {
     }
 
     fn release_by(mut self, deadline: Option<Instant>) -> Pending<()> {
+        if !self.tenure.process.is_this() {
+            return Pending::ready(Err(inherited("release", self.path())));
+        }
         // Taken out of the guard, so that the session stays open until the end is known.
         let client = self.client.take();
         let released = self.tenure.release();
@@ -255,6 +273,10 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
+        if !self.tenure.process.is_this() {
+            // It is held by the process that has made it, and goes on to be.
+            return std::mem::forget((Arc::clone(&self.tenure), self.client.take()));
+        }
         if self.client.is_some() {
             drop(self.tenure.release());
         }
@@ -310,6 +332,9 @@ impl Future for LostSignal {
     type Output = LostReason;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<LostReason> {
+        if !self.tenure.process.is_this() {
+            return Poll::Ready(LostReason::Session);
+        }
         let tenure = Arc::clone(&self.tenure);
         let over = self.over.get_or_insert_with(|| Box::pin(async move { tenure.over().await }));
         let reason = over.as_mut().poll(cx);

@@ -35,6 +35,7 @@ pub use strategy::Strategy;
 
 use crate::client::{Client, Pending, validate_path};
 use crate::error::{Code, Error, Result};
+use crate::process::inherited;
 use crate::znode::Acl;
 use claim::ClaimPlace;
 use guard::Tenure;
@@ -67,7 +68,8 @@ use service::{Service, Session};
 ///
 /// # Cancellation
 /// Dropping the [`Pending`] of an acquire gives it up. Its claim is deleted in the background,
-/// also when the reply to its creation was lost.
+/// also when the reply to its creation was lost, and [at the end of the process](Guard#at-the-end-of-the-process)
+/// as that of a guard that was dropped.
 #[derive(Clone)]
 pub struct Lock {
     client: Client,
@@ -210,6 +212,9 @@ impl Lock {
     }
 
     fn check_path(&self) -> Result<()> {
+        if self.client.is_inherited() {
+            return Err(inherited("acquire", &self.spec.path));
+        }
         validate_path(&self.spec.path)
             .map_err(|why| Error::with_detail("acquire", &self.spec.path, Code::BAD_ARGUMENTS, why))
     }

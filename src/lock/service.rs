@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::client::{Core, Created, Hold, Pending, TrustedSession, Watch, WatchFor};
+use crate::client::{Core, Created, Hold, Pending, Timer, TrustedSession, Watch, WatchFor};
 use crate::error::Result;
 use crate::znode::{Acl, CreateMode, Stat};
 
@@ -26,6 +26,10 @@ pub(crate) trait Service: Send + Sync {
     fn sleep_until(&self, at: Instant) -> BoxFuture<()>;
     /// Runs a task that outlives its caller, for as long as the client is open.
     fn spawn(&self, task: BoxFuture<()>);
+    /// As [`spawn`](Service::spawn), for what others would have to wait for if it were left undone.
+    fn spawn_duty(&self, task: BoxFuture<()>) {
+        self.spawn(task);
+    }
 }
 
 /// One session in one period of trust. Requests are submitted when called, in that order, and can
@@ -85,12 +89,16 @@ impl Service for Arc<Core> {
 
     fn sleep_until(&self, at: Instant) -> BoxFuture<()> {
         Box::pin(async move {
-            async_io::Timer::at(at).await;
+            Timer::at(at).await;
         })
     }
 
     fn spawn(&self, task: BoxFuture<()>) {
         Core::spawn(self, task);
+    }
+
+    fn spawn_duty(&self, task: BoxFuture<()>) {
+        Core::spawn_duty(self, task);
     }
 }
 

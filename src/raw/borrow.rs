@@ -22,7 +22,8 @@
 //! handle first. Where the session is over, it need not: every watch is told of that on the
 //! completion thread, and the gate is shut there and then.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::ffi::c_int;
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
@@ -35,8 +36,8 @@ use super::watcher::{self, Event, EventKind};
 use super::window::{Turn, Window};
 use super::{callback, sys};
 use crate::error::Code;
-use crate::sync::per_thread;
 use crate::sync::thread::{self, ThreadId};
+use crate::sync::{Mutex, per_process, per_thread};
 use crate::znode::Stat;
 
 /// A handle of the program's that somebody has vouched for.
@@ -57,16 +58,48 @@ impl Borrowed {
 /// What a busy machine may add to the time that an answer takes.
 const LEEWAY: Duration = Duration::from_secs(2);
 
-/// What a completion thread has to shut when it ends.
-pub(super) struct Kept(RefCell<Vec<Weak<Loan>>>);
+/// What a completion thread has to shut when it ends, and its handle's address.
+pub(super) struct Kept(RefCell<Vec<Weak<Loan>>>, Cell<usize>);
 
 per_thread! {
-    pub(super) static KEPT: Kept = Kept(RefCell::new(Vec::new()));
+    pub(super) static KEPT: Kept = Kept(RefCell::new(Vec::new()), Cell::new(0));
+}
+
+per_process! {
+    /// The context of each handle that was borrowed, by the handle's address, until its completion
+    /// thread ends. One that is borrowed again gets the same, so that its watches are known to the C
+    /// client as those that it has already.
+    static CONTEXTS: Mutex<HashMap<usize, usize>> = Mutex::default();
+}
+
+fn context_of(address: usize) -> usize {
+    *CONTEXTS.lock().entry(address).or_insert_with(watcher::new_number)
+}
+
+fn forget_context_of(address: usize) {
+    CONTEXTS.lock().remove(&address);
+}
+
+/// Whether the handle was borrowed before a fork: the threads behind it are the parent's.
+#[cfg(not(zklock_loom))]
+fn is_inherited(address: usize) -> bool {
+    // Should it have been locked by a thread that is not here, nobody knows.
+    let knows = |contexts: &Mutex<HashMap<usize, usize>>| {
+        contexts.try_lock().is_some_and(|contexts| contexts.contains_key(&address))
+    };
+    CONTEXTS.inherited().any(knows)
+}
+
+#[cfg(zklock_loom)]
+fn is_inherited(_address: usize) -> bool {
+    false
 }
 
 /// A borrowed handle, as its completion thread knows it.
 pub(super) struct Loan {
     id: usize,
+    context: usize,
+    address: usize,
     gate: Arc<Gate>,
     window: Arc<Window>,
     since: Instant,
@@ -81,6 +114,10 @@ impl Kept {
             if let Some(loan) = loan.upgrade() {
                 callback::shielded(|| loan.end());
             }
+        }
+        let address = self.1.take();
+        if address != 0 {
+            forget_context_of(address);
         }
     }
 }
@@ -103,8 +140,12 @@ impl Loan {
         if self.gate.shut(Some(HandleState::GONE)).is_some() {
             self.window.clear();
             slots::abandon(self.id);
-            watcher::tell(self.id, Event { kind: EventKind::SESSION, path: String::new() });
+            self.tell_of_session();
         }
+    }
+
+    fn tell_of_session(&self) {
+        watcher::tell(self.context, &Event { kind: EventKind::SESSION, path: String::new() });
     }
 
     /// Submits a harmless read whose answer shows the completion thread.
@@ -135,6 +176,7 @@ impl Loan {
             return self.end();
         }
         let kept = KEPT.try_with(|kept| {
+            kept.1.set(self.address);
             let mut kept = kept.0.borrow_mut();
             kept.retain(|loan| loan.strong_count() > 0);
             kept.push(Arc::downgrade(self));
@@ -152,7 +194,7 @@ impl Loan {
             return self.end();
         }
         self.gate.finish_opening();
-        watcher::tell(self.id, Event { kind: EventKind::SESSION, path: String::new() });
+        self.tell_of_session();
     }
 }
 
@@ -167,15 +209,22 @@ impl Handle {
         listener: impl Fn(Event) + Send + Sync + 'static,
     ) -> Result<Handle, Code> {
         let zh = borrowed.0.0.as_ptr();
+        if is_inherited(zh.addr()) {
+            return Err(Code::INVALID_STATE);
+        }
         // SAFETY: whoever made `borrowed` keeps the handle alive during this function.
         let state = HandleState(unsafe { sys::zoo_state(zh) });
         // SAFETY: as above.
         let millis = unsafe { sys::zoo_recv_timeout(zh) };
-        let id = watcher::register(Arc::new(listener));
+        let (id, address) = (watcher::new_number(), zh.addr());
+        let context = context_of(address);
+        watcher::register(context, id, Arc::new(listener));
         let gate = Arc::new(Gate::opening(borrowed.0));
         let window = Window::new(Arc::clone(&gate), true);
         let loan = Arc::new(Loan {
             id,
+            context,
+            address,
             gate: Arc::clone(&gate),
             window: Arc::clone(&window),
             since: Instant::now(),
@@ -183,11 +232,14 @@ impl Handle {
             session_timeout: Duration::from_millis(u64::try_from(millis).unwrap_or(0)),
         });
         // Owns the loan from here on: dropping it on an error gives it back.
-        let handle = Handle::borrowed(id, gate, window, Arc::clone(&loan));
+        let handle = Handle::borrowed(id, context, gate, window, Arc::clone(&loan));
         let next = Arc::clone(&loan);
         match loan.ask(Box::new(move |reply| next.first_answer(reply))) {
             0 => Ok(handle),
-            rc => Err(Code::from_raw(rc)),
+            rc => {
+                forget_context_of(address);
+                Err(Code::from_raw(rc))
+            }
         }
     }
 

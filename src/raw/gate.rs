@@ -7,6 +7,7 @@ use event_listener::{Event, Listener as _};
 
 use super::handle::HandleState;
 use super::sys;
+use crate::process::Process;
 use crate::sync::RwLock;
 
 /// A pointer that is good for as long as the gate that holds it is not shut.
@@ -31,15 +32,28 @@ pub(super) struct Gate {
     door: RwLock<Door>,
     /// Tells those who wait for the opening.
     moved: Event,
+    /// Whose handle it is. To a child of it the gate is shut, whatever the door says: the handle is
+    /// its parent's, and so is the connection behind it. The door is not looked at there, because a
+    /// thread that the child does not have may have been moving it.
+    process: Process,
 }
 
 impl Gate {
     pub(super) fn open(live: Live) -> Gate {
-        Gate { door: RwLock::new(Door::Open(live)), moved: Event::new() }
+        Gate::new(Door::Open(live))
     }
 
     pub(super) fn opening(live: Live) -> Gate {
-        Gate { door: RwLock::new(Door::Opening(live)), moved: Event::new() }
+        Gate::new(Door::Opening(live))
+    }
+
+    fn new(door: Door) -> Gate {
+        Gate { door: RwLock::new(door), moved: Event::new(), process: Process::this() }
+    }
+
+    /// Whether this is a child of the process that has the handle.
+    pub(super) fn is_inherited(&self) -> bool {
+        !self.process.is_this()
     }
 
     /// Lets calls through from now on, unless the gate was shut meanwhile.
@@ -56,7 +70,7 @@ impl Gate {
     }
 
     pub(super) fn is_opening(&self) -> bool {
-        matches!(*self.door.read_recursive(), Door::Opening(_))
+        !self.is_inherited() && matches!(*self.door.read_recursive(), Door::Opening(_))
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -65,6 +79,9 @@ impl Gate {
 
     /// Waits until the gate is open or shut, but no longer than until `deadline`: `false` then.
     pub(super) fn wait_for_opening(&self, deadline: Instant) -> bool {
+        if self.is_inherited() {
+            return true;
+        }
         loop {
             let moved = self.moved.listen();
             if !self.is_opening() {
@@ -78,6 +95,9 @@ impl Gate {
 
     /// Runs `call` with the live pointer, unless the gate is not open yet or no more.
     pub(super) fn with<T>(&self, call: impl FnOnce(*mut sys::zhandle_t) -> T) -> Option<T> {
+        if self.is_inherited() {
+            return None;
+        }
         // Never behind a closer that waits: it waits for calls that may themselves wait for a lock
         // of the C client, which a callback that comes through here may hold.
         match &*self.door.read_recursive() {
@@ -88,6 +108,9 @@ impl Gate {
 
     /// As [`with`](Gate::with), for the first calls on a borrowed handle.
     pub(super) fn with_opening<T>(&self, call: impl FnOnce(*mut sys::zhandle_t) -> T) -> Option<T> {
+        if self.is_inherited() {
+            return None;
+        }
         match &*self.door.read_recursive() {
             Door::Opening(live) => Some(call(live.0.as_ptr())),
             Door::Open(_) | Door::Shut(_) => None,
@@ -96,6 +119,9 @@ impl Gate {
 
     /// The C client's state; why the gate is shut, if it is.
     pub(super) fn state(&self) -> Option<HandleState> {
+        if self.is_inherited() {
+            return Some(HandleState::GONE);
+        }
         match &*self.door.read_recursive() {
             // SAFETY: the gate is held, so the handle is open during the call, which only reads.
             Door::Open(live) => Some(HandleState(unsafe { sys::zoo_state(live.0.as_ptr()) })),
@@ -107,6 +133,9 @@ impl Gate {
     /// Waits for the calls that are inside, and lets none in from then on. Gives the pointer the
     /// first time.
     pub(super) fn shut(&self, why: Option<HandleState>) -> Option<Live> {
+        if self.is_inherited() {
+            return None;
+        }
         let before = {
             let mut door = self.door.write();
             if matches!(*door, Door::Shut(_)) {

@@ -63,8 +63,10 @@ pub(crate) struct Terms {
 }
 
 pub(crate) struct Handle {
-    /// Names the handle in the slot table and to its watcher.
+    /// Names the handle in the slot table and among those that listen.
     id: usize,
+    /// Names the C client's handle to its watcher.
+    context: usize,
     gate: Arc<Gate>,
     window: Arc<Window>,
     /// What a borrowed handle's completion thread knows of it; `None` for a handle of our own.
@@ -88,7 +90,8 @@ impl Handle {
             passwd: key.password().map(|byte| byte as std::ffi::c_char),
         });
         let client_id = client_id.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        let id = watcher::register(Arc::new(listener));
+        let id = watcher::new_number();
+        watcher::register(id, id, Arc::new(listener));
         // SAFETY: `hosts` and `client_id` outlive the call, which copies them; the context is a
         // number that `watcher` looks up, so it can't dangle.
         let zh = unsafe {
@@ -104,7 +107,7 @@ impl Handle {
         };
         let Some(zh) = NonNull::new(zh) else {
             let error = io::Error::last_os_error();
-            watcher::unregister(id);
+            watcher::unregister(id, id);
             return Err(error);
         };
         // Without this the C client resolves its hosts again on every turn of its loop. While it
@@ -114,16 +117,17 @@ impl Handle {
         unsafe { sys::zoo_set_servers_resolution_delay(zh.as_ptr(), -1) };
         let gate = Arc::new(Gate::open(Live(zh)));
         let window = Window::new(Arc::clone(&gate), false);
-        Ok(Handle { id, gate, window, loan: None })
+        Ok(Handle { id, context: id, gate, window, loan: None })
     }
 
     pub(super) fn borrowed(
         id: usize,
+        context: usize,
         gate: Arc<Gate>,
         window: Arc<Window>,
         loan: Arc<Loan>,
     ) -> Handle {
-        Handle { id, gate, window, loan: Some(loan) }
+        Handle { id, context, gate, window, loan: Some(loan) }
     }
 
     pub(super) fn loan(&self) -> Option<&Loan> {
@@ -135,8 +139,8 @@ impl Handle {
         self.loan.is_some()
     }
 
-    pub(super) fn id(&self) -> usize {
-        self.id
+    pub(super) fn context(&self) -> usize {
+        self.context
     }
 
     /// `None` once the handle is closed; of a borrowed one, why it can't be used any more.
@@ -210,7 +214,7 @@ impl Handle {
         };
         self.window.clear();
         if self.is_borrowed() {
-            watcher::unregister(self.id);
+            watcher::unregister(self.context, self.id);
             slots::abandon(self.id);
             return;
         }
@@ -271,7 +275,7 @@ fn finish(live: Live, id: usize) {
     // SAFETY: `live` came out of the gate, so no other call uses the pointer now or later, and
     // this is no thread of the handle.
     unsafe { sys::zookeeper_close(live.0.as_ptr()) };
-    watcher::unregister(id);
+    watcher::unregister(id, id);
     for slot in slots::sweep(id) {
         if let Some(receiver) = slot.receiver {
             callback::shielded(|| receiver.fail(Code::CLOSING));

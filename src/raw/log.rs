@@ -6,15 +6,15 @@
 //! many.
 
 use std::ffi::c_char;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use super::{callback, convert};
+use crate::process::PerProcess;
 
 const QUEUE: usize = 1_024;
 
-static LINES: OnceLock<Option<SyncSender<String>>> = OnceLock::new();
+static LINES: PerProcess<Option<SyncSender<String>>> = PerProcess::new(start);
 static DROPPED: AtomicUsize = AtomicUsize::new(0);
 
 pub(super) unsafe extern "C" fn forward(line: *const c_char) {
@@ -23,8 +23,7 @@ pub(super) unsafe extern "C" fn forward(line: *const c_char) {
         let Some(line) = (unsafe { convert::string(line) }) else {
             return;
         };
-        let queued =
-            LINES.get_or_init(start).as_ref().is_some_and(|lines| lines.try_send(line).is_ok());
+        let queued = LINES.as_ref().is_some_and(|lines| lines.try_send(line).is_ok());
         if !queued {
             DROPPED.fetch_add(1, Ordering::Relaxed);
         }

@@ -20,6 +20,8 @@
 mod borrow;
 mod callback;
 mod convert;
+mod exit;
+mod fork;
 mod gate;
 mod handle;
 #[cfg(zklock_loom)]
@@ -38,6 +40,8 @@ use zookeeper_sys as sys;
 
 pub(crate) use borrow::Borrowed;
 pub(crate) use callback::inside_callback;
+pub(crate) use exit::at_exit;
+pub(crate) use fork::watch_for_forks;
 pub(crate) use handle::{Config, Credentials, Handle, HandleState, Terms};
 pub(crate) use multi::{RawOp, RawOpResult};
 pub(crate) use request::WatchOn;

@@ -84,10 +84,10 @@ impl Handle {
 
     pub(crate) fn exists(&self, terms: Terms, path: &str, watch: WatchOn, sink: Sink<Stat>) {
         let receiver = Receiver::Stat(sink);
-        let (id, bytes) = (self.id(), path.len());
+        let (listener, bytes) = (self.context(), path.len());
         let path = argument!(convert::c_string(path), receiver);
         self.submit(terms, receiver, None, bytes, move |zh, context| {
-            let (watcher, listener) = (Handle::watcher_fn(watch), watcher::context(id));
+            let (watcher, listener) = (Handle::watcher_fn(watch), watcher::context(listener));
             let done: sys::stat_completion_t = Some(callback::stat);
             // SAFETY: `submit` keeps the handle open; the path is this closure's, and the call copies
             // it; both contexts are numbers.
@@ -103,10 +103,10 @@ impl Handle {
         sink: Sink<(Vec<u8>, Stat)>,
     ) {
         let receiver = Receiver::Data(sink);
-        let (id, bytes) = (self.id(), path.len());
+        let (listener, bytes) = (self.context(), path.len());
         let path = argument!(convert::c_string(path), receiver);
         self.submit(terms, receiver, None, bytes, move |zh, context| {
-            let (watcher, listener) = (Handle::watcher_fn(watch), watcher::context(id));
+            let (watcher, listener) = (Handle::watcher_fn(watch), watcher::context(listener));
             let done: sys::data_completion_t = Some(callback::data);
             // SAFETY: as in `exists`.
             unsafe { sys::zoo_awget(zh, path.as_ptr(), watcher, listener, done, context) }
@@ -141,10 +141,10 @@ impl Handle {
         sink: Sink<(Vec<String>, Stat)>,
     ) {
         let receiver = Receiver::Children(sink);
-        let (id, bytes) = (self.id(), path.len());
+        let (listener, bytes) = (self.context(), path.len());
         let path = argument!(convert::c_string(path), receiver);
         self.submit(terms, receiver, None, bytes, move |zh, context| {
-            let (watcher, listener) = (Handle::watcher_fn(watch), watcher::context(id));
+            let (watcher, listener) = (Handle::watcher_fn(watch), watcher::context(listener));
             let done: sys::strings_stat_completion_t = Some(callback::children);
             // SAFETY: as in `exists`.
             unsafe { sys::zoo_awget_children2(zh, path.as_ptr(), watcher, listener, done, context) }

@@ -12,6 +12,7 @@ use super::callback;
 use super::multi::{MultiMemory, RawOpResult};
 use super::window::OnTheWay;
 use crate::error::Code;
+use crate::process::Process;
 use crate::sync::{AtomicUsize, Mutex, per_process};
 use crate::znode::{Acl, Stat};
 
@@ -78,8 +79,14 @@ struct Table {
 per_process! {
     static TABLE: Table = Table {
         shards: std::array::from_fn(|_| Mutex::new(HashMap::new())),
-        next: AtomicUsize::new(1),
+        next: AtomicUsize::new(first_number()),
     };
+}
+
+/// What numbers begin with: others than those of the process that has made this one, whose callbacks
+/// may yet run here if its handle is closed here.
+pub(super) fn first_number() -> usize {
+    ((Process::this().forks() as usize) << (usize::BITS - 8)) | 1
 }
 
 fn shard(token: usize) -> &'static Shard {

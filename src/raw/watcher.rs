@@ -1,14 +1,15 @@
 //! The one watcher function that the C client knows, and who listens behind it.
 //!
-//! Each handle has one listener; its context is the handle's number. Node watches and session
-//! events arrive here alike.
+//! The context is a number, of a handle of our own or of one that the program owns. Of the latter
+//! there may be several listeners, one for each time that it was borrowed: were the contexts others,
+//! the C client would keep a watch for each of them. Node watches and session events arrive here alike.
 
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{callback, convert, sys};
+use super::{callback, convert, slots, sys};
 use crate::sync::{AtomicUsize, Mutex, per_process};
 
 /// What happened, by ZooKeeper's number: an open set.
@@ -37,31 +38,40 @@ pub(crate) struct Event {
 pub(super) type Listener = Arc<dyn Fn(Event) + Send + Sync>;
 
 struct Listeners {
-    by_id: Mutex<HashMap<usize, Listener>>,
+    by_context: Mutex<HashMap<usize, Vec<(usize, Listener)>>>,
     next: AtomicUsize,
 }
 
 per_process! {
-    static LISTENERS: Listeners = Listeners { by_id: Mutex::default(), next: AtomicUsize::new(1) };
+    static LISTENERS: Listeners = Listeners { by_context: Mutex::default(), next: AtomicUsize::new(slots::first_number()) };
 }
 
-/// Files a listener and returns the number that is its handle's and its context.
-pub(super) fn register(listener: Listener) -> usize {
-    let id = LISTENERS.next.fetch_add(1, Ordering::Relaxed);
-    LISTENERS.by_id.lock().insert(id, listener);
-    id
+/// A number that no handle and no context has.
+pub(super) fn new_number() -> usize {
+    LISTENERS.next.fetch_add(1, Ordering::Relaxed)
 }
 
-pub(super) fn unregister(id: usize) {
-    // Dropped after the table's lock is released: the listener may own the last reference to a
-    // client.
-    let listener = LISTENERS.by_id.lock().remove(&id);
+/// Files the listener of handle `id` under a context.
+pub(super) fn register(context: usize, id: usize, listener: Listener) {
+    LISTENERS.by_context.lock().entry(context).or_default().push((id, listener));
+}
+
+pub(super) fn unregister(context: usize, id: usize) {
+    let mut by_context = LISTENERS.by_context.lock();
+    let Some(listeners) = by_context.get_mut(&context) else { return };
+    let at = listeners.iter().position(|(of, _)| *of == id);
+    let listener = at.map(|at| listeners.swap_remove(at));
+    if listeners.is_empty() {
+        by_context.remove(&context);
+    }
+    // The listener may own the last reference to a client.
+    drop(by_context);
     drop(listener);
 }
 
-/// A handle's number, shaped as a context for the C client. It is never followed.
-pub(super) fn context(id: usize) -> *mut c_void {
-    std::ptr::without_provenance_mut(id)
+/// A number, shaped as a context for the C client. It is never followed.
+pub(super) fn context(number: usize) -> *mut c_void {
+    std::ptr::without_provenance_mut(number)
 }
 
 pub(super) unsafe extern "C" fn watcher(
@@ -74,14 +84,14 @@ pub(super) unsafe extern "C" fn watcher(
     callback::run(|| {
         // SAFETY: the C client keeps the string until the callback returns.
         let path = unsafe { convert::string(path) }.unwrap_or_default();
-        tell(context.addr(), Event { kind: EventKind(kind), path });
+        tell(context.addr(), &Event { kind: EventKind(kind), path });
     });
 }
 
-/// Tells a handle's listener, if it still has one.
-pub(super) fn tell(id: usize, event: Event) {
-    let listener = LISTENERS.by_id.lock().get(&id).cloned();
-    if let Some(listener) = listener {
-        listener(event);
+/// Notifies those who listen.
+pub(super) fn tell(context: usize, event: &Event) {
+    let listeners = LISTENERS.by_context.lock().get(&context).cloned();
+    for (_, listener) in listeners.into_iter().flatten() {
+        listener(event.clone());
     }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures_lite::future::or;
 
-use crate::client::{Client, TrustedSession};
+use crate::client::{Client, Timer, TrustedSession};
 use crate::error::{Code, Error, Result};
 
 /// A pause after trouble, so that a link which breaks at once again does not make a loop spin.
@@ -48,7 +48,7 @@ impl<'a> Patience<'a> {
         };
         let too_late = async {
             match deadline {
-                Some(deadline) => drop(async_io::Timer::at(deadline).await),
+                Some(deadline) => Timer::at(deadline).await,
                 None => std::future::pending().await,
             }
             Err(self.over())
@@ -68,7 +68,7 @@ impl<'a> Patience<'a> {
 
     /// Lets a moment pass after trouble.
     pub(super) async fn pause(&self) {
-        async_io::Timer::after(AFTER_TROUBLE).await;
+        Timer::after(AFTER_TROUBLE).await;
     }
 
     fn over(&self) -> Error {

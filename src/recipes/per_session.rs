@@ -5,13 +5,16 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use crate::client::Link;
+use crate::process::PerProcess;
 
 /// One `T` for each session that asked for it.
-pub(super) struct PerSession<T>(Mutex<Vec<(Weak<Link>, T)>>);
+pub(super) struct PerSession<T: 'static>(PerProcess<Mutex<All<T>>>);
+
+type All<T> = Vec<(Weak<Link>, T)>;
 
 impl<T: Default> PerSession<T> {
     pub(super) const fn new() -> PerSession<T> {
-        PerSession(Mutex::new(Vec::new()))
+        PerSession(PerProcess::new(Mutex::default))
     }
 
     /// Runs `with` on the session's own `T`. What belonged to sessions that are over is dropped.

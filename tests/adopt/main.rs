@@ -93,3 +93,17 @@ fn what_is_freed_while_no_server_is_there_goes_once_one_is_back() {
     expect("free");
     assert!(child.wait().unwrap().success());
 }
+
+#[test]
+fn a_handle_that_is_adopted_again_and_again_costs_no_memory_and_is_given_back_at_once() {
+    const ROUNDS: i64 = 1_500;
+    let server = Server::start().unwrap();
+    let mut program = limited(build("tests/adopt/rounds.c", "rounds", &[]));
+    let said = run(program.args([&server.hosts(), &ROUNDS.to_string()]));
+    let (grew, fastest) = said.trim().split_once(' ').unwrap();
+    let (grew, fastest): (i64, u64) = (grew.parse().unwrap(), fastest.parse().unwrap());
+    // Half of what the smallest block that there is, 32 bytes, would make in each of the last rounds.
+    assert!(grew < ROUNDS * 4 / 5 * 16, "the heap grew by {grew} bytes");
+    // The fastest of many says what it waits for: not for a clock that strikes each 100 ms.
+    assert!(fastest < 50_000, "no zkl_client_free took less than {fastest} us");
+}

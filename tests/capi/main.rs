@@ -5,6 +5,7 @@
 //! and the network between.
 
 mod build;
+mod ends;
 mod process;
 mod program;
 mod session_password;
@@ -35,6 +36,12 @@ programs! {
         plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
     every_function_takes_bad_arguments: "hostile",
         plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
+    // AddressSanitizer's runtime fails by itself on the stack of a thread that is cancelled.
+    threads_are_cancelled_inside: "cancel",
+        plainly = Plain, linked_statically = Static, under_valgrind = Valgrind;
+    // To valgrind all that a child's lost threads knew of is a leak.
+    a_child_leaves_its_parents_locks_alone: "fork",
+        plainly = Plain, linked_statically = Static, sanitized = Sanitized;
     handles_of_the_program_are_adopted: "adopt",
         plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
     // It waits for session timeouts to pass, which valgrind would have to be long.
@@ -42,19 +49,44 @@ programs! {
         plainly = Plain, sanitized = Sanitized;
 }
 
+fn read(file: &str) -> String {
+    std::fs::read_to_string(format!("{}/{file}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+/// What a header declares.
+fn functions_of(header: &str) -> Vec<String> {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    read(header)
+        .lines()
+        .filter(|line| !line.starts_with([' ', '#', '/', 't']))
+        .filter_map(|line| line.split_once('(')?.0.rsplit(|c| !is_word(c)).next())
+        .filter(|name| name.starts_with("zkl_") || name.starts_with("zkr_"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[track_caller]
+fn assert_calls(program: &str, functions: &[String]) {
+    let text = read(program) + &read("tests/capi/check.h");
+    for name in functions {
+        assert!(text.contains(&format!("{name}(")), "{program} does not call {name}");
+    }
+}
+
 #[test]
 fn the_hostile_program_calls_every_function() {
-    let root = env!("CARGO_MANIFEST_DIR");
-    let read = |file: &str| std::fs::read_to_string(format!("{root}/{file}")).unwrap();
-    let (header, hostile) = (read("include/zklock.h"), read("tests/capi/hostile.c"));
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let declared = header.lines().filter(|line| !line.starts_with([' ', '#', '/', 't']));
-    let functions: Vec<&str> = declared
-        .filter_map(|line| line.split_once('(')?.0.rsplit(|c| !is_word(c)).next())
-        .filter(|name| name.starts_with("zkl_"))
-        .collect();
+    let functions = functions_of("include/zklock.h");
     assert!(functions.len() > 30, "only {functions:?}");
-    for name in functions {
-        assert!(hostile.contains(&format!("{name}(")), "hostile.c does not call {name}");
+    assert_calls("tests/capi/hostile.c", &functions);
+}
+
+#[test]
+fn the_child_of_a_fork_calls_every_function() {
+    for header in ["zklock.h", "zoo_lock.h", "zoo_queue.h"] {
+        let functions = functions_of(&format!("include/{header}"));
+        assert!(functions.len() > 5, "{header}: only {functions:?}");
+        let called = |name: &String| !name.ends_with("_or_error");
+        let functions: Vec<String> = functions.into_iter().filter(called).collect();
+        assert_calls("tests/capi/fork.c", &functions);
     }
 }

@@ -21,7 +21,7 @@ fn client() -> RawClient {
     RawClient::connect(server().addr(), Duration::from_secs(30)).unwrap()
 }
 
-struct World {
+pub struct World {
     proxy: Proxy,
     chroot: String,
 }
@@ -29,16 +29,14 @@ struct World {
 pub fn run(name: &str, mode: Mode) {
     let directory = tempfile::tempdir().unwrap();
     let program = build::program(name, mode, directory.path());
-    let proxy = Proxy::start(server().addr()).unwrap();
-    let world = World { proxy, chroot: format!("/{name}-{mode:?}") };
-    client().create(&world.chroot, b"").unwrap();
+    let world = World::new(&format!("{name}-{mode:?}"));
     // Under valgrind one thread runs at a time, slowly, and a session must survive that.
     let session_timeout_ms = match (mode, name) {
         (Mode::Valgrind, _) => 20_000,
         (_, "clock") => 4_000,
         _ => 10_000,
     };
-    let arguments = [world.proxy.hosts() + &world.chroot, session_timeout_ms.to_string()];
+    let arguments = world.arguments(session_timeout_ms);
     let mut process = Process::start(&program, mode, &arguments);
     while let Some(line) = process.hear() {
         match line.strip_prefix("ask ") {
@@ -54,7 +52,20 @@ pub fn run(name: &str, mode: Mode) {
 }
 
 impl World {
-    fn grant(&self, wish: &str) -> String {
+    pub fn new(name: &str) -> World {
+        let proxy = Proxy::start(server().addr()).unwrap();
+        let world = World { proxy, chroot: format!("/{name}") };
+        client().create(&world.chroot, b"").unwrap();
+        world
+    }
+
+    /// What each program is given.
+    pub fn arguments(&self, session_timeout_ms: u32) -> [String; 2] {
+        [self.proxy.hosts() + &self.chroot, session_timeout_ms.to_string()]
+    }
+
+    /// Does what a program asks for; gives the answer.
+    pub fn grant(&self, wish: &str) -> String {
         let mut words = wish.split(' ');
         let what = words.next().unwrap_or_default();
         let about = words.next().unwrap_or_default();
@@ -62,6 +73,7 @@ impl World {
         match what {
             "cut" => self.proxy.cut(),
             "heal" => self.proxy.heal(),
+            "slow" => self.proxy.set_latency(Duration::from_millis(about.parse().unwrap())),
             "expire" => {
                 let id = about.parse().unwrap();
                 expire_session(&server().hosts(), id, &password_of(id)).unwrap();

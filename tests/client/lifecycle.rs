@@ -183,3 +183,48 @@ fn a_close_of_a_client_whose_link_is_silent_ends() {
     closed.close().wait_timeout(PATIENCE).unwrap();
     drop(dropped);
 }
+
+/// What a child process does; nothing in any other.
+#[test]
+fn in_a_child_process_a_guard_is_dropped_at_the_end() {
+    let Some(hosts) = child::hosts() else { return };
+    let client = options().connect(&hosts).wait().unwrap();
+    let guard = client.lock("/end").acquire().wait().unwrap();
+    // Held elsewhere: it is not this drop that ends the session.
+    std::mem::forget(client);
+    drop(guard);
+    std::process::exit(0);
+}
+
+#[test]
+fn a_guard_that_is_dropped_at_the_end_of_its_process_leaves_no_claim() {
+    let bench = Bench::start();
+    let client = bench.direct();
+    for _ in 0..20 {
+        let test = "lifecycle::in_a_child_process_a_guard_is_dropped_at_the_end";
+        assert!(child::Process::start(test, &bench.server.hosts()).end());
+        assert!(client.children("/end").wait().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn a_drop_after_a_close_waits_for_nothing() {
+    let bench = Bench::start();
+    let client = bench.through_proxy();
+    // The farewell gets no answer.
+    bench.proxy.cut();
+    let waits = thread::spawn(move || {
+        client.close().wait().unwrap();
+        let before = voluntary_waits();
+        drop(client);
+        voluntary_waits() - before
+    });
+    assert_eq!(waits.join().unwrap(), 0);
+}
+
+/// How often this thread has waited so far.
+fn voluntary_waits() -> u64 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    line.unwrap().trim().parse().unwrap()
+}

@@ -4,6 +4,7 @@ mod auth;
 mod bench;
 mod child;
 mod ensemble;
+mod forks;
 mod hostile;
 mod lifecycle;
 mod operations;

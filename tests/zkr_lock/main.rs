@@ -14,6 +14,7 @@ mod errors;
 mod inside;
 mod meanings;
 mod names;
+mod outage;
 mod queueing;
 mod scene;
 mod sessions;

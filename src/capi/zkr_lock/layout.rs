@@ -6,8 +6,8 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
-use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
 use zookeeper_sys as sys;
@@ -15,6 +15,9 @@ use zookeeper_sys as sys;
 use super::recipe::Recipe;
 use super::state::Program;
 use crate::capi::boundary::Failure;
+use crate::capi::pmutex::Pmutex;
+use crate::process::inherited;
+use crate::sync::per_process;
 
 /// What a program is told: `rc` is 0 when it has the lock, and 1 when it has it no more.
 pub(super) type Completion = Option<unsafe extern "C" fn(rc: c_int, cbdata: *mut c_void)>;
@@ -34,24 +37,10 @@ pub struct zkr_lock_mutex {
     ownerid: AtomicPtr<c_char>,
 }
 
-const PMUTEX: usize = size_of::<libc::pthread_mutex_t>();
-
-/// The recipe's `pthread_mutex_t`: a valid one, as long as nobody makes it a robust one, whose tail
-/// is of no use to the C library.
-#[repr(C)]
-struct Pmutex {
-    _align: [libc::pthread_mutex_t; 0],
-    _head: [u8; PMUTEX - 16],
-    magic: Cell<[u8; 8]>,
-    number: Cell<[u8; 8]>,
-}
-
-/// Tells a struct that was initialised from other memory.
-const MAGIC: [u8; 8] = *b"zkl-lock";
+const PMUTEX: usize = size_of::<Pmutex>();
 
 #[cfg(all(target_pointer_width = "64", target_os = "linux"))]
 const _: () = {
-    assert!(size_of::<Pmutex>() == PMUTEX && align_of::<Pmutex>() == 8);
     assert!(size_of::<zkr_lock_mutex>() == 64 + PMUTEX);
     assert!(std::mem::offset_of!(zkr_lock_mutex, acl) == 16);
     assert!(std::mem::offset_of!(zkr_lock_mutex, id) == 24);
@@ -61,8 +50,10 @@ const _: () = {
     assert!(std::mem::offset_of!(zkr_lock_mutex, ownerid) == 56 + PMUTEX);
 };
 
-/// The states behind the structs, by number.
-static STATES: LazyLock<Mutex<States>> = LazyLock::new(Mutex::default);
+per_process! {
+    /// The states behind the structs, by number.
+    static STATES: Mutex<States> = Mutex::default();
+}
 
 #[derive(Default)]
 struct States {
@@ -78,7 +69,6 @@ impl zkr_lock_mutex {
         completion: Completion,
         cbdata: *mut c_void,
     ) -> zkr_lock_mutex {
-        let (magic, number) = (Cell::new(MAGIC), Cell::new([0; 8]));
         zkr_lock_mutex {
             zh,
             path: Cell::new(path),
@@ -86,7 +76,7 @@ impl zkr_lock_mutex {
             id: AtomicPtr::default(),
             cbdata,
             completion: Cell::new(completion),
-            pmutex: Pmutex { _align: [], _head: [0; PMUTEX - 16], magic, number },
+            pmutex: Pmutex::new(),
             isOwner: AtomicI32::new(0),
             ownerid: AtomicPtr::default(),
         }
@@ -126,7 +116,7 @@ impl zkr_lock_mutex {
     }
 
     fn number(&self) -> u64 {
-        u64::from_ne_bytes(self.pmutex.number.get())
+        self.pmutex.number()
     }
 
     /// The state behind the struct, if it was ever locked.
@@ -143,8 +133,7 @@ impl zkr_lock_mutex {
             return Arc::clone(state);
         }
         states.latest += 1;
-        let number = states.latest;
-        self.pmutex.number.set(number.to_ne_bytes());
+        let number = self.pmutex.set_number(states.latest);
         Arc::clone(states.by_number.entry(number).or_default())
     }
 }
@@ -156,7 +145,7 @@ impl zkr_lock_mutex {
         self.path.set(std::ptr::null_mut());
         self.acl.set(std::ptr::null_mut());
         self.completion.set(None);
-        self.pmutex.magic.set([0; 8]);
+        self.pmutex.unmark();
         STATES.lock().by_number.remove(&self.number())
     }
 }
@@ -182,11 +171,24 @@ impl Place {
     }
 }
 
-/// The struct, if it has been initialised.
+/// The struct, if it has been initialised in this process.
+///
+/// # Safety
+/// As for [`initialised`].
+pub(super) unsafe fn checked<'a>(
+    function: &'static str,
+    mutex: *mut zkr_lock_mutex,
+) -> Result<&'a zkr_lock_mutex, Failure> {
+    // SAFETY: the caller's promises are the same.
+    let mutex = unsafe { initialised(function, mutex) }?;
+    if mutex.pmutex.is_inherited() { Err(inherited(function, "").into()) } else { Ok(mutex) }
+}
+
+/// The struct, if it has been initialised, be it before a fork: then there is nothing behind it here.
 ///
 /// # Safety
 /// `mutex` is null or points to a `zkr_lock_mutex_t` that lives during the call.
-pub(super) unsafe fn checked<'a>(
+pub(super) unsafe fn initialised<'a>(
     function: &'static str,
     mutex: *mut zkr_lock_mutex,
 ) -> Result<&'a zkr_lock_mutex, Failure> {
@@ -194,7 +196,7 @@ pub(super) unsafe fn checked<'a>(
     let Some(mutex) = (unsafe { mutex.as_ref() }) else {
         return Err(Failure::bad_argument(function, "mutex is NULL"));
     };
-    if mutex.pmutex.magic.get() != MAGIC {
+    if !mutex.pmutex.is_marked() {
         let why = "mutex was not initialised with zkr_lock_init, or was destroyed";
         return Err(Failure::bad_argument(function, why));
     }

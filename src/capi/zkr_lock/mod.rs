@@ -15,12 +15,13 @@ use std::ffi::{c_char, c_int, c_void};
 
 use zookeeper_sys as sys;
 
-use self::layout::{Completion, checked, zkr_lock_mutex};
+use self::layout::{Completion, checked, initialised, zkr_lock_mutex};
 use self::recipe::Order;
 use self::refusal::not_locked;
 use super::boundary::{self, Failure};
 use super::codes::ZKL_PANIC;
 use super::{acl, zkr_clients};
+use crate::raw::watch_for_forks;
 use crate::znode::Acl;
 
 /// As `zkr_lock_init_cb`, without a completion.
@@ -62,6 +63,7 @@ pub unsafe extern "C" fn zkr_lock_init_cb(
         if path.is_null() {
             return missing("path is NULL");
         }
+        watch_for_forks();
         let filled = zkr_lock_mutex::new(zh, path, acl, completion, cbdata);
         // SAFETY: not null, and the caller gives room for a struct.
         unsafe { mutex.write(filled) };
@@ -170,7 +172,7 @@ pub unsafe extern "C" fn zkr_lock_unlock(mutex: *mut zkr_lock_mutex) -> c_int {
 pub unsafe extern "C" fn zkr_lock_setcallback(mutex: *mut zkr_lock_mutex, completion: Completion) {
     boundary::value((), || {
         // SAFETY: the header's contract.
-        let Ok(mutex) = (unsafe { checked("zkr_lock_setcallback", mutex) }) else { return };
+        let Ok(mutex) = (unsafe { initialised("zkr_lock_setcallback", mutex) }) else { return };
         mutex.set_completion(completion);
         if let Some(state) = mutex.state() {
             state.set_completion(completion);
@@ -186,7 +188,7 @@ pub unsafe extern "C" fn zkr_lock_setcallback(mutex: *mut zkr_lock_mutex, comple
 pub unsafe extern "C" fn zkr_lock_getcallback(mutex: *mut zkr_lock_mutex) -> Completion {
     boundary::value(None, || {
         // SAFETY: the header's contract.
-        unsafe { checked("zkr_lock_getcallback", mutex) }.ok()?.program().completion
+        unsafe { initialised("zkr_lock_getcallback", mutex) }.ok()?.program().completion
     })
 }
 
@@ -198,7 +200,7 @@ pub unsafe extern "C" fn zkr_lock_getcallback(mutex: *mut zkr_lock_mutex) -> Com
 pub unsafe extern "C" fn zkr_lock_destroy(mutex: *mut zkr_lock_mutex) -> c_int {
     boundary::status(|| {
         // SAFETY: the header's contract.
-        let mutex = unsafe { checked("zkr_lock_destroy", mutex) }?;
+        let mutex = unsafe { initialised("zkr_lock_destroy", mutex) }?;
         let state = mutex.forget();
         if let Some(state) = state {
             state.end();
@@ -215,7 +217,7 @@ pub unsafe extern "C" fn zkr_lock_destroy(mutex: *mut zkr_lock_mutex) -> c_int {
 pub unsafe extern "C" fn zkr_lock_getpath(mutex: *mut zkr_lock_mutex) -> *mut c_char {
     boundary::value(std::ptr::null_mut(), || {
         // SAFETY: the header's contract.
-        let mutex = unsafe { checked("zkr_lock_getpath", mutex) };
+        let mutex = unsafe { initialised("zkr_lock_getpath", mutex) };
         mutex.map_or(std::ptr::null_mut(), |mutex| mutex.path())
     })
 }
@@ -241,7 +243,7 @@ pub unsafe extern "C" fn zkr_lock_isowner(mutex: *mut zkr_lock_mutex) -> c_int {
 pub unsafe extern "C" fn zkr_lock_getid(mutex: *mut zkr_lock_mutex) -> *mut c_char {
     boundary::value(std::ptr::null_mut(), || {
         // SAFETY: the header's contract.
-        let Ok(mutex) = (unsafe { checked("zkr_lock_getid", mutex) }) else {
+        let Ok(mutex) = (unsafe { initialised("zkr_lock_getid", mutex) }) else {
             return std::ptr::null_mut();
         };
         if let Some(state) = mutex.state() {

@@ -12,11 +12,11 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use super::layout::{Completion, Place, zkr_lock_mutex};
 use super::refusal::{loss_of, not_locked};
 use super::report::Report;
-use super::state::{ACQUIRED, Phase, Program, RELEASED, State};
+use super::state::{ACQUIRED, GiveUp, Phase, Program, RELEASED, State};
 use super::turn::Turn;
 use crate::capi::boundary::Failure;
 use crate::capi::callbacks::Line;
-use crate::client::{Client, block_on};
+use crate::client::{Client, Pending, block_on};
 use crate::error::{Code, Error, Result};
 use crate::lock::{Guard, LostReason};
 use crate::raw::inside_callback;
@@ -94,8 +94,8 @@ impl Recipe {
         state.names_before.push(names);
         state.callers = 0;
         mutex.show(None, None, false);
-        let (cancel, cancelled) = oneshot::async_channel::<()>();
-        let (finished, over) = oneshot::channel();
+        let (cancel, cancelled) = GiveUp::new(&order.client);
+        let (finished, over) = oneshot::async_channel();
         let attempt = state.attempt;
         let client = order.client.clone();
         let queued = Phase::Queued { cancel, placed: false, over, client };
@@ -113,13 +113,14 @@ impl Recipe {
         let mut report = Report::due(self, attempt, order.client, order.line);
         let client = report.client().clone();
         let task = async move {
-            let given_up = async {
-                let _ = cancelled.await;
-                None
-            };
-            match or(async { Some(lock.acquire().await) }, given_up).await {
-                Some(acquired) => report.make(acquired),
-                None => report.cancel(),
+            let acquired = async { Ok(lock.acquire().await) };
+            let given_up = async { Err(cancelled.await.ok()) };
+            match or(acquired, given_up).await {
+                Ok(acquired) => report.make(acquired),
+                Err(duty) => {
+                    report.cancel();
+                    drop(duty);
+                }
             }
             let _ = finished.send(());
         };
@@ -308,12 +309,10 @@ impl Recipe {
             }
             Phase::Queued { cancel, over, client, .. } => {
                 state.attempt += 1;
-                self.changed.notify_all();
-                drop(state);
                 drop(cancel);
-                if can_wait {
-                    confirm_withdrawal(&over, &client);
-                }
+                state.phase = Phase::Releasing(withdrawn(over, client.clone()), client);
+                self.changed.notify_all();
+                self.wait_for_release(state, can_wait)?;
             }
             Phase::Held(guard) => {
                 state.attempt += 1;
@@ -392,13 +391,14 @@ impl Recipe {
     }
 }
 
-/// Waits until a claim that was given up is gone: its deletion was submitted before `over` comes,
-/// and the session's requests are executed in order.
-fn confirm_withdrawal(over: &oneshot::Receiver<()>, client: &Client) {
-    let Some(deadline) = client.core().operation_deadline() else { return };
-    let gone = over.recv_deadline(deadline).is_ok()
-        && block_on(client.sync("/"), Some(deadline)).is_some_and(|synced| synced.is_ok());
-    tracing::debug!(gone, "gave up a place in the queue");
+/// Waits until a claim that was given up is gone, or its session.
+fn withdrawn(over: oneshot::AsyncReceiver<()>, client: Client) -> Pending<()> {
+    Pending::run("unlock", "", async move {
+        // It comes also when the task is dropped with its client.
+        let _ = over.await;
+        client.core().duties().done().await;
+        Ok(())
+    })
 }
 
 /// A thread inside `lock`: it hears of the end of its attempt, so nobody else has to be told.

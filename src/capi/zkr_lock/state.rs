@@ -1,11 +1,12 @@
 //! What a mutex is at the moment, and what its program knows of it.
 
 use std::ffi::{CStr, CString, c_int, c_void};
+use std::sync::Arc;
 use std::thread::ThreadId;
 
 use super::layout::{Completion, Place, zkr_lock_mutex};
 use crate::capi::boundary::Failure;
-use crate::client::{Client, Pending};
+use crate::client::{Client, Duties, Duty, Pending};
 use crate::lock::Guard;
 
 /// Has the lock.
@@ -42,11 +43,11 @@ pub(super) enum Phase {
     Idle,
     Queued {
         /// Dropped to give up.
-        cancel: oneshot::Sender<()>,
+        cancel: GiveUp,
         /// Whether the place in the queue is known.
         placed: bool,
         /// Comes when the acquire is over, its claim's deletion submitted.
-        over: oneshot::Receiver<()>,
+        over: oneshot::AsyncReceiver<()>,
         client: Client,
     },
     /// It has no place in the queue, and this is why.
@@ -55,6 +56,30 @@ pub(super) enum Phase {
     /// It was lost, with its lock or while it waited, and the program has not unlocked it yet.
     Lost(Option<Guard>, Failure),
     Releasing(Pending<()>, Client),
+}
+
+/// Has an acquire given up when it is dropped.
+pub(super) struct GiveUp {
+    notice: Option<oneshot::Sender<Duty>>,
+    duties: Arc<Duties>,
+}
+
+impl GiveUp {
+    /// The receiver gets what lasts until the acquire is over.
+    pub(super) fn new(client: &Client) -> (GiveUp, oneshot::AsyncReceiver<Duty>) {
+        let (notice, received) = oneshot::async_channel();
+        let duties = Arc::clone(client.core().duties());
+        (GiveUp { notice: Some(notice), duties }, received)
+    }
+}
+
+impl Drop for GiveUp {
+    fn drop(&mut self) {
+        if let Some(notice) = self.notice.take() {
+            // Of an acquire that is over by itself, nobody receives it.
+            let _ = notice.send(self.duties.begin());
+        }
+    }
 }
 
 /// The claim's name, and that of the first in the queue, as often as it changed.

@@ -45,7 +45,7 @@ use self::front::{Found, Front};
 use super::patience::{Patience, is_passing};
 use super::receipt;
 use super::transaction::{execute_once, named};
-use crate::client::{Client, Op, validate_path};
+use crate::client::{Client, Op, Timer, validate_path};
 use crate::error::{Code, Error, Result};
 use crate::znode::{Acl, CreateMode};
 
@@ -206,7 +206,7 @@ impl Queue {
 /// the same element each time, and only one of them gets anything done.
 async fn step_aside(losses: u32) {
     let longest = 1_000 << losses.min(4);
-    async_io::Timer::after(Duration::from_micros(fastrand::u64(0..=longest))).await;
+    Timer::after(Duration::from_micros(fastrand::u64(0..=longest))).await;
 }
 
 /// Says what is wrong with a queue's path, if anything is.

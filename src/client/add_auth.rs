@@ -1,0 +1,54 @@
+//! Identities that are added to a client while it works.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::state::SessionState;
+use super::{Core, Pending, Timer};
+use crate::error::{Code, Error};
+use crate::process::inherited;
+use crate::raw::Credentials;
+
+/// How long to wait after a connection turned out to be gone.
+const ADD_AUTH_AGAIN: Duration = Duration::from_millis(10);
+
+impl Core {
+    /// Adds an identity to this session, as soon as there is one, and to later ones.
+    pub(super) fn add_auth(self: &Arc<Self>, credentials: Credentials) -> Pending<()> {
+        if self.is_inherited() {
+            return Pending::ready(Err(inherited("add_auth", "")));
+        }
+        let deadline = self.operation_deadline();
+        self.credentials.lock().push(credentials.clone());
+        // Submitted now if possible: it goes ahead of what is submitted after it.
+        let status = self.status();
+        let mut submitted = status
+            .link
+            .filter(|_| status.state == SessionState::Connected)
+            .map(|link| link.add_auth(&credentials));
+        let core = Arc::clone(self);
+        let added = async move {
+            loop {
+                let pending = match submitted.take() {
+                    Some(pending) => pending,
+                    None => core.trusted_session().await?.link.add_auth(&credentials),
+                };
+                match pending.await {
+                    // The connection was lost before the C client took it: again on the next one.
+                    Err(error) if error.code() == Code::INVALID_STATE => core.wake(),
+                    result => return result,
+                }
+                Timer::after(ADD_AUTH_AGAIN).await;
+            }
+        };
+        let too_late = async move {
+            match deadline {
+                Some(deadline) => Timer::at(deadline).await,
+                None => std::future::pending().await,
+            }
+            let detail = "no connection; it is added to the next one";
+            Err(Error::with_detail("add_auth", "", Code::OPERATION_TIMEOUT, detail))
+        };
+        Pending::run("add_auth", "", futures_lite::future::or(added, too_late))
+    }
+}

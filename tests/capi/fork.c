@@ -1,0 +1,300 @@
+/* A child made by fork: what its parent has made is refused there at once, and stays the parent's;
+ * what it makes itself works. */
+#define _GNU_SOURCE
+#include "check.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <zoo_lock.h>
+#include <zoo_queue.h>
+
+int zkr_lock_lock_owner(zkr_lock_mutex_t *mutex);
+
+static char path[] = "/jobs", unused_path[] = "/unused", lock_path[] = "/locks/recipe";
+
+/* What the parent has. */
+static zkl_client *client, *on_handle;
+static zkl_lock *lock, *other;
+static zkl_guard *guard, *freed, *limited;
+static zkl_attempt *attempt;
+static zkl_contenders *contenders;
+static zhandle_t *zh;
+static zkr_lock_mutex_t owner, waiter, idle;
+static zkr_queue_t queue, unused;
+static told t;
+
+/* How often this thread has waited for anything. */
+static long waits(void)
+{
+    struct rusage usage;
+    CHECK(getrusage(RUSAGE_THREAD, &usage) == 0);
+    return usage.ru_nvcsw;
+}
+
+static int counts_waits;
+
+/* A call that waits for nothing. */
+#define AT_ONCE(call)                                                                 \
+    do {                                                                              \
+        long before = waits();                                                        \
+        call;                                                                         \
+        if (counts_waits && waits() != before) {                                      \
+            fprintf(stderr, "%s:%d: %s has waited\n", __FILE__, __LINE__, #call);     \
+            _Exit(1);                                                                 \
+        }                                                                             \
+    } while (0)
+
+#define IS(value, call) AT_ONCE(CHECK((call) == (value)))
+#define REFUSED(call)                                                                 \
+    do {                                                                              \
+        AT_ONCE(GIVES(INVALID_STATE, call));                                          \
+        CHECK(strstr(zkl_last_error(), "fork") != NULL);                              \
+    } while (0)
+
+static zhandle_t *opened(void)
+{
+    zhandle_t *made = zookeeper_init(hosts, NULL, session_timeout_ms, NULL, NULL, 0);
+    CHECK(made != NULL);
+    return made;
+}
+
+static void what_is_inherited_is_refused(void)
+{
+    void *const nothing = &t;
+    zkl_client *client_out = nothing;
+    zkl_lock *lock_out = nothing;
+    zkl_guard *guard_out = nothing;
+    zkl_attempt *attempt_out = nothing;
+    zkl_contenders *contenders_out = nothing;
+    char data[16];
+    int fd = -2, length;
+
+    AT_ONCE(CHECK(zkl_version() && zkl_version_number() && zkl_c_client_version()));
+    AT_ONCE(CHECK(zkl_strerror(INVALID_STATE)));
+
+    REFUSED(zkl_client_state(client));
+    REFUSED(zkl_client_state(on_handle));
+    REFUSED(zkl_client_session_timeout_ms(client));
+    IS(0, zkl_client_session_id(client));
+    REFUSED(zkl_client_detach(client));
+    REFUSED(zkl_client_detach(on_handle));
+    AT_ONCE(GIVES(INVALID_STATE, zkl_client_adopt(zh, NULL, &client_out)));
+    REFUSED(zkl_lock_new(client, "/locks/new", NULL, &lock_out));
+    IS(0, strcmp(zkl_lock_path(lock), "/locks/fork"));
+    REFUSED(zkl_lock_acquire(lock, ZKL_FOREVER, &guard_out));
+    REFUSED(zkl_lock_acquire(lock, 100, &guard_out));
+    REFUSED(zkl_lock_acquire(other, ZKL_FOREVER, &guard_out));
+    REFUSED(zkl_lock_try(lock, &guard_out));
+    REFUSED(zkl_lock_acquire_async(lock, 100, tell_done, &t, finalize, &attempt_out));
+    REFUSED(zkl_attempt_cancel(attempt));
+    REFUSED(zkl_lock_holder(lock, &contenders_out));
+    REFUSED(zkl_lock_contenders(lock, &contenders_out));
+    REFUSED(zkl_guard_state(guard));
+    REFUSED(zkl_guard_lost_reason(guard));
+    REFUSED((int)zkl_guard_token(guard));
+    AT_ONCE(CHECK(zkl_guard_path(guard) != NULL));
+    REFUSED(zkl_guard_on_lost(guard, tell_lost, &t, finalize));
+    REFUSED(zkl_guard_wait_lost(guard, ZKL_FOREVER));
+    REFUSED(zkl_guard_fd(guard, &fd));
+    REFUSED(zkl_guard_set(guard, "/data", "x", 1, -1, NULL));
+    CHECK(client_out == nothing && lock_out == nothing && guard_out == nothing);
+    CHECK(attempt_out == nothing && contenders_out == nothing && fd == -2);
+
+    /* Data, and nothing else. */
+    IS(1, zkl_contenders_count(contenders));
+    AT_ONCE(CHECK(zkl_contenders_get(contenders, 0)->pid == (uint32_t)getppid()));
+
+    REFUSED(zkl_guard_release(guard));
+    REFUSED(zkl_guard_release_within(limited, 100));
+    AT_ONCE(zkl_guard_free(freed));
+    AT_ONCE(zkl_attempt_free(attempt));
+    AT_ONCE(zkl_contenders_free(contenders));
+    AT_ONCE(zkl_lock_free(lock));
+    AT_ONCE(zkl_lock_free(other));
+    AT_ONCE(zkl_client_free(client));
+    AT_ONCE(zkl_client_free(on_handle));
+
+    IS(0, zkr_lock_isowner(&owner));
+    zkr_lock_mutex_t *const mutexes[] = {&owner, &waiter, &idle};
+    for (int i = 0; i < 3; i++) {
+        zkr_lock_mutex_t *mutex = mutexes[i];
+        IS(0, zkr_lock_lock(mutex));
+        REFUSED(zkr_lock_error(mutex));
+        IS(0, zkr_lock_lock_owner(mutex));
+        REFUSED(zkr_lock_unlock(mutex));
+        IS(lock_path, zkr_lock_getpath(mutex));
+        AT_ONCE(zkr_lock_getid(mutex));
+        AT_ONCE(zkr_lock_setcallback(mutex, NULL));
+        AT_ONCE(CHECK(zkr_lock_getcallback(mutex) == NULL));
+        IS(0, zkr_lock_destroy(mutex));
+    }
+    /* A struct of its own on the parent's handle. */
+    zkr_lock_mutex_t own;
+    IS(0, zkr_lock_init_cb(&own, zh, lock_path, &ZOO_OPEN_ACL_UNSAFE, NULL, NULL));
+    IS(0, zkr_lock_lock(&own));
+    AT_ONCE(GIVES(INVALID_STATE, zkr_lock_error(&own)));
+    IS(0, zkr_lock_destroy(&own));
+
+    zkr_queue_t *const queues[] = {&queue, &unused};
+    for (int i = 0; i < 2; i++) {
+        REFUSED(zkr_queue_offer(queues[i], "x", 1));
+        REFUSED((length = sizeof data, zkr_queue_element(queues[i], data, &length)));
+        REFUSED((length = sizeof data, zkr_queue_remove(queues[i], data, &length)));
+        REFUSED((length = sizeof data, zkr_queue_take(zh, queues[i], data, &length)));
+        CHECK(length == -1);
+        AT_ONCE(zkr_queue_destroy(queues[i]));
+    }
+}
+
+static void what_the_child_makes_works(void)
+{
+    zkl_client *own = connected();
+    zkl_lock *taken = lock_on(own, "/locks/fork"), *free_one = lock_on(own, "/locks/child");
+    zkl_guard *got = NULL;
+    GIVES(TIMEOUT, zkl_lock_acquire(taken, 200, &got));
+    CHECK(strstr(zkl_last_error(), "pid") != NULL);
+    GIVES(ZKL_TAKEN, zkl_lock_try(taken, &got));
+    got = acquired(free_one);
+    CHECK(zkl_guard_state(got) == ZKL_HELD);
+    told waited;
+    told_init(&waited);
+    GIVES(OK, zkl_lock_acquire_async(free_one, ZKL_FOREVER, tell_done, &waited, finalize, NULL));
+    GIVES(OK, zkl_guard_release(got));
+    UNTIL(told_finalized(&waited) == 1);
+    CHECK(waited.result == OK);
+    GIVES(OK, zkl_guard_release(waited.guard));
+    zkl_lock_free(taken);
+    zkl_lock_free(free_one);
+    zkl_client_free(own);
+
+    zhandle_t *made = opened();
+    zkr_queue_t jobs;
+    zkr_lock_mutex_t mutex;
+    char data[16];
+    int length = sizeof data;
+    GIVES(OK, zkr_queue_init(&jobs, made, path, &ZOO_OPEN_ACL_UNSAFE));
+    GIVES(OK, zkr_queue_offer(&jobs, "job", 3));
+    GIVES(OK, zkr_queue_take(made, &jobs, data, &length));
+    CHECK(length == 3);
+    GIVES(OK, zkr_lock_init(&mutex, made, lock_path, &ZOO_OPEN_ACL_UNSAFE));
+    zkr_lock_lock(&mutex);
+    GIVES(OK, zkr_lock_error(&mutex));
+    CHECK(!zkr_lock_isowner(&mutex));
+    GIVES(OK, zkr_lock_unlock(&mutex));
+    GIVES(OK, zkr_lock_destroy(&mutex));
+    zkr_queue_destroy(&jobs);
+    GIVES(OK, zkl_client_adopt(made, NULL, &own));
+    free_one = lock_on(own, "/locks/child");
+    got = acquired(free_one);
+    GIVES(OK, zkl_guard_release(got));
+    zkl_lock_free(free_one);
+    zkl_client_free(own);
+    CHECK(zookeeper_close(made) == ZOK);
+}
+
+static void in_a_child(void (*does)(void))
+{
+    fflush(stdout);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        /* A call that hangs. */
+        alarm(PATIENCE_MS / 1000);
+        does();
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        fprintf(stderr, "the child has ended with %x\n", status);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+#ifndef __SANITIZE_ADDRESS__
+/* Leaks are looked for at an exit, and a child has lost what its parent's other threads know. */
+static void exits(void)
+{
+    exit(0);
+}
+#endif
+
+static void in_a_grandchild(void)
+{
+    zkl_client *own = connected();
+    in_a_child(what_the_child_makes_works);
+    CHECK(zkl_client_state(own) == ZKL_CONNECTED);
+    zkl_client_free(own);
+}
+
+int main(int argc, char **argv)
+{
+    begin(argc, argv);
+    /* valgrind has threads take turns, which looks like waiting. */
+    counts_waits = session_timeout_ms < 20000;
+    zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR);
+    ask("create /data");
+    client = connected();
+    lock = lock_on(client, "/locks/fork");
+    guard = acquired(lock);
+    zkl_lock *second = lock_on(client, "/locks/second"), *third = lock_on(client, "/locks/third");
+    freed = acquired(second);
+    limited = acquired(third);
+    GIVES(OK, zkl_lock_contenders(lock, &contenders));
+    told_init(&t);
+    GIVES(OK, zkl_lock_acquire_async(lock, ZKL_FOREVER, tell_done, &t, finalize, &attempt));
+    zh = opened();
+    GIVES(OK, zkl_client_adopt(zh, NULL, &on_handle));
+    other = lock_on(on_handle, "/locks/other");
+    GIVES(OK, zkl_guard_release(acquired(other)));
+    GIVES(OK, zkr_lock_init(&owner, zh, lock_path, &ZOO_OPEN_ACL_UNSAFE));
+    GIVES(OK, zkr_lock_init(&waiter, zh, lock_path, &ZOO_OPEN_ACL_UNSAFE));
+    GIVES(OK, zkr_lock_init(&idle, zh, lock_path, &ZOO_OPEN_ACL_UNSAFE));
+    zkr_lock_lock(&owner);
+    UNTIL(zkr_lock_isowner(&owner));
+    zkr_lock_lock(&waiter);
+    GIVES(OK, zkr_queue_init(&queue, zh, path, &ZOO_OPEN_ACL_UNSAFE));
+    GIVES(OK, zkr_queue_offer(&queue, "mine", 4));
+    GIVES(OK, zkr_queue_init(&unused, zh, unused_path, &ZOO_OPEN_ACL_UNSAFE));
+
+    in_a_child(what_is_inherited_is_refused);
+    char data[16];
+    int length = sizeof data;
+    GIVES(OK, zkr_queue_take(zh, &queue, data, &length));
+    CHECK(length == 4);
+    in_a_child(what_the_child_makes_works);
+    in_a_child(in_a_grandchild);
+#ifndef __SANITIZE_ADDRESS__
+    in_a_child(exits);
+#endif
+
+    /* Nothing of the parent's has changed. */
+    CHECK(zkl_guard_state(guard) == ZKL_HELD && zkr_lock_isowner(&owner));
+    CHECK(told_calls(&t) == 0);
+    GIVES(OK, zkl_guard_release(guard));
+    UNTIL(told_finalized(&t) == 1);
+    CHECK(t.result == OK);
+    GIVES(OK, zkl_guard_release(t.guard));
+    CHECK(contenders_of(lock) == 0);
+    GIVES(OK, zkl_guard_release(freed));
+    GIVES(OK, zkl_guard_release(limited));
+    GIVES(OK, zkr_lock_unlock(&owner));
+    UNTIL(zkr_lock_isowner(&waiter));
+    GIVES(OK, zkr_lock_unlock(&waiter));
+    GIVES(OK, zkr_lock_destroy(&owner));
+    GIVES(OK, zkr_lock_destroy(&waiter));
+    GIVES(OK, zkr_lock_destroy(&idle));
+    zkr_queue_destroy(&queue);
+    zkr_queue_destroy(&unused);
+    zkl_attempt_free(attempt);
+    zkl_contenders_free(contenders);
+    zkl_lock_free(lock);
+    zkl_lock_free(second);
+    zkl_lock_free(third);
+    zkl_lock_free(other);
+    zkl_client_free(on_handle);
+    CHECK(zookeeper_close(zh) == ZOK);
+    zkl_client_free(client);
+    return 0;
+}
