@@ -239,6 +239,14 @@ impl Error {
         self.0.code
     }
 
+    /// What there is to say beside the code, or `otherwise` if there is nothing.
+    pub(crate) fn detail_or(&self, otherwise: &'static str) -> Cow<'static, str> {
+        match &*self.0.detail {
+            "" => otherwise.into(),
+            _ => self.0.detail.clone(),
+        }
+    }
+
     /// What was tried, such as `create`.
     pub fn op(&self) -> &'static str {
         self.0.op

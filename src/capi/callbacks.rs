@@ -13,6 +13,8 @@ use parking_lot::Mutex;
 
 use super::boundary::Failure;
 use crate::error::Code;
+use crate::logging::log;
+use crate::scarcity;
 
 /// Told when a `userdata` is not needed any more: runs exactly once for each that was taken, after
 /// the last callback that gets it, on zklock's callback thread. May be NULL.
@@ -41,7 +43,7 @@ impl CallbackThread {
         let (sender, receiver) = channel();
         let thread = std::thread::Builder::new().name("zklock-callback".into());
         thread.spawn(move || serve(&receiver)).map_err(|error| {
-            let message = format!("{function}: no thread for callbacks: {error}");
+            let message = format!("{function}: {}", scarcity::describe(&error));
             Failure::new(Code::SYSTEM_ERROR.as_raw(), message)
         })?;
         *jobs = Some(sender.clone());
@@ -59,7 +61,7 @@ impl Line {
 fn serve(jobs: &Receiver<Job>) {
     for job in jobs {
         if catch_unwind(AssertUnwindSafe(job)).is_err() {
-            tracing::error!("a panic on the callback thread was caught");
+            log!(ERROR, "a panic on the callback thread was caught");
         }
     }
 }

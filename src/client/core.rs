@@ -16,8 +16,10 @@ use parking_lot::Mutex;
 use super::clock::Moment;
 use super::settings::Settings;
 use super::state::SessionState;
+use super::timers::Timers;
 use super::{Hold, Latest, Link, Pending, TrustPeriod};
 use crate::error::{Code, Error, Result};
+use crate::logging::log;
 use crate::raw::{Credentials, HandleState};
 use crate::session_key::SessionKey;
 
@@ -28,9 +30,12 @@ pub(crate) struct Core {
     status: Latest<Status>,
     bell: Event,
     closing: AtomicBool,
+    #[cfg(test)]
+    killed: AtomicBool,
     /// Owned by the keeper, so that tasks go when it goes.
     tasks: Weak<Executor<'static>>,
     credentials: Mutex<Vec<Credentials>>,
+    timers: Arc<Timers>,
     memories: Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>,
 }
 
@@ -73,7 +78,11 @@ const REMEMBERED: usize = 1024;
 const ADD_AUTH_AGAIN: Duration = Duration::from_millis(10);
 
 impl Core {
-    pub(super) fn new(options: Settings, tasks: Weak<Executor<'static>>) -> Core {
+    pub(super) fn new(
+        options: Settings,
+        tasks: Weak<Executor<'static>>,
+        timers: Arc<Timers>,
+    ) -> Core {
         let credentials = Mutex::new(options.credentials.clone());
         let status = Latest::new(Status {
             state: SessionState::Connecting,
@@ -91,8 +100,11 @@ impl Core {
             status,
             bell: Event::new(),
             closing,
+            #[cfg(test)]
+            killed: AtomicBool::new(false),
             tasks,
             credentials,
+            timers,
             memories,
         }
     }
@@ -120,6 +132,10 @@ impl Core {
         &self.options
     }
 
+    pub(crate) fn timers(&self) -> &Arc<Timers> {
+        &self.timers
+    }
+
     /// Runs `task` on the keeper's thread, until it ends or the client is closed.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         if let Some(tasks) = self.tasks.upgrade() {
@@ -127,11 +143,23 @@ impl Core {
             let task = AssertUnwindSafe(task).catch_unwind();
             let shielded = async {
                 if task.await.is_err() {
-                    tracing::error!("a panic in a task was caught");
+                    log!(ERROR, "a panic in a task was caught");
                 }
             };
             tasks.spawn(shielded).detach();
         }
+    }
+
+    /// Has the client's thread panic.
+    #[cfg(test)]
+    pub(crate) fn kill_thread(&self) {
+        self.killed.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    #[cfg(test)]
+    pub(super) fn panic_if_killed(&self) {
+        assert!(!self.killed.load(Ordering::Acquire), "as intended");
     }
 
     /// Makes the keeper look around now.
@@ -227,7 +255,8 @@ impl Core {
         let status = self.status.get();
         match (status.failure, status.link) {
             (Some(failure), _) => {
-                Err(Error::with_detail(op, path, failure.code(), "the client is closed"))
+                let why = failure.detail_or("the client is closed");
+                Err(Error::with_detail(op, path, failure.code(), why))
             }
             (None, Some(link)) => Ok(link),
             // Between two sessions. Nothing was sent.
@@ -287,14 +316,12 @@ impl Core {
                     Err(error) if error.code() == Code::INVALID_STATE => core.wake(),
                     result => return result,
                 }
-                async_io::Timer::after(ADD_AUTH_AGAIN).await;
+                core.timers.after(ADD_AUTH_AGAIN).await;
             }
         };
+        let timers = Arc::clone(&self.timers);
         let too_late = async move {
-            match deadline {
-                Some(deadline) => drop(async_io::Timer::at(deadline).await),
-                None => std::future::pending().await,
-            }
+            timers.deadline(deadline).await;
             let detail = "no connection; it is added to the next one";
             Err(Error::with_detail("add_auth", "", Code::OPERATION_TIMEOUT, detail))
         };
@@ -353,7 +380,8 @@ impl Core {
         });
         // Outside the lock: a subscriber that blocks must not hold up who looks at the state.
         if let Some((before, state)) = news {
-            tracing::debug!(?before, ?state, session = ?link.session(), "session");
+            let session = link.session();
+            log!(DEBUG, ?before, ?state, ?session, "session");
         }
     }
 

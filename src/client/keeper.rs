@@ -3,17 +3,20 @@
 //! It is the only place that opens or closes a handle, so neither can happen inside a callback.
 
 use std::cell::Cell;
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_executor::Executor;
-use async_io::Timer;
 
 use super::settings::Settings;
 use super::state::SessionState;
+use super::timers::Timers;
 use super::{Core, Link, block_on, wake};
 use crate::error::{Code, Error, Result};
+use crate::logging::log;
 use crate::raw::{Borrowed, HandleState};
+use crate::scarcity;
 
 thread_local! {
     static THIS: Cell<bool> = const { Cell::new(false) };
@@ -43,13 +46,21 @@ struct Keeper {
 }
 
 /// Starts a client's thread; on a handle of the program's, if there is one.
+///
+/// # Errors
+/// `SYSTEM_ERROR` when there is no thread to be had; what the C client says of the program's handle.
 pub(super) fn start(options: Settings, borrowed: Option<Borrowed>) -> Result<Arc<Core>> {
+    let op = if borrowed.is_some() { "adopt" } else { "connect" };
+    let missing = |error: io::Error| {
+        Error::with_detail(op, "", Code::SYSTEM_ERROR, scarcity::describe(&error))
+    };
     let tasks = Arc::new(Executor::new());
-    let core = Arc::new(Core::new(options, Arc::downgrade(&tasks)));
+    let timers = Timers::shared().map_err(missing)?;
+    let core = Arc::new(Core::new(options, Arc::downgrade(&tasks), timers));
     if let Some(borrowed) = borrowed {
         // Here, where the program vouches for its handle.
         let link = Link::adopt(&core, borrowed)
-            .map_err(|code| Error::with_detail("adopt", "", code, "the handle can't be used"))?;
+            .map_err(|code| Error::with_detail(op, "", code, "the handle can't be used"))?;
         core.set_link(Some(link));
     }
     let keeper = Keeper {
@@ -58,59 +69,69 @@ pub(super) fn start(options: Settings, borrowed: Option<Borrowed>) -> Result<Arc
         open_after: Instant::now(),
         opened: false,
     };
-    let thread = std::thread::Builder::new().name("zklock-keeper".into());
-    thread.spawn(move || keeper.keep(&tasks)).map_err(|error| {
-        Error::with_detail("connect", "", Code::SYSTEM_ERROR, format!("no thread: {error}"))
-    })?;
+    let thread = std::thread::Builder::new().name("zklock-client".into());
+    thread.spawn(move || keeper.run(&tasks)).map_err(missing)?;
     Ok(core)
 }
 
-impl Keeper {
-    fn keep(mut self, tasks: &Executor<'static>) {
-        THIS.set(true);
-        let rounds = async {
-            while !self.core.is_closing() {
-                let bell = self.core.bell();
-                // A panic (a log subscriber's, say) must not cost the client its keeper.
-                let pause = wake::shielded(|| self.turn()).unwrap_or(OPEN_AGAIN);
-                if self.core.is_closing() {
-                    break;
-                }
-                let timer = async {
-                    Timer::after(pause).await;
-                };
-                futures_lite::future::or(bell, timer).await;
-            }
-        };
-        block_on(tasks.run(rounds), None);
-        if let Some(link) = self.core.status().link.filter(|link| link.is_borrowed()) {
-            // The session goes on without us, so what we have on it must go first.
-            block_on(tasks.run(self.finish(&link, tasks)), None);
+/// The end of a client's thread, whatever it comes by: nobody is left waiting, and nothing is held.
+struct End<'a> {
+    core: Arc<Core>,
+    tasks: &'a Executor<'static>,
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        let Self { core, tasks } = self;
+        core.request_close();
+        let detail = if std::thread::panicking() { "the client's thread has panicked" } else { "" };
+        let failure = Error::with_detail("connect", "", Code::INVALID_STATE, detail);
+        wake::shielded(|| core.fail(failure));
+        if let Some(link) = core.status().link {
+            wake::shielded(|| link.close(Code::CLOSING));
         }
-        self.core.fail(Error::new("connect", "", Code::INVALID_STATE));
-        if let Some(link) = self.core.status().link {
-            link.close(Code::CLOSING);
-        }
-        self.core.set_link(None);
+        wake::shielded(|| core.set_link(None));
         // Everything that tasks were waiting for has been answered now: let them end.
         for _ in 0..LAST_TASKS {
-            if tasks.is_empty() || !tasks.try_tick() {
+            if tasks.is_empty() || wake::shielded(|| tasks.try_tick()) == Some(false) {
                 break;
             }
         }
-        self.core.set_over();
+        core.set_over();
+    }
+}
+
+impl Keeper {
+    fn run(mut self, tasks: &Executor<'static>) {
+        THIS.set(true);
+        let _end = End { core: Arc::clone(&self.core), tasks };
+        while !self.core.is_closing() {
+            #[cfg(test)]
+            self.core.panic_if_killed();
+            let woken = self.core.bell();
+            // A panic (a waker's, say) must not cost the client its thread.
+            let pause = wake::shielded(|| self.turn()).unwrap_or(OPEN_AGAIN);
+            if self.core.is_closing() {
+                break;
+            }
+            block_on(tasks.run(woken), Some(Instant::now() + pause));
+        }
+        if let Some(link) = self.core.status().link.filter(|link| link.is_borrowed()) {
+            // The session goes on without us, so what we have on it must go first.
+            self.finish(&link, tasks);
+        }
     }
 
     /// Waits for what is under way on a handle that goes back to its program, however long that
     /// takes: the session goes on, and what stayed on it would block others.
-    async fn finish(&mut self, link: &Arc<Link>, tasks: &Executor<'static>) {
+    fn finish(&mut self, link: &Arc<Link>, tasks: &Executor<'static>) {
         let (mut pause, longest) = LAST_LOOKS;
         while link.session().is_some()
             && (!link.is_idle() || !tasks.is_empty())
             && !link.handle_state().is_none_or(HandleState::is_final)
         {
             wake::shielded(|| self.turn());
-            Timer::after(pause).await;
+            block_on(tasks.run(std::future::pending::<()>()), Some(Instant::now() + pause));
             pause = (pause * 2).min(longest);
         }
     }
@@ -147,8 +168,10 @@ impl Keeper {
             _ if !link.is_borrowed()
                 && link.session_timeout().is_some_and(|timeout| link.is_hopeless(timeout)) =>
             {
-                tracing::warn!(
-                    session = ?link.session(),
+                let session = link.session();
+                log!(
+                    WARN,
+                    ?session,
                     "given up: connections end before a server answers, perhaps because it refuses a \
                      request that is repeated on each; more may be watched than it takes in one \
                      request (jute.maxbuffer; see max_request)"
@@ -186,8 +209,16 @@ impl Keeper {
                 self.core.observe(&link);
                 Duration::from_millis(10)
             }
+            // Nobody has the client yet: who connects is told at once.
+            Err(error) if !self.opened && scarcity::is_scarcity(&error) => {
+                let why = scarcity::describe(&error);
+                self.core.fail(Error::with_detail("connect", "", Code::SYSTEM_ERROR, why));
+                self.core.request_close();
+                Duration::ZERO
+            }
             Err(error) => {
-                tracing::warn!(%error, "the C client could not be started; trying again");
+                let error = scarcity::describe(&error);
+                log!(WARN, error, "the C client could not be started; trying again");
                 OPEN_AGAIN
             }
         }

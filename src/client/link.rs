@@ -14,6 +14,7 @@ use super::lease::{Lease, Proof};
 use super::watch::{WatchRoom, WatchTable};
 use super::{Core, Pending};
 use crate::error::{Code, Error};
+use crate::logging::log;
 use crate::raw::{self, Event, EventKind, Handle, HandleState, Sink, Terms, Turn};
 use crate::session_key::SessionKey;
 
@@ -130,7 +131,8 @@ impl Link {
 
     /// Runs on the completion thread.
     fn on_event(self: &Arc<Self>, event: &Event) {
-        tracing::trace!(?event, "event");
+        let line = event.clone();
+        log!(TRACE, event = ?line, "event");
         if event.kind != EventKind::SESSION {
             if event.path == "/" {
                 self.attended.store(false, Ordering::Release);

@@ -21,6 +21,7 @@ mod path;
 mod pending;
 mod settings;
 mod state;
+mod timers;
 mod trust;
 mod wake;
 mod watch;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::settings::Settings;
 use super::{Client, Pending, hosts, keeper};
 use crate::error::{Code, Error, Result};
+use crate::logging::log;
 use crate::raw::{Borrowed, Credentials};
 use crate::session_key::SessionKey;
 
@@ -192,14 +193,12 @@ async fn established(client: Client, hosts: String, deadline: Option<Instant>) -
     let connected = async {
         let session = client.core().trusted_session().await;
         session.map(drop).map_err(|error| {
-            Error::with_detail("connect", &hosts, error.code(), "the session can't be used")
+            let why = error.detail_or("the session can't be used");
+            Error::with_detail("connect", &hosts, error.code(), why)
         })
     };
     let too_late = async {
-        match deadline {
-            Some(deadline) => drop(async_io::Timer::at(deadline).await),
-            None => std::future::pending().await,
-        }
+        client.core().timers().deadline(deadline).await;
         let detail = "no server took the session in time: are they up, and is the port right?";
         Err(Error::with_detail("connect", &hosts, Code::OPERATION_TIMEOUT, detail))
     };
@@ -214,7 +213,13 @@ async fn established(client: Client, hosts: String, deadline: Option<Instant>) -
         return Err(Error::with_detail("connect", &hosts, Code::BAD_ARGUMENTS, detail));
     }
     if granted > options.session_timeout {
-        tracing::warn!(asked = ?options.session_timeout, ?granted, "the servers' shortest session timeout: guards are lost after less than half of it without an answer");
+        let asked = options.session_timeout;
+        log!(
+            WARN,
+            ?asked,
+            ?granted,
+            "the servers' shortest session timeout: guards are lost after less than half of it without an answer"
+        );
     }
     Ok(client)
 }

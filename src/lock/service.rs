@@ -84,9 +84,7 @@ impl Service for Arc<Core> {
     }
 
     fn sleep_until(&self, at: Instant) -> BoxFuture<()> {
-        Box::pin(async move {
-            async_io::Timer::at(at).await;
-        })
+        Box::pin(self.timers().at(at))
     }
 
     fn spawn(&self, task: BoxFuture<()>) {

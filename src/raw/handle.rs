@@ -13,8 +13,9 @@ use super::gate::{Gate, Live};
 use super::slots::{Receiver, Slot};
 use super::watcher::{self, Event};
 use super::window::{Turn, Window};
-use super::{callback, convert, log, slots, sys};
+use super::{callback, convert, reserve, slots, sys};
 use crate::error::Code;
+use crate::logging::log;
 use crate::session_key::SessionKey;
 use crate::sync::thread;
 
@@ -75,6 +76,9 @@ impl Handle {
     /// Starts to connect. Resolves host names, so it can block for as long as DNS does.
     ///
     /// `listener` runs on the completion thread and must not block.
+    ///
+    /// # Errors
+    /// What the C client lacks (see [`scarcity`](crate::scarcity)), or why it took the hosts for bad.
     pub(crate) fn open(
         config: &Config,
         listener: impl Fn(Event) + Send + Sync + 'static,
@@ -88,6 +92,9 @@ impl Handle {
             passwd: key.password().map(|byte| byte as std::ffi::c_char),
         });
         let client_id = client_id.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        if !cfg!(zklock_loom) {
+            reserve::reserve()?;
+        }
         let id = watcher::register(Arc::new(listener));
         // SAFETY: `hosts` and `client_id` outlive the call, which copies them; the context is a
         // number that `watcher` looks up, so it can't dangle.
@@ -99,7 +106,7 @@ impl Handle {
                 client_id,
                 watcher::context(id),
                 0,
-                Some(log::forward),
+                Some(super::log::forward),
             )
         };
         let Some(zh) = NonNull::new(zh) else {
@@ -221,7 +228,7 @@ impl Handle {
         }
         let closer = thread::Builder::new().name("zklock-closer".into());
         if let Err(error) = closer.spawn(move || finish(live, id)) {
-            tracing::error!(%error, "no thread to close a handle on: its session lives until this process ends");
+            log!(ERROR, %error, "no thread to close a handle on: its session lives until this process ends");
         }
     }
 

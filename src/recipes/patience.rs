@@ -47,10 +47,7 @@ impl<'a> Patience<'a> {
             })
         };
         let too_late = async {
-            match deadline {
-                Some(deadline) => drop(async_io::Timer::at(deadline).await),
-                None => std::future::pending().await,
-            }
+            core.timers().deadline(deadline).await;
             Err(self.over())
         };
         or(session, too_late).await
@@ -68,7 +65,7 @@ impl<'a> Patience<'a> {
 
     /// Lets a moment pass after trouble.
     pub(super) async fn pause(&self) {
-        async_io::Timer::after(AFTER_TROUBLE).await;
+        self.client.core().timers().after(AFTER_TROUBLE).await;
     }
 
     fn over(&self) -> Error {

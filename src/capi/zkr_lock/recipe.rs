@@ -19,6 +19,7 @@ use crate::capi::callbacks::Line;
 use crate::client::{Client, block_on};
 use crate::error::{Code, Error, Result};
 use crate::lock::{Guard, LostReason};
+use crate::logging::log;
 use crate::raw::inside_callback;
 use crate::znode::Acl;
 
@@ -211,7 +212,8 @@ impl Recipe {
             Err(error) => {
                 let caller_tells = state.callers > 0;
                 if !caller_tells {
-                    tracing::warn!(%error, "a lock that a program waits for can't be had");
+                    let error = error.clone();
+                    log!(WARN, %error, "a lock that a program waits for can't be had");
                 }
                 let failure = error.into();
                 let refused =
@@ -398,7 +400,7 @@ fn confirm_withdrawal(over: &oneshot::Receiver<()>, client: &Client) {
     let Some(deadline) = client.core().operation_deadline() else { return };
     let gone = over.recv_deadline(deadline).is_ok()
         && block_on(client.sync("/"), Some(deadline)).is_some_and(|synced| synced.is_ok());
-    tracing::debug!(gone, "gave up a place in the queue");
+    log!(DEBUG, gone, "gave up a place in the queue");
 }
 
 /// A thread inside `lock`: it hears of the end of its attempt, so nobody else has to be told.

@@ -121,7 +121,7 @@ impl Queue {
                         return Ok(head);
                     }
                     losses += 1;
-                    step_aside(losses).await;
+                    self.step_aside(losses).await;
                 }
                 Front::Empty(_) | Front::NoQueue => return Ok(Head::Empty),
             }
@@ -145,7 +145,7 @@ impl Queue {
                         return Ok(head);
                     }
                     losses += 1;
-                    step_aside(losses).await;
+                    self.step_aside(losses).await;
                 }
                 Front::Empty(watch) => {
                     if let Some((watch, trust)) = watch {
@@ -200,13 +200,14 @@ impl Queue {
             }
         }
     }
-}
 
-/// Lets others get ahead after an element was lost to one of them. Consumers that go on in step want
-/// the same element each time, and only one of them gets anything done.
-async fn step_aside(losses: u32) {
-    let longest = 1_000 << losses.min(4);
-    async_io::Timer::after(Duration::from_micros(fastrand::u64(0..=longest))).await;
+    /// Lets others get ahead after an element was lost to one of them. Consumers that go on in step want
+    /// the same element each time, and only one of them gets anything done.
+    async fn step_aside(&self, losses: u32) {
+        let longest = 1_000 << losses.min(4);
+        let pause = Duration::from_micros(fastrand::u64(0..=longest));
+        self.client.core().timers().after(pause).await;
+    }
 }
 
 /// Says what is wrong with a queue's path, if anything is.
