@@ -193,7 +193,8 @@ typedef struct {
      */
     size_t size;
     /**
-     * The session timeout to ask for: how long a lock outlives the crash of its holder. 0: 10 s. A
+     * The session timeout to ask for: how long a lock outlives the crash of its holder; from 500 to
+     * 86,400,000. 0: 10 s. The servers may grant another: zkl_client_session_timeout_ms. A
      * guard is lost when the servers have proven nothing for four to six tenths of it. Not for
      * `zkl_client_adopt`.
      */

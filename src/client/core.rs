@@ -14,6 +14,7 @@ use futures_lite::FutureExt as _;
 use parking_lot::Mutex;
 
 use super::clock::Moment;
+use super::probe::Hosts;
 use super::settings::Settings;
 use super::state::SessionState;
 use super::timers::Timers;
@@ -36,6 +37,7 @@ pub(crate) struct Core {
     tasks: Weak<Executor<'static>>,
     credentials: Mutex<Vec<Credentials>>,
     timers: Arc<Timers>,
+    hosts: Hosts,
     memories: Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>,
 }
 
@@ -96,6 +98,7 @@ impl Core {
         let memories = Mutex::default();
         Core {
             id: uuid::Uuid::new_v4().as_u64_pair().0,
+            hosts: Hosts::new(&options.hosts),
             options,
             status,
             bell: Event::new(),
@@ -130,6 +133,10 @@ impl Core {
 
     pub(super) fn options(&self) -> &Settings {
         &self.options
+    }
+
+    pub(super) fn hosts(&self) -> &Hosts {
+        &self.hosts
     }
 
     pub(crate) fn timers(&self) -> &Arc<Timers> {
@@ -407,7 +414,7 @@ impl Core {
     /// Puts a new link in place, or takes the old one away.
     pub(super) fn set_link(&self, link: Option<Arc<Link>>) {
         self.change(|status| {
-            if status.link.is_some() {
+            if status.was_connected() {
                 status.lose();
                 status.trust = None;
             }

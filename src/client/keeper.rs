@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use async_executor::Executor;
 
+use super::probe::Schedule;
 use super::settings::Settings;
 use super::state::SessionState;
 use super::timers::Timers;
@@ -17,6 +18,7 @@ use crate::error::{Code, Error, Result};
 use crate::logging::log;
 use crate::raw::{Borrowed, HandleState};
 use crate::scarcity;
+use crate::session_key::SessionKey;
 
 thread_local! {
     static THIS: Cell<bool> = const { Cell::new(false) };
@@ -41,8 +43,10 @@ struct Keeper {
     /// When the next server was last tried, or the connection last seen.
     last_server: Instant,
     open_after: Instant,
-    /// The session to take up is asked for once.
+    asking: Schedule,
     opened: bool,
+    /// The session to take up, until it is over.
+    session: Option<SessionKey>,
 }
 
 /// Starts a client's thread; on a handle of the program's, if there is one.
@@ -63,10 +67,13 @@ pub(super) fn start(options: Settings, borrowed: Option<Borrowed>) -> Result<Arc
             .map_err(|code| Error::with_detail(op, "", code, "the handle can't be used"))?;
         core.set_link(Some(link));
     }
+    let session = core.options().session;
     let keeper = Keeper {
+        session,
         core: Arc::clone(&core),
         last_server: Instant::now(),
         open_after: Instant::now(),
+        asking: Schedule::new(),
         opened: false,
     };
     let thread = std::thread::Builder::new().name("zklock-client".into());
@@ -151,6 +158,7 @@ impl Keeper {
         match state {
             Some(HandleState::CONNECTED) => {
                 self.last_server = Instant::now();
+                self.asking.rest();
                 link.attend();
                 link.heartbeat();
                 link.retry_disposals();
@@ -178,10 +186,7 @@ impl Keeper {
                 );
                 return self.replace(&link, Code::SESSION_EXPIRED);
             }
-            _ if self.last_server.elapsed() >= NEXT_SERVER && !link.is_borrowed() => {
-                self.last_server = Instant::now();
-                link.cycle_next_server();
-            }
+            _ if !link.is_borrowed() => self.seek(&link),
             _ => {}
         }
         // Often enough that a loss is told when it happens, seldom enough to cost nothing.
@@ -190,7 +195,34 @@ impl Keeper {
         link.next_look_in(usual, timeout)
     }
 
+    /// No server is connected: has the hosts asked, and the C client try those that serve.
+    fn seek(&mut self, link: &Arc<Link>) {
+        let was_connected = self.core.status().was_connected();
+        if !was_connected || self.core.hosts().are_several() {
+            self.asking.ask_if_due(&self.core);
+        }
+        if self.last_server.elapsed() < NEXT_SERVER {
+            return;
+        }
+        self.last_server = Instant::now();
+        match self.core.hosts().in_order() {
+            // It stays with a silent host for two thirds of the session timeout, and can't be made to leave
+            // it. Where there is no session yet, nothing is lost by beginning anew.
+            Some(order) if !was_connected => {
+                self.core.set_link(None);
+                link.close(Code::CONNECTION_LOSS);
+                self.open_in(Some(&order));
+            }
+            _ => link.cycle_next_server(&self.core),
+        }
+    }
+
     fn open(&mut self) -> Duration {
+        self.open_in(None)
+    }
+
+    /// Opens a handle; with an order of the hosts, if there is one.
+    fn open_in(&mut self, order: Option<&[String]>) -> Duration {
         if self.core.status().state == SessionState::Closed {
             return OPEN_AGAIN;
         }
@@ -200,8 +232,10 @@ impl Keeper {
         }
         self.open_after = now + OPEN_AGAIN;
         self.last_server = now;
-        let session = self.core.options().session.filter(|_| !self.opened);
-        match Link::open(&self.core, session) {
+        self.core.hosts().resolving(true);
+        let opened = Link::open(&self.core, self.session, order);
+        self.core.hosts().resolving(false);
+        match opened {
             Ok(link) => {
                 self.opened = true;
                 self.core.set_link(Some(Arc::clone(&link)));
@@ -217,6 +251,7 @@ impl Keeper {
                 Duration::ZERO
             }
             Err(error) => {
+                self.asking.ask_if_due(&self.core);
                 let error = scarcity::describe(&error);
                 log!(WARN, error, "the C client could not be started; trying again");
                 OPEN_AGAIN
@@ -228,7 +263,7 @@ impl Keeper {
     fn replace(&mut self, link: &Arc<Link>, code: Code) -> Duration {
         let options = self.core.options();
         // The caller asked for one session in particular and never got it.
-        let never_had_it = options.session.is_some() && !self.core.status().was_connected();
+        let never_had_it = self.session.is_some() && !self.core.status().was_connected();
         if !options.reopen || never_had_it {
             self.core.fail(Error::new("connect", "", code));
             if link.is_borrowed() {
@@ -236,6 +271,7 @@ impl Keeper {
                 self.core.request_close();
             }
         }
+        self.session = None;
         self.core.set_link(None);
         link.close(code);
         if options.reopen && !never_had_it { self.open() } else { OPEN_AGAIN }

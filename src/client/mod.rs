@@ -19,6 +19,7 @@ mod operations;
 mod options;
 mod path;
 mod pending;
+mod probe;
 mod settings;
 mod state;
 mod timers;

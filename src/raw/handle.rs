@@ -4,8 +4,10 @@
 
 use std::ffi::c_int;
 use std::io;
+use std::net::SocketAddr;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::borrow::Loan;
@@ -24,6 +26,8 @@ pub(crate) struct Config {
     /// `host:port,host:port/chroot`, checked by the caller: the C client's own parser can't be
     /// trusted with arbitrary text.
     pub(crate) hosts: String,
+    /// Whether they are tried in this order at first, instead of one that nobody knows.
+    pub(crate) in_order: bool,
     pub(crate) session_timeout: Duration,
     /// The session to take up again, if it still lives.
     pub(crate) session: Option<SessionKey>,
@@ -63,6 +67,9 @@ pub(crate) struct Terms {
     pub(crate) turn: Turn,
 }
 
+/// More addresses than any list of hosts has.
+const MAX_ADDRESSES: usize = 4_096;
+
 pub(crate) struct Handle {
     /// Names the handle in the slot table and to its watcher.
     id: usize,
@@ -96,6 +103,7 @@ impl Handle {
             reserve::reserve()?;
         }
         let id = watcher::register(Arc::new(listener));
+        let order = config.in_order.then(InOrder::begin);
         // SAFETY: `hosts` and `client_id` outlive the call, which copies them; the context is a
         // number that `watcher` looks up, so it can't dangle.
         let zh = unsafe {
@@ -109,8 +117,9 @@ impl Handle {
                 Some(super::log::forward),
             )
         };
+        let error = io::Error::last_os_error();
+        drop(order);
         let Some(zh) = NonNull::new(zh) else {
-            let error = io::Error::last_os_error();
             watcher::unregister(id);
             return Err(error);
         };
@@ -183,9 +192,34 @@ impl Handle {
 
     /// Makes the next attempt to connect go to the next server. With two or four addresses the C
     /// client alone can skip half of them for ever.
-    pub(crate) fn cycle_next_server(&self) {
-        // SAFETY: `with` keeps the handle open during the call, which locks what it changes.
-        self.gate.with(|zh| unsafe { sys::zoo_cycle_next_server(zh) });
+    ///
+    /// It goes to one of `wanted`, if there are any and the C client knows them.
+    pub(crate) fn cycle_next_server(&self, wanted: &[SocketAddr]) {
+        let wanted: Vec<String> =
+            wanted.iter().map(|address| format!("{}:{}", address.ip(), address.port())).collect();
+        // The C client takes the one after the present one, and always in the same order.
+        let Some(mut last) = self.next_server() else { return };
+        let before = (0..MAX_ADDRESSES).find_map(|_| {
+            let next = self.next_server()?;
+            let before = std::mem::replace(&mut last, next);
+            wanted.contains(&last).then_some(before)
+        });
+        let Some(before) = before else { return };
+        // Once around.
+        (0..MAX_ADDRESSES).find(|_| self.next_server().as_ref() == Some(&before));
+    }
+
+    /// Makes the next server the present one, and names it.
+    fn next_server(&self) -> Option<String> {
+        self.gate.with(|zh| {
+            // SAFETY: `with` keeps the handle open during the call, which locks what it changes.
+            unsafe { sys::zoo_cycle_next_server(zh) };
+            // SAFETY: as above. It gives a static buffer, which ends with a NUL whatever is written
+            // to it meanwhile.
+            let name = unsafe { sys::zoo_get_current_server(zh) };
+            // SAFETY: as above.
+            unsafe { convert::string(name) }
+        })?
     }
 
     /// Answers with `OPERATION_TIMEOUT` every request whose deadline is not after `now`.
@@ -265,6 +299,30 @@ impl Handle {
         let receiver = Some(receiver);
         let slot = Slot { handle: self.id, deadline, receiver, memory: None, on_the_way: None };
         self.window.send(slots::put(slot), call);
+    }
+}
+
+/// While there is one, the C client leaves the order of the hosts as it is given. It has one switch for
+/// all handles of the process, so that is for the moments in which one is opened.
+struct InOrder;
+
+static IN_ORDER: AtomicUsize = AtomicUsize::new(0);
+
+impl InOrder {
+    fn begin() -> InOrder {
+        IN_ORDER.fetch_add(1, Ordering::AcqRel);
+        // SAFETY: it only writes to a number.
+        unsafe { sys::zoo_deterministic_conn_order(1) };
+        InOrder
+    }
+}
+
+impl Drop for InOrder {
+    fn drop(&mut self) {
+        if IN_ORDER.fetch_sub(1, Ordering::AcqRel) == 1 {
+            // SAFETY: as above.
+            unsafe { sys::zoo_deterministic_conn_order(0) };
+        }
     }
 }
 
