@@ -54,6 +54,11 @@ impl HandleState {
     /// Of our own making: the program has closed the handle that we borrowed.
     pub(crate) const GONE: HandleState = HandleState(i32::MIN);
 
+    /// Whether an attempt to connect is under way.
+    fn is_attempt(self) -> bool {
+        matches!(self, HandleState(1) | HandleState::HANDSHAKE | HandleState(7))
+    }
+
     /// Whether the handle will never be connected again.
     pub(crate) fn is_final(self) -> bool {
         matches!(self, HandleState::EXPIRED | HandleState::AUTH_FAILED | HandleState::GONE)
@@ -197,12 +202,26 @@ impl Handle {
     pub(crate) fn cycle_next_server(&self, wanted: &[SocketAddr]) {
         let wanted: Vec<String> =
             wanted.iter().map(|address| format!("{}:{}", address.ip(), address.port())).collect();
-        // The C client takes the one after the present one, and always in the same order.
-        let Some(mut last) = self.next_server() else { return };
+        if wanted.is_empty() {
+            self.next_server();
+            return;
+        }
+        // The C client takes them always in the same order: when an attempt fails it goes on by one, and
+        // by another one when it begins the next.
+        let is_trying = self.state().is_some_and(HandleState::is_attempt);
+        // Between attempts it may begin one at this very moment: not to miss by the same number each time.
+        if !is_trying && fastrand::u8(..4) == 0 {
+            return self.cycle_next_server(&[]);
+        }
+        let (Some(mut before_last), Some(mut last)) = (self.next_server(), self.next_server())
+        else {
+            return;
+        };
         let before = (0..MAX_ADDRESSES).find_map(|_| {
             let next = self.next_server()?;
-            let before = std::mem::replace(&mut last, next);
-            wanted.contains(&last).then_some(before)
+            let last = std::mem::replace(&mut last, next.clone());
+            let before_last = std::mem::replace(&mut before_last, last.clone());
+            wanted.contains(&next).then_some(if is_trying { before_last } else { last })
         });
         let Some(before) = before else { return };
         // Once around.
