@@ -50,9 +50,10 @@ pub(crate) fn describe(error: &io::Error) -> String {
             "no file descriptor left on this machine: the limit is fs.file-max".to_owned()
         }
         Some(Scarce::Again) => format!(
-            "no thread to be had: the limit of this user (ulimit -u) is {}, and there are \
-             kernel.threads-max and the control group's pids.max",
-            limit(Resource::Nproc)
+            "no thread to be had: the limit of this user (ulimit -u) is {}, that of the address space \
+             (ulimit -v) is {}, and there are kernel.threads-max and the control group's pids.max",
+            limit(Resource::Nproc),
+            limit(Resource::As)
         ),
         Some(Scarce::Memory) => format!(
             "no memory to be had: the limit of the address space (ulimit -v) is {}",
