@@ -1,16 +1,18 @@
-# Four commands for everyone: lock-test, soak, install and test. simulate, partitions, limits and sanitize are
+# For everyone: server, lock-test, soak, install, quick and test. simulate, partitions, limits and sanitize are
 # for those who change the lock; the others repeat one step of test.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help lock-test soak install uninstall test simulate partitions limits sanitize deps fmt clippy unit docs shell checks
+.PHONY: help server lock-test soak install uninstall quick test simulate partitions limits sanitize deps fmt clippy unit docs shell checks
 
 # What the programs are given; ARGS on the command line or in the environment replaces it.
 lock-test: ARGS ?= --threads 3 --strategy all
 soak: ARGS ?= --minutes 2
 
 help:
+	echo 'make server                a real ZooKeeper server on this machine, to try programs with; prints its'
+	echo "                           host string, Ctrl-C ends it. ARGS='--port 2181' chooses the port"
 	echo 'make lock-test             threads contend for one lock on a real ZooKeeper server,'
 	echo '                           under each strategy; installs what is missing'
 	echo "make lock-test ARGS='...'  the same with arguments of your own, for example"
@@ -20,6 +22,7 @@ help:
 	echo 'make install PREFIX=DIR    the C library and its headers into DIR (/usr/local); knows DESTDIR,'
 	echo '                           LIBDIR, INCLUDEDIR and PROFILE: scripts/install-c explains them'
 	echo 'make uninstall PREFIX=DIR  takes away exactly what install put there'
+	echo 'make quick                 what finds most, in two minutes once it is built; says what it leaves out'
 	echo 'make test                  the whole suite, stopping at the first failure'
 	echo 'make simulate              the acquire loop under simulated servers: all schedules of a few'
 	echo '                           contenders, a million random ones of many (SCHEDULES=, SEED=)'
@@ -32,6 +35,9 @@ help:
 	echo 'make deps                  only install what the suite needs'
 
 # `value` leaves a $ in ARGS to the shell, which also reads its quotes.
+server:
+	scripts/server $(value ARGS)
+
 lock-test:
 	scripts/lock-test $(value ARGS)
 
@@ -41,6 +47,9 @@ soak:
 # Reads its settings from the environment, to which make adds those on its command line.
 install uninstall:
 	scripts/install-c $@
+
+quick:
+	scripts/quick
 
 test:
 	scripts/test

@@ -208,7 +208,8 @@ typedef struct {
      */
     size_t size;
     /**
-     * The session timeout to ask for: how long a lock outlives the crash of its holder. 0: 10 s. A
+     * The session timeout to ask for: how long a lock outlives the crash of its holder; from 500 to
+     * 86,400,000. 0: 10 s. The servers may grant another: zkl_client_session_timeout_ms. A
      * guard is lost when the servers have proven nothing for four to six tenths of it. Not for
      * `zkl_client_adopt`.
      */
@@ -389,10 +390,14 @@ const char *zkl_last_error(void);
  * Any thread; blocks. On success `*client` is the program's: free it with zkl_client_free.
  *
  * ZOK; ZBADARGUMENTS for a NULL, hosts that can't be parsed, or bad options; ZOPERATIONTIMEOUT when
- * no server took the session in time; ZAUTHFAILED when the identity was refused; ZSYSTEMERROR when
- * there is no thread to be had; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+ * no server took the session in time, with what is wrong with each host in zkl_last_error; ZAUTHFAILED when
+ * the identity was refused, -124 when the servers take only clients with one; ZSYSTEMERROR when there is no
+ * thread or no descriptor to be had, with the limit in zkl_last_error; ZKL_WOULD_DEADLOCK inside a callback
+ * of the C client.
  */
-int zkl_client_connect(const char *hosts, const zkl_client_options *options, zkl_client **client);
+int zkl_client_connect(const char *hosts,
+                       const zkl_client_options *options,
+                       zkl_client **client);
 
 /**
  * Works on a live handle of libzookeeper_mt that the program opened, connected or not, and goes on
@@ -424,7 +429,7 @@ int zkl_client_connect(const char *hosts, const zkl_client_options *options, zkl
  * success `*client` is the program's: free it with zkl_client_free.
  *
  * ZOK; ZBADARGUMENTS for a NULL or bad options; ZINVALIDSTATE when the handle's session is over;
- * ZSYSTEMERROR when there is no thread to be had.
+ * ZSYSTEMERROR when there is no thread to be had, with the limit in zkl_last_error.
  */
 int zkl_client_adopt(struct _zhandle *zh,
                      const zkl_client_options *options,

@@ -107,8 +107,10 @@ codes! {
     NO_WATCHER = -121, "no such watch";
     /// The servers do not allow reconfiguration.
     RECONFIG_DISABLED = -123, "reconfiguration is disabled";
-    /// The servers demand SASL.
-    SESSION_CLOSED_REQUIRE_SASL_AUTH = -124, "session closed: sasl authentication is required";
+    /// The servers take no client without an identity, and have closed the session.
+    SESSION_CLOSED_REQUIRE_SASL_AUTH = -124, "session closed: authentication is required";
+    /// It would take more than the quota of a znode above allows; nothing was done.
+    QUOTA_EXCEEDED = -125, "quota exceeded";
     /// The request was held back by a limit and was not executed: retry later.
     THROTTLED_OP = -127, "too many requests";
 }
@@ -150,7 +152,26 @@ impl Code {
                 | Code::BAD_VERSION
                 | Code::NO_AUTH
                 | Code::NO_CHILDREN_FOR_EPHEMERALS
+                | Code::QUOTA_EXCEEDED
         )
+    }
+
+    /// What to do about it, where neither the code nor the path tell.
+    pub(crate) fn remedy(self, op: &str) -> &'static str {
+        match self {
+            Code::UNIMPLEMENTED if op == "create" => {
+                "the server is older than ZooKeeper 3.5, the oldest that zklock works with; or, for a \
+                 time to live, its extendedTypesEnabled is off"
+            }
+            Code::QUOTA_EXCEEDED => {
+                "raise the quota of a znode above it (setquota), or delete what it counts"
+            }
+            Code::SESSION_CLOSED_REQUIRE_SASL_AUTH => {
+                "the servers take only clients with an identity of theirs (enforce.auth.schemes): give \
+                 the client one when it connects"
+            }
+            _ => "",
+        }
     }
 
     /// Whether the session that saw this code is of no further use.
@@ -220,6 +241,11 @@ impl Error {
         Error::with_detail(op, path, code, "")
     }
 
+    /// What the servers have answered, with what can be done about it where that is not plain.
+    pub(crate) fn answered(op: &'static str, path: &str, code: Code) -> Error {
+        Error::with_detail(op, path, code, code.remedy(op))
+    }
+
     pub(crate) fn with_detail(
         op: &'static str,
         path: &str,
@@ -237,6 +263,14 @@ impl Error {
     /// ZooKeeper's code.
     pub fn code(&self) -> Code {
         self.0.code
+    }
+
+    /// What there is to say beside the code, or `otherwise` if there is nothing.
+    pub(crate) fn detail_or(&self, otherwise: &'static str) -> Cow<'static, str> {
+        match &*self.0.detail {
+            "" => otherwise.into(),
+            _ => self.0.detail.clone(),
+        }
     }
 
     /// What was tried, such as `create`.

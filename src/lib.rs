@@ -38,11 +38,13 @@ mod capi;
 mod client;
 mod error;
 mod lock;
+mod logging;
 mod process;
 #[cfg_attr(not(feature = "capi"), allow(dead_code))]
 mod raw;
 #[cfg(feature = "capi")]
 mod recipes;
+mod scarcity;
 mod session_key;
 mod sync;
 mod znode;

@@ -14,6 +14,8 @@ use parking_lot::Mutex;
 use super::boundary::Failure;
 use super::cancellation::Uncancelled;
 use crate::error::Code;
+use crate::logging::log;
+use crate::scarcity;
 
 /// Told when a `userdata` is not needed any more: runs exactly once for each that was taken, after
 /// the last callback that gets it, on zklock's callback thread. May be NULL.
@@ -42,7 +44,7 @@ impl CallbackThread {
         let (sender, receiver) = channel();
         let thread = std::thread::Builder::new().name("zklock-callback".into());
         thread.spawn(move || serve(&receiver)).map_err(|error| {
-            let message = format!("{function}: no thread for callbacks: {error}");
+            let message = format!("{function}: {}", scarcity::describe(&error));
             Failure::new(Code::SYSTEM_ERROR.as_raw(), message)
         })?;
         *jobs = Some(sender.clone());
@@ -62,7 +64,7 @@ fn serve(jobs: &Receiver<Job>) {
     let _uncancelled = Uncancelled::begin();
     for job in jobs {
         if catch_unwind(AssertUnwindSafe(job)).is_err() {
-            tracing::error!("a panic on the callback thread was caught");
+            log!(ERROR, "a panic on the callback thread was caught");
         }
     }
 }

@@ -62,8 +62,10 @@ impl zkl_client {
 /// Any thread; blocks. On success `*client` is the program's: free it with zkl_client_free.
 ///
 /// ZOK; ZBADARGUMENTS for a NULL, hosts that can't be parsed, or bad options; ZOPERATIONTIMEOUT when
-/// no server took the session in time; ZAUTHFAILED when the identity was refused; ZSYSTEMERROR when
-/// there is no thread to be had; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+/// no server took the session in time, with what is wrong with each host in zkl_last_error; ZAUTHFAILED when
+/// the identity was refused, -124 when the servers take only clients with one; ZSYSTEMERROR when there is no
+/// thread or no descriptor to be had, with the limit in zkl_last_error; ZKL_WOULD_DEADLOCK inside a callback
+/// of the C client.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_client_connect(
     hosts: *const c_char,
@@ -113,7 +115,7 @@ pub unsafe extern "C" fn zkl_client_connect(
 /// success `*client` is the program's: free it with zkl_client_free.
 ///
 /// ZOK; ZBADARGUMENTS for a NULL or bad options; ZINVALIDSTATE when the handle's session is over;
-/// ZSYSTEMERROR when there is no thread to be had.
+/// ZSYSTEMERROR when there is no thread to be had, with the limit in zkl_last_error.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_client_adopt(
     zh: *mut sys::zhandle_t,

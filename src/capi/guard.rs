@@ -21,6 +21,7 @@ use crate::client::{Op, OpResult};
 use crate::error::{Code, Error};
 use crate::lock::{Guard, GuardState, LostReason, LostSignal};
 use crate::process::inherited;
+use crate::scarcity;
 
 /// zkl_guard_state: the lock is held, and no other client can acquire it now.
 pub const ZKL_HELD: c_int = 1;
@@ -235,12 +236,11 @@ pub extern "C" fn zkl_guard_fd(
     status(|| {
         let guard = given(NAME, "guard", guard)?;
         let place = output(NAME, "fd", fd)?;
-        let system_error = |why: String| {
-            Failure::new(Code::SYSTEM_ERROR.as_raw(), format!("{NAME}: no descriptor: {why}"))
-        };
+        let system_error =
+            |why: String| Failure::new(Code::SYSTEM_ERROR.as_raw(), format!("{NAME}: {why}"));
         let mut bell = guard.bell.lock();
         if bell.is_none() {
-            let made = Bell::new().map_err(|error| system_error(error.to_string()))?;
+            let made = Bell::new().map_err(|error| system_error(scarcity::describe(&error)))?;
             let made = Arc::new(made);
             let signal = guard.signal.make();
             if loss(&signal).is_some() {

@@ -103,3 +103,77 @@ impl Drop for RingWhenLost {
         }
     }
 }
+
+#[cfg(all(test, not(zklock_loom)))]
+mod tests {
+    use std::ffi::CString;
+    use std::mem::MaybeUninit;
+    use std::sync::atomic::AtomicI32;
+    use std::time::{Duration, Instant};
+
+    use super::super::client::{ZKL_CLOSED, zkl_client_connect, zkl_client_free, zkl_client_state};
+    use super::super::guard::{
+        ZKL_LOST, ZKL_LOST_SESSION, zkl_guard_fd, zkl_guard_free, zkl_guard_on_lost,
+        zkl_guard_state,
+    };
+    use super::super::lock::{ZKL_FOREVER, zkl_lock_acquire, zkl_lock_free, zkl_lock_new};
+    use super::*;
+
+    static TOLD: AtomicI32 = AtomicI32::new(0);
+
+    unsafe extern "C" fn tell(reason: c_int, _: *mut c_void) {
+        TOLD.store(reason, Ordering::SeqCst);
+    }
+
+    /// What a function of the API puts into its place.
+    fn made<T>(make: impl FnOnce(Option<&mut MaybeUninit<T>>) -> c_int) -> T {
+        let mut place = MaybeUninit::uninit();
+        assert_eq!(make(Some(&mut place)), 0);
+        // SAFETY: it is written to on success.
+        unsafe { place.assume_init() }
+    }
+
+    fn owned<T>(made: *mut T) -> Box<T> {
+        // SAFETY: it was made by the API as a box, and is taken once.
+        unsafe { Box::from_raw(made) }
+    }
+
+    #[test]
+    fn a_client_whose_thread_dies_is_closed_and_its_guards_are_lost() {
+        let server = zklock_testing::Server::start().unwrap();
+        let hosts = CString::new(server.hosts()).unwrap();
+        // SAFETY: a string that outlives the call; no options.
+        let client = owned(made(|place| unsafe {
+            zkl_client_connect(hosts.as_ptr(), std::ptr::null(), place)
+        }));
+        // SAFETY: as above.
+        let lock = owned(made(|place| unsafe {
+            zkl_lock_new(Some(&client), c"/lock".as_ptr(), std::ptr::null(), place)
+        }));
+        let guard = owned(made(|place| zkl_lock_acquire(Some(&lock), ZKL_FOREVER, place)));
+        assert_eq!(zkl_guard_on_lost(Some(&guard), Some(tell), std::ptr::null_mut(), None), 0);
+        let fd = made(|place| zkl_guard_fd(Some(&guard), place));
+        // SAFETY: the descriptor is open for as long as the guard is.
+        let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
+        let fd = fd.try_clone_to_owned().unwrap();
+
+        client.shared.client.core().kill_thread();
+        let mut fd = UnixStream::from(fd);
+        let mut is_readable = || io::Read::read(&mut fd, &mut [0]).is_ok_and(|read| read == 1);
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while TOLD.load(Ordering::SeqCst) == 0 || !is_readable() {
+            assert!(Instant::now() < deadline);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(TOLD.load(Ordering::SeqCst), ZKL_LOST_SESSION);
+        assert_eq!(zkl_guard_state(Some(&guard)), ZKL_LOST);
+        assert_eq!(zkl_client_state(Some(&client)), ZKL_CLOSED);
+        let mut place = MaybeUninit::uninit();
+        assert_ne!(zkl_lock_acquire(Some(&lock), ZKL_FOREVER, Some(&mut place)), 0);
+        zkl_guard_free(Some(guard));
+        zkl_lock_free(Some(lock));
+        zkl_client_free(Some(client));
+        // The session was closed, so that nobody has to wait for its end.
+        assert!(server.sessions().unwrap().is_empty());
+    }
+}

@@ -19,7 +19,8 @@ use crate::znode::Acl;
 pub struct zkl_client_options {
     /// `sizeof(zkl_client_options)`.
     pub size: usize,
-    /// The session timeout to ask for: how long a lock outlives the crash of its holder. 0: 10 s. A
+    /// The session timeout to ask for: how long a lock outlives the crash of its holder; from 500 to
+    /// 86,400,000. 0: 10 s. The servers may grant another: zkl_client_session_timeout_ms. A
     /// guard is lost when the servers have proven nothing for four to six tenths of it. Not for
     /// `zkl_client_adopt`.
     pub session_timeout_ms: c_int,

@@ -42,10 +42,7 @@ impl Core {
             }
         };
         let too_late = async move {
-            match deadline {
-                Some(deadline) => Timer::at(deadline).await,
-                None => std::future::pending().await,
-            }
+            Timer::deadline(deadline).await;
             let detail = "no connection; it is added to the next one";
             Err(Error::with_detail("add_auth", "", Code::OPERATION_TIMEOUT, detail))
         };

@@ -14,10 +14,12 @@ use futures_lite::FutureExt as _;
 use parking_lot::Mutex;
 
 use super::clock::Moment;
+use super::probe::Hosts;
 use super::settings::Settings;
 use super::state::SessionState;
 use super::{Duties, Duty, Hold, Latest, Link, TrustPeriod};
 use crate::error::{Code, Error, Result};
+use crate::logging::log;
 use crate::process::{Process, inherited};
 use crate::raw::{Credentials, HandleState};
 use crate::session_key::SessionKey;
@@ -32,9 +34,12 @@ pub(crate) struct Core {
     status: Latest<Status>,
     bell: Event,
     closing: AtomicBool,
+    #[cfg(test)]
+    killed: AtomicBool,
     /// Owned by the keeper, so that tasks go when it goes.
     tasks: Weak<Executor<'static>>,
     pub(super) credentials: Mutex<Vec<Credentials>>,
+    hosts: Hosts,
     memories: Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>,
     duties: Arc<Duties>,
 }
@@ -90,10 +95,13 @@ impl Core {
         Core {
             id: uuid::Uuid::new_v4().as_u64_pair().0,
             process: Process::this(),
+            hosts: Hosts::new(&options.hosts),
             options,
             status,
             bell: Event::new(),
             closing,
+            #[cfg(test)]
+            killed: AtomicBool::new(false),
             tasks,
             credentials,
             memories,
@@ -132,6 +140,10 @@ impl Core {
         &self.options
     }
 
+    pub(super) fn hosts(&self) -> &Hosts {
+        &self.hosts
+    }
+
     /// Runs `task` on the keeper's thread, until it ends or the client is closed.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         if self.is_inherited() {
@@ -142,7 +154,7 @@ impl Core {
             let task = AssertUnwindSafe(task).catch_unwind();
             let shielded = async {
                 if task.await.is_err() {
-                    tracing::error!("a panic in a task was caught");
+                    log!(ERROR, "a panic in a task was caught");
                 }
             };
             tasks.spawn(shielded).detach();
@@ -161,6 +173,18 @@ impl Core {
             task.await;
             drop(duty);
         });
+    }
+
+    /// Has the client's thread panic.
+    #[cfg(test)]
+    pub(crate) fn kill_thread(&self) {
+        self.killed.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    #[cfg(test)]
+    pub(super) fn panic_if_killed(&self) {
+        assert!(!self.killed.load(Ordering::Acquire), "as intended");
     }
 
     /// Makes the keeper look around now.
@@ -263,7 +287,8 @@ impl Core {
         match (status.failure, status.link) {
             _ if self.is_inherited() => Err(inherited(op, path)),
             (Some(failure), _) => {
-                Err(Error::with_detail(op, path, failure.code(), "the client is closed"))
+                let why = failure.detail_or("the client is closed");
+                Err(Error::with_detail(op, path, failure.code(), why))
             }
             (None, Some(link)) => Ok(link),
             // Between two sessions. Nothing was sent.
@@ -359,7 +384,8 @@ impl Core {
         });
         // Outside the lock: a subscriber that blocks must not hold up who looks at the state.
         if let Some((before, state)) = news {
-            tracing::debug!(?before, ?state, session = ?link.session(), "session");
+            let session = link.session();
+            log!(DEBUG, ?before, ?state, ?session, "session");
         }
     }
 
@@ -385,7 +411,7 @@ impl Core {
     /// Puts a new link in place, or takes the old one away.
     pub(super) fn set_link(&self, link: Option<Arc<Link>>) {
         self.change(|status| {
-            if status.link.is_some() {
+            if status.was_connected() {
                 status.lose();
                 status.trust = None;
             }

@@ -14,6 +14,8 @@ const MAX_HOSTS: usize = 256;
 pub(super) enum HostsError {
     #[error("no host: write host[:port][,host[:port]...][/chroot]")]
     Empty,
+    #[error("{0:?} is a URL: write host:port, as in zk1.example.net:2181")]
+    Url(String),
     #[error("an empty host between commas")]
     EmptyHost,
     #[error("more than {MAX_HOSTS} hosts")]
@@ -32,6 +34,9 @@ pub(super) enum HostsError {
 
 /// Gives the string in the C client's form: every port named, IPv6 without its brackets.
 pub(super) fn parse(hosts: &str) -> Result<String, HostsError> {
+    if hosts.contains("://") {
+        return Err(HostsError::Url(excerpt(hosts)));
+    }
     let (list, chroot) = match hosts.find('/') {
         Some(at) => hosts.split_at(at),
         None => (hosts, ""),
@@ -164,5 +169,9 @@ mod tests {
     fn an_error_says_what_to_write_instead() {
         let text = parse("::1:2181").unwrap_err().to_string();
         assert!(text.contains("[::1]:2181"), "{text}");
+        for url in ["http://zk:2181", "zookeeper://a:1,b:2/app", "a:1,tcp://b:2"] {
+            let text = parse(url).unwrap_err().to_string();
+            assert!(text.contains(url) && text.contains("write host:port"), "{text}");
+        }
     }
 }

@@ -3,17 +3,22 @@
 //! It is the only place that opens or closes a handle, so neither can happen inside a callback.
 
 use std::cell::Cell;
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_executor::Executor;
 
+use super::probe::Schedule;
 use super::settings::Settings;
 use super::state::SessionState;
-use super::timer::{self, Timer};
+use super::timer;
 use super::{Core, Link, block_on, duty, wake};
 use crate::error::{Code, Error, Result};
+use crate::logging::log;
 use crate::raw::{Borrowed, HandleState, at_exit, watch_for_forks};
+use crate::scarcity;
+use crate::session_key::SessionKey;
 
 thread_local! {
     static THIS: Cell<bool> = const { Cell::new(false) };
@@ -38,83 +43,99 @@ struct Keeper {
     /// When the next server was last tried, or the connection last seen.
     last_server: Instant,
     open_after: Instant,
-    /// The session to take up is asked for once.
+    asking: Schedule,
     opened: bool,
+    /// The session to take up, until it is over.
+    session: Option<SessionKey>,
 }
 
 /// Starts a client's thread; on a handle of the program's, if there is one.
+///
+/// # Errors
+/// `SYSTEM_ERROR` when there is no thread to be had; what the C client says of the program's handle.
 pub(super) fn start(options: Settings, borrowed: Option<Borrowed>) -> Result<Arc<Core>> {
     watch_for_forks();
     at_exit(duty::wait_at_exit);
-    timer::start().map_err(|error| no_thread(&error))?;
+    let op = if borrowed.is_some() { "adopt" } else { "connect" };
+    let missing = |error: io::Error| {
+        Error::with_detail(op, "", Code::SYSTEM_ERROR, scarcity::describe(&error))
+    };
+    timer::start().map_err(missing)?;
     let tasks = Arc::new(Executor::new());
     let core = Arc::new(Core::new(options, Arc::downgrade(&tasks)));
     if let Some(borrowed) = borrowed {
         // Here, where the program vouches for its handle.
         let link = Link::adopt(&core, borrowed).map_err(|code| {
-            Error::with_detail(
-                "adopt",
-                "",
-                code,
-                "it can't be used: its session is over, or another process has opened it",
-            )
+            let why = "it can't be used: its session is over, or another process has opened it";
+            Error::with_detail(op, "", code, why)
         })?;
         core.set_link(Some(link));
     }
+    let session = core.options().session;
     let keeper = Keeper {
+        session,
         core: Arc::clone(&core),
         last_server: Instant::now(),
         open_after: Instant::now(),
+        asking: Schedule::new(),
         opened: false,
     };
-    let thread = std::thread::Builder::new().name("zklock-keeper".into());
-    thread.spawn(move || keeper.keep(&tasks)).map_err(|error| no_thread(&error))?;
+    let thread = std::thread::Builder::new().name("zklock-client".into());
+    thread.spawn(move || keeper.run(&tasks)).map_err(missing)?;
     Ok(core)
 }
 
-fn no_thread(error: &std::io::Error) -> Error {
-    Error::with_detail("connect", "", Code::SYSTEM_ERROR, format!("no thread: {error}"))
+/// The end of a client's thread, whatever it comes by: nobody is left waiting, and nothing is held.
+struct End<'a> {
+    core: Arc<Core>,
+    tasks: &'a Executor<'static>,
 }
 
-impl Keeper {
-    fn keep(mut self, tasks: &Executor<'static>) {
-        THIS.set(true);
-        let rounds = async {
-            while !self.core.is_closing() {
-                let bell = self.core.bell();
-                // A panic (a log subscriber's, say) must not cost the client its keeper.
-                let pause = wake::shielded(|| self.turn()).unwrap_or(OPEN_AGAIN);
-                if self.core.is_closing() {
-                    break;
-                }
-                let timer = async {
-                    Timer::after(pause).await;
-                };
-                futures_lite::future::or(bell, timer).await;
-            }
-        };
-        block_on(tasks.run(rounds), None);
-        if let Some(link) = self.core.status().link.filter(|link| link.is_borrowed()) {
-            // The session goes on without us, so what we have on it must go first.
-            block_on(tasks.run(self.finish(&link)), None);
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        let Self { core, tasks } = self;
+        core.request_close();
+        let detail = if std::thread::panicking() { "the client's thread has panicked" } else { "" };
+        let failure = Error::with_detail("connect", "", Code::INVALID_STATE, detail);
+        wake::shielded(|| core.fail(failure));
+        if let Some(link) = core.status().link {
+            wake::shielded(|| link.close(Code::CLOSING));
         }
-        self.core.fail(Error::new("connect", "", Code::INVALID_STATE));
-        if let Some(link) = self.core.status().link {
-            link.close(Code::CLOSING);
-        }
-        self.core.set_link(None);
+        wake::shielded(|| core.set_link(None));
         // Everything that tasks were waiting for has been answered now: let them end.
         for _ in 0..LAST_TASKS {
-            if tasks.is_empty() || !tasks.try_tick() {
+            if tasks.is_empty() || wake::shielded(|| tasks.try_tick()) == Some(false) {
                 break;
             }
         }
-        self.core.set_over();
+        core.set_over();
+    }
+}
+
+impl Keeper {
+    fn run(mut self, tasks: &Executor<'static>) {
+        THIS.set(true);
+        let _end = End { core: Arc::clone(&self.core), tasks };
+        while !self.core.is_closing() {
+            #[cfg(test)]
+            self.core.panic_if_killed();
+            let woken = self.core.bell();
+            // A panic (a waker's, say) must not cost the client its thread.
+            let pause = wake::shielded(|| self.turn()).unwrap_or(OPEN_AGAIN);
+            if self.core.is_closing() {
+                break;
+            }
+            block_on(tasks.run(woken), Some(Instant::now() + pause));
+        }
+        if let Some(link) = self.core.status().link.filter(|link| link.is_borrowed()) {
+            // The session goes on without us, so what we have on it must go first.
+            self.finish(&link, tasks);
+        }
     }
 
     /// Waits for what has to be done on a handle that goes back to its program, however long that
     /// takes: the session goes on, and what stayed on it would block others.
-    async fn finish(&mut self, link: &Arc<Link>) {
+    fn finish(&mut self, link: &Arc<Link>, tasks: &Executor<'static>) {
         loop {
             let news = futures_lite::future::or(self.core.duties().listen(), self.core.bell());
             if self.core.duties().are_done()
@@ -124,7 +145,7 @@ impl Keeper {
                 return;
             }
             wake::shielded(|| self.turn());
-            futures_lite::future::or(news, Timer::after(LAST_LOOKS)).await;
+            block_on(tasks.run(news), Some(Instant::now() + LAST_LOOKS));
         }
     }
 
@@ -143,6 +164,7 @@ impl Keeper {
         match state {
             Some(HandleState::CONNECTED) => {
                 self.last_server = Instant::now();
+                self.asking.rest();
                 link.attend();
                 link.heartbeat();
                 link.retry_disposals();
@@ -160,18 +182,17 @@ impl Keeper {
             _ if !link.is_borrowed()
                 && link.session_timeout().is_some_and(|timeout| link.is_hopeless(timeout)) =>
             {
-                tracing::warn!(
-                    session = ?link.session(),
+                let session = link.session();
+                log!(
+                    WARN,
+                    ?session,
                     "given up: connections end before a server answers, perhaps because it refuses a \
                      request that is repeated on each; more may be watched than it takes in one \
                      request (jute.maxbuffer; see max_request)"
                 );
                 return self.replace(&link, Code::SESSION_EXPIRED);
             }
-            _ if self.last_server.elapsed() >= NEXT_SERVER && !link.is_borrowed() => {
-                self.last_server = Instant::now();
-                link.cycle_next_server();
-            }
+            _ if !link.is_borrowed() => self.seek(&link),
             _ => {}
         }
         // Often enough that a loss is told when it happens, seldom enough to cost nothing.
@@ -180,7 +201,34 @@ impl Keeper {
         link.next_look_in(usual, timeout)
     }
 
+    /// No server is connected: has the hosts asked, and the C client try those that serve.
+    fn seek(&mut self, link: &Arc<Link>) {
+        let was_connected = self.core.status().was_connected();
+        if !was_connected || self.core.hosts().are_several() {
+            self.asking.ask_if_due(&self.core);
+        }
+        if self.last_server.elapsed() < NEXT_SERVER {
+            return;
+        }
+        self.last_server = Instant::now();
+        match self.core.hosts().in_order() {
+            // It stays with a silent host for two thirds of the session timeout, and can't be made to leave
+            // it. Where there is no session yet, nothing is lost by beginning anew.
+            Some(order) if !was_connected => {
+                self.core.set_link(None);
+                link.close(Code::CONNECTION_LOSS);
+                self.open_in(Some(&order));
+            }
+            _ => link.cycle_next_server(&self.core),
+        }
+    }
+
     fn open(&mut self) -> Duration {
+        self.open_in(None)
+    }
+
+    /// Opens a handle; with an order of the hosts, if there is one.
+    fn open_in(&mut self, order: Option<&[String]>) -> Duration {
         if self.core.status().state == SessionState::Closed {
             return OPEN_AGAIN;
         }
@@ -190,8 +238,10 @@ impl Keeper {
         }
         self.open_after = now + OPEN_AGAIN;
         self.last_server = now;
-        let session = self.core.options().session.filter(|_| !self.opened);
-        match Link::open(&self.core, session) {
+        self.core.hosts().resolving(true);
+        let opened = Link::open(&self.core, self.session, order);
+        self.core.hosts().resolving(false);
+        match opened {
             Ok(link) => {
                 self.opened = true;
                 self.core.set_link(Some(Arc::clone(&link)));
@@ -199,8 +249,17 @@ impl Keeper {
                 self.core.observe(&link);
                 Duration::from_millis(10)
             }
+            // Nobody has the client yet: who connects is told at once.
+            Err(error) if !self.opened && scarcity::is_scarcity(&error) => {
+                let why = scarcity::describe(&error);
+                self.core.fail(Error::with_detail("connect", "", Code::SYSTEM_ERROR, why));
+                self.core.request_close();
+                Duration::ZERO
+            }
             Err(error) => {
-                tracing::warn!(%error, "the C client could not be started; trying again");
+                self.asking.ask_if_due(&self.core);
+                let error = scarcity::describe(&error);
+                log!(WARN, error, "the C client could not be started; trying again");
                 OPEN_AGAIN
             }
         }
@@ -210,7 +269,7 @@ impl Keeper {
     fn replace(&mut self, link: &Arc<Link>, code: Code) -> Duration {
         let options = self.core.options();
         // The caller asked for one session in particular and never got it.
-        let never_had_it = options.session.is_some() && !self.core.status().was_connected();
+        let never_had_it = self.session.is_some() && !self.core.status().was_connected();
         if !options.reopen || never_had_it {
             self.core.fail(Error::new("connect", "", code));
             if link.is_borrowed() {
@@ -218,6 +277,7 @@ impl Keeper {
                 self.core.request_close();
             }
         }
+        self.session = None;
         self.core.set_link(None);
         link.close(code);
         if options.reopen && !never_had_it { self.open() } else { OPEN_AGAIN }

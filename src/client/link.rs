@@ -14,6 +14,7 @@ use super::lease::{Lease, Proof};
 use super::watch::{WatchRoom, WatchTable};
 use super::{Core, Duties, Pending};
 use crate::error::{Code, Error};
+use crate::logging::log;
 use crate::raw::{self, Event, EventKind, Handle, HandleState, Sink, Terms, Turn};
 use crate::session_key::SessionKey;
 
@@ -68,11 +69,18 @@ pub(crate) struct Link {
 
 impl Link {
     /// Starts to connect. Can block for as long as the resolution of host names does.
-    pub(super) fn open(core: &Arc<Core>, session: Option<SessionKey>) -> io::Result<Arc<Link>> {
+    /// With an order of its hosts, they are tried in that order at first.
+    pub(super) fn open(
+        core: &Arc<Core>,
+        session: Option<SessionKey>,
+        order: Option<&[String]>,
+    ) -> io::Result<Arc<Link>> {
         let options = core.options();
         let link = Link::new(core, session.is_some());
+        let chroot = options.hosts.find('/').map_or("", |at| &options.hosts[at..]);
         let config = raw::Config {
-            hosts: options.hosts.clone(),
+            hosts: order.map_or_else(|| options.hosts.clone(), |hosts| hosts.join(",") + chroot),
+            in_order: order.is_some(),
             session_timeout: options.session_timeout,
             session,
         };
@@ -132,7 +140,8 @@ impl Link {
 
     /// Runs on the completion thread.
     fn on_event(self: &Arc<Self>, event: &Event) {
-        tracing::trace!(?event, "event");
+        let line = event.clone();
+        log!(TRACE, event = ?line, "event");
         if event.kind != EventKind::SESSION {
             if event.path == "/" {
                 self.attended.store(false, Ordering::Release);
@@ -261,6 +270,11 @@ impl Link {
             match reply {
                 // Another handle has taken the session up, and may end it at any time.
                 Err(Code::SESSION_MOVED) => core.lose_trust(&link),
+                // It would be so with every session that follows.
+                Err(code @ Code::SESSION_CLOSED_REQUIRE_SASL_AUTH) => {
+                    core.fail(Error::answered("connect", "", code));
+                    core.request_close();
+                }
                 // The first answer after a connection is what makes it count.
                 reply if is_verdict(&reply) => core.observe(&link),
                 _ => {}
@@ -342,16 +356,17 @@ impl Link {
         self.handle.get()?.session_timeout()
     }
 
-    /// Turns to the next server, on a thread of its own: the C client holds a lock while it
-    /// resolves host names, and the keeper must not wait for DNS.
-    pub(super) fn cycle_next_server(self: &Arc<Self>) {
+    /// Turns to the next server, or has one of those that serve follow, if any is known to. On a thread
+    /// of its own: the C client holds a lock while it resolves host names, and the client's must not
+    /// wait for DNS.
+    pub(super) fn cycle_next_server(self: &Arc<Self>, core: &Arc<Core>) {
         if self.cycling.swap(true, Ordering::AcqRel) {
             return;
         }
-        let link = Arc::clone(self);
+        let (link, core) = (Arc::clone(self), Arc::clone(core));
         let cycle = move || {
             if let Some(handle) = link.handle.get() {
-                handle.cycle_next_server();
+                handle.cycle_next_server(&core.hosts().serving());
             }
             link.cycling.store(false, Ordering::Release);
         };
@@ -412,7 +427,7 @@ impl Link {
         let path: Arc<str> = path.into();
         let named = Arc::clone(&path);
         let sink: Sink<T> = Box::new(move |reply| {
-            let result = reply.and_then(read).map_err(|code| Error::new(op, &named, code));
+            let result = reply.and_then(read).map_err(|code| Error::answered(op, &named, code));
             // Nobody may be waiting any more; what the reply carried is dropped then.
             let _ = send.send(result);
         });

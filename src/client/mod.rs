@@ -21,6 +21,7 @@ mod operations;
 mod options;
 mod path;
 mod pending;
+mod probe;
 mod settings;
 mod state;
 mod timer;
@@ -123,7 +124,9 @@ impl Client {
     ///
     /// # Errors
     /// `BAD_ARGUMENTS` when `hosts` can't be parsed, `OPERATION_TIMEOUT` when no server took the
-    /// session in time, `AUTH_FAILED` when credentials were refused.
+    /// session in time (the error says of each host what is wrong with it), `AUTH_FAILED` when credentials were
+    /// refused, `SESSION_CLOSED_REQUIRE_SASL_AUTH` when the servers take only clients that give some,
+    /// `SYSTEM_ERROR` when there is no thread or no descriptor to be had: the error names the limit.
     ///
     /// # Cancellation
     /// Dropping the [`Pending`] ends the attempt, and the session if there is one already.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use super::settings::Settings;
 use super::{Client, Pending, Timer, hosts, keeper};
 use crate::error::{Code, Error, Result};
+use crate::logging::log;
 use crate::raw::{Borrowed, Credentials};
 use crate::session_key::SessionKey;
 
@@ -27,6 +28,11 @@ pub struct ClientOptions {
     settings: Settings,
     connect_timeout: Duration,
 }
+
+/// In less, no connection can be relied on to be made: the C client gives it two thirds of that.
+const SHORTEST_MS: u128 = 500;
+/// A day. The C client counts in milliseconds, and overflows at half of what its numbers hold.
+const LONGEST_MS: u128 = 24 * 60 * 60 * 1_000;
 
 impl Settings {
     /// Says what is wrong with credentials, if anything is.
@@ -62,8 +68,8 @@ impl ClientOptions {
         ClientOptions { settings, connect_timeout: Duration::from_secs(10) }
     }
 
-    /// The session timeout to ask for, in whole milliseconds; the server may grant another (see
-    /// [`Client::session_timeout`]). It is how long a lock outlives the crash of its holder; a
+    /// The session timeout to ask for, in whole milliseconds, from 500 ms to a day; the server may grant
+    /// another (see [`Client::session_timeout`]), which is logged as a warning. It is how long a lock outlives the crash of its holder; a
     /// shorter one makes pauses of this process or of the network more likely to cost the locks.
     /// A guard turns to `Lost` when the servers have proven nothing for four to six tenths of it (for
     /// more where [`tick_time`](ClientOptions::tick_time) says so).
@@ -165,11 +171,10 @@ impl ClientOptions {
         let mut settings = self.settings.clone();
         settings.hosts = hosts::parse(hosts).map_err(|error| refuse(error.to_string()))?;
         let millis = settings.session_timeout.as_millis();
-        if millis == 0 || millis > i32::MAX as u128 {
+        if !(SHORTEST_MS..=LONGEST_MS).contains(&millis) {
             return Err(refuse(format!(
-                "a session timeout of {:?}: it takes 1 ms to {} ms",
-                settings.session_timeout,
-                i32::MAX
+                "a session timeout of {:?}: it takes {SHORTEST_MS} ms to {LONGEST_MS} ms",
+                settings.session_timeout
             )));
         }
         if settings.tick_time.is_some_and(|tick| tick.is_zero()) {
@@ -192,15 +197,15 @@ async fn established(client: Client, hosts: String, deadline: Option<Instant>) -
     let connected = async {
         let session = client.core().trusted_session().await;
         session.map(drop).map_err(|error| {
-            Error::with_detail("connect", &hosts, error.code(), "the session can't be used")
+            let why = error.detail_or("the session can't be used");
+            Error::with_detail("connect", &hosts, error.code(), why)
         })
     };
     let too_late = async {
-        match deadline {
-            Some(deadline) => Timer::at(deadline).await,
-            None => std::future::pending().await,
-        }
-        let detail = "no server took the session in time: are they up, and is the port right?";
+        Timer::deadline(deadline).await;
+        let known = client.core().hosts().describe();
+        let known = known.as_deref().unwrap_or("are they up, and is the port right?");
+        let detail = format!("no server took the session in time: {known}");
         Err(Error::with_detail("connect", &hosts, Code::OPERATION_TIMEOUT, detail))
     };
     futures_lite::future::or(connected, too_late).await?;
@@ -213,8 +218,16 @@ async fn established(client: Client, hosts: String, deadline: Option<Instant>) -
         );
         return Err(Error::with_detail("connect", &hosts, Code::BAD_ARGUMENTS, detail));
     }
-    if granted > options.session_timeout {
-        tracing::warn!(asked = ?options.session_timeout, ?granted, "the servers' shortest session timeout: guards are lost after less than half of it without an answer");
+    let asked = options.session_timeout;
+    if granted > asked {
+        log!(
+            WARN,
+            ?asked,
+            ?granted,
+            "the servers' shortest session timeout: guards are lost after less than half of it without an answer"
+        );
+    } else if granted < asked {
+        log!(WARN, ?asked, ?granted, "the servers' longest session timeout");
     }
     Ok(client)
 }

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use super::wake;
+use crate::logging::log;
 use crate::process::Process;
 use crate::sync::per_process;
 
@@ -48,6 +49,16 @@ impl Timer {
 
     pub(crate) fn after(pause: Duration) -> Timer {
         Timer { at: Instant::now().checked_add(pause), waits: None, process: Process::this() }
+    }
+}
+
+impl Timer {
+    /// At a deadline; never, where there is none.
+    pub(crate) async fn deadline(deadline: Option<Instant>) {
+        match deadline {
+            Some(deadline) => Timer::at(deadline).await,
+            None => std::future::pending().await,
+        }
     }
 }
 
@@ -113,7 +124,7 @@ impl Future for Timer {
         let mut waiting = TIMERS.locked();
         if let Err(error) = waiting.start() {
             // A client has started it before: this is a child that goes on with its parent's work.
-            tracing::error!(%error, "no thread for timers");
+            log!(ERROR, %error, "no thread for timers");
         }
         let key = *self.waits.get_or_insert_with(|| {
             waiting.latest += 1;

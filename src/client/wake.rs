@@ -3,6 +3,7 @@
 //! A waker is somebody else's code. It may call back into the client, so none is woken under one of
 //! our locks; and it may panic, which must cost neither the keeper nor the others who wait.
 
+use crate::logging::log;
 use std::cell::RefCell;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +17,7 @@ use event_listener::Event;
 pub(super) fn shielded<T>(body: impl FnOnce() -> T) -> Option<T> {
     let result = catch_unwind(AssertUnwindSafe(body)).ok();
     if result.is_none() {
-        tracing::error!("a panic in a waker was caught");
+        log!(ERROR, "a panic in a waker was caught");
     }
     result
 }

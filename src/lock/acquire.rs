@@ -12,6 +12,7 @@ use super::claim::{Claim, Node};
 use super::steps::{Attempt, Standing};
 use crate::client::{Hold, WatchEventKind, WatchFor};
 use crate::error::{Code, Error, Result};
+use crate::logging::log;
 
 /// A pause after an outcome that has to be looked up, so that a link which breaks at once again
 /// does not make the loop spin.
@@ -88,7 +89,7 @@ async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<(Node, Hold
                 spec.service.sleep_until(spec.service.now() + pause).await;
             }
             Err(error) if is_passing(&error) => {
-                tracing::debug!(%error, "acquire goes on");
+                log!(DEBUG, %error, "acquire goes on");
                 spec.service.sleep_until(spec.service.now() + AFTER_TROUBLE).await;
             }
             Err(error) => {

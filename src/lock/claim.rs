@@ -15,6 +15,7 @@ use super::service::{Service, Session};
 use super::{Spec, contender, lookup, name};
 use crate::client::{Created, Pending};
 use crate::error::{Code, Error, Result};
+use crate::logging::log;
 use crate::znode::{Acl, CreateMode, Stat};
 
 pub(super) struct Claim {
@@ -60,8 +61,9 @@ impl Search {
             match self.memory.is_claim(*czxid) {
                 Some(true) => {}
                 Some(false) => {
-                    tracing::warn!(path, "deleted a claim whose data somebody has replaced");
                     drop(session.dispose(path, *czxid, true));
+                    let path = path.clone();
+                    log!(WARN, path, "deleted a claim whose data somebody has replaced");
                 }
                 // It will be known once the reply has come.
                 None => return Err(unknown(&self.place)),
@@ -276,7 +278,7 @@ impl Claim {
     pub(super) async fn withdraw(&mut self) {
         if let Some(node) = self.take() {
             let gone = node.dispose().await;
-            tracing::debug!(?gone, "withdrew a claim");
+            log!(DEBUG, ?gone, "withdrew a claim");
         }
     }
 
@@ -357,7 +359,7 @@ async fn clean_up(search: Search, sent: Arc<dyn Session>, reply: Option<Reply>) 
                 return;
             }
             Err(error) => {
-                tracing::debug!(%error, "looking for a claim that was given up");
+                log!(DEBUG, %error, "looking for a claim that was given up");
                 search.service.sleep_until(search.service.now() + pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }

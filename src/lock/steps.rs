@@ -12,6 +12,7 @@ use super::service::Session;
 use super::{Spec, contender};
 use crate::client::{Watch, WatchFor};
 use crate::error::{Code, Error, Result};
+use crate::logging::log;
 use crate::znode::Stat;
 
 /// Between two looks of those for whose watch there is no room; far back in a queue, four times that.
@@ -128,7 +129,8 @@ pub(super) async fn clear_orphan(
         && contender::uuid(data).is_some_and(of_another);
     if is_orphan {
         let gone = session.dispose(path, stat.czxid, true).await;
-        tracing::info!(path, ?gone, "deleted a claim that an earlier client of the session left");
+        let path = path.to_owned();
+        log!(INFO, path, ?gone, "deleted a claim that an earlier client of the session left");
     }
     is_orphan
 }

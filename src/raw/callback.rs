@@ -11,6 +11,7 @@ use super::slots::{self, Receiver, Slot};
 use super::window::OnTheWay;
 use super::{borrow, convert, sys};
 use crate::error::Code;
+use crate::logging::log;
 use crate::sync::per_thread;
 
 per_thread! {
@@ -38,7 +39,7 @@ pub(super) fn shielded(body: impl FnOnce()) {
         return body();
     }
     if catch_unwind(AssertUnwindSafe(body)).is_err() {
-        tracing::error!("a panic in a callback was caught");
+        log!(ERROR, "a panic in a callback was caught");
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn at_exit(work: fn()) {
         // SAFETY: the function takes nothing and does not unwind; nothing unloads its code.
         let rc = unsafe { atexit(run) };
         if rc != 0 {
-            tracing::error!("no memory to be run at the end of the process");
+            crate::logging::log!(ERROR, "no memory to be run at the end of the process");
         }
         work
     });

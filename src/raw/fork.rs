@@ -24,7 +24,7 @@ pub(crate) fn watch_for_forks() {
         // SAFETY: the handler only counts, which is allowed in a child; nothing unloads its code.
         let rc = unsafe { pthread_atfork(None, None, Some(child)) };
         if rc != 0 {
-            tracing::error!(rc, "no memory to notice forks with");
+            crate::logging::log!(ERROR, rc, "no memory to notice forks with");
         }
     });
 }

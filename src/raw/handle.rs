@@ -4,8 +4,10 @@
 
 use std::ffi::c_int;
 use std::io;
+use std::net::SocketAddr;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::borrow::Loan;
@@ -13,8 +15,9 @@ use super::gate::{Gate, Live};
 use super::slots::{Receiver, Slot};
 use super::watcher::{self, Event};
 use super::window::{Turn, Window};
-use super::{callback, convert, log, slots, sys};
+use super::{callback, convert, reserve, slots, sys};
 use crate::error::Code;
+use crate::logging::log;
 use crate::session_key::SessionKey;
 use crate::sync::thread;
 
@@ -23,6 +26,8 @@ pub(crate) struct Config {
     /// `host:port,host:port/chroot`, checked by the caller: the C client's own parser can't be
     /// trusted with arbitrary text.
     pub(crate) hosts: String,
+    /// Whether they are tried in this order at first, instead of one that nobody knows.
+    pub(crate) in_order: bool,
     pub(crate) session_timeout: Duration,
     /// The session to take up again, if it still lives.
     pub(crate) session: Option<SessionKey>,
@@ -49,6 +54,11 @@ impl HandleState {
     /// Of our own making: the program has closed the handle that we borrowed.
     pub(crate) const GONE: HandleState = HandleState(i32::MIN);
 
+    /// Whether an attempt to connect is under way.
+    fn is_attempt(self) -> bool {
+        matches!(self, HandleState(1) | HandleState::HANDSHAKE | HandleState(7))
+    }
+
     /// Whether the handle will never be connected again.
     pub(crate) fn is_final(self) -> bool {
         matches!(self, HandleState::EXPIRED | HandleState::AUTH_FAILED | HandleState::GONE)
@@ -61,6 +71,9 @@ pub(crate) struct Terms {
     pub(crate) deadline: Option<Instant>,
     pub(crate) turn: Turn,
 }
+
+/// More addresses than any list of hosts has.
+const MAX_ADDRESSES: usize = 4_096;
 
 pub(crate) struct Handle {
     /// Names the handle in the slot table and among those that listen.
@@ -77,6 +90,9 @@ impl Handle {
     /// Starts to connect. Resolves host names, so it can block for as long as DNS does.
     ///
     /// `listener` runs on the completion thread and must not block.
+    ///
+    /// # Errors
+    /// What the C client lacks (see [`scarcity`](crate::scarcity)), or why it took the hosts for bad.
     pub(crate) fn open(
         config: &Config,
         listener: impl Fn(Event) + Send + Sync + 'static,
@@ -90,8 +106,12 @@ impl Handle {
             passwd: key.password().map(|byte| byte as std::ffi::c_char),
         });
         let client_id = client_id.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        if !cfg!(zklock_loom) {
+            reserve::reserve()?;
+        }
         let id = watcher::new_number();
         watcher::register(id, id, Arc::new(listener));
+        let order = config.in_order.then(InOrder::begin);
         // SAFETY: `hosts` and `client_id` outlive the call, which copies them; the context is a
         // number that `watcher` looks up, so it can't dangle.
         let zh = unsafe {
@@ -102,11 +122,12 @@ impl Handle {
                 client_id,
                 watcher::context(id),
                 0,
-                Some(log::forward),
+                Some(super::log::forward),
             )
         };
+        let error = io::Error::last_os_error();
+        drop(order);
         let Some(zh) = NonNull::new(zh) else {
-            let error = io::Error::last_os_error();
             watcher::unregister(id, id);
             return Err(error);
         };
@@ -180,9 +201,48 @@ impl Handle {
 
     /// Makes the next attempt to connect go to the next server. With two or four addresses the C
     /// client alone can skip half of them for ever.
-    pub(crate) fn cycle_next_server(&self) {
-        // SAFETY: `with` keeps the handle open during the call, which locks what it changes.
-        self.gate.with(|zh| unsafe { sys::zoo_cycle_next_server(zh) });
+    ///
+    /// It goes to one of `wanted`, if there are any and the C client knows them.
+    pub(crate) fn cycle_next_server(&self, wanted: &[SocketAddr]) {
+        let wanted: Vec<String> =
+            wanted.iter().map(|address| format!("{}:{}", address.ip(), address.port())).collect();
+        if wanted.is_empty() {
+            self.next_server();
+            return;
+        }
+        // The C client takes them always in the same order: when an attempt fails it goes on by one, and
+        // by another one when it begins the next.
+        let is_trying = self.state().is_some_and(HandleState::is_attempt);
+        // Between attempts it may begin one at this very moment: not to miss by the same number each time.
+        if !is_trying && fastrand::u8(..4) == 0 {
+            return self.cycle_next_server(&[]);
+        }
+        let (Some(mut before_last), Some(mut last)) = (self.next_server(), self.next_server())
+        else {
+            return;
+        };
+        let before = (0..MAX_ADDRESSES).find_map(|_| {
+            let next = self.next_server()?;
+            let last = std::mem::replace(&mut last, next.clone());
+            let before_last = std::mem::replace(&mut before_last, last.clone());
+            wanted.contains(&next).then_some(if is_trying { before_last } else { last })
+        });
+        let Some(before) = before else { return };
+        // Once around.
+        (0..MAX_ADDRESSES).find(|_| self.next_server().as_ref() == Some(&before));
+    }
+
+    /// Makes the next server the present one, and names it.
+    fn next_server(&self) -> Option<String> {
+        self.gate.with(|zh| {
+            // SAFETY: `with` keeps the handle open during the call, which locks what it changes.
+            unsafe { sys::zoo_cycle_next_server(zh) };
+            // SAFETY: as above. It gives a static buffer, which ends with a NUL whatever is written
+            // to it meanwhile.
+            let name = unsafe { sys::zoo_get_current_server(zh) };
+            // SAFETY: as above.
+            unsafe { convert::string(name) }
+        })?
     }
 
     /// Answers with `OPERATION_TIMEOUT` every request whose deadline is not after `now`.
@@ -225,7 +285,7 @@ impl Handle {
         }
         let closer = thread::Builder::new().name("zklock-closer".into());
         if let Err(error) = closer.spawn(move || finish(live, id)) {
-            tracing::error!(%error, "no thread to close a handle on: its session lives until this process ends");
+            log!(ERROR, %error, "no thread to close a handle on: its session lives until this process ends");
         }
     }
 
@@ -262,6 +322,30 @@ impl Handle {
         let receiver = Some(receiver);
         let slot = Slot { handle: self.id, deadline, receiver, memory: None, on_the_way: None };
         self.window.send(slots::put(slot), call);
+    }
+}
+
+/// While there is one, the C client leaves the order of the hosts as it is given. It has one switch for
+/// all handles of the process, so that is for the moments in which one is opened.
+struct InOrder;
+
+static IN_ORDER: AtomicUsize = AtomicUsize::new(0);
+
+impl InOrder {
+    fn begin() -> InOrder {
+        IN_ORDER.fetch_add(1, Ordering::AcqRel);
+        // SAFETY: it only writes to a number.
+        unsafe { sys::zoo_deterministic_conn_order(1) };
+        InOrder
+    }
+}
+
+impl Drop for InOrder {
+    fn drop(&mut self) {
+        if IN_ORDER.fetch_sub(1, Ordering::AcqRel) == 1 {
+            // SAFETY: as above.
+            unsafe { sys::zoo_deterministic_conn_order(0) };
+        }
     }
 }
 

@@ -29,6 +29,7 @@ mod interleavings;
 mod log;
 mod multi;
 mod request;
+mod reserve;
 mod slots;
 mod watcher;
 mod window;

@@ -47,10 +47,7 @@ impl<'a> Patience<'a> {
             })
         };
         let too_late = async {
-            match deadline {
-                Some(deadline) => Timer::at(deadline).await,
-                None => std::future::pending().await,
-            }
+            Timer::deadline(deadline).await;
             Err(self.over())
         };
         or(session, too_late).await

@@ -6,6 +6,7 @@ use super::patience::{Patience, is_passing};
 use super::receipt::{self, Receipt, Word};
 use crate::client::{Client, Link, Op};
 use crate::error::{Code, Error, Result};
+use crate::logging::log;
 use crate::znode::Acl;
 
 /// A transaction on its way.
@@ -137,7 +138,7 @@ impl Try {
 
     /// The servers allow no receipts here.
     fn do_without(&mut self) {
-        tracing::debug!("no receipts: {} can't be written", receipt::DIRECTORY);
+        log!(DEBUG, "no receipts: {} can't be written", receipt::DIRECTORY);
         receipt::forbid(&self.link);
         self.receipt = None;
     }

@@ -44,6 +44,9 @@ programs! {
         plainly = Plain, linked_statically = Static, sanitized = Sanitized;
     handles_of_the_program_are_adopted: "adopt",
         plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
+    // It stands before the C library, as valgrind and the sanitizer do.
+    what_is_scarce_is_named: "scarce",
+        plainly = Plain;
     // It waits for session timeouts to pass, which valgrind would have to be long.
     the_clock_decides: "clock",
         plainly = Plain, sanitized = Sanitized;

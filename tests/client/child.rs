@@ -3,7 +3,8 @@
 //! What a child does is a test as well, which does nothing unless it finds its server's address in
 //! the environment.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -31,9 +32,15 @@ pub struct Process {
 impl Process {
     /// Starts the child whose work is the test of this name.
     pub fn start(test: &str, hosts: &str) -> Process {
+        Process::start_with(test, hosts, &[])
+    }
+
+    /// As [`start`](Process::start), with more in its environment.
+    pub fn start_with(test: &str, hosts: &str, variables: &[(&str, PathBuf)]) -> Process {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", test, "--nocapture", "--test-threads=1"])
             .env(HOSTS, hosts)
+            .envs(variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -52,6 +59,11 @@ impl Process {
             line.clear();
         }
         None
+    }
+
+    /// Says a line to the child.
+    pub fn answer(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
     pub fn freeze(&self) {

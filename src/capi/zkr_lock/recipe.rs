@@ -19,6 +19,7 @@ use crate::capi::callbacks::Line;
 use crate::client::{Client, Pending, block_on};
 use crate::error::{Code, Error, Result};
 use crate::lock::{Guard, LostReason};
+use crate::logging::log;
 use crate::raw::inside_callback;
 use crate::znode::Acl;
 
@@ -212,7 +213,8 @@ impl Recipe {
             Err(error) => {
                 let caller_tells = state.callers > 0;
                 if !caller_tells {
-                    tracing::warn!(%error, "a lock that a program waits for can't be had");
+                    let error = error.clone();
+                    log!(WARN, %error, "a lock that a program waits for can't be had");
                 }
                 let failure = error.into();
                 let refused =

@@ -107,6 +107,7 @@ fn a_server_judges_paths_as_we_do() {
 fn the_c_client_takes_every_path_that_we_take() {
     // Nobody listens there. It says what it thinks of a path before it sends anything.
     let config = raw::Config {
+        in_order: false,
         hosts: "127.0.0.1:1".to_owned(),
         session_timeout: Duration::from_secs(1),
         session: None,

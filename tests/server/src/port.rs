@@ -47,6 +47,15 @@ impl Port {
         ))
     }
 
+    /// Takes this very port.
+    pub(crate) fn reserve_this(number: u16) -> io::Result<Port> {
+        let taken = || {
+            let why = format!("port {number} of 127.0.0.1 is in use, or may not be used");
+            io::Error::new(io::ErrorKind::AddrInUse, why)
+        };
+        Ok(Port::reserve_number(number)?.ok_or_else(taken)?.0)
+    }
+
     /// `None` when somebody else has reserved it or listens on it.
     fn reserve_number(number: u16) -> io::Result<Option<(Port, TcpListener)>> {
         #[cfg(target_os = "linux")]

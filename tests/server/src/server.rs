@@ -78,6 +78,9 @@ impl Server {
     }
 
     pub(crate) fn start_with(builder: &Builder) -> Result<Server> {
+        if builder.fixed_port().is_some() {
+            return Server::attempt(builder);
+        }
         for _ in 1..ATTEMPTS {
             match Server::attempt(builder) {
                 Err(Error::Start { tail, .. }) if tells_of_a_taken_port(&tail) => {}
@@ -88,7 +91,11 @@ impl Server {
     }
 
     fn attempt(builder: &Builder) -> Result<Server> {
-        let port = Port::reserve().map_err(Error::io("reserve a port"))?;
+        let port = match builder.fixed_port() {
+            Some(number) => Port::reserve_this(number),
+            None => Port::reserve(),
+        };
+        let port = port.map_err(Error::io("reserve a port"))?;
         let server = Server::prepare(builder, port, None, Vec::new())?;
         server.launch()?;
         server.wait_ready(builder.starts_within())?;

@@ -51,6 +51,7 @@ pub struct Builder {
     init_limit: Duration,
     sync_limit: Duration,
     first_id: Option<u8>,
+    port: Option<u16>,
     partitionable: bool,
     start_timeout: Duration,
     log_level: LogLevel,
@@ -68,6 +69,7 @@ impl Default for Builder {
             init_limit: Duration::from_secs(20),
             sync_limit: Duration::from_secs(3),
             first_id: None,
+            port: None,
             partitionable: false,
             start_timeout: Duration::from_secs(30),
             log_level: LogLevel::Warn,
@@ -126,6 +128,12 @@ impl Builder {
         self
     }
 
+    /// The port of a single server, on 127.0.0.1. Default: one that is free. A start fails where it is taken.
+    pub fn port(mut self, port: u16) -> Self {
+        self.port = Some(port);
+        self
+    }
+
     /// Ensembles: whether members talk to each other through proxies, which is what [`Ensemble::isolate`] needs.
     /// Default: they do not.
     pub fn partitionable(mut self, partitionable: bool) -> Self {
@@ -165,7 +173,10 @@ impl Builder {
     pub fn start(self) -> Result<Server> {
         self.check()?;
         match self.first_id {
-            Some(_) => Ok(Ensemble::start_with(&self, 1)?.into_only_member()),
+            Some(_) => Ok(self
+                .check_without_port()
+                .and_then(|()| Ensemble::start_with(&self, 1))?
+                .into_only_member()),
             None => Server::start_with(&self),
         }
     }
@@ -176,6 +187,7 @@ impl Builder {
     /// As [`Ensemble::start`].
     pub fn start_ensemble(self, members: usize) -> Result<Ensemble> {
         self.check()?;
+        self.check_without_port()?;
         Ensemble::start_with(&self, members)
     }
 
@@ -194,6 +206,19 @@ impl Builder {
             ))),
             None => Ok(()),
         }
+    }
+
+    fn check_without_port(&self) -> Result<()> {
+        match self.port {
+            None => Ok(()),
+            Some(port) => Err(Error::bad_argument(format!(
+                "start members of an ensemble at port {port}: only a single server without an id has one of its own"
+            ))),
+        }
+    }
+
+    pub(crate) fn fixed_port(&self) -> Option<u16> {
+        self.port
     }
 
     pub(crate) fn starts_within(&self) -> Duration {

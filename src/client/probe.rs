@@ -1,0 +1,334 @@
+//! Asks the hosts themselves how they are, all at the same time, while the C client waits for one.
+//!
+//! The C client stays with a host that accepts and says nothing for two thirds of the session timeout:
+//! among many of those it does not come to the good one in time. And it does not say why none took
+//! the session. A host is asked for `srvr`: that opens no session, and every server answers it,
+//! if only with a refusal.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::Core;
+use crate::process::PerProcess;
+use crate::scarcity;
+
+/// How many hosts are asked at a time.
+const AT_A_TIME: usize = 16;
+/// How many clients of a process have their hosts asked at a time: the others wait for their turn.
+const CLIENTS: usize = 4;
+/// How many hosts are named in an error.
+const NAMED: usize = 3;
+/// How much of an answer is read: its first line tells.
+const ANSWER: usize = 256;
+
+static CLIENTS_ASKING: PerProcess<AtomicUsize> = PerProcess::new(AtomicUsize::default);
+
+/// What is known of a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Finding {
+    Unresolved,
+    Unresolvable(String),
+    Connecting,
+    Unreachable(String),
+    Refuses,
+    /// It accepted, and has not answered yet.
+    Silent,
+    Closes,
+    Foreign,
+    Idle,
+    Serves,
+    Scarce(String),
+}
+
+impl Finding {
+    fn describe(&self, host: &str) -> String {
+        let name = || host.rsplit_once(':').map_or(host, |(name, _)| name);
+        match self {
+            Finding::Unresolved => format!("still resolving the name {}", name()),
+            Finding::Unresolvable(why) => format!("cannot resolve host {}: {why}", name()),
+            Finding::Connecting => format!("no connection to {host} yet"),
+            Finding::Unreachable(why) => format!("cannot reach {host}: {why}"),
+            Finding::Refuses => format!("connection refused by {host}: is the port right?"),
+            Finding::Silent => {
+                format!("{host} accepts but does not answer: is it a ZooKeeper server?")
+            }
+            Finding::Closes => format!(
+                "{host} closes the connection without an answer: it may have as many clients as its \
+                 maxClientCnxns allows, or expect TLS, or be no ZooKeeper server"
+            ),
+            Finding::Foreign => format!("{host} answers, but not as a ZooKeeper server does"),
+            Finding::Idle => {
+                format!("{host} is a ZooKeeper server, but serves nobody now: has it a quorum?")
+            }
+            Finding::Serves => format!("{host} is a ZooKeeper server, but took no session in time"),
+            Finding::Scarce(what) => what.clone(),
+        }
+    }
+}
+
+/// The hosts of a client, and what is known of them.
+pub(super) struct Hosts {
+    /// As the C client takes them, without the chroot.
+    hosts: Vec<String>,
+    findings: Mutex<Vec<Option<Finding>>>,
+}
+
+impl Hosts {
+    /// Of a host string in the C client's form.
+    pub(super) fn new(hosts: &str) -> Hosts {
+        let list = hosts.split('/').next().unwrap_or_default();
+        let hosts: Vec<String> =
+            list.split(',').filter(|host| !host.is_empty()).map(str::to_owned).collect();
+        let findings = Mutex::new(vec![None; hosts.len()]);
+        Hosts { hosts, findings }
+    }
+
+    pub(super) fn are_several(&self) -> bool {
+        self.hosts.len() > 1
+    }
+
+    /// What is known to be wrong with them, for an error; `None` when nothing is known.
+    pub(super) fn describe(&self) -> Option<String> {
+        let findings = self.findings.lock();
+        let known = self.hosts.iter().zip(&*findings);
+        let known: Vec<String> = known
+            .filter_map(|(host, finding)| finding.as_ref().map(|finding| finding.describe(host)))
+            .collect();
+        let named = known.get(..NAMED).unwrap_or(&known).join("; ");
+        match known.len().saturating_sub(NAMED) {
+            0 => (!known.is_empty()).then_some(named),
+            more => Some(format!("{named}; and {more} more")),
+        }
+    }
+
+    /// Those that serve, first; `None` where nobody does, or everybody.
+    pub(super) fn in_order(&self) -> Option<Vec<String>> {
+        let findings = self.findings.lock();
+        let (serving, others): (Vec<_>, Vec<_>) = self
+            .hosts
+            .iter()
+            .zip(&*findings)
+            .partition(|(_, finding)| **finding == Some(Finding::Serves));
+        let is_of_use = !serving.is_empty() && !others.is_empty();
+        is_of_use.then(|| serving.iter().chain(&others).map(|(host, _)| (*host).clone()).collect())
+    }
+
+    /// The addresses of those that serve.
+    pub(super) fn serving(&self) -> Vec<SocketAddr> {
+        let findings = self.findings.lock();
+        let serving = self.hosts.iter().zip(&*findings);
+        let serving = serving.filter(|(_, finding)| **finding == Some(Finding::Serves));
+        serving.filter_map(|(host, _)| resolve(host).ok()).flatten().collect()
+    }
+
+    /// What is known before anybody was asked: whether the C client is resolving names.
+    pub(super) fn resolving(&self, is_so: bool) {
+        for (host, finding) in self.hosts.iter().zip(&mut *self.findings.lock()) {
+            let is_name =
+                host.rsplit_once(':').is_some_and(|(name, _)| name.parse::<IpAddr>().is_err());
+            match finding {
+                None if is_so && is_name => *finding = Some(Finding::Unresolved),
+                Some(Finding::Unresolved) if !is_so => *finding = None,
+                _ => {}
+            }
+        }
+    }
+
+    /// Asks all of them, each for no longer than `patience` at each step. Blocks.
+    fn ask(&self, patience: Duration) {
+        let next = AtomicUsize::new(0);
+        let work = || {
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(host) = self.hosts.get(at) else { return };
+                let note = |finding| self.findings.lock()[at] = Some(finding);
+                note(ask(host, patience, &note));
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..self.hosts.len().min(AT_A_TIME) {
+                // With fewer threads it takes longer.
+                let thread = std::thread::Builder::new().name("zklock-probe".into());
+                let _ = thread.spawn_scoped(scope, work);
+            }
+            work();
+        });
+    }
+}
+
+/// Asks one host; `note` gets what is known meanwhile.
+fn ask(host: &str, patience: Duration, note: &impl Fn(Finding)) -> Finding {
+    let failed = |error: io::Error| {
+        if scarcity::is_scarcity(&error) {
+            return Finding::Scarce(scarcity::describe(&error));
+        }
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => Finding::Refuses,
+            // It was there for a moment.
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Finding::Closes,
+            _ => Finding::Unreachable(error.to_string()),
+        }
+    };
+    note(Finding::Unresolved);
+    let addresses = match resolve(host) {
+        Ok(addresses) => addresses,
+        Err(error) if scarcity::is_scarcity(&error) => return failed(error),
+        Err(error) => return Finding::Unresolvable(error.to_string()),
+    };
+    let mut found = Finding::Unresolvable("the name has no address".to_owned());
+    for address in addresses {
+        note(Finding::Connecting);
+        found = match TcpStream::connect_timeout(&address, patience) {
+            Ok(stream) => {
+                note(Finding::Silent);
+                question(stream, patience)
+            }
+            Err(error) => failed(error),
+        };
+        if found == Finding::Serves {
+            break;
+        }
+    }
+    found
+}
+
+fn question(mut stream: TcpStream, patience: Duration) -> Finding {
+    let mut answer = [0; ANSWER];
+    let read = stream
+        .set_read_timeout(Some(patience))
+        .and_then(|()| stream.set_write_timeout(Some(patience)))
+        .and_then(|()| stream.write_all(b"srvr"))
+        .and_then(|()| stream.read(&mut answer));
+    let is_silence = |error: &io::Error| {
+        matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+    };
+    match read {
+        Err(error) if is_silence(&error) => Finding::Silent,
+        Ok(0) | Err(_) => Finding::Closes,
+        Ok(read) => {
+            let answer = String::from_utf8_lossy(&answer[..read]);
+            if answer.starts_with("Zookeeper version") || answer.contains("not in the whitelist") {
+                Finding::Serves
+            } else if answer.contains("not currently serving") {
+                Finding::Idle
+            } else {
+                Finding::Foreign
+            }
+        }
+    }
+}
+
+fn resolve(host: &str) -> io::Result<Vec<SocketAddr>> {
+    let (name, port) = host.rsplit_once(':').unwrap_or((host, ""));
+    let port = port.parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    Ok((name, port).to_socket_addrs()?.collect())
+}
+
+/// The first question is asked after so long without a connection.
+const FIRST: Duration = Duration::from_millis(300);
+/// How long a host may take for a step: at first, and at most.
+const PATIENCE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(4));
+
+/// When a client has its hosts asked.
+pub(super) struct Schedule {
+    next: Instant,
+    patience: Duration,
+    asking: Arc<AtomicBool>,
+}
+
+impl Schedule {
+    pub(super) fn new() -> Schedule {
+        Schedule { next: Instant::now() + FIRST, patience: PATIENCE.0, asking: Arc::default() }
+    }
+
+    /// There is a connection: begins anew.
+    pub(super) fn rest(&mut self) {
+        (self.next, self.patience) = (Instant::now() + FIRST, PATIENCE.0);
+    }
+
+    /// Has the hosts asked on threads of their own, if it is time to; wakes the client's thread after that.
+    pub(super) fn ask_if_due(&mut self, core: &Arc<Core>) {
+        let now = Instant::now();
+        if now < self.next || self.asking.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let turn = Turn(Arc::clone(&self.asking), Arc::clone(core));
+        if CLIENTS_ASKING.fetch_add(1, Ordering::AcqRel) >= CLIENTS {
+            return;
+        }
+        let patience = self.patience;
+        let thread = std::thread::Builder::new().name("zklock-probe".into());
+        let asked = thread.spawn(move || turn.1.hosts().ask(patience));
+        if asked.is_ok() {
+            self.patience = (patience * 2).min(PATIENCE.1);
+            self.next = now + self.patience;
+        }
+    }
+}
+
+/// One of the clients that ask.
+struct Turn(Arc<AtomicBool>, Arc<Core>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        CLIENTS_ASKING.fetch_sub(1, Ordering::AcqRel);
+        self.0.store(false, Ordering::Release);
+        self.1.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, TcpListener};
+
+    #[test]
+    fn each_host_is_told_by_what_it_does() {
+        let listener = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = |listener: &TcpListener| listener.local_addr().unwrap().to_string();
+        let answering = |answer: &'static [u8]| {
+            let listener = listener();
+            let host = address(&listener);
+            std::thread::spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                stream.read_exact(&mut [0; 4]).unwrap();
+                stream.write_all(answer).unwrap();
+            });
+            host
+        };
+        let silent = listener();
+        let hosts = [
+            answering(b"Zookeeper version: 3.8.0"),
+            answering(b"srvr is not executed because it is not in the whitelist."),
+            answering(b"This ZooKeeper instance is not currently serving requests"),
+            answering(b"HTTP/1.1 400 Bad Request"),
+            answering(b""),
+            address(&silent),
+            address(&listener()),
+            "no-such-host.invalid:2181".to_owned(),
+        ];
+        let known = Hosts::new(&format!("{}/chroot", hosts.join(",")));
+        known.ask(Duration::from_millis(300));
+        let found = known.findings.lock().clone();
+        let found: Vec<Finding> = found.into_iter().map(Option::unwrap).collect();
+        let expected = [
+            Finding::Serves,
+            Finding::Serves,
+            Finding::Idle,
+            Finding::Foreign,
+            Finding::Closes,
+            Finding::Silent,
+            Finding::Refuses,
+        ];
+        assert_eq!(found[..7], expected);
+        assert!(matches!(found[7], Finding::Unresolvable(_)), "{:?}", found[7]);
+        assert_eq!(known.serving().len(), 2);
+        assert_eq!(known.in_order().unwrap()[..2], hosts[..2]);
+        assert!(known.describe().unwrap().ends_with("; and 5 more"));
+    }
+}

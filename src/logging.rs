@@ -1,0 +1,83 @@
+//! Log lines that block nobody.
+//!
+//! A subscriber is somebody else's code: it may block (a full pipe is enough), and it may panic. On
+//! the C client's threads, or on a client's, no proof that the session lives would come then, and
+//! its locks would be lost. So a line is only queued; one thread for the process, started with the
+//! first line, hands the lines on. A full queue drops lines and says how many.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use parking_lot::Mutex;
+
+use crate::process::PerProcess;
+
+const QUEUE: usize = 1_024;
+
+type Line = Box<dyn FnOnce() + Send>;
+
+#[derive(Default)]
+struct Lines {
+    queue: Mutex<Option<SyncSender<Line>>>,
+    dropped: AtomicUsize,
+}
+
+static LINES: PerProcess<Lines> = PerProcess::new(Lines::default);
+
+/// As `tracing`'s macros, with the level in capitals. What the line says is moved into it.
+macro_rules! log {
+    ($level:ident, $($line:tt)+) => {
+        if $crate::logging::is_wanted(tracing::Level::$level) {
+            $crate::logging::queue(Box::new(move || {
+                tracing::event!(tracing::Level::$level, $($line)+);
+            }));
+        }
+    };
+}
+
+pub(crate) use log;
+
+/// Whether anybody may want lines of this level; asks nobody.
+pub(crate) fn is_wanted(level: tracing::Level) -> bool {
+    let by_log = match level {
+        tracing::Level::ERROR => log::Level::Error,
+        tracing::Level::WARN => log::Level::Warn,
+        tracing::Level::INFO => log::Level::Info,
+        tracing::Level::DEBUG => log::Level::Debug,
+        tracing::Level::TRACE => log::Level::Trace,
+    };
+    level <= tracing::level_filters::LevelFilter::current() || by_log <= log::max_level()
+}
+
+pub(crate) fn queue(line: Line) {
+    let lines = &*LINES;
+    let queue = started(&mut lines.queue.lock());
+    if queue.is_none_or(|queue| queue.try_send(line).is_err()) {
+        lines.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The queue; its thread is started if there is none yet and one can be had.
+fn started(queue: &mut Option<SyncSender<Line>>) -> Option<SyncSender<Line>> {
+    if queue.is_none() {
+        let (send, receive) = sync_channel(QUEUE);
+        let thread = std::thread::Builder::new().name("zklock-log".into());
+        thread.spawn(move || serve(&receive)).ok()?;
+        *queue = Some(send);
+    }
+    queue.clone()
+}
+
+fn serve(lines: &Receiver<Line>) {
+    for line in lines {
+        // A subscriber that panics has nobody to tell.
+        let _ = catch_unwind(AssertUnwindSafe(|| {
+            line();
+            let dropped = LINES.dropped.swap(0, Ordering::Relaxed);
+            if dropped > 0 {
+                tracing::warn!(dropped, "log lines were dropped");
+            }
+        }));
+    }
+}

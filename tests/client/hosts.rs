@@ -1,0 +1,142 @@
+//! Hosts that are no good, among which one is; and the words for those that are not.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use zklock::{Code, CreateMode, SessionState};
+use zklock_testing::Server;
+
+use crate::bench::{Bench, options, states_until};
+
+/// A host that accepts connections and says nothing on them, until it is dropped.
+struct Silent {
+    address: SocketAddr,
+    over: Arc<AtomicBool>,
+}
+
+impl Silent {
+    fn start() -> Silent {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let over = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::clone(&over);
+        std::thread::spawn(move || {
+            let mut kept = Vec::new();
+            for stream in listener.incoming() {
+                if is_over.load(Ordering::SeqCst) {
+                    return;
+                }
+                kept.push(stream.unwrap());
+            }
+        });
+        Silent { address, over }
+    }
+}
+
+impl Drop for Silent {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::SeqCst);
+        drop(TcpStream::connect(self.address));
+    }
+}
+
+/// So many silent hosts, and a good one in their midst.
+fn among(silent: &[Silent], good: &str) -> String {
+    let mut hosts: Vec<String> = silent.iter().map(|host| host.address.to_string()).collect();
+    hosts.insert(silent.len() / 2, good.to_owned());
+    hosts.join(",")
+}
+
+/// So long that two silent hosts, tried one after the other, are more than anybody waits for here.
+const LONG: Duration = Duration::from_secs(60);
+
+#[test]
+fn one_good_host_among_fifty_is_found_in_time() {
+    let bench = Bench::start();
+    let silent: Vec<Silent> = (0..49).map(|_| Silent::start()).collect();
+    let hosts = among(&silent, &bench.proxy.hosts());
+    let client = options().session_timeout(LONG).connect(&hosts).wait().unwrap();
+    client.create("/node", b"", CreateMode::Ephemeral).wait().unwrap();
+}
+
+#[test]
+fn the_good_host_is_found_again_before_the_session_ends() {
+    let bench = Bench::start();
+    let silent: Vec<Silent> = (0..9).map(|_| Silent::start()).collect();
+    let hosts = among(&silent, &bench.proxy.hosts());
+    let timeout = Duration::from_secs(12);
+    let client = options().session_timeout(timeout).connect(&hosts).wait().unwrap();
+    let session = client.session();
+    for _ in 0..3 {
+        let mut states = client.states();
+        assert_eq!(states.wait(), Some(SessionState::Connected));
+        bench.proxy.refuse();
+        states_until(&mut states, SessionState::Suspended);
+        bench.proxy.heal();
+        states_until(&mut states, SessionState::Connected);
+        // The session of before, though a silent host had it for two thirds of its time.
+        assert_eq!(client.session(), session);
+    }
+}
+
+#[test]
+fn a_session_that_is_taken_up_is_so_behind_silent_hosts_too() {
+    let bench = Bench::start();
+    let first = bench.through_proxy();
+    let session = first.session().unwrap();
+    bench.proxy.cut();
+    first.close().wait().unwrap();
+    let silent: Vec<Silent> = (0..5).map(|_| Silent::start()).collect();
+    let hosts = among(&silent, &bench.server.hosts());
+    let second = options().session_timeout(LONG).session(session).connect(&hosts).wait().unwrap();
+    assert_eq!(second.session(), Some(session));
+}
+
+#[test]
+fn each_host_is_named_with_what_is_wrong_with_it() {
+    let silent = Silent::start();
+    let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+    let patience = Duration::from_secs(3);
+    let words = |hosts: &str| {
+        let error = options().connect_timeout(patience).connect(hosts).wait().unwrap_err();
+        assert_eq!(error.code(), Code::OPERATION_TIMEOUT);
+        error.to_string()
+    };
+    let refused = format!("connection refused by {closed}");
+    let quiet = format!("{} accepts but does not answer", silent.address);
+    assert!(words(&closed.to_string()).contains(&refused));
+    assert!(words(&silent.address.to_string()).contains(&quiet));
+    assert!(
+        words("no-such-host.invalid:2181").contains("cannot resolve host no-such-host.invalid")
+    );
+    let both = words(&format!("{closed},{}/app", silent.address));
+    assert!(both.contains(&refused) && both.contains(&quiet), "{both}");
+}
+
+#[test]
+fn what_can_never_be_a_host_or_a_timeout_is_refused_at_once() {
+    let code_and_words = |timeout: Duration, hosts: &str| {
+        let error = options().session_timeout(timeout).connect(hosts).wait().unwrap_err();
+        assert_eq!(error.code(), Code::BAD_ARGUMENTS, "{error}");
+        error.to_string()
+    };
+    assert!(code_and_words(LONG, "http://127.0.0.1:2181").contains("is a URL: write host:port"));
+    for millis in [1, 100, i32::MAX as u64] {
+        let words = code_and_words(Duration::from_millis(millis), "127.0.0.1:2181");
+        assert!(words.contains("it takes 500 ms to"), "{words}");
+    }
+}
+
+#[test]
+fn a_server_with_all_the_clients_it_takes_is_named() {
+    let server = Server::builder().property("maxClientCnxns", "1").start().unwrap();
+    let first = options().connect(&server.hosts()).wait().unwrap();
+    let impatient = options().connect_timeout(Duration::from_secs(3));
+    let error = impatient.connect(&server.hosts()).wait().unwrap_err();
+    assert_eq!(error.code(), Code::OPERATION_TIMEOUT);
+    assert!(error.to_string().contains("maxClientCnxns"), "{error}");
+    first.close().wait().unwrap();
+    options().connect(&server.hosts()).wait().unwrap();
+}
