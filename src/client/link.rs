@@ -38,7 +38,7 @@ struct Connection {
 pub(crate) struct Link {
     /// Empty only while the handle is being opened.
     pub(super) handle: OnceLock<Handle>,
-    core: Weak<Core>,
+    pub(super) core: Weak<Core>,
     pub(super) watches: Arc<WatchTable>,
     pub(super) lease: Arc<Lease>,
     asked: Mutex<Asked>,
@@ -57,6 +57,8 @@ pub(crate) struct Link {
     pub(super) max_request: usize,
     pub(super) doomed: Mutex<Doomed>,
     pub(super) duties: Arc<Duties>,
+    /// See [`has_left`](Link::has_left).
+    pub(super) has_left: AtomicBool,
 }
 
 impl Link {
@@ -117,6 +119,7 @@ impl Link {
             max_request: options.max_request,
             doomed: Mutex::default(),
             duties: Arc::clone(core.duties()),
+            has_left: AtomicBool::new(false),
         })
     }
 
