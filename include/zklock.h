@@ -53,8 +53,9 @@
  *   readable. A client that the child connects, or adopts on a handle that it has opened, works. A handle
  *   that the parent has opened is of no use in the child, not even to close it. A child that is made
  *   while another thread is inside a function, and goes on without exec, may find the C library's or the
- *   C client's locks held. The C client's
- *   descriptors are inherited, also across exec.
+ *   C client's locks held: that of the resolution of host names above all, which a handle of the
+ *   program's goes through all the time, unless zoo_set_servers_resolution_delay(zh, -1) was called. The
+ *   C client's descriptors are inherited, also across exec.
  */
 
 
