@@ -34,6 +34,8 @@
  *   except that nobody may use an object while or after another thread frees it. Functions that block
  *   say so. In a callback of the C client (a watcher, a completion) on an adopted handle they return
  *   ZKL_WOULD_DEADLOCK, because the answer would have to come through that very thread.
+ * Permissions. A session has to have READ, CREATE and DELETE on a queue's path, and READ on its claims;
+ *   with the other strategies CREATE and DELETE on the znode above the path, and READ on the path.
  * Callbacks (`done`, `lost`, finalizers) run on a thread of zklock's, one for each client, one after
  *   the other. They may block, call any function and free any object, and must not throw.
  * Cancellation (pthread_cancel) is off while a thread is inside a function: the call ends as it would
@@ -51,8 +53,9 @@
  *   readable. A client that the child connects, or adopts on a handle that it has opened, works. A handle
  *   that the parent has opened is of no use in the child, not even to close it. A child that is made
  *   while another thread is inside a function, and goes on without exec, may find the C library's or the
- *   C client's locks held. The C client's
- *   descriptors are inherited, also across exec.
+ *   C client's locks held: that of the resolution of host names above all, which a handle of the
+ *   program's goes through all the time, unless zoo_set_servers_resolution_delay(zh, -1) was called. The
+ *   C client's descriptors are inherited, also across exec.
  */
 
 
@@ -311,7 +314,8 @@ typedef struct {
      */
     uint32_t pid;
     /**
-     * The name or number of the thread; empty where the claim is another library's.
+     * The name of the thread, or its id (the kernel's, on Linux); empty where the claim is another
+     * library's.
      */
     const char *thread;
     /**
@@ -747,7 +751,9 @@ int zkl_guard_set(const zkl_guard *guard,
  * Any thread, `done` and `lost` callbacks of zklock included; blocks.
  *
  * ZOK; ZSESSIONEXPIRED when the session was lost before the release, and ZNONODE when somebody had
- * deleted the znode: others may have held the lock meanwhile. ZINVALIDSTATE or ZCLOSING when the
+ * deleted the znode: others may have held the lock meanwhile. ZNOAUTH when the session has no DELETE
+ * permission on the lock's directory: the lock stays until the session ends; a client with a session of
+ * its own ends that, and opens another, as soon as it holds no other lock. ZINVALIDSTATE or ZCLOSING when the
  * client was detached. ZBADARGUMENTS for NULL. ZKL_WOULD_DEADLOCK inside a callback of the C client:
  * it is released in the background then.
  */

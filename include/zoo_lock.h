@@ -158,7 +158,8 @@ int zkr_lock_lock_owner(zkr_lock_mutex_t *mutex);
  * mutex owned or waited, but not inside a callback of the handle. Then completion(1) runs, inside this call, unless it has run
  * when the lock was lost. It waits for a completion that runs on another thread.
  *
- * Returns 0; ZSYSTEMERROR if the mutex is not locked; ZBADARGUMENTS as above; ZOPERATIONTIMEOUT when
+ * Returns 0; ZNOAUTH if the session may not delete the claim of an owner, which then stays until the
+ * session ends (the path's ACL has to give DELETE); ZSYSTEMERROR if the mutex is not locked; ZBADARGUMENTS as above; ZOPERATIONTIMEOUT when
  * no server has confirmed the deletion within 15 seconds: it goes on, without a completion yet, and
  * another call waits again.
  */

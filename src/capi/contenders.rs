@@ -25,7 +25,8 @@ pub struct zkl_contender {
     pub host: *const c_char,
     /// Process id; 0 where the claim is another library's.
     pub pid: u32,
-    /// The name or number of the thread; empty where the claim is another library's.
+    /// The name of the thread, or its id (the kernel's, on Linux); empty where the claim is another
+    /// library's.
     pub thread: *const c_char,
     /// What the owner calls itself; of another library's claim, the beginning of its data.
     pub label: *const c_char,

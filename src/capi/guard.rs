@@ -331,7 +331,9 @@ fn not_held(path: &str, why: &str) -> Failure {
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks.
 ///
 /// ZOK; ZSESSIONEXPIRED when the session was lost before the release, and ZNONODE when somebody had
-/// deleted the znode: others may have held the lock meanwhile. ZINVALIDSTATE or ZCLOSING when the
+/// deleted the znode: others may have held the lock meanwhile. ZNOAUTH when the session has no DELETE
+/// permission on the lock's directory: the lock stays until the session ends; a client with a session of
+/// its own ends that, and opens another, as soon as it holds no other lock. ZINVALIDSTATE or ZCLOSING when the
 /// client was detached. ZBADARGUMENTS for NULL. ZKL_WOULD_DEADLOCK inside a callback of the C client:
 /// it is released in the background then.
 #[unsafe(no_mangle)]

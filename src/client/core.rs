@@ -325,6 +325,11 @@ impl Core {
             .await
     }
 
+    /// Whether anything is held on the present session.
+    pub(super) fn is_holding(&self) -> bool {
+        self.status().trust.is_some_and(|trust| trust.is_held())
+    }
+
     pub(super) fn credentials(&self) -> Vec<Credentials> {
         self.credentials.lock().clone()
     }

@@ -1,12 +1,14 @@
 //! Deletions that must happen: repeated until the znode, or its session, is gone.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::clock::Moment;
 use super::lease::Proof;
 use super::{Duty, Link, Pending, wake};
 use crate::error::{Code, Error, Result};
+use crate::logging::log;
 use crate::raw::{Sink, Turn, WatchOn};
 use crate::znode::Stat;
 
@@ -54,7 +56,12 @@ impl Disposal {
         };
         // Whatever else went wrong, the znode is still there and has to go.
         if code.is_verdict() || code.is_session_over() && !code.is_outcome_unknown() {
-            return self.end(Err(code));
+            let forbidden = (code == Code::NO_AUTH).then(|| self.path.clone());
+            self.end(Err(code));
+            if let Some(path) = forbidden {
+                link.leave_behind(&path);
+            }
+            return;
         }
         // A name, even one with a number, may be another's by the time that this is repeated.
         self.look = true;
@@ -166,6 +173,25 @@ impl Link {
             }
         });
         handle.delete(self.terms(turn), &path, -1, sink);
+    }
+
+    /// A znode has to go, and the session may not delete it: it goes with the session.
+    fn leave_behind(&self, path: &str) {
+        let path = path.to_owned();
+        log!(
+            WARN,
+            path,
+            "the session has no DELETE permission on the directory: what is left there blocks others until the session ends"
+        );
+        self.has_left.store(true, Ordering::Release);
+        if let Some(core) = self.core.upgrade() {
+            core.wake();
+        }
+    }
+
+    /// Whether something has to go that only the session's end can delete.
+    pub(super) fn has_left(&self) -> bool {
+        self.has_left.load(Ordering::Acquire)
     }
 
     /// Tries the deletions again whose outcome is unknown. Called while connected.

@@ -168,6 +168,11 @@ impl Keeper {
                 link.attend();
                 link.heartbeat();
                 link.retry_disposals();
+                // Only its end frees what is left on this session. Not while a lock is held on it, which
+                // would be lost.
+                if link.has_left() && self.core.options().reopen && !self.core.is_holding() {
+                    return self.replace(&link, Code::SESSION_EXPIRED);
+                }
             }
             Some(HandleState::EXPIRED) => return self.replace(&link, Code::SESSION_EXPIRED),
             Some(HandleState::AUTH_FAILED) => {

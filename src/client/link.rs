@@ -45,7 +45,7 @@ const HOPELESS: u32 = 8;
 pub(crate) struct Link {
     /// Empty only while the handle is being opened.
     pub(super) handle: OnceLock<Handle>,
-    core: Weak<Core>,
+    pub(super) core: Weak<Core>,
     pub(super) watches: Arc<WatchTable>,
     pub(super) watch_room: Arc<WatchRoom>,
     pub(super) lease: Arc<Lease>,
@@ -65,6 +65,8 @@ pub(crate) struct Link {
     pub(super) max_request: usize,
     pub(super) doomed: Mutex<Doomed>,
     pub(super) duties: Arc<Duties>,
+    /// See [`has_left`](Link::has_left).
+    pub(super) has_left: AtomicBool,
 }
 
 impl Link {
@@ -135,6 +137,7 @@ impl Link {
             max_request: options.max_request,
             doomed: Mutex::default(),
             duties: Arc::clone(core.duties()),
+            has_left: AtomicBool::new(false),
         })
     }
 

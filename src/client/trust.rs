@@ -84,6 +84,11 @@ impl TrustPeriod {
         }
     }
 
+    /// Whether anything is held on the session.
+    pub(super) fn is_held(&self) -> bool {
+        self.holds.load(Ordering::Acquire) > 0
+    }
+
     /// Holds something on the session, if it is proven to be alive.
     pub(super) fn hold(self: &Arc<Self>) -> Option<Hold> {
         if !self.lease.can_hold_at(Moment::now()) {

@@ -31,7 +31,8 @@ pub struct Contender {
     pub host: String,
     /// Process id; 0 where the claim is another library's.
     pub pid: u32,
-    /// The name or number of the thread; empty where the claim is another library's.
+    /// The name of the thread, or its id (the kernel's, on Linux); empty where the claim is another
+    /// library's.
     pub thread: String,
     /// What the owner calls itself (see [`Lock::label`](crate::Lock::label)); of another library's
     /// claim, the beginning of its data.
@@ -72,11 +73,23 @@ pub(super) fn write(uuid: Uuid, label: &str) -> Vec<u8> {
     let thread = std::thread::current();
     let thread = match thread.name() {
         Some(name) => name.to_owned(),
-        None => format!("{:?}", thread.id()),
+        None => thread_id(),
     };
     let pid = std::process::id();
     let (host, thread, label) = (one_line(&host), one_line(&thread), one_line(label));
     format!("{MAGIC}{uuid}\nhost={host}\npid={pid}\nthread={thread}\nlabel={label}\n").into_bytes()
+}
+
+/// Of this thread, as `ps -L` and `top -H` print it.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn thread_id() -> String {
+    rustix::thread::gettid().to_string()
+}
+
+/// Of this thread, counted in this process.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn thread_id() -> String {
+    format!("{:?}", std::thread::current().id())
 }
 
 fn one_line(text: &str) -> String {
@@ -166,6 +179,16 @@ mod tests {
         assert!(!contender.host.is_empty());
         assert_eq!(contender.label, "billing nightly=run");
         assert!(contender.thread.contains("what_is_written_is_read_again"));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_thread_without_a_name_has_the_kernels_number() {
+        let (data, id) =
+            std::thread::spawn(|| (write(Uuid::new_v4(), ""), rustix::thread::gettid()))
+                .join()
+                .unwrap();
+        assert_eq!(read("/l".into(), &data, &Stat::default()).thread, id.to_string());
     }
 
     #[test]

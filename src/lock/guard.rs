@@ -108,6 +108,15 @@ impl Tenure {
                 match gone.await {
                     Ok(true) => Ok(()),
                     Ok(false) => error(Code::NO_NODE, "somebody had deleted the lock's znode"),
+                    Err(gone) if gone.code() == Code::NO_AUTH => {
+                        let directory = path.rsplit_once('/').map_or("", |(above, _)| above);
+                        let directory = if directory.is_empty() { "/" } else { directory };
+                        let detail = format!(
+                            "the session has no DELETE permission on {directory}: the lock stays until the \
+                             session ends"
+                        );
+                        Err(Error::with_detail("release", path, Code::NO_AUTH, detail))
+                    }
                     Err(gone) => {
                         error(gone.code(), "the session ended before the release was confirmed")
                     }
@@ -220,7 +229,8 @@ impl Guard {
     ///
     /// # Errors
     /// `SESSION_EXPIRED` when the session was lost before the release was confirmed, `NO_NODE` when
-    /// somebody had deleted the znode: others may have held the lock meanwhile.
+    /// somebody had deleted the znode: others may have held the lock meanwhile. `NO_AUTH` when the session
+    /// may not delete it: see [permissions](crate::Lock#permissions).
     ///
     /// # On connection loss
     /// Waits for the next connection, but not for longer than the session can be trusted: so it

@@ -57,6 +57,9 @@ static zhandle_t *opened(void)
 {
     zhandle_t *made = zookeeper_init(hosts, NULL, session_timeout_ms, NULL, NULL, 0);
     CHECK(made != NULL);
+    /* Else a thread of the handle resolves its hosts all the time, and a child that is made meanwhile
+     * finds a lock of the C library held. */
+    CHECK(zoo_set_servers_resolution_delay(made, -1) == ZOK);
     return made;
 }
 
@@ -228,6 +231,63 @@ static void in_a_grandchild(void)
     zkl_client_free(own);
 }
 
+static zkl_client *busy_client;
+static zkl_lock *busy;
+
+static void a_glimpse(void)
+{
+    zkl_guard *none = NULL;
+    REFUSED(zkl_client_state(busy_client));
+    REFUSED(zkl_lock_acquire(busy, ZKL_FOREVER, &none));
+    AT_ONCE(zkl_lock_free(busy));
+    AT_ONCE(zkl_client_free(busy_client));
+    zkl_client *own = connected();
+    zkl_lock *free_one = lock_on(own, "/locks/child");
+    GIVES(OK, zkl_guard_release(acquired(free_one)));
+    zkl_lock_free(free_one);
+    zkl_client_free(own);
+}
+
+static int stops;
+static pthread_mutex_t stop_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static int is_stopped(void)
+{
+    pthread_mutex_lock(&stop_mutex);
+    int is = stops;
+    pthread_mutex_unlock(&stop_mutex);
+    return is;
+}
+
+/* Is inside zklock most of the time. */
+static void *keeps_busy(void *unused)
+{
+    (void)unused;
+    while (!is_stopped())
+        GIVES(OK, zkl_guard_release(acquired(busy)));
+    return NULL;
+}
+
+/* What the child may hang in is that a lock was held by a thread which it does not have. */
+static void children_are_made_while_other_threads_are_inside(int children)
+{
+    busy_client = connected();
+    busy = lock_on(busy_client, "/locks/busy");
+    pthread_t threads[3];
+    for (int i = 0; i < 3; i++)
+        CHECK(pthread_create(&threads[i], NULL, keeps_busy, NULL) == 0);
+    for (int i = 0; i < children; i++) {
+        in_a_child(a_glimpse);
+    }
+    pthread_mutex_lock(&stop_mutex);
+    stops = 1;
+    pthread_mutex_unlock(&stop_mutex);
+    for (int i = 0; i < 3; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    zkl_lock_free(busy);
+    zkl_client_free(busy_client);
+}
+
 int main(int argc, char **argv)
 {
     begin(argc, argv);
@@ -268,6 +328,10 @@ int main(int argc, char **argv)
 #ifndef __SANITIZE_ADDRESS__
     in_a_child(exits);
 #endif
+
+    /* More, where somebody wants to look for long. */
+    const char *children = getenv("CHILDREN");
+    children_are_made_while_other_threads_are_inside(children == NULL ? 10 : atoi(children));
 
     /* Nothing of the parent's has changed. */
     CHECK(zkl_guard_state(guard) == ZKL_HELD && zkr_lock_isowner(&owner));

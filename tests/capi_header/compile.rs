@@ -23,12 +23,13 @@ int use(const char *hosts, struct _zhandle *zh) {
 }
 ";
 
+/// `standard`: with more options behind it.
 fn compile(compiler: &str, standard: &str, extension: &str, source: &str) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join(format!("use.{extension}"));
     std::fs::write(&file, source).unwrap();
     let output = Command::new(compiler)
-        .arg(format!("-std={standard}"))
+        .args(format!("-std={standard}").split(' '))
         .args(BOTH)
         .arg(format!("-I{}", path_of("include").display()))
         .arg(&file)
@@ -36,6 +37,26 @@ fn compile(compiler: &str, standard: &str, extension: &str, source: &str) {
         .unwrap_or_else(|error| panic!("{compiler}: {error}"));
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{compiler} -std={standard}:\n{source}\n{errors}");
+}
+
+#[test]
+fn cpp_without_exceptions_and_types_at_run_time_takes_all_headers() {
+    for header in ["zklock.h", "zoo_lock.h", "zoo_queue.h"] {
+        let source = format!("#define THREADED\n#include <{header}>\n");
+        for standard in ["c++98", "c++17"] {
+            let standard = format!("{standard} -fno-exceptions -fno-rtti");
+            compile("c++", &standard, "cc", &source);
+        }
+    }
+}
+
+#[test]
+fn programs_in_c89_take_the_recipes_headers() {
+    for header in ["zoo_lock.h", "zoo_queue.h"] {
+        let source =
+            format!("#define THREADED\n#include <{header}>\nint main(void) {{ return 0; }}\n");
+        compile("cc", "c89 -pedantic-errors", "c", &source);
+    }
 }
 
 fn everywhere(includes: &str) {

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use zklock::{Client, Code, CreateMode, GuardState, LostReason, SessionState};
 
-use crate::bench::{alone, options, shared};
+use crate::bench::{options, shared};
+use crate::child;
 
 /// Runs `work` in a child; it says what was wrong there. Nothing may be printed: another thread of the
 /// parent may have been printing.
@@ -36,9 +37,31 @@ fn is_refused<T>(result: zklock::Result<T>) -> bool {
     })
 }
 
+/// Runs a test of this module in a process of its own: there no other test resolves host names at the
+/// moment of a fork, under a lock of the C library that the child would find held.
+fn alone(test: &str) {
+    let mut process = child::Process::start(&format!("forks::{test}"), &shared().hosts());
+    assert_eq!(process.hear().as_deref(), Some("true"), "{test}");
+    assert!(process.end());
+}
+
 #[test]
 fn what_the_parent_has_is_refused_in_a_child_and_stays_the_parents() {
-    let (client, path) = alone();
+    alone("a_process_forks_and_goes_on");
+}
+
+#[test]
+fn a_child_has_clients_of_its_own() {
+    alone("a_process_forks_and_the_child_begins_anew");
+}
+
+/// What the first of these processes does; nothing in any other.
+#[test]
+fn a_process_forks_and_goes_on() {
+    let Some(hosts) = child::hosts() else { return };
+    let client = options().connect(&hosts).wait().unwrap();
+    let path = String::from("/forked");
+    client.create(&path, b"", CreateMode::Persistent).wait().unwrap();
     let lock = client.lock(&path);
     let guard = lock.acquire().wait().unwrap();
     let signal = guard.lost();
@@ -83,14 +106,16 @@ fn what_the_parent_has_is_refused_in_a_child_and_stays_the_parents() {
     watch.wait().unwrap();
     guard.release().wait().unwrap();
     waiting.wait().unwrap().release().wait().unwrap();
+    child::say(true);
 }
 
+/// What the second does.
 #[test]
-fn a_child_has_clients_of_its_own() {
-    let (client, path) = alone();
-    let guard = client.lock(&path).acquire().wait().unwrap();
-    let (hosts, free) = (shared().hosts(), format!("{path}-free"));
-    let taken = path.clone();
+fn a_process_forks_and_the_child_begins_anew() {
+    let Some(hosts) = child::hosts() else { return };
+    let client = options().connect(&hosts).wait().unwrap();
+    let (taken, free) = (String::from("/forked-taken"), String::from("/forked-free"));
+    let guard = client.lock(&taken).acquire().wait().unwrap();
     in_a_child(move || {
         let own: Client = options().connect(&hosts).wait().map_err(|_| "connect")?;
         let soon = Duration::from_millis(200);
@@ -103,4 +128,5 @@ fn a_child_has_clients_of_its_own() {
     });
     assert_eq!(guard.state(), GuardState::Held);
     guard.release().wait().unwrap();
+    child::say(true);
 }

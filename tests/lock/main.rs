@@ -10,6 +10,7 @@ mod lost_replies;
 mod order;
 mod partition;
 mod paths;
+mod permissions;
 mod processes;
 mod requests;
 mod rounds;

@@ -143,3 +143,16 @@ fn the_error_of_a_mutex_that_loses_its_place_tells_why() {
     scene.program.expect("destroy c", "0");
     scene.program.expect("error c", BAD_ARGUMENTS);
 }
+
+#[test]
+fn an_unlock_without_the_permission_to_delete_says_so() {
+    let mut scene = Scene::on_one_handle("a");
+    let acl = [Acl::new(Permissions::READ | Permissions::CREATE, "world", "anyone")];
+    scene.zk.make_path("/locks").wait().unwrap();
+    scene.zk.create_with_acl(PATH, b"", CreateMode::Persistent, &acl).wait().unwrap();
+    scene.line_up("a");
+    scene.program.expect("unlock a", "-102");
+    scene.expect_told('a', "0c 1c");
+    scene.program.expect("isowner a", "0");
+    assert_eq!(scene.claims().len(), 1);
+}

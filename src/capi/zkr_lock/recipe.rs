@@ -292,6 +292,8 @@ impl Recipe {
             state = self.state.lock();
         }
         state.at = None;
+        // Why the claim could not be deleted.
+        let mut left = None;
         match std::mem::take(&mut state.phase) {
             Phase::Idle => return Err(not_locked()),
             refused @ Phase::Refused(_) => {
@@ -314,42 +316,44 @@ impl Recipe {
                 drop(cancel);
                 state.phase = Phase::Releasing(withdrawn(over, client.clone()), client);
                 self.changed.notify_all();
-                self.wait_for_release(state, can_wait)?;
+                left = self.wait_for_release(state, can_wait)?;
             }
             Phase::Held(guard) => {
                 state.attempt += 1;
                 let client = guard.client();
                 state.phase = Phase::Releasing(guard.release(), client);
-                self.wait_for_release(state, can_wait)?;
+                left = self.wait_for_release(state, can_wait)?;
             }
             releasing @ Phase::Releasing(..) => {
                 state.phase = releasing;
-                self.wait_for_release(state, can_wait)?;
+                left = self.wait_for_release(state, can_wait)?;
             }
         }
         mutex.show(None, self.state.lock().names.first(), false);
         program.tell(RELEASED);
         drop(turn);
-        Ok(())
+        left.map_or(Ok(()), Err)
     }
 
+    /// Gives why the claim can't be deleted, if it can't.
     fn wait_for_release(
         &self,
         mut state: MutexGuard<'_, State>,
         can_wait: bool,
-    ) -> std::result::Result<(), Failure> {
+    ) -> std::result::Result<Option<Failure>, Failure> {
         let Phase::Releasing(mut released, client) = std::mem::take(&mut state.phase) else {
-            return Ok(());
+            return Ok(None);
         };
         let attempt = state.attempt;
         drop(state);
         if !can_wait {
-            // The deletion is certain all the same.
-            return Ok(());
+            // The deletion is repeated all the same.
+            return Ok(None);
         }
         match block_on(&mut released, client.core().operation_deadline()) {
+            Some(Err(error)) if error.code() == Code::NO_AUTH => Ok(Some(error.into())),
             // Also when the session was over before, or somebody had deleted the node: it is gone.
-            Some(_) => Ok(()),
+            Some(_) => Ok(None),
             None => {
                 let mut state = self.state.lock();
                 if state.attempt == attempt {

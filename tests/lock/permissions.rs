@@ -1,0 +1,61 @@
+//! What access control forbids: said with the permission that is missing, and never left to block
+//! everybody.
+
+use std::time::Duration;
+
+use zklock::{Acl, Client, Code, CreateMode, GuardState, Permissions};
+
+use crate::bench::{Bench, PATIENCE, eventually};
+
+/// A directory in which everybody may queue, and nobody may delete.
+fn without_delete(bench: &Bench, name: &str) -> String {
+    let path = format!("{}-{name}", bench.path);
+    let acl = [Acl::new(Permissions::READ | Permissions::CREATE, "world", "anyone")];
+    let client = bench.direct();
+    client.create_with_acl(&path, b"", CreateMode::Persistent, &acl).wait().unwrap();
+    path
+}
+
+fn claims(client: &Client, path: &str) -> usize {
+    client.children(path).wait().unwrap().len()
+}
+
+#[test]
+fn a_release_without_the_permission_says_so_and_ends_the_session_once_it_holds_nothing_else() {
+    let bench = Bench::shared();
+    let path = without_delete(&bench, "forbidden");
+    let (client, witness) = (bench.direct(), bench.direct());
+    let other = client.lock(&format!("{path}-other")).acquire().wait().unwrap();
+    let guard = client.lock(&path).acquire().wait().unwrap();
+    let session = client.session().unwrap().id();
+    let error = guard.release().wait().unwrap_err();
+    assert_eq!(error.code(), Code::NO_AUTH);
+    let said = error.to_string();
+    assert!(said.contains(&format!("DELETE permission on {path}:")), "{said}");
+    // The other lock is not lost for it.
+    let lost = other.lost().wait_timeout(Duration::from_millis(500));
+    assert_eq!((lost, other.state()), (None, GuardState::Held));
+    assert_eq!(claims(&witness, &path), 1);
+    assert_eq!(client.session().unwrap().id(), session);
+    other.release().wait().unwrap();
+    eventually("the claim is gone", || claims(&witness, &path) == 0);
+    let next = client.lock(&path).acquire_within(PATIENCE).wait().unwrap();
+    assert_ne!(client.session().unwrap().id(), session);
+    drop(next);
+    eventually("that of a guard that was dropped, too", || claims(&witness, &path) == 0);
+}
+
+#[test]
+fn an_acquire_that_was_given_up_without_the_permission_blocks_nobody_for_long() {
+    let bench = Bench::shared();
+    let path = without_delete(&bench, "given-up");
+    let (holder, waiter, witness) = (bench.direct(), bench.direct(), bench.direct());
+    let held = holder.lock(&path).acquire().wait().unwrap();
+    let soon = Duration::from_millis(100);
+    let error = waiter.lock(&path).acquire_within(soon).wait().unwrap_err();
+    assert_eq!(error.code(), Code::OPERATION_TIMEOUT);
+    eventually("only the holder's claim is there", || claims(&witness, &path) == 1);
+    assert_eq!(held.state(), GuardState::Held);
+    drop(held);
+    witness.lock(&path).acquire_within(PATIENCE).wait().unwrap().release().wait().unwrap_err();
+}
