@@ -60,7 +60,7 @@ struct ACL_vector;
 struct Stat;
 
 /* What options begin as: the defaults. */
-#define ZKL_CLIENT_OPTIONS_INIT {sizeof(zkl_client_options), 0, 0, 0, 0, 0, 0, 0}
+#define ZKL_CLIENT_OPTIONS_INIT {sizeof(zkl_client_options), 0, 0, 0, 0, 0, 0, 0, 0}
 #define ZKL_LOCK_OPTIONS_INIT {sizeof(zkl_lock_options), 0, 0, 0}
 
 
@@ -226,6 +226,12 @@ typedef struct {
      * tickTime has to be said here, or a guard may be lost too late. Never less than the servers'.
      */
     int tick_time_ms;
+    /**
+     * The most bytes of path, data and access control list in one request. 0: 1 MiB less 1 KiB, which
+     * every server takes. A larger request is refused with ZBADARGUMENTS, because a server closes the
+     * connection on one over its jute.maxbuffer. (The queue of zoo_queue.h asks the servers instead.)
+     */
+    size_t max_request;
 } zkl_client_options;
 
 /**

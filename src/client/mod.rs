@@ -17,6 +17,7 @@ mod link;
 mod multi;
 mod operations;
 mod options;
+pub(crate) mod packet;
 mod path;
 mod pending;
 mod settings;

@@ -159,12 +159,12 @@ impl Link {
     pub(crate) fn children_and_watch(
         self: &Arc<Self>,
         path: &str,
-    ) -> Pending<(Vec<String>, Watch)> {
+    ) -> Pending<(Vec<String>, Stat, Watch)> {
         if let Err(error) = self.check("children", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }
         let (watches, watched) = (Arc::clone(&self.watches), path.to_owned());
-        let read = move |(names, _)| Ok((names, watches.add(&watched, WatchOf::Children)));
+        let read = move |(names, stat)| Ok((names, stat, watches.add(&watched, WatchOf::Children)));
         self.request("children", path, read, |handle, deadline, sink| {
             handle.children(deadline, path, WatchOn::Yes, sink);
         })
@@ -332,7 +332,8 @@ impl Client {
     /// # Errors
     /// `NO_NODE`.
     pub fn children_and_watch(&self, path: &str) -> Pending<(Vec<String>, Watch)> {
-        present!(self, "children", path).children_and_watch(path)
+        let listed = present!(self, "children", path).children_and_watch(path);
+        listed.map(|listed| listed.map(|(names, _, watch)| (names, watch)))
     }
 
     /// The access control list and stat of a znode.

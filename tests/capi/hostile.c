@@ -115,6 +115,10 @@ static void hostile_hosts_and_options(void)
     connecting_with(&options);
     options.auth_secret_len = SIZE_MAX;
     connecting_with(&options);
+    options.auth_secret = "secret";
+    options.auth_secret_len = strlen("secret");
+    options.max_request = strlen("digest") + strlen("secret") - 1;
+    connecting_with(&options);
 }
 
 static void hostile_locks(zkl_client *client)

@@ -7,4 +7,7 @@ mod contract;
 mod header;
 mod load;
 mod lost_replies;
+mod made_anew;
 mod program;
+mod receipts;
+mod sizes;

@@ -5,6 +5,7 @@
  *   offer null | offer empty | offer HEX   -> CODE
  *   element SIZE | remove SIZE | take SIZE -> CODE LENGTH HEX   (SIZE: of the buffer)
  *   session                                -> ID PASSWORD       (both in hex)
+ *   auth SCHEME SECRET                     -> CODE              (of zoo_add_auth)
  *   error                                  -> what zkl_last_error() says
  *   fields                                 -> the struct's fields are as they should be, or not
  */
@@ -81,6 +82,20 @@ static int fields_are_right(const zkr_queue_t *queue, zhandle_t *zh, char *path)
            strcmp(queue->cached_create_path, create_path) == 0;
 }
 
+static void added(int rc, const void *data) {
+    (void)rc;
+    (void)data;
+}
+
+static int add_auth(zhandle_t *zh, char *scheme) {
+    char *secret = strchr(scheme, ' ');
+    if (secret == NULL) {
+        return ZBADARGUMENTS;
+    }
+    *secret++ = '\0';
+    return zoo_add_auth(zh, scheme, secret, (int)strlen(secret), added, NULL);
+}
+
 int main(int argc, char **argv) {
     if (argc != 4) {
         return 2;
@@ -105,6 +120,8 @@ int main(int argc, char **argv) {
         }
         if (strcmp(line, "offer") == 0 && argument != NULL) {
             printf("%d\n", offer(&queue, argument));
+        } else if (strcmp(line, "auth") == 0 && argument != NULL) {
+            printf("%d\n", add_auth(zh, argument));
         } else if (strcmp(line, "session") == 0) {
             const clientid_t *id = zoo_client_id(zh);
             printf("%llx ", (unsigned long long)id->client_id);

@@ -247,6 +247,7 @@ impl ClientOptions {
             auth_secret: secret.map_or(std::ptr::null(), |secret| secret.as_ptr().cast()),
             auth_secret_len: self.secret_len.unwrap_or(secret.map_or(0, Vec::len)),
             tick_time_ms: 0,
+            max_request: 0,
         };
         self.frame.lay_out(options, with)
     }
