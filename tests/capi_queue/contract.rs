@@ -205,3 +205,16 @@ fn a_queue_needs_its_parent_and_makes_nothing_else() {
     assert!(tool.ask("error").contains(&path));
     assert!(bench.raw().exists(&bench.path).unwrap().is_none());
 }
+
+#[test]
+fn what_is_remembered_of_queues_does_not_grow_with_their_number() {
+    let bench = Bench::shared();
+    let mut tool = bench.direct();
+    let mut look_at =
+        |others: usize| tool.ask(&format!("paths {others}")).parse::<usize>().unwrap();
+    let few = look_at(2_500);
+    let many = look_at(10_000);
+    assert!(few > 0 && many > 0, "a look failed");
+    let more = many.saturating_sub(few);
+    assert!(more < 10_000 * 50, "{more} bytes more");
+}
