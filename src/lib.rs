@@ -44,6 +44,7 @@ mod raw;
 mod recipes;
 mod session_key;
 mod sync;
+mod text;
 mod znode;
 
 pub use client::{
