@@ -193,9 +193,10 @@ typedef struct {
      */
     size_t size;
     /**
-     * The session timeout to ask for: how long a lock outlives the crash of its holder. 0: 10 s. A
-     * guard is lost when the servers have proven nothing for four to six tenths of it. Not for
-     * `zkl_client_adopt`.
+     * The session timeout to ask for: how long a lock outlives the crash of its holder. 0: 10 s. The
+     * servers may grant another, none shorter than two ticks unless they are set so: see
+     * zkl_client_session_timeout_ms. A guard is lost when the servers have proven nothing for four
+     * to six tenths of it. Not for `zkl_client_adopt`.
      */
     int session_timeout_ms;
     /**
@@ -331,7 +332,7 @@ typedef void (*zkl_lost_fn)(int reason, void *userdata);
 
 #ifdef __cplusplus
 extern "C" {
-#endif // __cplusplus
+#endif /* __cplusplus */
 
 /**
  * The version of the library that the program runs with, such as `0.1.0`; `ZKL_VERSION` is the
@@ -482,8 +483,8 @@ void zkl_client_free(zkl_client *client);
  *
  * Any thread; does not block. On success `*lock` is the program's: free it with zkl_lock_free.
  *
- * ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL
- * for an ACL that is empty or malformed.
+ * ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, "/" with another strategy than
+ * ZKL_QUEUE, or bad options; ZINVALIDACL for an ACL that is empty or malformed.
  */
 int zkl_lock_new(const zkl_client *client,
                  const char *path,
@@ -764,6 +765,6 @@ void zkl_guard_free(zkl_guard *guard);
 
 #ifdef __cplusplus
 }  // extern "C"
-#endif  // __cplusplus
+#endif  /* __cplusplus */
 
 #endif  /* ZKLOCK_H */

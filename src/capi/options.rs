@@ -19,9 +19,10 @@ use crate::znode::Acl;
 pub struct zkl_client_options {
     /// `sizeof(zkl_client_options)`.
     pub size: usize,
-    /// The session timeout to ask for: how long a lock outlives the crash of its holder. 0: 10 s. A
-    /// guard is lost when the servers have proven nothing for four to six tenths of it. Not for
-    /// `zkl_client_adopt`.
+    /// The session timeout to ask for: how long a lock outlives the crash of its holder. 0: 10 s. The
+    /// servers may grant another, none shorter than two ticks unless they are set so: see
+    /// zkl_client_session_timeout_ms. A guard is lost when the servers have proven nothing for four
+    /// to six tenths of it. Not for `zkl_client_adopt`.
     pub session_timeout_ms: c_int,
     /// How long `zkl_client_connect` may take in all. 0: 10 s. Not for `zkl_client_adopt`.
     pub connect_timeout_ms: c_int,

@@ -137,6 +137,10 @@ static void hostile_locks(zkl_client *client)
         options.strategy = strategies[i];
         GIVES(BAD_ARGUMENTS, zkl_lock_new(client, "/lock", &options, &lock));
     }
+    for (int strategy = 1; strategy <= 2; strategy++) {
+        options.strategy = strategy;
+        GIVES(BAD_ARGUMENTS, zkl_lock_new(client, "/", &options, &lock));
+    }
     options = none;
     options.label = bad_utf8;
     GIVES(BAD_ARGUMENTS, zkl_lock_new(client, "/lock", &options, &lock));

@@ -179,6 +179,11 @@ pub(super) fn lock_options() -> impl Strategy<Value = LockOptions> {
 }
 
 impl LockOptions {
+    /// Whether they say, or leave it at, a queue.
+    pub(super) fn is_queue(&self) -> bool {
+        self.frame.null || self.strategy == 0
+    }
+
     pub(super) fn verdict(&self) -> Verdict {
         let Some(frame) = self.frame.verdict::<zkl_lock_options>() else { return Ok(()) };
         let label = refused_unless(self.label.0.is_none() || self.label.said().is_some());
