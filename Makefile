@@ -1,10 +1,10 @@
-# Four commands for everyone: lock-test, soak, install and test. simulate, partitions and sanitize are
-# for those who change the lock; the others repeat one step of test.
+# Four commands for everyone: lock-test, soak, install and test. simulate, partitions, queue and
+# sanitize are for those who change the locks or the queue; the others repeat one step of test.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help lock-test soak install uninstall test simulate partitions sanitize deps fmt clippy unit docs shell checks
+.PHONY: help lock-test soak install uninstall test simulate partitions queue sanitize deps fmt clippy unit docs shell checks
 
 # What the programs are given; ARGS on the command line or in the environment replaces it.
 lock-test: ARGS ?= --threads 3 --strategy all
@@ -25,6 +25,8 @@ help:
 	echo '                           contenders, a million random ones of many (SCHEDULES=, SEED=)'
 	echo 'make partitions            leaders that stand still or are cut off while one client holds and another'
 	echo '                           waits: ROUNDS=50 of each scenario, at several session timeouts (an hour)'
+	echo 'make queue                 ELEMENTS=20000 through a queue while servers and clients are killed, and'
+	echo '                           the queue is deleted whenever it is empty (some minutes)'
 	echo 'make sanitize              valgrind, AddressSanitizer and ThreadSanitizer on all that touches the'
 	echo "                           C client (SANITIZERS='memory thread', TESTS='raw_floor client')"
 	echo 'make STEP                  one step of it: fmt clippy unit docs shell checks'
@@ -56,6 +58,12 @@ ROUNDS ?= 50
 
 partitions:
 	ZKLOCK_ROUNDS=$(ROUNDS) scripts/partitions
+
+# How many elements.
+ELEMENTS ?= 20000
+
+queue:
+	ZKLOCK_QUEUE_ELEMENTS=$(ELEMENTS) scripts/queue
 
 # Which of them, and the test crates that they run: all that scripts/sanitize has, unless given.
 sanitize:

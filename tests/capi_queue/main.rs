@@ -9,5 +9,6 @@ mod load;
 mod lost_replies;
 mod made_anew;
 mod program;
+mod proof;
 mod receipts;
 mod sizes;
