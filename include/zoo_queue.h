@@ -32,10 +32,12 @@
  *
  * Sizes
  *   An element may have as many bytes as with the recipe: what path and acl leave of the servers'
- *   jute.maxbuffer, 1,048,575 bytes unless they are set otherwise. Beside an element of the last 150
+ *   jute.maxbuffer, 1,048,575 bytes unless they are set otherwise. Beside an element of the last 650
  *   bytes below that there is no room for the small znode. A larger one is sent too, for the servers
  *   may be set to take it. Those that are not close the connection, for everyone on the handle: after
- *   three times it is ZBADARGUMENTS. A setting over 1,048,575 has to leave those 150 bytes.
+ *   three times it is ZBADARGUMENTS. (A setting over 1,048,575 has to leave room for the small znode:
+ *   150 bytes, and twice as many as the handle's chroot has. A chroot of more than 256 bytes shortens
+ *   what can be offered by that.)
  *
  * Deleting a queue
  *   The path's znode may be deleted when it is empty, also while programs work on it, and is made

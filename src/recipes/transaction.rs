@@ -125,6 +125,10 @@ fn is_large(ops: &[Op]) -> bool {
     packet::together(ops) >= LARGE
 }
 
+/// The C client puts the handle's chroot before each path, and tells nobody how long it is. Longer
+/// ones than this are not reckoned with.
+const CHROOT: usize = 256;
+
 /// Whether there is room for a receipt. Not where it would make a request too large that servers
 /// otherwise take. What is larger than they usually take anyhow has to rely on other settings of
 /// theirs, and so may its receipt.
@@ -133,7 +137,8 @@ fn has_room(ops: &[Op]) -> bool {
         [op] => packet::alone(op),
         ops => packet::together(ops),
     };
-    packet::together(ops) + receipt::len() <= packet::USUAL_MOST || without > packet::USUAL_MOST
+    let with = packet::together(ops) + receipt::len() + (ops.len() + 1) * CHROOT;
+    with <= packet::USUAL_MOST || without > packet::USUAL_MOST
 }
 
 fn too_large(op: &'static str, path: &str, ops: &[Op]) -> Error {

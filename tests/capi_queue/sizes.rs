@@ -35,7 +35,7 @@ fn elements_may_be_as_large_as_the_servers_take_and_no_larger() {
     let mut tool = bench.tool();
     let most = room(&bench, USUAL);
     // With a receipt, and without.
-    for size in [most - 1_000, most - 200, most - 100, most - 1, most] {
+    for size in [most - 1_000, most - 600, most - 100, most - 1, most] {
         expect_offer_and_removal(&mut tool, size);
     }
     for size in [most + 1, USUAL + 1_000_000] {
@@ -58,7 +58,7 @@ fn an_element_without_room_for_a_receipt_is_unknown_when_its_reply_is_lost() {
     bench.raw().create(&bench.path, b"").unwrap();
     let most = room(&bench, USUAL);
     let reply = || Rule::reply(Ops::any()).path_prefix(format!("{}/qn-", bench.path)).once();
-    for (room, code) in [(0, CONNECTION_LOSS), (300, 0)] {
+    for (room, code) in [(0, CONNECTION_LOSS), (700, 0)] {
         let lost = bench.proxy.on(reply(), Action::Drop);
         assert_eq!(tool.offer(&vec![7; most - room]), code);
         lost.wait_hits(1, PATIENCE).unwrap();
@@ -92,4 +92,16 @@ fn where_servers_take_less_the_error_says_so() {
     let why = tool.ask("error");
     assert!(why.contains("jute.maxbuffer"), "{why}");
     assert_eq!((tool.offer(b"x"), tool.remove()), (0, element(b"x")));
+}
+
+#[test]
+fn a_long_chroot_leaves_no_element_without_a_way() {
+    let bench = Bench::shared();
+    let chroot = format!("/chroot-{}", "x".repeat(200));
+    bench.raw().create(&chroot, b"").unwrap();
+    let mut tool = Tool::start(&format!("{}{chroot}", bench.proxy.hosts()), &bench.path);
+    let most = room(&bench, USUAL) - chroot.len();
+    for size in [most - 1_000, most - 400, most - 200, most] {
+        expect_offer_and_removal(&mut tool, size);
+    }
 }
