@@ -7,6 +7,9 @@
 //! it is executed now, or the receipt refuses it, which proves that it was executed before. That
 //! holds also when the first copy is still on its way somewhere and comes later than the second.
 //!
+//! A transaction of the receipt alone asks only how it ended: it is refused if the one before was
+//! executed, and otherwise uses up the receipt, so that no copy can be executed any more.
+//!
 //! A receipt is used by one operation at a time, and kept for the next one of its session. It dies
 //! with the session; the directory is a container, which the servers remove when it is empty.
 

@@ -93,6 +93,27 @@ fn a_removal_that_is_sent_again_takes_no_other_element_of_that_name() {
 }
 
 #[test]
+fn a_removal_whose_reply_was_lost_delivers_although_another_element_has_the_name_by_now() {
+    let bench = Bench::shared();
+    let (mut slow, mut fast, mut raw) = (bench.tool(), bench.direct(), bench.raw());
+    raw.create(&bench.path, b"").unwrap();
+    assert_eq!(slow.offer(b"old"), 0);
+    let path = bench.path.clone();
+    let action = Action::run(move || {
+        raw.delete(&path).unwrap();
+        raw.create(&path, b"").unwrap();
+        assert_eq!(fast.offer(b"new"), 0);
+    });
+    let reply = Rule::reply(Op::Multi).path_prefix(format!("{}/qn-", bench.path)).once();
+    let ran = bench.proxy.on(reply.clone(), action);
+    bench.proxy.on(reply, Action::Drop);
+    assert_eq!(slow.remove(), element(b"old"));
+    ran.wait_hits(1, PATIENCE).unwrap();
+    assert_eq!(slow.remove(), element(b"new"));
+    assert_eq!(slow.remove(), empty());
+}
+
+#[test]
 fn a_removal_that_comes_late_takes_no_other_element_of_that_name() {
     let bench = Bench::shared();
     let (mut slow, mut fast, mut raw) = (bench.tool(), bench.direct(), bench.raw());
