@@ -7,6 +7,7 @@
  *   session                                -> ID PASSWORD       (both in hex)
  *   auth SCHEME SECRET                     -> CODE              (of zoo_add_auth)
  *   paths N                                -> BYTES             (allocated, after the use of N other queues)
+ *   narrow                                 -> ok                (what is made from now on can't be written to)
  *   error                                  -> what zkl_last_error() says
  *   fields                                 -> the struct's fields are as they should be, or not
  */
@@ -144,6 +145,12 @@ int main(int argc, char **argv) {
             printf("%d\n", add_auth(zh, argument));
         } else if (strcmp(line, "paths") == 0 && argument != NULL) {
             printf("%zu\n", use_others(zh, atoi(argument)));
+        } else if (strcmp(line, "narrow") == 0) {
+            static struct ACL entry = {0, {(char *)"world", (char *)"anyone"}};
+            static struct ACL_vector acl = {1, &entry};
+            entry.perms = ZOO_PERM_READ | ZOO_PERM_CREATE | ZOO_PERM_DELETE;
+            queue.acl = &acl;
+            printf("ok\n");
         } else if (strcmp(line, "session") == 0) {
             const clientid_t *id = zoo_client_id(zh);
             printf("%llx ", (unsigned long long)id->client_id);

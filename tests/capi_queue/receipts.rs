@@ -148,3 +148,12 @@ fn receipts_that_were_forbidden_for_long_are_had_soon_after_they_are_allowed() {
     });
     expect_an_offer_to_survive_a_lost_reply(&bench, &mut tool, "");
 }
+
+#[test]
+fn a_queue_whose_znode_may_not_be_written_to_is_made_all_the_same() {
+    let bench = Bench::shared();
+    let mut tool = bench.tool();
+    assert_eq!(tool.ask("narrow"), "ok");
+    expect_an_offer_to_survive_a_lost_reply(&bench, &mut tool, "");
+    assert_eq!(bench.raw().exists(&bench.path).unwrap().unwrap().version, 0);
+}
