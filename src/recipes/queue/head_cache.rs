@@ -35,7 +35,7 @@ pub(super) struct HeadCache {
 }
 
 /// Up to so many names cost no more than a stat.
-const SHORT: usize = 64;
+const SHORT: usize = 16;
 /// A listing is worth so many requests for one element, and one more for so many names.
 const MISSES: usize = 2;
 const NAMES_PER_MISS: usize = 64;
