@@ -55,11 +55,24 @@ static void go_on_after(int code) {
     }
 }
 
+/* Or for some seconds. */
+static void wait_until_empty(zkr_queue_t *queue) {
+    for (int i = 0; i < 250; i++) {
+        struct Stat stat;
+        int code = zoo_exists(queue->zh, queue->path, 0, &stat);
+        if (code == ZNONODE || (code == ZOK && stat.numChildren == 0)) {
+            return;
+        }
+        usleep(20000);
+    }
+}
+
 static void offer(zkr_queue_t *queue, int producer, int first, int end) {
     char data[1000];
     for (int n = first; n < end; n++) {
         /* In bursts of all producers at once, so that the queue is long at times, and then empty. */
         if (n % 50 == 0) {
+            wait_until_empty(queue);
             usleep((useconds_t)(PERIOD_US - now() / 1000 % PERIOD_US));
         }
         memset(data, '.', sizeof data);
