@@ -1,10 +1,10 @@
-# For everyone: server, lock-test, soak, install, quick and test. simulate, partitions, limits and sanitize are
-# for those who change the lock; the others repeat one step of test.
+# For everyone: server, lock-test, soak, install, quick and test. simulate, partitions, limits, queue and
+# sanitize are for those who change the locks or the queue; the others repeat one step of test.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help server lock-test soak install uninstall quick test simulate partitions limits sanitize deps fmt clippy unit docs shell checks
+.PHONY: help server lock-test soak install uninstall quick test simulate partitions limits queue sanitize deps fmt clippy unit docs shell checks
 
 # What the programs are given; ARGS on the command line or in the environment replaces it.
 lock-test: ARGS ?= --threads 3 --strategy all
@@ -29,6 +29,8 @@ help:
 	echo 'make partitions            leaders that stand still or are cut off while one client holds and another'
 	echo '                           waits: ROUNDS=50 of each scenario, at several session timeouts (an hour)'
 	echo 'make limits                thousands of waiters, locks, clients, requests, watches: what each costs'
+	echo 'make queue                 ELEMENTS=20000 through a queue while servers and clients are killed, and'
+	echo '                           the queue is deleted whenever it is empty (some minutes)'
 	echo 'make sanitize              valgrind, AddressSanitizer and ThreadSanitizer on all that touches the'
 	echo "                           C client (SANITIZERS='memory thread', TESTS='raw_floor client')"
 	echo 'make STEP                  one step of it: fmt clippy unit docs shell checks'
@@ -70,6 +72,12 @@ partitions:
 # TESTS='crowd' chooses among them.
 limits:
 	scripts/limits $(TESTS)
+
+# How many elements.
+ELEMENTS ?= 20000
+
+queue:
+	ZKLOCK_QUEUE_ELEMENTS=$(ELEMENTS) scripts/queue
 
 # Which of them, and the test crates that they run: all that scripts/sanitize has, unless given.
 sanitize:

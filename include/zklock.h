@@ -78,7 +78,7 @@ struct ACL_vector;
 struct Stat;
 
 /* What options begin as: the defaults. */
-#define ZKL_CLIENT_OPTIONS_INIT {sizeof(zkl_client_options), 0, 0, 0, 0, 0, 0, 0}
+#define ZKL_CLIENT_OPTIONS_INIT {sizeof(zkl_client_options), 0, 0, 0, 0, 0, 0, 0, 0}
 #define ZKL_LOCK_OPTIONS_INIT {sizeof(zkl_lock_options), 0, 0, 0}
 
 
@@ -245,6 +245,12 @@ typedef struct {
      * tickTime has to be said here, or a guard may be lost too late. Never less than the servers'.
      */
     int tick_time_ms;
+    /**
+     * The most bytes of path, data and access control list in one request. 0: 1 MiB less 1 KiB, which
+     * every server takes. A larger request is refused with ZBADARGUMENTS, because a server closes the
+     * connection on one over its jute.maxbuffer. (The queue of zoo_queue.h asks the servers instead.)
+     */
+    size_t max_request;
 } zkl_client_options;
 
 /**
@@ -286,6 +292,10 @@ typedef void (*zkl_finalizer_fn)(void *userdata);
 
 /**
  * Somebody who holds a lock or waits for it. Its strings belong to the list, and are never NULL.
+ *
+ * Anyone may have written what is in the claim's znode. Host, thread and label are lines of up to 256
+ * characters that can be shown on a terminal: others than can be printed are spaces, those among them
+ * that turn the direction of writing. The path is as ZooKeeper has it.
  */
 typedef struct {
     /**
@@ -341,7 +351,7 @@ typedef void (*zkl_lost_fn)(int reason, void *userdata);
 
 #ifdef __cplusplus
 extern "C" {
-#endif // __cplusplus
+#endif /* __cplusplus */
 
 /**
  * The version of the library that the program runs with, such as `0.1.0`; `ZKL_VERSION` is the
@@ -497,8 +507,8 @@ void zkl_client_free(zkl_client *client);
  *
  * Any thread; does not block. On success `*lock` is the program's: free it with zkl_lock_free.
  *
- * ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL
- * for an ACL that is empty or malformed.
+ * ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, "/" with another strategy than
+ * ZKL_QUEUE, or bad options; ZINVALIDACL for an ACL that is empty or malformed.
  */
 int zkl_lock_new(const zkl_client *client,
                  const char *path,
@@ -782,6 +792,6 @@ void zkl_guard_free(zkl_guard *guard);
 
 #ifdef __cplusplus
 }  // extern "C"
-#endif  // __cplusplus
+#endif  /* __cplusplus */
 
 #endif  /* ZKLOCK_H */

@@ -204,7 +204,8 @@ char *zkr_lock_getid(zkr_lock_mutex_t *mutex);
  * is run as always, and must not free the struct inside the call.
  */
 #ifdef ZKR_LOCK_RETURNS_ERRORS
-static inline int zkr_lock_lock_or_error(zkr_lock_mutex_t *mutex)
+/* C89 knows it by this name only. */
+static __inline__ int zkr_lock_lock_or_error(zkr_lock_mutex_t *mutex)
 {
     zkr_lock_lock(mutex);
     return zkr_lock_error(mutex);

@@ -23,9 +23,28 @@
  *   An element is neither lost nor doubled when a connection breaks or a server restarts: each
  *   change goes in a transaction with a small znode of the session under /zklock/receipts, which
  *   tells afterwards whether the change was made. The functions wait for the connection to come
- *   back, and find that out, before they return. They can't where the session ends meanwhile, or
- *   where its identities may not create znodes there (an operator can create /zklock/receipts for
- *   them); then, and only then, they return ZCONNECTIONLOSS.
+ *   back, and find that out, before they return. They can't where
+ *   - the session ends meanwhile;
+ *   - its identities may not create znodes there (an operator can create /zklock/receipts for them).
+ *     When they may later, the next change notices, or one a second later;
+ *   - there is no room for it: see below.
+ *   Then, and only then, they return ZCONNECTIONLOSS.
+ *
+ * Sizes
+ *   An element may have as many bytes as with the recipe: what path and acl leave of the servers'
+ *   jute.maxbuffer, 1,048,575 bytes unless they are set otherwise. Beside an element of the last 650
+ *   bytes below that there is no room for the small znode. A larger one is sent too, for the servers
+ *   may be set to take it. Those that are not close the connection, for everyone on the handle: after
+ *   three times it is ZBADARGUMENTS. (A setting over 1,048,575 has to leave room for the small znode:
+ *   150 bytes, and twice as many as the handle's chroot has. A chroot of more than 256 bytes shortens
+ *   what can be offered by that.)
+ *
+ * Deleting a queue
+ *   The path's znode may be deleted when it is empty, also while programs work on it, and is made
+ *   anew by offer and take. If the znode was made otherwise, twice, and a consumer was held up from
+ *   before the one was deleted until the other has as many elements, between its reading of an
+ *   element and the deletion, that can hit an element of the same name in the other. So leave it to
+ *   offer and take to make it.
  *
  * Codes of the functions that talk to servers
  *   ZOK               done
@@ -33,7 +52,8 @@
  *                     of zklock.h names the znode in question
  *   Any other code: nothing was done.
  *   ZMARSHALLINGERROR the buffer is too small (element, remove, take)
- *   ZBADARGUMENTS     a NULL, a length or a path that can't be; data larger than a request takes
+ *   ZBADARGUMENTS     a NULL, a length or a path that can't be ("/" is no queue); more data than the
+ *                     servers take
  *   ZOPERATIONTIMEOUT no connection, or no answer, for the session timeout and 15 seconds more
  *   ZSESSIONEXPIRED, ZINVALIDSTATE, ZAUTHFAILED   the handle can't be used any more
  *   ZNONODE           the parent of the queue's path is missing

@@ -333,6 +333,8 @@ mod tests {
         assert_eq!(error.to_string(), "create /a/b: node exists");
         let error = Error::with_detail("acquire", "/a\nb", Code::OPERATION_TIMEOUT, "3 ahead");
         assert_eq!(error.to_string(), "acquire /a\\nb: operation timed out: 3 ahead");
+        let error = Error::new("create", crate::text::HARMFUL, Code::NODE_EXISTS).to_string();
+        assert!(error.is_ascii() && !error.contains(char::is_control), "{error}");
     }
 
     #[test]

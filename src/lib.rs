@@ -47,6 +47,7 @@ mod recipes;
 mod scarcity;
 mod session_key;
 mod sync;
+mod text;
 mod znode;
 
 pub use client::{

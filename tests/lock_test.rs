@@ -118,6 +118,15 @@ fn people_get_a_table_and_each_acquisition_when_they_ask() {
 }
 
 #[test]
+fn a_path_that_turns_the_direction_of_writing_is_shown_without_that() {
+    let args = ["--path", "/a\u{202e}b", "--strategy", "queue", "--rounds", "1", "-v"];
+    let output = run(&args);
+    let out = text(&output.stdout);
+    assert!(out.contains("thread 0: /a\\u{202e}b/zl-"), "{out}{}", text(&output.stderr));
+    assert!(!out.contains('\u{202e}'), "{out}");
+}
+
+#[test]
 fn two_programs_that_share_a_lock_and_a_counter_lose_no_increment() {
     let server = Server::start().expect("a server");
     let directory = tempfile::tempdir().expect("a directory");

@@ -9,6 +9,10 @@ use super::lock::zkl_lock;
 use crate::lock::Contender;
 
 /// Somebody who holds a lock or waits for it. Its strings belong to the list, and are never NULL.
+///
+/// Anyone may have written what is in the claim's znode. Host, thread and label are lines of up to 256
+/// characters that can be shown on a terminal: others than can be printed are spaces, those among them
+/// that turn the direction of writing. The path is as ZooKeeper has it.
 #[allow(non_camel_case_types)]
 #[repr(C)]
 pub struct zkl_contender {

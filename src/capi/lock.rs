@@ -10,7 +10,7 @@ use super::client::{Shared, zkl_client};
 use super::codes;
 use super::guard::zkl_guard;
 use super::options::{self, zkl_lock_options};
-use crate::client::{Pending, validate_path};
+use crate::client::Pending;
 use crate::lock::{Guard, Lock};
 
 /// A timeout that never comes.
@@ -52,8 +52,8 @@ impl zkl_lock {
 ///
 /// Any thread; does not block. On success `*lock` is the program's: free it with zkl_lock_free.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL
-/// for an ACL that is empty or malformed.
+/// ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, "/" with another strategy than
+/// ZKL_QUEUE, or bad options; ZINVALIDACL for an ACL that is empty or malformed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_lock_new(
     client: Option<&zkl_client>,
@@ -67,9 +67,9 @@ pub unsafe extern "C" fn zkl_lock_new(
         let place = output(NAME, "lock", lock)?;
         // SAFETY: the header asks for a NUL-terminated string.
         let path = unsafe { text(NAME, "path", path) }?;
-        validate_path(path).map_err(|why| Failure::bad_argument(NAME, why))?;
         // SAFETY: the header asks for a filled struct.
         let how = unsafe { options::contending(NAME, options) }?;
+        how.strategy.check_path(path).map_err(|why| Failure::bad_argument(NAME, why))?;
         let mut lock = shared.client.lock(path).strategy(how.strategy).label(how.label);
         if let Some(acl) = how.acl {
             lock = lock.acl(acl);

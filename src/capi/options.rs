@@ -40,6 +40,10 @@ pub struct zkl_client_options {
     /// the servers' minSessionTimeout is two ticks or more (the default); where it is less, the
     /// tickTime has to be said here, or a guard may be lost too late. Never less than the servers'.
     pub tick_time_ms: c_int,
+    /// The most bytes of path, data and access control list in one request. 0: 1 MiB less 1 KiB, which
+    /// every server takes. A larger request is refused with ZBADARGUMENTS, because a server closes the
+    /// connection on one over its jute.maxbuffer. (The queue of zoo_queue.h asks the servers instead.)
+    pub max_request: usize,
 }
 
 /// How a lock is contended for. It begins as the defaults:
@@ -147,7 +151,7 @@ pub(super) unsafe fn connecting(
     if let Some(timeout) = millis(function, "connect_timeout_ms", given.connect_timeout_ms)? {
         built = built.connect_timeout(timeout);
     }
-    built = timing(function, built, &given)?;
+    built = common(function, built, &given)?;
     // SAFETY: the caller promises `auth_secret_len` bytes.
     let secret = unsafe { bytes(function, given.auth_secret, given.auth_secret_len) }?;
     if given.auth_scheme.is_null() {
@@ -159,8 +163,8 @@ pub(super) unsafe fn connecting(
     Ok(built.auth(scheme, secret))
 }
 
-/// The times that count for any client.
-fn timing(
+/// What counts for any client.
+fn common(
     function: &'static str,
     mut built: ClientOptions,
     given: &zkl_client_options,
@@ -170,6 +174,9 @@ fn timing(
     }
     if let Some(tick) = millis(function, "tick_time_ms", given.tick_time_ms)? {
         built = built.tick_time(tick);
+    }
+    if given.max_request != 0 {
+        built = built.max_request(given.max_request);
     }
     Ok(built)
 }
@@ -195,7 +202,7 @@ pub(super) unsafe fn adopting(
         let why = "add identities to the handle itself, by zoo_add_auth";
         return Err(Failure::bad_argument(function, why));
     }
-    timing(function, built, &given)
+    common(function, built, &given)
 }
 
 /// How to contend.

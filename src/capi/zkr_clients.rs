@@ -90,9 +90,12 @@ unsafe fn serve<T>(
     taken
 }
 
+/// The recipes leave it to the servers what is too large. This is what the C client can put together.
+const MOST: usize = 1 << 29;
+
 fn adopt(function: &'static str, borrowed: Option<Borrowed>) -> Result<Client, Failure> {
     let borrowed = borrowed.ok_or_else(|| {
         Failure::new(Code::BAD_ARGUMENTS.as_raw(), format!("{function}: the handle is NULL"))
     })?;
-    Ok(ClientOptions::new().adopt(borrowed)?)
+    Ok(ClientOptions::new().max_request(MOST).adopt(borrowed)?)
 }

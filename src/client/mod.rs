@@ -19,6 +19,7 @@ mod link;
 mod multi;
 mod operations;
 mod options;
+pub(crate) mod packet;
 mod path;
 mod pending;
 mod probe;

@@ -192,7 +192,7 @@ impl Link {
     pub(crate) fn children_and_watch(
         self: &Arc<Self>,
         path: &str,
-    ) -> Pending<(Vec<String>, Watch)> {
+    ) -> Pending<(Vec<String>, Stat, Watch)> {
         if let Err(error) = self.check("children", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }
@@ -200,7 +200,7 @@ impl Link {
             Ok(watch) => watch,
             Err(error) => return Pending::ready(Err(error)),
         };
-        let read = move |(names, _)| Ok((names, watch()));
+        let read = move |(names, stat)| Ok((names, stat, watch()));
         self.request("children", path, read, |handle, terms, sink| {
             handle.children(terms, path, WatchOn::Yes, sink);
         })
@@ -368,7 +368,8 @@ impl Client {
     /// # Errors
     /// `NO_NODE`.
     pub fn children_and_watch(&self, path: &str) -> Pending<(Vec<String>, Watch)> {
-        present!(self, "children", path).children_and_watch(path)
+        let listed = present!(self, "children", path).children_and_watch(path);
+        listed.map(|listed| listed.map(|(names, _, watch)| (names, watch)))
     }
 
     /// The access control list and stat of a znode.

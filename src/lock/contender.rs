@@ -14,6 +14,10 @@ const MAGIC: &str = "zklock/1 ";
 const MAX_TEXT: usize = 256;
 
 /// Somebody who holds a lock or waits for it.
+///
+/// Anyone may have written what is in the claim's znode. Host, thread and label are lines of up to 256
+/// characters that can be shown on a terminal: others than can be printed are spaces, those among them
+/// that turn the direction of writing. The path is as ZooKeeper has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Contender {
@@ -93,7 +97,7 @@ fn thread_id() -> String {
 }
 
 fn one_line(text: &str) -> String {
-    text.chars().take(MAX_TEXT).map(|c| if c.is_control() { ' ' } else { c }).collect()
+    crate::text::one_line(text, MAX_TEXT)
 }
 
 /// A new uuid for a claim: its first half is the client's.
@@ -132,10 +136,10 @@ pub(super) fn read(path: String, data: &[u8], stat: &Stat) -> Contender {
     }
     for (key, value) in text.lines().filter_map(|line| line.split_once('=')) {
         match key {
-            "host" => contender.host = value.to_owned(),
+            "host" => contender.host = one_line(value),
             "pid" => contender.pid = value.parse().unwrap_or(0),
-            "thread" => contender.thread = value.to_owned(),
-            "label" => contender.label = value.to_owned(),
+            "thread" => contender.thread = one_line(value),
+            "label" => contender.label = one_line(value),
             // A later version may know more.
             _ => {}
         }
@@ -189,6 +193,21 @@ mod tests {
                 .join()
                 .unwrap();
         assert_eq!(read("/l".into(), &data, &Stat::default()).thread, id.to_string());
+    }
+
+    #[test]
+    fn what_others_wrote_can_be_shown_on_a_terminal() {
+        let evil: String = crate::text::HARMFUL.chars().filter(|c| *c != '\n').collect();
+        let ours = format!("{MAGIC}{}\nhost=h{evil}\nthread=t{evil}\nlabel=l{evil}", Uuid::nil());
+        for data in [ours, evil.clone()] {
+            let contender =
+                read("/l/zl-2a-lock-0000000000".into(), data.as_bytes(), &Stat::default());
+            for text in [contender.to_string(), contender.host, contender.thread, contender.label] {
+                assert!(!text.contains(|c| evil.contains(c)), "{text:?}");
+            }
+        }
+        let own = String::from_utf8(write(Uuid::nil(), &evil)).unwrap();
+        assert!(!own.contains(|c| evil.contains(c)), "{own:?}");
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub use contender::{Contender, HeldSince};
 pub use guard::{Guard, GuardState, LostReason, LostSignal};
 pub use strategy::Strategy;
 
-use crate::client::{Client, Pending, validate_path};
+use crate::client::{Client, Pending};
 use crate::error::{Code, Error, Result};
 use crate::process::inherited;
 use crate::znode::Acl;
@@ -178,7 +178,8 @@ impl Lock {
     /// Acquires the lock, however long that takes. It begins when it is awaited or waited for.
     ///
     /// # Errors
-    /// `BAD_ARGUMENTS` for a path that ZooKeeper does not allow; `NODE_EXISTS` and
+    /// `BAD_ARGUMENTS` for a path that ZooKeeper does not allow, or `/` with another strategy than
+    /// [`Strategy::Queue`]; `NODE_EXISTS` and
     /// `NO_CHILDREN_FOR_EPHEMERALS` when the path is something else than a lock of this strategy;
     /// `NO_AUTH`; `INVALID_STATE`, `SESSION_EXPIRED` or `AUTH_FAILED` when the client is closed and
     /// no session will follow. See [on connection loss](Lock#on-connection-loss) and
@@ -233,7 +234,8 @@ impl Lock {
         if self.client.is_inherited() {
             return Err(inherited("acquire", &self.spec.path));
         }
-        validate_path(&self.spec.path)
+        let checked = self.spec.strategy.check_path(&self.spec.path);
+        checked
             .map_err(|why| Error::with_detail("acquire", &self.spec.path, Code::BAD_ARGUMENTS, why))
     }
 

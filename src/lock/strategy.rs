@@ -2,6 +2,7 @@
 
 use super::steps::Steps;
 use super::{poll, queue, watch};
+use crate::client::validate_path;
 use crate::error::{Code, Error, Result};
 
 /// How a lock is contended for. Everyone on one path has to use the same.
@@ -20,12 +21,24 @@ pub enum Strategy {
     /// wakes every waiter: the herd.
     Watch,
     /// Creates a numbered child of the lock's znode and watches only the one before it. Fair, and
-    /// a release wakes one waiter, however many there are.
+    /// a release wakes one waiter, however many there are. The only one for a lock on `/`, whose
+    /// claims are children of the root, or of the client's chroot.
     #[default]
     Queue,
 }
 
 impl Strategy {
+    /// Says what is wrong with a lock's path, if anything is.
+    pub(crate) fn check_path(self, path: &str) -> std::result::Result<(), &'static str> {
+        validate_path(path)?;
+        if path == "/" && self != Strategy::Queue {
+            return Err(
+                "the root is always there, so only the queue strategy can have a lock on it",
+            );
+        }
+        Ok(())
+    }
+
     pub(super) fn steps(self) -> &'static dyn Steps {
         match self {
             Strategy::Poll => &poll::Poll,

@@ -7,15 +7,19 @@
 //! it is executed now, or the receipt refuses it, which proves that it was executed before. That
 //! holds also when the first copy is still on its way somewhere and comes later than the second.
 //!
+//! A transaction of the receipt alone asks only how it ended: it is refused if the one before was
+//! executed, and otherwise uses up the receipt, so that no copy can be executed any more.
+//!
 //! A receipt is used by one operation at a time, and kept for the next one of its session. It dies
 //! with the session; the directory is a container, which the servers remove when it is empty.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
 use super::per_session::PerSession;
-use crate::client::{Link, Op};
+use crate::client::{Link, Op, packet};
 use crate::error::{Code, Error};
 use crate::znode::CreateMode;
 
@@ -37,7 +41,7 @@ pub(super) enum Word {
     NoDirectory,
     /// Somebody has deleted it.
     Deleted,
-    /// There can't be one: the servers' access control forbids it.
+    /// There can't be one now: the servers' access control forbids it.
     Forbidden,
 }
 
@@ -45,23 +49,65 @@ pub(super) enum Word {
 #[derive(Default)]
 struct Drawer {
     free: Vec<Receipt>,
-    forbidden: bool,
+    refusals: Option<Refusals>,
+}
+
+/// That the session could have no receipt the last few times. It may be otherwise by now: identities
+/// can be added to a session (on a handle of the program's, without our hearing of it), and access
+/// control can be changed.
+struct Refusals {
+    in_a_row: u32,
+    /// The latest.
+    at: Instant,
+    /// How many transactions have done without a receipt since.
+    without: u32,
+}
+
+/// How long a session does without receipts at most, before it tries again.
+const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+impl Refusals {
+    /// Whether to try again: for the next transaction after the first refusal, then after ever more
+    /// of them, because a try costs some round trips.
+    fn are_outdated(&self) -> bool {
+        let pause = 1_u32.checked_shl(self.in_a_row - 1).map_or(u32::MAX, |pause| pause - 1);
+        self.without >= pause || self.at.elapsed() >= TRY_AGAIN_AFTER
+    }
 }
 
 static DRAWERS: PerSession<Drawer> = PerSession::new();
 
-/// A receipt of that session; `None` where there can be none.
+/// A receipt of that session; `None` where there can be none, as far as is known.
 pub(super) fn take(link: &Arc<Link>) -> Option<Receipt> {
-    DRAWERS.with(link, |drawer| match drawer.free.pop() {
-        _ if drawer.forbidden => None,
-        Some(receipt) => Some(receipt),
-        None => Some(Receipt { path: format!("{DIRECTORY}/{}", Uuid::new_v4()), version: None }),
+    DRAWERS.with(link, |drawer| {
+        if let Some(refusals) = drawer.refusals.as_mut().filter(|refusals| !refusals.are_outdated())
+        {
+            refusals.without += 1;
+            return None;
+        }
+        let new = || Receipt { path: format!("{DIRECTORY}/{}", Uuid::new_v4()), version: None };
+        Some(drawer.free.pop().unwrap_or_else(new))
     })
 }
 
-/// Notes that the session may have no receipts.
-pub(super) fn forbid(link: &Arc<Link>) {
-    DRAWERS.with(link, |drawer| drawer.forbidden = true);
+/// Notes that the session could have no receipt.
+pub(super) fn refused(link: &Arc<Link>) {
+    DRAWERS.with(link, |drawer| {
+        let before = drawer.refusals.as_ref().map_or(0, |refusals| refusals.in_a_row);
+        let in_a_row = before.saturating_add(1);
+        drawer.refusals = Some(Refusals { in_a_row, at: Instant::now(), without: 0 });
+    });
+}
+
+/// Forgets that the session could have none: it is tried again for the next transaction.
+pub(super) fn forget_refusals(link: &Arc<Link>) {
+    DRAWERS.with(link, |drawer| drawer.refusals = None);
+}
+
+/// What a receipt adds to the length of a transaction, at most.
+pub(super) fn len() -> usize {
+    let receipt = Receipt { path: format!("{DIRECTORY}/{}", Uuid::nil()), version: None };
+    packet::together([&receipt.op()]) - packet::together([])
 }
 
 impl Receipt {
@@ -97,11 +143,15 @@ impl Receipt {
         self.version = Some(self.version.map_or(0, |version| version.wrapping_add(1)));
     }
 
-    /// Back for the next operation. Nothing may be on its way that names it.
+    /// Back for the next operation, after the servers took it for this one. Nothing may be on its way
+    /// that names it.
     pub(super) fn put_back(self, link: &Arc<Link>) {
-        // Beyond it, -1 would come to mean any version.
-        if self.version != Some(i32::MAX) {
-            DRAWERS.with(link, |drawer| drawer.free.push(self));
-        }
+        DRAWERS.with(link, |drawer| {
+            drawer.refusals = None;
+            // Beyond it, -1 would come to mean any version.
+            if self.version != Some(i32::MAX) {
+                drawer.free.push(self);
+            }
+        });
     }
 }

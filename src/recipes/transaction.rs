@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::patience::{Patience, is_passing};
 use super::receipt::{self, Receipt, Word};
-use crate::client::{Client, Link, Op};
+use crate::client::{Client, Link, Op, packet};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
 use crate::znode::Acl;
@@ -12,28 +12,43 @@ use crate::znode::Acl;
 /// A transaction on its way.
 struct Try {
     link: Arc<Link>,
-    /// `None` where there can be none.
+    /// `None` where there can be none, or no room for it.
     receipt: Option<Receipt>,
     /// It was sent, and whether it was executed is not known.
     in_doubt: bool,
 }
 
+/// The znode that a transaction is meant for: others may delete it, and make one of the same name.
+pub(super) struct Target<'a> {
+    pub(super) path: &'a str,
+    pub(super) czxid: i64,
+}
+
 /// Executes `ops`, all or none. After a lost reply it finds out how it ended (see `receipt.rs`).
-/// `op` and `path` are for errors.
+/// `op` and `path` are for errors. Where there is a `target`, the transaction is not sent again once
+/// another znode is in its place.
 ///
 /// # Errors
 /// - `CONNECTION_LOSS`, and this code alone: the outcome is unknown. The session ended before it
-///   could be found out, no server was reached for long, or the servers forbid receipts.
+///   could be found out, no server was reached for long, the servers forbid receipts, or there was
+///   no room for one.
+/// - `BAD_ARGUMENTS`: nothing was done; among others, because the servers close the connection on it.
 /// - `OPERATION_TIMEOUT`: no connection in time; nothing was done.
+/// - `BAD_VERSION`: nothing was done; among others, because of the `target`.
 /// - Any other: nothing was done, and why.
 pub(super) async fn execute_once(
     client: &Client,
     op: &'static str,
     path: &str,
     ops: &[Op],
+    target: Option<Target<'_>>,
 ) -> Result<()> {
     let mut patience = Patience::new(client, op, path);
     let mut present: Option<Try> = None;
+    // Why it is not to be executed any more: all that is left is to find out whether it was, by a
+    // transaction of the receipt alone.
+    let mut given_up: Option<Error> = None;
+    let mut losses = 0;
     loop {
         let in_doubt = present.as_ref().is_some_and(|present| present.in_doubt);
         let link = match patience.session().await {
@@ -41,22 +56,47 @@ pub(super) async fn execute_once(
             Err(error) if in_doubt => return Err(unknown(op, path, ops, &error)),
             Err(error) => return Err(error),
         };
+        let sent_before = present.is_some();
         let mut this = match present.take() {
             Some(this) if Arc::ptr_eq(&this.link, &link) => this,
             Some(_) if in_doubt => {
                 let error = Error::new(op, path, Code::SESSION_EXPIRED);
                 return Err(unknown(op, path, ops, &error));
             }
-            _ => Try { receipt: receipt::take(&link), link, in_doubt: false },
+            _ => {
+                let receipt = if has_room(ops) { receipt::take(&link) } else { None };
+                Try { receipt, link, in_doubt: false }
+            }
         };
-        match this.go(ops).await {
-            Ok(()) => return Ok(()),
+        if let Some(target) = target.as_ref().filter(|_| sent_before && given_up.is_none()) {
+            match target.is_there(&this.link).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    let detail = "another znode has taken its place";
+                    given_up = Some(Error::with_detail(op, path, Code::BAD_VERSION, detail));
+                }
+                // Asked again, once there is a connection.
+                Err(_) => {
+                    present = Some(this);
+                    patience.pause().await;
+                    continue;
+                }
+            }
+        }
+        let ops_now = if given_up.is_some() { &[] } else { ops };
+        match this.go(ops_now).await {
+            Ok(Done::Before) => return Ok(()),
+            Ok(Done::Now) => return given_up.map_or(Ok(()), Err),
             Err(Setback::Final(error)) => return Err(named(op, path, &error)),
             Err(Setback::Unknown(error)) => return Err(unknown(op, path, ops, &error)),
             Err(Setback::Again) => present = Some(this),
             Err(Setback::Anew) => {}
             Err(Setback::Doubt) => {
                 this.in_doubt = true;
+                losses += 1;
+                if losses == LOSSES_OF_LARGE && is_large(ops) {
+                    given_up.get_or_insert_with(|| too_large(op, path, ops));
+                }
                 present = Some(this);
                 patience.pause().await;
             }
@@ -66,6 +106,56 @@ pub(super) async fn execute_once(
             }
         }
     }
+}
+
+impl Target<'_> {
+    /// Whether it is this znode that a request would find now.
+    async fn is_there(&self, link: &Link) -> Result<bool> {
+        let (sync, look) = (link.sync(self.path), link.exists(self.path));
+        sync.await?;
+        Ok(look.await?.is_some_and(|stat| stat.czxid == self.czxid))
+    }
+}
+
+/// How often the connection is lost to a large transaction before it is taken to be the reason.
+const LOSSES_OF_LARGE: u32 = 3;
+/// No server is known to refuse so little.
+const LARGE: usize = 64 * 1024;
+
+fn is_large(ops: &[Op]) -> bool {
+    packet::together(ops) >= LARGE
+}
+
+/// The C client puts the handle's chroot before each path, and tells nobody how long it is. Longer
+/// ones than this are not reckoned with.
+const CHROOT: usize = 256;
+
+/// Whether there is room for a receipt. Not where it would make a request too large that servers
+/// otherwise take. What is larger than they usually take anyhow has to rely on other settings of
+/// theirs, and so may its receipt.
+fn has_room(ops: &[Op]) -> bool {
+    let without = match ops {
+        [op] => packet::alone(op),
+        ops => packet::together(ops),
+    };
+    let with = packet::together(ops) + receipt::len() + (ops.len() + 1) * CHROOT;
+    with <= packet::USUAL_MOST || without > packet::USUAL_MOST
+}
+
+fn too_large(op: &'static str, path: &str, ops: &[Op]) -> Error {
+    let size = packet::together(ops) + receipt::len();
+    let detail = format!(
+        "the connection is lost again and again on a request of {size} bytes: is it more than the servers' jute.maxbuffer?"
+    );
+    Error::with_detail(op, path, Code::BAD_ARGUMENTS, detail)
+}
+
+/// When a transaction was executed.
+enum Done {
+    /// By this request.
+    Now,
+    /// By an earlier one, whose reply was lost.
+    Before,
 }
 
 /// Why a transaction is not done yet, or never will be.
@@ -85,31 +175,21 @@ enum Setback {
 }
 
 impl Try {
-    async fn go(&mut self, ops: &[Op]) -> std::result::Result<(), Setback> {
-        let Some(receipt) = &mut self.receipt else {
-            return match self.link.multi(ops).await {
-                Ok(_) => Ok(()),
-                Err(error) if is_certain(&error) => Err(Setback::Final(error)),
-                Err(error) if is_unsent(&error) => Err(Setback::Pause),
-                Err(error) => Err(Setback::Unknown(error)),
-            };
-        };
+    async fn go(&mut self, ops: &[Op]) -> std::result::Result<Done, Setback> {
+        let Some(receipt) = &mut self.receipt else { return self.go_without(ops).await };
         let with_receipt: Vec<Op> = [receipt.op()].into_iter().chain(ops.iter().cloned()).collect();
         let Err(error) = self.link.multi(&with_receipt).await.map(drop) else {
             self.done();
-            return Ok(());
+            return Ok(Done::Now);
         };
         match receipt.word(&error) {
             Some(Word::Used) if self.in_doubt => {
                 self.done();
-                Ok(())
+                Ok(Done::Before)
             }
-            Some(Word::NoDirectory) => self.make_directory().await,
+            Some(Word::NoDirectory) => Err(self.make_directory().await),
             Some(Word::Used | Word::Deleted) if !self.in_doubt => Err(Setback::Anew),
-            Some(Word::Forbidden) if !self.in_doubt => {
-                self.do_without();
-                Err(Setback::Again)
-            }
+            Some(Word::Forbidden) if !self.in_doubt => Err(self.do_without()),
             // Somebody has meddled with the receipt while it was needed.
             Some(_) => Err(Setback::Unknown(error)),
             // The receipt was in order, so no earlier copy was executed either.
@@ -124,23 +204,46 @@ impl Try {
         }
     }
 
-    async fn make_directory(&mut self) -> std::result::Result<(), Setback> {
-        let Some(receipt) = &self.receipt else { return Err(Setback::Again) };
-        match self.link.make_parents(receipt.path(), &Acl::open()).await {
-            Ok(()) => Err(Setback::Again),
-            Err(error) if is_passing(&error) => Err(Setback::Pause),
-            Err(_) => {
-                self.do_without();
-                Err(Setback::Again)
+    async fn go_without(&self, ops: &[Op]) -> std::result::Result<Done, Setback> {
+        let result = match ops {
+            // Alone it is shorter, and the largest elements fit into nothing else.
+            [Op::Create { path, data, acl, mode }] => {
+                self.link.create(path, data, acl, *mode).await.map(drop)
             }
+            ops => self.link.multi(ops).await.map(drop),
+        };
+        match result {
+            Ok(()) => Ok(Done::Now),
+            Err(error) if is_certain(&error) => {
+                if error.code() == Code::NO_AUTH {
+                    // What it takes to get further may bring receipts too.
+                    receipt::forget_refusals(&self.link);
+                }
+                Err(Setback::Final(error))
+            }
+            Err(error) if is_unsent(&error) => Err(Setback::Pause),
+            Err(error) => Err(Setback::Unknown(error)),
         }
     }
 
-    /// The servers allow no receipts here.
-    fn do_without(&mut self) {
+    async fn make_directory(&mut self) -> Setback {
+        let Some(receipt) = &self.receipt else { return Setback::Again };
+        match self.link.make_parents(receipt.path(), &Acl::open()).await {
+            Ok(()) => Setback::Again,
+            Err(error) if is_passing(&error) => Setback::Pause,
+            // The handle's chroot is missing: then so is everything that a transaction could be about.
+            Err(error) if error.is_no_node() && !self.in_doubt => Setback::Final(error),
+            Err(error) if self.in_doubt => Setback::Unknown(error),
+            Err(_) => self.do_without(),
+        }
+    }
+
+    /// The servers allow no receipt now.
+    fn do_without(&mut self) -> Setback {
         log!(DEBUG, "no receipts: {} can't be written", receipt::DIRECTORY);
-        receipt::forbid(&self.link);
+        receipt::refused(&self.link);
         self.receipt = None;
+        Setback::Again
     }
 
     fn done(&mut self) {
@@ -184,7 +287,7 @@ pub(super) fn named(op: &'static str, path: &str, error: &Error) -> Error {
 }
 
 fn unknown(op: &'static str, path: &str, ops: &[Op], why: &Error) -> Error {
-    let at = ops.first().map_or("", Op::path).escape_debug();
+    let at = ops.last().map_or("", Op::path).escape_debug();
     let detail = format!("whether it was done is unknown ({at}): {}", why.code());
     Error::with_detail(op, path, Code::CONNECTION_LOSS, detail)
 }

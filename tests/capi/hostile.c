@@ -115,6 +115,10 @@ static void hostile_hosts_and_options(void)
     connecting_with(&options);
     options.auth_secret_len = SIZE_MAX;
     connecting_with(&options);
+    options.auth_secret = "secret";
+    options.auth_secret_len = strlen("secret");
+    options.max_request = strlen("digest") + strlen("secret") - 1;
+    connecting_with(&options);
 }
 
 static void hostile_locks(zkl_client *client)
@@ -132,6 +136,10 @@ static void hostile_locks(zkl_client *client)
     for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
         options.strategy = strategies[i];
         GIVES(BAD_ARGUMENTS, zkl_lock_new(client, "/lock", &options, &lock));
+    }
+    for (int strategy = 1; strategy <= 2; strategy++) {
+        options.strategy = strategy;
+        GIVES(BAD_ARGUMENTS, zkl_lock_new(client, "/", &options, &lock));
     }
     options = none;
     options.label = bad_utf8;

@@ -1,10 +1,13 @@
-//! The header under the strictest reading of C99 and C++17, alone and beside the C client's.
+//! The headers under the strictest reading of every C and C++ that programs are written in, alone and
+//! beside the C client's.
 
 use std::process::Command;
 
 use super::generate::path_of;
 
-const BOTH: &[&str] = &["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"];
+const STRICT: &[&str] = &["-Wall", "-Wextra", "-pedantic-errors", "-Werror", "-fsyntax-only"];
+const C: &[&str] = &["c89", "c99", "c11", "c17"];
+const CPP: &[&str] = &["c++98", "c++11", "c++17", "c++20"];
 const ZOOKEEPER: &str = "#include <zookeeper/zookeeper.h>\n";
 const ZKLOCK: &str = "#include <zklock.h>\n";
 /// Uses what the header names, and the C client's names where that is there too.
@@ -23,58 +26,53 @@ int use(const char *hosts, struct _zhandle *zh) {
 }
 ";
 
-/// `standard`: with more options behind it.
-fn compile(compiler: &str, standard: &str, extension: &str, source: &str) {
+fn compile(compiler: &str, options: &[&str], extension: &str, source: &str) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join(format!("use.{extension}"));
     std::fs::write(&file, source).unwrap();
     let output = Command::new(compiler)
-        .args(format!("-std={standard}").split(' '))
-        .args(BOTH)
+        .args(options)
+        .args(STRICT)
         .arg(format!("-I{}", path_of("include").display()))
         .arg(&file)
         .output()
         .unwrap_or_else(|error| panic!("{compiler}: {error}"));
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{compiler} -std={standard}:\n{source}\n{errors}");
+    assert!(output.status.success(), "{compiler} {options:?}:\n{source}\n{errors}");
+}
+
+fn everywhere(source: &str) {
+    for standard in C {
+        compile("cc", &[&format!("-std={standard}")], "c", source);
+    }
+    for standard in CPP {
+        compile("c++", &[&format!("-std={standard}")], "cc", source);
+    }
+    compile("c++", &["-std=c++17", "-fno-exceptions", "-fno-rtti"], "cc", source);
 }
 
 #[test]
-fn cpp_without_exceptions_and_types_at_run_time_takes_all_headers() {
-    for header in ["zklock.h", "zoo_lock.h", "zoo_queue.h"] {
-        let source = format!("#define THREADED\n#include <{header}>\n");
-        for standard in ["c++98", "c++17"] {
-            let standard = format!("{standard} -fno-exceptions -fno-rtti");
-            compile("c++", &standard, "cc", &source);
+fn every_header_is_strict_c_and_cpp_of_every_standard() {
+    let recipes = ["zoo_lock.h", "zoo_queue.h"].map(|name| format!("#include <{name}>\n"));
+    let all = format!("{ZKLOCK}{}{}", recipes[0], recipes[1]);
+    for source in [format!("{all}{all}{USE}"), recipes.concat(), recipes[1].clone()] {
+        everywhere(&source);
+        for chosen in ["ZKR_LOCK_RETURNS_ERRORS", "ZKR_LOCK_RETURNS_OWNER"] {
+            everywhere(&format!("#define THREADED\n#define {chosen}\n{source}"));
         }
     }
 }
 
 #[test]
-fn programs_in_c89_take_the_recipes_headers() {
-    for header in ["zoo_lock.h", "zoo_queue.h"] {
-        let source =
-            format!("#define THREADED\n#include <{header}>\nint main(void) {{ return 0; }}\n");
-        compile("cc", "c89 -pedantic-errors", "c", &source);
-    }
-}
-
-fn everywhere(includes: &str) {
-    let source = format!("{includes}{USE}");
-    compile("cc", "c99", "c", &source);
-    compile("c++", "c++17", "cc", &source);
-}
-
-#[test]
 fn it_stands_alone() {
-    everywhere(ZKLOCK);
-    everywhere(&format!("{ZKLOCK}{ZKLOCK}"));
+    everywhere(&format!("{ZKLOCK}{USE}"));
+    everywhere(&format!("{ZKLOCK}{ZKLOCK}{USE}"));
 }
 
 #[test]
 fn it_stands_before_the_header_of_the_c_client_and_after_it() {
-    everywhere(&format!("{ZKLOCK}{ZOOKEEPER}"));
-    everywhere(&format!("{ZOOKEEPER}{ZKLOCK}"));
+    everywhere(&format!("{ZKLOCK}{ZOOKEEPER}{USE}"));
+    everywhere(&format!("{ZOOKEEPER}{ZKLOCK}{USE}"));
 }
 
 #[test]
@@ -87,6 +85,6 @@ fn the_readmes_example_compiles() {
         "#include <stdio.h>\n{ZOOKEEPER}{ZKLOCK}int use(zhandle_t *zh);\nint use(zhandle_t *zh) {{\n\
          {example}return rc;\n}}\n"
     );
-    compile("cc", "c99", "c", &program);
-    compile("c++", "c++17", "cc", &program);
+    compile("cc", &["-std=c99"], "c", &program);
+    compile("c++", &["-std=c++17"], "cc", &program);
 }

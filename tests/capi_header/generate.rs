@@ -30,7 +30,9 @@ pub fn header() -> String {
     }
     let mut text = Vec::new();
     builder.generate().expect("cbindgen accepts src/capi").write(&mut text);
-    String::from_utf8(text).expect("a header in UTF-8")
+    // What stands behind #endif; C89 has no such comments.
+    let text = String::from_utf8(text).expect("a header in UTF-8");
+    text.replace("// __cplusplus", "/* __cplusplus */")
 }
 
 /// The version macros, from Cargo.toml.

@@ -1,7 +1,7 @@
 //! Whatever frame is lost, an element is in the queue once, or was taken once.
 
 use zklock_testing::wire::{Op, Ops};
-use zklock_testing::{Action, Proxy, Rule, expire_session};
+use zklock_testing::{Action, Rule, expire_session};
 
 use crate::bench::{Bench, PATIENCE, eventually};
 use crate::program::{Tool, element, empty, nothing};
@@ -221,64 +221,4 @@ fn what_was_sent_before_the_servers_went_out_of_reach_is_unknown() {
     bench.proxy.refuse();
     assert_eq!(tool.hear_code(), CONNECTION_LOSS);
     assert_eq!(bench.children().len(), 2);
-}
-
-#[test]
-fn a_handle_with_a_chroot_has_its_receipts_below_it_too() {
-    let bench = Bench::own();
-    let mut raw = bench.raw();
-    raw.create("/app", b"").unwrap();
-    let mut tool = Tool::start(&format!("{}/app", bench.proxy.hosts()), &bench.path);
-    let transaction = Rule::reply(Op::Multi).path_prefix(format!("/app{}/qn-", bench.path));
-    for _ in 0..2 {
-        for answer in [true, false] {
-            let lost = bench.proxy.on(transaction.clone().once(), Action::Drop);
-            if answer {
-                assert_eq!(tool.offer(b"x"), 0);
-            } else {
-                assert_eq!(tool.remove(), element(b"x"));
-            }
-            lost.wait_hits(1, PATIENCE).unwrap();
-            lost.remove();
-        }
-        assert_eq!(tool.remove(), empty());
-    }
-    assert_eq!(raw.children("/app/zklock/receipts").unwrap().len(), 1);
-    assert!(raw.exists("/zklock").unwrap().is_none());
-}
-
-#[test]
-fn where_receipts_are_forbidden_a_lost_reply_is_unknown_and_the_rest_works() {
-    let bench = Bench::own();
-    // Nothing can be made below it.
-    let mut raw = bench.raw();
-    raw.create_with("/zklock", b"", zklock_testing::wire::CreateMode::Ephemeral).unwrap();
-    let mut tool = bench.tool();
-    for data in [b"1", b"2", b"3"] {
-        assert_eq!(tool.offer(data), 0);
-    }
-    assert_eq!(tool.look("take", 10), element(b"1"));
-    let lose = |proxy: &Proxy| {
-        let path = format!("{}/qn-", bench.path);
-        proxy.on(Rule::reply(Op::Multi).path_prefix(path).once(), Action::Drop)
-    };
-    lose(&bench.proxy);
-    assert_eq!(tool.offer(b"4"), CONNECTION_LOSS);
-    lose(&bench.proxy);
-    assert_eq!(tool.remove(), nothing(CONNECTION_LOSS, -1));
-    assert_eq!(tool.remove(), element(b"3"));
-    raw.ping().unwrap();
-}
-
-#[test]
-fn receipts_go_with_their_session_and_their_directory_after_them() {
-    let builder = zklock_testing::Server::builder();
-    let server = builder.container_check_interval(std::time::Duration::from_millis(200));
-    let bench = Bench::with(server.start().unwrap());
-    let mut tool = bench.direct();
-    assert_eq!(tool.offer(b"x"), 0);
-    assert_eq!(bench.raw().children("/zklock/receipts").unwrap().len(), 1);
-    let mut raw = bench.raw();
-    assert!(tool.leave());
-    eventually("it is gone", || raw.exists("/zklock").unwrap().is_none());
 }

@@ -7,4 +7,8 @@ mod contract;
 mod header;
 mod load;
 mod lost_replies;
+mod made_anew;
 mod program;
+mod proof;
+mod receipts;
+mod sizes;

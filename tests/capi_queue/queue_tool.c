@@ -5,11 +5,15 @@
  *   offer null | offer empty | offer HEX   -> CODE
  *   element SIZE | remove SIZE | take SIZE -> CODE LENGTH HEX   (SIZE: of the buffer)
  *   session                                -> ID PASSWORD       (both in hex)
+ *   auth SCHEME SECRET                     -> CODE              (of zoo_add_auth)
+ *   paths N                                -> BYTES             (allocated, after the use of N other queues)
+ *   narrow                                 -> ok                (what is made from now on can't be written to)
  *   error                                  -> what zkl_last_error() says
  *   fields                                 -> the struct's fields are as they should be, or not
  */
 #include "zoo_queue.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +85,38 @@ static int fields_are_right(const zkr_queue_t *queue, zhandle_t *zh, char *path)
            strcmp(queue->cached_create_path, create_path) == 0;
 }
 
+static size_t use_others(zhandle_t *zh, int count) {
+    static int number;
+    for (int i = 0; i < count; i++) {
+        char path[50];
+        char data;
+        int length = 1;
+        zkr_queue_t other;
+        snprintf(path, sizeof path, "/one-of-many-%d", number++);
+        zkr_queue_init(&other, zh, path, &ZOO_OPEN_ACL_UNSAFE);
+        if (zkr_queue_offer(&other, "x", 1) != ZOK ||
+            zkr_queue_element(&other, &data, &length) != ZOK || length != 1) {
+            return 0;
+        }
+        zkr_queue_destroy(&other);
+    }
+    return mallinfo2().uordblks;
+}
+
+static void added(int rc, const void *data) {
+    (void)rc;
+    (void)data;
+}
+
+static int add_auth(zhandle_t *zh, char *scheme) {
+    char *secret = strchr(scheme, ' ');
+    if (secret == NULL) {
+        return ZBADARGUMENTS;
+    }
+    *secret++ = '\0';
+    return zoo_add_auth(zh, scheme, secret, (int)strlen(secret), added, NULL);
+}
+
 int main(int argc, char **argv) {
     if (argc != 4) {
         return 2;
@@ -105,6 +141,16 @@ int main(int argc, char **argv) {
         }
         if (strcmp(line, "offer") == 0 && argument != NULL) {
             printf("%d\n", offer(&queue, argument));
+        } else if (strcmp(line, "auth") == 0 && argument != NULL) {
+            printf("%d\n", add_auth(zh, argument));
+        } else if (strcmp(line, "paths") == 0 && argument != NULL) {
+            printf("%zu\n", use_others(zh, atoi(argument)));
+        } else if (strcmp(line, "narrow") == 0) {
+            static struct ACL entry = {0, {(char *)"world", (char *)"anyone"}};
+            static struct ACL_vector acl = {1, &entry};
+            entry.perms = ZOO_PERM_READ | ZOO_PERM_CREATE | ZOO_PERM_DELETE;
+            queue.acl = &acl;
+            printf("ok\n");
         } else if (strcmp(line, "session") == 0) {
             const clientid_t *id = zoo_client_id(zh);
             printf("%llx ", (unsigned long long)id->client_id);

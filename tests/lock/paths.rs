@@ -183,9 +183,13 @@ fn the_root_is_a_queue_and_no_lock_of_another_strategy() {
     assert!(other.lock("/").try_acquire().wait().unwrap().is_none());
     guard.release().wait().unwrap();
     for strategy in [Strategy::Poll, Strategy::Watch] {
-        let error =
-            client.lock("/").strategy(strategy).acquire_within(PATIENCE).wait().unwrap_err();
-        assert_eq!(error.code(), Code::NODE_EXISTS, "{error}");
+        let lock = client.lock("/").strategy(strategy);
+        let acquired = lock.acquire_within(PATIENCE).wait().map(drop);
+        for refused in [acquired, lock.exists().wait().map(drop)] {
+            let error = refused.unwrap_err();
+            assert_eq!(error.code(), Code::BAD_ARGUMENTS, "{error}");
+            assert!(error.to_string().contains("root"), "{error}");
+        }
     }
 }
 

@@ -63,7 +63,9 @@ impl Report {
             lines.push(format!("and {more} more violations"));
         }
         let left = self.left.as_deref().unwrap_or_default();
-        lines.extend(left.iter().take(TOLD).map(|path| format!("node left: {path}")));
+        lines.extend(
+            left.iter().take(TOLD).map(|path| format!("node left: {}", path.escape_debug())),
+        );
         if left.len() > TOLD {
             lines.push(format!("and {} more nodes left", left.len() - TOLD));
         }

@@ -253,7 +253,8 @@ impl Visit<'_> {
 
     fn tell(&self, guard: &Guard) {
         if self.arena.args.verbose {
-            let line = format!("thread {}: {}: got lock", self.number, guard.path());
+            let path = guard.path().escape_debug();
+            let line = format!("thread {}: {path}: got lock", self.number);
             match self.arena.args.json {
                 true => say(format_args!("{line}")),
                 false => show(format_args!("{line}\n")),

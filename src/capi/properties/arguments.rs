@@ -179,6 +179,11 @@ pub(super) fn lock_options() -> impl Strategy<Value = LockOptions> {
 }
 
 impl LockOptions {
+    /// Whether they say, or leave it at, a queue.
+    pub(super) fn is_queue(&self) -> bool {
+        self.frame.null || self.strategy == 0
+    }
+
     pub(super) fn verdict(&self) -> Verdict {
         let Some(frame) = self.frame.verdict::<zkl_lock_options>() else { return Ok(()) };
         let label = refused_unless(self.label.0.is_none() || self.label.said().is_some());
@@ -247,6 +252,7 @@ impl ClientOptions {
             auth_secret: secret.map_or(std::ptr::null(), |secret| secret.as_ptr().cast()),
             auth_secret_len: self.secret_len.unwrap_or(secret.map_or(0, Vec::len)),
             tick_time_ms: 0,
+            max_request: 0,
         };
         self.frame.lay_out(options, with)
     }

@@ -67,7 +67,9 @@ fn a_lock_is_made_and_acquired_by_arguments_that_are_right() {
         });
         let is_good = scene.client(which).is_some() && has_lock_place;
         let is_path = path.said().is_some_and(|path| validate_path(path).is_ok());
-        let verdict = refused_unless(is_good && is_path).and(options.verdict());
+        let is_allowed = is_path && (options.is_queue() || path.said() != Some("/"));
+        let said = refused_unless(is_good && path.said().is_some()).and(options.verdict());
+        let verdict = said.and(refused_unless(is_allowed));
         prop_assert_eq!(lock.as_ref().map(drop).map_err(|code| *code), verdict);
         let lock = lock.ok().flatten();
         if let Some(lock) = &lock {

@@ -59,6 +59,7 @@ pub(super) fn no_options() -> zkl_client_options {
         auth_secret: std::ptr::null(),
         auth_secret_len: 0,
         tick_time_ms: 0,
+        max_request: 0,
     }
 }
 

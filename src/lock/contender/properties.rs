@@ -18,7 +18,9 @@ proptest! {
         let stat = Stat { ctime, czxid, ephemeral_owner, ..Stat::default() };
         let contender = read("/lock/a".to_owned(), &data, &stat);
         prop_assert_eq!((contender.session, contender.czxid), (ephemeral_owner, czxid));
-        prop_assert!(!contender.label.contains('\n'));
+        for text in [&contender.host, &contender.thread, &contender.label] {
+            prop_assert_eq!(&one_line(text), text);
+        }
         prop_assert!(!contender.to_string().is_empty());
         if let Some(uuid) = uuid(&data) {
             // The first line says it, in one of the ways to write a uuid.

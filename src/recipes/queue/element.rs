@@ -11,15 +11,19 @@ pub(super) fn sequence(name: &str) -> Option<i32> {
     number.parse().ok().filter(|read: &i32| format!("{read:010}") == number)
 }
 
-/// The children that are elements, oldest first.
-pub(super) fn in_order(children: Vec<String>) -> Vec<String> {
-    let mut elements: Vec<(i32, String)> =
-        children.into_iter().filter_map(|name| Some((sequence(&name)?, name))).collect();
+/// The name of the element with that sequence number.
+pub(super) fn name(number: i32) -> String {
+    format!("{PREFIX}{number:010}")
+}
+
+/// The numbers of the children that are elements, oldest first.
+pub(super) fn in_order(children: &[String]) -> Vec<i32> {
+    let mut numbers: Vec<i32> = children.iter().filter_map(|name| sequence(name)).collect();
     // Serial numbers: of two that are less than half the circle apart the one behind is the older.
     // Distances from one of them have an order even where the counter has wrapped.
-    let origin = elements.first().map_or(0, |(number, _)| *number);
-    elements.sort_unstable_by_key(|(number, _)| number.wrapping_sub(origin));
-    elements.into_iter().map(|(_, name)| name).collect()
+    let origin = numbers.first().copied().unwrap_or(0);
+    numbers.sort_unstable_by_key(|number| number.wrapping_sub(origin));
+    numbers
 }
 
 #[cfg(all(test, not(zklock_loom)))]
@@ -57,17 +61,14 @@ mod tests {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let children: Vec<String> =
             names(&["qn-0000000010", "readme", "qn-0000000009", "aa", "qn-0000000100"]);
-        let ordered: Vec<String> = names(&["qn-0000000009", "qn-0000000010", "qn-0000000100"]);
-        assert_eq!(in_order(children), ordered);
+        assert_eq!(in_order(&children), [9, 10, 100]);
     }
 
     #[test]
     fn order_survives_the_wrap_of_the_counter() {
-        let name = |number: i32| format!("{PREFIX}{number:010}");
-        let ordered: Vec<String> =
-            [i32::MAX - 1, i32::MAX, i32::MIN, i32::MIN + 1].map(name).into();
-        let mut children = ordered.clone();
+        let ordered = [i32::MAX - 1, i32::MAX, i32::MIN, i32::MIN + 1];
+        let mut children = ordered.map(name);
         children.reverse();
-        assert_eq!(in_order(children), ordered);
+        assert_eq!(in_order(&children), ordered);
     }
 }

@@ -4,16 +4,18 @@ use std::sync::Arc;
 
 use super::super::patience::{Patience, is_passing};
 use super::super::transaction::named;
-use super::{Queue, element, line};
-use crate::client::{Link, TrustPeriod, Watch};
-use crate::error::Result;
+use super::{Queue, element};
+use crate::client::{TrustPeriod, TrustedSession, Watch};
+use crate::error::{Code, Error, Result};
+use crate::znode::Stat;
 
 /// An element that was there a moment ago.
 pub(super) struct Found {
-    pub(super) link: Arc<Link>,
-    pub(super) name: String,
+    pub(super) number: i32,
     pub(super) data: Vec<u8>,
-    pub(super) version: i32,
+    pub(super) stat: Stat,
+    /// The version of the queue's own znode.
+    pub(super) queue_version: i32,
 }
 
 /// The front of a queue.
@@ -30,9 +32,13 @@ impl Queue {
     pub(super) async fn front(&self, patience: &mut Patience<'_>, watch: bool) -> Result<Front> {
         loop {
             let session = patience.session().await?;
-            match self.look(&session.link, &session.trust, watch).await {
+            match self.look(&session, watch).await {
                 Ok(Some(front)) => return Ok(front),
                 Ok(None) => patience.renew(),
+                Err(error) if error.is_no_node() => {
+                    self.head.lock().forget();
+                    return Ok(Front::NoQueue);
+                }
                 Err(error) if is_passing(&error) => patience.pause().await,
                 Err(error) => return Err(named(patience.op(), &self.path, &error)),
             }
@@ -40,59 +46,62 @@ impl Queue {
     }
 
     /// Looks once; `None` if that changed what is known of the queue.
-    async fn look(
-        &self,
-        link: &Arc<Link>,
-        trust: &Arc<TrustPeriod>,
-        watch: bool,
-    ) -> Result<Option<Front>> {
-        let names = line::oldest(link, &self.path);
-        if names.is_empty() {
-            return self.list(link, trust, watch).await;
+    async fn look(&self, session: &TrustedSession, watch: bool) -> Result<Option<Front>> {
+        let link = &session.link;
+        let (known, list) = {
+            let head = self.head.lock();
+            (head.oldest(), head.is_to_be_listed())
+        };
+        // All at once, the queue before its elements. Several of those: after a while among other
+        // consumers, most are gone.
+        let watch_now = watch && known.is_empty();
+        let listing = (list && !watch_now).then(|| link.children(&self.path));
+        let watching = (list && watch_now).then(|| link.children_and_watch(&self.path));
+        let look = (!list).then(|| link.exists(&self.path));
+        let gets: Vec<_> = known.iter().map(|number| link.get(&self.path_of(*number))).collect();
+
+        let mut names = None;
+        let mut left = None;
+        let mut queue = Stat::default();
+        if let Some(listing) = listing {
+            let (listed, stat) = listing.await?;
+            (names, queue) = (Some(listed), stat);
         }
-        // All at once: after a while among other consumers, most are gone.
-        let gets: Vec<_> = names.iter().map(|name| link.get(&self.element_path(name))).collect();
-        for (at, get) in gets.into_iter().enumerate() {
+        if let Some(watching) = watching {
+            let (listed, stat, watch) = watching.await?;
+            (names, queue) = (Some(listed), stat);
+            left = Some((watch, Arc::clone(&session.trust)));
+        }
+        if let Some(look) = look {
+            let missing = || Error::new("exists", &self.path, Code::NO_NODE);
+            queue = look.await?.ok_or_else(missing)?;
+        }
+        let mut found = None;
+        let mut gone = Vec::new();
+        for (&number, get) in known.iter().zip(gets) {
             match get.await {
                 Ok((data, stat)) => {
-                    line::gone(link, &self.path, &names[..at], true);
-                    let (link, name) = (Arc::clone(link), names[at].clone());
-                    return Ok(Some(Front::Found(Found {
-                        link,
-                        name,
-                        data,
-                        version: stat.version,
-                    })));
+                    found = Some(Found { number, data, stat, queue_version: queue.version });
+                    break;
                 }
-                Err(error) if error.is_no_node() => {}
+                Err(error) if error.is_no_node() => gone.push(number),
                 Err(error) => return Err(error),
             }
         }
-        line::gone(link, &self.path, &names, false);
-        Ok(None)
-    }
 
-    /// Lists the queue; `None` if there are elements.
-    async fn list(
-        &self,
-        link: &Arc<Link>,
-        trust: &Arc<TrustPeriod>,
-        watch: bool,
-    ) -> Result<Option<Front>> {
-        let listed = if watch {
-            let listed = link.children_and_watch(&self.path).await;
-            listed.map(|(names, watch)| (names, Some((watch, Arc::clone(trust)))))
-        } else {
-            link.children(&self.path).await.map(|(names, _)| (names, None))
-        };
-        let (names, watch) = match listed {
-            Ok(listed) => listed,
-            Err(error) if error.is_no_node() => return Ok(Some(Front::NoQueue)),
-            Err(error) => return Err(error),
-        };
-        let elements = element::in_order(names);
-        let is_empty = elements.is_empty();
-        line::listed(link, &self.path, elements);
-        Ok(is_empty.then_some(Front::Empty(watch)))
+        let mut head = self.head.lock();
+        match names {
+            Some(names) => {
+                let numbers = element::in_order(&names);
+                head.listed(&queue, &numbers);
+                if numbers.is_empty() {
+                    let is_answer = left.is_some() || !watch;
+                    return Ok(is_answer.then_some(Front::Empty(left)));
+                }
+            }
+            None => head.seen(&queue),
+        }
+        head.gone(&gone, found.is_some());
+        Ok(found.filter(|found| head.first() == Some(found.number)).map(Front::Found))
     }
 }

@@ -30,21 +30,32 @@
 //! lost, never to one that is handled twice. The error names the element's znode; where that still
 //! exists, nothing was lost.
 //!
-//! The same code comes where the servers forbid receipts by their access control: then a reply that
-//! is lost is an outcome that is unknown.
+//! The same code comes where the servers forbid receipts by their access control, and for elements
+//! that leave no room for one in a request: then a reply that is lost is an outcome that is unknown.
+//!
+//! # Names that come again
+//! An element's name and version are no identity. A queue whose znode is deleted and made anew counts
+//! from zero again, and anybody can put an element back under its old name. So nothing that was
+//! known of one znode is believed of another (`head_cache.rs`). A removal names the version of the
+//! queue's znode, which is random where we made it, and is not sent again before another look at the
+//! element's czxid. What is left: a znode that others made twice, with the same version, and a
+//! removal that is held up on its first way to the servers.
 
 mod element;
 mod front;
-mod line;
+mod head_cache;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_lite::future::or;
+use parking_lot::Mutex;
 
 use self::front::{Found, Front};
+use self::head_cache::HeadCache;
 use super::patience::{Patience, is_passing};
 use super::receipt;
-use super::transaction::{execute_once, named};
+use super::transaction::{Target, execute_once, named};
 use crate::client::{Client, Op, Timer, validate_path};
 use crate::error::{Code, Error, Result};
 use crate::znode::{Acl, CreateMode};
@@ -53,6 +64,7 @@ use crate::znode::{Acl, CreateMode};
 pub(crate) struct Queue {
     client: Client,
     path: String,
+    head: Arc<Mutex<HeadCache>>,
 }
 
 /// What stands at the head of a queue.
@@ -71,7 +83,8 @@ impl Queue {
     pub(crate) fn new(client: Client, path: &str) -> Result<Queue> {
         check_path(path)
             .map_err(|why| Error::with_detail("queue", path, Code::BAD_ARGUMENTS, why))?;
-        Ok(Queue { client, path: path.to_owned() })
+        let head = client.core().remember(path);
+        Ok(Queue { client, path: path.to_owned(), head })
     }
 
     /// Adds an element at the end. Makes the queue's znode if it is missing, but none above it.
@@ -80,15 +93,14 @@ impl Queue {
     /// As [`execute_once`]; `NO_NODE` when the parent of the queue's path is missing.
     pub(crate) async fn offer(&self, data: &[u8], acl: &[Acl]) -> Result<()> {
         let create = Op::Create {
-            path: self.element_path(element::PREFIX),
+            path: format!("{}/{}", self.path, element::PREFIX),
             data: data.to_vec(),
             acl: acl.to_vec(),
             mode: CreateMode::PersistentSequential,
         };
         loop {
-            match execute_once(&self.client, "offer", &self.path, std::slice::from_ref(&create))
-                .await
-            {
+            let ops = std::slice::from_ref(&create);
+            match execute_once(&self.client, "offer", &self.path, ops, None).await {
                 Err(error) if error.is_no_node() => self.make("offer", acl).await?,
                 result => return result,
             }
@@ -168,23 +180,29 @@ impl Queue {
         if found.data.len() > capacity {
             return Ok(Some(Head::Longer(found.data.len())));
         }
-        // Somebody may have changed the data since; what is delivered must be what was there last.
-        let path = self.element_path(&found.name);
-        let delete = Op::Delete { path, version: Some(found.version) };
-        let result = execute_once(&self.client, op, &self.path, &[delete]).await;
+        // What is deleted must be what was read: data that was changed since has another version, and
+        // a queue that was made anew has most likely another version itself.
+        let path = self.path_of(found.number);
+        let ops = [
+            Op::Check { path: self.path.clone(), version: Some(found.queue_version) },
+            Op::Delete { path: path.clone(), version: Some(found.stat.version) },
+        ];
+        let target = Target { path: &path, czxid: found.stat.czxid };
+        let result = execute_once(&self.client, op, &self.path, &ops, Some(target)).await;
         match result {
             // Read it again.
             Err(error) if error.code() == Code::BAD_VERSION => Ok(None),
             Err(error) if !error.is_no_node() => Err(error),
             result => {
-                line::taken(&found.link, &self.path, &found.name);
+                self.head.lock().taken(found.number);
                 Ok(result.is_ok().then_some(Head::Element(found.data)))
             }
         }
     }
 
-    fn element_path(&self, name: &str) -> String {
-        format!("{}/{name}", self.path)
+    /// The path of an element.
+    fn path_of(&self, number: i32) -> String {
+        format!("{}/{}", self.path, element::name(number))
     }
 
     /// Makes the queue's znode. That it is there already is no error, so it may be repeated.
@@ -192,13 +210,36 @@ impl Queue {
         let mut patience = Patience::new(&self.client, op, &self.path);
         loop {
             let link = patience.session().await?.link;
-            match link.create(&self.path, b"", acl, CreateMode::Persistent).await {
-                Ok(_) => return Ok(()),
+            let made = match link.multi(&self.making(acl)).await.map(drop) {
+                Err(error) if is_passing(&error) || error.is_node_exists() => Err(error),
+                // Where the znode may not be written to, it is made as others make it.
+                Err(_) => {
+                    let plain = link.create(&self.path, b"", acl, CreateMode::Persistent);
+                    plain.await.map(drop)
+                }
+                made => made,
+            };
+            match made {
                 Err(error) if error.is_node_exists() => return Ok(()),
                 Err(error) if is_passing(&error) => patience.pause().await,
-                Err(error) => return Err(named(op, &self.path, &error)),
+                made => return made.map_err(|error| named(op, &self.path, &error)),
             }
         }
+    }
+
+    /// Makes the queue's znode with a random version of its data, which are empty. When it is deleted
+    /// and made anew, its elements have the same names and versions as before: this is what a removal
+    /// that comes late can tell by (see `try_to_take`).
+    fn making(&self, acl: &[Acl]) -> Vec<Op> {
+        let create = Op::Create {
+            path: self.path.clone(),
+            data: Vec::new(),
+            acl: acl.to_vec(),
+            mode: CreateMode::Persistent,
+        };
+        let writes = usize::from(fastrand::u8(..)).min(MOST_PATH / (self.path.len() + 32));
+        let write = Op::set(self.path.as_str(), "");
+        std::iter::once(create).chain(std::iter::repeat_n(write, writes)).collect()
     }
 }
 
@@ -209,11 +250,17 @@ async fn step_aside(losses: u32) {
     Timer::after(Duration::from_micros(fastrand::u64(0..=longest))).await;
 }
 
+/// A removal names the queue's path twice, and servers take a MiB usually.
+const MOST_PATH: usize = 500_000;
+
 /// Says what is wrong with a queue's path, if anything is.
 fn check_path(path: &str) -> std::result::Result<(), &'static str> {
     validate_path(path)?;
     if path == "/" {
         return Err("the root is no queue");
+    }
+    if path.len() > MOST_PATH {
+        return Err("longer than a transaction has room for");
     }
     let above_receipts = receipt::DIRECTORY.strip_prefix(path);
     if above_receipts.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
