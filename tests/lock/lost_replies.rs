@@ -103,6 +103,8 @@ each_strategy! {
         let next = acquire_in_background(&bench.lock(&client, strategy));
         lost.wait_hits(1, PATIENCE).unwrap();
         std::thread::sleep(Duration::from_millis(200));
+        // It may not be connected again yet.
+        eventually("it is held", || guard.state() != GuardState::Suspended);
         assert_eq!(guard.state(), GuardState::Held);
         assert!(bench.claims(strategy).contains(&claims[0]));
         guard.release().wait().unwrap();

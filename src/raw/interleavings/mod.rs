@@ -63,7 +63,12 @@ impl Seen {
 }
 
 fn config(hosts: &str) -> Config {
-    Config { hosts: hosts.to_owned(), session_timeout: Duration::from_secs(10), session: None }
+    Config {
+        hosts: hosts.to_owned(),
+        in_order: false,
+        session_timeout: Duration::from_secs(10),
+        session: None,
+    }
 }
 
 fn terms(deadline: Option<Instant>) -> Terms {
