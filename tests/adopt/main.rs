@@ -96,7 +96,8 @@ fn what_is_freed_while_no_server_is_there_goes_once_one_is_back() {
 
 #[test]
 fn a_handle_that_is_adopted_again_and_again_costs_no_memory_and_is_given_back_at_once() {
-    const ROUNDS: i64 = 1_500;
+    // Many, so that what tables and threads happen to have at the end is little beside a leak.
+    const ROUNDS: i64 = 6_000;
     let server = Server::start().unwrap();
     let mut program = limited(build("tests/adopt/rounds.c", "rounds", &[]));
     let said = run(program.args([&server.hosts(), &ROUNDS.to_string()]));
