@@ -41,10 +41,10 @@ async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Stand
     let spec = Arc::clone(&attempt.spec);
     let behind = attempt.behind.take();
     let listed = if let Some(own) = attempt.claim.node().cloned() {
-        if let Some((directory, before)) = behind
-            && succeeds(&spec, session, &own, directory, &before).await?
-        {
-            return Ok(Standing::Held);
+        if let Some((directory, before)) = behind {
+            if succeeds(&spec, session, &own, directory, &before).await? {
+                return Ok(Standing::Held);
+            }
         }
         spec.memory.list(session, &spec.path).await
     } else {
