@@ -36,6 +36,8 @@ struct Waiting {
     wakers: BTreeMap<Key, Waker>,
     latest: u64,
     has_thread: bool,
+    /// When the thread looks by itself again; `None` while there is nothing to wake.
+    looks_at: Option<Instant>,
 }
 
 per_process! {
@@ -88,8 +90,8 @@ impl Timers {
                 waiting = self.locked();
                 continue;
             }
-            let first = waiting.wakers.first_key_value().map(|((at, _), _)| *at - now);
-            waiting = match first {
+            waiting.looks_at = waiting.wakers.first_key_value().map(|((at, _), _)| *at);
+            waiting = match waiting.looks_at.map(|at| at - now) {
                 Some(pause) => {
                     self.changed
                         .wait_timeout(waiting, pause)
@@ -131,11 +133,13 @@ impl Future for Timer {
             (at, waiting.latest)
         });
         let before = waiting.wakers.insert(key, cx.waker().clone());
-        let is_first = waiting.wakers.first_key_value().is_some_and(|(first, _)| *first == key);
+        // Most timers are dropped before their time, and the thread sleeps on until the first of them:
+        // then a later one wakes nobody when it begins.
+        let is_sooner = waiting.looks_at.is_none_or(|looks_at| at < looks_at);
         drop(waiting);
         // Dropping a waker is running code of others.
         drop(before);
-        if is_first {
+        if is_sooner {
             TIMERS.changed.notify_one();
         }
         Poll::Pending
