@@ -1,11 +1,12 @@
 //! What the scenarios work on, how many they are, and what they measure.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use async_executor::Executor;
 use futures_lite::future;
 use zklock::{Client, ClientOptions};
-use zklock_testing::Server;
+use zklock_testing::{Server, Stats};
 
 /// How long anything may take that is certain to come: no crowd here takes as long on any machine.
 pub const PATIENCE: Duration = Duration::from_secs(600);
@@ -45,9 +46,32 @@ pub fn resident() -> usize {
     kibibytes << 10
 }
 
-/// Requests that the server has got, pings among them.
-pub fn requests(server: &Server) -> u64 {
-    server.stats().unwrap().packets_received
+/// Asks a server how it is, and leaves out of what it has received that it was asked.
+pub struct Meter<'a> {
+    server: &'a Server,
+    asked: AtomicU64,
+}
+
+impl<'a> Meter<'a> {
+    pub fn new(server: &'a Server) -> Meter<'a> {
+        Meter { server, asked: AtomicU64::new(0) }
+    }
+
+    pub fn stats(&self) -> Stats {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.server.stats().unwrap()
+    }
+
+    /// Requests that the server has got, pings and heartbeats among them: only differences mean anything.
+    pub fn requests(&self) -> u64 {
+        let asked = self.asked.load(Ordering::Relaxed);
+        self.stats().packets_received.saturating_sub(asked)
+    }
+}
+
+/// How many pings and heartbeats there are at the most in that time, from so many clients.
+pub fn background(clients: usize, time: Duration) -> f64 {
+    clients as f64 * (1.0 + 10.0 * time.as_secs_f64() / SESSION.as_secs_f64())
 }
 
 /// Looks again and again until it holds.

@@ -5,7 +5,7 @@ use std::time::Instant;
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Proxy, Rule, Server};
 
-use crate::bench::{client, eventually, number, options, report, requests, with_crowd};
+use crate::bench::{Meter, background, client, eventually, number, options, report, with_crowd};
 
 const PATH: &str = "/locks/storm";
 
@@ -22,7 +22,8 @@ fn one_lost_reply_among_many_acquires_costs_each_a_bounded_number_of_requests() 
         // Known to the client, so that all creates are sent at once.
         let probe = client.lock(PATH).try_acquire().wait().unwrap();
         assert!(probe.is_none());
-        let asked = requests(&server);
+        let meter = Meter::new(&server);
+        let asked = meter.requests();
         let reached = proxy.on(Rule::reply(Ops::creates()).nth(3), Action::Drop);
         let began = Instant::now();
         with_crowd(|crowd| {
@@ -33,16 +34,15 @@ fn one_lost_reply_among_many_acquires_costs_each_a_bounded_number_of_requests() 
                 })
                 .collect();
             reached.wait_hits(1, crate::bench::PATIENCE).unwrap();
-            eventually("all are in the queue", || {
-                server.stats().unwrap().ephemerals > acquires as u64
-            });
+            eventually("all are in the queue", || meter.stats().ephemerals > acquires as u64);
             first.release().wait().unwrap();
             for waiter in waiting {
                 futures_lite::future::block_on(waiter).unwrap();
             }
         });
-        let per_acquire = (requests(&server) - asked) as f64 / acquires as f64;
-        each.push(per_acquire);
+        let per_acquire = (meter.requests() - asked) as f64 / acquires as f64;
+        // Heartbeats are no acquire's.
+        each.push(per_acquire - background(2, began.elapsed()) / acquires as f64);
         let lists = proxy.count(&Rule::request([Op::GetChildren, Op::GetChildren2]));
         report(&format!(
             "{acquires} acquires and a lost reply | {:.1} s | {per_acquire:.1} | {lists}",
