@@ -254,7 +254,7 @@ impl Keeper {
                 self.core.observe(&link);
                 Duration::from_millis(10)
             }
-            // Nobody has the client yet: who connects is told at once.
+            // Nobody has the client yet: connecting fails at once.
             Err(error) if !self.opened && scarcity::is_scarcity(&error) => {
                 let why = scarcity::describe(&error);
                 self.core.fail(Error::with_detail("connect", "", Code::SYSTEM_ERROR, why));

@@ -84,8 +84,8 @@ impl Search {
             }
             _ => true,
         };
-        let kept = self.memory.made(czxid);
-        Node { session: Arc::clone(session), path, czxid, name_is_reused, _kept: kept }
+        let known = (self.memory.made(czxid), Arc::clone(&self.memory));
+        Node { session: Arc::clone(session), path, czxid, name_is_reused, _known: known }
     }
 }
 
@@ -126,8 +126,8 @@ pub(super) struct Node {
     pub(super) czxid: i64,
     /// Whether its name can become another's.
     name_is_reused: bool,
-    /// Keeps it known as a claim of this client.
-    _kept: Arc<()>,
+    /// Keeps it known as a claim of this client, and what the client knows of its path.
+    _known: (Arc<()>, Arc<PathMemory>),
 }
 
 impl Node {

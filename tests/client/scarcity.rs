@@ -1,4 +1,4 @@
-//! A process that runs out of descriptors or threads at some step: it is told so at once, and works
+//! A process that runs out of descriptors or threads at some step: it learns so at once, and works
 //! again when there are some.
 
 use std::fs::File;

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use zklock::{Client, Code, CreateMode, GuardState, SessionState, Strategy};
-use zklock_testing::{Proxy, Server};
+use zklock_testing::wire::Ops;
+use zklock_testing::{Proxy, Rule, Server};
 
 use crate::bench::{PATIENCE, client, eventually, number, options, report, with_crowd};
 
@@ -37,9 +38,11 @@ fn a_client_that_watches_all_that_it_may_reconnects_and_locks() {
         let path = format!("/locks/{strategy:?}");
         let outsider = crate::bench::client(&server);
         let first = outsider.lock(&path).strategy(strategy).acquire().wait().unwrap();
+        proxy.clear_seen();
         let waiting = with_crowd(|crowd| {
             let waiting = crowd.spawn(client.lock(&path).strategy(strategy).acquire());
-            std::thread::sleep(Duration::from_millis(300));
+            // It has claimed, or seen that it is taken.
+            proxy.wait_for(&Rule::reply(Ops::creates()), 1, PATIENCE).unwrap();
             assert!(!waiting.is_finished());
             first.release().wait().unwrap();
             futures_lite::future::block_on(waiting).unwrap()

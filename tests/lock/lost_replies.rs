@@ -113,6 +113,32 @@ each_strategy! {
         bench.expect_free(strategy);
     }
 
+    fn a_claim_is_known_for_as_long_as_its_guard_whatever_else_is_forgotten(strategy) {
+        let bench = Bench::shared();
+        bench.prepare(strategy);
+        let client = bench.client();
+        let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
+        // More paths than a client remembers without need.
+        for n in 0..5_000 {
+            drop(client.lock(&format!("{}-{n}", bench.path)));
+        }
+        bench.raw(|raw| raw.set_data(guard.path(), b"replaced")).unwrap();
+        let claim = bench.claims(strategy).pop().unwrap();
+        bench.proxy.clear_seen();
+        let lost = bench.proxy.on(Rule::reply(Ops::creates()).once(), Action::Drop);
+        let next = acquire_in_background(&bench.lock(&client, strategy));
+        lost.wait_hits(1, PATIENCE).unwrap();
+        // It has looked for its own claim, and found this one.
+        let look = Rule::reply(Op::GetData).path(&claim.path);
+        bench.proxy.wait_for(&look, 1, PATIENCE).unwrap();
+        bench.raw(|raw| raw.ping()).unwrap();
+        assert!(bench.claims(strategy).contains(&claim));
+        assert_eq!(guard.state(), GuardState::Held);
+        guard.release().wait().unwrap();
+        next.join().unwrap().unwrap().release().wait().unwrap();
+        bench.expect_free(strategy);
+    }
+
     fn replies_that_are_lost_again_and_again_only_take_longer(strategy) {
         let bench = Bench::shared();
         bench.prepare(strategy);

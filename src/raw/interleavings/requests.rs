@@ -23,12 +23,12 @@ fn completion_deadline_and_close_give_one_answer_between_them() {
             let handle = open(hosts);
             let answers = Answers::default();
             handle.sync(terms(Some(now)), "/", answers.sink());
-            let keeper = {
+            let expiring = {
                 let handle = Arc::clone(&handle);
                 thread::spawn(move || handle.expire(now))
             };
             handle.close();
-            keeper.join().unwrap();
+            expiring.join().unwrap();
             seen.add(answers.the_one());
             nothing_is_left(&handle);
         });
@@ -72,13 +72,13 @@ fn a_refusal_beside_a_deadline_and_a_close_is_one_answer() {
             let (handle, sink) = (Arc::clone(&handle), answers.sink());
             thread::spawn(move || handle.sync(terms(Some(now)), REFUSED, sink))
         };
-        let keeper = {
+        let expiring = {
             let handle = Arc::clone(&handle);
             thread::spawn(move || handle.expire(now))
         };
         handle.close();
         caller.join().unwrap();
-        keeper.join().unwrap();
+        expiring.join().unwrap();
         seen.add(answers.the_one());
         nothing_is_left(&handle);
     });
@@ -95,12 +95,12 @@ fn who_is_answered_may_send_again_at_once() {
         let handle = open(ANSWERS_WHAT_IS_LEFT);
         let (first, others) = (Answers::default(), [(); 2].map(|()| Answers::default()));
         handle.sync(terms(Some(now)), "/", sending_again(&handle, &first, &others));
-        let keeper = {
+        let expiring = {
             let handle = Arc::clone(&handle);
             thread::spawn(move || handle.expire(now))
         };
         handle.close();
-        keeper.join().unwrap();
+        expiring.join().unwrap();
         seen.add(first.the_one());
         for other in &others {
             other.the_one();
@@ -119,12 +119,12 @@ fn what_the_c_client_writes_to_outlives_the_deadline_and_goes_with_the_close() {
         let handle = open(LOSES_WHAT_IS_LEFT);
         let answers = Answers::default();
         handle.multi(terms(Some(now)), &[DELETE], answers.sink());
-        let keeper = {
+        let expiring = {
             let handle = Arc::clone(&handle);
             thread::spawn(move || handle.expire(now))
         };
         handle.close();
-        keeper.join().unwrap();
+        expiring.join().unwrap();
         seen.add(answers.the_one());
         nothing_is_left(&handle);
     });
@@ -172,12 +172,12 @@ fn what_waits_is_answered_once_by_its_deadline_or_a_close() {
         let [first, second] = [(); 2].map(|()| Answers::default());
         handle.sync(terms(None), "/", first.sink());
         handle.sync(terms(Some(now)), "/", second.sink());
-        let keeper = {
+        let expiring = {
             let handle = Arc::clone(&handle);
             thread::spawn(move || handle.expire(now))
         };
         handle.close();
-        keeper.join().unwrap();
+        expiring.join().unwrap();
         first.the_one();
         seen.add(second.the_one());
         nothing_is_left(&handle);
