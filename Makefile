@@ -1,10 +1,10 @@
-# For everyone: server, lock-test, soak, install, quick and test. simulate, partitions, limits, queue and
-# sanitize are for those who change the locks or the queue; the others repeat one step of test.
+# For everyone: server, lock-test, soak, install, quick and test. simulate, partitions, limits, queue,
+# mutants and sanitize are for those who change the locks or the queue; the others repeat one step of test.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help server lock-test soak install uninstall quick test simulate partitions limits queue sanitize deps fmt clippy unit docs shell checks
+.PHONY: help server lock-test soak install uninstall quick test simulate partitions limits queue mutants sanitize deps fmt clippy unit docs shell checks
 
 # What the programs are given; ARGS on the command line or in the environment replaces it.
 lock-test: ARGS ?= --threads 3 --strategy all
@@ -31,6 +31,8 @@ help:
 	echo 'make limits                thousands of waiters, locks, clients, requests, watches: what each costs'
 	echo 'make queue                 ELEMENTS=20000 through a queue while servers and clients are killed, and'
 	echo '                           the queue is deleted whenever it is empty (some minutes)'
+	echo 'make mutants               plants one bug after the other and says which the tests find: those of'
+	echo "                           tests/mutants/list, or ARGS='generic src/lock --minutes 30'; ARGS=--help"
 	echo 'make sanitize              valgrind, AddressSanitizer and ThreadSanitizer on all that touches the'
 	echo "                           C client (SANITIZERS='memory thread', TESTS='raw_floor client')"
 	echo 'make STEP                  one step of it: fmt clippy unit docs shell checks'
@@ -78,6 +80,10 @@ ELEMENTS ?= 20000
 
 queue:
 	ZKLOCK_QUEUE_ELEMENTS=$(ELEMENTS) scripts/queue
+
+mutants: ARGS ?= planted
+mutants:
+	scripts/mutants $(value ARGS)
 
 # Which of them, and the test crates that they run: all that scripts/sanitize has, unless given.
 sanitize:

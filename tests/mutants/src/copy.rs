@@ -1,0 +1,64 @@
+//! The copy of the checkout that the bugs are planted in.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::Outcome;
+use crate::spot::Texts;
+
+const SWITCH: &str = include_str!("switch.rs");
+
+/// A copy of the checkout's files, tracked or not yet.
+pub struct Copy {
+    pub root: PathBuf,
+}
+
+/// Makes or renews the copy in `place`, but for the sources that are `mutated`. What did not change stays
+/// as it is, so that cargo builds little.
+pub fn copy(from: &Path, place: &Path, mutated: &Texts) -> Outcome<Copy> {
+    let root = place.join("tree");
+    let listed = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"])
+        .current_dir(from)
+        .output()
+        .map_err(|error| format!("git: {error}"))?;
+    if !listed.status.success() {
+        return Err(format!("git ls-files: {}", String::from_utf8_lossy(&listed.stderr)));
+    }
+    let copy = Copy { root };
+    for file in String::from_utf8_lossy(&listed.stdout).split('\0').filter(|file| !file.is_empty())
+    {
+        let source = from.join(file);
+        // What was deleted is listed until that is committed.
+        if !source.is_file() || mutated.contains_key(file) {
+            continue;
+        }
+        let mut text =
+            fs::read(&source).map_err(|error| format!("{}: {error}", source.display()))?;
+        if file == "src/lib.rs" {
+            text.extend_from_slice(b"\nmod mutants;\n");
+        }
+        copy.write(file, &text)?;
+        let permissions = fs::metadata(&source).map(|metadata| metadata.permissions());
+        permissions
+            .and_then(|permissions| fs::set_permissions(copy.root.join(file), permissions))
+            .map_err(|error| format!("{}: {error}", source.display()))?;
+    }
+    copy.write("src/mutants.rs", SWITCH.as_bytes())?;
+    Ok(copy)
+}
+
+impl Copy {
+    /// Writes a file, unless it is so already.
+    pub fn write(&self, name: &str, text: &[u8]) -> Outcome {
+        let path = self.root.join(name);
+        if fs::read(&path).is_ok_and(|old| old == text) {
+            return Ok(());
+        }
+        let written = path.parent().map_or(Ok(()), fs::create_dir_all);
+        written
+            .and_then(|()| fs::write(&path, text))
+            .map_err(|error| format!("{}: {error}", path.display()))
+    }
+}
