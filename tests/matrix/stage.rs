@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use zklock::{Client, Lock, SessionKey, SessionState};
+use zklock_testing::wire::Op;
 use zklock_testing::{Action, Error, Proxy, Rule, Server, expire_session};
 
 use crate::bench::Bench;
@@ -37,7 +38,17 @@ pub struct Stage {
     pub first_session: SessionKey,
     /// The client's latest session that was heard of.
     session: Mutex<SessionKey>,
-    strangers: Mutex<Vec<Stranger>>,
+    pub strangers: Mutex<Vec<Stranger>>,
+    /// A stranger has put a claim in the place of one of the client's.
+    pub usurped: Flag,
+    /// The czxids of the client's claims that others have deleted.
+    pub taken: Mutex<Vec<i64>>,
+    /// The largest fencing token so far.
+    pub largest_token: Mutex<i64>,
+    /// A guard's release was asked for, has ended, and was asked for while nothing was heard.
+    pub releasing: Flag,
+    pub released: Flag,
+    pub released_in_silence: Flag,
     /// Tells the caller to give the acquire up.
     pub give_up: Flag,
     pub given_up: Flag,
@@ -72,6 +83,12 @@ impl Stage {
             first_session: session,
             session: Mutex::new(session),
             strangers: Mutex::default(),
+            usurped: Flag::default(),
+            taken: Mutex::default(),
+            largest_token: Mutex::default(),
+            releasing: Flag::default(),
+            released: Flag::default(),
+            released_in_silence: Flag::default(),
             give_up: Flag::default(),
             given_up: Flag::default(),
             twisted: Flag::default(),
@@ -140,6 +157,26 @@ impl Stage {
             *last = session;
         }
         *last
+    }
+
+    /// The client's claim, if it has one on the server.
+    pub fn own_claim(&self) -> Outcome<Option<Claim>> {
+        let session = self.session().id();
+        let mut claims = self.tree.claims(self.recipe, &self.path)?.into_iter();
+        Ok(claims.find(|claim| claim.session == session))
+    }
+
+    /// The requests for the deletion of a znode, and the replies to them: refused, and done.
+    pub fn deletions(&self, path: &str) -> (usize, usize, usize) {
+        let asked = self.proxy.count(&Rule::request(Op::Delete).path(path));
+        let answered = self.proxy.count(&Rule::reply(Op::Delete).path(path));
+        let done = self.proxy.count(&Rule::reply(Op::Delete).path(path).error(0));
+        (asked, answered - done, done)
+    }
+
+    /// What is written to while the lock is held.
+    pub fn data_path(&self) -> String {
+        format!("{}/data", self.directory)
     }
 
     /// The servers end the client's session at once.
@@ -249,24 +286,31 @@ impl Stage {
     /// Faults at that frame come after it.
     pub fn when(self: &Arc<Self>, rule: Rule, act: fn(&Stage) -> Outcome) {
         let stage = Arc::clone(self);
-        self.at(rule, move || if stage.answered.is_up() { Ok(()) } else { act(&stage) });
+        self.on_the_way(rule, move || if stage.answered.is_up() { Ok(()) } else { act(&stage) });
     }
 
     /// As [`when`](Stage::when), for what the release asks for.
     pub fn when_released(self: &Arc<Self>, rule: Rule, act: fn(&Stage) -> Outcome) {
         let stage = Arc::clone(self);
-        self.at(rule, move || act(&stage));
+        self.on_the_way(rule, move || act(&stage));
     }
 
-    fn at(self: &Arc<Self>, rule: Rule, act: impl Fn() -> Outcome + Send + 'static) {
+    fn on_the_way(self: &Arc<Self>, rule: Rule, act: impl Fn() -> Outcome + Send + 'static) {
+        self.at(rule, move |stage| {
+            stage.twisted.raise();
+            act()
+        });
+    }
+
+    /// Does something when a frame comes, before it goes on, until the operation is over.
+    pub fn at(self: &Arc<Self>, rule: Rule, act: impl Fn(&Stage) -> Outcome + Send + 'static) {
         let stage = Arc::clone(self);
         self.proxy.on(
             rule,
             Action::run(move || {
                 let quiet = stage.quiet.lock();
                 if !*quiet {
-                    stage.twisted.raise();
-                    stage.note(act());
+                    stage.note(act(&stage));
                 }
             }),
         );
