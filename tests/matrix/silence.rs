@@ -11,7 +11,8 @@ use crate::step::Side;
 /// are there yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lasting {
-    /// Until the client takes its session for lost, by its own clock: what comes then comes late.
+    /// Until the client takes its session for lost, by its own clock, or has been closed: what comes
+    /// then comes late.
     UntilDoubted,
     /// Until the session has timed out, or, where the servers hear the client and so it can't, until
     /// the client has given its connection up.
@@ -26,12 +27,13 @@ impl Stage {
         let before = self.proxy.count(&connects);
         let gates: Vec<_> =
             everything(side).into_iter().map(|rule| self.proxy.hold(rule)).collect();
-        let is_doubted = || self.client.state() == SessionState::Lost;
+        let is_closed = || self.client.state() == SessionState::Closed;
+        let is_doubted = || self.client.state() == SessionState::Lost || is_closed();
         let mut ended = match (lasting, side) {
             (Lasting::UntilDoubted, _) => self.until("the session is doubted", is_doubted),
             (Lasting::UntilOver, Side::Request) => self.wait_until_session_ends(),
             (Lasting::UntilOver, Side::Reply) => self.until("the client connects anew", || {
-                is_doubted() && self.proxy.count(&connects) > before
+                is_closed() || is_doubted() && self.proxy.count(&connects) > before
             }),
         };
         if self.releasing.is_up() {
