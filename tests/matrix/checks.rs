@@ -103,7 +103,8 @@ pub fn nothing_is_left(stage: &Stage) -> Outcome {
 
 fn leftovers(stage: &Stage) -> Outcome<Vec<String>> {
     let trouble = |error: zklock_testing::Error| error.to_string();
-    let own = |path: &String| path.starts_with(&stage.directory);
+    let below = format!("{}/", stage.directory);
+    let own = |path: &String| path.starts_with(&below) || *path == stage.directory;
     let mut left: Vec<String> = Vec::new();
     for (session, paths) in stage.server.ephemerals().map_err(trouble)? {
         left.extend(
