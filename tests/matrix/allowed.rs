@@ -61,13 +61,18 @@ impl<'a> Allowed<'a> {
     /// Our claim's name is another's by the time that it is deleted, and nobody could have known: in a
     /// queue, where names are given once; elsewhere after the last look at it.
     pub fn robbery(&self) -> bool {
-        self.strikes.iter().any(|Strike { step, fault }| {
-            let replaces = matches!(fault, Fault::Meddled(_, Deed::ReplacesClaim));
-            let looked = matches!(
-                (step.kind, step.side),
-                (Kind::Delete, Side::Request) | (Kind::GetData, Side::Reply)
-            );
-            replaces && (self.recipe.is_numbered() || looked)
+        let numbered = self.recipe.is_numbered();
+        self.strikes.iter().any(|Strike { step, fault }| match fault {
+            Fault::Meddled(_, Deed::ReplacesClaim) if numbered => true,
+            Fault::Meddled(..) if numbered => false,
+            Fault::Meddled(side, deed) => {
+                let looked = matches!(
+                    (step.kind, side),
+                    (Kind::Delete, Side::Request) | (Kind::GetData, Side::Reply)
+                );
+                looked && deed.takes_the_claim()
+            }
+            _ => false,
         })
     }
 

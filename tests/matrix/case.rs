@@ -33,6 +33,11 @@ impl Case {
         self.strikes.iter().any(|strike| strike.fault.restarts_the_server())
     }
 
+    /// Whether it waits most of the time, for a session to time out.
+    pub fn is_slow(&self) -> bool {
+        self.strikes.iter().any(|strike| strike.fault.has_short_sessions())
+    }
+
     /// Its row in the table: of two faults, the second.
     pub fn row(&self) -> String {
         match self.strikes.as_slice() {

@@ -2,7 +2,7 @@
 //! finds on a lock's path.
 
 use crate::stage::{Outcome, Stage};
-use crate::tree::Stranger;
+use crate::tree::{NODE_EXISTS, Stranger};
 
 /// What it does, to the claim of the client that is tested or to the directory that claims are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,12 @@ impl Deed {
         }
     }
 
+    /// Whether the claim is gone by it.
+    pub fn takes_the_claim(self) -> bool {
+        use Deed::{DeletesClaim, DeletesDirectory, ReplacesClaim, ReplacesDirectory};
+        matches!(self, DeletesClaim | ReplacesClaim | DeletesDirectory | ReplacesDirectory)
+    }
+
     /// Whether there is nothing to do where there is no claim.
     pub fn needs_a_claim(self) -> bool {
         use Deed::{DeletesClaim, ReplacesClaim, TouchesClaim, WritesClaim};
@@ -65,21 +71,24 @@ impl Stage {
                 let own = self.own_claim()?;
                 self.take_own_claim()?;
                 let Some(own) = own else { return Ok(()) };
-                let usurper = Stranger::claim_by_name(&self.server, &own.path, b"not a claim")
-                    .map_err(|error| format!("a claim is replaced: {error}"))?;
-                self.strangers.lock().push(usurper);
+                match Stranger::claim_by_name(&self.server, &own.path, b"not a claim") {
+                    Ok(usurper) => self.strangers.lock().push(usurper),
+                    // Another was faster.
+                    Err(error) if error.code() == Some(NODE_EXISTS) => {}
+                    Err(error) => return Err(format!("a claim is replaced: {error}")),
+                }
                 self.usurped.raise();
                 Ok(())
             }
             Deed::WritesDirectory => self.tree.write(directory, b"not a lock"),
             Deed::DeletesDirectory => {
                 self.take_own_claim()?;
-                self.tree.delete_if_empty(directory)
+                self.tree.delete_if_empty(directory).map(drop)
             }
             Deed::ReplacesDirectory => {
                 self.take_own_claim()?;
-                self.tree.delete_if_empty(directory)?;
-                self.tree.make(directory)
+                let deleted = self.tree.delete_if_empty(directory)?;
+                if deleted { self.tree.make(directory) } else { Ok(()) }
             }
         }
     }

@@ -3,7 +3,7 @@
 use crate::case::Case;
 use crate::fault::{Fault, Strike};
 use crate::foreign::Deed;
-use crate::operation::{Begins, How, Then};
+use crate::operation::{Begins, How};
 use crate::operations::OPERATIONS;
 use crate::pool::{Counted, Pool};
 use crate::recipe::RECIPES;
@@ -81,11 +81,11 @@ impl Wanted {
     /// A client of another kind, between any two steps.
     pub fn meddling(&self, pool: &Pool) -> Plan {
         let (counted, failures) = pool.count(self.plays());
-        let mut cases = self.each(&counted, |case, _, step| {
-            let closes = case.operation.closes;
-            let deeds = Deed::ALL.into_iter();
-            let deeds =
-                deeds.filter(move |deed| !closes && (step.claimed || !deed.needs_a_claim()));
+        let mut cases = self.each(&counted, |case, steps, step| {
+            let comes_between = comes_between(steps, step) && !case.operation.closes;
+            let deeds = Deed::ALL
+                .into_iter()
+                .filter(move |deed| comes_between && (step.claimed || !deed.needs_a_claim()));
             deeds.map(move |deed| Fault::Meddled(step.side, deed))
         });
         cases.retain(|case| self.is(case));
@@ -142,16 +142,24 @@ fn is_first(steps: &[Step], step: Step) -> bool {
     steps.iter().find(same).is_some_and(|first| first.nth == step.nth)
 }
 
+/// Whether what happens at the step happens between two requests as no other step has it. What is done
+/// before a request is done after the reply to the one before, unless both are on their way together.
+fn comes_between(steps: &[Step], step: Step) -> bool {
+    let is_the_first = steps.first().is_some_and(|first| *first == step);
+    let follows_at_once = matches!(step.kind, Kind::Children | Kind::GetData);
+    step.side == Side::Reply || is_the_first || follows_at_once
+}
+
 /// Whether the fault is worth a run. Who comes back late has no deadline left that could pass. To steps
 /// that repair something, a reset is what a lost frame is, and a silence what an expiry is. One-way
-/// silences take longest, so they meet the first step of each kind.
+/// silences take longest, so they meet the first step of each kind, of the main operations.
 fn makes_sense(case: &Case, fault: Fault, is_first: bool) -> bool {
     let operation = case.operation;
     let repairs = operation.begins == Begins::WithTheTwist;
     match fault {
         Fault::Late(_) => operation.how != How::ComeBackLate,
         Fault::Reset(_) | Fault::Silent(_) => !repairs,
-        Fault::OneWay(..) => !repairs && is_first && operation.then != Then::DropAndClose,
+        Fault::OneWay(..) => !repairs && is_first && (operation.restarts || operation.pairs),
         Fault::Restarted => operation.restarts,
         Fault::Dropped(_) | Fault::Expired(_) | Fault::Meddled(..) => true,
     }

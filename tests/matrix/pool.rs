@@ -18,6 +18,8 @@ use crate::step::Step;
 
 /// Most of them wait most of the time.
 const WORKERS: usize = 24;
+/// For cases that wait for sessions to time out.
+const WAITERS: usize = 40;
 /// Each with a server of its own.
 const RESTARTERS: usize = 2;
 /// How often a case is run whose step did not come, as when a busy machine was too slow for it.
@@ -40,6 +42,9 @@ pub struct Counted {
     pub case: Case,
     pub steps: Vec<Step>,
 }
+
+/// So many workers, their cases, and their server.
+type Group<'a> = (usize, Mutex<VecDeque<(usize, Case)>>, &'a (dyn Fn() -> Arc<Server> + Sync));
 
 fn builder() -> Builder {
     // Containers must not be tidied away in the middle of a case.
@@ -81,23 +86,33 @@ impl Pool {
         let total = cases.len();
         let (restarts, others): (VecDeque<_>, VecDeque<_>) =
             cases.into_iter().enumerate().partition(|(_, case)| case.restarts_the_server());
-        let workers = WORKERS.min(others.len());
-        let restarters = RESTARTERS.min(restarts.len());
-        let (restarts, others) = (Mutex::new(restarts), Mutex::new(others));
+        let (slow, others) = others.into_iter().partition(|(_, case)| case.is_slow());
         let verdicts = Mutex::new(Vec::with_capacity(total));
-        let work = |server: Arc<Server>, queue: &Mutex<VecDeque<(usize, Case)>>| {
-            let bench = Bench::at(server);
-            while let Some((place, case)) = next(queue) {
+        let own_server = || Arc::new(builder().start().unwrap());
+        let same_server = || Arc::clone(&self.server);
+        let groups: [Group<'_>; 3] = [
+            (RESTARTERS, Mutex::new(restarts), &own_server),
+            (WAITERS, Mutex::new(slow), &same_server),
+            (WORKERS, Mutex::new(others), &same_server),
+        ];
+        let work = |(_, queue, server): &Group<'_>| {
+            // No bench for nothing: there may be fewer cases than workers.
+            let Some((mut place, mut case)) = next(queue) else { return };
+            let bench = Bench::at(server());
+            loop {
                 let verdict = judge(&bench, case);
                 verdicts.lock().push((place, verdict));
+                (place, case) = match next(queue) {
+                    Some(more) => more,
+                    None => return,
+                };
             }
         };
         thread::scope(|scope| {
-            for _ in 0..restarters {
-                scope.spawn(|| work(Arc::new(builder().start().unwrap()), &restarts));
-            }
-            for _ in 0..workers {
-                scope.spawn(|| work(Arc::clone(&self.server), &others));
+            for group in &groups {
+                for _ in 0..group.0 {
+                    scope.spawn(|| work(group));
+                }
             }
         });
         let mut verdicts = verdicts.into_inner();

@@ -11,7 +11,7 @@ use zklock_testing::{Action, Error, Proxy, Rule, Server, expire_session};
 use crate::bench::Bench;
 use crate::flag::Flag;
 use crate::recipe::{Recipe, Waits};
-use crate::tree::{Claim, Stranger, Tree};
+use crate::tree::{Claim, NO_NODE, Stranger, Tree};
 
 /// How long anything may take that is certain to come.
 pub const PATIENCE: Duration = Duration::from_secs(45);
@@ -246,8 +246,16 @@ impl Stage {
 
     /// A stranger claims the lock, and says that of itself.
     pub fn stranger_claims_as(&self, data: &[u8]) -> Outcome {
-        let stranger = Stranger::claim(&self.server, self.recipe, &self.path, data)
-            .map_err(|error| format!("a stranger claims: {error}"))?;
+        let claim = || Stranger::claim(&self.server, self.recipe, &self.path, data);
+        let stranger = match claim() {
+            // Somebody has tidied up.
+            Err(error) if error.code() == Some(NO_NODE) => {
+                self.make_way()?;
+                claim()
+            }
+            claimed => claimed,
+        };
+        let stranger = stranger.map_err(|error| format!("a stranger claims: {error}"))?;
         self.strangers.lock().push(stranger);
         Ok(())
     }

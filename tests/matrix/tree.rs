@@ -12,7 +12,7 @@ use crate::recipe::{Claims, Recipe};
 use crate::stage::PATIENCE;
 
 pub const NO_NODE: i32 = -101;
-const NODE_EXISTS: i32 = -110;
+pub const NODE_EXISTS: i32 = -110;
 const NOT_EMPTY: i32 = -111;
 /// Longer than any case lasts: bare sessions send no pings.
 const SESSION: Duration = Duration::from_secs(60);
@@ -97,13 +97,12 @@ impl Tree {
         Ok(claim.filter(|claim| claim.session != 0))
     }
 
-    /// As [`delete`](Tree::delete), but what has children stays.
-    pub fn delete_if_empty(&self, path: &str) -> Result<(), String> {
+    /// As [`delete`](Tree::delete), but what has children stays. Gives whether it was deleted.
+    pub fn delete_if_empty(&self, path: &str) -> Result<bool, String> {
         match self.ask(|tree| tree.delete(path)) {
-            Err(error) if !matches!(error.code(), Some(NO_NODE | NOT_EMPTY)) => {
-                Err(error.to_string())
-            }
-            _ => Ok(()),
+            Ok(()) => Ok(true),
+            Err(error) if matches!(error.code(), Some(NO_NODE | NOT_EMPTY)) => Ok(false),
+            Err(error) => Err(error.to_string()),
         }
     }
 
