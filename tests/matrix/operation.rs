@@ -157,6 +157,11 @@ impl Operation {
         step.acquiring || !of_a_watch || self.then == Then::Hold || self.how == How::GiveUp
     }
 
+    /// Whether it is one of those that others are variants of.
+    pub fn is_main(&self) -> bool {
+        self.restarts || self.pairs
+    }
+
     /// Whether its last steps are taken when its caller has gone.
     pub fn is_left_alone(&self) -> bool {
         matches!(self.how, How::GiveUp | How::TimeOut)

@@ -9,11 +9,11 @@ use crate::pool::{Counted, Pool};
 use crate::recipe::RECIPES;
 use crate::step::{Kind, Side, Step};
 
-/// What was asked for: `ZKLOCK_CASE` names cases by the beginning of their names, and `ZKLOCK_PAIRS=all`
+/// What was asked for: `ZKLOCK_CASE` names cases by the beginning of their names, and `ZKLOCK_MATRIX=all`
 /// is every pair that is worth a run.
 pub struct Wanted {
     prefix: String,
-    all_pairs: bool,
+    all: bool,
 }
 
 /// Cases, and what has failed before there were any.
@@ -22,8 +22,8 @@ pub type Plan = (Vec<Case>, Vec<String>);
 impl Wanted {
     pub fn by_environment() -> Wanted {
         let prefix = std::env::var("ZKLOCK_CASE").unwrap_or_default();
-        let all_pairs = std::env::var("ZKLOCK_PAIRS").is_ok_and(|which| which == "all");
-        Wanted { all_pairs: all_pairs || !prefix.is_empty(), prefix }
+        let all = std::env::var("ZKLOCK_MATRIX").is_ok_and(|which| which == "all");
+        Wanted { all: all || !prefix.is_empty(), prefix }
     }
 
     pub fn is_everything(&self) -> bool {
@@ -82,10 +82,14 @@ impl Wanted {
     pub fn meddling(&self, pool: &Pool) -> Plan {
         let (counted, failures) = pool.count(self.plays());
         let mut cases = self.each(&counted, |case, steps, step| {
+            let everywhere = self.all || case.operation.is_main();
+            let is_first = is_first(steps, step);
             let comes_between = comes_between(steps, step) && !case.operation.closes;
-            let deeds = Deed::ALL
-                .into_iter()
-                .filter(move |deed| comes_between && (step.claimed || !deed.needs_a_claim()));
+            let deeds = Deed::ALL.into_iter().filter(move |deed| {
+                let fits = step.claimed || !deed.needs_a_claim();
+                let more = everywhere && (is_first || deed.needs_a_claim()) || deed.is_plain();
+                comes_between && fits && (self.all || more && (everywhere || is_first))
+            });
             deeds.map(move |deed| Fault::Meddled(step.side, deed))
         });
         cases.retain(|case| self.is(case));
@@ -95,7 +99,7 @@ impl Wanted {
     /// Two faults: the second at each kind of step in the recovery from the first.
     pub fn pairs(&self, pool: &Pool) -> Plan {
         let mut plays = self.plays();
-        plays.retain(|play| self.all_pairs || play.operation.pairs);
+        plays.retain(|play| self.all || play.operation.pairs);
         let (counted, mut failures) = pool.count(plays);
         let mut firsts = self.each(&counted, |_, steps, step| {
             let is_first = is_first(steps, step);
@@ -105,8 +109,7 @@ impl Wanted {
         let (recoveries, more) = pool.count(firsts);
         failures.extend(more);
         let mut cases = self.each(&recoveries, |case, steps, step| {
-            let (is_first, restarts) =
-                (is_first(steps, step), self.all_pairs && case.operation.restarts);
+            let (is_first, restarts) = (is_first(steps, step), self.all && case.operation.restarts);
             SECOND
                 .into_iter()
                 .filter(move |fault| is_first && (restarts || !fault.restarts_the_server()))
@@ -159,7 +162,7 @@ fn makes_sense(case: &Case, fault: Fault, is_first: bool) -> bool {
     match fault {
         Fault::Late(_) => operation.how != How::ComeBackLate,
         Fault::Reset(_) | Fault::Silent(_) => !repairs,
-        Fault::OneWay(..) => !repairs && is_first && (operation.restarts || operation.pairs),
+        Fault::OneWay(..) => !repairs && is_first && operation.is_main(),
         Fault::Restarted => operation.restarts,
         Fault::Dropped(_) | Fault::Expired(_) | Fault::Meddled(..) => true,
     }

@@ -166,6 +166,18 @@ impl Stage {
         Ok(claims.find(|claim| claim.session == session))
     }
 
+    /// Whether the client can have a claim, by the frames that have passed: asking the server would take
+    /// time where time counts.
+    pub fn may_have_a_claim(&self) -> bool {
+        let creates = || [Op::Create, Op::Create2];
+        let asked = self.proxy.count(&Rule::request(creates()).path_prefix(&self.path));
+        let replies = Rule::reply(creates()).path_prefix(&self.path);
+        let made = self.proxy.count(&replies.clone().error(0));
+        let refused = self.proxy.count(&replies) - made;
+        let deleted = Rule::reply(Op::Delete).path_prefix(&self.path).error(0);
+        asked > refused + self.proxy.count(&deleted)
+    }
+
     /// The requests for the deletion of a znode, and the replies to them: refused, and done.
     pub fn deletions(&self, path: &str) -> (usize, usize, usize) {
         let asked = self.proxy.count(&Rule::request(Op::Delete).path(path));

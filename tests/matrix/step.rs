@@ -99,7 +99,7 @@ pub struct Step {
     pub nth: u64,
     /// Whether the caller is still waiting for the lock when it passes.
     pub acquiring: bool,
-    /// Whether the client has a claim then.
+    /// Whether the client can have a claim then.
     pub claimed: bool,
 }
 
@@ -134,7 +134,7 @@ impl Census {
                 let note = move |nth| {
                     let (twisted, acquiring) = (stage_.twisted.is_up(), !stage_.answered.is_up());
                     let struck = faults.get().is_some_and(Armed::is_reached);
-                    let claimed = stage_.own_claim().is_ok_and(|own| own.is_some());
+                    let claimed = stage_.may_have_a_claim();
                     let step = Step { kind, side, nth, acquiring, claimed };
                     passed.lock().push(Passed { step, twisted, struck });
                 };
