@@ -99,6 +99,7 @@ pub const OPERATIONS: &[Operation] = &[
     Operation::new("release with its request lost")
         .before(request_to_delete_lost)
         .loses_deletions()
+        .pairs()
         .begins(Begins::WithTheAnswer),
     Operation::new("release with its reply lost")
         .before(reply_to_delete_lost)

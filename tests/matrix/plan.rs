@@ -82,13 +82,14 @@ impl Wanted {
     pub fn meddling(&self, pool: &Pool) -> Plan {
         let (counted, failures) = pool.count(self.plays());
         let mut cases = self.each(&counted, |case, steps, step| {
-            let everywhere = self.all || case.operation.is_main();
+            let (all, is_main) = (self.all, case.operation.is_main());
             let is_first = is_first(steps, step);
             let comes_between = comes_between(steps, step) && !case.operation.closes;
             let deeds = Deed::ALL.into_iter().filter(move |deed| {
                 let fits = step.claimed || !deed.needs_a_claim();
-                let more = everywhere && (is_first || deed.needs_a_claim()) || deed.is_plain();
-                comes_between && fits && (self.all || more && (everywhere || is_first))
+                let often = is_main && deed.needs_a_claim();
+                let is_chosen = (often || is_first) && (is_main || deed.is_plain());
+                comes_between && fits && (all || is_chosen)
             });
             deeds.map(move |deed| Fault::Meddled(step.side, deed))
         });
@@ -109,10 +110,13 @@ impl Wanted {
         let (recoveries, more) = pool.count(firsts);
         failures.extend(more);
         let mut cases = self.each(&recoveries, |case, steps, step| {
-            let (is_first, restarts) = (is_first(steps, step), self.all && case.operation.restarts);
-            SECOND
-                .into_iter()
-                .filter(move |fault| is_first && (restarts || !fault.restarts_the_server()))
+            let (all, is_first) = (self.all, is_first(steps, step));
+            let restarts = all && case.operation.restarts;
+            SECOND.into_iter().filter(move |fault| match fault {
+                Fault::Restarted => is_first && restarts,
+                Fault::Expired(Side::Reply) => is_first && all,
+                _ => is_first,
+            })
         });
         cases.retain(|case| self.is(case));
         (cases, failures)
