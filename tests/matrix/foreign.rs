@@ -44,11 +44,6 @@ impl Deed {
         }
     }
 
-    /// Whether the others are variants of it.
-    pub fn is_plain(self) -> bool {
-        matches!(self, Deed::WritesClaim | Deed::DeletesClaim | Deed::DeletesDirectory)
-    }
-
     /// Whether the claim is gone by it.
     pub fn takes_the_claim(self) -> bool {
         use Deed::{DeletesClaim, DeletesDirectory, ReplacesClaim, ReplacesDirectory};

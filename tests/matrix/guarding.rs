@@ -34,23 +34,25 @@ pub fn is_born_well(stage: &Stage, guard: &Guard, allowed: &Allowed<'_>) -> Outc
     }
 }
 
-/// What a guard says while it is held must fit the session, and the tree, at every time.
-pub fn is_what_it_says(stage: &Stage, guard: &Guard, allowed: &Allowed<'_>) -> Outcome {
+/// What a guard says must fit the session at every time, also while no server answers.
+pub fn fits_the_session(stage: &Stage, guard: &Guard, allowed: &Allowed<'_>) -> Outcome {
     let before = stage.client.state();
     let state = guard.state();
     let session = (stage.client.state() == before).then_some(before);
     match (session, state) {
         (Some(SessionState::Suspended), GuardState::Held)
         | (Some(SessionState::Lost), GuardState::Held | GuardState::Suspended) => {
-            return Err(format!("{guard:?} while the session is {before:?}"));
+            Err(format!("{state:?} while the session is {before:?}"))
         }
-        _ => {}
+        _ => is_lost_for_a_reason(stage, &guard.lost(), guard.fencing_token(), allowed),
     }
-    is_lost_for_a_reason(stage, &guard.lost(), guard.fencing_token(), allowed)?;
+}
+
+/// A guard that says so is the one that holds, but where nobody could have told it in time.
+pub fn is_the_one_holder(stage: &Stage, guard: &Guard, allowed: &Allowed<'_>) -> Outcome {
+    let is_excused = || allowed.unforeseen_loss() || stage.was_taken(guard.fencing_token());
     match holds(stage, guard)? {
-        Some(false) if !allowed.unforeseen_loss() && !stage.was_taken(guard.fencing_token()) => {
-            Err(format!("{guard:?} is not the one that holds"))
-        }
+        Some(false) if !is_excused() => Err(format!("{guard:?} is not the one that holds")),
         _ => Ok(()),
     }
 }

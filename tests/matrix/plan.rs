@@ -87,8 +87,8 @@ impl Wanted {
             let comes_between = comes_between(steps, step) && !case.operation.closes;
             let deeds = Deed::ALL.into_iter().filter(move |deed| {
                 let fits = step.claimed || !deed.needs_a_claim();
-                let often = is_main && deed.needs_a_claim();
-                let is_chosen = (often || is_first) && (is_main || deed.is_plain());
+                let is_plain = *deed == deed_for(step);
+                let is_chosen = is_first && is_main || is_plain && (is_first || step.claimed);
                 comes_between && fits && (all || is_chosen)
             });
             deeds.map(move |deed| Fault::Meddled(step.side, deed))
@@ -147,6 +147,11 @@ const SECOND: [Fault; 5] = [
 fn is_first(steps: &[Step], step: Step) -> bool {
     let same = |other: &&Step| (other.kind, other.side) == (step.kind, step.side);
     steps.iter().find(same).is_some_and(|first| first.nth == step.nth)
+}
+
+/// What disturbs most at a step: where there is a claim, its end.
+fn deed_for(step: Step) -> Deed {
+    if step.claimed { Deed::DeletesClaim } else { Deed::DeletesDirectory }
 }
 
 /// Whether what happens at the step happens between two requests as no other step has it. What is done

@@ -12,10 +12,11 @@ use crate::bench::Bench;
 use crate::case::Case;
 use crate::checks;
 use crate::drive::{self, Told};
+use crate::flag::Flag;
 use crate::foreign::Deed;
 use crate::guarding;
 use crate::operation::{Begins, Operation, Then};
-use crate::stage::{Outcome, PATIENCE, Stage};
+use crate::stage::{LOOK_AGAIN, Outcome, PATIENCE, Stage};
 use crate::step::{Census, Step};
 
 /// How much time an operation has whose frames come late, until they do.
@@ -178,16 +179,29 @@ impl Run<'_> {
         let other = self.other();
         let waiting = thread::spawn(move || other.acquire_within(PATIENCE).wait());
         let session = stage.session();
-        let mut wrong = Ok(());
-        stage.until("the claim is watched, or its loss known", || {
-            wrong = guarding::is_what_it_says(stage, &guard, allowed);
-            let watches = stage.server.watches().unwrap_or_default();
-            let watchers = watches.get(guard.path());
-            let watched = watchers.is_some_and(|watchers| watchers.contains(&session.id()));
-            let settled = !armed.is_under_way() && !stage.was_taken(guard.fencing_token());
-            wrong.is_err() || guard.is_lost() || watched && settled
+        let over = Flag::default();
+        thread::scope(|scope| {
+            let watching = scope.spawn(|| {
+                let fits = || guarding::fits_the_session(stage, &guard, allowed);
+                while !over.wait(LOOK_AGAIN) {
+                    fits()?;
+                }
+                fits()
+            });
+            let mut wrong = Ok(());
+            let held = stage.until("the claim is watched, or its loss known", || {
+                wrong = guarding::is_the_one_holder(stage, &guard, allowed);
+                let watches = stage.server.watches().unwrap_or_default();
+                let watchers = watches.get(guard.path());
+                let watched = watchers.is_some_and(|watchers| watchers.contains(&session.id()));
+                let settled = !armed.is_under_way() && !stage.was_taken(guard.fencing_token());
+                let trouble = wrong.is_err() || watching.is_finished();
+                trouble || guard.is_lost() || watched && settled
+            });
+            over.raise();
+            let fits = watching.join().map_err(|_| "the look at the guard panicked".to_owned())?;
+            held.and(wrong).and(fits)
         })?;
-        wrong?;
         self.release(guard)?;
         if stage.usurped.is_up() {
             self.strangers_leave()?;

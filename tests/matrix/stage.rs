@@ -16,7 +16,7 @@ use crate::tree::{Claim, NO_NODE, Stranger, Tree};
 /// How long anything may take that is certain to come.
 pub const PATIENCE: Duration = Duration::from_secs(45);
 /// Between two looks for something that tells nobody when it comes.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+pub const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// What a part of a run has to say when it went wrong.
 pub type Outcome<T = ()> = Result<T, String>;
