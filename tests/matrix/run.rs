@@ -194,6 +194,10 @@ impl Run<'_> {
                 let watches = stage.server.watches().unwrap_or_default();
                 let watchers = watches.get(guard.path());
                 let watched = watchers.is_some_and(|watchers| watchers.contains(&session.id()));
+                if watched {
+                    // A fault at the reply that says so has come then.
+                    stage.wait_until_heard();
+                }
                 let settled = !armed.is_under_way() && !stage.was_taken(guard.fencing_token());
                 let trouble = wrong.is_err() || watching.is_finished();
                 trouble || guard.is_lost() || watched && settled
