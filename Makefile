@@ -1,10 +1,11 @@
-# For everyone: server, lock-test, soak, install, quick and test. simulate, partitions, limits, queue,
-# mutants and sanitize are for those who change the locks or the queue; the others repeat one step of test.
+# For everyone: server, lock-test, soak, install, quick and test. simulate, matrix, partitions, limits,
+# queue, mutants and sanitize are for those who change the locks or the queue; the others repeat one step
+# of test.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help server lock-test soak install uninstall quick test simulate partitions limits queue mutants sanitize deps fmt clippy unit docs shell checks
+.PHONY: help server lock-test soak install uninstall quick test simulate matrix partitions limits queue mutants sanitize deps fmt clippy unit docs shell checks
 
 # What the programs are given; ARGS on the command line or in the environment replaces it.
 lock-test: ARGS ?= --threads 3 --strategy all
@@ -26,6 +27,8 @@ help:
 	echo 'make test                  the whole suite, stopping at the first failure'
 	echo 'make simulate              the acquire loop under simulated servers: all schedules of a few'
 	echo '                           contenders, a million random ones of many (SCHEDULES=, SEED=)'
+	echo 'make matrix                the step-fault matrix with all its pairs: a second fault at each kind of step'
+	echo "                           in the recovery from a first (CASE='queue/give up' for a part of it)"
 	echo 'make partitions            leaders that stand still or are cut off while one client holds and another'
 	echo '                           waits: ROUNDS=50 of each scenario, at several session timeouts (an hour)'
 	echo 'make limits                thousands of waiters, locks, clients, requests, watches: what each costs'
@@ -64,6 +67,12 @@ SEED ?= 0
 
 simulate:
 	ZKLOCK_SCHEDULES=$(SCHEDULES) ZKLOCK_FIRST_SEED=$(SEED) scripts/simulate
+
+# The beginning of the names of the cases.
+CASE ?=
+
+matrix:
+	ZKLOCK_CASE="$(CASE)" scripts/matrix
 
 # How many of each scenario.
 ROUNDS ?= 50

@@ -1,6 +1,6 @@
 //! Carries an operation out.
 
-use futures_lite::future::{block_on, or, poll_once};
+use futures_lite::future::{block_on, or, pending, poll_once};
 use std::time::Duration;
 use zklock::Guard;
 use zklock_testing::Rule;
@@ -8,6 +8,9 @@ use zklock_testing::wire::Op;
 
 use crate::operation::{How, Operation};
 use crate::stage::{Outcome, PATIENCE, Stage};
+
+/// A deadline that passes; long enough that a claim is made before it on most machines.
+const SOON: Duration = Duration::from_secs(1);
 
 /// What the caller is told.
 #[derive(Debug)]
@@ -45,6 +48,16 @@ pub fn ask(
                 Told::Nothing
             };
             block_on(or(acquire, give_up))
+        }
+        How::TimeOut => stage.lock.acquire_within(SOON).wait().into(),
+        How::Close => {
+            let acquire = async { stage.lock.acquire_within(deadline).await.into() };
+            let close = async {
+                stage.give_up.up().await;
+                drop(stage.client.close());
+                pending().await
+            };
+            block_on(or(acquire, close))
         }
         How::ComeBackLate => return come_back_late(stage, deadline, is_reached),
     };

@@ -1,13 +1,9 @@
 //! What goes wrong.
 
 use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
 
-use zklock_testing::{Action, Gate, InstalledRule};
-
-use crate::flag::Flag;
-use crate::stage::{Outcome, PATIENCE, Stage};
+use crate::foreign::Deed;
+use crate::silence::Lasting;
 use crate::step::{Side, Step};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,12 +18,17 @@ pub enum Fault {
     Expired(Side),
     /// Nothing passes until the session has timed out.
     Silent(Side),
+    /// From the frame on, none of its direction passes; those of the other one do.
+    OneWay(Side, Lasting),
     /// The server crashes when it has done what was asked, and comes back.
     Restarted,
+    /// Nothing, but that a client of another kind does something to the tree.
+    Meddled(Side, Deed),
 }
 
 impl Fault {
-    pub const ALL: [Fault; 11] = [
+    /// Those of servers and network.
+    pub const ALL: [Fault; 15] = [
         Fault::Dropped(Side::Request),
         Fault::Dropped(Side::Reply),
         Fault::Late(Side::Request),
@@ -38,6 +39,10 @@ impl Fault {
         Fault::Expired(Side::Reply),
         Fault::Silent(Side::Request),
         Fault::Silent(Side::Reply),
+        Fault::OneWay(Side::Request, Lasting::UntilDoubted),
+        Fault::OneWay(Side::Reply, Lasting::UntilDoubted),
+        Fault::OneWay(Side::Request, Lasting::UntilOver),
+        Fault::OneWay(Side::Reply, Lasting::UntilOver),
         Fault::Restarted,
     ];
 
@@ -47,7 +52,9 @@ impl Fault {
             | Fault::Late(side)
             | Fault::Reset(side)
             | Fault::Expired(side)
-            | Fault::Silent(side) => side,
+            | Fault::Silent(side)
+            | Fault::OneWay(side, _)
+            | Fault::Meddled(side, _) => side,
             Fault::Restarted => Side::Reply,
         }
     }
@@ -56,8 +63,9 @@ impl Fault {
         matches!(self, Fault::Late(_))
     }
 
+    /// Whether the session is over by it, or lost to a client that can't know.
     pub fn ends_the_session(self) -> bool {
-        matches!(self, Fault::Expired(_) | Fault::Silent(_))
+        matches!(self, Fault::Expired(_) | Fault::Silent(_) | Fault::OneWay(..))
     }
 
     /// Whether the servers end the session before its time, which no client can foresee.
@@ -67,20 +75,16 @@ impl Fault {
 
     /// Whether sessions are so short that a very busy machine can lose one.
     pub fn has_short_sessions(self) -> bool {
-        matches!(self, Fault::Silent(_))
+        matches!(self, Fault::Silent(_) | Fault::OneWay(..))
+    }
+
+    /// Whether the frame never comes to where it was to go.
+    pub fn swallows(self) -> bool {
+        matches!(self, Fault::Dropped(_) | Fault::Reset(_) | Fault::Expired(_) | Fault::Silent(_))
     }
 
     pub fn restarts_the_server(self) -> bool {
         self == Fault::Restarted
-    }
-
-    /// Short where its end is waited for; else so long that no pause of a busy machine ends it.
-    pub fn session_timeout(self) -> Duration {
-        match self {
-            Fault::Silent(_) => Duration::from_secs(4),
-            Fault::Restarted => Duration::from_secs(60),
-            _ => Duration::from_secs(15),
-        }
     }
 }
 
@@ -90,9 +94,9 @@ impl fmt::Display for Fault {
             Side::Request => "before",
             Side::Reply => "after",
         };
-        let frame = match self.side() {
-            Side::Request => "request",
-            Side::Reply => "reply",
+        let (frame, frames) = match self.side() {
+            Side::Request => ("request", "requests"),
+            Side::Reply => ("reply", "replies"),
         };
         match self {
             Fault::Dropped(_) => write!(f, "{frame} dropped"),
@@ -100,104 +104,23 @@ impl fmt::Display for Fault {
             Fault::Reset(_) => write!(f, "reset {before}"),
             Fault::Expired(_) => write!(f, "expired {before}"),
             Fault::Silent(_) => write!(f, "silent {before}"),
+            Fault::OneWay(_, Lasting::UntilDoubted) => write!(f, "{frames} held, doubted"),
+            Fault::OneWay(_, Lasting::UntilOver) => write!(f, "{frames} held, over"),
             Fault::Restarted => f.write_str("restarted"),
+            Fault::Meddled(_, deed) => write!(f, "{} {before}", deed.name()),
         }
     }
 }
 
-/// A fault that waits for its step.
-pub struct Armed {
-    trigger: Trigger,
-    /// Raised when what takes its time is over.
-    over: Option<Arc<Flag>>,
+/// A fault at a step.
+#[derive(Clone, Copy, Debug)]
+pub struct Strike {
+    pub step: Step,
+    pub fault: Fault,
 }
 
-enum Trigger {
-    Rule(InstalledRule),
-    Gate(Gate),
-}
-
-impl Armed {
-    /// `deadline`: of the operation and of each request, for what comes late.
-    pub fn arm(stage: &Arc<Stage>, step: Step, fault: Fault, deadline: Duration) -> Armed {
-        let rule = || {
-            let rule = step.kind.rule(step.side, &stage.directory);
-            rule.unwrap_or_else(|| unreachable!("a step was counted by its rule")).nth(step.nth)
-        };
-        let plain =
-            |action| Armed { trigger: Trigger::Rule(stage.proxy.on(rule(), action)), over: None };
-        match fault {
-            Fault::Dropped(_) => plain(Action::Drop),
-            Fault::Reset(_) => plain(Action::Reset),
-            // Until the caller has its answer; what follows that has no deadline of the caller's.
-            Fault::Late(_) if step.acquiring => {
-                Armed { trigger: Trigger::Gate(stage.proxy.hold(rule())), over: None }
-            }
-            Fault::Late(_) => plain(Action::Delay(deadline * 3 / 2)),
-            Fault::Expired(_) => Armed::happening(stage, rule(), Stage::expire_session),
-            Fault::Silent(_) => Armed::happening(stage, rule(), |stage| {
-                stage.proxy.cut();
-                let ended = stage.wait_until_session_ends();
-                stage.proxy.heal();
-                ended
-            }),
-            Fault::Restarted => Armed::happening(stage, rule(), |stage| {
-                // A server that is still starting can take a connection and never answer.
-                stage.proxy.refuse();
-                stage.aside.refuse();
-                stage.server.kill();
-                let started = stage.server.start_again();
-                stage.aside.heal();
-                stage.proxy.heal();
-                started.map_err(|error| error.to_string())
-            }),
-        }
-    }
-
-    fn happening(
-        stage: &Arc<Stage>,
-        rule: zklock_testing::Rule,
-        happen: fn(&Stage) -> Outcome,
-    ) -> Armed {
-        let over = Arc::new(Flag::default());
-        let (raise, on_stage) = (Arc::clone(&over), Arc::clone(stage));
-        let rule = stage.proxy.on(
-            rule,
-            Action::run(move || {
-                on_stage.note(happen(&on_stage));
-                raise.raise();
-            }),
-        );
-        Armed { trigger: Trigger::Rule(rule), over: Some(over) }
-    }
-
-    /// Whether the step came.
-    pub fn is_reached(&self) -> bool {
-        match &self.trigger {
-            Trigger::Rule(rule) => rule.hits() > 0,
-            Trigger::Gate(gate) => gate.is_reached(),
-        }
-    }
-
-    /// Whether what the step has begun is not over yet.
-    pub fn is_under_way(&self) -> bool {
-        self.is_reached() && self.over.as_ref().is_some_and(|over| !over.is_up())
-    }
-
-    /// The caller has its answer: what was held for that goes on.
-    pub fn answered(&self) {
-        if let Trigger::Gate(gate) = &self.trigger {
-            gate.release();
-        }
-    }
-
-    /// Waits until what the step has begun is over.
-    pub fn finish(&self) -> Outcome {
-        match &self.over {
-            Some(over) if self.is_reached() && !over.wait(PATIENCE) => {
-                Err("the fault itself has no end".to_owned())
-            }
-            _ => Ok(()),
-        }
+impl fmt::Display for Strike {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.step, self.fault)
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::recipe::Recipe;
 use crate::stage::{Outcome, Stage};
+use crate::step::{Kind, Step};
 
 pub struct Operation {
     pub name: &'static str,
@@ -19,6 +20,12 @@ pub struct Operation {
     pub meanwhile: fn(&Stage) -> Outcome,
     /// Whether the client's session ends in it even when nothing goes wrong.
     pub ends_the_session: bool,
+    /// Whether the client is closed in it.
+    pub closes: bool,
+    /// Whether the outcome of its deletion is lost on the way.
+    pub loses_deletions: bool,
+    /// Whether `make test`, too, looks for a second fault in its recoveries from a first.
+    pub pairs: bool,
     pub fits: fn(&Recipe) -> bool,
 }
 
@@ -31,6 +38,10 @@ pub enum How {
     GiveUp,
     /// The caller comes back for the answer when the session that got it is over.
     ComeBackLate,
+    /// Within a deadline that passes.
+    TimeOut,
+    /// Until the stage says to close the client.
+    Close,
 }
 
 /// What the caller is to be told.
@@ -40,6 +51,8 @@ pub enum Answer {
     Taken,
     /// Nobody is there any more to be told.
     Nothing,
+    TimedOut,
+    Closed,
 }
 
 /// What is done with a lock that is held.
@@ -51,6 +64,12 @@ pub enum Then {
     Hold,
     /// Released after somebody has deleted the claim and a stranger has claimed.
     ReleaseTooLate,
+    /// Dropped, and the client closed at once.
+    DropAndClose,
+    /// Held while the client is closed.
+    Close,
+    /// A write that is to happen only while it is held; then released.
+    Write,
 }
 
 /// From where on an operation's steps are its own: those before are the same as another's.
@@ -61,6 +80,8 @@ pub enum Begins {
     WithTheTwist,
     /// When the caller has its answer.
     WithTheAnswer,
+    /// When the first of two faults has come.
+    WithTheFault,
 }
 
 impl Operation {
@@ -76,6 +97,9 @@ impl Operation {
             before: |stage| stage.make_way(),
             meanwhile: |_| Ok(()),
             ends_the_session: false,
+            closes: false,
+            loses_deletions: false,
+            pairs: false,
             fits: |_| true,
         }
     }
@@ -108,7 +132,39 @@ impl Operation {
         Operation { ends_the_session: true, ..self }
     }
 
+    pub const fn closes(self) -> Operation {
+        Operation { closes: true, ends_the_session: true, ..self }
+    }
+
+    pub const fn loses_deletions(self) -> Operation {
+        Operation { loses_deletions: true, ..self }
+    }
+
+    pub const fn pairs(self) -> Operation {
+        Operation { pairs: true, ..self }
+    }
+
     pub const fn only(self, fits: fn(&Recipe) -> bool) -> Operation {
         Operation { fits, ..self }
+    }
+}
+
+impl Operation {
+    /// Whether the step is the operation's own, and not that of the watch which every claim gets that
+    /// is held for long: how long these are held is up to the machine.
+    pub fn owns(&self, step: &Step) -> bool {
+        let of_a_watch = matches!(step.kind, Kind::GetDataAndWatch | Kind::Event);
+        step.acquiring || !of_a_watch || self.then == Then::Hold || self.how == How::GiveUp
+    }
+
+    /// Whether it is one of those that others are variants of.
+    pub fn is_main(&self) -> bool {
+        self.restarts || self.pairs
+    }
+
+    /// Whether its last steps are taken when its caller has gone.
+    pub fn is_left_alone(&self) -> bool {
+        matches!(self.how, How::GiveUp | How::TimeOut)
+            || matches!(self.then, Then::Drop | Then::DropAndClose)
     }
 }

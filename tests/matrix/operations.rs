@@ -8,17 +8,21 @@ use std::sync::Arc;
 use zklock_testing::Rule;
 use zklock_testing::wire::{Op, Ops};
 
+use crate::foreign::Deed;
 use crate::operation::{Answer, Begins, How, Operation, Then};
 use crate::recipe::Recipe;
 use crate::stage::{Outcome, PATIENCE, Stage};
 
 pub const OPERATIONS: &[Operation] = &[
-    Operation::new("acquire a free lock").restarts(),
+    Operation::new("acquire a free lock").restarts().pairs(),
     Operation::new("acquire in a missing directory").before(|_| Ok(())),
     Operation::new("acquire while its directory is tidied away")
         .before(tidied_away)
         .begins(Begins::WithTheTwist),
-    Operation::new("acquire behind a holder that releases").before(behind_a_holder).restarts(),
+    Operation::new("acquire behind a holder that releases")
+        .before(behind_a_holder)
+        .restarts()
+        .pairs(),
     Operation::new("acquire behind a holder that dies")
         .before(behind_a_dying_holder)
         .begins(Begins::WithTheTwist),
@@ -80,29 +84,71 @@ pub const OPERATIONS: &[Operation] = &[
     Operation::new("give up while waiting")
         .how(How::GiveUp, Answer::Nothing)
         .before(given_up)
-        .restarts(),
+        .restarts()
+        .pairs(),
     Operation::new("give up while claiming")
         .how(How::GiveUp, Answer::Nothing)
         .before(given_up_while_claiming),
     Operation::new("give up with its reply lost")
         .how(How::GiveUp, Answer::Nothing)
         .before(given_up_with_its_reply_lost)
-        .begins(Begins::WithTheTwist),
+        .begins(Begins::WithTheTwist)
+        .pairs(),
     Operation::new("hold").then(Then::Hold).begins(Begins::WithTheAnswer).restarts(),
-    Operation::new("drop the guard").then(Then::Drop).begins(Begins::WithTheAnswer),
+    Operation::new("drop the guard").then(Then::Drop).begins(Begins::WithTheAnswer).pairs(),
     Operation::new("release with its request lost")
         .before(request_to_delete_lost)
+        .loses_deletions()
+        .pairs()
         .begins(Begins::WithTheAnswer),
     Operation::new("release with its reply lost")
         .before(reply_to_delete_lost)
+        .loses_deletions()
         .begins(Begins::WithTheAnswer),
     Operation::new("release with its reply lost and a successor")
         .before(succeeded_unseen)
+        .loses_deletions()
         .begins(Begins::WithTheAnswer),
     Operation::new("release what another holds")
         .then(Then::ReleaseTooLate)
         .begins(Begins::WithTheAnswer)
         .only(|recipe| !recipe.is_numbered()),
+    Operation::new("time out while waiting")
+        .how(How::TimeOut, Answer::TimedOut)
+        .before(behind)
+        .begins(Begins::WithTheAnswer)
+        .pairs()
+        .only(Recipe::is_numbered),
+    Operation::new("time out while claiming")
+        .how(How::TimeOut, Answer::TimedOut)
+        .before(timed_out_while_claiming)
+        .begins(Begins::WithTheAnswer)
+        .pairs(),
+    Operation::new("drop the guard with its reply lost")
+        .then(Then::Drop)
+        .before(reply_to_delete_lost)
+        .loses_deletions()
+        .begins(Begins::WithTheAnswer),
+    Operation::new("write under the lock")
+        .then(Then::Write)
+        .before(data_beside)
+        .begins(Begins::WithTheAnswer),
+    Operation::new("close while holding").then(Then::Close).begins(Begins::WithTheAnswer).closes(),
+    Operation::new("close while waiting")
+        .how(How::Close, Answer::Closed)
+        .before(given_up)
+        .begins(Begins::WithTheTwist)
+        .closes()
+        .only(Recipe::watches),
+    Operation::new("close while claiming")
+        .how(How::Close, Answer::Closed)
+        .before(given_up_while_claiming)
+        .begins(Begins::WithTheTwist)
+        .closes(),
+    Operation::new("close after dropping the guard")
+        .then(Then::DropAndClose)
+        .begins(Begins::WithTheAnswer)
+        .closes(),
 ];
 
 fn behind(stage: &Arc<Stage>) -> Outcome {
@@ -201,12 +247,7 @@ fn replies_to_create(stage: &Stage) -> Rule {
 fn claim_deleted(stage: &Arc<Stage>) -> Outcome {
     behind(stage)?;
     stage.when_refused(|stage| {
-        let session = stage.session().id();
-        for claim in stage.tree.claims(stage.recipe, &stage.path)? {
-            if claim.session == session {
-                stage.tree.delete(&claim.path)?;
-            }
-        }
+        stage.meddle(Deed::DeletesClaim)?;
         stage.strangers_leave()
     });
     Ok(())
@@ -230,7 +271,7 @@ fn lost_claim_shown(stage: &Arc<Stage>) -> Outcome {
     stage.make_way()?;
     stage.when(replies_to_create(stage).once(), |stage| {
         let claims = stage.tree.claims(stage.recipe, &stage.path)?;
-        let data = claims.first().map_or(Ok(Vec::new()), |claim| stage.tree.data(claim))?;
+        let data = claims.first().map_or(Ok(Vec::new()), |claim| stage.tree.data(&claim.path))?;
         stage.expire_session_and(|| {
             stage.make_way_anew()?;
             stage.stranger_claims_as(&data)
@@ -283,6 +324,21 @@ fn given_up_with_its_reply_lost(stage: &Arc<Stage>) -> Outcome {
         stage.lose()
     });
     Ok(())
+}
+
+/// The reply comes to nobody, and is lost.
+fn timed_out_while_claiming(stage: &Arc<Stage>) -> Outcome {
+    stage.make_way()?;
+    stage.when_released(replies_to_create(stage).once(), |stage| {
+        stage.answered.wait(PATIENCE);
+        stage.lose()
+    });
+    Ok(())
+}
+
+fn data_beside(stage: &Arc<Stage>) -> Outcome {
+    stage.make_way()?;
+    stage.tree.make(&stage.data_path())
 }
 
 fn deletes(stage: &Stage) -> [Rule; 2] {

@@ -13,14 +13,13 @@ use zklock_testing::{Builder, Server};
 
 use crate::bench::Bench;
 use crate::case::Case;
-use crate::fault::Fault;
-use crate::operation::Operation;
-use crate::recipe::Recipe;
 use crate::stage::Outcome;
 use crate::step::Step;
 
 /// Most of them wait most of the time.
 const WORKERS: usize = 24;
+/// For cases that wait for sessions to time out.
+const WAITERS: usize = 40;
 /// Each with a server of its own.
 const RESTARTERS: usize = 2;
 /// How often a case is run whose step did not come, as when a busy machine was too slow for it.
@@ -38,8 +37,14 @@ pub struct Verdict {
     pub failure: Option<String>,
 }
 
-/// A recipe and what is done with it.
-pub type Play = (&'static Recipe, &'static Operation);
+/// A case, and the steps that a fault can meet next in it.
+pub struct Counted {
+    pub case: Case,
+    pub steps: Vec<Step>,
+}
+
+/// So many workers, their cases, and their server.
+type Group<'a> = (usize, Mutex<VecDeque<(usize, Case)>>, &'a (dyn Fn() -> Arc<Server> + Sync));
 
 fn builder() -> Builder {
     // Containers must not be tidied away in the middle of a case.
@@ -52,61 +57,62 @@ impl Pool {
         Pool { server: Arc::new(builder().start().unwrap()) }
     }
 
-    /// Counts the steps of each play, and makes cases of them; and failures, where even the clean run
-    /// fails.
-    pub fn count(&self, plays: &[Play]) -> (Vec<Case>, Vec<String>) {
+    /// Counts the steps of each case, in their order; and gives failures, where it fails already.
+    pub fn count(&self, cases: Vec<Case>) -> (Vec<Counted>, Vec<String>) {
         let counted = Mutex::new(Vec::new());
         let failures = Mutex::new(Vec::new());
-        let queue = Mutex::new(plays.iter().copied().enumerate().collect::<VecDeque<_>>());
+        let workers = WORKERS.min(cases.len());
+        let queue = Mutex::new(cases.into_iter().enumerate().collect::<VecDeque<_>>());
         let work = || {
             let bench = Bench::at(Arc::clone(&self.server));
-            while let Some((place, (recipe, operation))) = next(&queue) {
-                match shielded(|| twice(&bench, recipe, operation)) {
-                    Ok(steps) => counted.lock().push((place, recipe, operation, steps)),
-                    Err(trouble) => {
-                        let play = format!("{}/{}", recipe.name, operation.name);
-                        failures.lock().push(tell(&play, &trouble));
-                    }
+            while let Some((place, case)) = next(&queue) {
+                match shielded(|| twice(&bench, &case)) {
+                    Ok(steps) => counted.lock().push((place, Counted { case, steps })),
+                    Err(trouble) => failures.lock().push(tell(&case.to_string(), &trouble)),
                 }
             }
         };
         thread::scope(|scope| {
-            for _ in 0..WORKERS.min(plays.len()) {
+            for _ in 0..workers {
                 scope.spawn(work);
             }
         });
         let mut counted = counted.into_inner();
-        counted.sort_by_key(|(place, ..)| *place);
-        let cases = counted.into_iter().flat_map(|(_, recipe, operation, steps)| {
-            steps.into_iter().flat_map(move |step| {
-                let faults = Fault::ALL.into_iter().filter(move |fault| fault.side() == step.side);
-                faults.map(move |fault| Case { recipe, operation, step, fault })
-            })
-        });
-        (cases.filter(Case::makes_sense).collect(), failures.into_inner())
+        counted.sort_by_key(|(place, _)| *place);
+        (counted.into_iter().map(|(_, counted)| counted).collect(), failures.into_inner())
     }
 
     pub fn run(&self, cases: Vec<Case>) -> Vec<Verdict> {
         let total = cases.len();
         let (restarts, others): (VecDeque<_>, VecDeque<_>) =
-            cases.into_iter().enumerate().partition(|(_, case)| case.fault.restarts_the_server());
-        let workers = WORKERS.min(others.len());
-        let restarters = RESTARTERS.min(restarts.len());
-        let (restarts, others) = (Mutex::new(restarts), Mutex::new(others));
+            cases.into_iter().enumerate().partition(|(_, case)| case.restarts_the_server());
+        let (slow, others) = others.into_iter().partition(|(_, case)| case.is_slow());
         let verdicts = Mutex::new(Vec::with_capacity(total));
-        let work = |server: Arc<Server>, queue: &Mutex<VecDeque<(usize, Case)>>| {
-            let bench = Bench::at(server);
-            while let Some((place, case)) = next(queue) {
+        let own_server = || Arc::new(builder().start().unwrap());
+        let same_server = || Arc::clone(&self.server);
+        let groups: [Group<'_>; 3] = [
+            (RESTARTERS, Mutex::new(restarts), &own_server),
+            (WAITERS, Mutex::new(slow), &same_server),
+            (WORKERS, Mutex::new(others), &same_server),
+        ];
+        let work = |(_, queue, server): &Group<'_>| {
+            // No bench for nothing: there may be fewer cases than workers.
+            let Some((mut place, mut case)) = next(queue) else { return };
+            let bench = Bench::at(server());
+            loop {
                 let verdict = judge(&bench, case);
                 verdicts.lock().push((place, verdict));
+                (place, case) = match next(queue) {
+                    Some(more) => more,
+                    None => return,
+                };
             }
         };
         thread::scope(|scope| {
-            for _ in 0..restarters {
-                scope.spawn(|| work(Arc::new(builder().start().unwrap()), &restarts));
-            }
-            for _ in 0..workers {
-                scope.spawn(|| work(Arc::clone(&self.server), &others));
+            for group in &groups {
+                for _ in 0..group.0 {
+                    scope.spawn(|| work(group));
+                }
             }
         });
         let mut verdicts = verdicts.into_inner();
@@ -119,18 +125,14 @@ fn next<T>(queue: &Mutex<VecDeque<T>>) -> Option<T> {
     queue.lock().pop_front()
 }
 
-/// The steps that are the same in two clean runs: what depends on chance is no step.
-fn twice(
-    bench: &Bench,
-    recipe: &'static Recipe,
-    operation: &'static Operation,
-) -> Outcome<Vec<Step>> {
-    let again = bench.count(recipe, operation)?;
-    let mut steps = bench.count(recipe, operation)?;
+/// The steps that are the same in two runs: what depends on chance is no step.
+fn twice(bench: &Bench, case: &Case) -> Outcome<Vec<Step>> {
+    let again = bench.count(case)?;
+    let mut steps = bench.count(case)?;
     steps.retain(|step| {
         let same =
             |other: &Step| (other.kind, other.side, other.nth) == (step.kind, step.side, step.nth);
-        operation.owns(step) && again.iter().any(same)
+        case.operation.owns(step) && again.iter().any(same)
     });
     Ok(steps)
 }

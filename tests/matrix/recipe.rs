@@ -45,6 +45,14 @@ impl Recipe {
         client.lock(path).strategy(self.strategy)
     }
 
+    /// What claims to the lock at that path are in.
+    pub fn directory_of<'a>(&self, path: &'a str) -> &'a str {
+        match self.claims {
+            Claims::AtThePath => path.rsplit_once('/').map_or(path, |(above, _)| above),
+            Claims::Numbered => path,
+        }
+    }
+
     pub fn is_numbered(&self) -> bool {
         self.claims == Claims::Numbered
     }

@@ -5,17 +5,18 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use zklock::{Client, Lock, SessionKey, SessionState};
+use zklock_testing::wire::Op;
 use zklock_testing::{Action, Error, Proxy, Rule, Server, expire_session};
 
 use crate::bench::Bench;
 use crate::flag::Flag;
 use crate::recipe::{Recipe, Waits};
-use crate::tree::{Claim, Stranger, Tree};
+use crate::tree::{Claim, NO_NODE, Stranger, Tree};
 
 /// How long anything may take that is certain to come.
 pub const PATIENCE: Duration = Duration::from_secs(45);
 /// Between two looks for something that tells nobody when it comes.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+pub const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// What a part of a run has to say when it went wrong.
 pub type Outcome<T = ()> = Result<T, String>;
@@ -37,7 +38,17 @@ pub struct Stage {
     pub first_session: SessionKey,
     /// The client's latest session that was heard of.
     session: Mutex<SessionKey>,
-    strangers: Mutex<Vec<Stranger>>,
+    pub strangers: Mutex<Vec<Stranger>>,
+    /// A stranger has put a claim in the place of one of the client's.
+    pub usurped: Flag,
+    /// The czxids of the client's claims that others have deleted.
+    pub taken: Mutex<Vec<i64>>,
+    /// The largest fencing token so far.
+    pub largest_token: Mutex<i64>,
+    /// A guard's release was asked for, has ended, and was asked for while nothing was heard.
+    pub releasing: Flag,
+    pub released: Flag,
+    pub released_in_silence: Flag,
     /// Tells the caller to give the acquire up.
     pub give_up: Flag,
     pub given_up: Flag,
@@ -72,6 +83,12 @@ impl Stage {
             first_session: session,
             session: Mutex::new(session),
             strangers: Mutex::default(),
+            usurped: Flag::default(),
+            taken: Mutex::default(),
+            largest_token: Mutex::default(),
+            releasing: Flag::default(),
+            released: Flag::default(),
+            released_in_silence: Flag::default(),
             give_up: Flag::default(),
             given_up: Flag::default(),
             twisted: Flag::default(),
@@ -142,6 +159,38 @@ impl Stage {
         *last
     }
 
+    /// The client's claim, if it has one on the server.
+    pub fn own_claim(&self) -> Outcome<Option<Claim>> {
+        let session = self.session().id();
+        let mut claims = self.tree.claims(self.recipe, &self.path)?.into_iter();
+        Ok(claims.find(|claim| claim.session == session))
+    }
+
+    /// Whether the client can have a claim, by the frames that have passed: asking the server would take
+    /// time where time counts.
+    pub fn may_have_a_claim(&self) -> bool {
+        let creates = || [Op::Create, Op::Create2];
+        let asked = self.proxy.count(&Rule::request(creates()).path_prefix(&self.path));
+        let replies = Rule::reply(creates()).path_prefix(&self.path);
+        let made = self.proxy.count(&replies.clone().error(0));
+        let refused = self.proxy.count(&replies) - made;
+        let deleted = Rule::reply(Op::Delete).path_prefix(&self.path).error(0);
+        asked > refused + self.proxy.count(&deleted)
+    }
+
+    /// The requests for the deletion of a znode, and the replies to them: refused, and done.
+    pub fn deletions(&self, path: &str) -> (usize, usize, usize) {
+        let asked = self.proxy.count(&Rule::request(Op::Delete).path(path));
+        let answered = self.proxy.count(&Rule::reply(Op::Delete).path(path));
+        let done = self.proxy.count(&Rule::reply(Op::Delete).path(path).error(0));
+        (asked, answered - done, done)
+    }
+
+    /// What is written to while the lock is held.
+    pub fn data_path(&self) -> String {
+        format!("{}/data", self.directory)
+    }
+
     /// The servers end the client's session at once.
     pub fn expire_session(&self) -> Outcome {
         self.expire_session_and(|| Ok(()))
@@ -209,8 +258,16 @@ impl Stage {
 
     /// A stranger claims the lock, and says that of itself.
     pub fn stranger_claims_as(&self, data: &[u8]) -> Outcome {
-        let stranger = Stranger::claim(&self.server, self.recipe, &self.path, data)
-            .map_err(|error| format!("a stranger claims: {error}"))?;
+        let claim = || Stranger::claim(&self.server, self.recipe, &self.path, data);
+        let stranger = match claim() {
+            // Somebody has tidied up.
+            Err(error) if error.code() == Some(NO_NODE) => {
+                self.make_way()?;
+                claim()
+            }
+            claimed => claimed,
+        };
+        let stranger = stranger.map_err(|error| format!("a stranger claims: {error}"))?;
         self.strangers.lock().push(stranger);
         Ok(())
     }
@@ -249,24 +306,31 @@ impl Stage {
     /// Faults at that frame come after it.
     pub fn when(self: &Arc<Self>, rule: Rule, act: fn(&Stage) -> Outcome) {
         let stage = Arc::clone(self);
-        self.at(rule, move || if stage.answered.is_up() { Ok(()) } else { act(&stage) });
+        self.on_the_way(rule, move || if stage.answered.is_up() { Ok(()) } else { act(&stage) });
     }
 
     /// As [`when`](Stage::when), for what the release asks for.
     pub fn when_released(self: &Arc<Self>, rule: Rule, act: fn(&Stage) -> Outcome) {
         let stage = Arc::clone(self);
-        self.at(rule, move || act(&stage));
+        self.on_the_way(rule, move || act(&stage));
     }
 
-    fn at(self: &Arc<Self>, rule: Rule, act: impl Fn() -> Outcome + Send + 'static) {
+    fn on_the_way(self: &Arc<Self>, rule: Rule, act: impl Fn() -> Outcome + Send + 'static) {
+        self.at(rule, move |stage| {
+            stage.twisted.raise();
+            act()
+        });
+    }
+
+    /// Does something when a frame comes, before it goes on, until the operation is over.
+    pub fn at(self: &Arc<Self>, rule: Rule, act: impl Fn(&Stage) -> Outcome + Send + 'static) {
         let stage = Arc::clone(self);
         self.proxy.on(
             rule,
             Action::run(move || {
                 let quiet = stage.quiet.lock();
                 if !*quiet {
-                    stage.twisted.raise();
-                    stage.note(act());
+                    stage.note(act(&stage));
                 }
             }),
         );

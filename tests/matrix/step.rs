@@ -1,12 +1,13 @@
 //! The steps of an operation: the frames that it sends through the proxy, and those that come back.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Rule};
 
+use crate::armed::Armed;
 use crate::operation::Begins;
 use crate::stage::Stage;
 
@@ -25,9 +26,10 @@ pub enum Kind {
     SetWatches,
     Connect,
     Event,
+    Close,
 }
 
-const KINDS: [(Kind, &str); 12] = [
+const KINDS: [(Kind, &str); 13] = [
     (Kind::Create, "create"),
     (Kind::Container, "container"),
     (Kind::Children, "children"),
@@ -40,6 +42,7 @@ const KINDS: [(Kind, &str); 12] = [
     (Kind::SetWatches, "setwatches"),
     (Kind::Connect, "connect"),
     (Kind::Event, "event"),
+    (Kind::Close, "close"),
 ];
 
 /// Which frame of a step a fault is done to.
@@ -74,6 +77,7 @@ impl Kind {
             Kind::Sync => own(Op::Sync.into()),
             Kind::SetWatches => nameless([Op::SetWatches, Op::SetWatches2].into()),
             Kind::Connect => nameless(Op::Connect.into()),
+            Kind::Close => nameless(Op::CloseSession.into()),
             Kind::Event if side == Side::Reply => Rule::event().path_prefix(directory),
             Kind::Event => return None,
         })
@@ -95,6 +99,8 @@ pub struct Step {
     pub nth: u64,
     /// Whether the caller is still waiting for the lock when it passes.
     pub acquiring: bool,
+    /// Whether the client can have a claim then.
+    pub claimed: bool,
 }
 
 impl fmt::Display for Step {
@@ -106,60 +112,52 @@ impl fmt::Display for Step {
 /// Counts the frames that pass.
 pub struct Census {
     passed: Arc<Mutex<Vec<Passed>>>,
+    faults: Arc<OnceLock<Armed>>,
 }
 
 /// A frame that has passed, and what had happened by then.
 struct Passed {
-    kind: Kind,
-    side: Side,
+    step: Step,
     twisted: bool,
-    answered: bool,
+    struck: bool,
 }
 
 impl Census {
     /// Counts from now on. What rules before these swallow is not counted: no fault can meet it.
     pub fn begin(stage: &Arc<Stage>) -> Census {
-        let passed: Arc<Mutex<Vec<Passed>>> = Arc::default();
+        let (passed, faults): (Arc<Mutex<Vec<Passed>>>, Arc<OnceLock<Armed>>) = Default::default();
         for (kind, _) in KINDS {
             for side in [Side::Request, Side::Reply] {
                 let Some(rule) = kind.rule(side, &stage.directory) else { continue };
-                let (passed, stage_) = (Arc::clone(&passed), Arc::clone(stage));
-                let note = move || {
-                    let (twisted, answered) = (stage_.twisted.is_up(), stage_.answered.is_up());
-                    passed.lock().push(Passed { kind, side, twisted, answered });
+                let (passed, faults) = (Arc::clone(&passed), Arc::clone(&faults));
+                let stage_ = Arc::clone(stage);
+                let note = move |nth| {
+                    let (twisted, acquiring) = (stage_.twisted.is_up(), !stage_.answered.is_up());
+                    let struck = faults.get().is_some_and(Armed::is_reached);
+                    let claimed = stage_.may_have_a_claim();
+                    let step = Step { kind, side, nth, acquiring, claimed };
+                    passed.lock().push(Passed { step, twisted, struck });
                 };
-                stage.proxy.on(rule, Action::run(note));
+                stage.proxy.on(rule, Action::run_numbered(note));
             }
         }
-        Census { passed }
+        Census { passed, faults }
+    }
+
+    /// Tells what follows these from what comes before.
+    pub fn watch(&self, faults: Armed) -> &Armed {
+        self.faults.get_or_init(|| faults)
     }
 
     /// The steps, from where the operation differs from others.
     pub fn end(&self, begins: Begins) -> Vec<Step> {
         let passed = self.passed.lock();
-        let mut steps: Vec<Step> = Vec::new();
-        let mut counts: Vec<(Kind, Side, u64)> = Vec::new();
-        for Passed { kind, side, twisted, answered } in passed.iter() {
-            let known = counts.iter_mut().find(|count| (count.0, count.1) == (*kind, *side));
-            let nth = match known {
-                Some(count) => {
-                    count.2 += 1;
-                    count.2
-                }
-                None => {
-                    counts.push((*kind, *side, 1));
-                    1
-                }
-            };
-            let own = match begins {
-                Begins::AtOnce => true,
-                Begins::WithTheTwist => *twisted,
-                Begins::WithTheAnswer => *answered,
-            };
-            if own {
-                steps.push(Step { kind: *kind, side: *side, nth, acquiring: !answered });
-            }
-        }
-        steps
+        let own = passed.iter().filter(|Passed { step, twisted, struck }| match begins {
+            Begins::AtOnce => true,
+            Begins::WithTheTwist => *twisted,
+            Begins::WithTheAnswer => !step.acquiring,
+            Begins::WithTheFault => *struck,
+        });
+        own.map(|passed| passed.step).collect()
     }
 }

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use crate::fault::Fault;
 use crate::pool::Verdict;
 use crate::recipe::RECIPES;
 
@@ -11,22 +10,30 @@ use crate::recipe::RECIPES;
 ///
 /// Straight to stderr: a passing test's own output is not shown.
 pub fn print(verdicts: &[Verdict]) {
-    let mut table = format!("\n{:<18}", "cases, failed");
+    let mut table = format!("\n{:<26}", "cases, failed");
     for recipe in RECIPES {
         let _ = write!(table, "{:>12}", recipe.name);
     }
     table.push('\n');
-    for fault in Fault::ALL {
-        let _ = write!(table, "{:<18}", fault.to_string());
+    let mut rows: Vec<String> = Vec::new();
+    for verdict in verdicts {
+        let row = verdict.case.row();
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    rows.sort_unstable();
+    for row in rows {
+        let _ = write!(table, "{row:<26}");
         for recipe in RECIPES {
             let of = |verdict: &&Verdict| {
-                verdict.case.fault == fault && verdict.case.recipe.name == recipe.name
+                verdict.case.row() == row && verdict.case.recipe.name == recipe.name
             };
             table.push_str(&cell(verdicts.iter().filter(of)));
         }
         table.push('\n');
     }
-    let _ = write!(table, "{:<18}", "all");
+    let _ = write!(table, "{:<26}", "all");
     for recipe in RECIPES {
         let of = |verdict: &&Verdict| verdict.case.recipe.name == recipe.name;
         table.push_str(&cell(verdicts.iter().filter(of)));

@@ -12,7 +12,8 @@ use crate::recipe::{Claims, Recipe};
 use crate::stage::PATIENCE;
 
 pub const NO_NODE: i32 = -101;
-const NODE_EXISTS: i32 = -110;
+pub const NODE_EXISTS: i32 = -110;
+const NOT_EMPTY: i32 = -111;
 /// Longer than any case lasts: bare sessions send no pings.
 const SESSION: Duration = Duration::from_secs(60);
 
@@ -96,10 +97,34 @@ impl Tree {
         Ok(claim.filter(|claim| claim.session != 0))
     }
 
-    /// What a claim says of its owner.
-    pub fn data(&self, claim: &Claim) -> Result<Vec<u8>, String> {
-        let data = self.ask(|tree| tree.get_data(&claim.path));
-        data.map(|(data, _)| data).map_err(|error| error.to_string())
+    /// As [`delete`](Tree::delete), but what has children stays. Gives whether it was deleted.
+    pub fn delete_if_empty(&self, path: &str) -> Result<bool, String> {
+        match self.ask(|tree| tree.delete(path)) {
+            Ok(()) => Ok(true),
+            Err(error) if matches!(error.code(), Some(NO_NODE | NOT_EMPTY)) => Ok(false),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    pub fn write(&self, path: &str, data: &[u8]) -> Result<(), String> {
+        match self.ask(|tree| tree.set_data(path, data)) {
+            Err(error) if error.code() != Some(NO_NODE) => Err(error.to_string()),
+            _ => Ok(()),
+        }
+    }
+
+    /// What a znode says; nothing where there is none.
+    pub fn data(&self, path: &str) -> Result<Vec<u8>, String> {
+        match self.ask(|tree| tree.get_data(path)) {
+            Err(error) if error.code() == Some(NO_NODE) => Ok(Vec::new()),
+            read => read.map(|(data, _)| data).map_err(|error| error.to_string()),
+        }
+    }
+
+    /// How often a znode was written to; `None` where there is none.
+    pub fn version(&self, path: &str) -> Result<Option<i32>, String> {
+        let stat = self.ask(|tree| tree.exists(path)).map_err(|error| error.to_string())?;
+        Ok(stat.map(|stat| stat.version))
     }
 
     /// All claims to a lock, the one that holds first.
@@ -135,16 +160,29 @@ impl Stranger {
         path: &str,
         data: &[u8],
     ) -> zklock_testing::Result<Stranger> {
+        if recipe.claims == Claims::AtThePath {
+            return Stranger::claim_by_name(server, path, data);
+        }
         let mut session = RawClient::connect(server.addr(), SESSION)?;
-        let path = match recipe.claims {
-            Claims::AtThePath => session.create_with(path, data, CreateMode::Ephemeral),
-            Claims::Numbered => {
-                // Called as those of the lock: after the transaction that made the directory.
-                let directory = session.exists(path)?.map_or(0, |stat| stat.czxid);
-                let prefix = format!("{path}/zl-{directory:x}-lock-");
-                session.create_with(&prefix, data, CreateMode::EphemeralSequential)
-            }
-        }?;
+        // Called as those of the lock: after the transaction that made the directory.
+        let directory = session.exists(path)?.map_or(0, |stat| stat.czxid);
+        let prefix = format!("{path}/zl-{directory:x}-lock-");
+        let path = session.create_with(&prefix, data, CreateMode::EphemeralSequential)?;
+        Stranger::with(session, path)
+    }
+
+    /// Makes a claim of that very name.
+    pub fn claim_by_name(
+        server: &Server,
+        path: &str,
+        data: &[u8],
+    ) -> zklock_testing::Result<Stranger> {
+        let mut session = RawClient::connect(server.addr(), SESSION)?;
+        let path = session.create_with(path, data, CreateMode::Ephemeral)?;
+        Stranger::with(session, path)
+    }
+
+    fn with(mut session: RawClient, path: String) -> zklock_testing::Result<Stranger> {
         let czxid = session.exists(&path)?.map_or(0, |stat| stat.czxid);
         let claim = Claim { path, session: session.session_id(), czxid };
         Ok(Stranger { claim, session })

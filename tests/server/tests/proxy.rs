@@ -231,6 +231,21 @@ fn who_waits_for_a_rule_in_vain_is_told_what_came_instead() {
 }
 
 #[test]
+fn an_action_is_told_its_frames_number_as_nth_counts_it() {
+    let bench = Bench::start();
+    let (tell, told) = std::sync::mpsc::channel();
+    let creates = Rule::request(Op::Create);
+    bench.proxy.on(creates.clone().once(), Action::Drop);
+    let numbered = Action::run_numbered(move |number| drop(tell.send(number)));
+    bench.proxy.on(creates, numbered);
+    assert!(bench.through_proxy().create("/a", b"").unwrap_err().is_connection_loss());
+    let mut client = bench.through_proxy();
+    client.create("/a", b"").unwrap();
+    client.create("/b", b"").unwrap();
+    assert_eq!(told.try_iter().collect::<Vec<_>>(), [2, 3], "the first was dropped before it");
+}
+
+#[test]
 fn an_action_may_use_the_proxy_and_its_panic_ends_its_connection_only() {
     let bench = Bench::start();
     let mut client = bench.through_proxy();

@@ -34,12 +34,20 @@ pub enum Action {
     /// An action that owns the very proxy it is installed at, by an `Arc`, keeps it from ever being dropped until the
     /// rule is removed: give it a `Weak`, or use a [`Gate`](super::Gate).
     Run(Box<dyn FnMut() + Send>),
+    /// As [`Action::Run`], and is told the frame's number, as [`Rule::nth`](super::Rule::nth) would count it: frames
+    /// that arrived and whose turn never came have one, too.
+    RunNumbered(Box<dyn FnMut(u64) + Send>),
 }
 
 impl Action {
     /// [`Action::Run`], boxed.
     pub fn run(action: impl FnMut() + Send + 'static) -> Action {
         Action::Run(Box::new(action))
+    }
+
+    /// [`Action::RunNumbered`], boxed.
+    pub fn run_numbered(action: impl FnMut(u64) + Send + 'static) -> Action {
+        Action::RunNumbered(Box::new(action))
     }
 }
 
@@ -51,6 +59,7 @@ impl fmt::Debug for Action {
             Action::Delay(delay) => formatter.debug_tuple("Delay").field(delay).finish(),
             Action::Reset => formatter.write_str("Reset"),
             Action::Run(_) => formatter.write_str("Run(..)"),
+            Action::RunNumbered(_) => formatter.write_str("RunNumbered(..)"),
         }
     }
 }
@@ -62,7 +71,7 @@ pub(super) enum Effect {
     Stall,
     Delay(Duration),
     Reset,
-    Run(Arc<Mutex<Box<dyn FnMut() + Send>>>),
+    Run(Arc<Mutex<Box<dyn FnMut(u64) + Send>>>),
     Hold,
 }
 
@@ -86,7 +95,8 @@ impl From<Action> for Effect {
             Action::Stall => Effect::Stall,
             Action::Delay(delay) => Effect::Delay(delay),
             Action::Reset => Effect::Reset,
-            Action::Run(run) => Effect::Run(Arc::new(Mutex::new(run))),
+            Action::Run(mut run) => Effect::Run(Arc::new(Mutex::new(Box::new(move |_| run())))),
+            Action::RunNumbered(run) => Effect::Run(Arc::new(Mutex::new(run))),
         }
     }
 }

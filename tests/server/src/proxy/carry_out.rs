@@ -20,7 +20,7 @@ impl Pump {
             Effect::Delay(_) => self.hit(fired),
             Effect::Run(run) => {
                 self.hit(fired);
-                (run.lock())();
+                (run.lock())(fired.number);
             }
             Effect::Hold => {
                 self.hit(fired);

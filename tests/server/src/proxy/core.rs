@@ -76,6 +76,8 @@ pub(super) struct Installed {
 pub(super) struct Fired {
     pub(super) rule: u64,
     pub(super) effect: Effect,
+    /// The frame's, among those that fit the rule.
+    pub(super) number: u64,
     pub(super) hits: Arc<AtomicU64>,
 }
 
@@ -118,6 +120,7 @@ impl Shared {
                 fired.push(Fired {
                     rule: installed.id,
                     effect: installed.effect.clone(),
+                    number: installed.fitted,
                     hits: Arc::clone(&installed.hits),
                 });
             }

@@ -1,0 +1,132 @@
+//! The faults of a run, each waiting for its step.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use zklock_testing::{Action, Gate, InstalledRule, Rule};
+
+use crate::fault::{Fault, Strike};
+use crate::flag::Flag;
+use crate::stage::{Outcome, PATIENCE, Stage};
+
+#[derive(Default)]
+pub struct Armed {
+    each: Vec<One>,
+}
+
+struct One {
+    trigger: Trigger,
+    /// Raised when what takes its time is over.
+    over: Option<Arc<Flag>>,
+}
+
+enum Trigger {
+    Rule(InstalledRule),
+    Gate(Gate),
+}
+
+impl Armed {
+    /// `deadline`: of the operation and of each request, for what comes late.
+    pub fn arm(stage: &Arc<Stage>, strikes: &[Strike], deadline: Duration) -> Armed {
+        let arm = |strike: &Strike| One::arm(stage, *strike, deadline);
+        Armed { each: strikes.iter().map(arm).collect() }
+    }
+
+    /// Whether all steps came.
+    pub fn is_reached(&self) -> bool {
+        self.each.iter().all(One::is_reached)
+    }
+
+    /// Whether what a step has begun is not over yet.
+    pub fn is_under_way(&self) -> bool {
+        let goes_on = |over: &Arc<Flag>| !over.is_up();
+        self.each.iter().any(|one| one.is_reached() && one.over.as_ref().is_some_and(goes_on))
+    }
+
+    /// The caller has its answer: what was held for that goes on.
+    pub fn answered(&self) {
+        for one in &self.each {
+            if let Trigger::Gate(gate) = &one.trigger {
+                gate.release();
+            }
+        }
+    }
+
+    /// Waits until what the steps have begun is over.
+    pub fn finish(&self) -> Outcome {
+        self.each.iter().try_for_each(|one| match &one.over {
+            Some(over) if one.is_reached() && !over.wait(PATIENCE) => {
+                Err("the fault itself has no end".to_owned())
+            }
+            _ => Ok(()),
+        })
+    }
+}
+
+impl One {
+    fn arm(stage: &Arc<Stage>, Strike { step, fault }: Strike, deadline: Duration) -> One {
+        let rule = || {
+            let rule = step.kind.rule(step.side, &stage.directory);
+            rule.unwrap_or_else(|| unreachable!("a step was counted by its rule")).nth(step.nth)
+        };
+        let plain =
+            |action| One { trigger: Trigger::Rule(stage.proxy.on(rule(), action)), over: None };
+        match fault {
+            Fault::Dropped(_) => plain(Action::Drop),
+            Fault::Reset(_) => plain(Action::Reset),
+            // Until the caller has its answer; what follows that has no deadline of the caller's.
+            Fault::Late(_) if step.acquiring => {
+                One { trigger: Trigger::Gate(stage.proxy.hold(rule())), over: None }
+            }
+            Fault::Late(_) => plain(Action::Delay(deadline * 3 / 2)),
+            Fault::Expired(_) => One::happening(stage, rule(), Stage::expire_session),
+            Fault::Silent(_) => One::happening(stage, rule(), |stage| {
+                stage.proxy.cut();
+                let ended = stage.wait_until_session_ends();
+                stage.proxy.heal();
+                ended
+            }),
+            Fault::OneWay(side, lasting) => {
+                One::happening(stage, rule(), move |stage| stage.silence(side, lasting))
+            }
+            Fault::Restarted => One::happening(stage, rule(), |stage| {
+                // A server that is still starting can take a connection and never answer.
+                stage.proxy.refuse();
+                stage.aside.refuse();
+                stage.server.kill();
+                let started = stage.server.start_again();
+                stage.aside.heal();
+                stage.proxy.heal();
+                started.map_err(|error| error.to_string())
+            }),
+            Fault::Meddled(_, deed) => {
+                stage.usurpers_give_way();
+                One::happening(stage, rule(), move |stage| stage.meddle(deed))
+            }
+        }
+    }
+
+    fn happening(
+        stage: &Arc<Stage>,
+        rule: Rule,
+        happen: impl Fn(&Stage) -> Outcome + Send + 'static,
+    ) -> One {
+        let over = Arc::new(Flag::default());
+        let (raise, on_stage) = (Arc::clone(&over), Arc::clone(stage));
+        let rule = stage.proxy.on(
+            rule,
+            Action::run(move || {
+                on_stage.note(happen(&on_stage));
+                raise.raise();
+            }),
+        );
+        One { trigger: Trigger::Rule(rule), over: Some(over) }
+    }
+
+    fn is_reached(&self) -> bool {
+        match &self.trigger {
+            Trigger::Rule(rule) => rule.hits() > 0,
+            Trigger::Gate(gate) => gate.is_reached(),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! A client of another kind: it knows nothing of locks, and writes, deletes and makes anew what it
+//! finds on a lock's path.
+
+use crate::stage::{Outcome, Stage};
+use crate::tree::{NODE_EXISTS, Stranger};
+
+/// What it does, to the claim of the client that is tested or to the directory that claims are in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// Other data.
+    WritesClaim,
+    /// The same data once more.
+    TouchesClaim,
+    DeletesClaim,
+    /// Deletes the claim, and makes one of the same name.
+    ReplacesClaim,
+    WritesDirectory,
+    /// With the claim in it. One that others have claims in stays.
+    DeletesDirectory,
+    /// Deletes it as well, and makes one of the same name.
+    ReplacesDirectory,
+}
+
+impl Deed {
+    pub const ALL: [Deed; 7] = [
+        Deed::WritesClaim,
+        Deed::TouchesClaim,
+        Deed::DeletesClaim,
+        Deed::ReplacesClaim,
+        Deed::WritesDirectory,
+        Deed::DeletesDirectory,
+        Deed::ReplacesDirectory,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Deed::WritesClaim => "claim written",
+            Deed::TouchesClaim => "claim touched",
+            Deed::DeletesClaim => "claim deleted",
+            Deed::ReplacesClaim => "claim replaced",
+            Deed::WritesDirectory => "directory written",
+            Deed::DeletesDirectory => "directory deleted",
+            Deed::ReplacesDirectory => "directory replaced",
+        }
+    }
+
+    /// Whether the claim is gone by it.
+    pub fn takes_the_claim(self) -> bool {
+        use Deed::{DeletesClaim, DeletesDirectory, ReplacesClaim, ReplacesDirectory};
+        matches!(self, DeletesClaim | ReplacesClaim | DeletesDirectory | ReplacesDirectory)
+    }
+
+    /// Whether there is nothing to do where there is no claim.
+    pub fn needs_a_claim(self) -> bool {
+        use Deed::{DeletesClaim, ReplacesClaim, TouchesClaim, WritesClaim};
+        matches!(self, WritesClaim | TouchesClaim | DeletesClaim | ReplacesClaim)
+    }
+}
+
+impl Stage {
+    pub fn meddle(&self, deed: Deed) -> Outcome {
+        let directory = self.recipe.directory_of(&self.path);
+        match deed {
+            Deed::WritesClaim => self.to_own_claim(|path| self.tree.write(path, b"not a claim")),
+            Deed::TouchesClaim => self.to_own_claim(|path| {
+                let data = self.tree.data(path)?;
+                self.tree.write(path, &data)
+            }),
+            Deed::DeletesClaim => self.take_own_claim(),
+            Deed::ReplacesClaim => {
+                let own = self.own_claim()?;
+                self.take_own_claim()?;
+                let Some(own) = own else { return Ok(()) };
+                match Stranger::claim_by_name(&self.server, &own.path, b"not a claim") {
+                    Ok(usurper) => self.strangers.lock().push(usurper),
+                    // Another was faster.
+                    Err(error) if error.code() == Some(NODE_EXISTS) => {}
+                    Err(error) => return Err(format!("a claim is replaced: {error}")),
+                }
+                self.usurped.raise();
+                Ok(())
+            }
+            Deed::WritesDirectory => self.tree.write(directory, b"not a lock"),
+            Deed::DeletesDirectory => {
+                self.take_own_claim()?;
+                self.tree.delete_if_empty(directory).map(drop)
+            }
+            Deed::ReplacesDirectory => {
+                self.take_own_claim()?;
+                let deleted = self.tree.delete_if_empty(directory)?;
+                if deleted { self.tree.make(directory) } else { Ok(()) }
+            }
+        }
+    }
+
+    fn to_own_claim(&self, act: impl FnOnce(&str) -> Outcome) -> Outcome {
+        self.own_claim()?.map_or(Ok(()), |own| act(&own.path))
+    }
+
+    /// Deletes the claim, and remembers that its owner did not.
+    fn take_own_claim(&self) -> Outcome {
+        let Some(own) = self.own_claim()? else { return Ok(()) };
+        self.taken.lock().push(own.czxid);
+        self.tree.delete(&own.path)
+    }
+
+    /// Whether somebody else has deleted the claim that this transaction made.
+    pub fn was_taken(&self, czxid: i64) -> bool {
+        self.taken.lock().contains(&czxid)
+    }
+
+    /// Who has put a claim in the place of one leaves as soon as it is waited for.
+    pub fn usurpers_give_way(self: &std::sync::Arc<Self>) {
+        let refusals = self.recipe.refusals(&self.directory);
+        self.at(
+            refusals,
+            |stage| {
+                if stage.usurped.is_up() { stage.strangers_leave() } else { Ok(()) }
+            },
+        );
+    }
+}
