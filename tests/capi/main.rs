@@ -1,10 +1,12 @@
-//! The C API, used by programs in C: as they are, under valgrind, and with AddressSanitizer in the
-//! program.
+//! The C API, used by programs in C, which are built against an installed tree: as they are, under
+//! valgrind, and with AddressSanitizer in the program.
 //!
 //! The programs (`*.c`) check for themselves, and ask the test for what only it can do to the server
 //! and the network between.
 
 mod build;
+#[path = "../c_programs/mod.rs"]
+mod c_programs;
 mod ends;
 mod process;
 mod program;

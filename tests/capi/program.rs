@@ -27,8 +27,7 @@ pub struct World {
 }
 
 pub fn run(name: &str, mode: Mode) {
-    let directory = tempfile::tempdir().unwrap();
-    let program = build::program(name, mode, directory.path());
+    let program = build::program(name, mode);
     let world = World::new(&format!("{name}-{mode:?}"));
     // Under valgrind one thread runs at a time, slowly, and a session must survive that.
     let session_timeout_ms = match (mode, name) {
