@@ -36,6 +36,8 @@ programs! {
         plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
     a_loss_is_told_in_every_way: "loss",
         plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
+    what_is_queued_is_told_as_things_are_by_then: "queued",
+        plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
     every_function_takes_bad_arguments: "hostile",
         plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
     // AddressSanitizer's runtime fails by itself on the stack of a thread that is cancelled.

@@ -138,6 +138,36 @@ fn who_loses_an_element_to_another_gets_the_next_with_the_whole_buffer() {
 }
 
 #[test]
+fn an_element_that_is_rewritten_under_its_removal_comes_with_its_new_data() {
+    for how in ["remove", "take"] {
+        let bench = Bench::shared();
+        let (mut slow, mut raw) = (bench.tool(), bench.raw());
+        assert_eq!(slow.offer(b"old"), 0);
+        let rewritten = format!("{}/qn-0000000000", bench.path);
+        let deletion = Rule::request(Ops::any()).path(&rewritten).containing(Op::Delete);
+        let gate = bench.proxy.hold(deletion.once());
+        slow.tell(&format!("{how} 10"));
+        gate.wait_reached(PATIENCE).unwrap();
+        raw.set_data(&rewritten, b"new").unwrap();
+        gate.release();
+        assert_eq!(slow.hear_answer(), element(b"new"), "{how}");
+        assert_eq!(slow.remove(), empty(), "{how}");
+
+        // Longer than the buffer by then, it stays.
+        assert_eq!(slow.offer(b"short"), 0);
+        let rewritten = format!("{}/qn-0000000001", bench.path);
+        let deletion = Rule::request(Ops::any()).path(&rewritten).containing(Op::Delete);
+        let gate = bench.proxy.hold(deletion.once());
+        slow.tell(&format!("{how} 10"));
+        gate.wait_reached(PATIENCE).unwrap();
+        raw.set_data(&rewritten, &[7; 900]).unwrap();
+        gate.release();
+        assert_eq!(slow.hear_answer(), nothing(MARSHALLING_ERROR, 900), "{how}");
+        assert_eq!(slow.look(how, 900), element(&[7; 900]), "{how}");
+    }
+}
+
+#[test]
 fn two_consumers_with_buffers_of_different_sizes_cut_nothing_and_lose_nothing() {
     let bench = Bench::shared();
     let mut producer = bench.direct();
