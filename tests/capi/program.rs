@@ -71,7 +71,9 @@ impl World {
         let path = format!("{}{about}", self.chroot);
         match what {
             "cut" => self.proxy.cut(),
+            "refuse" => self.proxy.refuse(),
             "heal" => self.proxy.heal(),
+            "reset" => self.proxy.reset_all(),
             "slow" => self.proxy.set_latency(Duration::from_millis(about.parse().unwrap())),
             "expire" => {
                 let id = about.parse().unwrap();

@@ -4,7 +4,7 @@ use zklock_testing::Rule;
 use zklock_testing::wire::{CreateMode, Op, Ops};
 
 use crate::bench::{Bench, PATIENCE};
-use crate::program::{element, empty, nothing};
+use crate::program::{Tool, element, empty, nothing};
 
 pub const MARSHALLING_ERROR: i32 = -5;
 const NO_NODE: i32 = -101;
@@ -226,10 +226,26 @@ fn an_offer_takes_one_round_trip_and_a_removal_after_another_two() {
 }
 
 #[test]
+fn a_take_that_waits_sends_nothing() {
+    let bench = Bench::shared();
+    let mut tool = Tool::with_session_timeout(&bench.proxy.hosts(), &bench.path, 5_000);
+    bench.raw().create(&bench.path, b"").unwrap();
+    tool.tell("take 10");
+    let listed = Rule::reply(Ops::lists()).path(&bench.path);
+    bench.proxy.wait_for(&listed, 1, PATIENCE).unwrap();
+    // Only that the session lives is asked for meanwhile.
+    bench.proxy.clear_seen();
+    bench.proxy.wait_for(&Rule::request(Op::Sync), 2, PATIENCE).unwrap();
+    assert_eq!(bench.proxy.count(&Rule::request(Ops::any()).path_prefix(&bench.path)), 0);
+    assert_eq!(bench.direct().offer(b"x"), 0);
+    assert_eq!(tool.hear_answer(), element(b"x"));
+}
+
+#[test]
 fn a_queue_needs_its_parent_and_makes_nothing_else() {
     let bench = Bench::shared();
     let path = format!("{}/below/it", bench.path);
-    let mut tool = crate::program::Tool::start(&bench.server.hosts(), &path);
+    let mut tool = Tool::start(&bench.server.hosts(), &path);
     assert_eq!(tool.offer(b"x"), NO_NODE);
     assert_eq!(tool.look("take", 10), nothing(NO_NODE, -1));
     assert!(tool.ask("error").contains(&path));

@@ -17,12 +17,13 @@
  *   take M                      zkr_lock_lock as a program reads it that takes its result for ownership
  *   fields M                    isOwner, id and ownerid, read directly
  *   told M                      the completions so far: the code, and on which thread: c the one that
- *                               was in zkr_lock_lock or _unlock, h the handle's, o another
+ *                               was in zkr_lock_lock or _unlock, h the handle's, o another; ! where
+ *                               one began while another ran on another thread
  *   await M RC COUNT            waits until the completion said RC so often
  *   await_owner M 0|1           asks zkr_lock_isowner until it says so
- *   when M RC lock|unlock|free|nothing|overlap|wait     have the completion do that when it is told
- *                               RC; free destroys the mutex and frees the struct; two that overlap: 0
- *                               ends once 1 has begun, and 1 ends after that; wait: until told to go
+ *   when M RC lock|unlock|free|nothing|overlap|wait|dawdle     have the completion do that when it
+ *                               is told RC; free destroys the mutex and frees the struct; two that overlap:
+ *                               0 ends once 1 has begun, and 1 ends after that; wait: until told to go
  *   begun M RC COUNT            waits until the completion was called with RC so often
  *   go M                        lets the completion that waits go on
  *   copy M N                    N = M by value
@@ -68,7 +69,8 @@ struct record {
     zkr_lock_mutex_t *mutex;
     pthread_t caller;
     char told[ROOM];
-    int begun[2], count[2], may_go;
+    int begun[2], count[2], may_go, running;
+    pthread_t runs_on;
     char when[2][16];
     char path[256];
 };
@@ -189,7 +191,7 @@ static void completion(int rc, void *cbdata)
     struct record *record = cbdata;
     struct handle *handle = record->handle;
     char action[16], thread = 'o';
-    int rc_of_action = 0;
+    int rc_of_action = 0, overlaps;
 
     pthread_mutex_lock(&news);
     if (handle->is_known && pthread_equal(handle->completion_thread, pthread_self())) {
@@ -198,7 +200,10 @@ static void completion(int rc, void *cbdata)
     if (pthread_equal(record->caller, pthread_self())) {
         thread = 'c';
     }
-    snprintf(record->told + strlen(record->told), ROOM - strlen(record->told), "%d%c ", rc, thread);
+    overlaps = record->running++ > 0 && !pthread_equal(record->runs_on, pthread_self());
+    record->runs_on = pthread_self();
+    snprintf(record->told + strlen(record->told), ROOM - strlen(record->told), "%d%c%s ", rc, thread,
+             overlaps ? "!" : "");
     strcpy(action, rc == 0 || rc == 1 ? record->when[rc] : "");
     pthread_mutex_unlock(&news);
     if (rc == 0 || rc == 1) {
@@ -219,12 +224,15 @@ static void completion(int rc, void *cbdata)
         pause_ms(rc == 0 ? 0 : 100);
     } else if (strcmp(action, "wait") == 0) {
         await(&record->may_go, 1);
+    } else if (strcmp(action, "dawdle") == 0) {
+        pause_ms(300);
     }
+    pthread_mutex_lock(&news);
+    record->running--;
     if (rc_of_action != 0) {
-        pthread_mutex_lock(&news);
         sprintf(record->told + strlen(record->told), "(%s:%d) ", action, rc_of_action);
-        pthread_mutex_unlock(&news);
     }
+    pthread_mutex_unlock(&news);
     if (rc == 0 || rc == 1) {
         note(&record->count[rc]);
     }

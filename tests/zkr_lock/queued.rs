@@ -74,6 +74,21 @@ fn a_completion_that_waits_is_not_run_once_its_handle_is_closed() {
 }
 
 #[test]
+fn an_expiry_is_told_also_when_its_completion_waits_while_the_handle_is_closed() {
+    let mut scene = with_a_completion_that_waits();
+    scene.expire('a');
+    scene.await_owner('b', false);
+    scene.await_owner('c', false);
+    scene.program.expect("close a", "0");
+    scene.program.expect("go b", "ok");
+    scene.await_told('b', 1, 1);
+    scene.await_told('c', 1, 1);
+    await_the_last_completion(&mut scene);
+    scene.expect_told('b', "0o 1o");
+    scene.expect_told('c', "1o");
+}
+
+#[test]
 fn a_completion_that_waits_is_not_run_once_its_mutex_is_destroyed() {
     let mut scene = with_a_completion_that_waits();
     scene.program.expect("destroy c", "0");
@@ -106,4 +121,15 @@ fn of_a_lock_that_is_lost_before_its_completion_ran_only_the_loss_is_told() {
     let_all_run(&mut scene);
     scene.expect_told('c', "1o");
     scene.program.expect("error c", "-101");
+}
+
+#[test]
+fn an_unlock_waits_for_the_completion_that_runs() {
+    let mut scene = Scene::on_one_handle("ab");
+    scene.line_up("ab");
+    scene.program.expect("when b 0 dawdle", "ok");
+    scene.program.expect("unlock a", "0");
+    scene.program.expect("begun b 0 1", "ok");
+    scene.program.expect("unlock b", "0");
+    scene.expect_told('b', "0o 1c");
 }
