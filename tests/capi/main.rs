@@ -8,6 +8,7 @@ mod build;
 #[path = "../c_programs/mod.rs"]
 mod c_programs;
 mod ends;
+mod memory;
 mod process;
 mod program;
 mod session_password;

@@ -85,6 +85,10 @@ impl World {
                 let (data, _) = client().get_data(&path).unwrap();
                 return String::from_utf8(data).unwrap();
             }
+            "exists" => {
+                let exists = client().exists(&path).unwrap().is_some();
+                return if exists { "yes" } else { "no" }.to_owned();
+            }
             "children" => return client().children(&path).unwrap().len().to_string(),
             other => panic!("the program asks for {other:?}"),
         }
