@@ -43,6 +43,9 @@
  *   call has given. To end a call that waits, give it a limit, or call zkl_client_detach on another
  *   thread. Asynchronous cancellation must be off. Callbacks run with cancellation off: they must
  *   neither turn it on nor end their thread.
+ * Memory. Where the system gives none, the process is ended by zklock (SIGABRT) or by the C client, which
+ *   does not check all of its allocations; what can be reported is ZSYSTEMERROR or ZMARSHALLINGERROR, or a
+ *   time limit that passes. A guard that says ZKL_HELD is held even so.
  * The end of the process. When main returns or exit is called, what was freed, released or cancelled
  *   before and is not confirmed yet is waited for: up to a second. What no server has confirmed by then,
  *   and after any other end (_exit, quick_exit, a signal, exec), stays until the session times out; so

@@ -42,6 +42,8 @@
  * Cancellation.  pthread_cancel() is off while a thread is inside a function, and in completions, which
  *   must neither turn it on nor end their thread: what was asked for meanwhile happens afterwards. No
  *   function here waits longer than 15 seconds for servers.
+ * Memory.  Where the system gives none, the process ends by a signal, or zkr_lock_error() says
+ *   ZSYSTEMERROR or ZMARSHALLINGERROR. A mutex that owns the lock owns it even so.
  * The end of the process.  When main() returns or exit() is called, what was unlocked or destroyed before
  *   and is not confirmed yet is waited for: up to a second. What no server has confirmed by then, and
  *   after any other end, stays until the session times out; so does a lock that is still held.

@@ -161,7 +161,15 @@ pub(super) fn may_block(function: &'static str) -> Result<(), Failure> {
 
 /// As [`may_block`], also for a handle of which it is not known yet what its threads are.
 pub(super) fn may_wait_for(function: &'static str, client: &Client) -> Result<(), Failure> {
-    if client.can_be_waited_for() { Ok(()) } else { Err(would_deadlock(function)) }
+    if client.can_be_waited_for() {
+        return Ok(());
+    }
+    may_block(function)?;
+    let message = format!(
+        "{function}: the handle has answered nothing since it was adopted: called inside one of its \
+         callbacks, which holds the answer up?"
+    );
+    Err(Failure::new(codes::ZKL_WOULD_DEADLOCK, message))
 }
 
 fn would_deadlock(function: &'static str) -> Failure {

@@ -1,13 +1,19 @@
 //! C programs as tests: the library installed into a directory of its own, programs built against
 //! it with nothing but what pkg-config says, and run with a limit of time.
+//!
+//! All of it lies in a directory that only this process has, so that any number of test processes run
+//! side by side, whatever they install and compile.
 
 #![allow(dead_code, reason = "each test crate uses a part of it")]
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
+
+use rustix::fs::{FlockOperation, flock};
+use zklock_testing::Scratch;
 
 /// The last of what is found when a program hangs; nothing here takes so long.
 const LIMIT_SECONDS: &str = "180";
@@ -15,11 +21,14 @@ const LIMIT_SECONDS: &str = "180";
 /// What every program is built with.
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 
-/// Where zklock is installed for this test crate: by `make install`, once.
+/// Where zklock is installed for this test process: by `make install`, once.
 pub fn prefix() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     PREFIX.get_or_init(|| {
         let prefix = scratch("prefix");
+        // What it installs it builds in one place, where another process must not build meanwhile.
+        let turn = File::create(tmpdir().join("c-install.lock")).expect("a file to lock");
+        flock(&turn, FlockOperation::LockExclusive).expect("the turn to install");
         let mut install = command("make");
         install.args(["install", "PROFILE=dev"]).arg(format!("PREFIX={}", prefix.display()));
         succeed(install.current_dir(root()));
@@ -32,9 +41,16 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A place below cargo's directory for tests, for this test crate alone.
+/// Cargo's directory for tests, where others write as well.
+fn tmpdir() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
+}
+
+/// A place below cargo's directory for tests, for this test process alone.
 pub fn scratch(name: &str) -> PathBuf {
-    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join(env!("CARGO_CRATE_NAME")).join(name);
+    static OWN: LazyLock<Scratch> =
+        LazyLock::new(|| Scratch::new(tmpdir(), "c-programs-").expect("a directory for tests"));
+    let scratch = OWN.path().join(name);
     fs::create_dir_all(&scratch).expect("a directory for tests");
     scratch
 }
@@ -84,6 +100,16 @@ pub fn build_with_libraries(
     let mut found = pkg_config(&["--libs-only-L"]);
     found.extend(libraries.iter().map(|&library| library.to_owned()));
     compile(c_compiler(), source, name, more, &found)
+}
+
+/// As [`build`], with zklock itself in the program.
+pub fn build_static(source: &str, name: &str, more: &[&str]) -> PathBuf {
+    // By its file name: -lzklock would prefer the shared library beside it.
+    let archive =
+        |flag: String| if flag == "-lzklock" { "-l:libzklock.a".to_owned() } else { flag };
+    let libraries: Vec<String> =
+        pkg_config(&["--static", "--libs"]).into_iter().map(archive).collect();
+    compile(c_compiler(), source, name, more, &libraries)
 }
 
 /// As [`build`], by the C++ compiler, whatever the source's name says.

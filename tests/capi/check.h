@@ -202,7 +202,12 @@ static inline zkl_lock *lock_on(zkl_client *client, const char *path)
 static inline zkl_guard *acquired(const zkl_lock *lock)
 {
     zkl_guard *guard = NULL;
-    GIVES(OK, zkl_lock_acquire(lock, PATIENCE_MS, &guard));
+    int rc, tries = 0;
+    /* A handle that was just adopted may take more than its two seconds to answer, on a busy machine. */
+    do
+        rc = zkl_lock_acquire(lock, PATIENCE_MS, &guard);
+    while (rc == ZKL_WOULD_DEADLOCK && tries++ < 10);
+    GIVES(OK, rc);
     return guard;
 }
 

@@ -162,6 +162,30 @@ static void the_end_of_a_client_is_a_loss(void)
     zkl_client_free(client);
 }
 
+/* In between it is neither held nor lost. */
+static void a_connection_that_is_lost_is_told_before_the_lock_is(void)
+{
+    /* Long, so that the lock is not lost before this looks. */
+    session_timeout_ms *= 6;
+    zkl_client *client = connected();
+    session_timeout_ms /= 6;
+    zkl_lock *lock = lock_on(client, "/suspended");
+    zkl_guard *guard = acquired(lock);
+    int fd = -1;
+    GIVES(OK, zkl_guard_fd(guard, &fd));
+    CHECK(zkl_guard_state(guard) == ZKL_HELD);
+    ask("refuse");
+    UNTIL(zkl_guard_state(guard) != ZKL_HELD);
+    CHECK(zkl_guard_state(guard) == ZKL_SUSPENDED && zkl_client_state(client) == ZKL_SUSPENDED);
+    CHECK(zkl_guard_lost_reason(guard) == 0 && !is_readable(fd, 0));
+    ask("heal");
+    UNTIL(zkl_guard_state(guard) != ZKL_SUSPENDED);
+    CHECK(zkl_guard_state(guard) == ZKL_HELD);
+    GIVES(OK, zkl_guard_release(guard));
+    zkl_lock_free(lock);
+    zkl_client_free(client);
+}
+
 int main(int argc, char **argv)
 {
     begin(argc, argv);
@@ -173,5 +197,6 @@ int main(int argc, char **argv)
     zkl_client_free(client);
     the_guard_is_freed_when_it_is_lost();
     the_end_of_a_client_is_a_loss();
+    a_connection_that_is_lost_is_told_before_the_lock_is();
     return 0;
 }

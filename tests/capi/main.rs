@@ -1,11 +1,14 @@
-//! The C API, used by programs in C: as they are, under valgrind, and with AddressSanitizer in the
-//! program.
+//! The C API, used by programs in C, which are built against an installed tree: as they are, under
+//! valgrind, and with AddressSanitizer in the program.
 //!
 //! The programs (`*.c`) check for themselves, and ask the test for what only it can do to the server
 //! and the network between.
 
 mod build;
+#[path = "../c_programs/mod.rs"]
+mod c_programs;
 mod ends;
+mod memory;
 mod process;
 mod program;
 mod session_password;
@@ -33,6 +36,8 @@ programs! {
     locks_are_acquired_with_a_callback: "async",
         plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
     a_loss_is_told_in_every_way: "loss",
+        plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
+    what_is_queued_is_told_as_things_are_by_then: "queued",
         plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
     every_function_takes_bad_arguments: "hostile",
         plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;

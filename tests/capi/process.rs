@@ -2,12 +2,13 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::build::Mode;
+use super::c_programs;
 
 /// Longer than the slowest program takes on a busy machine; a program that hangs is killed then.
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -24,17 +25,15 @@ pub struct Process {
 impl Process {
     pub fn start(program: &Path, mode: Mode, arguments: &[String]) -> Process {
         let mut command = match mode {
-            Mode::Valgrind => valgrind(program),
-            _ => Command::new(program),
+            Mode::Valgrind => c_programs::valgrind(program, true),
+            _ => c_programs::command(program),
         };
-        let mut child = command
-            .args(arguments)
-            .env("ASAN_OPTIONS", "detect_leaks=1:abort_on_error=0")
-            .env("LSAN_OPTIONS", leaks_of_the_c_client(program))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        if mode == Mode::Sanitized {
+            command.env("ASAN_OPTIONS", "detect_leaks=1:abort_on_error=0");
+            command.env("LSAN_OPTIONS", leaks_of_the_c_client(program));
+        }
+        let mut child =
+            command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let stdin = child.stdin.take().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let child = Arc::new(Mutex::new(child));
@@ -75,18 +74,6 @@ impl Process {
         watch.join().unwrap();
         status
     }
-}
-
-fn valgrind(program: &Path) -> Command {
-    let suppressions = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/valgrind.supp");
-    let mut command = Command::new("valgrind");
-    command
-        .args(["--quiet", "--leak-check=full", "--show-leak-kinds=definite,indirect"])
-        .args(["--errors-for-leak-kinds=definite,indirect", "--error-exitcode=99"])
-        .args(["--fair-sched=yes", "--num-callers=30"])
-        .arg(format!("--suppressions={}", suppressions.display()))
-        .arg(program);
-    command
 }
 
 /// What `zookeeper_close` loses (see `tests/valgrind.supp`), for the leak sanitizer, which can't name

@@ -27,8 +27,7 @@ pub struct World {
 }
 
 pub fn run(name: &str, mode: Mode) {
-    let directory = tempfile::tempdir().unwrap();
-    let program = build::program(name, mode, directory.path());
+    let program = build::program(name, mode);
     let world = World::new(&format!("{name}-{mode:?}"));
     // Under valgrind one thread runs at a time, slowly, and a session must survive that.
     let session_timeout_ms = match (mode, name) {
@@ -72,7 +71,9 @@ impl World {
         let path = format!("{}{about}", self.chroot);
         match what {
             "cut" => self.proxy.cut(),
+            "refuse" => self.proxy.refuse(),
             "heal" => self.proxy.heal(),
+            "reset" => self.proxy.reset_all(),
             "slow" => self.proxy.set_latency(Duration::from_millis(about.parse().unwrap())),
             "expire" => {
                 let id = about.parse().unwrap();
@@ -83,6 +84,10 @@ impl World {
             "get" => {
                 let (data, _) = client().get_data(&path).unwrap();
                 return String::from_utf8(data).unwrap();
+            }
+            "exists" => {
+                let exists = client().exists(&path).unwrap().is_some();
+                return if exists { "yes" } else { "no" }.to_owned();
             }
             "children" => return client().children(&path).unwrap().len().to_string(),
             other => panic!("the program asks for {other:?}"),

@@ -4,7 +4,7 @@ use zklock_testing::Rule;
 use zklock_testing::wire::{CreateMode, Op, Ops};
 
 use crate::bench::{Bench, PATIENCE};
-use crate::program::{element, empty, nothing};
+use crate::program::{Tool, element, empty, nothing};
 
 pub const MARSHALLING_ERROR: i32 = -5;
 const NO_NODE: i32 = -101;
@@ -138,6 +138,36 @@ fn who_loses_an_element_to_another_gets_the_next_with_the_whole_buffer() {
 }
 
 #[test]
+fn an_element_that_is_rewritten_under_its_removal_comes_with_its_new_data() {
+    for how in ["remove", "take"] {
+        let bench = Bench::shared();
+        let (mut slow, mut raw) = (bench.tool(), bench.raw());
+        assert_eq!(slow.offer(b"old"), 0);
+        let rewritten = format!("{}/qn-0000000000", bench.path);
+        let deletion = Rule::request(Ops::any()).path(&rewritten).containing(Op::Delete);
+        let gate = bench.proxy.hold(deletion.once());
+        slow.tell(&format!("{how} 10"));
+        gate.wait_reached(PATIENCE).unwrap();
+        raw.set_data(&rewritten, b"new").unwrap();
+        gate.release();
+        assert_eq!(slow.hear_answer(), element(b"new"), "{how}");
+        assert_eq!(slow.remove(), empty(), "{how}");
+
+        // Longer than the buffer by then, it stays.
+        assert_eq!(slow.offer(b"short"), 0);
+        let rewritten = format!("{}/qn-0000000001", bench.path);
+        let deletion = Rule::request(Ops::any()).path(&rewritten).containing(Op::Delete);
+        let gate = bench.proxy.hold(deletion.once());
+        slow.tell(&format!("{how} 10"));
+        gate.wait_reached(PATIENCE).unwrap();
+        raw.set_data(&rewritten, &[7; 900]).unwrap();
+        gate.release();
+        assert_eq!(slow.hear_answer(), nothing(MARSHALLING_ERROR, 900), "{how}");
+        assert_eq!(slow.look(how, 900), element(&[7; 900]), "{how}");
+    }
+}
+
+#[test]
 fn two_consumers_with_buffers_of_different_sizes_cut_nothing_and_lose_nothing() {
     let bench = Bench::shared();
     let mut producer = bench.direct();
@@ -196,10 +226,26 @@ fn an_offer_takes_one_round_trip_and_a_removal_after_another_two() {
 }
 
 #[test]
+fn a_take_that_waits_sends_nothing() {
+    let bench = Bench::shared();
+    let mut tool = Tool::with_session_timeout(&bench.proxy.hosts(), &bench.path, 5_000);
+    bench.raw().create(&bench.path, b"").unwrap();
+    tool.tell("take 10");
+    let listed = Rule::reply(Ops::lists()).path(&bench.path);
+    bench.proxy.wait_for(&listed, 1, PATIENCE).unwrap();
+    // Only that the session lives is asked for meanwhile.
+    bench.proxy.clear_seen();
+    bench.proxy.wait_for(&Rule::request(Op::Sync), 2, PATIENCE).unwrap();
+    assert_eq!(bench.proxy.count(&Rule::request(Ops::any()).path_prefix(&bench.path)), 0);
+    assert_eq!(bench.direct().offer(b"x"), 0);
+    assert_eq!(tool.hear_answer(), element(b"x"));
+}
+
+#[test]
 fn a_queue_needs_its_parent_and_makes_nothing_else() {
     let bench = Bench::shared();
     let path = format!("{}/below/it", bench.path);
-    let mut tool = crate::program::Tool::start(&bench.server.hosts(), &path);
+    let mut tool = Tool::start(&bench.server.hosts(), &path);
     assert_eq!(tool.offer(b"x"), NO_NODE);
     assert_eq!(tool.look("take", 10), nothing(NO_NODE, -1));
     assert!(tool.ask("error").contains(&path));

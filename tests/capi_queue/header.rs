@@ -1,7 +1,8 @@
 //! `zoo_queue.h` as a compiler sees it, and what no program may do.
 
 use crate::bench::Bench;
-use crate::program::{build, command, compiles, source};
+use crate::c_programs::command;
+use crate::program::{build, compiles, source};
 
 #[test]
 fn the_header_is_c99_and_cpp17_and_the_struct_is_laid_out_as_it_was() {
@@ -25,9 +26,8 @@ fn every_function_answers_hostile_arguments_with_a_code() {
 #[test]
 fn the_example_that_knows_only_the_recipe_runs() {
     let bench = Bench::shared();
-    let example =
-        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("c-examples/legacy_queue.c");
-    let output = command(&build(&example)).arg(bench.server.hosts()).output().unwrap();
+    let example = std::path::Path::new("c-examples/legacy_queue.c");
+    let output = command(&build(example)).arg(bench.server.hosts()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{}: {said}", output.status);
     assert!(said.contains("the queue is empty"), "{said}");

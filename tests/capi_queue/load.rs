@@ -9,7 +9,8 @@ use std::thread::JoinHandle;
 use zklock_testing::Server;
 
 use crate::bench::{Bench, eventually};
-use crate::program::{Running, build, command, source};
+use crate::c_programs::command;
+use crate::program::{Running, build, source};
 
 const PRODUCERS: u8 = 4;
 const CONSUMERS: usize = 4;

@@ -97,6 +97,21 @@ fn an_element_that_another_took_while_the_reply_was_lost_is_not_delivered_twice(
 }
 
 #[test]
+fn a_removal_that_is_sent_again_takes_no_data_that_it_has_not_read() {
+    let bench = Bench::shared();
+    let (mut slow, mut raw) = (bench.tool(), bench.raw());
+    slow.offer(b"old");
+    let path = format!("{}/qn-0000000000", bench.path);
+    let action = Action::run(move || drop(raw.set_data(&path, b"new").unwrap()));
+    let first = transaction(&bench, Rule::request).once();
+    let ran = bench.proxy.on(first.clone(), action);
+    bench.proxy.on(first, Action::Drop);
+    assert_eq!(slow.remove(), element(b"new"));
+    ran.wait_hits(1, PATIENCE).unwrap();
+    assert_eq!(slow.remove(), empty());
+}
+
+#[test]
 fn an_element_that_was_taken_with_a_lost_reply_is_delivered_although_another_looks_for_it() {
     let bench = Bench::shared();
     let (mut slow, mut fast) = (bench.tool(), bench.direct());

@@ -1,4 +1,4 @@
-//! The library as C programs link it, and the programs of this directory, built and run.
+//! The programs of this directory, built against the installed library and run.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
@@ -6,47 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::LazyLock;
 
+use crate::c_programs::{self, command};
+
 /// What every C program here must get through.
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// A directory with a copy of the shared library, which a cargo of its own builds: a test's own
-/// build has none. It is asked for with the static one, as by other tests, so that it is built once.
-fn library() -> &'static Path {
-    static BUILT: LazyLock<PathBuf> = LazyLock::new(|| {
-        let own = std::env::current_exe().unwrap();
-        let target = own.ancestors().nth(3).expect("target/debug/deps/this");
-        let output = Command::new(env!("CARGO"))
-            .args(["rustc", "--lib", "--features", "capi", "--crate-type", "cdylib,staticlib"])
-            .args(["--message-format", "json-render-diagnostics", "--target-dir"])
-            .arg(target)
-            .current_dir(root())
-            .stderr(Stdio::inherit())
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "the library is not built");
-        let messages = String::from_utf8(output.stdout).unwrap();
-        let built = messages
-            .lines()
-            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-            .filter(|message| message["target"]["name"] == "zklock")
-            .flat_map(|message| message["filenames"].as_array().cloned().unwrap_or_default())
-            .filter_map(|file| file.as_str().map(PathBuf::from))
-            .find(|file| file.extension().is_some_and(|e| e == std::env::consts::DLL_EXTENSION));
-        let built = built.expect("a shared library");
-        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("capi_queue");
-        std::fs::create_dir_all(&place).unwrap();
-        let name = built.file_name().unwrap();
-        let copy = tempfile::NamedTempFile::new_in(&place).unwrap();
-        std::fs::copy(&built, copy.path()).unwrap();
-        copy.persist(place.join(name)).unwrap();
-        place
-    });
-    &BUILT
-}
 
 /// Whether the compiler takes `source` with the project's headers and these arguments.
 pub fn compiles(compiler: &str, arguments: &[&str], source: &Path) -> bool {
@@ -55,46 +18,24 @@ pub fn compiles(compiler: &str, arguments: &[&str], source: &Path) -> bool {
         .args(arguments)
         .arg("-fsyntax-only")
         .arg("-I")
-        .arg(root().join("include"))
+        .arg(c_programs::root().join("include"))
         .arg(source)
+        .current_dir(c_programs::root())
         .status();
     status.unwrap_or_else(|error| panic!("{compiler}: {error}")).success()
 }
 
 /// A file of this directory.
 pub fn source(name: &str) -> PathBuf {
-    root().join("tests/capi_queue").join(name)
+    Path::new("tests/capi_queue").join(name)
 }
 
-/// Builds a program from its C file, once for each run of the tests.
+/// Builds a program from its C file, at a path from the checkout's root.
+///
+/// To be called once for each.
 pub fn build(file: &Path) -> PathBuf {
     let name = file.file_stem().and_then(OsStr::to_str).unwrap();
-    let directory = tempfile::tempdir_in(library()).unwrap();
-    let made = directory.path().join(name);
-    let status = Command::new("cc")
-        .args(WARNINGS)
-        .args(["-std=c99", "-D_GNU_SOURCE", "-DTHREADED", "-g", "-pthread", "-I"])
-        .arg(root().join("include"))
-        .arg(file)
-        .arg("-o")
-        .arg(&made)
-        .arg("-L")
-        .arg(library())
-        .args(["-lzklock", "-lzookeeper_mt"])
-        .status()
-        .unwrap();
-    assert!(status.success(), "{} does not build", file.display());
-    // Renamed into place: several test processes may build the same program at once.
-    let place = library().join(name);
-    std::fs::rename(made, &place).unwrap();
-    place
-}
-
-/// A command that finds the library.
-pub fn command(program: &Path) -> Command {
-    let mut command = Command::new(program);
-    command.env("LD_LIBRARY_PATH", library());
-    command
+    c_programs::build(file.to_str().unwrap(), name, &["-std=c99", "-D_GNU_SOURCE"])
 }
 
 /// A program that is ended with the test.
@@ -145,7 +86,7 @@ impl Tool {
     /// `timeout_ms`: the session timeout to ask for.
     pub fn with_session_timeout(hosts: &str, path: &str, timeout_ms: u32) -> Tool {
         static BUILT: LazyLock<PathBuf> = LazyLock::new(|| build(&source("queue_tool.c")));
-        let mut child = command(&BUILT)
+        let mut child = command(&*BUILT)
             .args([hosts, path, &timeout_ms.to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -17,22 +17,27 @@
  *   take M                      zkr_lock_lock as a program reads it that takes its result for ownership
  *   fields M                    isOwner, id and ownerid, read directly
  *   told M                      the completions so far: the code, and on which thread: c the one that
- *                               was in zkr_lock_lock or _unlock, h the handle's, o another
+ *                               was in zkr_lock_lock or _unlock, h the handle's, o another; ! where
+ *                               one began while another ran on another thread
  *   await M RC COUNT            waits until the completion said RC so often
  *   await_owner M 0|1           asks zkr_lock_isowner until it says so
- *   when M RC lock|unlock|free|nothing|overlap     have the completion do that when it is told RC;
- *                               free destroys the mutex and frees the struct; two that overlap: 0
- *                               ends once 1 has begun, and 1 ends after that
+ *   when M RC lock|unlock|free|nothing|overlap|wait|dawdle     have the completion do that when it
+ *                               is told RC; free destroys the mutex and frees the struct; two that overlap:
+ *                               0 ends once 1 has begun, and 1 ends after that; wait: until told to go
+ *   begun M RC COUNT            waits until the completion was called with RC so often
+ *   go M                        lets the completion that waits go on
  *   copy M N                    N = M by value
  *   scribble M, intact M        overwrites the struct; whether anybody has written to it since
  *   release_memory M            frees the struct's memory, and nothing else; M is NULL then
  *   callbacks M                 tries zkr_lock_getcallback and zkr_lock_setcallback
  *   pairs M COUNT               so many locks and unlocks; bytes that the heap grew in the last 4/5
+ *   callback_threads COUNT      waits until so many of zklock's callback threads run
  *   nulls                       every function with NULL
  *   inside H COMMAND...         runs a command on the handle's completion thread
  */
 #define _GNU_SOURCE
 
+#include <dirent.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -64,7 +69,8 @@ struct record {
     zkr_lock_mutex_t *mutex;
     pthread_t caller;
     char told[ROOM];
-    int begun[2], count[2];
+    int begun[2], count[2], may_go, running;
+    pthread_t runs_on;
     char when[2][16];
     char path[256];
 };
@@ -185,7 +191,7 @@ static void completion(int rc, void *cbdata)
     struct record *record = cbdata;
     struct handle *handle = record->handle;
     char action[16], thread = 'o';
-    int rc_of_action = 0;
+    int rc_of_action = 0, overlaps;
 
     pthread_mutex_lock(&news);
     if (handle->is_known && pthread_equal(handle->completion_thread, pthread_self())) {
@@ -194,7 +200,10 @@ static void completion(int rc, void *cbdata)
     if (pthread_equal(record->caller, pthread_self())) {
         thread = 'c';
     }
-    snprintf(record->told + strlen(record->told), ROOM - strlen(record->told), "%d%c ", rc, thread);
+    overlaps = record->running++ > 0 && !pthread_equal(record->runs_on, pthread_self());
+    record->runs_on = pthread_self();
+    snprintf(record->told + strlen(record->told), ROOM - strlen(record->told), "%d%c%s ", rc, thread,
+             overlaps ? "!" : "");
     strcpy(action, rc == 0 || rc == 1 ? record->when[rc] : "");
     pthread_mutex_unlock(&news);
     if (rc == 0 || rc == 1) {
@@ -213,12 +222,17 @@ static void completion(int rc, void *cbdata)
         await(rc == 0 ? &record->begun[1] : &record->count[0], 1);
         /* So that 0 is not only at its end, but out of the library too. */
         pause_ms(rc == 0 ? 0 : 100);
+    } else if (strcmp(action, "wait") == 0) {
+        await(&record->may_go, 1);
+    } else if (strcmp(action, "dawdle") == 0) {
+        pause_ms(300);
     }
+    pthread_mutex_lock(&news);
+    record->running--;
     if (rc_of_action != 0) {
-        pthread_mutex_lock(&news);
         sprintf(record->told + strlen(record->told), "(%s:%d) ", action, rc_of_action);
-        pthread_mutex_unlock(&news);
     }
+    pthread_mutex_unlock(&news);
     if (rc == 0 || rc == 1) {
         note(&record->count[rc]);
     }
@@ -326,6 +340,41 @@ static void nulls(char *answer)
     strcpy(answer, all_refused ? "refused" : "taken");
 }
 
+/* How many threads of that name run. */
+static int threads_named(const char *wanted)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    struct dirent *task;
+    int count = 0;
+
+    while (tasks != NULL && (task = readdir(tasks)) != NULL) {
+        char path[300], name[32] = "";
+        FILE *file;
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
+        file = fopen(path, "r");
+        if (file != NULL) {
+            count += fgets(name, sizeof name, file) != NULL &&
+                     strcspn(name, "\n") == strlen(wanted) &&
+                     strncmp(name, wanted, strlen(wanted)) == 0;
+            fclose(file);
+        }
+    }
+    closedir(tasks);
+    return count;
+}
+
+static int becomes_count(int wanted)
+{
+    int tries;
+    for (tries = 0; tries < PATIENCE_SECONDS * 100; tries++) {
+        if (threads_named("zklock-callback") == wanted) {
+            return 1;
+        }
+        pause_ms(10);
+    }
+    return 0;
+}
+
 static const char *shown(const char *text) { return text == NULL ? "-" : text; }
 
 static int act(int m, const char *verb)
@@ -415,6 +464,11 @@ static void obey_for_mutex(const char *verb, int m, char **words, char *answer)
     } else if (strcmp(verb, "await") == 0) {
         int *count = &record->count[words[0][0] == '1'];
         strcpy(answer, await(count, atoi(words[1])) ? "ok" : "timeout");
+    } else if (strcmp(verb, "begun") == 0) {
+        strcpy(answer, await(&record->begun[words[0][0] == '1'], atoi(words[1])) ? "ok" : "timeout");
+    } else if (strcmp(verb, "go") == 0) {
+        note(&record->may_go);
+        strcpy(answer, "ok");
     } else if (strcmp(verb, "await_owner") == 0) {
         strcpy(answer, becomes_owner(mutex, atoi(words[0])) ? "ok" : "timeout");
     } else if (strcmp(verb, "when") == 0) {
@@ -460,6 +514,8 @@ static void obey(char *line, char *answer)
     letter = index_of(words[1]);
     if (strcmp(words[0], "nulls") == 0) {
         nulls(answer);
+    } else if (strcmp(words[0], "callback_threads") == 0) {
+        strcpy(answer, becomes_count(atoi(words[1])) ? "ok" : "timeout");
     } else if (strcmp(words[0], "inside") == 0) {
         inside(&handles[letter], copy + strlen("inside x "), answer);
     } else if (!obey_for_handle(words[0], &handles[letter], words + 2, answer)) {

@@ -15,6 +15,7 @@ mod inside;
 mod meanings;
 mod names;
 mod outage;
+mod queued;
 mod queueing;
 mod scene;
 mod sessions;

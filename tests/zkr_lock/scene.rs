@@ -89,9 +89,14 @@ impl Scene {
 
     /// A claim of another program's: by the recipe's rules, the lowest suffix owns.
     pub fn old_claim(&self) -> String {
-        self.zk.make_path(PATH).wait().unwrap();
+        self.old_claim_at(PATH)
+    }
+
+    /// The same on another lock's path.
+    pub fn old_claim_at(&self, path: &str) -> String {
+        self.zk.make_path(path).wait().unwrap();
         let mode = CreateMode::EphemeralSequential;
-        let node = format!("{PATH}/x-00000000000000aa-");
+        let node = format!("{path}/x-00000000000000aa-");
         let created = self.zk.create(&node, b"", mode).wait().unwrap();
         created.path.rsplit('/').next().unwrap().to_owned()
     }

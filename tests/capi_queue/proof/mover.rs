@@ -9,7 +9,8 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::program::{Running, build, command, source};
+use crate::c_programs::command;
+use crate::program::{Running, build, source};
 
 /// The n-th element of a producer.
 pub type Element = (usize, usize);
@@ -75,7 +76,7 @@ impl Mover {
     pub fn start(hosts: &str, path: &str, what: &[String]) -> Mover {
         static BUILT: LazyLock<PathBuf> = LazyLock::new(|| build(&source("mover.c")));
         let mut child =
-            command(&BUILT).args([hosts, path]).args(what).stdout(Stdio::piped()).spawn().unwrap();
+            command(&*BUILT).args([hosts, path]).args(what).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let record = Arc::new(Mutex::new(Record::default()));
         let hears = Arc::clone(&record);

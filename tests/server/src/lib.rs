@@ -5,6 +5,7 @@
 //! - [`Proxy`], [`Rule`], [`Op`], [`Ops`], [`Action`], [`Gate`]: the network between clients and servers.
 //! - [`Ensemble::isolate`]: the network between servers.
 //! - [`Proxy::expire_sessions`], [`expire_session`]: the end of a session behind its client's back.
+//! - [`Scratch`]: a directory that no other process gets.
 //! - [`wire`]: the protocol, and a bare client for it.
 //! - [`Error`]: what went wrong, and what to do about it.
 
@@ -23,6 +24,7 @@ mod peers;
 mod port;
 mod process;
 mod proxy;
+mod scratch;
 mod server;
 mod session;
 mod stats;
@@ -34,6 +36,7 @@ pub use ensemble::Ensemble;
 pub use error::{Error, Result};
 pub use four_letter::four_letter;
 pub use proxy::{Action, Direction, Gate, InstalledRule, Proxy, Rule, Seen};
+pub use scratch::Scratch;
 pub use server::Server;
 pub use session::expire_session;
 pub use stats::{Connection, Stats, WatchSummary};

@@ -71,7 +71,7 @@ impl Default for Builder {
             first_id: None,
             port: None,
             partitionable: false,
-            start_timeout: Duration::from_secs(30),
+            start_timeout: Duration::from_secs(120),
             log_level: LogLevel::Warn,
             jvm_args: Vec::new(),
             properties: Vec::new(),
@@ -141,7 +141,7 @@ impl Builder {
         self
     }
 
-    /// How long a start may take, until the server serves. Default: 30 s.
+    /// How long a start may take, until the server serves. Default: 120 s, as long as a busy machine may take.
     pub fn start_timeout(mut self, timeout: Duration) -> Self {
         self.start_timeout = timeout;
         self
