@@ -50,7 +50,7 @@ fn judge(suite: &Suite, mutant: &Mutant, limit: Duration) -> Outcome<Verdict> {
         return Ok(Verdict::Unreached);
     }
     // Stable: the fastest first otherwise.
-    tests.sort_by_key(|test| !mutant.found_by.iter().any(|by| is_named(test, by)));
+    tests.sort_by_key(|test| !mutant.names(&test.target, &test.name));
     let begin = Instant::now();
     for group in groups(&tests) {
         let left = limit.saturating_sub(begin.elapsed());
@@ -71,11 +71,6 @@ fn judge(suite: &Suite, mutant: &Mutant, limit: Duration) -> Outcome<Verdict> {
         }
     }
     Ok(Verdict::Survived { tests: tests.len(), seconds: begin.elapsed().as_secs_f64() })
-}
-
-fn is_named(test: &Test, by: &str) -> bool {
-    by.split_once(' ')
-        .is_some_and(|(target, filter)| test.target == target && test.name.contains(filter))
 }
 
 /// Those in front run first: fast ones of the library together.

@@ -130,7 +130,17 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
             }
             results.record(&mutant.key, results::Verdict::NotBuilt)?;
         }
-        let suite = suite::Suite::record(tree, &place, &arguments.targets, arguments.jobs)?;
+        // What is planted by hand names its tests; what comes from the syntax meets them all.
+        let wanted = |target: &str, name: &str| {
+            let named = |mutant: &Mutant| chosen(mutant) && mutant.names(target, name);
+            arguments.kind == Kind::Generic || mutants.iter().any(named)
+        };
+        let mut targets = arguments.targets.clone();
+        if arguments.kind == Kind::Planted {
+            let named = |target: &String| mutants.iter().any(|mutant| mutant.names_target(target));
+            targets.retain(named);
+        }
+        let suite = suite::Suite::record(tree, &place, &targets, &wanted, arguments.jobs)?;
         let todo: Vec<_> = mutants
             .iter()
             .filter(|mutant| chosen(mutant) && results.is_wanted(mutant, arguments.again))

@@ -19,6 +19,19 @@ pub struct Mutant {
 }
 
 impl Mutant {
+    /// Whether the test is one of those that should find it.
+    pub fn names(&self, target: &str, name: &str) -> bool {
+        self.found_by
+            .iter()
+            .filter_map(|by| by.split_once(' '))
+            .any(|(of, filter)| target == of && name.contains(filter))
+    }
+
+    /// Whether a test of this program is one of those.
+    pub fn names_target(&self, target: &str) -> bool {
+        self.found_by.iter().any(|by| by.split(' ').next() == Some(target))
+    }
+
     pub fn headline(&self) -> String {
         format!("{}:{}: {}: {}", self.file, self.line, self.place, self.what)
     }

@@ -51,8 +51,15 @@ pub enum End {
 }
 
 impl Suite {
-    /// Builds the tests, and runs each alone; what is known of the same programs already is taken.
-    pub fn record(copy: Copy, place: &Path, targets: &[String], jobs: usize) -> Outcome<Suite> {
+    /// Builds the tests, and runs each alone that is `wanted` by target and name; what is known of the same
+    /// programs already is taken.
+    pub fn record(
+        copy: Copy,
+        place: &Path,
+        targets: &[String],
+        wanted: &dyn Fn(&str, &str) -> bool,
+        jobs: usize,
+    ) -> Outcome<Suite> {
         let programs = build::programs(&copy, targets)?;
         let scratch = place.join("scratch");
         fs::create_dir_all(&scratch).map_err(|error| format!("{}: {error}", scratch.display()))?;
@@ -63,6 +70,7 @@ impl Suite {
         let paths = programs.iter().map(|program| (program.target.clone(), program.path.clone()));
         let mut suite = Suite { copy, programs: paths.collect(), tests: Vec::new() };
         let known = Known::open(&place.join("reached.jsonl"), &programs)?;
+        listed.retain(|(target, name)| wanted(target, name));
         let todo: Vec<_> = listed.into_iter().filter(|test| !known.has(test)).collect();
         let known = Mutex::new(known);
         each(jobs, &todo, "tests recorded", |number, (target, name)| {

@@ -64,6 +64,9 @@ impl fmt::Debug for Action {
     }
 }
 
+/// What runs for the n-th frame.
+type Code = Box<dyn FnMut(u64) + Send>;
+
 /// An action as the pumps of several connections share it.
 #[derive(Clone)]
 pub(super) enum Effect {
@@ -71,7 +74,7 @@ pub(super) enum Effect {
     Stall,
     Delay(Duration),
     Reset,
-    Run(Arc<Mutex<Box<dyn FnMut(u64) + Send>>>),
+    Run(Arc<Mutex<Code>>),
     Hold,
 }
 
