@@ -51,69 +51,65 @@ impl Text {
 
     /// The text with those bugs in it that are `wanted`.
     pub fn with(&self, wanted: &dyn Fn(u32) -> bool) -> (String, Places) {
-        // What is put in, by place: ends before beginnings, inner ends and outer beginnings first.
-        let mut puts: Vec<(usize, u8, usize, Vec<(u32, String)>, String)> = Vec::new();
-        for spot in &self.spots {
-            let bugs: Vec<_> = spot.bugs.iter().filter(|(number, _)| wanted(*number)).collect();
-            if bugs.is_empty() {
-                continue;
-            }
-            let Range { start, end } = spot.range;
-            let on = |number: u32| format!("crate::mutants::on({number})");
-            let mut before: Vec<(u32, String)> = Vec::new();
-            let mut opens = String::new();
-            let mut after = String::new();
-            match spot.shape {
-                Shape::Instead => {
-                    for (number, bug) in &bugs {
-                        let begin = if before.is_empty() { "(" } else { "" };
-                        before.push((
-                            *number,
-                            format!("{begin}if {} {{ {bug} }} else ", on(*number)),
-                        ));
-                    }
-                    opens.push_str("{ ");
-                    after.push_str(" })");
-                }
-                Shape::LeftOut => {
-                    for (number, _) in &bugs {
-                        before.push((*number, format!("if !{} ", on(*number))));
-                    }
-                    opens.push_str("{ ");
-                    after.push_str(" }");
-                }
-                Shape::Returned => {
-                    for (number, bug) in &bugs {
-                        before.push((*number, format!(" if {} {{ return {bug}; }}", on(*number))));
-                    }
-                }
-                Shape::ArmLeftOut => {
-                    for (number, _) in &bugs {
-                        before.push((*number, format!(" if !{}", on(*number))));
-                    }
-                }
-            }
-            puts.push((start, 1, usize::MAX - end, before, opens));
-            if !after.is_empty() {
-                puts.push((end, 0, usize::MAX - start, Vec::new(), after));
-            }
-        }
-        puts.sort_by_key(|(at, is_beginning, inner, ..)| (*at, *is_beginning, *inner));
+        let mut puts: Vec<Put> = self.spots.iter().flat_map(|spot| spot.puts(wanted)).collect();
+        puts.sort_by_key(|put| (put.at, put.order));
         let mut text = String::with_capacity(2 * self.original.len());
         let mut places = Vec::new();
         let mut done = 0;
-        for (at, _, _, bugs, last) in puts {
-            text.push_str(&self.original[done..at]);
-            done = at;
-            for (number, bug) in bugs {
+        for put in puts {
+            text.push_str(&self.original[done..put.at]);
+            done = put.at;
+            for (number, bug) in put.bugs {
                 let start = text.len();
                 text.push_str(&bug);
                 places.push((number, start..text.len()));
             }
-            text.push_str(&last);
+            text.push_str(put.then);
         }
         text.push_str(&self.original[done..]);
         (text, places)
+    }
+}
+
+/// What is put in at one place.
+struct Put {
+    at: usize,
+    /// At one place ends come before beginnings, inner ends first, and outer beginnings first.
+    order: (bool, usize),
+    bugs: Vec<(u32, String)>,
+    then: &'static str,
+}
+
+impl Spot {
+    fn puts(&self, wanted: &dyn Fn(u32) -> bool) -> Vec<Put> {
+        let write = |shape: &dyn Fn(&str, &str) -> String| -> Vec<(u32, String)> {
+            let bugs = self.bugs.iter().filter(|(number, _)| wanted(*number));
+            let on = |number: u32| format!("crate::mutants::on({number})");
+            bugs.map(|(number, bug)| (*number, shape(&on(*number), bug))).collect()
+        };
+        let (mut bugs, then, after) = match self.shape {
+            Shape::Instead => {
+                (write(&|on, bug| format!("if {on} {{ {bug} }} else ")), "{ ", Some(" })"))
+            }
+            Shape::LeftOut => (write(&|on, _| format!("if !{on} ")), "{ ", Some(" }")),
+            Shape::Returned => {
+                (write(&|on, bug| format!(" if {on} {{ return {bug}; }}")), "", None)
+            }
+            Shape::ArmLeftOut => (write(&|on, _| format!(" if !{on}")), "", None),
+        };
+        let Some((_, first)) = bugs.first_mut() else { return Vec::new() };
+        if self.shape == Shape::Instead {
+            first.insert(0, '(');
+        }
+        let Range { start, end } = self.range;
+        let begin = Put { at: start, order: (true, usize::MAX - end), bugs, then };
+        let end = after.map(|after| Put {
+            at: end,
+            order: (false, usize::MAX - start),
+            bugs: Vec::new(),
+            then: after,
+        });
+        [Some(begin), end].into_iter().flatten().collect()
     }
 }
 
