@@ -56,10 +56,11 @@ fn answer(context: *const c_void, reply: usize, deliver: impl FnOnce(Slot)) {
     });
 }
 
-/// Runs `decode` only for a success: with an error the C client passes null pointers.
+/// Runs `decode` only for a success: with an error the C client passes null pointers. What it had no memory
+/// to decode is `SYSTEM_ERROR`: the servers have executed the request.
 fn checked<T>(rc: c_int, decode: impl FnOnce() -> Option<T>) -> Result<T, Code> {
     match Code::from_raw(rc) {
-        Code::OK => decode().ok_or(Code::MARSHALLING_ERROR),
+        Code::OK => decode().ok_or(Code::SYSTEM_ERROR),
         code => Err(code),
     }
 }
@@ -90,9 +91,8 @@ pub(super) unsafe extern "C" fn data(
 ) {
     answer(data, usize::try_from(len).unwrap_or(0), |mut slot| match slot.receiver.take() {
         Some(Receiver::Data(sink)) => sink(checked(rc, || {
-            // SAFETY: `value` holds `len` bytes until the callback returns (a znode without data
-            // has a negative length); the C client keeps it.
-            let bytes = unsafe { convert::bytes(value, len) };
+            // SAFETY: null, or `len` bytes until the callback returns; the C client keeps it.
+            let bytes = unsafe { convert::bytes(value, len) }?;
             // SAFETY: as above, for `stat`.
             let stat = unsafe { convert::stat(stat) }?;
             Some((bytes, stat))

@@ -1,4 +1,7 @@
 //! Between C's values and ours. Everything is copied: no C pointer leaves this floor.
+//!
+//! Where the C client finds no memory for a part of a reply, it leaves that part null, the rest of the reply
+//! as it happens to be, and says that all is well. Such a reply is `None` here: none of it is believed.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 
@@ -26,15 +29,18 @@ pub(super) unsafe fn stat(stat: *const sys::Stat) -> Option<Stat> {
     })
 }
 
+/// A znode without data has a negative length.
+///
 /// # Safety
 /// `value` is null or points to `len` bytes that stay unchanged during the call.
-pub(super) unsafe fn bytes(value: *const c_char, len: c_int) -> Vec<u8> {
+pub(super) unsafe fn bytes(value: *const c_char, len: c_int) -> Option<Vec<u8>> {
     match usize::try_from(len) {
-        Ok(len) if len > 0 && !value.is_null() => {
+        Err(_) => Some(Vec::new()),
+        Ok(_) if value.is_null() => None,
+        Ok(len) => {
             // SAFETY: not null, and the caller promises `len` bytes.
-            unsafe { std::slice::from_raw_parts(value.cast::<u8>(), len) }.to_vec()
+            Some(unsafe { std::slice::from_raw_parts(value.cast::<u8>(), len) }.to_vec())
         }
-        _ => Vec::new(),
     }
 }
 
@@ -58,7 +64,7 @@ pub(super) unsafe fn strings(vector: *const sys::String_vector) -> Option<Vec<St
     let vector = unsafe { vector.as_ref() }?;
     let count = usize::try_from(vector.count).unwrap_or(0);
     if count == 0 || vector.data.is_null() {
-        return Some(Vec::new());
+        return (count == 0).then(Vec::new);
     }
     // SAFETY: not null, and the caller promises `count` pointers.
     let pointers = unsafe { std::slice::from_raw_parts(vector.data, count) };
@@ -74,18 +80,18 @@ pub(super) unsafe fn acl(vector: *const sys::ACL_vector) -> Option<Vec<Acl>> {
     let vector = unsafe { vector.as_ref() }?;
     let count = usize::try_from(vector.count).unwrap_or(0);
     if count == 0 || vector.data.is_null() {
-        return Some(Vec::new());
+        return (count == 0).then(Vec::new);
     }
     // SAFETY: not null, and the caller promises `count` entries.
     let entries = unsafe { std::slice::from_raw_parts(vector.data, count) };
     let decode = |entry: &sys::ACL| {
         // SAFETY: the caller promises a NUL-terminated string or null.
-        let scheme = unsafe { string(entry.id.scheme) }.unwrap_or_default();
+        let scheme = unsafe { string(entry.id.scheme) }?;
         // SAFETY: as above.
-        let id = unsafe { string(entry.id.id) }.unwrap_or_default();
-        Acl { permissions: Permissions::from_bits_retain(entry.perms), scheme, id }
+        let id = unsafe { string(entry.id.id) }?;
+        Some(Acl { permissions: Permissions::from_bits_retain(entry.perms), scheme, id })
     };
-    Some(entries.iter().map(decode).collect())
+    entries.iter().map(decode).collect()
 }
 
 /// An ACL in C's shape, alive as long as this value. The C client only reads it.
@@ -137,4 +143,41 @@ pub(super) fn c_string(text: &str) -> Result<CString, Code> {
 /// `BAD_ARGUMENTS` for a length that C's `int` can't hold.
 pub(super) fn c_len(len: usize) -> Result<c_int, Code> {
     c_int::try_from(len).map_err(|_| Code::BAD_ARGUMENTS)
+}
+
+#[cfg(all(test, not(zklock_loom)))]
+mod tests {
+    use std::ptr::null_mut;
+
+    use super::*;
+
+    #[test]
+    fn what_the_c_client_had_no_memory_for_is_no_reply() {
+        let name = c"qn-0000000000".as_ptr().cast_mut();
+        // SAFETY: null, or as long as it says.
+        let data = |value, len| unsafe { bytes(value, len) };
+        assert_eq!(data(std::ptr::null(), -1), Some(Vec::new()));
+        assert_eq!(data(c"".as_ptr(), 0), Some(Vec::new()));
+        assert_eq!(data(c"ab".as_ptr(), 2), Some(b"ab".to_vec()));
+        assert_eq!(data(std::ptr::null(), 0), None);
+        assert_eq!(data(std::ptr::null(), 2), None);
+
+        let names = |names: &mut [*mut c_char]| {
+            let vector =
+                sys::String_vector { count: c_len(names.len())?, data: names.as_mut_ptr() };
+            // SAFETY: as many as it says, null or strings that never go.
+            unsafe { strings(&raw const vector) }.ok_or(Code::SYSTEM_ERROR)
+        };
+        assert_eq!(names(&mut []), Ok(Vec::new()));
+        assert_eq!(names(&mut [name]), Ok(vec!["qn-0000000000".to_owned()]));
+        assert_eq!(names(&mut [name, null_mut()]), Err(Code::SYSTEM_ERROR));
+        let none = sys::String_vector { count: 2, data: null_mut() };
+        // SAFETY: there is nothing behind it.
+        assert_eq!(unsafe { strings(&raw const none) }, None);
+
+        let entry = sys::ACL { perms: 31, id: sys::Id { scheme: name, id: null_mut() } };
+        let list = sys::ACL_vector { count: 1, data: (&raw const entry).cast_mut() };
+        // SAFETY: one entry, whose strings are null or never go.
+        assert!(unsafe { acl(&raw const list) }.is_none());
+    }
 }

@@ -368,6 +368,8 @@ static void reconnecting_with(zkl_client *client)
     } else {
         CHECK(is_readable(fd, PATIENCE_MS));
         UNTIL(told_calls(&t) == 1);
+        /* Nobody has deleted it. */
+        CHECK(zkl_guard_lost_reason(guard) == ZKL_LOST_SESSION);
     }
     zkl_guard_free(guard);
     zkl_lock_free(lock);
