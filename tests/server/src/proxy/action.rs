@@ -36,8 +36,10 @@ pub enum Action {
     Run(Box<dyn FnMut() + Send>),
     /// As [`Action::Run`], and is told the frame's number, as [`Rule::nth`](super::Rule::nth) would count it: frames
     /// that arrived and whose turn never came have one, too.
-    RunNumbered(Box<dyn FnMut(u64) + Send>),
+    RunNumbered(Numbered),
 }
+
+type Numbered = Box<dyn FnMut(u64) + Send>;
 
 impl Action {
     /// [`Action::Run`], boxed.
@@ -71,7 +73,7 @@ pub(super) enum Effect {
     Stall,
     Delay(Duration),
     Reset,
-    Run(Arc<Mutex<Box<dyn FnMut(u64) + Send>>>),
+    Run(Arc<Mutex<Numbered>>),
     Hold,
 }
 
