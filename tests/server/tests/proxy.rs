@@ -236,7 +236,7 @@ fn an_action_is_told_its_frames_number_as_nth_counts_it() {
     let (tell, told) = std::sync::mpsc::channel();
     let creates = Rule::request(Op::Create);
     bench.proxy.on(creates.clone().once(), Action::Drop);
-    let numbered = Action::run_numbered(move |number| drop(tell.send(number)));
+    let numbered = Action::run_numbered(move |number| tell.send(number).unwrap());
     bench.proxy.on(creates, numbered);
     assert!(bench.through_proxy().create("/a", b"").unwrap_err().is_connection_loss());
     let mut client = bench.through_proxy();

@@ -36,8 +36,10 @@ pub enum Action {
     Run(Box<dyn FnMut() + Send>),
     /// As [`Action::Run`], and is told the frame's number, as [`Rule::nth`](super::Rule::nth) would count it: frames
     /// that arrived and whose turn never came have one, too.
-    RunNumbered(Box<dyn FnMut(u64) + Send>),
+    RunNumbered(Numbered),
 }
+
+type Numbered = Box<dyn FnMut(u64) + Send>;
 
 impl Action {
     /// [`Action::Run`], boxed.
@@ -64,9 +66,6 @@ impl fmt::Debug for Action {
     }
 }
 
-/// What runs for the n-th frame.
-type Code = Box<dyn FnMut(u64) + Send>;
-
 /// An action as the pumps of several connections share it.
 #[derive(Clone)]
 pub(super) enum Effect {
@@ -74,7 +73,7 @@ pub(super) enum Effect {
     Stall,
     Delay(Duration),
     Reset,
-    Run(Arc<Mutex<Code>>),
+    Run(Arc<Mutex<Numbered>>),
     Hold,
 }
 
