@@ -34,6 +34,11 @@ impl Op {
         matches!(self, Op::Create { .. } | Op::Delete { .. })
     }
 
+    /// Whether no server can answer it alone.
+    pub(super) fn needs_leader(&self) -> bool {
+        self.is_write() || matches!(self, Op::Sync)
+    }
+
     pub(super) fn name(&self) -> &'static str {
         match self {
             Op::Create { .. } => "create",
@@ -81,7 +86,7 @@ pub(super) fn hash_answer<H: Hasher>(answer: &Answer, state: &mut H) {
     match answer {
         Ok(Value::Created(Created { path, stat })) => (0, path, stat.czxid).hash(state),
         Ok(Value::Children(names, stat)) => (1, names, stat.czxid).hash(state),
-        Ok(Value::Data(_, stat)) => (2, stat.czxid, stat.ephemeral_owner).hash(state),
+        Ok(Value::Data(_, stat)) => (2, stat.czxid, stat.version, stat.ephemeral_owner).hash(state),
         Ok(Value::Done) => 3.hash(state),
         Err(code) => (4, code).hash(state),
     }

@@ -22,7 +22,10 @@ impl Drawn {
 impl Schedule for Drawn {
     fn choose(&mut self, _: &Run, steps: &[Step], faults_from: usize) -> Option<usize> {
         let faults = faults_from..steps.len();
-        if !faults.is_empty() && self.0.usize(0..STEPS_PER_FAULT) == 0 {
+        // What happens to those who have come to rest is seen best.
+        let at_rest = matches!(steps[0], Step::Release(_));
+        let steps_per_fault = if at_rest { STEPS_PER_FAULT / 8 } else { STEPS_PER_FAULT };
+        if !faults.is_empty() && self.0.usize(0..steps_per_fault) == 0 {
             return Some(self.0.usize(faults));
         }
         Some(self.0.usize(0..faults_from))
