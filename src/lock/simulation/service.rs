@@ -208,9 +208,10 @@ impl Session for SimulatedSession {
         self.request(Op::Sync, path, Reply::Done)
     }
 
-    fn dispose(&self, path: &str, czxid: i64, look: bool) -> Pending<bool> {
+    fn dispose(&self, path: &str, czxid: i64, look: bool, kept: Arc<()>) -> Pending<bool> {
         let (done, receive) = oneshot::async_channel();
-        let disposal = Disposal { path: path.to_owned(), czxid, look, first: true, done };
+        let path_of = path.to_owned();
+        let disposal = Disposal { path: path_of, czxid, look, first: true, done, _kept: kept };
         self.world.lock().try_to_dispose(self.client, self.link, disposal);
         Pending::reply("delete", path.into(), receive)
     }
