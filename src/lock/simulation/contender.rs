@@ -10,7 +10,7 @@ use futures_lite::future::or;
 use parking_lot::Mutex;
 
 use super::scenario::{Errand, LOCK, Scenario};
-use super::server::{Record, parent};
+use super::server::{Life, Record, parent};
 use super::service::{Shared, SimulatedService};
 use crate::client::Hold;
 use crate::error::{Code, Error, Result};
@@ -181,11 +181,12 @@ impl Party {
             let world = self.world.lock();
             let session = world.clients[self.spec.service.id() as usize].session;
             let is_own = |it: &Record| it.session == session && is_labelled(it, label);
+            let alive = world.leader.life(session) == Life::Alive;
             let of_lock = |it: &&Record| it.path == LOCK || parent(&it.path) == LOCK;
             let was_there = |it: &Record| !is_own(it) && it.gone.is_none_or(|gone| gone > seen);
             let mut records = world.leader.records.values().filter(of_lock);
             let anybody = records.clone().any(was_there);
-            (anybody, records.any(|it| it.gone.is_none() && is_own(it)))
+            (anybody, alive && records.any(|it| it.gone.is_none() && is_own(it)))
         };
         if !anybody {
             self.complain(|| "it was sent away, and nobody else was there".to_owned());
@@ -262,8 +263,8 @@ impl Party {
         let released = tenure.release();
         if self.waits {
             let released = released.await;
-            // In a queue: elsewhere the deletion may hit a successor, whose claim has the same name.
-            let is_plain = self.spec.strategy == Strategy::Queue && self.changes() == before;
+            // The deletion may have hit another by that name.
+            let is_plain = self.is_named_alone(token) && self.changes() == before;
             if released.is_ok() && had_gone && is_plain {
                 self.complain(|| format!("{token} was released, and had been deleted before"));
             }
@@ -274,6 +275,14 @@ impl Party {
     fn is_gone(&self, token: i64) -> bool {
         let world = self.world.lock();
         world.leader.records.get(&token).is_none_or(|record| record.gone.is_some())
+    }
+
+    /// Whether no other claim ever had the name of that one.
+    fn is_named_alone(&self, token: i64) -> bool {
+        let world = self.world.lock();
+        let records = &world.leader.records;
+        let path = records.get(&token).map(|record| &record.path);
+        records.values().filter(|record| Some(&record.path) == path).count() == 1
     }
 
     /// How often the circumstances of the client have changed.

@@ -27,8 +27,10 @@
 //! - When an acquire ends: its guard is held; its token is the czxid of a claim, made for this very
 //!   acquire in this session, at the guard's path; in a queue, the name is one of the directory that
 //!   is there. Tokens grow, and none is given twice. The claim was the first at some time, and had not been
-//!   shown to be gone. A deadline has passed before it ends an acquire. Who only tried was in another's way, and has left nothing.
-//! - When a release ends: the claim is gone, and was not before, if it says so. No deletion hits another's znode.
+//!   shown to be gone. A deadline has passed before it ends an acquire. Who only tried found another's
+//!   claim, and has left none.
+//! - When a release ends: the claim is gone, and was not before, if it says so. No deletion hits another's
+//!   znode, but in the round trip after a look at one that an operator then deleted.
 //! - At rest (nothing can happen unless somebody releases): all others wait, each with one claim and a
 //!   watch on the one before it, which is there; who was robbed knows, if it holds and its claim is
 //!   watched; nobody has a claim that it does not want.

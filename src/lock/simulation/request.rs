@@ -18,9 +18,11 @@ pub(super) enum Op {
         kind: Kind,
         data: Arc<[u8]>,
     },
-    /// With the transaction that made what is meant.
+    /// With the transaction that made what is meant, and whether the client had seen a later state
+    /// of the servers than one in which that was there.
     Delete {
         czxid: i64,
+        too_late: bool,
     },
     Children,
     Get {
@@ -57,7 +59,7 @@ impl Hash for Op {
         match self {
             Op::Create { sequential, kind, .. } => (sequential, kind).hash(state),
             Op::Get { watch } => watch.hash(state),
-            Op::Delete { czxid } => czxid.hash(state),
+            Op::Delete { czxid, too_late } => (czxid, too_late).hash(state),
             Op::Children | Op::Sync => {}
         }
     }

@@ -93,6 +93,10 @@ impl Fault {
 
     const UNUSUAL: [Fault; 4] = [Fault::Remake, Fault::Write, Fault::Silence, Fault::Foreign];
 
+    pub(super) fn all() -> impl Iterator<Item = Fault> {
+        Fault::USUAL.into_iter().chain(Fault::UNUSUAL)
+    }
+
     /// The kind of a step, if it is a fault.
     pub(super) fn of(step: Step) -> Option<Fault> {
         Some(match step {
@@ -174,7 +178,7 @@ impl Scenario {
         };
         let contenders = random.usize(4..=8);
         // Now and then some of them share a session.
-        let clients = contenders - [0, 0, 1, contenders / 2][random.usize(0..4)];
+        let clients = contenders - [0, contenders / 2][random.usize(0..2)];
         let only_try = random.u8(0..16) == 0;
         let errand = |random: &mut fastrand::Rng| match random.u8(0..10) {
             _ if only_try => Errand::Try,
@@ -193,7 +197,7 @@ impl Scenario {
             clients,
             contenders,
             faults: random.u32(0..=8),
-            kinds: [Fault::USUAL.as_slice(), &Fault::UNUSUAL].concat(),
+            kinds: Fault::all().collect(),
             lag: random.bool(),
             careless: false,
             reduced: false,

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::run::{Ended, Run, Schedule, run};
-use super::scenario::Scenario;
+use super::scenario::{Fault, Scenario};
 use super::steps::Step;
 
 /// Draws from a seed.
@@ -26,7 +26,13 @@ impl Schedule for Drawn {
         let at_rest = matches!(steps[0], Step::Release(_));
         let steps_per_fault = if at_rest { STEPS_PER_FAULT / 8 } else { STEPS_PER_FAULT };
         if !faults.is_empty() && self.0.usize(0..steps_per_fault) == 0 {
-            return Some(self.0.usize(faults));
+            // Each kind is as likely as any other, however many can happen of it.
+            let kind = |at: &usize| Fault::of(steps[*at]);
+            let kinds: Vec<_> =
+                Fault::all().filter(|it| faults.clone().any(|at| kind(&at) == Some(*it))).collect();
+            let drawn = kinds[self.0.usize(0..kinds.len())];
+            let of_kind: Vec<_> = faults.filter(|at| kind(at) == Some(drawn)).collect();
+            return Some(of_kind[self.0.usize(0..of_kind.len())]);
         }
         Some(self.0.usize(0..faults_from))
     }

@@ -95,7 +95,9 @@ impl World {
                     Value::Created(Created { path, stat: stat.unwrap_or_default() })
                 })
             }
-            Op::Delete { czxid } => self.delete(&request.path, *czxid).map(|()| Value::Done),
+            Op::Delete { czxid, too_late } => {
+                self.delete(&request.path, *czxid, *too_late).map(|()| Value::Done)
+            }
             Op::Sync | Op::Children | Op::Get { .. } if !up => Err(Code::CONNECTION_LOSS),
             Op::Sync => Ok(Value::Done),
             Op::Children => {
@@ -134,14 +136,18 @@ impl World {
     }
 
     /// Deletes what is at a path: that should be what was meant.
-    fn delete(&mut self, path: &str, meant: i64) -> Result<(), Code> {
+    fn delete(&mut self, path: &str, meant: i64, too_late: bool) -> Result<(), Code> {
         if let Some(hit) =
             self.leader.tree.get(path).map(|node| node.czxid).filter(|hit| *hit != meant)
         {
-            // An operator can have put another in its place, where names are given again. A name that
+            // An operator can have put another in its place, where names are given again, after
+            // the client has looked. A name that
             // carries its directory's czxid is not, until the directory's counter is at its end;
             // one that carries another's belongs to a claim that never holds.
-            if self.robbed.contains_key(&meant) && !self.is_given_once(path) {
+            let is_outdated =
+                name::sequence(name::last(path)).is_some() && !self.is_named_for(path);
+            let may_happen = is_outdated || !too_late && !self.is_given_once(path);
+            if self.robbed.contains_key(&meant) && may_happen {
                 self.note_robbed(path);
             } else {
                 self.violation = Some(format!("the deletion of {meant} hit {hit} at {path}"));
