@@ -57,7 +57,10 @@ pub(super) fn at_every_step(run: &Run) {
 fn let_the_shown_sink_in(run: &Run) {
     let mut world = run.world.lock();
     for (number, client) in world.clients.iter_mut().enumerate() {
-        if client.is_running() && !run.tasks.woken().any(|(_, of)| of == number) {
+        if client.shown.is_fresh()
+            && client.is_running()
+            && !run.tasks.woken().any(|(_, of)| of == number)
+        {
             client.shown.was_looked_at();
         }
     }

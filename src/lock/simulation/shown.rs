@@ -20,6 +20,11 @@ pub(super) struct Shown {
 }
 
 impl Shown {
+    /// Whether there is something that its code may not have looked at yet.
+    pub(super) fn is_fresh(&self) -> bool {
+        !self.fresh.is_empty() || !self.fresh_to_holder.is_empty()
+    }
+
     /// All code of the client that was woken has run since.
     pub(super) fn was_looked_at(&mut self) {
         self.known.append(&mut self.fresh);
