@@ -36,6 +36,7 @@ struct Disposal {
     /// How often it was looked at without a deletion after that.
     stale_looks: u32,
     done: oneshot::Sender<Result<bool>>,
+    _kept: Arc<()>,
     /// Until it is certain.
     _duty: Duty,
 }
@@ -83,8 +84,14 @@ impl Link {
     ///
     /// Only the znode that was created by the transaction `czxid` is deleted. That costs a look
     /// first; without `look`, the caller vouches that the name can't be another's yet. Gives
-    /// `false` if the first deletion found no such znode.
-    pub(crate) fn dispose(self: &Arc<Self>, path: &str, czxid: i64, look: bool) -> Pending<bool> {
+    /// `false` if the first deletion found no such znode. `kept` is kept until it is certain.
+    pub(crate) fn dispose(
+        self: &Arc<Self>,
+        path: &str,
+        czxid: i64,
+        look: bool,
+        kept: Arc<()>,
+    ) -> Pending<bool> {
         let (send, done) = oneshot::async_channel();
         let path = path.to_owned();
         let named = path.as_str().into();
@@ -95,6 +102,7 @@ impl Link {
             first: true,
             stale_looks: 0,
             done: send,
+            _kept: kept,
             _duty: self.duties.begin(),
         });
         Pending::reply("delete", named, done)

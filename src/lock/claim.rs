@@ -61,7 +61,9 @@ impl Search {
             match self.memory.is_claim(*czxid) {
                 Some(true) => {}
                 Some(false) => {
-                    drop(session.dispose(path, *czxid, true));
+                    // From now on it is known: two deletions of one claim could hit its successor, which
+                    // at the lock's own path has the same name.
+                    drop(session.dispose(path, *czxid, true, self.memory.made(*czxid)));
                     let path = path.clone();
                     log!(WARN, path, "deleted a claim whose data somebody has replaced");
                 }
@@ -133,7 +135,12 @@ pub(super) struct Node {
 impl Node {
     /// Deletes it: submits that now, and repeats it until it is certain. See [`Session::dispose`].
     pub(super) fn dispose(&self) -> Pending<bool> {
-        self.session.dispose(&self.path, self.czxid, self.name_is_reused)
+        self.dispose_with(self.name_is_reused)
+    }
+
+    /// Until it is gone for certain, it is a claim of this client: nobody else deletes it too.
+    fn dispose_with(&self, look: bool) -> Pending<bool> {
+        self.session.dispose(&self.path, self.czxid, look, Arc::clone(&self._known.0))
     }
 }
 
@@ -267,7 +274,7 @@ impl Claim {
                 };
                 // There is never a second one, but a second one would block everybody for ever.
                 for (path, czxid) in found {
-                    drop(session.dispose(&path, czxid, true));
+                    drop(session.dispose(&path, czxid, true, self.search.memory.made(czxid)));
                 }
             }
         }
@@ -287,7 +294,7 @@ impl Claim {
     /// went with it, another's claim may have its name by now.
     pub(super) fn give_up(&mut self) {
         if let Some(node) = self.take() {
-            drop(node.session.dispose(&node.path, node.czxid, true));
+            drop(node.dispose_with(true));
         }
     }
 
@@ -354,7 +361,7 @@ async fn clean_up(search: Search, sent: Arc<dyn Session>, reply: Option<Reply>) 
         match search.run(&session).await {
             Ok(found) => {
                 for (path, czxid) in found {
-                    drop(session.dispose(&path, czxid, true));
+                    drop(session.dispose(&path, czxid, true, search.memory.made(czxid)));
                 }
                 return;
             }

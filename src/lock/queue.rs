@@ -213,6 +213,10 @@ async fn wait_behind<'a>(
             let standing = watch_claim(attempt, session, directory, claim.name).await?;
             return Ok(standing.unwrap_or(Standing::Again));
         }
+        // What was before went after the listing that has shown our claim, which may be gone too by now.
+        if rest.missed_one {
+            return Ok(Standing::Again);
+        }
     }
     spec.memory.set_contended(attempt.refusals > 0);
     spec.memory.saw_first(directory, own);
@@ -276,7 +280,10 @@ async fn made_before<'a>(
     czxid: i64,
 ) -> Result<Option<Vec<&'a str>>> {
     let look = |child| (child, session.get(&name::join(directory, child)));
-    let looks: Vec<_> = listing.in_order().map(look).collect();
+    // Ours at the end: a claim that is deleted from outside must not be taken for the first because those
+    // before it went later.
+    let (ours, others) = listing.in_order().partition::<Vec<_>, _>(|child| *child == own);
+    let looks: Vec<_> = others.into_iter().chain(ours).map(look).collect();
     let mut before = Vec::new();
     let mut is_there = false;
     for (child, look) in looks {

@@ -30,6 +30,8 @@ pub(super) struct Scan<'s, 'n, I> {
     children: I,
     reads: VecDeque<(&'n str, Read)>,
     width: usize,
+    /// A child was gone by the time that it was read.
+    pub(super) missed_one: bool,
 }
 
 impl<'s, 'n, I: Iterator<Item = &'n str>> Scan<'s, 'n, I> {
@@ -39,7 +41,8 @@ impl<'s, 'n, I: Iterator<Item = &'n str>> Scan<'s, 'n, I> {
         directory: i64,
         children: I,
     ) -> Scan<'s, 'n, I> {
-        Scan { spec, session, directory, children, reads: VecDeque::new(), width: 1 }
+        let reads = VecDeque::new();
+        Scan { spec, session, directory, children, reads, width: 1, missed_one: false }
     }
 
     /// Many are read at once from the first on.
@@ -68,7 +71,7 @@ impl<'s, 'n, I: Iterator<Item = &'n str>> Scan<'s, 'n, I> {
                     memory.saw_data(self.directory, name);
                     self.width = READS;
                 }
-                Err(error) if error.is_no_node() => {}
+                Err(error) if error.is_no_node() => self.missed_one = true,
                 Err(error) => return Err(error),
             }
         }

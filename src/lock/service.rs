@@ -60,8 +60,8 @@ pub(crate) trait Session: Send + Sync {
     /// Deletes a znode of this session for certain: tried until it, or the session, is gone, and
     /// only the one that the transaction `czxid` created. Without `look`, the caller vouches for
     /// that on the first try, which then saves a request. Gives `false` if the first deletion
-    /// found no such znode.
-    fn dispose(&self, path: &str, czxid: i64, look: bool) -> Pending<bool>;
+    /// found no such znode. `kept` is kept until it is certain.
+    fn dispose(&self, path: &str, czxid: i64, look: bool, kept: Arc<()>) -> Pending<bool>;
     /// Creates the znodes above `path` that are missing.
     fn make_parents(&self, path: &str, acl: &[Acl]) -> BoxFuture<Result<()>>;
 }
@@ -157,8 +157,8 @@ impl Session for TrustedSession {
         self.link.sync(path)
     }
 
-    fn dispose(&self, path: &str, czxid: i64, look: bool) -> Pending<bool> {
-        self.link.dispose(path, czxid, look)
+    fn dispose(&self, path: &str, czxid: i64, look: bool, kept: Arc<()>) -> Pending<bool> {
+        self.link.dispose(path, czxid, look, kept)
     }
 
     fn make_parents(&self, path: &str, acl: &[Acl]) -> BoxFuture<Result<()>> {

@@ -127,8 +127,10 @@ pub(super) async fn clear_orphan(
     let is_orphan = session.was_taken_up()
         && stat.ephemeral_owner == session.id()
         && contender::uuid(data).is_some_and(of_another);
-    if is_orphan {
-        let gone = session.dispose(path, stat.czxid, true).await;
+    // One deletion is enough: a second could hit the next claim, where that has the same name.
+    if is_orphan && spec.memory.is_claim(stat.czxid) != Some(true) {
+        let kept = spec.memory.made(stat.czxid);
+        let gone = session.dispose(path, stat.czxid, true, kept).await;
         let path = path.to_owned();
         log!(INFO, path, ?gone, "deleted a claim that an earlier client of the session left");
     }

@@ -1,32 +1,175 @@
-//! What must be true at every step, and at the end.
+//! What must be true at every step, at rest, and at the end.
+//!
+//! A *believer* is a contender whose guard does not say that it is lost. Its claim is there, no claim is
+//! there that was made before, and its session is alive. Only who was *robbed*, by an operator who has
+//! deleted its claim, believes without: until it was shown that, by the event of a watch on its znode.
 
+use super::client::Connection;
+use super::contender::{is_labelled, label};
 use super::run::Run;
 use super::scenario::{Errand, LOCK};
-use super::server::Kind;
+use super::server::{Kind, Life, parent};
+use super::world::World;
+use crate::lock::guard::LostReason;
+use crate::lock::{Strategy, claim::Node, name};
 
-/// At most one contender believes that it holds.
-///
-/// Not counted is one whose claim an operator has deleted: it hears of that only afterwards.
 pub(super) fn at_every_step(run: &Run) {
+    let_the_shown_sink_in(run);
     let mut holders = Vec::new();
+    let mut complaint = None;
     {
         let board = run.board.lock();
         for (number, post) in board.posts.iter().enumerate() {
             let Some(tenure) = &post.tenure else { continue };
+            if run.world.lock().clients[post.client].dead {
+                continue;
+            }
+            let node = &tenure.node;
+            if let Some(reason) = tenure.ended() {
+                let there = run.world.lock().leader.tree.get(&node.path).map(|node| node.czxid);
+                if reason == LostReason::Deleted && there == Some(node.czxid) {
+                    complaint = Some(format!("contender {number} says that {there:?} is deleted"));
+                }
+                continue;
+            }
             let world = run.world.lock();
-            let counts =
-                !world.clients[post.client].dead && !world.robbed.contains(&tenure.node.czxid);
-            drop(world);
-            if counts && tenure.ended().is_none() {
-                holders.push((number, tenure.node.czxid));
+            let wrong = wrong_belief(run, &world, post.client, node);
+            complaint = complaint.or(wrong.map(|why| format!("contender {number} {why}")));
+            if !world.robbed.contains_key(&node.czxid) {
+                holders.push((number, node.czxid));
             }
         }
     }
-    if let Some(violation) = run.world.lock().violation.take() {
-        run.board.lock().complain(|| violation);
+    let violation = run.world.lock().violation.take();
+    let mut board = run.board.lock();
+    if let Some(violation) = violation {
+        board.complain(|| violation);
     }
     if holders.len() > 1 {
-        run.board.lock().complain(|| format!("held by several (contender, token): {holders:?}"));
+        board.complain(|| format!("held by several (contender, token): {holders:?}"));
+    }
+    if let Some(complaint) = complaint {
+        board.complain(|| complaint);
+    }
+}
+
+/// What clients were shown, and all of whose code has run since, they know.
+fn let_the_shown_sink_in(run: &Run) {
+    let mut world = run.world.lock();
+    for (number, client) in world.clients.iter_mut().enumerate() {
+        if client.shown.is_fresh()
+            && client.is_running()
+            && !run.tasks.woken().any(|(_, of)| of == number)
+        {
+            client.shown.was_looked_at();
+        }
+    }
+}
+
+/// Why a guard may not say that it is held.
+fn wrong_belief(run: &Run, world: &World, client: usize, node: &Node) -> Option<String> {
+    let (path, token) = (node.path.as_str(), node.czxid);
+    if world.leader.life(node.session.id()) != Life::Alive {
+        return Some(format!("holds with {token}, and its session is over"));
+    }
+    if world.robbed.contains_key(&token) {
+        // A watch of another contender on the same client tells the holder nothing.
+        let is_alone = run.scenario.contenders.iter().filter(|it| it.client == client).count() == 1;
+        let knows = is_alone && world.clients[client].shown.has_told_holder(token);
+        return knows.then(|| format!("holds with {token}, and was shown that it is deleted"));
+    }
+    if world.leader.tree.get(path).map(|node| node.czxid) != Some(token) {
+        return Some(format!("holds with {token}, which is gone"));
+    }
+    (!world.is_first(path, token)).then(|| format!("holds with {token}, behind another's claim"))
+}
+
+/// Nothing is under way: everybody holds, or waits for something that will come, or is done.
+pub(super) fn at_rest(run: &Run) {
+    let mut complaints = Vec::new();
+    {
+        let board = run.board.lock();
+        let mut wanted = vec![0; run.scenario.clients];
+        for (number, post) in board.posts.iter().enumerate() {
+            if run.world.lock().clients[post.client].dead || post.done {
+                continue;
+            }
+            let what = match (&post.tenure, post.acquires) {
+                (Some(tenure), _) => {
+                    let believes = tenure.ended().is_none();
+                    let robbed = run.world.lock().robbed.contains_key(&tenure.node.czxid);
+                    wanted[post.client] += 1;
+                    (believes && robbed && run.scenario.sentinel)
+                        .then_some("does not learn that its claim is deleted")
+                }
+                (None, Some(Errand::Acquire)) => {
+                    wanted[post.client] += 1;
+                    wait_in_vain(run, &run.world.lock(), post.client, &label(number, post.attempts))
+                }
+                (None, Some(_)) => {
+                    wanted[post.client] += 1;
+                    // In a reduced scenario, pauses are left out that would change nothing.
+                    (!run.scenario.reduced).then_some("has a deadline that can't pass")
+                }
+                (None, None) => Some("is stuck"),
+            };
+            complaints.extend(what.map(|what| format!("contender {number} {what}")));
+        }
+        let world = run.world.lock();
+        for (client, wanted) in wanted.into_iter().enumerate() {
+            let session = Kind::Ephemeral(world.clients[client].session);
+            let nodes = world.leader.tree.nodes.values();
+            let claims = nodes.filter(|node| node.kind == session).count();
+            if claims > wanted && !world.timers.iter().any(|timer| timer.client == client) {
+                complaints.push(format!("client {client} has a claim that nobody wants"));
+            }
+        }
+    }
+    if !complaints.is_empty() {
+        run.board.lock().complain(|| format!("at rest, {}", complaints.join("; ")));
+    }
+}
+
+/// Why a contender will wait for ever, if it will.
+fn wait_in_vain(run: &Run, world: &World, client: usize, label: &str) -> Option<&'static str> {
+    let on = &world.clients[client];
+    let pauses = world.timers.iter().any(|timer| timer.client == client);
+    if pauses || run.scenario.strategy == Strategy::Poll {
+        return None;
+    }
+    if on.connection != Connection::Up {
+        return Some("waits without a connection");
+    }
+    let watches = |path: &str| {
+        on.replica.watches.contains(path)
+            && on.watches.iter().any(|watched| watched.path == path && !watched.fire.is_closed())
+    };
+    let tree = &world.leader.tree;
+    if run.scenario.strategy == Strategy::Watch {
+        return (tree.get(LOCK).is_none() || !watches(LOCK)).then_some("waits for no holder");
+    }
+    let is_ours = |czxid: &i64| {
+        let record = world.leader.records.get(czxid);
+        record.is_some_and(|record| is_labelled(record, label))
+    };
+    let claims = tree.nodes.iter().filter(|(path, node)| {
+        matches!(node.kind, Kind::Ephemeral(_))
+            && parent(path) == LOCK
+            && name::sequence(name::last(path)).is_some()
+    });
+    let mut claims: Vec<_> = claims.map(|(path, node)| (node.czxid, path)).collect();
+    claims.sort_unstable();
+    let was_robbed = world.robbed.keys().any(is_ours);
+    let mut ours = claims.iter().enumerate().filter(|(_, (czxid, _))| is_ours(czxid));
+    match (ours.next(), ours.next()) {
+        // Who was robbed while it waits learns of that when it looks again.
+        (None, _) if was_robbed && claims.iter().any(|(_, path)| watches(path)) => None,
+        (None, _) => Some("waits without a claim"),
+        (Some(_), Some(_)) => Some("has two claims"),
+        (Some((0, _)), None) => Some("is the first and does not know"),
+        (Some((place, _)), None) => {
+            (!watches(claims[place - 1].1)).then_some("does not watch the claim before its own")
+        }
     }
 }
 
@@ -48,6 +191,15 @@ pub(super) fn at_the_end(run: &Run) {
     for (number, client) in world.clients.iter().enumerate().filter(|(_, client)| !client.dead) {
         if !client.doomed.is_empty() {
             complaints.push(format!("client {number} still has something to delete"));
+        }
+        for watched in client.watches.iter().filter(|watched| !watched.fire.is_closed()) {
+            complaints.push(format!("client {number} still waits for {}", watched.path));
+        }
+    }
+    for (session, life) in &world.leader.sessions {
+        let has_it = |client: &super::client::Client| !client.dead && client.session == *session;
+        if *life != Life::Closed && !world.clients.iter().any(has_it) {
+            complaints.push(format!("session {session:#x} is left"));
         }
     }
     if run.tasks.len() > 0 {

@@ -10,6 +10,7 @@ use super::digest::Digest;
 use super::disposal::Disposal;
 use super::request::{Answer, Op, Reply, Request, hash_answer};
 use super::server::{Leader, Replica};
+use super::shown::Shown;
 use crate::client::WatchEvent;
 use crate::error::Result;
 
@@ -19,6 +20,24 @@ pub(super) enum Connection {
     /// It is gone, and the client has not noticed.
     Broken,
     Down,
+}
+
+/// What is wrong with a connection that is up as far as the client knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Silence {
+    /// Requests arrive; answers and events don't.
+    Deaf,
+    /// Answers and events arrive; requests don't.
+    Mute,
+    /// The server is cut off from its leader: it answers reads, from the past, and nothing else.
+    Isolated,
+}
+
+/// A watch that the client has: on the znode that this transaction has made.
+pub(super) struct Watched {
+    pub(super) path: String,
+    pub(super) czxid: i64,
+    pub(super) fire: Sender<Result<WatchEvent>>,
 }
 
 /// What a server has sent, in its order.
@@ -34,6 +53,7 @@ pub(super) struct Client {
     /// The client knows that the session is over, and has no other yet.
     pub(super) over: bool,
     pub(super) connection: Connection,
+    pub(super) silence: Option<Silence>,
     pub(super) replica: Replica,
     /// The latest transaction that an answer has told of.
     pub(super) seen: i64,
@@ -45,12 +65,14 @@ pub(super) struct Client {
     pub(super) queued: Vec<Request>,
     pub(super) downlink: VecDeque<Message>,
     /// The watches that were set, by znode.
-    pub(super) watches: Vec<(String, Sender<Result<WatchEvent>>)>,
+    pub(super) watches: Vec<Watched>,
     /// Deletions with an unknown outcome.
     pub(super) doomed: Vec<Disposal>,
     /// Counts the stretches of trust; `lost` says whether the last has ended.
     pub(super) epoch: usize,
     pub(super) lost: bool,
+    /// Whether the servers have proven so much that a lock can be held.
+    pub(super) proven: bool,
     pub(super) frozen: bool,
     pub(super) dead: bool,
     /// Those who wait for a session, or for its loss.
@@ -61,6 +83,9 @@ pub(super) struct Client {
     pub(super) changes: usize,
     /// When a timer of it last fired, in changes of the world, and how often it has since.
     pub(super) last_fired: (usize, u32),
+    /// Whether a contender is all that runs on it.
+    pub(super) is_alone: bool,
+    pub(super) shown: Shown,
 }
 
 impl Client {
@@ -70,6 +95,7 @@ impl Client {
             session: leader.open_session(),
             over: false,
             connection: Connection::Up,
+            silence: None,
             replica: Replica::up_to(leader, leader.log.len()),
             seen: 0,
             uplink: VecDeque::new(),
@@ -80,12 +106,15 @@ impl Client {
             doomed: Vec::new(),
             epoch: 0,
             lost: false,
+            proven: true,
             frozen: false,
             dead: false,
             waiting: Vec::new(),
             history: Digest::default(),
             changes: 0,
             last_fired: (usize::MAX, 0),
+            is_alone: false,
+            shown: Shown::default(),
         }
     }
 
@@ -99,10 +128,25 @@ impl Client {
         self.connection != Connection::Down && !self.over && !self.lost
     }
 
+    /// Whether the server takes up the next request.
+    pub(super) fn is_served(&self) -> bool {
+        let needs_leader = |request: &Request| request.op.needs_leader();
+        match self.silence {
+            Some(Silence::Mute) => false,
+            Some(Silence::Isolated) => !self.uplink.front().is_some_and(needs_leader),
+            Some(Silence::Deaf) | None => !self.uplink.is_empty(),
+        }
+    }
+
+    /// Whether there is something to hear.
+    pub(super) fn hears(&self) -> bool {
+        self.is_running() && self.silence != Some(Silence::Deaf) && !self.downlink.is_empty()
+    }
+
     /// Its circumstances have changed: whoever waits for that looks again.
     pub(super) fn changed(&mut self) {
         self.changes += 1;
-        (self.connection, self.over, self.lost, self.epoch).hash(&mut self.history);
+        (self.connection, self.over, self.lost, self.proven, self.epoch).hash(&mut self.history);
         for waker in self.waiting.drain(..) {
             waker.wake();
         }
@@ -117,7 +161,7 @@ impl Client {
     /// For the digest of a state: everything that is not in the history.
     pub(super) fn hash_state(&self, digest: &mut Digest) {
         self.history.hash(digest);
-        (self.session, self.over, self.connection, self.lost).hash(digest);
+        (self.session, self.over, self.connection, self.silence, self.lost).hash(digest);
         (self.frozen, self.dead, self.seen).hash(digest);
         for request in self.uplink.iter().chain(&self.unheard).chain(&self.queued) {
             (&request.op, &request.path, request.reply.number()).hash(digest);
@@ -136,8 +180,8 @@ impl Client {
         if self.connection == Connection::Up {
             (self.replica.applied, &self.replica.watches).hash(digest);
         }
-        for (path, _) in &self.watches {
-            path.hash(digest);
+        for watched in &self.watches {
+            (&watched.path, watched.czxid).hash(digest);
         }
         for disposal in &self.doomed {
             (&disposal.path, disposal.czxid, disposal.look, disposal.first).hash(digest);

@@ -1,6 +1,7 @@
 //! What a contender does: its errands, one after the other, through the acquire loop of
 //! production; and the board on which it says what it believes.
 
+use std::collections::BTreeSet;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -9,6 +10,7 @@ use futures_lite::future::or;
 use parking_lot::Mutex;
 
 use super::scenario::{Errand, LOCK, Scenario};
+use super::server::{Life, Record, parent};
 use super::service::{Shared, SimulatedService};
 use crate::client::Hold;
 use crate::error::{Code, Error, Result};
@@ -16,8 +18,8 @@ use crate::lock::guard::Tenure;
 use crate::lock::memory::PathMemory;
 use crate::lock::name::Naming;
 use crate::lock::sentinel::Sentinel;
-use crate::lock::{Spec, acquire, claim::Node};
-use crate::znode::Acl;
+use crate::lock::{Spec, Strategy, acquire, claim::Node, contender as written};
+use crate::znode::{Acl, Stat};
 
 /// What contenders are told, and what they say.
 #[derive(Default)]
@@ -26,6 +28,8 @@ pub(super) struct Board {
     /// The largest token of any tenure.
     pub(super) token: i64,
     pub(super) tenures: usize,
+    /// The tokens of all tenures.
+    pub(super) tokens: BTreeSet<i64>,
     /// What went wrong first.
     pub(super) violation: Option<String>,
 }
@@ -34,8 +38,10 @@ pub(super) struct Board {
 #[derive(Default)]
 pub(super) struct Post {
     pub(super) client: usize,
-    /// An acquire is under way.
-    pub(super) acquires: bool,
+    /// An acquire is under way, and how it was asked for.
+    pub(super) acquires: Option<Errand>,
+    /// How many acquires were begun: claims carry the number.
+    pub(super) attempts: usize,
     pub(super) tenure: Option<Arc<Tenure>>,
     pub(super) done: bool,
     told_to_cancel: bool,
@@ -124,13 +130,19 @@ pub(super) async fn contend(
 
 impl Party {
     async fn run(&self, errand: Errand) {
-        let spec = Arc::clone(&self.spec);
+        let attempt = self.post(|post| {
+            post.acquires = Some(errand);
+            post.attempts += 1;
+            post.attempts
+        });
+        let label = label(self.number, attempt);
+        let spec = Arc::new(Spec { label: label.clone(), ..(*self.spec).clone() });
+        let seen = self.seen();
         let (once, deadline) = match errand {
             Errand::Acquire => (false, None),
             Errand::Within(limit) => (false, Some(spec.service.now() + limit)),
             Errand::Try => (true, None),
         };
-        self.post(|post| post.acquires = true);
         let acquiring = async { Some(acquire::acquire(spec, once, deadline).await) };
         let cancelled = async {
             self.told(|post| post.told_to_cancel).await;
@@ -138,30 +150,101 @@ impl Party {
         };
         let outcome = or(acquiring, cancelled).await;
         self.post(|post| {
-            post.acquires = false;
+            post.acquires = None;
             post.told_to_cancel = false;
         });
         match outcome {
-            Some(Ok(Some((node, hold)))) => self.hold(node, hold).await,
-            Some(Ok(None)) if once => {}
-            Some(Err(error)) if deadline.is_some() && error.is_timeout() => {}
+            Some(Ok(Some((node, hold)))) => self.hold(&label, node, hold).await,
+            Some(Ok(None)) if once => self.check_sent_away(&label, seen),
+            Some(Err(error))
+                if deadline.is_some_and(|at| self.spec.service.now() >= at)
+                    && error.is_timeout() => {}
             None => {}
             Some(Ok(None)) => self.complain(|| "an acquire that waits gave nothing".to_owned()),
             Some(Err(error)) => self.complain(|| format!("an acquire failed: {error}")),
         }
     }
 
-    async fn hold(&self, node: Node, hold: Hold) {
+    /// Which of its sessions the client has, and what it has seen of the servers.
+    fn seen(&self) -> (usize, i64) {
+        let world = self.world.lock();
+        let client = &world.clients[self.spec.service.id() as usize];
+        (client.link, client.seen)
+    }
+
+    /// Who only tries is sent away if another claim is there, or was when it was looked for: also its own of
+    /// a session that the servers have not ended yet.
+    fn check_sent_away(&self, label: &str, (link, seen): (usize, i64)) {
+        let (link_now, _) = self.seen();
+        let seen = if link_now == link { seen } else { 0 };
+        let (anybody, own) = {
+            let world = self.world.lock();
+            let session = world.clients[self.spec.service.id() as usize].session;
+            let is_own = |it: &Record| it.session == session && is_labelled(it, label);
+            let alive = world.leader.life(session) == Life::Alive;
+            let of_lock = |it: &&Record| it.path == LOCK || parent(&it.path) == LOCK;
+            let was_there = |it: &Record| !is_own(it) && it.gone.is_none_or(|gone| gone > seen);
+            let mut records = world.leader.records.values().filter(of_lock);
+            let anybody = records.clone().any(was_there);
+            (anybody, alive && records.any(|it| it.gone.is_none() && is_own(it)))
+        };
+        if !anybody {
+            self.complain(|| "it was sent away, and nobody else was there".to_owned());
+        }
+        if own {
+            self.complain(|| "it was sent away, and its claim is there".to_owned());
+        }
+    }
+
+    /// What is wrong with a tenure from the start.
+    fn check_birth(&self, label: &str, tenure: &Tenure) -> Option<String> {
+        let (node, ended) = (&tenure.node, tenure.ended());
+        if let Some(reason) = ended.filter(|_| node.session.is_trusted()) {
+            return Some(format!("its guard is lost from the start: {reason:?}"));
+        }
+        let token = node.czxid;
+        let world = self.world.lock();
+        let Some(record) = world.leader.records.get(&token) else {
+            return Some(format!("its token {token} is no claim's czxid"));
+        };
+        if (&record.path, record.session) != (&node.path, node.session.id()) {
+            return Some(format!(
+                "its token {token} is that of {}, not {}",
+                record.path, node.path
+            ));
+        }
+        if !is_labelled(record, label) {
+            return Some(format!("it holds with another's claim, {token}"));
+        }
+        let in_queue = self.spec.strategy == Strategy::Queue;
+        if in_queue && record.gone.is_none() && !world.is_named_for(&node.path) {
+            return Some(format!("it holds with {}, the name of another directory", node.path));
+        }
+        let client = &world.clients[self.spec.service.id() as usize];
+        if client.shown.has_told(token) {
+            return Some(format!("it holds with {token}, which it was shown to be gone"));
+        }
+        (world.robbed.get(&token) == Some(&false))
+            .then(|| format!("it holds with {token}, which was never first"))
+    }
+
+    async fn hold(&self, label: &str, node: Node, hold: Hold) {
         let token = node.czxid;
         let tenure = Tenure::begin(Arc::clone(&self.spec.service), node, hold);
+        if let Some(complaint) = self.check_birth(label, &tenure) {
+            self.complain(|| complaint);
+        }
         if let Some(sentinel) = &self.sentinel {
             sentinel.add(&tenure);
         }
-        let robbed = self.world.lock().robbed.contains(&token);
+        let robbed = self.world.lock().robbed.contains_key(&token);
         {
             let mut board = self.board.lock();
             board.tenures += 1;
             let before = board.token;
+            if !board.tokens.insert(token) {
+                board.complain(|| format!("two tenures have the token {token}"));
+            }
             if !robbed && token <= before {
                 let number = self.number;
                 board.complain(|| {
@@ -176,10 +259,35 @@ impl Party {
             post.told_to_release = false;
             post.tenure = None;
         });
+        let (had_gone, before) = (self.is_gone(token), self.changes());
         let released = tenure.release();
         if self.waits {
-            self.check_release(token, released.await);
+            let released = released.await;
+            // The deletion may have hit another by that name.
+            let is_plain = self.is_named_alone(token) && self.changes() == before;
+            if released.is_ok() && had_gone && is_plain {
+                self.complain(|| format!("{token} was released, and had been deleted before"));
+            }
+            self.check_release(token, released);
         }
+    }
+
+    fn is_gone(&self, token: i64) -> bool {
+        let world = self.world.lock();
+        world.leader.records.get(&token).is_none_or(|record| record.gone.is_some())
+    }
+
+    /// Whether no other claim ever had the name of that one.
+    fn is_named_alone(&self, token: i64) -> bool {
+        let world = self.world.lock();
+        let records = &world.leader.records;
+        let path = records.get(&token).map(|record| &record.path);
+        records.values().filter(|record| Some(&record.path) == path).count() == 1
+    }
+
+    /// How often the circumstances of the client have changed.
+    fn changes(&self) -> usize {
+        self.world.lock().clients[self.spec.service.id() as usize].changes
     }
 
     fn check_release(&self, token: i64, released: Result<()>) {
@@ -213,6 +321,16 @@ impl Party {
         })
         .await;
     }
+}
+
+/// What the claim of a contender's acquire is labelled.
+pub(super) fn label(contender: usize, attempt: usize) -> String {
+    format!("contender {contender}, acquire {attempt}")
+}
+
+/// Whether a claim was made with that label.
+pub(super) fn is_labelled(record: &Record, label: &str) -> bool {
+    written::read(String::new(), &record.data, &Stat::default()).label == label
 }
 
 /// What a holder may be told: its session was over, or its znode gone.

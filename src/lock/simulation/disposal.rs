@@ -1,6 +1,8 @@
 //! Deletions that must happen: the same contract as the client's `disposal.rs`, on simulated
 //! requests.
 
+use std::sync::Arc;
+
 use oneshot::Sender;
 
 use super::request::{Answer, Op, Reply, Value};
@@ -16,6 +18,7 @@ pub(super) struct Disposal {
     /// Whether no deletion was tried before: after one, a missing znode is how success looks.
     pub(super) first: bool,
     pub(super) done: Sender<Result<bool>>,
+    pub(super) _kept: Arc<()>,
 }
 
 impl Disposal {
@@ -33,14 +36,22 @@ impl Disposal {
 impl World {
     /// Submits the deletion, or the look before it, on one session.
     pub(super) fn try_to_dispose(&mut self, client: usize, link: usize, disposal: Disposal) {
-        let (path, czxid) = (disposal.path.clone(), disposal.czxid);
+        let path = disposal.path.clone();
         if !disposal.look {
-            self.submit(client, link, Op::Delete { czxid }, &path, Reply::Deletion(disposal));
+            self.submit_deletion(client, link, disposal);
         } else if disposal.first || self.careless {
             self.submit(client, link, Op::Get { watch: false }, &path, Reply::Look(disposal));
         } else {
             self.submit(client, link, Op::Sync, &path, Reply::Sync(disposal));
         }
+    }
+
+    fn submit_deletion(&mut self, client: usize, link: usize, disposal: Disposal) {
+        let (path, czxid) = (disposal.path.clone(), disposal.czxid);
+        let gone = self.leader.records.get(&czxid).and_then(|record| record.gone);
+        let too_late = gone.is_some_and(|gone| gone <= self.clients[client].seen);
+        let op = Op::Delete { czxid, too_late };
+        self.submit(client, link, op, &path, Reply::Deletion(disposal));
     }
 
     /// The server has caught up with an earlier deletion, if that has succeeded.
@@ -59,8 +70,7 @@ impl World {
         let link = self.clients[client].link;
         match answer {
             Ok(Value::Data(_, stat)) if stat.czxid == disposal.czxid => {
-                let (path, czxid) = (disposal.path.clone(), disposal.czxid);
-                self.submit(client, link, Op::Delete { czxid }, &path, Reply::Deletion(disposal));
+                self.submit_deletion(client, link, disposal);
             }
             // Somebody else's by now.
             Ok(_) => disposal.end(Err(Code::NO_NODE)),

@@ -1,16 +1,25 @@
 //! What can go wrong, and what it does on the servers.
 
-use super::client::Connection;
-use super::server::{Change, Kind};
+use super::client::{Connection, Silence};
+use super::server::{Change, Kind, parent};
 use super::steps::Step;
 use super::world::World;
+use crate::lock::name;
 
-/// What litter is called: nothing of a lock's, and a name like a claim's.
-const LITTER: [&str; 2] = ["readme", "old-lock-0000000000"];
+/// What litter is called: nothing of a lock's, and like a claim of the number that was given last.
+fn litter(number: u8, given: i32) -> String {
+    if number == 0 { "readme".to_owned() } else { format!("zz-lock-{given:010}") }
+}
 
 impl World {
     /// The faults of clients and operators that can happen now.
-    pub(super) fn faults(&self, reduced: bool, litter_in: Option<&str>, steps: &mut Vec<Step>) {
+    pub(super) fn faults(
+        &self,
+        reduced: bool,
+        lock: &str,
+        litter_in: Option<&str>,
+        steps: &mut Vec<Step>,
+    ) {
         for (number, client) in self.clients.iter().enumerate() {
             if !client.is_running() {
                 continue;
@@ -28,11 +37,17 @@ impl World {
                 if unanswered || !client.downlink.is_empty() {
                     steps.push(Step::TimeOut(number));
                 }
+                if client.silence.is_none() {
+                    let kinds = [Silence::Deaf, Silence::Mute, Silence::Isolated];
+                    steps.extend(kinds.map(|kind| Step::Silence(number, kind)));
+                }
             }
         }
         for (path, node) in &self.leader.tree.nodes {
             match node.kind {
-                Kind::Ephemeral(_) => steps.push(Step::Rob(node.czxid)),
+                Kind::Ephemeral(_) => {
+                    steps.extend([Step::Rob(node.czxid), Step::Write(node.czxid)]);
+                }
                 Kind::Container
                     if self.leader.tree.children(path).is_some_and(|c| c.is_empty()) =>
                 {
@@ -43,13 +58,20 @@ impl World {
         }
         if let Some(directory) = litter_in {
             if self.leader.tree.children(directory).is_some_and(|children| !children.is_empty()) {
-                steps.push(Step::Raze);
+                steps.extend([Step::Raze, Step::Remake]);
             }
         }
+        let has_room = match litter_in {
+            Some(directory) => self.leader.tree.get(directory).is_some(),
+            None => self.leader.tree.get(lock).is_none(),
+        };
+        if has_room && self.foreign.is_none() && self.leader.tree.get(parent(lock)).is_some() {
+            steps.push(Step::Foreign);
+        }
         if let Some(directory) = litter_in.filter(|path| self.leader.tree.get(path).is_some()) {
-            for (number, name) in LITTER.iter().enumerate() {
-                if self.leader.tree.get(&format!("{directory}/{name}")).is_none() {
-                    steps.push(Step::Litter(number as u8));
+            for number in 0..2 {
+                if self.leader.tree.get(&self.litter_at(number, directory)).is_none() {
+                    steps.push(Step::Litter(number));
                 }
             }
         }
@@ -57,25 +79,86 @@ impl World {
 
     /// An operator deletes a claim.
     pub(super) fn rob(&mut self, czxid: i64) {
-        self.robbed.insert(czxid);
+        if let Some(path) = self.path_of(czxid) {
+            self.note_robbed(&path);
+        }
         self.delete_made_by(czxid);
+    }
+
+    /// The claim at that path is about to be deleted without its owner's doing.
+    pub(super) fn note_robbed(&mut self, path: &str) {
+        if let Some(czxid) = self.leader.tree.get(path).map(|node| node.czxid) {
+            self.robbed.insert(czxid, self.is_first(path, czxid));
+        }
+    }
+
+    /// Whether no claim is there that was made before.
+    pub(super) fn is_first(&self, path: &str, czxid: i64) -> bool {
+        let tree = &self.leader.tree;
+        let mut claims = tree.nodes.iter().filter(|(other, node)| {
+            matches!(node.kind, Kind::Ephemeral(_))
+                && parent(other) == parent(path)
+                && name::sequence(name::last(other)).is_some()
+        });
+        claims.all(|(_, node)| node.czxid >= czxid)
+    }
+
+    /// Somebody sets a claim's data: every other one's to something else, the others' with a line more.
+    pub(super) fn write(&mut self, czxid: i64) {
+        if let Some(path) = self.path_of(czxid) {
+            let mut data = self.leader.tree.get(&path).map(|node| node.data.to_vec());
+            let data = data.take_if(|_| czxid % 2 == 0).unwrap_or_default();
+            let data = [data.as_slice(), b"seen\n"].concat().into();
+            self.leader.commit(vec![Change::Write { path, data }]);
+        }
+        self.spread();
+    }
+
+    /// Another library's contender makes its claim.
+    pub(super) fn enter_foreign(&mut self, lock: &str, in_queue: bool) {
+        let session = self.leader.open_session();
+        let path = if in_queue { format!("{lock}/_c_5f0e-lock-") } else { lock.to_owned() };
+        let data = b"192.168.0.1".as_slice().into();
+        let _ = self.leader.create(&path, in_queue, Kind::Ephemeral(session), &data);
+        self.foreign = Some(session);
+        self.spread();
+    }
+
+    /// It goes.
+    pub(super) fn leave_foreign(&mut self) {
+        if let Some(session) = self.foreign.take() {
+            self.close_session(session);
+        }
     }
 
     /// An operator deletes a directory with all claims in it.
     pub(super) fn raze(&mut self, directory: &str) {
         for name in self.leader.tree.children(directory).unwrap_or_default() {
             let path = format!("{directory}/{name}");
-            self.robbed.extend(self.leader.tree.get(&path).map(|node| node.czxid));
+            self.note_robbed(&path);
             let _ = self.leader.delete(&path);
         }
         let _ = self.leader.delete(directory);
         self.spread();
     }
 
+    /// He makes it anew at once: its numbers begin again.
+    pub(super) fn remake(&mut self, directory: &str) {
+        self.raze(directory);
+        let data = b"".as_slice().into();
+        let _ = self.leader.create(directory, false, Kind::Container, &data);
+        self.spread();
+    }
+
+    fn litter_at(&self, number: u8, directory: &str) -> String {
+        let next = self.leader.tree.get(directory).map_or(0, |directory| directory.sequence);
+        format!("{directory}/{}", litter(number, next.wrapping_sub(1)))
+    }
+
     /// Somebody puts something into the lock's directory.
     pub(super) fn litter(&mut self, number: u8, lock: &str) {
         self.leader.commit(vec![Change::Create {
-            path: format!("{lock}/{}", LITTER[usize::from(number)]),
+            path: self.litter_at(number, lock),
             kind: Kind::Persistent,
             data: b"zklock/1 nothing".as_slice().into(),
         }]);
@@ -83,10 +166,14 @@ impl World {
     }
 
     pub(super) fn delete_made_by(&mut self, czxid: i64) {
-        let found = self.leader.tree.nodes.iter().find(|(_, node)| node.czxid == czxid);
-        if let Some(path) = found.map(|(path, _)| path.clone()) {
+        if let Some(path) = self.path_of(czxid) {
             let _ = self.leader.delete(&path);
         }
         self.spread();
+    }
+
+    pub(super) fn path_of(&self, czxid: i64) -> Option<String> {
+        let found = self.leader.tree.nodes.iter().find(|(_, node)| node.czxid == czxid);
+        found.map(|(path, _)| path.clone())
     }
 }

@@ -7,13 +7,34 @@
 //! servers' order. A connection can break: what the servers had got they may still execute, until
 //! the session moves on. A client that is back sets its watches again. Trust ends by the client's
 //! clock before the servers give the session up; that and the end of its znodes are two steps, with
-//! the client's next session perhaps between them. Timers go off in any order: no two processes
-//! have to be equally fast. Beyond that: requests that are not answered in time, processes frozen or
-//! killed, acquires given up, claims deleted by an operator, empty directories reaped, litter.
+//! the client's next session perhaps between them. A lock can be held on a session some time after it
+//! is trusted, or at once. Timers go off in any order: no two processes have to be equally fast.
+//!
+//! What goes wrong: requests are not answered in time; a connection carries one direction only, or
+//! reaches a server that is cut off from its leader (it answers reads, from the past, and nothing
+//! else), until all that was held up comes late, or the client leaves and it never comes. Processes are
+//! frozen or killed, acquires given up. Operators delete claims, and the directory, and make it anew;
+//! empty directories are reaped. Somebody puts children into the directory, or sets a claim's data: to
+//! something else, or with a line more. Another library's contender makes its claim and goes.
 //!
 //! # What is checked
-//! At every step: at most one contender has a tenure that stands, tokens grow, no deletion hits
-//! another's znode. At the end: everybody is done, no claim is left, no task, no deletion to do.
+//! Only what anybody could see: guards, tokens, the servers' log and tree, watches.
+//!
+//! - At every step: who *believes* that it holds (its guard does not say lost) has its claim on the
+//!   servers, in a session that they have not given up, and no earlier claim is there, whoever made it. So
+//!   never two believe. Except whose claim an operator has deleted: it may believe until the event of the watch
+//!   on its claim was delivered and its code has run. A guard that says deleted is right about that.
+//! - When an acquire ends: its guard is held; its token is the czxid of a claim, made for this very
+//!   acquire in this session, at the guard's path; in a queue, the name is one of the directory that
+//!   is there. Tokens grow, and none is given twice. The claim was the first at some time, and had not been
+//!   shown to be gone. A deadline has passed before it ends an acquire. Who only tried found another's
+//!   claim, and has left none.
+//! - When a release ends: the claim is gone, and was not before, if it says so. No deletion hits another's
+//!   znode, but in the round trip after a look at one that an operator then deleted.
+//! - At rest (nothing can happen unless somebody releases): all others wait, each with one claim and a
+//!   watch on the one before it, which is there; who was robbed knows, if it holds and its claim is
+//!   watched; nobody has a claim that it does not want.
+//! - At the end: everybody is done, and no claim, session, task, watch or deletion is left.
 //!
 //! # All schedules
 //! A *reduced* scenario has fewer schedules and the same outcomes. What one client alone can see
@@ -22,8 +43,9 @@
 //! left to choose. A pause that could change nothing ends once, not for ever. Of clients to whom
 //! nothing has happened yet, and who do the same, one stands for all. And where two schedules lead
 //! to one state (as a digest of 64 bits), one of them goes on. Nothing else is left out of it; but
-//! each contender acquires once, and held claims are not watched by the sentinel. Random schedules
-//! reduce nothing, acquire more than once, and have the sentinel.
+//! each contender acquires once, held claims are not watched for deletion, and the rarer faults are
+//! explored by themselves (`unusual`, in long runs). Random schedules reduce nothing, draw all faults,
+//! acquire more than once, and watch held claims; in half of them holders release only at rest.
 //!
 //! # To repeat a failure
 //! It prints the command, with `ZKLOCK_SEED` or with `ZKLOCK_SCENARIO` and `ZKLOCK_CHOICES`.
@@ -44,6 +66,7 @@ mod schedule;
 mod server;
 mod service;
 mod session;
+mod shown;
 mod steps;
 mod tasks;
 mod tests;

@@ -18,9 +18,11 @@ pub(super) enum Op {
         kind: Kind,
         data: Arc<[u8]>,
     },
-    /// With the transaction that made what is meant.
+    /// With the transaction that made what is meant, and whether the client had seen a later state
+    /// of the servers than one in which that was there.
     Delete {
         czxid: i64,
+        too_late: bool,
     },
     Children,
     Get {
@@ -32,6 +34,11 @@ pub(super) enum Op {
 impl Op {
     pub(super) fn is_write(&self) -> bool {
         matches!(self, Op::Create { .. } | Op::Delete { .. })
+    }
+
+    /// Whether no server can answer it alone.
+    pub(super) fn needs_leader(&self) -> bool {
+        self.is_write() || matches!(self, Op::Sync)
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -52,7 +59,7 @@ impl Hash for Op {
         match self {
             Op::Create { sequential, kind, .. } => (sequential, kind).hash(state),
             Op::Get { watch } => watch.hash(state),
-            Op::Delete { czxid } => czxid.hash(state),
+            Op::Delete { czxid, too_late } => (czxid, too_late).hash(state),
             Op::Children | Op::Sync => {}
         }
     }
@@ -81,7 +88,7 @@ pub(super) fn hash_answer<H: Hasher>(answer: &Answer, state: &mut H) {
     match answer {
         Ok(Value::Created(Created { path, stat })) => (0, path, stat.czxid).hash(state),
         Ok(Value::Children(names, stat)) => (1, names, stat.czxid).hash(state),
-        Ok(Value::Data(_, stat)) => (2, stat.czxid, stat.ephemeral_owner).hash(state),
+        Ok(Value::Data(_, stat)) => (2, stat.czxid, stat.version, stat.ephemeral_owner).hash(state),
         Ok(Value::Done) => 3.hash(state),
         Err(code) => (4, code).hash(state),
     }

@@ -78,6 +78,12 @@ pub(super) fn run(scenario: &Arc<Scenario>, schedule: &mut dyn Schedule) -> Ende
         steps.clear();
         run.regular_steps(&mut steps);
         let faults_from = steps.len();
+        if run.is_at_rest(&steps) {
+            checks::at_rest(&run);
+            if run.board.lock().violation.is_some() {
+                break;
+            }
+        }
         if faults_from == 0 {
             checks::at_the_end(&run);
             break;
@@ -102,7 +108,10 @@ pub(super) fn run(scenario: &Arc<Scenario>, schedule: &mut dyn Schedule) -> Ende
 impl Run {
     fn begin(scenario: &Arc<Scenario>) -> Run {
         let mut world = World::new(scenario.clients, scenario.lag, scenario.server_id);
-        world.careless = scenario.careless;
+        (world.careless, world.proves_late) = (scenario.careless, scenario.proves_late);
+        if world.proves_late {
+            world.clients.iter_mut().for_each(|client| client.proven = false);
+        }
         if let Some(next) = scenario.directory {
             let container = |path: &str| Change::Create {
                 path: path.to_owned(),
@@ -153,6 +162,9 @@ impl Run {
             steps.extend(woken.map(|(task, _)| Step::Run(task)));
         }
         world.regular_steps(reduced, steps);
+        if self.scenario.holds_long && !steps.is_empty() {
+            return;
+        }
         let board = self.board.lock();
         for (number, post) in board.posts.iter().enumerate() {
             if board.may_release(number) && runs(post.client) {
@@ -181,9 +193,9 @@ impl Run {
         let from = steps.len();
         let world = self.world.lock();
         let in_queue = self.scenario.strategy == Strategy::Queue;
-        world.faults(self.scenario.reduced, in_queue.then_some(LOCK), steps);
+        world.faults(self.scenario.reduced, LOCK, in_queue.then_some(LOCK), steps);
         for (number, post) in self.board.lock().posts.iter().enumerate() {
-            if post.acquires && world.clients[post.client].is_running() {
+            if post.acquires.is_some() && world.clients[post.client].is_running() {
                 steps.push(Step::Cancel(number));
             }
         }
@@ -220,12 +232,28 @@ impl Run {
                 note(&self.world, client, (2, number));
                 self.board.lock().tell_to_cancel(number);
             }
-            step => self.world.lock().perform(step, self.scenario.reduced, LOCK),
+            Step::Deliver(client) => self.deliver(client),
+            step => {
+                let in_queue = self.scenario.strategy == Strategy::Queue;
+                self.world.lock().perform(step, self.scenario.reduced, (LOCK, in_queue));
+            }
         }
         if let Step::Kill(client) = step {
             self.tasks.remove_all_of(client);
         }
         self.settle();
+    }
+
+    /// A client hears the next thing.
+    fn deliver(&self, client: usize) {
+        let mut world = self.world.lock();
+        world.clients[client].is_alone = self.tasks.of(client) == 1;
+        world.deliver(client);
+    }
+
+    /// Whether nothing happens any more unless somebody releases, or makes it happen.
+    fn is_at_rest(&self, steps: &[Step]) -> bool {
+        !steps.is_empty() && steps.iter().all(|step| matches!(step, Step::Release(_)))
     }
 
     /// Lets background tasks begin; in a reduced scenario, lets everything happen that only one
@@ -254,10 +282,9 @@ impl Run {
                 continue;
             }
             let mut clients = world.clients.iter();
-            let hears =
-                clients.position(|client| client.is_running() && !client.downlink.is_empty());
-            if let Some(client) = hears {
-                world.deliver(client);
+            if let Some(client) = clients.position(|client| client.hears()) {
+                drop(world);
+                self.deliver(client);
                 continue;
             }
             let mut clients = world.clients.iter();

@@ -44,6 +44,10 @@ pub(super) struct Scenario {
     pub(super) careless: bool,
     /// Whether what only one client sees happens at once: see [`super`].
     pub(super) reduced: bool,
+    /// Whether a lock can be held on a session only some time after it is trusted.
+    pub(super) proves_late: bool,
+    /// Whether holders release only when nothing else can happen, so that all who wait come to rest.
+    pub(super) holds_long: bool,
     /// Whether held locks are watched for a deletion by somebody else.
     pub(super) sentinel: bool,
     /// The next number in the lock's directory, if that is there from the start.
@@ -66,10 +70,15 @@ pub(super) enum Fault {
     Raze,
     Reap,
     Litter,
+    Remake,
+    Write,
+    Silence,
+    Foreign,
 }
 
 impl Fault {
-    pub(super) const ALL: [Fault; 10] = [
+    /// What goes wrong in scenarios that have a name, unless it says otherwise.
+    const USUAL: [Fault; 10] = [
         Fault::Cut,
         Fault::Freeze,
         Fault::Doubt,
@@ -81,6 +90,12 @@ impl Fault {
         Fault::Reap,
         Fault::Litter,
     ];
+
+    const UNUSUAL: [Fault; 4] = [Fault::Remake, Fault::Write, Fault::Silence, Fault::Foreign];
+
+    pub(super) fn all() -> impl Iterator<Item = Fault> {
+        Fault::USUAL.into_iter().chain(Fault::UNUSUAL)
+    }
 
     /// The kind of a step, if it is a fault.
     pub(super) fn of(step: Step) -> Option<Fault> {
@@ -95,6 +110,10 @@ impl Fault {
             Step::Raze => Fault::Raze,
             Step::Reap(_) => Fault::Reap,
             Step::Litter(_) => Fault::Litter,
+            Step::Remake => Fault::Remake,
+            Step::Write(_) => Fault::Write,
+            Step::Silence(..) => Fault::Silence,
+            Step::Foreign => Fault::Foreign,
             _ => return None,
         })
     }
@@ -113,6 +132,8 @@ impl Scenario {
             lag: false,
             careless: false,
             reduced: true,
+            proves_late: false,
+            holds_long: false,
             sentinel: false,
             directory: Some(0),
             contended: false,
@@ -131,12 +152,13 @@ impl Scenario {
         let strategy = strategy.parse().unwrap_or_else(|error| panic!("{error}"));
         let mut scenario = Scenario::plain(strategy, number(contenders));
         scenario.faults = number(faults) as u32;
-        scenario.kinds = Fault::ALL.to_vec();
+        scenario.kinds = Fault::USUAL.to_vec();
         match setting {
             "plain" => {}
             "bare" => scenario.directory = None,
             "contended" => scenario.contended = true,
             "lag" => scenario.lag = true,
+            "unusual" => scenario.kinds = Fault::UNUSUAL.to_vec(),
             "255" => scenario.server_id = u8::MAX,
             "careless" => (scenario.lag, scenario.careless) = (true, true),
             "deadline" => scenario.contenders[0].errands = vec![Errand::Within(A_WHILE)],
@@ -155,8 +177,8 @@ impl Scenario {
             _ => Strategy::Poll,
         };
         let contenders = random.usize(4..=8);
-        // Now and then two of them share a session.
-        let clients = contenders - random.usize(0..=1);
+        // Now and then some of them share a session.
+        let clients = contenders - [0, contenders / 2][random.usize(0..2)];
         let only_try = random.u8(0..16) == 0;
         let errand = |random: &mut fastrand::Rng| match random.u8(0..10) {
             _ if only_try => Errand::Try,
@@ -175,10 +197,13 @@ impl Scenario {
             clients,
             contenders,
             faults: random.u32(0..=8),
-            kinds: Fault::ALL.to_vec(),
+            kinds: Fault::all().collect(),
             lag: random.bool(),
             careless: false,
             reduced: false,
+            proves_late: random.bool(),
+            // Those who poll never come to rest.
+            holds_long: strategy != Strategy::Poll && random.bool(),
             sentinel: random.bool(),
             // Sometimes the numbers wrap.
             directory: [None, Some(0), Some(i32::MAX - 2)][random.usize(0..3)],

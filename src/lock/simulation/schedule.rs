@@ -4,28 +4,50 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::run::{Ended, Run, Schedule, run};
-use super::scenario::Scenario;
+use super::scenario::{Fault, Scenario};
 use super::steps::Step;
 
 /// Draws from a seed.
-pub(super) struct Drawn(fastrand::Rng);
+pub(super) struct Drawn {
+    random: fastrand::Rng,
+    /// Whether one fault is often followed by another.
+    in_bursts: bool,
+    since_fault: usize,
+}
 
 /// In how many steps there is one fault, while any are left.
 const STEPS_PER_FAULT: usize = 24;
 
 impl Drawn {
     pub(super) fn new(seed: u64) -> Drawn {
-        Drawn(fastrand::Rng::with_seed(seed))
+        let mut random = fastrand::Rng::with_seed(seed);
+        Drawn { in_bursts: random.bool(), since_fault: usize::MAX, random }
     }
 }
 
 impl Schedule for Drawn {
     fn choose(&mut self, _: &Run, steps: &[Step], faults_from: usize) -> Option<usize> {
         let faults = faults_from..steps.len();
-        if !faults.is_empty() && self.0.usize(0..STEPS_PER_FAULT) == 0 {
-            return Some(self.0.usize(faults));
+        // What happens to those who have come to rest is seen best.
+        let at_rest = matches!(steps[0], Step::Release(_));
+        let in_burst = self.in_bursts && self.since_fault < STEPS_PER_FAULT;
+        let steps_per_fault = match (at_rest, in_burst) {
+            (true, _) => STEPS_PER_FAULT / 8,
+            (false, true) => STEPS_PER_FAULT / 4,
+            (false, false) => STEPS_PER_FAULT,
+        };
+        self.since_fault = self.since_fault.saturating_add(1);
+        if !faults.is_empty() && self.random.usize(0..steps_per_fault) == 0 {
+            // Each kind is as likely as any other, however many can happen of it.
+            let kind = |at: &usize| Fault::of(steps[*at]);
+            let kinds: Vec<_> =
+                Fault::all().filter(|it| faults.clone().any(|at| kind(&at) == Some(*it))).collect();
+            self.since_fault = 0;
+            let drawn = kinds[self.random.usize(0..kinds.len())];
+            let of_kind: Vec<_> = faults.filter(|at| kind(at) == Some(drawn)).collect();
+            return Some(of_kind[self.random.usize(0..of_kind.len())]);
         }
-        Some(self.0.usize(0..faults_from))
+        Some(self.random.usize(0..faults_from))
     }
 }
 

@@ -19,6 +19,9 @@ pub(super) enum Kind {
 #[derive(Clone)]
 pub(super) struct Znode {
     pub(super) czxid: i64,
+    /// The transaction that last set its data, and how often that was done.
+    pub(super) mzxid: i64,
+    pub(super) version: i32,
     pub(super) kind: Kind,
     pub(super) data: Arc<[u8]>,
     /// How many children were ever created: the next sequence number.
@@ -26,14 +29,18 @@ pub(super) struct Znode {
 }
 
 impl Znode {
+    fn new(zxid: i64, kind: Kind, data: Arc<[u8]>) -> Znode {
+        Znode { czxid: zxid, mzxid: zxid, version: 0, kind, data, sequence: 0 }
+    }
+
     pub(super) fn stat(&self) -> Stat {
         let ephemeral_owner = match self.kind {
             Kind::Persistent => 0,
             Kind::Container => i64::MIN,
             Kind::Ephemeral(session) => session,
         };
-        // Nobody here writes to a znode after it was created.
-        Stat { czxid: self.czxid, mzxid: self.czxid, ephemeral_owner, ..Stat::default() }
+        let (czxid, mzxid, version) = (self.czxid, self.mzxid, self.version);
+        Stat { czxid, mzxid, version, ephemeral_owner, ..Stat::default() }
     }
 }
 
@@ -46,6 +53,10 @@ pub(super) enum Change {
     },
     Delete {
         path: String,
+    },
+    Write {
+        path: String,
+        data: Arc<[u8]>,
     },
     /// Where the numbering of a directory's children stands.
     Number {
@@ -68,7 +79,7 @@ pub(super) struct Tree {
 
 impl Tree {
     fn new() -> Tree {
-        let root = Znode { czxid: 0, kind: Kind::Persistent, data: Arc::default(), sequence: 0 };
+        let root = Znode::new(0, Kind::Persistent, Arc::default());
         Tree { nodes: BTreeMap::from([("/".to_owned(), root)]) }
     }
 
@@ -95,13 +106,18 @@ impl Tree {
                 if let Some(parent) = self.nodes.get_mut(parent(path)) {
                     parent.sequence = parent.sequence.wrapping_add(1);
                 }
-                let node = Znode { czxid: zxid, kind: *kind, data: Arc::clone(data), sequence: 0 };
-                self.nodes.insert(path.clone(), node);
+                self.nodes.insert(path.clone(), Znode::new(zxid, *kind, Arc::clone(data)));
                 Some((WatchEventKind::Created, path.clone()))
             }
             Change::Delete { path } => {
                 self.nodes.remove(path);
                 Some((WatchEventKind::Deleted, path.clone()))
+            }
+            Change::Write { path, data } => {
+                let node = self.nodes.get_mut(path)?;
+                (node.mzxid, node.version) = (zxid, node.version + 1);
+                node.data = Arc::clone(data);
+                Some((WatchEventKind::DataChanged, path.clone()))
             }
             Change::Number { path, next } => {
                 if let Some(node) = self.nodes.get_mut(path) {
@@ -113,7 +129,7 @@ impl Tree {
     }
 }
 
-fn parent(path: &str) -> &str {
+pub(super) fn parent(path: &str) -> &str {
     match path.rfind('/') {
         Some(0) | None => "/",
         Some(at) => &path[..at],
@@ -129,18 +145,31 @@ pub(super) enum Life {
     Closed,
 }
 
+/// What is remembered of a claim for ever: what the servers' own log would tell of it.
+pub(super) struct Record {
+    pub(super) path: String,
+    pub(super) session: i64,
+    /// As it was created.
+    pub(super) data: Arc<[u8]>,
+    /// The transaction that deleted it.
+    pub(super) gone: Option<i64>,
+}
+
 /// The leader: what it holds is what counts.
 pub(super) struct Leader {
     pub(super) tree: Tree,
     pub(super) log: Vec<Transaction>,
     pub(super) sessions: BTreeMap<i64, Life>,
+    /// Every ephemeral znode that there ever was, by the transaction that made it.
+    pub(super) records: BTreeMap<i64, Record>,
     /// What the ids of sessions begin with.
     id: u8,
 }
 
 impl Leader {
     pub(super) fn new(id: u8) -> Leader {
-        Leader { tree: Tree::new(), log: Vec::new(), sessions: BTreeMap::new(), id }
+        let (tree, log) = (Tree::new(), Vec::new());
+        Leader { tree, log, sessions: BTreeMap::new(), records: BTreeMap::new(), id }
     }
 
     pub(super) fn open_session(&mut self) -> i64 {
@@ -160,10 +189,28 @@ impl Leader {
     pub(super) fn commit(&mut self, changes: Vec<Change>) -> i64 {
         let zxid = self.zxid() + 1;
         for change in &changes {
+            self.record(zxid, change);
             self.tree.apply(zxid, change);
         }
         self.log.push(Transaction { zxid, changes });
         zxid
+    }
+
+    fn record(&mut self, zxid: i64, change: &Change) {
+        match change {
+            Change::Create { path, kind: Kind::Ephemeral(session), data } => {
+                let (path, data) = (path.clone(), Arc::clone(data));
+                let record = Record { path, session: *session, data, gone: None };
+                self.records.insert(zxid, record);
+            }
+            Change::Delete { path } => {
+                let czxid = self.tree.get(path).map(|node| node.czxid);
+                if let Some(record) = czxid.and_then(|czxid| self.records.get_mut(&czxid)) {
+                    record.gone = Some(zxid);
+                }
+            }
+            _ => {}
+        }
     }
 
     pub(super) fn create(
@@ -254,7 +301,7 @@ impl Replica {
     pub(super) fn watch_again(&mut self, path: &str, seen: i64) -> Option<WatchEvent> {
         let kind = match self.tree.get(path) {
             None => WatchEventKind::Deleted,
-            Some(node) if node.czxid > seen => WatchEventKind::DataChanged,
+            Some(node) if node.mzxid > seen => WatchEventKind::DataChanged,
             Some(_) => {
                 self.watches.insert(path.to_owned());
                 return None;

@@ -126,6 +126,18 @@ impl SimulatedSession {
         Pending::reply("simulated", path.into(), receive)
     }
 
+    fn wait_until(&self, what: fn(&SimulatedSession, &World) -> bool) -> BoxFuture<()> {
+        let session = SimulatedSession { world: Arc::clone(&self.world), ..*self };
+        Box::pin(std::future::poll_fn(move |context| {
+            let mut world = session.world.lock();
+            if what(&session, &world) {
+                return Poll::Ready(());
+            }
+            world.clients[session.client].waiting.push(context.waker().clone());
+            Poll::Pending
+        }))
+    }
+
     fn is_lost(&self, world: &World) -> bool {
         let client = &world.clients[self.client];
         client.link != self.link || client.epoch != self.epoch || client.lost
@@ -150,23 +162,19 @@ impl Session for SimulatedSession {
     }
 
     fn hold(&self) -> Option<Hold> {
-        self.is_trusted().then(Hold::simulated)
+        let world = self.world.lock();
+        let may = !self.is_lost(&world) && world.clients[self.client].proven;
+        may.then(Hold::simulated)
     }
 
     fn proven(&self) -> BoxFuture<()> {
-        Box::pin(std::future::ready(()))
+        self.wait_until(|session, world| {
+            session.is_lost(world) || world.clients[session.client].proven
+        })
     }
 
     fn lost(&self) -> BoxFuture<()> {
-        let session = SimulatedSession { world: Arc::clone(&self.world), ..*self };
-        Box::pin(std::future::poll_fn(move |context| {
-            let mut world = session.world.lock();
-            if session.is_lost(&world) {
-                return Poll::Ready(());
-            }
-            world.clients[session.client].waiting.push(context.waker().clone());
-            Poll::Pending
-        }))
+        self.wait_until(SimulatedSession::is_lost)
     }
 
     fn create(&self, path: &str, data: &[u8], _: &[Acl], mode: CreateMode) -> Pending<Created> {
@@ -200,9 +208,10 @@ impl Session for SimulatedSession {
         self.request(Op::Sync, path, Reply::Done)
     }
 
-    fn dispose(&self, path: &str, czxid: i64, look: bool) -> Pending<bool> {
+    fn dispose(&self, path: &str, czxid: i64, look: bool, kept: Arc<()>) -> Pending<bool> {
         let (done, receive) = oneshot::async_channel();
-        let disposal = Disposal { path: path.to_owned(), czxid, look, first: true, done };
+        let path_of = path.to_owned();
+        let disposal = Disposal { path: path_of, czxid, look, first: true, done, _kept: kept };
         self.world.lock().try_to_dispose(self.client, self.link, disposal);
         Pending::reply("delete", path.into(), receive)
     }

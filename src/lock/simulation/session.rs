@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::client::{Client, Connection, Message};
+use super::client::{Client, Connection, Message, Silence};
 use super::request::{Reply, Request};
 use super::server::{Life, Replica};
 use super::world::World;
@@ -12,7 +12,26 @@ impl World {
     /// The connection breaks. What the server has got it may still execute; it answers nobody.
     pub(super) fn cut(&mut self, client: usize) {
         self.clients[client].connection = Connection::Broken;
+        self.clients[client].silence = None;
         self.clients[client].changes += 1;
+    }
+
+    /// Something is wrong with the connection, and nobody has noticed.
+    pub(super) fn fall_silent(&mut self, client: usize, silence: Silence) {
+        self.clients[client].silence = Some(silence);
+        self.clients[client].changes += 1;
+    }
+
+    /// It is well again: what was held up comes late. If the servers have given the session up
+    /// meanwhile, the connection is closed.
+    pub(super) fn hear_again(&mut self, client: usize) {
+        self.clients[client].silence = None;
+        self.clients[client].changes += 1;
+        if self.leader.life(self.clients[client].session) == Life::Alive {
+            self.spread();
+        } else {
+            self.turn_away(client);
+        }
     }
 
     /// The client reaches a server; with `stale`, one that has applied no more than what the client
@@ -24,10 +43,11 @@ impl World {
         let applied = if stale { self.stalest(client) } else { self.leader.log.len() };
         let to = &mut self.clients[client];
         to.connection = Connection::Up;
+        to.silence = None;
         to.replica = Replica::up_to(&self.leader, applied);
         // What the old server had not taken up by now, the session has moved away from.
         to.uplink.clear();
-        let watched: BTreeSet<&String> = to.watches.iter().map(|(path, _)| path).collect();
+        let watched: BTreeSet<&String> = to.watches.iter().map(|it| &it.path).collect();
         for path in watched {
             let event = to.replica.watch_again(path, to.seen);
             to.downlink.extend(event.map(Message::Event));
@@ -44,9 +64,11 @@ impl World {
 
     /// The leader has answered: the session is trusted, anew if trust had ended.
     pub(super) fn prove(&mut self, client: usize) {
+        let proves_late = self.proves_late;
         let client = &mut self.clients[client];
         if client.lost {
             client.lost = false;
+            client.proven = !proves_late;
             client.epoch += 1;
         }
         client.changed();
@@ -57,8 +79,9 @@ impl World {
         self.clients[client].over = true;
         self.clients[client].lose();
         let watches = std::mem::take(&mut self.clients[client].watches);
-        for (path, sender) in watches {
-            let _ = sender.send(Err(Error::new("watch", &path, Code::SESSION_EXPIRED)));
+        for watched in watches {
+            let error = Error::new("watch", &watched.path, Code::SESSION_EXPIRED);
+            let _ = watched.fire.send(Err(error));
         }
         self.give_up_requests(client, Code::SESSION_EXPIRED);
         self.end_disposals(client);
@@ -74,6 +97,7 @@ impl World {
         client.link += 1;
         client.over = false;
         client.lost = false;
+        client.proven = !self.proves_late;
         client.epoch += 1;
         client.connection = Connection::Up;
         client.uplink.clear();
@@ -88,6 +112,14 @@ impl World {
         // By the clock its trust is over, also if its process is frozen and can't look.
         from.lost = true;
         from.changed();
+        if from.silence.is_none() {
+            self.turn_away(client);
+        }
+    }
+
+    /// A session that was given up is refused, and its connection closed.
+    fn turn_away(&mut self, client: usize) {
+        let from = &mut self.clients[client];
         let refused = std::mem::take(&mut from.uplink);
         if from.connection == Connection::Up {
             from.connection = Connection::Broken;
@@ -113,6 +145,7 @@ impl World {
         let client = &mut self.clients[client];
         client.dead = true;
         client.connection = Connection::Broken;
+        client.silence = None;
         client.lost = true;
         client.downlink.clear();
         client.queued.clear();

@@ -2,7 +2,7 @@
 
 use std::hash::Hash;
 
-use super::client::Connection;
+use super::client::{Connection, Silence};
 use super::server::Life;
 use super::world::World;
 use crate::error::Code;
@@ -51,6 +51,10 @@ pub(super) enum Step {
     NextSession(usize),
     /// A holder (the contender's number) releases.
     Release(usize),
+    /// A connection that was silent is well again.
+    HearAgain(usize),
+    /// Another library's contender goes.
+    LeaveForeign,
 
     /// Fault: the connection breaks.
     Cut(usize),
@@ -72,8 +76,16 @@ pub(super) enum Step {
     Raze,
     /// Fault: an empty directory is reaped (the transaction that made it).
     Reap(i64),
+    /// Fault: he deletes it and makes it anew.
+    Remake,
     /// Fault: somebody puts something into the lock's directory.
     Litter(u8),
+    /// Fault: somebody writes over a claim's data (the transaction that made it).
+    Write(i64),
+    /// Fault: the connection carries one direction only, or reaches a server that is cut off.
+    Silence(usize, Silence),
+    /// Fault: another library's contender makes a claim.
+    Foreign,
 }
 
 impl World {
@@ -81,12 +93,16 @@ impl World {
     /// itself, and a pause that can change nothing does not end.
     pub(super) fn regular_steps(&self, reduced: bool, steps: &mut Vec<Step>) {
         for (number, client) in self.clients.iter().enumerate() {
-            if !client.uplink.is_empty() {
+            if client.is_served() {
                 steps.push(Step::Apply(number));
             }
             let up = client.connection == Connection::Up;
-            if up && client.replica.applied < self.leader.log.len() {
+            let isolated = client.silence == Some(Silence::Isolated);
+            if up && !isolated && client.replica.applied < self.leader.log.len() {
                 steps.push(Step::CatchUp(number));
+            }
+            if client.silence.is_some() && !client.dead {
+                steps.push(Step::HearAgain(number));
             }
             if client.is_running() && up && !client.doomed.is_empty() {
                 steps.push(Step::Retry(number));
@@ -104,6 +120,9 @@ impl World {
             if *life == Life::Closing {
                 steps.push(Step::Close(*session));
             }
+        }
+        if self.foreign.is_some() {
+            steps.push(Step::LeaveForeign);
         }
         for timer in &self.timers {
             let client = &self.clients[timer.client];
@@ -127,10 +146,11 @@ impl World {
         if !client.is_running() {
             return;
         }
-        if !client.downlink.is_empty() {
+        if client.hears() {
             steps.push(Step::Deliver(number));
         }
-        if client.connection == Connection::Broken {
+        let silent = client.silence.is_some();
+        if client.connection == Connection::Broken || silent {
             steps.push(Step::Notice(number));
         }
         if client.over {
@@ -142,10 +162,11 @@ impl World {
                 steps.push(Step::ReconnectStale(number));
             }
         }
-        if !up && !client.lost {
+        if (!up || silent) && !client.lost {
             steps.push(Step::Distrust(number));
         }
-        if up && client.lost && life == Life::Alive {
+        let unproven = client.lost || !client.proven;
+        if up && !silent && unproven && life == Life::Alive {
             steps.push(Step::Prove(number));
         }
     }
@@ -156,7 +177,14 @@ impl World {
         let client = &self.clients[number];
         let alive = self.leader.life(client.session) == Life::Alive;
         let down = client.connection == Connection::Down;
-        if alive && (down || client.frozen || client.dead) {
+        let silent = client.silence.is_some();
+        if client.is_running() && silent {
+            steps.push(Step::Notice(number));
+            if !client.lost {
+                steps.push(Step::Distrust(number));
+            }
+        }
+        if alive && (down || silent || client.frozen || client.dead) {
             steps.push(Step::Expire(number));
         }
         if client.frozen && !client.dead {
@@ -206,6 +234,8 @@ impl World {
             | Step::ReconnectAnew(client)
             | Step::NextSession(client)
             | Step::Expel(client)
+            | Step::HearAgain(client)
+            | Step::Silence(client, _)
             | Step::Release(client)
             | Step::Cut(client)
             | Step::Freeze(client)
@@ -217,13 +247,18 @@ impl World {
             | Step::Close(_)
             | Step::Rob(_)
             | Step::Raze
+            | Step::Remake
             | Step::Reap(_)
-            | Step::Litter(_) => None,
+            | Step::Litter(_)
+            | Step::Write(_)
+            | Step::Foreign
+            | Step::LeaveForeign => None,
         }
     }
 
     /// Makes a step happen that is the world's alone.
-    pub(super) fn perform(&mut self, step: Step, reduced: bool, lock: &str) {
+    pub(super) fn perform(&mut self, step: Step, reduced: bool, lock: (&str, bool)) {
+        let (lock, in_queue) = lock;
         match step {
             Step::Expire(client) => {
                 self.condemn(client);
@@ -271,7 +306,22 @@ impl World {
             Step::FailQueued(client) => self.give_up_requests(client, Code::CONNECTION_LOSS),
             Step::Connect(client) => self.connect(client),
             Step::Distrust(client) | Step::Doubt(client) => self.clients[client].lose(),
-            Step::Prove(client) => self.prove(client),
+            Step::Prove(client) => {
+                self.prove(client);
+                self.clients[client].proven = true;
+            }
+            Step::HearAgain(client) => {
+                self.hear_again(client);
+                let alive = self.leader.life(self.clients[client].session) == Life::Alive;
+                if reduced && alive && self.clients[client].lost {
+                    self.prove(client);
+                }
+            }
+            Step::Silence(client, kind) => self.fall_silent(client, kind),
+            Step::Write(czxid) => self.write(czxid),
+            Step::Foreign => self.enter_foreign(lock, in_queue),
+            Step::LeaveForeign => self.leave_foreign(),
+            Step::Remake => self.remake(lock),
             Step::Retry(client) => self.retry_disposals(client),
             Step::Condemn(client) => self.condemn(client),
             Step::Close(session) => self.close_session(session),

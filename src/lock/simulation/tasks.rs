@@ -55,6 +55,11 @@ impl Tasks {
         }
     }
 
+    /// How many of a client have not ended.
+    pub(super) fn of(&self, client: usize) -> usize {
+        self.0.iter().flatten().filter(|task| task.client == client).count()
+    }
+
     /// How many have not ended.
     pub(super) fn len(&self) -> usize {
         self.0.iter().flatten().count()

@@ -45,7 +45,8 @@ fn explore_all(strategy: &str, short: &[&str], long: &[&str]) {
 
 /// What is explored in any run: strategy aside, how it is set up, contenders + faults.
 const SHORT: [&str; 2] = ["plain/3+0", "plain/2+1"];
-const LONG: [&str; 5] = ["plain/3+1", "bare/2+1", "deadline/2+1", "try/2+1", "lag/2+1"];
+const LONG: [&str; 6] =
+    ["plain/3+1", "bare/2+1", "deadline/2+1", "try/2+1", "lag/2+1", "unusual/2+1"];
 
 #[test]
 fn all_schedules_of_a_few_queuers_keep_every_promise() {

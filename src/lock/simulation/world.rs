@@ -1,15 +1,15 @@
 //! Everything that is simulated: the servers, the clients, the clock. Here is what happens when
 //! something happens; `steps.rs` says what can.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::hash::Hash;
 use std::task::Waker;
 use std::time::Instant;
 
-use super::client::{Client, Connection, Message};
+use super::client::{Client, Connection, Message, Silence, Watched};
 use super::digest::Digest;
 use super::request::{self, Answer, Op, Reply, Request, Value, hash_answer};
-use super::server::{Leader, Life};
+use super::server::{Leader, Life, parent};
 use crate::client::{Created, Watch};
 use crate::error::Code;
 use crate::lock::name::{self, Naming};
@@ -35,8 +35,13 @@ pub(super) struct World {
     pub(super) lag: bool,
     /// Repeats deletions without asking the server to catch up first.
     pub(super) careless: bool,
-    /// Claims that an operator has deleted, or that went by a mistake that he led to.
-    pub(super) robbed: BTreeSet<i64>,
+    /// Whether a lock can be held on a session only some time after it is trusted.
+    pub(super) proves_late: bool,
+    /// Claims that an operator has deleted, or that went by a mistake that he led to; and whether there
+    /// was none before, so that whoever has it may come to believe that it holds.
+    pub(super) robbed: BTreeMap<i64, bool>,
+    /// The session of another library's contender, while it is there.
+    pub(super) foreign: Option<i64>,
     /// What went wrong on the servers.
     pub(super) violation: Option<String>,
 }
@@ -54,7 +59,9 @@ impl World {
             spawned: Vec::new(),
             lag,
             careless: false,
-            robbed: BTreeSet::new(),
+            proves_late: false,
+            robbed: BTreeMap::new(),
+            foreign: None,
             violation: None,
         }
     }
@@ -88,7 +95,9 @@ impl World {
                     Value::Created(Created { path, stat: stat.unwrap_or_default() })
                 })
             }
-            Op::Delete { czxid } => self.delete(&request.path, *czxid).map(|()| Value::Done),
+            Op::Delete { czxid, too_late } => {
+                self.delete(&request.path, *czxid, *too_late).map(|()| Value::Done)
+            }
             Op::Sync | Op::Children | Op::Get { .. } if !up => Err(Code::CONNECTION_LOSS),
             Op::Sync => Ok(Value::Done),
             Op::Children => {
@@ -114,7 +123,7 @@ impl World {
         if !up {
             self.clients[client].unheard.push(request);
         } else {
-            if request.op.is_write() || matches!(request.op, Op::Sync) {
+            if request.op.needs_leader() {
                 // The leader's word comes by way of the replica, behind all that went before it.
                 self.catch_up(client, usize::MAX);
             }
@@ -127,15 +136,19 @@ impl World {
     }
 
     /// Deletes what is at a path: that should be what was meant.
-    fn delete(&mut self, path: &str, meant: i64) -> Result<(), Code> {
+    fn delete(&mut self, path: &str, meant: i64, too_late: bool) -> Result<(), Code> {
         if let Some(hit) =
             self.leader.tree.get(path).map(|node| node.czxid).filter(|hit| *hit != meant)
         {
-            // An operator can have put another in its place, where names are given again. A name that
+            // An operator can have put another in its place, where names are given again, after
+            // the client has looked. A name that
             // carries its directory's czxid is not, until the directory's counter is at its end;
             // one that carries another's belongs to a claim that never holds.
-            if self.robbed.contains(&meant) && !self.is_given_once(path) {
-                self.robbed.insert(hit);
+            let is_outdated =
+                name::sequence(name::last(path)).is_some() && !self.is_named_for(path);
+            let may_happen = is_outdated || !too_late && !self.is_given_once(path);
+            if self.robbed.contains_key(&meant) && may_happen {
+                self.note_robbed(path);
             } else {
                 self.violation = Some(format!("the deletion of {meant} hit {hit} at {path}"));
             }
@@ -144,11 +157,14 @@ impl World {
     }
 
     fn is_given_once(&self, path: &str) -> bool {
-        let Some((directory, name)) = path.rsplit_once('/') else { return false };
-        let made = self.leader.tree.get(directory).map(|directory| directory.czxid);
-        let prefix = made.map(|czxid| Naming::Own.prefix(0, czxid));
-        prefix.is_some_and(|prefix| name.starts_with(&prefix))
-            && name::sequence(name).is_some_and(|number| !name::is_out_of_turn(number))
+        let in_turn = |number: i32| !name::is_out_of_turn(number);
+        self.is_named_for(path) && name::sequence(name::last(path)).is_some_and(in_turn)
+    }
+
+    /// Whether a claim's name carries the czxid of the directory that is there, if one is.
+    pub(super) fn is_named_for(&self, path: &str) -> bool {
+        let Some(directory) = self.leader.tree.get(parent(path)) else { return true };
+        name::last(path).starts_with(&Naming::Own.prefix(0, directory.czxid))
     }
 
     /// A session's server applies up to so many transactions, and tells of what is watched.
@@ -164,7 +180,8 @@ impl World {
     /// Where servers don't lag, all have what was committed.
     pub(super) fn spread(&mut self) {
         for client in 0..self.clients.len() {
-            if !self.lag && self.clients[client].connection == Connection::Up {
+            let isolated = self.clients[client].silence == Some(Silence::Isolated);
+            if !self.lag && !isolated && self.clients[client].connection == Connection::Up {
                 self.catch_up(client, usize::MAX);
             }
         }
@@ -176,17 +193,19 @@ impl World {
             None => {}
             Some(Message::Answer { op, path, reply, answer, zxid }) => {
                 self.clients[client].seen = zxid.max(self.clients[client].seen);
+                self.note_answer(client, (&op, &path, &reply), &answer, zxid);
                 self.answer(client, Request { op, path, reply }, answer);
             }
             Some(Message::Event(event)) => {
+                self.note_event(client, &event);
                 let client = &mut self.clients[client];
                 (&event.path, event.kind as u8).hash(&mut client.history);
                 let waiting = std::mem::take(&mut client.watches);
-                for (path, sender) in waiting {
-                    if path == event.path {
-                        let _ = sender.send(Ok(event.clone()));
+                for watched in waiting {
+                    if watched.path == event.path {
+                        let _ = watched.fire.send(Ok(event.clone()));
                     } else {
-                        client.watches.push((path, sender));
+                        client.watches.push(watched);
                     }
                 }
             }
@@ -224,7 +243,8 @@ impl World {
             Reply::WatchedData(sender) => drop(sender.send(match answer {
                 Ok(Value::Data(data, stat)) => {
                     let (fire, event) = oneshot::async_channel();
-                    self.clients[client].watches.push((path, fire));
+                    let watched = Watched { path, czxid: stat.czxid, fire };
+                    self.clients[client].watches.push(watched);
                     Ok((data, stat, Watch::new(event)))
                 }
                 Ok(_) => Err(surprise()),
@@ -259,6 +279,7 @@ impl World {
     /// The client notices that its connection is gone.
     pub(super) fn notice(&mut self, client: usize) {
         self.clients[client].connection = Connection::Down;
+        self.clients[client].silence = None;
         self.give_up_requests(client, Code::CONNECTION_LOSS);
         let client = &mut self.clients[client];
         client.downlink.clear();
@@ -269,9 +290,10 @@ impl World {
     /// Two worlds with the same digest go on alike, whatever led to them.
     pub(super) fn digest(&self, digest: &mut Digest) {
         for (path, node) in &self.leader.tree.nodes {
-            (path, node.czxid, node.kind, node.sequence).hash(digest);
+            (path, node.czxid, node.mzxid, node.kind, node.sequence).hash(digest);
         }
-        (self.leader.log.len(), &self.leader.sessions, &self.robbed).hash(digest);
+        let (log, sessions) = (self.leader.log.len(), &self.leader.sessions);
+        (log, sessions, &self.robbed, self.foreign).hash(digest);
         for client in &self.clients {
             client.hash_state(digest);
         }
