@@ -10,6 +10,7 @@ mod hosts;
 mod lifecycle;
 mod logging;
 mod operations;
+mod proofs;
 mod reconnect;
 mod refusals;
 mod requests;

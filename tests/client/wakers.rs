@@ -13,7 +13,9 @@ use zklock::{Client, Code, CreateMode, SessionState, WatchEventKind};
 use zklock_testing::wire::Op;
 use zklock_testing::{Gate, Rule};
 
-use crate::bench::{Bench, PATIENCE, alone, eventually, expire, options, shared, states_until};
+use crate::bench::{
+    Bench, PATIENCE, alone, eventually, expire, options, session_id, shared, states_until,
+};
 
 type Action = Box<dyn FnOnce() + Send>;
 
@@ -81,6 +83,32 @@ fn the_last_client_can_be_dropped_or_closed_when_an_answer_wakes() {
         assert!(pending.wait().is_ok(), "the answer was there before the client went");
         eventually("the session is over", || !bench.server.sessions().unwrap().contains(&session));
     }
+}
+
+#[test]
+fn a_loss_is_read_off_the_clock_while_a_waker_holds_up_the_clients_thread() {
+    let bench = Bench::start();
+    let options = options()
+        .session_timeout(Duration::from_secs(4))
+        .operation_timeout(Duration::from_millis(500));
+    let client = options.connect(&bench.proxy.hosts()).wait().unwrap();
+    let session = session_id(&client);
+    let (mut pending, _gate) = held_get(&bench, &client);
+    let (go_on, wait) = channel::<()>();
+    let (begin, begun) = channel();
+    let (waker, woken) = on_wake(move || {
+        begin.send(()).unwrap();
+        let _ = wait.recv_timeout(PATIENCE);
+    });
+    assert!(poll(&mut pending, &waker).is_pending());
+    // It is the client's own thread that tells of deadlines.
+    begun.recv_timeout(PATIENCE).unwrap();
+    bench.proxy.cut();
+    eventually("the session is over", || !bench.server.sessions().unwrap().contains(&session));
+    assert_eq!(client.state(), SessionState::Lost);
+    assert_eq!(pending.wait().unwrap_err().code(), Code::OPERATION_TIMEOUT);
+    go_on.send(()).unwrap();
+    woken_elsewhere(&woken);
 }
 
 #[test]
