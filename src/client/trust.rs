@@ -169,3 +169,47 @@ impl Drop for Hold {
         self.end();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::lease::Proof;
+    use super::*;
+
+    /// A lease that proves a session of a minute to be alive.
+    fn proven() -> Arc<Lease> {
+        let lease = Arc::new(Lease::default());
+        lease.set_terms(Duration::from_secs(60), None);
+        let now = Moment::now();
+        lease.connected(now, now);
+        lease.answered(now, now, Proof::Write);
+        lease
+    }
+
+    #[test]
+    fn nothing_is_held_in_a_period_that_is_lost() {
+        let period = Arc::new(TrustPeriod::begin(1, proven()));
+        let hold = period.hold().unwrap();
+        assert!(hold.is_held() && period.is_held());
+        period.declare_lost();
+        assert!(!hold.is_held(), "lost in spite of what is proven");
+        assert!(period.hold().is_none());
+        drop(hold);
+        assert!(!period.is_held(), "what could not be held is not counted");
+    }
+
+    #[test]
+    fn nothing_is_held_that_would_be_lost_at_once() {
+        let lease = Arc::new(Lease::default());
+        lease.set_terms(Duration::from_secs(60), None);
+        let now = Moment::now();
+        // Alive, as far as a sync shows.
+        lease.connected(now, now);
+        lease.answered(now, now, Proof::Sync);
+        let period = Arc::new(TrustPeriod::begin(1, lease));
+        assert!(period.is_trusted());
+        assert!(period.hold().is_none());
+        assert!(period.is_trusted(), "nobody else is judged by what a hold needs");
+    }
+}
