@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use zklock::{Client, Guard, Pending, Strategy};
 use zklock_testing::wire::{Op, Ops};
-use zklock_testing::{Gate, Rule};
+use zklock_testing::{Action, Gate, Rule};
 
 use crate::bench::{
     Bench, PATIENCE, Stranger, acquire_in_background, each_strategy, eventually, session_id,
@@ -161,6 +161,25 @@ each_strategy! {
         }
         let session = session_id(&client);
         eventually("no claim is left", || !bench.server.ephemerals().unwrap().contains_key(&session));
+    }
+
+    fn a_claim_that_was_given_up_is_looked_for_until_that_is_answered(strategy) {
+        let bench = Bench::shared();
+        bench.prepare(strategy);
+        let client = bench.client();
+        let created = bench.proxy.hold(Rule::reply(Ops::creates()).once());
+        let mut driven = Driven::start(&bench, &client, strategy);
+        assert!(!driven.poll_until(|| created.is_reached()));
+        drop(driven);
+        assert_eq!(bench.claims(strategy).len(), 1);
+        let looks = match strategy {
+            Strategy::Queue => Ops::lists(),
+            _ => Op::GetData.into(),
+        };
+        let lost = bench.proxy.on(Rule::reply(looks).path(&bench.path).once(), Action::Drop);
+        bench.proxy.reset_all();
+        lost.wait_hits(1, PATIENCE).unwrap();
+        bench.expect_free(strategy);
     }
 
     fn an_acquire_of_a_taken_lock_can_be_dropped_at_every_await(strategy) {

@@ -75,6 +75,43 @@ each_strategy! {
         assert_eq!(guard.release().wait().unwrap_err().code(), Code::NO_NODE);
     }
 
+    fn a_claim_that_is_deleted_and_made_anew_by_another_thread_is_told_as_lost(strategy) {
+        let bench = Bench::shared();
+        let client = bench.direct();
+        let lock = bench.lock(&client, strategy);
+        let robbed = lock.acquire().wait().unwrap();
+        // Before it is watched, on a machine that is quick enough.
+        bench.raw(|raw| raw.delete(robbed.path())).unwrap();
+        let guard = lock.acquire_within(PATIENCE).wait().unwrap();
+        assert_eq!(robbed.lost().wait_timeout(PATIENCE), Some(LostReason::Deleted));
+        assert_eq!(robbed.release().wait().unwrap_err().code(), Code::NO_NODE);
+        assert_eq!(guard.state(), GuardState::Held);
+        assert_eq!(bench.claims(strategy)[0].czxid, guard.fencing_token());
+        guard.release().wait().unwrap();
+    }
+
+    fn a_deletion_follows_no_look_that_is_old(strategy) {
+        // Only who looks before it deletes can be late.
+        if strategy == Strategy::Queue {
+            return;
+        }
+        let bench = Bench::shared();
+        let client = bench.client();
+        let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
+        let path = guard.path().to_owned();
+        let looked = bench.proxy.hold(Rule::reply(Op::GetData).path(&path).watching(false).once());
+        let released = guard.release();
+        looked.wait_reached(PATIENCE).unwrap();
+        bench.raw(|raw| raw.delete(&path)).unwrap();
+        let mut stranger = bench.stranger_at(&path);
+        // Longer than a look may be old.
+        std::thread::sleep(Duration::from_millis(300));
+        looked.release();
+        assert_eq!(released.wait().unwrap_err().code(), Code::NO_NODE);
+        assert_eq!(bench.claims(strategy).len(), 1, "the successor's claim is deleted");
+        stranger.leave();
+    }
+
     fn a_claim_that_somebody_writes_to_stays_and_stays_watched(strategy) {
         let bench = Bench::shared();
         let client = bench.direct();

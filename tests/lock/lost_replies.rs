@@ -6,7 +6,9 @@ use zklock::{GuardState, Strategy};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Rule};
 
-use crate::bench::{Bench, PATIENCE, acquire_in_background, each_strategy, eventually, session_id};
+use crate::bench::{
+    Bench, Claim, PATIENCE, acquire_in_background, each_strategy, eventually, session_id,
+};
 
 /// How a frame is lost.
 const LOSSES: [fn() -> Action; 2] = [|| Action::Drop, || Action::Reset];
@@ -110,6 +112,79 @@ each_strategy! {
         guard.release().wait().unwrap();
         next.join().unwrap().unwrap().release().wait().unwrap();
         held.release().wait().unwrap();
+        bench.expect_free(strategy);
+    }
+
+    fn the_token_of_a_claim_that_is_written_to_before_it_is_found_is_that_of_its_creation(strategy) {
+        let bench = Bench::shared();
+        bench.prepare(strategy);
+        let client = bench.client();
+        let reply = bench.proxy.hold(Rule::reply(Ops::creates()).once());
+        let acquired = acquire_in_background(&bench.lock(&client, strategy));
+        reply.wait_reached(PATIENCE).unwrap();
+        let claim = bench.claims(strategy).pop().unwrap();
+        // What it says stays the same.
+        let (data, _) = bench.raw(|raw| raw.get_data(&claim.path)).unwrap();
+        let written = bench.raw(|raw| raw.set_data(&claim.path, &data)).unwrap();
+        assert!(written.mzxid > claim.czxid);
+        bench.proxy.reset_all();
+        let guard = acquired.join().unwrap().unwrap();
+        assert_eq!(guard.fencing_token(), claim.czxid);
+        assert_eq!(bench.claims(strategy), [claim]);
+        guard.release().wait().unwrap();
+        bench.expect_free(strategy);
+    }
+
+    fn a_lost_reply_costs_nobody_else_the_claim(strategy) {
+        let bench = Bench::shared();
+        bench.prepare(strategy);
+        // Its data are not the first that it has: neither are those of a claim that was written over.
+        let mut stranger = bench.stranger(strategy);
+        let path = stranger.path.clone();
+        stranger.raw.set_data(&path, b"replaced").unwrap();
+        let theirs = bench.claims(strategy).pop().unwrap();
+        let client = bench.client();
+        let lost = bench.proxy.on(Rule::reply(Ops::creates()).once(), Action::Drop);
+        let acquired = acquire_in_background(&bench.lock(&client, strategy));
+        lost.wait_hits(1, PATIENCE).unwrap();
+        // It has looked for its own claim, and found this one.
+        let look = Rule::reply(Op::GetData).path(&path);
+        bench.proxy.wait_for(&look, 2, PATIENCE).unwrap();
+        bench.raw(|raw| raw.ping()).unwrap();
+        assert_eq!(bench.claims(strategy)[0], theirs);
+        assert!(!acquired.is_finished());
+        stranger.leave();
+        acquired.join().unwrap().unwrap().release().wait().unwrap();
+        bench.expect_free(strategy);
+    }
+
+    fn a_claim_that_was_found_and_is_gone_is_not_taken_for_that_of_another_thread(strategy) {
+        let bench = Bench::shared();
+        bench.prepare(strategy);
+        let client = bench.client();
+        let lock = bench.lock(&client, strategy);
+        let created = bench.proxy.hold(Rule::reply(Ops::creates()).once());
+        let first = acquire_in_background(&lock);
+        created.wait_reached(PATIENCE).unwrap();
+        let claim = bench.claims(strategy).pop().unwrap();
+        let found = bench.proxy.hold(Rule::reply(Op::GetData).path(&claim.path).once());
+        bench.proxy.reset_all();
+        found.wait_reached(PATIENCE).unwrap();
+        // Before it hears that its claim was found, that is another one of the same session.
+        bench.raw(|raw| raw.delete(&claim.path)).unwrap();
+        let second = acquire_in_background(&lock);
+        let is_theirs = |claims: &[Claim]| claims.len() == 1 && claims[0].czxid > claim.czxid;
+        eventually("the other one has claimed", || is_theirs(&bench.claims(strategy)));
+        found.release();
+        let others = second.join().unwrap().unwrap();
+        let creates = Rule::request(Ops::creates());
+        eventually("it goes on", || first.is_finished() || bench.proxy.count(&creates) > 2);
+        assert!(!first.is_finished(), "there are two holders");
+        let token = others.fencing_token();
+        others.release().wait().unwrap();
+        let guard = first.join().unwrap().unwrap();
+        assert!(guard.fencing_token() > token);
+        guard.release().wait().unwrap();
         bench.expect_free(strategy);
     }
 

@@ -4,8 +4,23 @@ use std::time::{Duration, Instant};
 
 use crate::rounds::{Hosts, LONG_PACES, Pace, Scenario, Scene, Seat, Void, sleep_until};
 
+/// Afterwards the holder goes on reading, whatever the follower answers of it: once silent, otherwise in every way.
 fn isolate(scene: &Scene) -> Result<(), Void> {
+    const BETWEEN: Duration = Duration::from_millis(50);
     scene.ensemble.isolate(scene.seat).unwrap();
+    let end = Instant::now() + 2 * scene.pace.session();
+    while scene.round > 0 && !scene.has_successor() && Instant::now() < end {
+        let next = Instant::now() + BETWEEN;
+        let read = (
+            scene.holder.exists("/"),
+            scene.holder.get("/"),
+            scene.holder.children("/"),
+            scene.holder.get_acl("/"),
+        );
+        let _ = read.3.wait_timeout(BETWEEN);
+        drop((read.0, read.1, read.2));
+        sleep_until(next);
+    }
     Ok(())
 }
 

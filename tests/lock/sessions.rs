@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use zklock::{Client, Code, Guard, GuardState, LostReason, SessionState, Strategy};
-use zklock_testing::{Proxy, Server, expire_session};
+use zklock_testing::wire::{Op, Ops};
+use zklock_testing::{Proxy, Rule, Server, expire_session};
 
 use crate::bench::{
     Bench, PATIENCE, acquire_in_background, each_strategy, eventually, options, session_id,
@@ -25,6 +26,26 @@ fn away(bench: &Bench, go: impl FnOnce(), come_back: impl FnOnce()) {
     go();
     come_back();
     bench.proxy.heal();
+}
+
+/// A client that soon gives up what it does not hear of.
+fn hard_of_hearing(bench: &Bench) -> Client {
+    let options = options().session_timeout(Duration::from_secs(4));
+    options.connect(&bench.proxy.hosts()).wait().unwrap()
+}
+
+/// The servers hear the client, which hears nothing: its session lives on, and it can't know. Returns when it hears
+/// again.
+fn keep_from_hearing_until_lost(bench: &Bench, client: &Client) {
+    let session = session_id(client);
+    let mut states = client.states();
+    let said = Ops::any();
+    let rules = [Rule::reply(said), Rule::reply([Op::Ping, Op::Connect]), Rule::event()];
+    let held = rules.map(|rule| bench.proxy.hold(rule));
+    eventually("it is lost", || states.wait_timeout(PATIENCE) == Ok(Some(SessionState::Lost)));
+    drop(held);
+    eventually("it is back", || client.state() == SessionState::Connected);
+    assert_eq!(session_id(client), session);
 }
 
 /// Waits until the acquire of this client stands in line behind a claim that is there.
@@ -122,14 +143,49 @@ each_strategy! {
         bench.expect_free(strategy);
     }
 
+    fn a_waiter_that_was_cut_off_and_kept_its_session_holds_in_the_end(strategy) {
+        let bench = Bench::shared();
+        let (holder, waiter) = (bench.direct(), hard_of_hearing(&bench));
+        let guard = bench.lock(&holder, strategy).acquire().wait().unwrap();
+        let waiting = acquire_in_background(&bench.lock(&waiter, strategy));
+        wait_until_behind(&bench, strategy, &waiter);
+        let place = bench.claims(strategy).pop().unwrap();
+        keep_from_hearing_until_lost(&bench, &waiter);
+        assert!(!waiting.is_finished());
+        guard.release().wait().unwrap();
+        let guard = waiting.join().unwrap().unwrap();
+        assert_eq!(guard.lost().get(), None);
+        eventually("it is held", || guard.state() == GuardState::Held);
+        if strategy == Strategy::Queue {
+            assert_eq!(guard.fencing_token(), place.czxid, "it has its place yet");
+        }
+        guard.release().wait().unwrap();
+        bench.expect_free(strategy);
+    }
+
+    fn a_guard_that_was_lost_stays_lost_though_its_session_lives_on(strategy) {
+        let bench = Bench::shared();
+        let client = hard_of_hearing(&bench);
+        let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
+        let lost = guard.lost();
+        keep_from_hearing_until_lost(&bench, &client);
+        assert_eq!(guard.state(), GuardState::Lost);
+        assert_eq!(lost.wait(), LostReason::Session);
+        // Its claim is there yet, and is of no use to others but in the way.
+        assert_eq!(bench.claims(strategy)[0].czxid, guard.fencing_token());
+        let error = guard.release().wait().unwrap_err();
+        assert_eq!(error.code(), Code::SESSION_EXPIRED, "{error}");
+        bench.expect_free(strategy);
+    }
+
     fn a_holder_whose_session_expires_is_told_in_every_way(strategy) {
         let bench = Bench::shared();
         let client = bench.direct();
         let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
         let (lost, awaited) = (guard.lost(), guard.lost());
-        let waiting = thread::spawn(move || lost.wait());
+        let waiting = thread::spawn(move || lost.wait_timeout(PATIENCE));
         expire(&bench, &client);
-        assert_eq!(waiting.join().unwrap(), LostReason::Session);
+        assert_eq!(waiting.join().unwrap(), Some(LostReason::Session));
         assert_eq!(guard.state(), GuardState::Lost);
         assert!(guard.is_lost());
         assert_eq!(awaited.get(), Some(LostReason::Session));
