@@ -4,14 +4,14 @@
 #[path = "../c_programs/mod.rs"]
 mod c_programs;
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use c_programs::{build, limited, run, under_valgrind};
-use zklock_testing::{Proxy, Server};
+use zklock_testing::{Ops, Proxy, Rule, Server};
 
 fn busy() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
@@ -73,25 +73,71 @@ fn a_handle_is_closed_while_other_threads_are_inside_zklock_under_valgrind() {
     run(under_valgrind(&closing(), true).args([&server.hosts(), "racing", "4"]));
 }
 
+/// `outage.c`, which says what it has done, and does the next when it is told to.
+struct Outage {
+    child: Child,
+    orders: ChildStdin,
+    said: Lines<BufReader<ChildStdout>>,
+}
+
+impl Outage {
+    fn start(hosts: &str, what: &str) -> Outage {
+        static BUILT: OnceLock<PathBuf> = OnceLock::new();
+        let mut program =
+            limited(BUILT.get_or_init(|| build("tests/adopt/outage.c", "outage", &[])));
+        program.args([hosts, what]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = program.spawn().unwrap();
+        let orders = child.stdin.take().unwrap();
+        let said = BufReader::new(child.stdout.take().unwrap()).lines();
+        Outage { child, orders, said }
+    }
+
+    fn expect(&mut self, word: &str) {
+        assert_eq!(self.said.next().unwrap().unwrap(), word);
+    }
+
+    fn go_on(&mut self) {
+        writeln!(self.orders, "go on").unwrap();
+    }
+
+    fn end(mut self) {
+        self.go_on();
+        self.expect("free");
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
 #[test]
 fn what_is_freed_while_no_server_is_there_goes_once_one_is_back() {
     let server = Server::start().unwrap();
-    let mut program = limited(build("tests/adopt/outage.c", "outage", &[]));
-    program.arg(server.hosts()).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = program.spawn().unwrap();
-    let mut orders = child.stdin.take().unwrap();
-    let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut expect = |word: &str| assert_eq!(said.next().unwrap().unwrap(), word);
-    expect("held");
+    let mut program = Outage::start(&server.hosts(), "held");
+    program.expect("held");
     server.stop().unwrap();
-    writeln!(orders, "free").unwrap();
-    expect("freed");
+    program.go_on();
+    program.expect("freed");
     // Longer than the operation timeout of the program's client.
     std::thread::sleep(Duration::from_secs(3));
     server.start_again().unwrap();
-    writeln!(orders, "look").unwrap();
-    expect("free");
-    assert!(child.wait().unwrap().success());
+    program.end();
+}
+
+#[test]
+fn what_is_given_up_while_its_fate_is_unknown_goes_once_a_server_is_back() {
+    const WITHIN: Duration = Duration::from_secs(30);
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(server.addr()).unwrap();
+    let mut program = Outage::start(&proxy.hosts(), "asked");
+    program.expect("held");
+    let created = proxy.hold(Rule::reply(Ops::creates()).once());
+    program.go_on();
+    program.expect("asked");
+    created.wait_reached(WITHIN).unwrap();
+    // The claim is there, and its reply is lost.
+    proxy.refuse();
+    program.go_on();
+    program.expect("freed");
+    proxy.heal();
+    program.end();
 }
 
 #[test]
