@@ -20,6 +20,9 @@ const TICK: Duration = Duration::from_millis(100);
 /// a quorum has committed.
 const PROOFS: u64 = 3;
 
+/// What is held, where something is.
+const LOCK: &str = "lock";
+
 /// A client behind a proxy of its own, with a znode of its own.
 struct Scene {
     proxy: Proxy,
@@ -42,10 +45,13 @@ impl Scene {
         format!("{}/{name}", self.path)
     }
 
-    /// From now on the server hears nothing of the client, which is not told so.
-    fn mute(&self) -> [Gate; 2] {
+    /// From now on the server hears nothing of the client, which is not told so: neither by the deletion of what it
+    /// holds, which it may watch.
+    fn mute(&self) -> [Gate; 3] {
         let rest = [wire::Op::Ping, wire::Op::Connect];
-        [Rule::request(Ops::any()), Rule::request(rest)].map(|rule| self.proxy.hold(rule))
+        let deletion = Rule::event().path_prefix(self.at(LOCK));
+        let rules = [Rule::request(Ops::any()), Rule::request(rest), deletion];
+        rules.map(|rule| self.proxy.hold(rule))
     }
 }
 
@@ -134,8 +140,8 @@ const WRITES: [Call; 7] = [
 ];
 
 /// The answers to so many of these requests are late, while the server hears nothing more of the client. Returns the
-/// gates that its requests stand at.
-fn answer_late(scene: &mut Scene, call: &Call, answers: u64) -> [Gate; 2] {
+/// gates that keep them apart.
+fn answer_late(scene: &mut Scene, call: &Call, answers: u64) -> [Gate; 3] {
     if call.name == "release" {
         let acquire = |n| scene.client.lock(&scene.at(&format!("spare-{n}"))).acquire().wait();
         scene.spare = (0..answers).map(|n| acquire(n).unwrap()).collect();
@@ -189,7 +195,7 @@ fn late_answers_let_no_guard_outlive_its_session() {
     let other = bench.direct();
     for_each([HOLDERS_HEARTBEAT].into_iter().chain(WRITES), |call| {
         let mut scene = Scene::new(&bench, format!("/{}", call.name));
-        let lock = scene.at("lock");
+        let lock = scene.at(LOCK);
         let guard = scene.client.lock(&lock).acquire().wait().unwrap();
         let successor = {
             let lock = other.lock(&lock);
@@ -230,7 +236,7 @@ fn what_proves_less_takes_the_place_of_no_heartbeat() {
             let bench = &bench;
             scope.spawn(move || {
                 let scene = Scene::new(bench, format!("/{name}"));
-                let guard = scene.client.lock(&scene.at("lock")).acquire().wait().unwrap();
+                let guard = scene.client.lock(&scene.at(LOCK)).acquire().wait().unwrap();
                 scene.proxy.clear_seen();
                 let heartbeats = |call: &Call| {
                     let path = (call.path)(&scene);
@@ -255,7 +261,7 @@ fn who_has_released_is_as_one_that_never_held() {
     let scene = Scene::new(&bench, "/released".to_owned());
     let mut states = scene.client.states();
     assert_eq!(states.wait(), Some(SessionState::Connected));
-    scene.client.lock(&scene.at("lock")).acquire().wait().unwrap().release().wait().unwrap();
+    scene.client.lock(&scene.at(LOCK)).acquire().wait().unwrap().release().wait().unwrap();
     scene.proxy.clear_seen();
     assert_eq!(states.wait_timeout(TIMEOUT), Err(()), "nothing is told");
     let write = Rule::request((HOLDERS_HEARTBEAT.ops)());

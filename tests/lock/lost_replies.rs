@@ -199,15 +199,17 @@ each_strategy! {
         }
         bench.raw(|raw| raw.set_data(guard.path(), b"replaced")).unwrap();
         let claim = bench.claims(strategy).pop().unwrap();
-        bench.proxy.clear_seen();
         let lost = bench.proxy.on(Rule::reply(Ops::creates()).once(), Action::Drop);
         let next = acquire_in_background(&bench.lock(&client, strategy));
         lost.wait_hits(1, PATIENCE).unwrap();
+        // The guard's own watch has read it before.
+        bench.proxy.clear_seen();
         // It has looked for its own claim, and found this one.
         let look = Rule::reply(Op::GetData).path(&claim.path);
         bench.proxy.wait_for(&look, 1, PATIENCE).unwrap();
         bench.raw(|raw| raw.ping()).unwrap();
         assert!(bench.claims(strategy).contains(&claim));
+        eventually("it is connected again", || guard.state() != GuardState::Suspended);
         assert_eq!(guard.state(), GuardState::Held);
         guard.release().wait().unwrap();
         next.join().unwrap().unwrap().release().wait().unwrap();
