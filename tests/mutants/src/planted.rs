@@ -40,8 +40,11 @@ pub fn all(root: &Path) -> Outcome<(Texts, Vec<Mutant>)> {
         if !names.insert(name.clone()) {
             return Err(complaint("there are two of this name"));
         }
-        if why.trim().is_empty() || found_by.is_empty() {
-            return Err(complaint("it says not why it matters, or not what finds it"));
+        if why.trim().is_empty() {
+            return Err(complaint("it does not say why it matters"));
+        }
+        if found_by.is_empty() {
+            return Err(complaint("it names no test that finds it"));
         }
         if !replace.contains("$on") {
             return Err(complaint("nothing in it is switched: `$on` is missing"));
