@@ -102,7 +102,9 @@ fn a_removal_that_is_sent_again_takes_no_data_that_it_has_not_read() {
     let (mut slow, mut raw) = (bench.tool(), bench.raw());
     slow.offer(b"old");
     let path = format!("{}/qn-0000000000", bench.path);
-    let action = Action::run(move || drop(raw.set_data(&path, b"new").unwrap()));
+    let action = Action::run(move || {
+        raw.set_data(&path, b"new").unwrap();
+    });
     let first = transaction(&bench, Rule::request).once();
     let ran = bench.proxy.on(first.clone(), action);
     bench.proxy.on(first, Action::Drop);
