@@ -306,6 +306,17 @@ fn a_try_that_comes_too_late_is_gone_when_it_says_so() {
 }
 
 #[test]
+fn a_try_at_a_lock_that_is_taken_makes_no_claim_that_others_could_see() {
+    let bench = Bench::shared();
+    let (holder, other) = (bench.direct(), bench.direct());
+    let _held = bench.lock(&holder, Strategy::Queue).acquire().wait().unwrap();
+    let changes = || other.exists(&bench.path).wait().unwrap().unwrap().cversion;
+    let before = changes();
+    assert!(bench.lock(&other, Strategy::Queue).try_acquire().wait().unwrap().is_none());
+    assert_eq!(changes(), before, "two who try could send each other away from a free lock");
+}
+
+#[test]
 fn a_waiter_that_gives_up_does_not_hand_the_lock_over() {
     let bench = Bench::shared();
     let strategy = Strategy::Queue;
