@@ -34,8 +34,13 @@ impl Core {
                     None => core.trusted_session().await?.link.add_auth(&credentials),
                 };
                 match pending.await {
-                    // The connection was lost before the C client took it: again on the next one.
-                    Err(error) if error.code() == Code::INVALID_STATE => core.wake(),
+                    // The connection, or the session, was lost before the C client took it: again on the
+                    // next one.
+                    Err(error)
+                        if [Code::INVALID_STATE, Code::SESSION_EXPIRED].contains(&error.code()) =>
+                    {
+                        core.wake();
+                    }
                     result => return result,
                 }
                 Timer::after(ADD_AUTH_AGAIN).await;

@@ -9,7 +9,7 @@ use super::lease::Proof;
 use super::{Duty, Link, Pending, wake};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
-use crate::raw::{HandleState, Sink, Turn, WatchOn};
+use crate::raw::{Sink, Turn, WatchOn};
 use crate::znode::Stat;
 
 /// How old a look may be that a deletion follows, and how often it is repeated for that: a link may be
@@ -54,12 +54,6 @@ impl Disposal {
     fn end_or_try_later(mut self, code: Code, link: Option<&Link>) {
         let Some(link) = link else {
             return self.end(Err(code));
-        };
-        // The C client refuses whatever comes after an expiry, a little before it has told anybody.
-        let is_expired = link.handle_state() == Some(HandleState::EXPIRED);
-        let code = match code {
-            Code::INVALID_STATE if is_expired => Code::SESSION_EXPIRED,
-            code => code,
         };
         // Whatever else went wrong, the znode is still there and has to go.
         if code.is_verdict() || code.is_session_over() && !code.is_outcome_unknown() {

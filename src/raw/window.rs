@@ -9,6 +9,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 use super::gate::Gate;
+use super::handle::HandleState;
 use super::slots::{self, Slot};
 use super::sys;
 use crate::error::Code;
@@ -213,11 +214,21 @@ impl Window {
             Some(rc) if self.is_borrowed && rc == Code::MARSHALLING_ERROR.as_raw() => {
                 Code::INVALID_STATE
             }
-            Some(rc) => Code::from_raw(rc),
+            Some(rc) => self.refusal(Code::from_raw(rc)),
             None => Code::INVALID_STATE,
         };
         // Not sent: its completion never runs, so the answer is ours to give.
         slots::fail(token, code);
         false
+    }
+
+    /// Why the C client takes nothing more: once the session is over it says no more than that its state
+    /// is invalid, some time before it has told anybody what has ended.
+    fn refusal(&self, code: Code) -> Code {
+        match (code, self.gate.state()) {
+            (Code::INVALID_STATE, Some(HandleState::EXPIRED)) => Code::SESSION_EXPIRED,
+            (Code::INVALID_STATE, Some(HandleState::AUTH_FAILED)) => Code::AUTH_FAILED,
+            _ => code,
+        }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::Mutex;
@@ -10,7 +9,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 
 use crate::Outcome;
@@ -110,7 +108,7 @@ impl Suite {
             self.programs.get(target).ok_or(format!("there is no test target {target}"))?;
         let mut command = build::in_copy(&self.copy, program);
         command.args(["--exact", "--test-threads", "1"]).args(names);
-        command.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
         command.env("CARGO_MANIFEST_DIR", &self.copy.root);
         command.env("ZKLOCK_MUTANT", mutant.unwrap_or(0).to_string());
         if let Some(reached) = reached {
@@ -122,8 +120,8 @@ impl Suite {
     }
 }
 
-/// Waits for the end of a process, which is brought about when its time is over: with all that it has
-/// started.
+/// Waits for the end of a process, which is brought about when its time is over. The servers that a test
+/// has started end with it.
 fn wait(child: &mut Child, limit: Duration) -> End {
     let begin = Instant::now();
     let mut pause = Duration::from_millis(1);
@@ -132,9 +130,7 @@ fn wait(child: &mut Child, limit: Duration) -> End {
             Ok(Some(status)) if status.success() => return End::Passed,
             Ok(Some(_)) | Err(_) => return End::Failed,
             Ok(None) if begin.elapsed() > limit => {
-                if let Some(group) = Pid::from_raw(child.id() as i32) {
-                    let _ = kill_process_group(group, Signal::KILL);
-                }
+                let _ = child.kill();
                 let _ = child.wait();
                 return End::TimedOut;
             }
