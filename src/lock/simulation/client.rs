@@ -41,6 +41,7 @@ pub(super) struct Watched {
 }
 
 /// What a server has sent, in its order.
+#[allow(clippy::large_enum_variant, reason = "nearly all are answers")]
 pub(super) enum Message {
     Event(WatchEvent),
     Answer { op: Op, path: String, reply: Reply, answer: Answer, zxid: i64 },
