@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use zklock::{Acl, Client, ClientOptions, Code, CreateMode, Op, SessionState, WatchEventKind};
+use zklock_testing::eventually;
 use zklock_testing::wire::Ops;
 use zklock_testing::{Proxy, Rule, Server};
 
@@ -18,14 +19,6 @@ fn options() -> ClientOptions {
         .session_timeout(Duration::from_secs(60))
         .connect_timeout(PATIENCE)
         .operation_timeout(PATIENCE)
-}
-
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}: not within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]

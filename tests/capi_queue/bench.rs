@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
+pub use zklock_testing::eventually;
 use zklock_testing::wire::RawClient;
 use zklock_testing::{Proxy, Server};
 
@@ -61,14 +62,5 @@ impl Bench {
         let mut names = self.raw().children(&self.path).unwrap();
         names.sort();
         names
-    }
-}
-
-/// Looks again and again until it holds.
-pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}: not within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(5));
     }
 }

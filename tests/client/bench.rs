@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use zklock::{Client, ClientOptions, CreateMode, SessionState, SessionStates};
+pub use zklock_testing::eventually;
 use zklock_testing::{Proxy, Server};
 
 /// How long an event may take that is certain to come.
@@ -61,15 +62,6 @@ impl Bench {
     /// A client that the proxy knows nothing of.
     pub fn direct(&self) -> Client {
         connect(&self.server)
-    }
-}
-
-/// Looks again and again until it holds.
-pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}: not within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

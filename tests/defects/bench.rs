@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use zklock::{Client, ClientOptions, Guard, Lock, Pending, SessionState};
+pub use zklock_testing::eventually;
 use zklock_testing::wire::{CreateMode, RawClient};
 use zklock_testing::{Proxy, Server, expire_session};
 
@@ -174,15 +175,6 @@ pub fn wait_told_of_expiry(client: &Client, session: i64) {
 pub fn acquire_in_background(lock: &Lock) -> JoinHandle<zklock::Result<Guard>> {
     let lock = lock.clone();
     std::thread::spawn(move || lock.acquire_within(PATIENCE).wait())
-}
-
-/// Looks again and again until it holds.
-pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}: not within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// Drives an acquire by hand until `there` says so; it must not acquire before.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use async_executor::Executor;
 use futures_lite::future;
 use zklock::{Client, ClientOptions};
+pub use zklock_testing::eventually;
 use zklock_testing::{Server, Stats};
 
 /// How long anything may take that is certain to come: no crowd here takes as long on any machine.
@@ -72,15 +73,6 @@ impl<'a> Meter<'a> {
 /// How many pings and heartbeats there are at the most in that time, from so many clients.
 pub fn background(clients: usize, time: Duration) -> f64 {
     clients as f64 * (1.0 + 10.0 * time.as_secs_f64() / SESSION.as_secs_f64())
-}
-
-/// Looks again and again until it holds.
-pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}: not within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// Runs `body` while a thread of its own runs the tasks of a crowd.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use zklock::{Client, ClientOptions, Guard, Lock, Strategy};
+pub use zklock_testing::eventually;
 use zklock_testing::wire::{CreateMode, Op, Ops, RawClient};
 use zklock_testing::{Builder, Proxy, Rule, Server};
 
@@ -246,13 +247,4 @@ pub fn session_id(client: &Client) -> i64 {
 pub fn acquire_in_background(lock: &Lock) -> JoinHandle<zklock::Result<Guard>> {
     let lock = lock.clone();
     std::thread::spawn(move || lock.acquire_within(PATIENCE).wait())
-}
-
-/// Looks again and again until it holds.
-pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}: not within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use zklock::{Client, CreateMode};
+pub use zklock_testing::eventually;
 use zklock_testing::{Server, expire_session};
 
 use crate::driver::Driver;
@@ -150,13 +151,4 @@ impl Scene {
 /// What the recipe goes by: the number after the last dash.
 fn suffix(name: &str) -> Option<String> {
     name.rsplit_once('-').map(|(_, number)| number.to_owned())
-}
-
-#[track_caller]
-pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}: not within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }

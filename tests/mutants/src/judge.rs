@@ -37,6 +37,7 @@ pub fn all(
 struct Group<'a> {
     target: &'a str,
     names: Vec<&'a String>,
+    case: &'a str,
     seconds: f64,
 }
 
@@ -50,7 +51,7 @@ fn judge(suite: &Suite, mutant: &Mutant, limit: Duration) -> Outcome<Verdict> {
         return Ok(Verdict::Unreached);
     }
     // Stable: the fastest first otherwise.
-    tests.sort_by_key(|test| !mutant.names(&test.target, &test.name));
+    tests.sort_by_key(|test| !mutant.names(&test.target, &test.name, &test.case));
     let begin = Instant::now();
     for group in groups(&tests) {
         let left = limit.saturating_sub(begin.elapsed());
@@ -58,7 +59,8 @@ fn judge(suite: &Suite, mutant: &Mutant, limit: Duration) -> Outcome<Verdict> {
             return Ok(Verdict::Undecided { seconds: begin.elapsed().as_secs_f64() });
         }
         let most = SLACK + Duration::from_secs_f64(4.0 * group.seconds);
-        let end = suite.run(group.target, &group.names, Some(mutant.number), None, most)?;
+        let end =
+            suite.run(group.target, &group.names, group.case, Some(mutant.number), None, most)?;
         let seconds = begin.elapsed().as_secs_f64();
         let by = match &group.names[..] {
             [name] => format!("{} {name}", group.target),
@@ -87,7 +89,8 @@ fn groups<'a>(tests: &[&'a Test]) -> Vec<Group<'a>> {
             None => {
                 together = together.or(is_fast.then_some(groups.len()));
                 let (target, names) = (test.target.as_str(), vec![&test.name]);
-                groups.push(Group { target, names, seconds: test.seconds });
+                let (case, seconds) = (test.case.as_str(), test.seconds);
+                groups.push(Group { target, names, case, seconds });
             }
         }
     }

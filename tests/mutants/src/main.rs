@@ -20,6 +20,7 @@ mod results;
 mod spot;
 mod suite;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -131,15 +132,19 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
             results.record(&mutant.key, results::Verdict::NotBuilt)?;
         }
         // What is planted by hand names its tests; what comes from the syntax meets them all.
-        let wanted = |target: &str, name: &str| {
-            let named = |mutant: &Mutant| chosen(mutant) && mutant.names(target, name);
-            arguments.kind == Kind::Generic || mutants.iter().any(named)
-        };
         let mut targets = arguments.targets.clone();
+        let named: Vec<_> =
+            mutants.iter().filter(|mutant| chosen(mutant)).flat_map(|it| &it.found_by).collect();
         if arguments.kind == Kind::Planted {
-            let named = |target: &String| mutants.iter().any(|mutant| mutant.names_target(target));
-            targets.retain(named);
+            targets.retain(|target| named.iter().any(|by| by.target == *target));
         }
+        let wanted = |target: &str, name: &str| -> BTreeSet<String> {
+            let cases = named.iter().filter(|by| by.names(target, name));
+            match arguments.kind {
+                Kind::Generic => [String::new()].into(),
+                Kind::Planted => cases.map(|by| by.case.clone()).collect(),
+            }
+        };
         let suite = suite::Suite::record(tree, &place, &targets, &wanted, arguments.jobs)?;
         let todo: Vec<_> = mutants
             .iter()

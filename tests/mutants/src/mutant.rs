@@ -14,22 +14,35 @@ pub struct Mutant {
     pub place: String,
     /// What is done, as `a < b` becomes `a <= b`; or why it matters.
     pub what: String,
-    /// Tests that should find it, as `TARGET FILTER`: they run first.
-    pub found_by: Vec<String>,
+    /// Tests that should find it: they run first.
+    pub found_by: Vec<By>,
+}
+
+/// Tests by their names: `TARGET FILTER`, or `TARGET FILTER CASE` for a part of the step-fault matrix.
+#[derive(Clone, Debug)]
+pub struct By {
+    pub target: String,
+    filter: String,
+    /// What `ZKLOCK_CASE` is to the tests; nothing, if empty.
+    pub case: String,
+}
+
+impl By {
+    pub fn parse(text: &str) -> Option<By> {
+        let mut parts = text.splitn(3, ' ').map(str::to_owned);
+        let (target, filter) = (parts.next()?, parts.next()?);
+        Some(By { target, filter, case: parts.next().unwrap_or_default() })
+    }
+
+    pub fn names(&self, target: &str, name: &str) -> bool {
+        self.target == target && name.contains(&self.filter)
+    }
 }
 
 impl Mutant {
     /// Whether the test is one of those that should find it.
-    pub fn names(&self, target: &str, name: &str) -> bool {
-        self.found_by
-            .iter()
-            .filter_map(|by| by.split_once(' '))
-            .any(|(of, filter)| target == of && name.contains(filter))
-    }
-
-    /// Whether a test of this program is one of those.
-    pub fn names_target(&self, target: &str) -> bool {
-        self.found_by.iter().any(|by| by.split(' ').next() == Some(target))
+    pub fn names(&self, target: &str, name: &str, case: &str) -> bool {
+        self.found_by.iter().any(|by| by.names(target, name) && by.case == case)
     }
 
     pub fn headline(&self) -> String {

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use crate::Outcome;
-use crate::mutant::Mutant;
+use crate::mutant::{By, Mutant};
 use crate::spot::{Text, Texts};
 
 #[derive(Deserialize)]
@@ -43,8 +43,9 @@ pub fn all(root: &Path) -> Outcome<(Texts, Vec<Mutant>)> {
         if why.trim().is_empty() {
             return Err(complaint("it does not say why it matters"));
         }
+        let found_by: Vec<_> = found_by.iter().filter_map(|by| By::parse(by)).collect();
         if found_by.is_empty() {
-            return Err(complaint("it names no test that finds it"));
+            return Err(complaint("it names no test that finds it, as `TARGET FILTER`"));
         }
         if !replace.contains("$on") {
             return Err(complaint("nothing in it is switched: `$on` is missing"));

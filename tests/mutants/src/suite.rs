@@ -27,6 +27,8 @@ const LIMIT: Duration = Duration::from_secs(600);
 pub struct Test {
     pub target: String,
     pub name: String,
+    /// The part of the step-fault matrix that it plays, or nothing.
+    pub case: String,
     pub seconds: f64,
     pub passes: bool,
     /// The numbers of the bugs that it comes by.
@@ -49,13 +51,14 @@ pub enum End {
 }
 
 impl Suite {
-    /// Builds the tests, and runs each alone that is `wanted` by target and name; what is known of the same
+    /// Builds the tests, and runs each alone that is `wanted`, by target and name, and in which
+    /// cases; what is known of the same
     /// programs already is taken.
     pub fn record(
         copy: Copy,
         place: &Path,
         targets: &[String],
-        wanted: &dyn Fn(&str, &str) -> bool,
+        wanted: &dyn Fn(&str, &str) -> BTreeSet<String>,
         jobs: usize,
     ) -> Outcome<Suite> {
         let programs = build::programs(&copy, targets)?;
@@ -68,19 +71,26 @@ impl Suite {
         let paths = programs.iter().map(|program| (program.target.clone(), program.path.clone()));
         let mut suite = Suite { copy, programs: paths.collect(), tests: Vec::new() };
         let known = Known::open(&place.join("reached.jsonl"), &programs)?;
-        listed.retain(|(target, name)| wanted(target, name));
-        let todo: Vec<_> = listed.into_iter().filter(|test| !known.has(test)).collect();
+        let todo: Vec<_> = listed
+            .iter()
+            .flat_map(|(target, name)| {
+                let cases = wanted(target, name).into_iter();
+                cases.map(move |case| (target.clone(), name.clone(), case))
+            })
+            .filter(|test| !known.has(test))
+            .collect();
         let known = Mutex::new(known);
-        each(jobs, &todo, "tests recorded", |number, (target, name)| {
+        each(jobs, &todo, "tests recorded", |number, (target, name, case)| {
             let reached = scratch.join(format!("reached-{number}"));
             let _ = fs::remove_file(&reached);
             let begin = Instant::now();
-            let end = suite.run(target, &[name], None, Some(&reached), LIMIT)?;
+            let end = suite.run(target, &[name], case, None, Some(&reached), LIMIT)?;
             let text = fs::read_to_string(&reached).unwrap_or_default();
             let _ = fs::remove_file(&reached);
             let test = Test {
                 target: target.clone(),
                 name: name.clone(),
+                case: case.clone(),
                 seconds: begin.elapsed().as_secs_f64(),
                 passes: end == End::Passed,
                 reaches: text.lines().filter_map(|line| line.parse().ok()).collect(),
@@ -100,6 +110,7 @@ impl Suite {
         &self,
         target: &str,
         names: &[&String],
+        case: &str,
         mutant: Option<u32>,
         reached: Option<&Path>,
         limit: Duration,
@@ -111,6 +122,9 @@ impl Suite {
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command.env("CARGO_MANIFEST_DIR", &self.copy.root);
         command.env("ZKLOCK_MUTANT", mutant.unwrap_or(0).to_string());
+        if !case.is_empty() {
+            command.env("ZKLOCK_CASE", case);
+        }
         if let Some(reached) = reached {
             command.env("ZKLOCK_MUTANTS_REACHED", reached);
         }
@@ -174,8 +188,10 @@ impl Known {
         Ok(Known { file: file.to_owned(), tests })
     }
 
-    fn has(&self, (target, name): &(String, String)) -> bool {
-        self.tests.iter().any(|test| test.target == *target && test.name == *name)
+    fn has(&self, (target, name, case): &(String, String, String)) -> bool {
+        let is_it =
+            |test: &Test| test.target == *target && test.name == *name && test.case == *case;
+        self.tests.iter().any(is_it)
     }
 
     fn add(&mut self, test: Test) -> Outcome {

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use zklock_testing::eventually;
 use zklock_testing::wire::{CreateMode, RawClient};
 use zklock_testing::{Ensemble, Error, Server, expire_session};
 
@@ -55,14 +56,6 @@ fn a_session_expires_through_another_member_than_its_client_uses() {
     client.wait_closed(PATIENCE).unwrap();
     let back = RawClient::attach(ensemble.member(0).addr(), SESSION, id, &password);
     assert!(matches!(back, Err(Error::SessionExpired { .. })), "{back:?}");
-}
-
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}: not within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// A leader and its followers.

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use common::{Bench, PATIENCE, SESSION, eventually};
+use common::{Bench, PATIENCE, SESSION};
 use zklock_testing::Proxy;
+use zklock_testing::eventually;
 use zklock_testing::wire::RawClient;
 
 #[test]

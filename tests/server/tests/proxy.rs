@@ -5,7 +5,8 @@ mod common;
 use std::io::ErrorKind::ConnectionReset;
 use std::time::{Duration, Instant};
 
-use common::{Bench, PATIENCE, eventually};
+use common::{Bench, PATIENCE};
+use zklock_testing::eventually;
 use zklock_testing::wire::{CreateMode, MultiOp, Op, Ops, RawClient};
 use zklock_testing::{Action, Direction, Proxy, Rule, four_letter};
 

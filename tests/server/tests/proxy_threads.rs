@@ -4,7 +4,8 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Bench, PATIENCE, eventually};
+use common::{Bench, PATIENCE};
+use zklock_testing::eventually;
 use zklock_testing::wire::{Op, RawClient};
 use zklock_testing::{Action, Proxy, Rule};
 

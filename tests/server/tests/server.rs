@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use zklock_testing::eventually;
 use zklock_testing::wire::{CreateMode, RawClient};
 use zklock_testing::{Error, Server, expire_session};
 
@@ -10,15 +11,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 fn connect(server: &Server) -> RawClient {
     RawClient::connect(server.addr(), SESSION).unwrap()
-}
-
-/// Looks again and again until it holds.
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}: not within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A server with a proxy in front of it, and the clients of both.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use zklock_testing::wire::RawClient;
 use zklock_testing::{Proxy, Server};
@@ -35,15 +35,5 @@ impl Bench {
     /// A client that the proxy knows nothing of.
     pub fn direct(&self) -> RawClient {
         RawClient::connect(self.server.addr(), SESSION).unwrap()
-    }
-}
-
-/// Looks again and again until it holds.
-#[allow(dead_code, reason = "not every test program uses all of it")]
-pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what}: not within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
