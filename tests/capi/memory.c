@@ -141,17 +141,22 @@ static void a_lock_works(zkl_client *client)
     zkl_lock_free(lock);
 }
 
-/* A handle whose answers are lost can't be worked on, and its client says so in each call. It ends within
- * twice the session timeout, after which the handle can be adopted anew. Where the C client stood still for
- * that long, the session is over, as the program is told, which opens another. */
+/* A handle whose answers are lost can't be worked on, and its client says so in each call: until the C client
+ * connects again, which it does after two thirds of the session timeout, or the client ends, after twice that.
+ * Where the session is over, the program is told so, and opens another. */
 static void use_on(zhandle_t *zh, zkl_client *client)
 {
-    zkl_lock *lock = lock_on(client, lock_path);
+    int rc;
     zkl_guard *guard = NULL;
-    int rc = zkl_lock_acquire(lock, PATIENCE_MS, &guard);
-    zkl_lock_free(lock);
-    if (rc != OK) {
-        CHECK(rc == ZKL_WOULD_DEADLOCK || rc == INVALID_STATE || rc == CLOSING || rc == EXPIRED);
+    do {
+        zkl_lock *lock = lock_on(client, lock_path);
+        rc = zkl_lock_acquire(lock, PATIENCE_MS, &guard);
+        zkl_lock_free(lock);
+    } while (rc == ZKL_WOULD_DEADLOCK);
+    if (rc == OK) {
+        GIVES(OK, zkl_guard_release(guard));
+    } else {
+        CHECK(rc == INVALID_STATE || rc == CLOSING || rc == EXPIRED);
         UNTIL(zkl_client_state(client) == ZKL_CLOSED);
         zkl_client_free(client);
         if (is_unrecoverable(zh)) {
@@ -160,8 +165,6 @@ static void use_on(zhandle_t *zh, zkl_client *client)
         }
         client = adopt(zh, &rc);
         CHECK(client != NULL);
-    } else {
-        GIVES(OK, zkl_guard_release(guard));
     }
     a_lock_works(client);
     zkl_client_free(client);
