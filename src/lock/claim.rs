@@ -184,14 +184,6 @@ impl Claim {
         }
     }
 
-    /// The transaction that made the directory which it is created in.
-    pub(super) fn directory(&self) -> i64 {
-        match &self.search.place {
-            ClaimPlace::At(_) => 0,
-            ClaimPlace::Under { created, .. } => *created,
-        }
-    }
-
     /// It is to be created in the directory that this transaction has made.
     pub(super) fn enter(&mut self, directory: i64) {
         if let ClaimPlace::Under { created, .. } = &mut self.search.place {

@@ -44,8 +44,9 @@ struct Known {
     directory: i64,
     /// The largest number that a claim of ours was given in it.
     last: Option<i32>,
-    /// The last claim of ours that held: no claim was before it.
-    first: Box<str>,
+    /// The last claim of ours that held, by the transaction that made it: no claim was before it. Not by
+    /// its name: a claim that was sent before its directory was made anew may have that again.
+    first: i64,
     /// Children with names like claims, but of no session.
     data: HashSet<Box<str>>,
     /// For the next look-up: after which number the claims that it is for were sent.
@@ -133,17 +134,13 @@ impl PathMemory {
     }
 
     /// A claim of ours holds: those before it are gone, and numbers before its own are not given again.
-    pub(super) fn saw_first(&self, directory: i64, name: &str) {
-        let mut known = self.known.lock();
-        if known.directory == directory {
-            known.first = name.into();
-        }
+    pub(super) fn saw_first(&self, czxid: i64) {
+        self.known.lock().first = czxid;
     }
 
     /// Whether all claims before this one are gone.
-    pub(super) fn was_first(&self, directory: i64, name: &str) -> bool {
-        let known = self.known.lock();
-        known.directory == directory && *known.first == *name
+    pub(super) fn was_first(&self, czxid: i64) -> bool {
+        self.known.lock().first == czxid
     }
 
     /// A claim that is sent now will have a later number than this.

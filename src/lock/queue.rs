@@ -41,8 +41,8 @@ async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Stand
     let spec = Arc::clone(&attempt.spec);
     let behind = attempt.behind.take();
     let listed = if let Some(own) = attempt.claim.node().cloned() {
-        if let Some((directory, before)) = behind {
-            if succeeds(&spec, session, &own, directory, &before).await? {
+        if let Some(before) = behind {
+            if succeeds(&spec, session, &own, before).await? {
                 return Ok(Standing::Held);
             }
         }
@@ -85,7 +85,7 @@ async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Stand
     }
     let is_near = place.is_none_or(|place| listing.rank(place) <= NEAR);
     attempt.purpose = if is_near { WatchFor::Next } else { WatchFor::Later };
-    wait_behind(attempt, session, listing.directory.czxid, own, before).await
+    wait_behind(attempt, session, listing.directory.czxid, czxid, before).await
 }
 
 /// Whether our claim holds now that the one before it is gone: if that was the first, as this client
@@ -94,18 +94,17 @@ async fn succeeds(
     spec: &Spec,
     session: &Arc<dyn Session>,
     own: &Node,
-    directory: i64,
-    before: &str,
+    before: i64,
 ) -> Result<bool> {
     // Where claims have to be told their place, and where numbers are given twice, a listing decides.
     let is_in_turn = name::sequence(&own.path).is_some_and(|it| !name::is_out_of_turn(it));
     let may = is_in_turn && spec.on_position.is_none();
-    if !may || !spec.memory.was_first(directory, before) {
+    if !may || !spec.memory.was_first(before) {
         return Ok(false);
     }
     match session.get(&own.path).await {
         Ok((_, stat)) if stat.czxid == own.czxid => {
-            spec.memory.saw_first(directory, name::last(&own.path));
+            spec.memory.saw_first(own.czxid);
             Ok(true)
         }
         // Somebody has deleted it, or the directory that it was in.
@@ -197,20 +196,20 @@ async fn wait_behind<'a>(
     attempt: &mut Attempt,
     session: &Arc<dyn Session>,
     directory: i64,
-    own: &str,
+    own: i64,
     before: impl Iterator<Item = &'a str>,
 ) -> Result<Standing> {
     let spec = Arc::clone(&attempt.spec);
     let mut before = before.filter(|child| !spec.memory.is_data(directory, child));
     if let Some(nearest) = before.next() {
-        if let Some(standing) = watch_claim(attempt, session, directory, nearest).await? {
+        if let Some(standing) = watch_claim(attempt, session, nearest).await? {
             return Ok(standing);
         }
         // Somebody's data with a claim's name.
         spec.memory.saw_data(directory, nearest);
         let mut rest = Scan::new(&spec, session, directory, before).wide();
         if let Some(claim) = rest.next().await? {
-            let standing = watch_claim(attempt, session, directory, claim.name).await?;
+            let standing = watch_claim(attempt, session, claim.name).await?;
             return Ok(standing.unwrap_or(Standing::Again));
         }
         // What was before went after the listing that has shown our claim, which may be gone too by now.
@@ -219,7 +218,7 @@ async fn wait_behind<'a>(
         }
     }
     spec.memory.set_contended(attempt.refusals > 0);
-    spec.memory.saw_first(directory, own);
+    spec.memory.saw_first(own);
     Ok(Standing::Held)
 }
 
@@ -227,17 +226,16 @@ async fn wait_behind<'a>(
 async fn watch_claim(
     attempt: &mut Attempt,
     session: &Arc<dyn Session>,
-    directory: i64,
     child: &str,
 ) -> Result<Option<Standing>> {
     let path = name::join(&attempt.spec.path, child);
     Ok(match attempt.look_ahead(session, &path).await {
         Ok(Ahead::Data) => None,
-        Ok(Ahead::Claim(standing)) => {
+        Ok(Ahead::Claim(before, standing)) => {
             if !attempt.once {
                 attempt.spec.memory.set_contended(true);
             }
-            attempt.behind = Some((directory, child.to_owned()));
+            attempt.behind = Some(before);
             Some(standing)
         }
         Ok(Ahead::Nobody) => Some(Standing::Again),
@@ -261,8 +259,8 @@ async fn watch_previous_number(
     match attempt.look_ahead(session, &path).await {
         Ok(Ahead::Data) => Ok(None),
         Ok(Ahead::Nobody) => Ok(Some(Standing::Again)),
-        Ok(Ahead::Claim(standing)) => {
-            attempt.behind = Some((attempt.claim.directory(), name::last(&path).to_owned()));
+        Ok(Ahead::Claim(before, standing)) => {
+            attempt.behind = Some(before);
             Ok(Some(standing))
         }
         Err(error) if error.is_no_node() => Ok(None),
@@ -314,7 +312,7 @@ async fn wait_for_the_last_number(
                           znode that no session will ever end: delete the directory";
             Err(Error::with_detail("acquire", &attempt.spec.path, Code::NODE_EXISTS, detail))
         }
-        Ok(Ahead::Claim(standing)) => Ok(standing),
+        Ok(Ahead::Claim(_, standing)) => Ok(standing),
         Ok(Ahead::Nobody) => Ok(Standing::Again),
         Err(error) if error.is_no_node() => Ok(Standing::Pausing(BEFORE_ANOTHER_NUMBER)),
         Err(error) => Err(error),

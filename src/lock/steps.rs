@@ -40,8 +40,8 @@ pub(super) struct Attempt {
     pub(super) once: bool,
     /// How often the strategy has found the lock taken.
     pub(super) refusals: u32,
-    /// The nearest claim before ours in a queue, which is watched: its directory's czxid, and its name.
-    pub(super) behind: Option<(i64, String)>,
+    /// The nearest claim before ours in a queue, which is watched, by the transaction that made it.
+    pub(super) behind: Option<i64>,
     /// What the next watch is for.
     pub(super) purpose: WatchFor,
     /// Who is ahead, for the error that a deadline gives.
@@ -75,14 +75,13 @@ impl Attempt {
             return Ok(Ahead::Nobody);
         }
         self.note_ahead(contender::read(path.to_owned(), &data, &stat));
-        Ok(match watch {
-            Some(watch) => Ahead::Claim(Standing::Watching(watch)),
-            None if self.once => Ahead::Claim(Standing::Taken),
-            None if self.purpose == WatchFor::Later => {
-                Ahead::Claim(Standing::Pausing(4 * WITHOUT_A_WATCH))
-            }
-            None => Ahead::Claim(Standing::Pausing(WITHOUT_A_WATCH)),
-        })
+        let standing = match watch {
+            Some(watch) => Standing::Watching(watch),
+            None if self.once => Standing::Taken,
+            None if self.purpose == WatchFor::Later => Standing::Pausing(4 * WITHOUT_A_WATCH),
+            None => Standing::Pausing(WITHOUT_A_WATCH),
+        };
+        Ok(Ahead::Claim(stat.czxid, standing))
     }
 
     /// Where a claim stands that was made before, when its node is the lock's path itself: it holds
@@ -106,8 +105,8 @@ impl Attempt {
 
 /// What stands where a claim may be.
 pub(super) enum Ahead {
-    /// A claim, and so that is where ours stands.
-    Claim(Standing),
+    /// A claim, by the transaction that made it, and so that is where ours stands.
+    Claim(i64, Standing),
     /// A claim that was nobody's, and was deleted.
     Nobody,
     /// Somebody's data: no claim lives longer than its session.

@@ -38,7 +38,7 @@ impl Steps for WatchHolder {
             let path = attempt.spec.path.clone();
             match attempt.look_ahead(session, &path).await {
                 Ok(Ahead::Data) => Err(not_a_lock("acquire", &path)),
-                Ok(Ahead::Claim(standing)) => Ok(standing),
+                Ok(Ahead::Claim(_, standing)) => Ok(standing),
                 Ok(Ahead::Nobody) => Ok(Standing::Again),
                 Err(error) if error.is_no_node() => Ok(Standing::Again),
                 Err(error) => Err(error),
