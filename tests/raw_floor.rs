@@ -2,7 +2,7 @@
 //! takes some fifty times as long, so all times are generous.
 
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use zklock::{Acl, Client, ClientOptions, Code, CreateMode, Op, SessionState, WatchEventKind};
 use zklock_testing::eventually;

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use zklock::{Client, ClientOptions, CreateMode, SessionState, SessionStates};
 pub use zklock_testing::eventually;

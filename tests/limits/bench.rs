@@ -1,7 +1,7 @@
 //! What the scenarios work on, how many they are, and what they measure.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_executor::Executor;
 use futures_lite::future;

@@ -1,6 +1,6 @@
 //! A server, a program, and a client that looks on and makes other claims.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use zklock::{Client, CreateMode};
 pub use zklock_testing::eventually;
