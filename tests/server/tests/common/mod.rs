@@ -8,6 +8,7 @@ use zklock_testing::{Proxy, Server};
 /// The session timeout that clients ask for where it does not matter.
 pub const SESSION: Duration = Duration::from_secs(10);
 /// How long an event may take that is certain to come.
+#[allow(dead_code, reason = "not every test program uses all of it")]
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What each of these tests works on.
