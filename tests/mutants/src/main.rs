@@ -69,7 +69,7 @@ struct Arguments {
     kind: Kind,
     /// Parts of names or of paths; all without any.
     chosen: Vec<String>,
-    /// How many seconds of tests each bug gets at most.
+    /// After how many seconds of tests no further test is begun for a bug.
     #[arg(long, default_value_t = 120, value_name = "SECONDS")]
     limit: u64,
     /// When to begin no further bug.
