@@ -415,7 +415,8 @@ int main(int argc, char **argv)
 {
     CHECK(argc == 6);
     begin(3, argv);
-    /* It may end by a signal, and nobody wants to know where. */
+    /* It may end by a panic or a signal, and nobody wants to know where. */
+    CHECK(setenv("RUST_BACKTRACE", "0", 1) == 0);
     struct rlimit none = {0, 0};
     CHECK(setrlimit(RLIMIT_CORE, &none) == 0);
     zoo_set_debug_level((ZooLogLevel)0);
