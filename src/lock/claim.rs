@@ -21,6 +21,7 @@ use crate::znode::{Acl, CreateMode, Stat};
 pub(super) struct Claim {
     /// How to find our node when its name is not known.
     search: Search,
+    label: String,
     data: Vec<u8>,
     acl: Arc<[Acl]>,
     state: State,
@@ -170,6 +171,7 @@ impl Claim {
         };
         Claim {
             search,
+            label: spec.label.clone(),
             data: contender::write(uuid, &spec.label),
             acl: Arc::clone(&spec.acl),
             state: State::None,
@@ -283,10 +285,13 @@ impl Claim {
 
     /// The node seems to be gone. It is deleted all the same: a node that nobody answers for would
     /// block everybody for as long as the session lives. But not its successor: if the directory
-    /// went with it, another's claim may have its name by now.
+    /// went with it, another's claim may have its name by now. The next one has another uuid: a look-up
+    /// for it must not find this one, which is being deleted.
     pub(super) fn give_up(&mut self) {
         if let Some(node) = self.take() {
             drop(node.dispose_with(true));
+            self.search.uuid = contender::new_uuid(self.search.service.id());
+            self.data = contender::write(self.search.uuid, &self.label);
         }
     }
 

@@ -168,7 +168,7 @@ impl Scenario {
         scenario
     }
 
-    /// What a seed stands for: four to eight contenders, up to eight faults.
+    /// What a seed stands for: two to eight contenders, up to eight faults.
     pub(super) fn from_seed(seed: u64) -> Scenario {
         let mut random = fastrand::Rng::with_seed(seed ^ 0x5ce9_a710);
         let strategy = match seed % 3 {
@@ -176,7 +176,7 @@ impl Scenario {
             1 => Strategy::Watch,
             _ => Strategy::Poll,
         };
-        let contenders = random.usize(4..=8);
+        let contenders = if random.bool() { random.usize(2..=3) } else { random.usize(4..=8) };
         // Now and then some of them share a session.
         let clients = contenders - [0, contenders / 2][random.usize(0..2)];
         let only_try = random.u8(0..16) == 0;
