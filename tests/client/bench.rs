@@ -14,6 +14,8 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 /// that comes back while its session is being ended can wait for two thirds of it, as the server
 /// then lets it in and answers nothing.
 pub const SESSION: Duration = Duration::from_secs(9);
+/// The session timeout where a session outlives a server: the longest that servers grant.
+pub const LONG: Duration = Duration::from_secs(60);
 
 /// The server of the tests that do it no harm.
 static SHARED: LazyLock<Server> = LazyLock::new(|| Server::start().unwrap());

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures_lite::future::block_on;
 use zklock::{Code, CreateMode};
 
-use crate::bench::{Bench, PATIENCE, alone, eventually, options};
+use crate::bench::{Bench, LONG, PATIENCE, alone, eventually, options};
 
 #[test]
 fn requests_keep_the_order_in_which_they_were_called() {
@@ -45,7 +45,7 @@ fn threads_that_share_a_client_each_see_their_own_order() {
 #[test]
 fn too_many_requests_are_refused_and_the_connection_stays() {
     let bench = Bench::start();
-    let client = options().session_timeout(PATIENCE).connect(&bench.server.hosts()).wait().unwrap();
+    let client = options().session_timeout(LONG).connect(&bench.server.hosts()).wait().unwrap();
     let session = client.session();
     let mut states = client.states();
     bench.server.freeze().unwrap();
@@ -73,7 +73,7 @@ fn too_many_requests_are_refused_and_the_connection_stays() {
 #[test]
 fn a_wait_ends_by_its_own_deadline_and_the_request_goes_on() {
     let bench = Bench::start();
-    let client = options().session_timeout(PATIENCE).connect(&bench.server.hosts()).wait().unwrap();
+    let client = options().session_timeout(LONG).connect(&bench.server.hosts()).wait().unwrap();
     client.create("/node", b"", CreateMode::Persistent).wait().unwrap();
     bench.server.freeze().unwrap();
     let error = client.set("/node", b"late", None).wait_timeout(Duration::from_millis(50));
@@ -88,7 +88,7 @@ fn a_wait_ends_by_its_own_deadline_and_the_request_goes_on() {
 #[test]
 fn every_operation_ends_by_the_operation_timeout() {
     let bench = Bench::start();
-    let options = options().session_timeout(PATIENCE).operation_timeout(Duration::from_millis(150));
+    let options = options().session_timeout(LONG).operation_timeout(Duration::from_millis(150));
     let client = options.connect(&bench.server.hosts()).wait().unwrap();
     bench.server.freeze().unwrap();
     let ops = [zklock::Op::check("/")];

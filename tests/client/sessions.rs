@@ -8,8 +8,8 @@ use zklock::{Code, CreateMode, SessionKey, SessionState};
 use zklock_testing::Server;
 
 use crate::bench::{
-    Bench, PATIENCE, SESSION, alone, connect, eventually, expire, options, session_id, shared,
-    states_until,
+    Bench, LONG, PATIENCE, SESSION, alone, connect, eventually, expire, options, session_id,
+    shared, states_until,
 };
 
 #[test]
@@ -65,8 +65,8 @@ fn a_client_that_shall_not_reopen_is_closed_by_the_expiry() {
 #[test]
 fn a_restarted_server_keeps_the_session() {
     let bench = Bench::start();
-    // Much longer than the server is away.
-    let client = options().session_timeout(PATIENCE).connect(&bench.server.hosts()).wait().unwrap();
+    // Much longer than the server is away, on a busy machine too.
+    let client = options().session_timeout(LONG).connect(&bench.server.hosts()).wait().unwrap();
     client.create("/ephemeral", b"", CreateMode::Ephemeral).wait().unwrap();
     let session = client.session();
     let mut states = client.states();

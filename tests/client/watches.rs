@@ -6,7 +6,7 @@ use futures_lite::future::block_on;
 use zklock::{Client, Code, CreateMode, SessionState, Watch, WatchEvent, WatchEventKind};
 
 use crate::bench::{
-    Bench, PATIENCE, alone, connect, eventually, expire, options, shared, states_until,
+    Bench, LONG, PATIENCE, alone, connect, eventually, expire, options, shared, states_until,
 };
 
 fn end(mut watch: Watch) -> Result<(WatchEventKind, String), Code> {
@@ -150,7 +150,7 @@ fn expect_all_to_fire(other: &Client, path: &str, [data, exists, children]: [Wat
 fn watches_survive_a_reset_connection_and_a_restarted_server() {
     let bench = Bench::start();
     // Much longer than the server is away.
-    let patient = options().session_timeout(PATIENCE);
+    let patient = options().session_timeout(LONG);
     let client = patient.connect(&bench.proxy.hosts()).wait().unwrap();
     let other = bench.direct();
     for (path, reset) in [("/reset", true), ("/restart", false)] {
