@@ -234,6 +234,8 @@ impl Scenario {
             // What was before goes while it is read.
             2 => (Strategy::Queue, [Fault::Raze, Fault::Rob].as_slice()),
             3 => (Strategy::Queue, [Fault::Raze, Fault::Rob, Fault::Litter].as_slice()),
+            // A claim is given up and made again, and the reply is lost.
+            4 => (Strategy::Queue, [Fault::Remake, Fault::Cut].as_slice()),
             _ => return,
         };
         (self.strategy, self.kinds, self.faults) = (strategy, kinds.to_vec(), 4);
