@@ -269,6 +269,23 @@ impl Party {
                 self.complain(|| format!("{token} was released, and had been deleted before"));
             }
             self.check_release(token, released);
+        } else {
+            drop((released, tenure));
+            self.check_is_known(token);
+        }
+    }
+
+    /// While its deletion is under way, a claim is known to its client: nobody else deletes it too.
+    fn check_is_known(&self, token: i64) {
+        let world = self.world.lock();
+        let client = &world.clients[self.spec.service.id() as usize];
+        let there = world.leader.records.get(&token).is_some_and(|record| {
+            record.gone.is_none() && record.session == client.session && !client.over
+        });
+        let is_forgotten = there && self.spec.memory.is_claim(token) == Some(false);
+        drop(world);
+        if is_forgotten {
+            self.complain(|| format!("{token} was released, and is forgotten before it is gone"));
         }
     }
 

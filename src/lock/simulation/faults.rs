@@ -95,12 +95,12 @@ impl World {
     /// Whether no claim is there that was made before.
     pub(super) fn is_first(&self, path: &str, czxid: i64) -> bool {
         let tree = &self.leader.tree;
-        let mut claims = tree.nodes.iter().filter(|(other, node)| {
-            matches!(node.kind, Kind::Ephemeral(_))
+        !tree.nodes.iter().any(|(other, node)| {
+            node.czxid < czxid
+                && matches!(node.kind, Kind::Ephemeral(_))
                 && parent(other) == parent(path)
                 && name::sequence(name::last(other)).is_some()
-        });
-        claims.all(|(_, node)| node.czxid >= czxid)
+        })
     }
 
     /// Somebody sets a claim's data: every other one's to something else, the others' with a line more.

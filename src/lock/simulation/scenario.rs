@@ -158,6 +158,10 @@ impl Scenario {
             "bare" => scenario.directory = None,
             "contended" => scenario.contended = true,
             "lag" => scenario.lag = true,
+            // The second number is the first after the largest.
+            "wrapping" => {
+                (scenario.directory, scenario.kinds) = (Some(i32::MAX), vec![Fault::Rob]);
+            }
             "unusual" => scenario.kinds = Fault::UNUSUAL.to_vec(),
             "255" => scenario.server_id = u8::MAX,
             "careless" => (scenario.lag, scenario.careless) = (true, true),
@@ -198,7 +202,7 @@ impl Scenario {
             random.shuffle(&mut kinds);
             kinds.truncate(random.usize(2..=4));
         }
-        Scenario {
+        let mut scenario = Scenario {
             strategy,
             clients,
             contenders,
@@ -215,6 +219,34 @@ impl Scenario {
             directory: [None, Some(0), Some(i32::MAX - 2)][random.usize(0..3)],
             contended: random.bool(),
             server_id: [1, u8::MAX][random.usize(0..2)],
+        };
+        scenario.narrow(random.u8(0..12));
+        scenario
+    }
+
+    /// Some runs are about what takes several faults of few kinds, soon after one another.
+    fn narrow(&mut self, to: u8) {
+        let (strategy, kinds) = match to {
+            // Claims are deleted while they wait to be proven.
+            0 => (Strategy::Watch, [Fault::Rob, Fault::Doubt].as_slice()),
+            // Claims without a uuid are found by others of their client.
+            1 => (Strategy::Watch, [Fault::Write, Fault::Cut, Fault::TimeOut].as_slice()),
+            // What was before goes while it is read.
+            2 => (Strategy::Queue, [Fault::Raze, Fault::Rob].as_slice()),
+            3 => (Strategy::Queue, [Fault::Raze, Fault::Rob, Fault::Litter].as_slice()),
+            // A claim is given up and made again, and the reply is lost.
+            4 => (Strategy::Queue, [Fault::Remake, Fault::Cut].as_slice()),
+            _ => return,
+        };
+        (self.strategy, self.kinds, self.faults) = (strategy, kinds.to_vec(), 4);
+        match to {
+            0 => self.proves_late = true,
+            1 => self.clients = 2.min(self.clients),
+            2 => self.directory = Some(i32::MAX - 2),
+            _ => {}
+        }
+        for (number, contender) in self.contenders.iter_mut().enumerate() {
+            contender.client = number % self.clients;
         }
     }
 }

@@ -307,8 +307,9 @@ impl World {
             Step::Connect(client) => self.connect(client),
             Step::Distrust(client) | Step::Doubt(client) => self.clients[client].lose(),
             Step::Prove(client) => {
+                // Trusted again, it may have to be proven yet.
+                self.clients[client].proven |= !self.clients[client].lost;
                 self.prove(client);
-                self.clients[client].proven = true;
             }
             Step::HearAgain(client) => {
                 self.hear_again(client);
