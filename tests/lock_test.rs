@@ -334,8 +334,10 @@ fn the_servers_count_watch_events_as_the_table_reads_them() {
             .filter(|(key, _)| key.starts_with("sum_node_") && key.ends_with("_watch_count"));
         sums.map(|(key, value)| value.parse::<u64>().expect(key)).sum()
     };
-    let clients: Vec<Client> =
-        (0..WATCHERS).map(|_| Client::connect(&server.hosts()).wait().expect("a client")).collect();
+    // No client pings its server before a third of this has passed: that would be a packet too.
+    let options = Client::options().session_timeout(std::time::Duration::from_secs(60));
+    let connect = |_| options.clone().connect(&server.hosts()).wait().expect("a client");
+    let clients: Vec<Client> = (0..WATCHERS).map(connect).collect();
     clients[0].create("/watched", b"", zklock::CreateMode::Persistent).wait().expect("a node");
     let before = (events(), server.stats().expect("counters"));
     let watches: Vec<_> = clients
