@@ -1,7 +1,7 @@
 //! Log lines that block nobody.
 //!
 //! A subscriber is somebody else's code: it may block (a full pipe is enough), and it may panic. On
-//! the C client's threads, or on a client's, no proof that the session lives would come then, and
+//! the C client's threads, or on the driver, no proof that the session lives would come then, and
 //! its locks would be lost. So a line is only queued; one thread for the process, started with the
 //! first line, hands the lines on. A full queue drops lines and says how many.
 

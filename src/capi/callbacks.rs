@@ -1,8 +1,8 @@
 //! The thread that runs the program's callbacks: one per client, started when it is first needed.
 //!
 //! Nothing of ours ever waits for it, so a callback may block for as long as it likes, may call any
-//! function, and may free any object. It is neither the keeper, which must go on proving the
-//! session, nor a thread of the C client, which must go on reading answers. It ends when the client,
+//! function, and may free any object. It is neither the driver, which must go on proving the
+//! sessions, nor a thread of the C client, which must go on reading answers. It ends when the client,
 //! its locks, guards and attempts are gone and their last callback has run.
 
 use std::ffi::c_void;

@@ -1,6 +1,6 @@
 //! How a program that does not ask hears of a loss: a callback, or a descriptor that it polls.
 //!
-//! Both are watched for by a task on the client's keeper, and both are told when the task ends,
+//! Both are watched for by a task of the client's, and both are told when the task ends,
 //! however it ends: by the loss, by the release, or because its client is closed, which is a loss.
 
 use std::ffi::{c_int, c_void};
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_whose_thread_dies_is_closed_and_its_guards_are_lost() {
+    fn a_client_that_nothing_drives_any_more_is_closed_and_its_guards_are_lost() {
         let server = zklock_testing::Server::start().unwrap();
         let hosts = CString::new(server.hosts()).unwrap();
         // SAFETY: a string that outlives the call; no options.
@@ -157,7 +157,7 @@ mod tests {
         let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
         let fd = fd.try_clone_to_owned().unwrap();
 
-        client.shared.client.core().kill_thread();
+        client.shared.client.core().kill_driver();
         let mut fd = UnixStream::from(fd);
         let mut is_readable = || io::Read::read(&mut fd, &mut [0]).is_ok_and(|read| read == 1);
         let deadline = Instant::now() + Duration::from_secs(30);

@@ -85,7 +85,7 @@ unsafe fn serve<T>(
             }
         }
     };
-    // Outside the lock: the last reference waits for its client's thread.
+    // Outside the lock: the last reference waits for its client's end.
     drop(ended);
     taken
 }

@@ -5,11 +5,14 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
+use super::wake;
+
 /// The future's output, or `None` once the deadline has passed (the future is dropped then).
 /// The future is polled at least once, whatever the deadline.
 pub(crate) fn block_on<F: Future>(future: F, deadline: Option<Instant>) -> Option<F::Output> {
     let (parker, unparker) = parking::pair();
     let waker = Waker::from(unparker);
+    let _blocked = wake::Blocked::begin(&waker);
     let mut context = Context::from_waker(&waker);
     let mut future = pin!(future);
     loop {

@@ -1,4 +1,4 @@
-//! What the clones of a client share: the present link, the session's state, the keeper's bell.
+//! What the clones of a client share: the present link, the session's state, and what wakes its driver.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ use crate::session_key::SessionKey;
 pub(crate) struct Core {
     /// A number of this client's alone.
     id: u64,
-    /// Where it was made. In a child of that it has no thread, and its locks may be held for ever: it
+    /// Where it was made. In a child of that nothing drives it, and its locks may be held for ever: it
     /// is closed there, and nothing of it is touched.
     process: Process,
     options: Settings,
@@ -36,7 +36,7 @@ pub(crate) struct Core {
     closing: AtomicBool,
     #[cfg(test)]
     killed: AtomicBool,
-    /// Owned by the keeper, so that tasks go when it goes.
+    /// Owned by what drives the session, so that tasks go when that ends.
     tasks: Weak<Executor<'static>>,
     pub(super) credentials: Mutex<Vec<Credentials>>,
     hosts: Hosts,
@@ -53,7 +53,7 @@ pub(super) struct Status {
     trust: Option<Arc<TrustPeriod>>,
     /// Why the client can't go on, once `state` is `Closed`.
     failure: Option<Error>,
-    /// The keeper is done: no thread of ours is left.
+    /// Nothing is left to be done: its handle is closed.
     over: bool,
 }
 
@@ -144,13 +144,13 @@ impl Core {
         &self.hosts
     }
 
-    /// Runs `task` on the keeper's thread, until it ends or the client is closed.
+    /// Runs `task` on the driver's thread, until it ends or the client is closed.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         if self.is_inherited() {
             return std::mem::forget(task);
         }
         if let Some(tasks) = self.tasks.upgrade() {
-            // A task may wake code that is not ours; the keeper must outlive its panic.
+            // A task may wake code that is not ours; what drives the session must outlive its panic.
             let task = AssertUnwindSafe(task).catch_unwind();
             let shielded = async {
                 if task.await.is_err() {
@@ -175,9 +175,9 @@ impl Core {
         });
     }
 
-    /// Has the client's thread panic.
+    /// Has what drives the session panic.
     #[cfg(test)]
-    pub(crate) fn kill_thread(&self) {
+    pub(crate) fn kill_driver(&self) {
         self.killed.store(true, Ordering::Release);
         self.wake();
     }
@@ -187,7 +187,7 @@ impl Core {
         assert!(!self.killed.load(Ordering::Acquire), "as intended");
     }
 
-    /// Makes the keeper look around now.
+    /// Has the session looked after now.
     pub(super) fn wake(&self) {
         if !self.is_inherited() {
             self.bell.notify(usize::MAX);
@@ -207,7 +207,7 @@ impl Core {
         self.closing.load(Ordering::Acquire)
     }
 
-    /// Waits until the keeper is done.
+    /// Waits until the client is closed.
     pub(super) fn closed(self: &Arc<Self>) -> impl Future<Output = ()> + Send + use<> {
         let core = Arc::clone(self);
         async move {
@@ -233,7 +233,7 @@ impl Core {
             (Some(trust), SessionState::Connected | SessionState::Suspended)
                 if !trust.is_trusted() =>
             {
-                // The keeper makes it official.
+                // Its driver makes it official.
                 self.wake();
                 (SessionState::Lost, status.losses + 1)
             }
@@ -310,7 +310,7 @@ impl Core {
                     return Some(Err(failure.clone()));
                 }
                 match (status.state, &status.link, &status.trust) {
-                    // Tells nobody of a loss: that is for the keeper, and for those who wait for it.
+                    // Tells nobody of a loss: that is for the driver, and for those who wait for it.
                     (SessionState::Connected, Some(link), Some(trust))
                         if trust.is_trusted_at(Moment::now()) =>
                     {
@@ -350,7 +350,7 @@ impl Core {
     }
 
     /// Looks at the C client's state and draws the conclusions. Called on every session event and
-    /// on every turn of the keeper; looking twice does no harm.
+    /// on every turn of the driver; looking twice does no harm.
     pub(super) fn observe(&self, link: &Arc<Link>) {
         // Read before the C client is asked: a freeze in between must count against the sight.
         let now = Moment::now();

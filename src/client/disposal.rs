@@ -17,7 +17,7 @@ use crate::znode::Stat;
 const FRESH: Duration = Duration::from_millis(100);
 const STALE_LOOKS: u32 = 3;
 
-/// Deletions with an unknown outcome: tried again by the keeper while connected.
+/// Deletions with an unknown outcome: tried again by the driver while connected.
 #[derive(Default)]
 pub(super) struct Doomed {
     disposals: Vec<Disposal>,
@@ -71,7 +71,7 @@ impl Disposal {
             drop(doomed);
             return self.end(Err(Code::SESSION_EXPIRED));
         }
-        // The keeper looks here on its every turn; waking it now would only try in a loop what a
+        // The driver looks here on its every turn; waking it now would only try in a loop what a
         // broken connection can't do.
         doomed.disposals.push(self);
     }

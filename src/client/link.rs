@@ -12,7 +12,7 @@ use super::clock::Moment;
 use super::disposal::Doomed;
 use super::lease::{Lease, Proof};
 use super::watch::{WatchRoom, WatchTable};
-use super::{Core, Duties, Pending};
+use super::{Core, Duties, Pending, helper};
 use crate::error::{Code, Error};
 use crate::logging::log;
 use crate::raw::{self, Event, EventKind, Handle, HandleState, Sink, Terms, Turn};
@@ -380,10 +380,17 @@ impl Link {
         }
     }
 
-    /// Answers the requests whose deadline has passed.
-    pub(super) fn expire_requests(&self) {
-        if let Some(handle) = self.handle.get() {
-            handle.expire(Instant::now());
+    /// Has the requests answered whose deadline has passed: on a helper thread, for their wakers are code of
+    /// others.
+    pub(super) fn expire_requests(self: &Arc<Self>) {
+        let now = Instant::now();
+        if self.handle.get().is_some_and(|handle| handle.is_any_late(now)) {
+            let link = Arc::clone(self);
+            helper::run(move || {
+                if let Some(handle) = link.handle.get() {
+                    handle.expire(now);
+                }
+            });
         }
     }
 

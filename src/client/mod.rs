@@ -1,7 +1,7 @@
 //! Floor 2: a client that can be trusted with a session. No unsafe code.
 //!
-//! A [`Client`] owns one session at a time. A thread of its own (the *keeper*, `keeper.rs`) opens
-//! the session, watches over it by the local clock, and opens the next one when it has expired.
+//! A [`Client`] owns one session at a time. `session.rs` opens it, watches over it by the local clock, and opens
+//! the next one when it has expired; one thread drives the sessions of all clients (`driver.rs`).
 //! Requests go straight from the caller's thread to the C client; replies and watch events come
 //! back through channels.
 
@@ -10,9 +10,10 @@ mod block;
 mod clock;
 mod core;
 mod disposal;
+mod driver;
 mod duty;
+mod helper;
 mod hosts;
-mod keeper;
 mod latest;
 mod lease;
 mod link;
@@ -23,6 +24,7 @@ pub(crate) mod packet;
 mod path;
 mod pending;
 mod probe;
+mod session;
 mod settings;
 mod state;
 mod timer;
@@ -104,7 +106,8 @@ impl Drop for Owner {
         // A program that ends right after the drop would otherwise leave its session, and the
         // locks on it, to expire. On the client's own threads waiting would be waiting for
         // ourselves.
-        if !keeper::is_this_thread() && !crate::raw::inside_callback() {
+        let is_ours = driver::is_this_thread() || helper::is_this_thread();
+        if !is_ours && !crate::raw::inside_callback() {
             let _ = block_on(self.core.closed(), Some(std::time::Instant::now() + FAREWELL));
         }
     }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::settings::Settings;
-use super::{Client, Pending, Timer, hosts, keeper};
+use super::{Client, Pending, Timer, hosts, session};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
 use crate::raw::{Borrowed, Credentials};
@@ -162,7 +162,7 @@ impl ClientOptions {
         settings.reopen = false;
         settings.session = None;
         settings.credentials.clear();
-        Ok(Client::from_core(keeper::start(settings, Some(borrowed))?))
+        Ok(Client::from_core(session::start(settings, Some(borrowed))?))
     }
 
     fn start(&self, hosts: &str) -> Result<Client> {
@@ -183,7 +183,7 @@ impl ClientOptions {
         for credentials in &settings.credentials {
             settings.check_credentials(credentials).map_err(|why| refuse(why.to_owned()))?;
         }
-        Ok(Client::from_core(keeper::start(settings, None)?))
+        Ok(Client::from_core(session::start(settings, None)?))
     }
 }
 

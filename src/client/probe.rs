@@ -251,7 +251,7 @@ impl Schedule {
         (self.next, self.patience) = (Instant::now() + FIRST, PATIENCE.0);
     }
 
-    /// Has the hosts asked on threads of their own, if it is time to; wakes the client's thread after that.
+    /// Has the hosts asked on threads of their own, if it is time to; has its session looked after then.
     pub(super) fn ask_if_due(&mut self, core: &Arc<Core>) {
         let now = Instant::now();
         if now < self.next || self.asking.swap(true, Ordering::AcqRel) {

@@ -1,15 +1,15 @@
-//! Waiting for a time: one thread for the process wakes all who do.
+//! Waiting for a time. The driver wakes all who do.
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::io;
 use std::pin::Pin;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use super::wake;
-use crate::logging::log;
+use parking_lot::Mutex;
+
+use super::driver;
+use super::wake::Sleeper;
 use crate::process::Process;
 use crate::sync::per_process;
 
@@ -26,22 +26,14 @@ type Key = (Instant, u64);
 
 #[derive(Default)]
 struct Timers {
-    waiting: Mutex<Waiting>,
-    /// There is another that comes first.
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct Waiting {
-    wakers: BTreeMap<Key, Waker>,
+    waiting: BTreeMap<Key, Sleeper>,
     latest: u64,
-    has_thread: bool,
-    /// When the thread looks by itself again; `None` while there is nothing to wake.
+    /// When the driver looks by itself again; `None` while there is nobody to wake.
     looks_at: Option<Instant>,
 }
 
 per_process! {
-    static TIMERS: Timers = Timers::default();
+    static TIMERS: Mutex<Timers> = Mutex::default();
 }
 
 impl Timer {
@@ -64,54 +56,18 @@ impl Timer {
     }
 }
 
-/// Makes sure that timers come.
-pub(super) fn start() -> io::Result<()> {
-    TIMERS.locked().start()
-}
-
-impl Timers {
-    fn locked(&self) -> MutexGuard<'_, Waiting> {
-        // Nothing here panics while it is locked.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The thread's work, for as long as the process lives.
-    fn keep_time(&self) {
-        let mut waiting = self.locked();
-        loop {
-            let now = Instant::now();
-            let later = waiting.wakers.split_off(&(now, u64::MAX));
-            let due = std::mem::replace(&mut waiting.wakers, later);
-            if !due.is_empty() {
-                drop(waiting);
-                for waker in due.into_values() {
-                    wake::shielded(|| waker.wake());
-                }
-                waiting = self.locked();
-                continue;
-            }
-            waiting.looks_at = waiting.wakers.first_key_value().map(|((at, _), _)| *at);
-            waiting = match waiting.looks_at.map(|at| at - now) {
-                Some(pause) => {
-                    self.changed
-                        .wait_timeout(waiting, pause)
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0
-                }
-                None => self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner),
-            };
+/// Wakes those whose time has come; gives when to look again. The driver's work.
+pub(super) fn wake_due() -> Option<Instant> {
+    loop {
+        let mut timers = TIMERS.lock();
+        let later = timers.waiting.split_off(&(Instant::now(), u64::MAX));
+        let due = std::mem::replace(&mut timers.waiting, later);
+        if due.is_empty() {
+            timers.looks_at = timers.waiting.first_key_value().map(|((at, _), _)| *at);
+            return timers.looks_at;
         }
-    }
-}
-
-impl Waiting {
-    fn start(&mut self) -> io::Result<()> {
-        if !self.has_thread {
-            let thread = std::thread::Builder::new().name("zklock-timer".into());
-            thread.spawn(|| TIMERS.keep_time())?;
-            self.has_thread = true;
-        }
-        Ok(())
+        drop(timers);
+        due.into_values().for_each(Sleeper::wake);
     }
 }
 
@@ -123,24 +79,20 @@ impl Future for Timer {
         if Instant::now() >= at || !self.process.is_this() {
             return Poll::Ready(());
         }
-        let mut waiting = TIMERS.locked();
-        if let Err(error) = waiting.start() {
-            // A client has started it before: this is a child that goes on with its parent's work.
-            log!(ERROR, %error, "no thread for timers");
-        }
+        let mut timers = TIMERS.lock();
         let key = *self.waits.get_or_insert_with(|| {
-            waiting.latest += 1;
-            (at, waiting.latest)
+            timers.latest += 1;
+            (at, timers.latest)
         });
-        let before = waiting.wakers.insert(key, cx.waker().clone());
-        // Most timers are dropped before their time, and the thread sleeps on until the first of them:
+        let before = timers.waiting.insert(key, Sleeper::new(cx.waker()));
+        // Most timers are dropped before their time, and the driver sleeps on until the first of them:
         // then a later one wakes nobody when it begins.
-        let is_sooner = waiting.looks_at.is_none_or(|looks_at| at < looks_at);
-        drop(waiting);
+        let is_sooner = timers.looks_at.is_none_or(|looks_at| at < looks_at);
+        drop(timers);
         // Dropping a waker is running code of others.
         drop(before);
         if is_sooner {
-            TIMERS.changed.notify_one();
+            driver::look_again();
         }
         Poll::Pending
     }
@@ -149,8 +101,8 @@ impl Future for Timer {
 impl Drop for Timer {
     fn drop(&mut self) {
         if let Some(key) = self.waits.filter(|_| self.process.is_this()) {
-            let waker = TIMERS.locked().wakers.remove(&key);
-            drop(waker);
+            let sleeper = TIMERS.lock().waiting.remove(&key);
+            drop(sleeper);
         }
     }
 }
@@ -179,7 +131,7 @@ mod tests {
         let far = Duration::from_secs(3_600);
         assert_eq!(block_on(Timer::after(far), Some(Instant::now())), None);
         let latest = Instant::now() + far;
-        let left = TIMERS.locked().wakers.keys().filter(|(at, _)| *at > latest - far / 2).count();
+        let left = TIMERS.lock().waiting.keys().filter(|(at, _)| *at > latest - far / 2).count();
         assert_eq!(left, 0);
         assert_eq!(block_on(Timer::after(Duration::MAX), Some(Instant::now())), None);
     }

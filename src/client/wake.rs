@@ -1,17 +1,21 @@
 //! Waking those who wait, whoever they are.
 //!
 //! A waker is somebody else's code. It may call back into the client, so none is woken under one of
-//! our locks; and it may panic, which must cost neither the keeper nor the others who wait.
+//! our locks; it may panic, which must cost neither the driver nor the others who wait; and it may block, so
+//! none is woken by the driver.
 
-use crate::logging::log;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::ptr;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
 use event_listener::Event;
+
+use super::{driver, helper};
+use crate::logging::log;
 
 /// Runs `body`; gives its result unless it panicked. The panic is logged.
 pub(super) fn shielded<T>(body: impl FnOnce() -> T) -> Option<T> {
@@ -24,7 +28,50 @@ pub(super) fn shielded<T>(body: impl FnOnce() -> T) -> Option<T> {
 
 thread_local! {
     /// Whom to wake once the event that they listen to has let go of its lock.
-    static DEFERRED: RefCell<Option<Vec<Waker>>> = const { RefCell::new(None) };
+    static DEFERRED: RefCell<Option<Vec<Sleeper>>> = const { RefCell::new(None) };
+    /// The waker by which this thread waits in [`block_on`](super::block_on).
+    static BLOCKED: Cell<*const ()> = const { Cell::new(ptr::null()) };
+}
+
+/// Somebody who waits.
+#[derive(Clone)]
+pub(super) struct Sleeper {
+    waker: Waker,
+    /// Whether the waker is our own: the driver's, or that of a thread that blocks.
+    is_ours: bool,
+}
+
+impl Sleeper {
+    /// Whoever polls on this thread with that waker.
+    pub(super) fn new(waker: &Waker) -> Sleeper {
+        let is_ours = driver::is_this_thread() || waker.data() == BLOCKED.get();
+        Sleeper { waker: waker.clone(), is_ours }
+    }
+
+    pub(super) fn wake(self) {
+        if self.is_ours || !driver::is_this_thread() {
+            shielded(|| self.waker.wake());
+        } else {
+            helper::run_in_order(|| self.waker.wake());
+        }
+    }
+}
+
+/// A thread blocks by this waker, while it lasts.
+pub(super) struct Blocked {
+    before: *const (),
+}
+
+impl Blocked {
+    pub(super) fn begin(waker: &Waker) -> Blocked {
+        Blocked { before: BLOCKED.replace(waker.data()) }
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        BLOCKED.set(self.before);
+    }
 }
 
 /// Wakes everybody who listens. Listeners are polled through [`Careful`].
@@ -34,8 +81,8 @@ pub(super) fn all(event: &Event) {
     event.notify(usize::MAX);
     let Ok(outer) = outer else { return };
     let woken = DEFERRED.try_with(|deferred| deferred.replace(outer)).ok().flatten();
-    for waker in woken.into_iter().flatten() {
-        shielded(|| waker.wake());
+    for sleeper in woken.into_iter().flatten() {
+        sleeper.wake();
     }
 }
 
@@ -46,13 +93,13 @@ impl<F: Future + Unpin> Future for Careful<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let waker = Waker::from(Arc::new(Later(cx.waker().clone())));
+        let waker = Waker::from(Arc::new(Later(Sleeper::new(cx.waker()))));
         Pin::new(&mut self.0).poll(&mut Context::from_waker(&waker))
     }
 }
 
 /// Wakes after [`all`] is through with the event.
-struct Later(Waker);
+struct Later(Sleeper);
 
 impl Wake for Later {
     fn wake(self: Arc<Self>) {
@@ -60,7 +107,7 @@ impl Wake for Later {
             deferred.borrow_mut().as_mut().map(|list| list.push(self.0.clone())).is_some()
         });
         if deferred != Ok(true) {
-            shielded(|| self.0.wake_by_ref());
+            self.0.clone().wake();
         }
     }
 }

@@ -175,6 +175,7 @@ impl Handle {
     }
 
     /// How many requests have not been answered yet.
+    #[cfg(test)]
     pub(crate) fn in_flight(&self) -> usize {
         self.window.len()
     }
@@ -245,13 +246,14 @@ impl Handle {
         })?
     }
 
+    /// Whether a request has not been answered by its deadline.
+    pub(crate) fn is_any_late(&self, now: Instant) -> bool {
+        self.window.is_any_late(now)
+    }
+
     /// Answers with `OPERATION_TIMEOUT` every request whose deadline is not after `now`.
     pub(crate) fn expire(&self, now: Instant) {
-        // Of many clients most are idle, and looking costs as much as all of them have in flight.
-        if self.in_flight() == 0 {
-            return;
-        }
-        for receiver in slots::expired(self.id, now) {
+        for receiver in self.window.take_late(now) {
             callback::shielded(|| receiver.fail(Code::OPERATION_TIMEOUT));
         }
     }
@@ -321,7 +323,7 @@ impl Handle {
     ) {
         let receiver = Some(receiver);
         let slot = Slot { handle: self.id, deadline, receiver, memory: None, on_the_way: None };
-        self.window.send(slots::put(slot), call);
+        self.window.send_uncounted(slot, call);
     }
 }
 

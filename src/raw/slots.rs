@@ -195,16 +195,13 @@ pub(super) fn abandon(handle: usize) {
     }
 }
 
-/// Takes the receivers of a handle whose deadline has passed. The slots stay: the C client may
-/// still write to their memory and still owes their completion.
-pub(super) fn expired(handle: usize, now: Instant) -> Vec<Receiver> {
-    let mut late = Vec::new();
-    for shard in &TABLE.shards {
-        for slot in shard.lock().values_mut() {
-            if slot.handle == handle && slot.deadline.is_some_and(|deadline| deadline <= now) {
-                late.extend(slot.receiver.take());
-            }
-        }
-    }
-    late
+/// Whether somebody waits for the answer.
+pub(super) fn waits(token: usize) -> bool {
+    shard(token).lock().get(&token).is_some_and(|slot| slot.receiver.is_some())
+}
+
+/// Takes the receiver of a request whose deadline has passed. The slot stays: the C client may still write
+/// to its memory and still owes its completion.
+pub(super) fn take_receiver(token: usize) -> Option<Receiver> {
+    shard(token).lock().get_mut(&token)?.receiver.take()
 }

@@ -7,10 +7,11 @@
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::gate::Gate;
 use super::handle::HandleState;
-use super::slots::{self, Slot};
+use super::slots::{self, Receiver, Slot};
 use super::sys;
 use crate::error::Code;
 use crate::sync::Mutex;
@@ -58,6 +59,9 @@ struct State {
     sending: bool,
     /// How large replies have been lately.
     reply: usize,
+    /// Of requests that may not have been answered, in the order in which they were submitted: all of a handle
+    /// have the same time.
+    deadlines: VecDeque<(Instant, usize)>,
 }
 
 struct Waiting {
@@ -93,6 +97,20 @@ impl State {
         self.sent == 0 || self.sent < REQUESTS && load <= BYTES
     }
 
+    fn note(&mut self, deadline: Option<Instant>, token: usize) {
+        let Some(deadline) = deadline else { return };
+        // Nearly all are answered in their order. Two go for each that comes, so none pile up.
+        for _ in 0..2 {
+            self.forget_first_if_answered();
+        }
+        self.deadlines.push_back((deadline, token));
+    }
+
+    fn forget_first_if_answered(&mut self) -> bool {
+        let is_answered = self.deadlines.front().is_some_and(|(_, token)| !slots::waits(*token));
+        is_answered && self.deadlines.pop_front().is_some()
+    }
+
     fn send(&mut self, window: &Arc<Window>, bytes: usize) -> OnTheWay {
         self.sent += 1;
         self.sent_bytes += bytes;
@@ -106,9 +124,24 @@ impl Window {
     }
 
     /// How many requests are on their way or wait.
+    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         let state = self.state.lock();
         state.sent + state.waiting.len()
+    }
+
+    /// Whether a request has not been answered by its deadline. Costs nothing for those that were.
+    pub(super) fn is_any_late(&self, now: Instant) -> bool {
+        let mut state = self.state.lock();
+        while state.forget_first_if_answered() {}
+        state.deadlines.front().is_some_and(|(deadline, _)| *deadline <= now)
+    }
+
+    /// Takes the receivers of those that have not been answered by their deadline.
+    pub(super) fn take_late(&self, now: Instant) -> Vec<Receiver> {
+        let mut state = self.state.lock();
+        let late = state.deadlines.partition_point(|(deadline, _)| *deadline <= now);
+        state.deadlines.drain(..late).filter_map(|(_, token)| slots::take_receiver(token)).collect()
     }
 
     /// Counts a request that is sent now, whatever waits.
@@ -125,13 +158,15 @@ impl Window {
         bytes: usize,
         call: impl FnOnce(*mut sys::zhandle_t, *const c_void) -> c_int + Send + 'static,
     ) {
-        let bytes = bytes + OVERHEAD;
+        let (bytes, deadline) = (bytes + OVERHEAD, slot.deadline);
         let mut state = self.state.lock();
         let is_free = !state.sending && state.waiting.is_empty() && state.has_room_for(bytes);
         if turn == Turn::Ahead || is_free {
             slot.on_the_way = Some(state.send(self, bytes));
+            let token = slots::put(slot);
+            state.note(deadline, token);
             drop(state);
-            if !self.send(slots::put(slot), call) {
+            if !self.send(token, call) {
                 // One that came meanwhile may wait for its answer.
                 self.answered(0);
             }
@@ -143,6 +178,7 @@ impl Window {
             return slot.fail(Code::THROTTLED_OP);
         }
         let token = slots::put(slot);
+        state.note(deadline, token);
         state.waiting_bytes += bytes;
         state.waiting.push_back(Waiting { token, bytes, call: Box::new(call) });
         drop(state);
@@ -202,8 +238,20 @@ impl Window {
         None
     }
 
+    /// Sends one that is not counted.
+    pub(super) fn send_uncounted(
+        &self,
+        slot: Slot,
+        call: impl FnOnce(*mut sys::zhandle_t, *const c_void) -> c_int,
+    ) {
+        let deadline = slot.deadline;
+        let token = slots::put(slot);
+        self.state.lock().note(deadline, token);
+        self.send(token, call);
+    }
+
     /// Gives whether the C client has taken the request.
-    pub(super) fn send(
+    fn send(
         &self,
         token: usize,
         call: impl FnOnce(*mut sys::zhandle_t, *const c_void) -> c_int,

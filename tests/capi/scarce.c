@@ -161,7 +161,8 @@ static void what_lacks_a_thread_says_so_and_works_later(void)
 int main(int argc, char **argv)
 {
     begin(argc, argv);
-    nothing_needs_a_descriptor_but_the_guards_own();
+    /* First, for the thread that drives all sessions is started once. */
     what_lacks_a_thread_says_so_and_works_later();
+    nothing_needs_a_descriptor_but_the_guards_own();
     return 0;
 }

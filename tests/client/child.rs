@@ -4,10 +4,11 @@
 //! the environment.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
 
 const HOSTS: &str = "ZKLOCK_TEST_CHILD_HOSTS";
 /// What the child says starts so: the test harness talks on the same line.
@@ -21,6 +22,21 @@ pub fn hosts() -> Option<String> {
 /// Says a line to the parent.
 pub fn say(line: impl std::fmt::Debug) {
     println!("\n{MARK}{line:?}");
+}
+
+/// A library, made of a C program beside this one, for a child to load before the C library; and the directory
+/// in which it lies.
+pub fn preloaded(source: &str) -> (PathBuf, TempDir) {
+    let directory = tempfile::tempdir().unwrap();
+    let library = directory.path().join(source).with_extension("so");
+    let output = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"])
+        .arg(&library)
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/client").join(source))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    (library, directory)
 }
 
 /// A child; killed when dropped.

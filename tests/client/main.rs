@@ -3,6 +3,7 @@
 mod auth;
 mod bench;
 mod child;
+mod driver;
 mod ensemble;
 mod forks;
 mod hostile;

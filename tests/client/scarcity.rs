@@ -2,15 +2,14 @@
 //! again when there are some.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use zklock::{Client, Code, SessionState};
 
 use crate::bench::{Bench, PATIENCE, eventually, options, shared, states_until};
-use crate::child::{self, Process};
+use crate::child::{self, Process, preloaded};
 
 /// How many more of a resource there are to be had.
 enum Scarce {
@@ -83,27 +82,10 @@ impl Drop for Scarce {
     }
 }
 
-/// The library that makes threads scarce.
-fn threads_library(directory: &Path) -> PathBuf {
-    let library = directory.join("threads.so");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/client/threads.c");
-    let output = Command::new("cc")
-        .args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"])
-        .arg(&library)
-        .arg(source)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    library
-}
-
 /// Starts a child, before which threads can be made scarce.
 fn start(test: &str, about: &str, hosts: &str) -> (Process, tempfile::TempDir) {
-    let directory = tempfile::tempdir().unwrap();
-    let variables = [
-        ("LD_PRELOAD", threads_library(directory.path())),
-        (THREADS_FILE, directory.path().join("threads")),
-    ];
+    let (library, directory) = preloaded("threads.c");
+    let variables = [("LD_PRELOAD", library), (THREADS_FILE, directory.path().join("threads"))];
     (Process::start_with(test, &format!("{about} {hosts}"), &variables), directory)
 }
 

@@ -2,14 +2,14 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, ThreadId};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_lite::Stream as _;
-use zklock::{Client, Code, CreateMode, SessionState, WatchEventKind};
+use zklock::{Client, Code, CreateMode, GuardState, SessionState, WatchEventKind};
 use zklock_testing::wire::Op;
 use zklock_testing::{Gate, Rule};
 
@@ -85,30 +85,57 @@ fn the_last_client_can_be_dropped_or_closed_when_an_answer_wakes() {
     }
 }
 
+/// A waker that blocks until it is told to go on, and how it says that it does.
+fn blocking() -> (Waker, Receiver<()>, Sender<()>) {
+    let (go_on, wait) = channel();
+    let (begin, begun) = channel();
+    let (waker, _) = on_wake(move || {
+        let _ = begin.send(());
+        let _ = wait.recv_timeout(PATIENCE);
+    });
+    (waker, begun, go_on)
+}
+
 #[test]
-fn a_loss_is_read_off_the_clock_while_a_waker_holds_up_the_clients_thread() {
+fn a_waker_that_blocks_at_a_deadline_delays_nothing_that_a_session_needs() {
     let bench = Bench::start();
     let options = options()
         .session_timeout(Duration::from_secs(4))
         .operation_timeout(Duration::from_millis(500));
     let client = options.connect(&bench.proxy.hosts()).wait().unwrap();
     let session = session_id(&client);
-    let (mut pending, _gate) = held_get(&bench, &client);
-    let (go_on, wait) = channel::<()>();
-    let (begin, begun) = channel();
-    let (waker, woken) = on_wake(move || {
-        begin.send(()).unwrap();
-        let _ = wait.recv_timeout(PATIENCE);
+    let mut states = client.states();
+    let guard = client.lock("/blocked").acquire().wait().unwrap();
+    let other = bench.direct();
+    // One is woken by a time, the other by a request's deadline.
+    let (time, begun_by_time, go_on_by_time) = blocking();
+    let mut acquire = other.lock("/blocked").acquire_within(Duration::from_secs(3));
+    // Until all answers are there, and only the watch on the holder is waited for, and the time.
+    eventually("two watches", || {
+        assert!(poll(&mut acquire, Waker::noop()).is_pending());
+        bench.server.stats().unwrap().watches == 2
     });
-    assert!(poll(&mut pending, &waker).is_pending());
-    // It is the client's own thread that tells of deadlines.
-    begun.recv_timeout(PATIENCE).unwrap();
+    assert!(poll(&mut acquire, &time).is_pending());
+    begun_by_time.recv_timeout(PATIENCE).unwrap();
+    let (mut pending, gate) = held_get(&bench, &client);
+    let (deadline, begun_by_deadline, go_on_by_deadline) = blocking();
+    assert!(poll(&mut pending, &deadline).is_pending());
+    begun_by_deadline.recv_timeout(PATIENCE).unwrap();
+    gate.release();
+    // Both clients go on: heartbeats are sent and answered, deadlines of others are kept.
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(5) {
+        let late = other.lock("/blocked").acquire_within(Duration::from_millis(300)).wait();
+        assert_eq!(late.unwrap_err().code(), Code::OPERATION_TIMEOUT);
+    }
+    assert_eq!(guard.state(), GuardState::Held);
     bench.proxy.cut();
+    states_until(&mut states, SessionState::Lost);
+    assert!(guard.lost().wait_timeout(PATIENCE).is_some());
     eventually("the session is over", || !bench.server.sessions().unwrap().contains(&session));
-    assert_eq!(client.state(), SessionState::Lost);
+    drop((go_on_by_time, go_on_by_deadline));
     assert_eq!(pending.wait().unwrap_err().code(), Code::OPERATION_TIMEOUT);
-    go_on.send(()).unwrap();
-    woken_elsewhere(&woken);
+    assert_eq!(acquire.wait().unwrap_err().code(), Code::OPERATION_TIMEOUT);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 mod bench;
 mod children;
 mod crowd;
+mod idle;
 mod pressure;
 mod recovery;
 mod watches;

@@ -128,7 +128,7 @@ impl Recipe {
         ((before, client_before), move || client.core().spawn(task))
     }
 
-    /// Runs on the client's thread.
+    /// Runs on the driver's thread.
     fn on_position(&self, attempt: u64, client: &Client, own: &str, first: &str) {
         let mut state = self.state.lock();
         if state.attempt != attempt {
@@ -199,7 +199,7 @@ impl Recipe {
         }
     }
 
-    /// The acquire is over. Runs on the client's thread.
+    /// The acquire is over. Runs on the driver's thread.
     pub(super) fn settle(self: &Arc<Self>, attempt: u64, acquired: Result<Guard>, report: &Report) {
         let mut state = self.state.lock();
         if state.attempt != attempt || !matches!(state.phase, Phase::Queued { .. }) {

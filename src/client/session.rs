@@ -1,33 +1,26 @@
-//! The client's own thread: opens sessions, watches over them, and runs what must not be lost.
+//! Drives the session of one client: opens it, watches over it, replaces it, and runs the client's tasks.
 //!
-//! It is the only place that opens or closes a handle, so neither can happen inside a callback.
+//! It is the only place that opens or closes a handle. Both can block, so both run on helper threads.
 
-use std::cell::Cell;
+use std::future::Future;
 use std::io;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_executor::Executor;
+use futures_lite::FutureExt as _;
+use futures_lite::future::or;
 
 use super::probe::Schedule;
 use super::settings::Settings;
 use super::state::SessionState;
-use super::timer;
-use super::{Core, Link, block_on, duty, wake};
+use super::{Core, Link, Timer, driver, duty, helper, wake};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
 use crate::raw::{Borrowed, HandleState, at_exit, watch_for_forks};
 use crate::scarcity;
 use crate::session_key::SessionKey;
-
-thread_local! {
-    static THIS: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether this is the keeper of some client: it must not wait for a keeper.
-pub(super) fn is_this_thread() -> bool {
-    THIS.get()
-}
 
 /// How often the next server is tried while none is connected.
 const NEXT_SERVER: Duration = Duration::from_secs(1);
@@ -38,18 +31,20 @@ const LAST_LOOKS: Duration = Duration::from_millis(100);
 /// How long tasks may take to hear that the client is closed.
 const LAST_TASKS: usize = 10_000;
 
-struct Keeper {
+struct Session {
     core: Arc<Core>,
+    /// What runs in the background for as long as the client is open.
+    tasks: Arc<Executor<'static>>,
     /// When the next server was last tried, or the connection last seen.
     last_server: Instant,
     open_after: Instant,
     asking: Schedule,
     opened: bool,
-    /// The session to take up, until it is over.
-    session: Option<SessionKey>,
+    /// The one to take up, until it is over.
+    key: Option<SessionKey>,
 }
 
-/// Starts a client's thread; on a handle of the program's, if there is one.
+/// Begins to drive a client's session; on a handle of the program's, if there is one.
 ///
 /// # Errors
 /// `SYSTEM_ERROR` when there is no thread to be had; what the C client says of the program's handle.
@@ -57,10 +52,9 @@ pub(super) fn start(options: Settings, borrowed: Option<Borrowed>) -> Result<Arc
     watch_for_forks();
     at_exit(duty::wait_at_exit);
     let op = if borrowed.is_some() { "adopt" } else { "connect" };
-    let missing = |error: io::Error| {
+    driver::start().map_err(|error| {
         Error::with_detail(op, "", Code::SYSTEM_ERROR, scarcity::describe(&error))
-    };
-    timer::start().map_err(missing)?;
+    })?;
     let tasks = Arc::new(Executor::new());
     let core = Arc::new(Core::new(options, Arc::downgrade(&tasks)));
     if let Some(borrowed) = borrowed {
@@ -71,92 +65,127 @@ pub(super) fn start(options: Settings, borrowed: Option<Borrowed>) -> Result<Arc
         })?;
         core.set_link(Some(link));
     }
-    let session = core.options().session;
-    let keeper = Keeper {
-        session,
+    let session = Session {
+        key: core.options().session,
         core: Arc::clone(&core),
+        tasks,
         last_server: Instant::now(),
         open_after: Instant::now(),
         asking: Schedule::new(),
         opened: false,
     };
-    let thread = std::thread::Builder::new().name("zklock-client".into());
-    thread.spawn(move || keeper.run(&tasks)).map_err(missing)?;
+    driver::spawn(session.drive());
     Ok(core)
 }
 
-/// The end of a client's thread, whatever it comes by: nobody is left waiting, and nothing is held.
-struct End<'a> {
+/// What a panic or the end of the client leaves: nobody waits any longer, and nothing is held.
+struct End {
     core: Arc<Core>,
-    tasks: &'a Executor<'static>,
+    tasks: Arc<Executor<'static>>,
 }
 
-impl Drop for End<'_> {
+impl Drop for End {
     fn drop(&mut self) {
-        let Self { core, tasks } = self;
-        core.request_close();
-        let detail = if std::thread::panicking() { "the client's thread has panicked" } else { "" };
+        self.core.request_close();
+        let detail =
+            if std::thread::panicking() { "what drives its session has panicked" } else { "" };
         let failure = Error::with_detail("connect", "", Code::INVALID_STATE, detail);
-        wake::shielded(|| core.fail(failure));
-        if let Some(link) = core.status().link {
-            wake::shielded(|| link.close(Code::CLOSING));
-        }
-        wake::shielded(|| core.set_link(None));
-        // Everything that tasks were waiting for has been answered now: let them end.
-        for _ in 0..LAST_TASKS {
-            if tasks.is_empty() || wake::shielded(|| tasks.try_tick()) == Some(false) {
-                break;
+        wake::shielded(|| self.core.fail(failure));
+        let (core, tasks) = (Arc::clone(&self.core), Arc::clone(&self.tasks));
+        helper::run(move || {
+            if let Some(link) = core.status().link {
+                wake::shielded(|| link.close(Code::CLOSING));
             }
-        }
-        core.set_over();
+            wake::shielded(|| core.set_link(None));
+            // Everything that tasks were waiting for has been answered now: let them end.
+            for _ in 0..LAST_TASKS {
+                if tasks.is_empty() || wake::shielded(|| tasks.try_tick()) == Some(false) {
+                    break;
+                }
+            }
+            drop(tasks);
+            core.set_over();
+        });
     }
 }
 
-impl Keeper {
-    fn run(mut self, tasks: &Executor<'static>) {
-        THIS.set(true);
-        let _end = End { core: Arc::clone(&self.core), tasks };
+impl Session {
+    async fn drive(mut self) {
+        let _end = End { core: Arc::clone(&self.core), tasks: Arc::clone(&self.tasks) };
         while !self.core.is_closing() {
             #[cfg(test)]
             self.core.panic_if_killed();
-            let woken = self.core.bell();
-            // A panic (a waker's, say) must not cost the client its thread.
-            let pause = wake::shielded(|| self.turn()).unwrap_or(OPEN_AGAIN);
+            let news = self.core.bell();
+            let pause = self.look_around().await;
             if self.core.is_closing() {
                 break;
             }
-            block_on(tasks.run(woken), Some(Instant::now() + pause));
+            self.work_until(news, pause).await;
         }
         if let Some(link) = self.core.status().link.filter(|link| link.is_borrowed()) {
             // The session goes on without us, so what we have on it must go first.
-            self.finish(&link, tasks);
+            self.finish(&link).await;
+        }
+    }
+
+    /// Runs the client's tasks until there is news, or for so long.
+    async fn work_until(&self, news: impl Future<Output = ()>, pause: Duration) {
+        or(self.tasks.run(news), Timer::after(pause)).await;
+    }
+
+    /// A turn. A panic in it (a defect of ours) must not cost the client its session.
+    async fn look_around(&mut self) -> Duration {
+        let turn = AssertUnwindSafe(self.turn()).catch_unwind().await;
+        turn.unwrap_or_else(|_| {
+            log!(ERROR, "a panic was caught");
+            OPEN_AGAIN
+        })
+    }
+
+    /// Has a helper thread do what can block, and runs the client's tasks meanwhile. `None` after a panic.
+    async fn helped<T: Send + 'static>(
+        &self,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        self.tasks.run(helper::result(job)).await
+    }
+
+    /// Waits until the client is to be closed.
+    async fn closing(&self) {
+        loop {
+            let news = self.core.bell();
+            if self.core.is_closing() {
+                return;
+            }
+            news.await;
         }
     }
 
     /// Waits for what has to be done on a handle that goes back to its program, however long that
     /// takes: the session goes on, and what stayed on it would block others.
-    fn finish(&mut self, link: &Arc<Link>, tasks: &Executor<'static>) {
+    async fn finish(&mut self, link: &Arc<Link>) {
         loop {
-            let news = futures_lite::future::or(self.core.duties().listen(), self.core.bell());
+            let news = or(self.core.duties().listen(), self.core.bell());
             if self.core.duties().are_done()
                 || link.session().is_none()
                 || link.handle_state().is_none_or(HandleState::is_final)
             {
                 return;
             }
-            wake::shielded(|| self.turn());
-            block_on(tasks.run(news), Some(Instant::now() + LAST_LOOKS));
+            self.look_around().await;
+            self.work_until(news, LAST_LOOKS).await;
         }
     }
 
     /// Looks around once; gives the time until the next look, unless the bell rings.
-    fn turn(&mut self) -> Duration {
+    async fn turn(&mut self) -> Duration {
         let Some(link) = self.core.status().link else {
-            return self.open();
+            return self.open(None).await;
         };
         link.expire_requests();
         if link.is_overdue() {
-            link.let_go();
+            let link = Arc::clone(&link);
+            self.helped(move || link.let_go()).await;
         }
         // Asked before the look: an end that comes between the two would go by without its `Lost`.
         let state = link.handle_state();
@@ -171,12 +200,14 @@ impl Keeper {
                 // Only its end frees what is left on this session. Not while a lock is held on it, which
                 // would be lost.
                 if link.has_left() && self.core.options().reopen && !self.core.is_holding() {
-                    return self.replace(&link, Code::SESSION_EXPIRED);
+                    return self.replace(&link, Code::SESSION_EXPIRED).await;
                 }
             }
-            Some(HandleState::EXPIRED) => return self.replace(&link, Code::SESSION_EXPIRED),
+            Some(HandleState::EXPIRED) => {
+                return self.replace(&link, Code::SESSION_EXPIRED).await;
+            }
             Some(HandleState::AUTH_FAILED) => {
-                link.close(Code::AUTH_FAILED);
+                self.close(&link, Code::AUTH_FAILED).await;
                 self.core.request_close();
                 return Duration::ZERO;
             }
@@ -195,9 +226,9 @@ impl Keeper {
                      request that is repeated on each; more may be watched than it takes in one \
                      request (jute.maxbuffer; see max_request)"
                 );
-                return self.replace(&link, Code::SESSION_EXPIRED);
+                return self.replace(&link, Code::SESSION_EXPIRED).await;
             }
-            _ if !link.is_borrowed() => self.seek(&link),
+            _ if !link.is_borrowed() => self.seek(&link).await,
             _ => {}
         }
         // Often enough that a loss is told when it happens, seldom enough to cost nothing.
@@ -207,7 +238,7 @@ impl Keeper {
     }
 
     /// No server is connected: has the hosts asked, and the C client try those that serve.
-    fn seek(&mut self, link: &Arc<Link>) {
+    async fn seek(&mut self, link: &Arc<Link>) {
         let was_connected = self.core.status().was_connected();
         if !was_connected || self.core.hosts().are_several() {
             self.asking.ask_if_due(&self.core);
@@ -221,19 +252,15 @@ impl Keeper {
             // it. Where there is no session yet, nothing is lost by beginning anew.
             Some(order) if !was_connected => {
                 self.core.set_link(None);
-                link.close(Code::CONNECTION_LOSS);
-                self.open_in(Some(&order));
+                self.close(link, Code::CONNECTION_LOSS).await;
+                self.open(Some(order)).await;
             }
             _ => link.cycle_next_server(&self.core),
         }
     }
 
-    fn open(&mut self) -> Duration {
-        self.open_in(None)
-    }
-
     /// Opens a handle; with an order of the hosts, if there is one.
-    fn open_in(&mut self, order: Option<&[String]>) -> Duration {
+    async fn open(&mut self, order: Option<Vec<String>>) -> Duration {
         if self.core.status().state == SessionState::Closed {
             return OPEN_AGAIN;
         }
@@ -244,9 +271,16 @@ impl Keeper {
         self.open_after = now + OPEN_AGAIN;
         self.last_server = now;
         self.core.hosts().resolving(true);
-        let opened = Link::open(&self.core, self.session, order);
+        let (core, key) = (Arc::clone(&self.core), self.key);
+        let opened = self.helped(move || Link::open(&core, key, order.as_deref()));
+        // Names may take long to resolve. What comes of it after a close is closed on the helper thread.
+        let closing = async {
+            self.closing().await;
+            None
+        };
+        let opened = or(opened, closing).await;
         self.core.hosts().resolving(false);
-        match opened {
+        match opened.unwrap_or_else(|| Err(io::Error::other("the client is closed"))) {
             Ok(link) => {
                 self.opened = true;
                 self.core.set_link(Some(Arc::clone(&link)));
@@ -261,6 +295,7 @@ impl Keeper {
                 self.core.request_close();
                 Duration::ZERO
             }
+            Err(_) if self.core.is_closing() => Duration::ZERO,
             Err(error) => {
                 self.asking.ask_if_due(&self.core);
                 let error = scarcity::describe(&error);
@@ -271,20 +306,26 @@ impl Keeper {
     }
 
     /// The session is over: closes its handle and, if the client is to go on, opens another.
-    fn replace(&mut self, link: &Arc<Link>, code: Code) -> Duration {
+    async fn replace(&mut self, link: &Arc<Link>, code: Code) -> Duration {
         let options = self.core.options();
         // The caller asked for one session in particular and never got it.
-        let never_had_it = self.session.is_some() && !self.core.status().was_connected();
-        if !options.reopen || never_had_it {
+        let never_had_it = self.key.is_some() && !self.core.status().was_connected();
+        let reopen = options.reopen && !never_had_it;
+        if !reopen {
             self.core.fail(Error::new("connect", "", code));
             if link.is_borrowed() {
                 // Its program may never free what it has of us.
                 self.core.request_close();
             }
         }
-        self.session = None;
+        self.key = None;
         self.core.set_link(None);
-        link.close(code);
-        if options.reopen && !never_had_it { self.open() } else { OPEN_AGAIN }
+        self.close(link, code).await;
+        if reopen { self.open(None).await } else { OPEN_AGAIN }
+    }
+
+    async fn close(&self, link: &Arc<Link>, code: Code) {
+        let link = Arc::clone(link);
+        self.helped(move || link.close(code)).await;
     }
 }

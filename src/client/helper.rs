@@ -1,0 +1,92 @@
+//! Threads for what may block: opening and closing handles, the wakers of others.
+//!
+//! Each ends when it has nothing to do.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::wake;
+use crate::sync::per_process;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+thread_local! {
+    static OURS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this is one of them: it must not wait for a client's end, which may have to be brought about here.
+pub(super) fn is_this_thread() -> bool {
+    OURS.get()
+}
+
+/// Runs `job` on a thread of its own. Where there is none to be had, it runs here: nothing is left undone.
+pub(super) fn run(job: impl FnOnce() + Send + 'static) {
+    let job = Arc::new(Mutex::new(Some(job)));
+    let there = Arc::clone(&job);
+    let thread = std::thread::Builder::new().name("zklock-client".into());
+    let started = thread.spawn(move || {
+        OURS.set(true);
+        there.lock().take().map(wake::shielded)
+    });
+    if started.is_err() {
+        let job = job.lock().take();
+        job.map(wake::shielded);
+    }
+}
+
+/// As [`run`]; gives the result of `job`, or `None` if it has panicked. Where nobody waits for the
+/// result any more, it is dropped on that thread.
+pub(super) async fn result<T: Send + 'static>(
+    job: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let (send, result) = oneshot::async_channel();
+    run(move || wake::send(send, job()));
+    result.await.ok()
+}
+
+/// How long the thread that wakes others waits for the next.
+const LINGER: Duration = Duration::from_millis(200);
+
+per_process! {
+    /// The way to the thread that wakes others, while there is one.
+    static WAKES: Mutex<Option<Sender<Job>>> = Mutex::default();
+}
+
+/// Runs somebody else's code, a waker say, one piece after the other on a thread that works for nothing else.
+pub(super) fn run_in_order(job: impl FnOnce() + Send + 'static) {
+    let job: Job = Box::new(job);
+    let mut wakes = WAKES.lock();
+    if let Some(wakes) = &*wakes {
+        // It serves for as long as there is a way to it.
+        let _ = wakes.send(job);
+        return;
+    }
+    let (send, jobs) = channel();
+    let _ = send.send(job);
+    *wakes = Some(send);
+    drop(wakes);
+    run(move || serve(&jobs));
+}
+
+fn serve(jobs: &Receiver<Job>) {
+    loop {
+        match jobs.recv_timeout(LINGER) {
+            Ok(job) => drop(wake::shielded(job)),
+            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) => {
+                let mut wakes = WAKES.lock();
+                match jobs.try_recv() {
+                    Ok(job) => {
+                        drop(wakes);
+                        wake::shielded(job);
+                    }
+                    Err(_) => return *wakes = None,
+                }
+            }
+        }
+    }
+}
