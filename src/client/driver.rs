@@ -2,7 +2,7 @@
 //!
 //! It drives their sessions (`session.rs`) and the tasks in the background, and wakes those who wait
 //! for a time (`timer.rs`). Whatever may block, or is somebody else's code, runs on another thread
-//! (`helper.rs`), so that no client delays the heartbeats of another.
+//! (`offload.rs`), so that no client delays the heartbeats of another.
 
 use std::cell::Cell;
 use std::future::Future;

@@ -12,7 +12,7 @@ use super::clock::Moment;
 use super::disposal::Doomed;
 use super::lease::{Lease, Proof};
 use super::watch::{WatchRoom, WatchTable};
-use super::{Core, Duties, Pending, helper};
+use super::{Core, Duties, Pending, offload};
 use crate::error::{Code, Error};
 use crate::logging::log;
 use crate::raw::{self, Event, EventKind, Handle, HandleState, Sink, Terms, Turn};
@@ -386,7 +386,7 @@ impl Link {
         let now = Instant::now();
         if self.handle.get().is_some_and(|handle| handle.is_any_late(now)) {
             let link = Arc::clone(self);
-            helper::run(move || {
+            offload::run(move || {
                 if let Some(handle) = link.handle.get() {
                     handle.expire(now);
                 }

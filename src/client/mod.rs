@@ -12,12 +12,12 @@ mod core;
 mod disposal;
 mod driver;
 mod duty;
-mod helper;
 mod hosts;
 mod latest;
 mod lease;
 mod link;
 mod multi;
+mod offload;
 mod operations;
 mod options;
 pub(crate) mod packet;
@@ -106,7 +106,7 @@ impl Drop for Owner {
         // A program that ends right after the drop would otherwise leave its session, and the
         // locks on it, to expire. On the client's own threads waiting would be waiting for
         // ourselves.
-        let is_ours = driver::is_this_thread() || helper::is_this_thread();
+        let is_ours = driver::is_this_thread() || offload::is_this_thread();
         if !is_ours && !crate::raw::inside_callback() {
             let _ = block_on(self.core.closed(), Some(std::time::Instant::now() + FAREWELL));
         }

@@ -15,7 +15,7 @@ use futures_lite::future::or;
 use super::probe::Schedule;
 use super::settings::Settings;
 use super::state::SessionState;
-use super::{Core, Link, Timer, driver, duty, helper, wake};
+use super::{Core, Link, Timer, driver, duty, offload, wake};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
 use crate::raw::{Borrowed, HandleState, at_exit, watch_for_forks};
@@ -92,7 +92,7 @@ impl Drop for End {
         let failure = Error::with_detail("connect", "", Code::INVALID_STATE, detail);
         wake::shielded(|| self.core.fail(failure));
         let (core, tasks) = (Arc::clone(&self.core), Arc::clone(&self.tasks));
-        helper::run(move || {
+        offload::run(move || {
             if let Some(link) = core.status().link {
                 wake::shielded(|| link.close(Code::CLOSING));
             }
@@ -147,7 +147,7 @@ impl Session {
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        self.tasks.run(helper::result(job)).await
+        self.tasks.run(offload::result(job)).await
     }
 
     /// Waits until the client is to be closed.

@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use event_listener::Event;
 
-use super::{driver, helper};
+use super::{driver, offload};
 use crate::logging::log;
 
 /// Runs `body`; gives its result unless it panicked. The panic is logged.
@@ -52,7 +52,7 @@ impl Sleeper {
         if self.is_ours || !driver::is_this_thread() {
             shielded(|| self.waker.wake());
         } else {
-            helper::run_in_order(|| self.waker.wake());
+            offload::run_in_order(|| self.waker.wake());
         }
     }
 }

@@ -60,9 +60,9 @@ pub fn names_the_path(stage: &Stage, error: &zklock::Error) -> Outcome {
     }
 }
 
-/// Others get the lock, one after the other. `may_be_lost`: whether sessions are so short that a busy
-/// machine can lose one; then it is asked for once more.
-pub fn goes_on(stage: &Stage, others: &[(&str, &Lock)], may_be_lost: bool) -> Outcome {
+/// Others get the lock, one after the other; once more where a busy machine can lose so short a session, or
+/// where the operation's own deletion can come as late as this and take another claim for its own.
+pub fn goes_on(stage: &Stage, others: &[(&str, &Lock)], allowed: &Allowed) -> Outcome {
     const ROUNDS: usize = 5;
     for (who, lock) in others {
         let wrong = |error: zklock::Error| format!("{who} client afterwards: {error}");
@@ -80,7 +80,12 @@ pub fn goes_on(stage: &Stage, others: &[(&str, &Lock)], may_be_lost: bool) -> Ou
             }
             match guard.release().wait_timeout(PATIENCE) {
                 Err(error)
-                    if may_be_lost && round < ROUNDS && error.code() == Code::SESSION_EXPIRED => {}
+                    if round < ROUNDS
+                        && match error.code() {
+                            Code::SESSION_EXPIRED => allowed.short_sessions(),
+                            Code::NO_NODE => allowed.robbery(),
+                            _ => false,
+                        } => {}
                 released => {
                     released.map_err(wrong)?;
                     break;

@@ -224,7 +224,7 @@ impl Run<'_> {
         let other = self.other();
         let others = [("another", &other), ("the same", &stage.lock)];
         let alive = if self.operation.closes { &others[..1] } else { &others[..] };
-        checks::goes_on(stage, alive, allowed.short_sessions())?;
+        checks::goes_on(stage, alive, allowed)?;
         if !allowed.loss() && stage.session() != stage.first_session {
             return Err("the session was lost on the way".to_owned());
         }
