@@ -142,7 +142,7 @@ impl Code {
 
     /// Whether the servers have judged the request against the tree: the C client gives none of
     /// these codes by itself.
-    pub(crate) const fn is_verdict(self) -> bool {
+    pub(crate) const fn is_server_decision(self) -> bool {
         matches!(
             self,
             Code::OK

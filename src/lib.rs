@@ -33,7 +33,7 @@
 
 #[cfg(feature = "capi")]
 mod capi;
-// Handles that are borrowed exist for C programs only.
+// Handles that are adopted exist for C programs only.
 #[cfg_attr(not(feature = "capi"), allow(dead_code))]
 mod client;
 mod error;

@@ -159,7 +159,7 @@ pub extern "C" fn zkl_lock_acquire_async(
         let phase = Latest::new(Phase::UnderWay);
         let course = Arc::new(Course { phase, giving_up: Mutex::default() });
         if attempt.is_some() {
-            let duties = Arc::clone(lock.shared.client.core().duties());
+            let duties = Arc::clone(lock.shared.client.inner().duties());
             let (course, process) = (Arc::clone(&course), Process::this());
             let handle = Box::new(zkl_attempt { course, duties, process });
             output(NAME, "attempt", attempt)?.write(Box::into_raw(handle));
@@ -180,8 +180,8 @@ pub extern "C" fn zkl_lock_acquire_async(
             outcome.is(result.map_err(Failure::from));
             return Ok(());
         }
-        let core = Arc::clone(lock.shared.client.core());
-        core.spawn(async move {
+        let inner = Arc::clone(lock.shared.client.inner());
+        inner.spawn(async move {
             let given_up = async {
                 let is_cancelled = |phase: &Phase| (*phase == Phase::Cancelled).then_some(());
                 course.phase.wait_for(is_cancelled).await;

@@ -10,7 +10,7 @@ use super::boundary::{Failure, Object, free, given, may_block, number, output, s
 use super::callbacks::CallbackThread;
 use super::options::{self, zkl_client_options};
 use crate::client::{Client, SessionState};
-use crate::raw::Borrowed;
+use crate::raw::Adopted;
 
 /// zkl_client_state: no server has taken the session yet.
 pub const ZKL_CONNECTING: c_int = 1;
@@ -129,9 +129,9 @@ pub unsafe extern "C" fn zkl_client_adopt(
         let options = unsafe { options::adopting(NAME, options) }?;
         // SAFETY: the header asks for a live handle, which is closed inside its own callbacks only
         // after a detach or an expiry.
-        let borrowed = unsafe { Borrowed::new(zh) };
-        let borrowed = borrowed.ok_or_else(|| Failure::bad_argument(NAME, "zh is NULL"))?;
-        let adopted = options.adopt(borrowed)?;
+        let adopted = unsafe { Adopted::new(zh) };
+        let adopted = adopted.ok_or_else(|| Failure::bad_argument(NAME, "zh is NULL"))?;
+        let adopted = options.adopt(adopted)?;
         client.write(Box::into_raw(zkl_client::boxed(adopted, true)));
         Ok(())
     })

@@ -15,7 +15,7 @@ use super::callbacks::{Userdata, zkl_finalizer_fn};
 use super::client::{Shared, ZKL_SUSPENDED};
 use super::codes;
 use super::lock::{ZKL_FOREVER, timeout};
-use super::loss_signals::{Bell, Notice, RingWhenLost, keep_until_over, loss, zkl_lost_fn};
+use super::loss_signals::{LossFd, Notice, SignalWhenLost, keep_until_over, loss, zkl_lost_fn};
 use super::{options, stat};
 use crate::client::{Op, OpResult};
 use crate::error::{Code, Error};
@@ -43,7 +43,7 @@ pub struct zkl_guard {
     token: i64,
     signal: Signal,
     is_over: Arc<AtomicBool>,
-    bell: Mutex<Option<Arc<Bell>>>,
+    loss_fd: Mutex<Option<Arc<LossFd>>>,
     shared: Arc<Shared>,
 }
 
@@ -70,7 +70,7 @@ impl zkl_guard {
             signal: Signal(Mutex::new(guard.lost())),
             guard: Some(guard),
             is_over: Arc::default(),
-            bell: Mutex::default(),
+            loss_fd: Mutex::default(),
             shared,
         }
     }
@@ -78,8 +78,8 @@ impl zkl_guard {
     /// The program gives the guard up: it is told nothing any more, and its descriptor is closed.
     fn give_up(&mut self) -> Option<Guard> {
         self.is_over.store(true, Ordering::Release);
-        if let Some(bell) = self.bell.get_mut() {
-            bell.close();
+        if let Some(loss_fd) = self.loss_fd.get_mut() {
+            loss_fd.close();
         }
         self.guard.take()
     }
@@ -238,20 +238,20 @@ pub extern "C" fn zkl_guard_fd(
         let place = output(NAME, "fd", fd)?;
         let system_error =
             |why: String| Failure::new(Code::SYSTEM_ERROR.as_raw(), format!("{NAME}: {why}"));
-        let mut bell = guard.bell.lock();
-        if bell.is_none() {
-            let made = Bell::new().map_err(|error| system_error(scarcity::describe(&error)))?;
+        let mut loss_fd = guard.loss_fd.lock();
+        if loss_fd.is_none() {
+            let made = LossFd::new().map_err(|error| system_error(scarcity::describe(&error)))?;
             let made = Arc::new(made);
             let signal = guard.signal.make();
             if loss(&signal).is_some() {
-                made.ring();
+                made.signal();
             } else {
-                let ring = RingWhenLost { signal: signal.clone(), bell: Arc::clone(&made) };
+                let ring = SignalWhenLost { signal: signal.clone(), loss_fd: Arc::clone(&made) };
                 keep_until_over(&guard.shared.client, signal, ring);
             }
-            *bell = Some(made);
+            *loss_fd = Some(made);
         }
-        let descriptor = bell.as_ref().and_then(|bell| bell.descriptor());
+        let descriptor = loss_fd.as_ref().and_then(|loss_fd| loss_fd.descriptor());
         place.write(descriptor.ok_or_else(|| system_error("the guard is given up".to_owned()))?);
         Ok(())
     })

@@ -53,31 +53,31 @@ pub(super) fn loss(signal: &LostSignal) -> Option<LostReason> {
 
 /// Keeps `told` until the lock is lost or released.
 pub(super) fn keep_until_over(client: &Client, signal: LostSignal, told: impl Send + 'static) {
-    client.core().spawn(async move {
+    client.inner().spawn(async move {
         signal.await;
         drop(told);
     });
 }
 
 /// A descriptor that becomes readable when the lock is lost.
-pub(super) struct Bell {
+pub(super) struct LossFd {
     /// The program's end and ours; empty once the guard is given up.
     ends: Mutex<Option<(UnixStream, UnixStream)>>,
 }
 
-impl Bell {
-    pub(super) fn new() -> io::Result<Bell> {
+impl LossFd {
+    pub(super) fn new() -> io::Result<LossFd> {
         let (theirs, ours) = UnixStream::pair()?;
         theirs.set_nonblocking(true)?;
         ours.set_nonblocking(true)?;
-        Ok(Bell { ends: Mutex::new(Some((theirs, ours))) })
+        Ok(LossFd { ends: Mutex::new(Some((theirs, ours))) })
     }
 
     pub(super) fn descriptor(&self) -> Option<RawFd> {
         self.ends.lock().as_ref().map(|(theirs, _)| theirs.as_raw_fd())
     }
 
-    pub(super) fn ring(&self) {
+    pub(super) fn signal(&self) {
         if let Some((_, ours)) = &mut *self.ends.lock() {
             // It can only be full if it has rung already.
             let _ = ours.write(&[1]);
@@ -91,15 +91,15 @@ impl Bell {
 }
 
 /// Rings when it is dropped, if the lock is lost by then.
-pub(super) struct RingWhenLost {
+pub(super) struct SignalWhenLost {
     pub(super) signal: LostSignal,
-    pub(super) bell: Arc<Bell>,
+    pub(super) loss_fd: Arc<LossFd>,
 }
 
-impl Drop for RingWhenLost {
+impl Drop for SignalWhenLost {
     fn drop(&mut self) {
         if loss(&self.signal).is_some() {
-            self.bell.ring();
+            self.loss_fd.signal();
         }
     }
 }
@@ -157,7 +157,7 @@ mod tests {
         let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
         let fd = fd.try_clone_to_owned().unwrap();
 
-        client.shared.client.core().kill_driver();
+        client.shared.client.inner().kill_driver();
         let mut fd = UnixStream::from(fd);
         let mut is_readable = || io::Read::read(&mut fd, &mut [0]).is_ok_and(|read| read == 1);
         let deadline = Instant::now() + Duration::from_secs(30);

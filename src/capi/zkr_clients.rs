@@ -14,7 +14,7 @@ use super::boundary::Failure;
 use super::callbacks::{CallbackThread, Line};
 use crate::client::{Client, ClientOptions};
 use crate::error::Code;
-use crate::raw::Borrowed;
+use crate::raw::Adopted;
 use crate::sync::per_process;
 
 per_process! {
@@ -28,11 +28,11 @@ struct Served {
     callbacks: CallbackThread,
 }
 
-/// The client on a handle. Requests must wait for its [`trusted_session`](crate::client::Core::trusted_session):
+/// The client on a handle. Requests must wait for its [`trusted_session`](crate::client::ClientInner::trusted_session):
 /// a handle that has just been adopted takes none for a moment.
 ///
 /// # Safety
-/// `zh` is null, or as [`Borrowed::new`] demands.
+/// `zh` is null, or as [`Adopted::new`] demands.
 pub(super) unsafe fn client_for(
     function: &'static str,
     zh: *mut sys::zhandle_t,
@@ -77,8 +77,8 @@ unsafe fn serve<T>(
             Entry::Occupied(served) => take(served.get()),
             Entry::Vacant(vacant) => {
                 // SAFETY: the caller keeps that promise.
-                let borrowed = unsafe { Borrowed::new(zh) };
-                adopt(function, borrowed).and_then(|client| {
+                let adopted = unsafe { Adopted::new(zh) };
+                adopt(function, adopted).and_then(|client| {
                     let callbacks = CallbackThread::default();
                     take(vacant.insert(Served { client, callbacks }))
                 })
@@ -93,9 +93,9 @@ unsafe fn serve<T>(
 /// The recipes leave it to the servers what is too large. This is what the C client can put together.
 const MOST: usize = 1 << 29;
 
-fn adopt(function: &'static str, borrowed: Option<Borrowed>) -> Result<Client, Failure> {
-    let borrowed = borrowed.ok_or_else(|| {
+fn adopt(function: &'static str, adopted: Option<Adopted>) -> Result<Client, Failure> {
+    let adopted = adopted.ok_or_else(|| {
         Failure::new(Code::BAD_ARGUMENTS.as_raw(), format!("{function}: the handle is NULL"))
     })?;
-    Ok(ClientOptions::new().max_request(MOST).adopt(borrowed)?)
+    Ok(ClientOptions::new().max_request(MOST).adopt(adopted)?)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::state::SessionState;
-use super::{Core, Pending, Timer};
+use super::{ClientInner, Pending, Timer};
 use crate::error::{Code, Error};
 use crate::process::inherited;
 use crate::raw::Credentials;
@@ -12,7 +12,7 @@ use crate::raw::Credentials;
 /// How long to wait after a connection turned out to be gone.
 const ADD_AUTH_AGAIN: Duration = Duration::from_millis(10);
 
-impl Core {
+impl ClientInner {
     /// Adds an identity to this session, as soon as there is one, and to later ones.
     pub(super) fn add_auth(self: &Arc<Self>, credentials: Credentials) -> Pending<()> {
         if self.is_inherited() {
@@ -26,12 +26,12 @@ impl Core {
             .link
             .filter(|_| status.state == SessionState::Connected)
             .map(|link| link.add_auth(&credentials));
-        let core = Arc::clone(self);
+        let inner = Arc::clone(self);
         let added = async move {
             loop {
                 let pending = match submitted.take() {
                     Some(pending) => pending,
-                    None => core.trusted_session().await?.link.add_auth(&credentials),
+                    None => inner.trusted_session().await?.link.add_auth(&credentials),
                 };
                 match pending.await {
                     // The connection, or the session, was lost before the C client took it: again on the
@@ -39,7 +39,7 @@ impl Core {
                     Err(error)
                         if [Code::INVALID_STATE, Code::SESSION_EXPIRED].contains(&error.code()) =>
                     {
-                        core.wake();
+                        inner.wake();
                     }
                     result => return result,
                 }

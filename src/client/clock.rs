@@ -7,23 +7,23 @@ use std::time::Duration;
 
 /// A point in time, in nanoseconds: only differences mean anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Moment(u64);
+pub(crate) struct BootInstant(u64);
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
 
-impl Moment {
-    pub(crate) fn now() -> Moment {
+impl BootInstant {
+    pub(crate) fn now() -> BootInstant {
         let now = rustix::time::clock_gettime(CLOCK);
         let (seconds, nanos) =
             (now.tv_sec.unsigned_abs(), u64::from(now.tv_nsec.unsigned_abs() as u32));
-        Moment(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
+        BootInstant(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
     }
 
-    pub(super) const fn from_nanos(nanos: u64) -> Moment {
-        Moment(nanos)
+    pub(super) const fn from_nanos(nanos: u64) -> BootInstant {
+        BootInstant(nanos)
     }
 
     pub(super) const fn as_nanos(self) -> u64 {
@@ -31,24 +31,24 @@ impl Moment {
     }
 
     /// The point in time that lies so long before.
-    pub(super) fn earlier(self, by: Duration) -> Moment {
-        Moment(self.0.saturating_sub(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX)))
+    pub(super) fn earlier(self, by: Duration) -> BootInstant {
+        BootInstant(self.0.saturating_sub(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX)))
     }
 }
 
-impl std::ops::Sub for Moment {
+impl std::ops::Sub for BootInstant {
     type Output = Duration;
 
     /// Zero if `earlier` is later.
-    fn sub(self, earlier: Moment) -> Duration {
+    fn sub(self, earlier: BootInstant) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 }
 
-impl std::ops::Add<Duration> for Moment {
-    type Output = Moment;
+impl std::ops::Add<Duration> for BootInstant {
+    type Output = BootInstant;
 
-    fn add(self, duration: Duration) -> Moment {
-        Moment(self.0.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
+    fn add(self, duration: Duration) -> BootInstant {
+        BootInstant(self.0.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn start() -> io::Result<()> {
         name.spawn(move || {
             THIS.set(true);
             // No panic comes so far; after one, the others go on.
-            while wake::shielded(|| drive(&parker, &waker)).is_none() {}
+            while wake::catch_panic(|| drive(&parker, &waker)).is_none() {}
         })?;
         *thread = Some(unparker);
     }

@@ -68,7 +68,7 @@ impl Duties {
             if self.open.lock().numbers.first().is_none_or(|first| *first >= end) {
                 return;
             }
-            wake::Careful(listener).await;
+            wake::DeferredWake(listener).await;
         }
     }
 }

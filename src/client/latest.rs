@@ -42,7 +42,7 @@ impl<T: Clone> Latest<T> {
             if let Some(found) = wanted(&self.get()) {
                 return found;
             }
-            wake::Careful(listener).await;
+            wake::DeferredWake(listener).await;
         }
     }
 }

@@ -52,7 +52,7 @@ use std::time::Duration;
 use event_listener::{Event, EventListener};
 use parking_lot::Mutex;
 
-use super::clock::Moment;
+use super::clock::BootInstant;
 use super::wake;
 
 /// What an answered request shows.
@@ -90,12 +90,12 @@ struct Answers {
 
 #[derive(Clone, Copy)]
 struct Answer {
-    submitted: Moment,
-    answered: Moment,
+    submitted: BootInstant,
+    answered: BootInstant,
     /// `s(k)`, where this one is an *m*: since when the session is counted, at the least, by a leader
     /// that executes a write which is submitted after `known`.
-    counted: Moment,
-    known: Moment,
+    counted: BootInstant,
+    known: BootInstant,
 }
 
 /// How many heartbeats there are in a session timeout: more than the C client's pings (three).
@@ -125,19 +125,19 @@ impl Lease {
     }
 
     /// A server has taken the connection, whose handshake was sent after `before`.
-    pub(super) fn connected(&self, before: Moment, now: Moment) {
+    pub(super) fn connected(&self, before: BootInstant, now: BootInstant) {
         self.answers.lock().begin(before, now);
     }
 
     /// A handle was taken over that had been connected for some time.
-    pub(super) fn adopted(&self, now: Moment) {
+    pub(super) fn adopted(&self, now: BootInstant) {
         let mut answers = self.answers.lock();
         let counted = now.earlier(answers.timeout / 3 + answers.between_pings);
         answers.begin(counted, now);
     }
 
     /// A request that was submitted then has been answered by the servers now.
-    pub(super) fn answered(&self, submitted: Moment, now: Moment, proof: Proof) {
+    pub(super) fn answered(&self, submitted: BootInstant, now: BootInstant, proof: Proof) {
         self.latest.fetch_max(submitted.as_nanos(), Ordering::AcqRel);
         let mut answers = self.answers.lock();
         let counted = answers.counted_by(submitted).as_nanos();
@@ -155,40 +155,40 @@ impl Lease {
         Duration::from_nanos(self.session_timeout.load(Ordering::Acquire))
     }
 
-    fn counted(&self) -> Moment {
-        Moment::from_nanos(self.counted.load(Ordering::Acquire))
+    fn counted(&self) -> BootInstant {
+        BootInstant::from_nanos(self.counted.load(Ordering::Acquire))
     }
 
     /// The submission of the latest answered sync or write.
-    pub(super) fn latest(&self) -> Moment {
-        Moment::from_nanos(self.latest.load(Ordering::Acquire))
+    pub(super) fn latest(&self) -> BootInstant {
+        BootInstant::from_nanos(self.latest.load(Ordering::Acquire))
     }
 
     /// Until when no server can have ended the session: see the [module](self). A little earlier, so
     /// that whoever waits for the end is woken before it.
-    fn proven_until(&self) -> Moment {
+    fn proven_until(&self) -> BootInstant {
         let timeout = self.timeout();
         self.counted() + (timeout - timeout / NOTICE)
     }
 
     /// Whether no server can have ended the session.
-    pub(super) fn is_proven_at(&self, now: Moment) -> bool {
+    pub(super) fn is_proven_at(&self, now: BootInstant) -> bool {
         now < self.proven_until()
     }
 
     /// Whether something may be held from now on: not if that were lost again at once.
-    pub(super) fn can_hold_at(&self, now: Moment) -> bool {
+    pub(super) fn can_hold_at(&self, now: BootInstant) -> bool {
         now + self.timeout() / HEARTBEATS < self.proven_until()
     }
 
     /// Whether something is held, and what is proven for it ends in less than T/2: as just after a
     /// handle was taken over.
-    pub(super) fn is_short_at(&self, now: Moment) -> bool {
+    pub(super) fn is_short_at(&self, now: BootInstant) -> bool {
         self.users.load(Ordering::Acquire) > 0 && self.proven_until() < now + self.timeout() / 2
     }
 
     /// How long it is until trust ends if no server answers any more: when to look again.
-    pub(super) fn ends_in(&self, now: Moment) -> Duration {
+    pub(super) fn ends_in(&self, now: BootInstant) -> Duration {
         let alive = self.latest() + (self.timeout() - self.timeout() / 5);
         match self.users.load(Ordering::Acquire) {
             0 => alive - now,
@@ -198,7 +198,7 @@ impl Lease {
 
     /// Whether the session was alive lately, as far as a sync shows: enough to begin something by,
     /// not to hold anything by.
-    pub(super) fn is_alive_at(&self, now: Moment) -> bool {
+    pub(super) fn is_alive_at(&self, now: BootInstant) -> bool {
         let timeout = self.timeout();
         now < self.latest() + (timeout - timeout / 5)
     }
@@ -218,7 +218,7 @@ impl Lease {
     }
 
     /// Whether a sync is due, the last of which was submitted at `last`.
-    pub(super) fn is_sync_due(&self, last: Moment, now: Moment) -> bool {
+    pub(super) fn is_sync_due(&self, last: BootInstant, now: BootInstant) -> bool {
         let timeout = self.timeout();
         let is_silent = now >= self.latest().max(last) + timeout / HEARTBEATS;
         let would_prove_more =
@@ -227,7 +227,7 @@ impl Lease {
     }
 
     /// Whether a write is due, the last of which was submitted at `last`.
-    pub(super) fn is_write_due(&self, last: Moment, now: Moment) -> bool {
+    pub(super) fn is_write_due(&self, last: BootInstant, now: BootInstant) -> bool {
         if self.users.load(Ordering::Acquire) == 0 {
             return false;
         }
@@ -245,31 +245,31 @@ impl Lease {
 
 impl Answers {
     /// The leader has counted the session since then, and this is known now, without another request.
-    fn begin(&mut self, counted: Moment, now: Moment) {
+    fn begin(&mut self, counted: BootInstant, now: BootInstant) {
         self.push(Answer { submitted: counted, answered: now, counted, known: now });
     }
 
     /// Since when the session is counted, at the least, by a leader that executes a write which is
     /// submitted then.
-    fn counted_by(&self, submitted: Moment) -> Moment {
+    fn counted_by(&self, submitted: BootInstant) -> BootInstant {
         let known = self.recent.iter().filter(|answer| answer.known <= submitted);
-        known.map(|answer| answer.counted).max().unwrap_or(Moment::from_nanos(0))
+        known.map(|answer| answer.counted).max().unwrap_or(BootInstant::from_nanos(0))
     }
 
     /// The latest request that was reported before one which is submitted then.
-    fn reported_by(&self, submitted: Moment) -> Moment {
+    fn reported_by(&self, submitted: BootInstant) -> BootInstant {
         let is_reported = |answer: &&Answer| answer.answered + self.between_pings <= submitted;
         let reported = self.recent.iter().filter(is_reported).map(|answer| answer.submitted);
-        reported.max().unwrap_or(Moment::from_nanos(0))
+        reported.max().unwrap_or(BootInstant::from_nanos(0))
     }
 
     /// Whether a sync which is submitted then would show of more requests that they were reported.
-    fn is_reported_by(&self, submitted: Moment) -> bool {
+    fn is_reported_by(&self, submitted: BootInstant) -> bool {
         let shown = self.recent.iter().map(|answer| answer.counted).max();
-        self.reported_by(submitted) > shown.unwrap_or(Moment::from_nanos(0))
+        self.reported_by(submitted) > shown.unwrap_or(BootInstant::from_nanos(0))
     }
 
-    fn note(&mut self, submitted: Moment, answered: Moment) {
+    fn note(&mut self, submitted: BootInstant, answered: BootInstant) {
         let counted = self.reported_by(submitted);
         let last = self.recent.back();
         if last.is_none_or(|last| {

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::clock::Moment;
-use super::disposal::Doomed;
+use super::clock::BootInstant;
+use super::guaranteed_delete::Unconfirmed;
 use super::lease::{Lease, Proof};
 use super::watch::{WatchRoom, WatchTable};
-use super::{Core, Duties, Pending, offload};
+use super::{ClientInner, Duties, Pending, offload};
 use crate::error::{Code, Error};
 use crate::logging::log;
 use crate::raw::{self, Event, EventKind, Handle, HandleState, Sink, Terms, Turn};
@@ -20,22 +20,22 @@ use crate::session_key::SessionKey;
 
 /// When the servers were last asked to renew the lease.
 struct Asked {
-    sync: Moment,
-    write: Moment,
+    sync: BootInstant,
+    write: BootInstant,
 }
 
 /// What was last seen of the connection.
 struct Connection {
     /// When there was none.
-    without: Moment,
+    without: BootInstant,
     /// When the handshake of the present or the next one had not been sent yet; `None` for a handle
     /// that was connected before it was ours.
-    before_handshake: Option<Moment>,
+    before_handshake: Option<BootInstant>,
     /// Whether the lease knows of the present one.
     noted: bool,
     /// How many there were since a server last answered on one, and since when.
     unproven: u32,
-    proven_at: Moment,
+    proven_at: BootInstant,
 }
 
 /// How many connections in a row bring no answer before a session is given up.
@@ -45,7 +45,7 @@ const HOPELESS: u32 = 8;
 pub(crate) struct Link {
     /// Empty only while the handle is being opened.
     pub(super) handle: OnceLock<Handle>,
-    pub(super) core: Weak<Core>,
+    pub(super) inner: Weak<ClientInner>,
     pub(super) watches: Arc<WatchTable>,
     pub(super) watch_room: Arc<WatchRoom>,
     pub(super) lease: Arc<Lease>,
@@ -58,12 +58,12 @@ pub(crate) struct Link {
     /// Whether a thread is on its way to the next server.
     cycling: AtomicBool,
     /// Whether the C client has our identities; it repeats them at each reconnection.
-    introduced: AtomicBool,
-    /// Whether there is a watch that makes a borrowed handle tell of its session.
-    attended: Arc<AtomicBool>,
+    credentials_sent: AtomicBool,
+    /// Whether there is a watch that makes an adopted handle tell of its session.
+    session_watched: Arc<AtomicBool>,
     operation_timeout: Duration,
     pub(super) max_request: usize,
-    pub(super) doomed: Mutex<Doomed>,
+    pub(super) unconfirmed: Mutex<Unconfirmed>,
     pub(super) duties: Arc<Duties>,
     /// See [`has_left`](Link::has_left).
     pub(super) has_left: AtomicBool,
@@ -73,12 +73,12 @@ impl Link {
     /// Starts to connect. Can block for as long as the resolution of host names does.
     /// With an order of its hosts, they are tried in that order at first.
     pub(super) fn open(
-        core: &Arc<Core>,
+        inner: &Arc<ClientInner>,
         session: Option<SessionKey>,
         order: Option<&[String]>,
     ) -> io::Result<Arc<Link>> {
-        let options = core.options();
-        let link = Link::new(core, session.is_some());
+        let options = inner.options();
+        let link = Link::new(inner, session.is_some());
         let chroot = options.hosts.find('/').map_or("", |at| &options.hosts[at..]);
         let config = raw::Config {
             hosts: order.map_or_else(|| options.hosts.clone(), |hosts| hosts.join(",") + chroot),
@@ -94,16 +94,19 @@ impl Link {
         })?;
         let _ = link.handle.set(handle);
         // Before the connection is up, so that they go ahead of every request.
-        link.introduce(core);
+        link.send_credentials(inner);
         Ok(link)
     }
 
     /// Works on a handle that the program owns.
-    pub(super) fn adopt(core: &Arc<Core>, borrowed: raw::Borrowed) -> Result<Arc<Link>, Code> {
-        let link = Link::new(core, false);
+    pub(super) fn adopt(
+        inner: &Arc<ClientInner>,
+        adopted: raw::Adopted,
+    ) -> Result<Arc<Link>, Code> {
+        let link = Link::new(inner, false);
         link.connection.lock().before_handshake = None;
         let events = Arc::downgrade(&link);
-        let handle = Handle::adopt(borrowed, move |event| {
+        let handle = Handle::adopt(adopted, move |event| {
             if let Some(link) = events.upgrade() {
                 link.on_event(&event);
             }
@@ -112,31 +115,34 @@ impl Link {
         Ok(link)
     }
 
-    fn new(core: &Arc<Core>, taken_up: bool) -> Arc<Link> {
-        let options = core.options();
+    fn new(inner: &Arc<ClientInner>, taken_up: bool) -> Arc<Link> {
+        let options = inner.options();
         Arc::new(Link {
             handle: OnceLock::new(),
-            core: Arc::downgrade(core),
+            inner: Arc::downgrade(inner),
             watches: Arc::default(),
             watch_room: WatchRoom::new(options.max_request, options.chroot().len()),
             lease: Arc::default(),
-            asked: Mutex::new(Asked { sync: Moment::from_nanos(0), write: Moment::from_nanos(0) }),
+            asked: Mutex::new(Asked {
+                sync: BootInstant::from_nanos(0),
+                write: BootInstant::from_nanos(0),
+            }),
             connection: Mutex::new(Connection {
-                without: Moment::now(),
-                before_handshake: Some(Moment::now()),
+                without: BootInstant::now(),
+                before_handshake: Some(BootInstant::now()),
                 noted: false,
                 unproven: 0,
-                proven_at: Moment::now(),
+                proven_at: BootInstant::now(),
             }),
             key: OnceLock::new(),
             taken_up,
             cycling: AtomicBool::new(false),
-            introduced: AtomicBool::new(false),
-            attended: Arc::default(),
+            credentials_sent: AtomicBool::new(false),
+            session_watched: Arc::default(),
             operation_timeout: options.operation_timeout,
             max_request: options.max_request,
-            doomed: Mutex::default(),
-            duties: Arc::clone(core.duties()),
+            unconfirmed: Mutex::default(),
+            duties: Arc::clone(inner.duties()),
             has_left: AtomicBool::new(false),
         })
     }
@@ -147,42 +153,42 @@ impl Link {
         log!(TRACE, event = ?line, "event");
         if event.kind != EventKind::SESSION {
             if event.path == "/" {
-                self.attended.store(false, Ordering::Release);
-                self.attend();
+                self.session_watched.store(false, Ordering::Release);
+                self.watch_session_events();
             }
             self.watch_room.fired(event);
             return self.watches.fire(event);
         }
         let state = self.handle_state();
-        if let Some(core) = self.core.upgrade() {
+        if let Some(inner) = self.inner.upgrade() {
             if state == Some(HandleState::CONNECTED) {
-                self.attend();
-                self.introduce(&core);
-                self.send_sync(Moment::now());
+                self.watch_session_events();
+                self.send_credentials(&inner);
+                self.send_sync(BootInstant::now());
             }
-            core.observe(self);
-            core.wake();
+            inner.observe(self);
+            inner.wake();
         }
         // Here, on the completion thread: the program may close its handle as soon as it knows.
-        if state.is_some_and(HandleState::is_final) && self.is_borrowed() {
+        if state.is_some_and(HandleState::is_final) && self.is_adopted() {
             if let Some(handle) = self.handle.get() {
                 handle.close_for(state);
             }
         }
     }
 
-    /// Makes sure that a borrowed handle tells of its session; our own does by itself.
-    pub(super) fn attend(self: &Arc<Self>) {
-        let Some(handle) = self.handle.get().filter(|handle| handle.is_borrowed()) else { return };
-        if !self.attended.swap(true, Ordering::AcqRel) {
-            let attended = Arc::clone(&self.attended);
-            handle.attend(move || attended.store(false, Ordering::Release));
+    /// Makes sure that an adopted handle tells of its session; our own does by itself.
+    pub(super) fn watch_session_events(self: &Arc<Self>) {
+        let Some(handle) = self.handle.get().filter(|handle| handle.is_adopted()) else { return };
+        if !self.session_watched.swap(true, Ordering::AcqRel) {
+            let session_watched = Arc::clone(&self.session_watched);
+            handle.watch_session_events(move || session_watched.store(false, Ordering::Release));
         }
     }
 
     /// Whether the program owns the handle.
-    pub(crate) fn is_borrowed(&self) -> bool {
-        self.handle.get().is_some_and(Handle::is_borrowed)
+    pub(crate) fn is_adopted(&self) -> bool {
+        self.handle.get().is_some_and(Handle::is_adopted)
     }
 
     /// Whether another handle had the session before.
@@ -195,7 +201,7 @@ impl Link {
         self.handle.get().is_none_or(Handle::can_be_waited_for)
     }
 
-    /// Whether a borrowed handle has not shown in time that it can be worked on.
+    /// Whether an adopted handle has not shown in time that it can be worked on.
     pub(super) fn is_overdue(&self) -> bool {
         self.handle.get().is_some_and(Handle::is_overdue)
     }
@@ -209,16 +215,16 @@ impl Link {
 
     /// Tells the C client our identities, unless it has them. Between two attempts to connect it
     /// takes none.
-    fn introduce(self: &Arc<Self>, core: &Core) {
+    fn send_credentials(self: &Arc<Self>, inner: &ClientInner) {
         let Some(handle) = self.handle.get() else { return };
-        if self.introduced.swap(true, Ordering::AcqRel) {
+        if self.credentials_sent.swap(true, Ordering::AcqRel) {
             return;
         }
-        for credentials in core.credentials() {
+        for credentials in inner.credentials() {
             let link = Arc::downgrade(self);
             let sink: Sink<()> = Box::new(move |reply| {
                 if let (Err(Code::INVALID_STATE), Some(link)) = (reply, link.upgrade()) {
-                    link.introduced.store(false, Ordering::Release);
+                    link.credentials_sent.store(false, Ordering::Release);
                 }
             });
             handle.add_auth(None, &credentials, sink);
@@ -228,7 +234,7 @@ impl Link {
     /// When to look again at the latest: when the session can't be trusted any more if no server
     /// answers, and often while that is near.
     pub(super) fn next_look_in(&self, usual: Duration, timeout: Duration) -> Duration {
-        let now = Moment::now();
+        let now = BootInstant::now();
         let pause = if self.lease.is_short_at(now) { usual.min(timeout / 100) } else { usual };
         match self.lease.ends_in(now) {
             Duration::ZERO => usual,
@@ -238,7 +244,7 @@ impl Link {
 
     /// Has the servers renew the lease, if that is due.
     pub(super) fn heartbeat(self: &Arc<Self>) {
-        let now = Moment::now();
+        let now = BootInstant::now();
         let (sync, write) = {
             let asked = self.asked.lock();
             (asked.sync.max(asked.write), asked.write)
@@ -250,36 +256,36 @@ impl Link {
         }
     }
 
-    fn send_sync(self: &Arc<Self>, now: Moment) {
+    fn send_sync(self: &Arc<Self>, now: BootInstant) {
         let Some(handle) = self.handle.get() else { return };
         self.asked.lock().sync = now;
         handle.sync(self.terms(Turn::Ahead), "/", self.renewal(now, Proof::Sync));
     }
 
     /// Sends a write that changes nothing: it is refused, and a quorum has to commit that.
-    fn send_write(self: &Arc<Self>, now: Moment) {
+    fn send_write(self: &Arc<Self>, now: BootInstant) {
         let Some(handle) = self.handle.get() else { return };
         self.asked.lock().write = now;
         let renewal = self.renewal(now, Proof::Write);
         handle.delete(self.terms(Turn::Ahead), NO_ZNODE, NO_VERSION, renewal);
     }
 
-    fn renewal(self: &Arc<Self>, submitted: Moment, proof: Proof) -> Sink<()> {
+    fn renewal(self: &Arc<Self>, submitted: BootInstant, proof: Proof) -> Sink<()> {
         let link = Arc::downgrade(self);
         Box::new(move |reply| {
             let Some(link) = link.upgrade() else { return };
-            let Some(core) = link.core.upgrade() else { return };
+            let Some(inner) = link.inner.upgrade() else { return };
             link.learn(&reply, submitted, proof);
             match reply {
                 // Another handle has taken the session up, and may end it at any time.
-                Err(Code::SESSION_MOVED) => core.lose_trust(&link),
+                Err(Code::SESSION_MOVED) => inner.lose_trust(&link),
                 // It would be so with every session that follows.
                 Err(code @ Code::SESSION_CLOSED_REQUIRE_SASL_AUTH) => {
-                    core.fail(Error::answered("connect", "", code));
-                    core.request_close();
+                    inner.fail(Error::answered("connect", "", code));
+                    inner.request_close();
                 }
                 // The first answer after a connection is what makes it count.
-                reply if is_verdict(&reply) => core.observe(&link),
+                reply if is_server_decision(&reply) => inner.observe(&link),
                 _ => {}
             }
         })
@@ -289,11 +295,11 @@ impl Link {
     pub(super) fn learn<T>(
         &self,
         reply: &std::result::Result<T, Code>,
-        submitted: Moment,
+        submitted: BootInstant,
         proof: Proof,
     ) {
-        if is_verdict(reply) {
-            self.lease.answered(submitted, Moment::now(), proof);
+        if is_server_decision(reply) {
+            self.lease.answered(submitted, BootInstant::now(), proof);
         }
     }
 
@@ -315,7 +321,7 @@ impl Link {
         Some(*self.key.get_or_init(|| key))
     }
 
-    pub(super) fn saw_unconnected(&self, state: Option<HandleState>, now: Moment) {
+    pub(super) fn saw_unconnected(&self, state: Option<HandleState>, now: BootInstant) {
         let mut connection = self.connection.lock();
         connection.without = now;
         connection.noted = false;
@@ -325,7 +331,12 @@ impl Link {
     }
 
     /// The lease learns of the present connection, by these terms.
-    pub(super) fn saw_connected(&self, timeout: Duration, tick: Option<Duration>, now: Moment) {
+    pub(super) fn saw_connected(
+        &self,
+        timeout: Duration,
+        tick: Option<Duration>,
+        now: BootInstant,
+    ) {
         self.lease.set_terms(timeout, tick);
         let mut connection = self.connection.lock();
         if !std::mem::replace(&mut connection.noted, true) {
@@ -338,7 +349,7 @@ impl Link {
     }
 
     /// Whether a server has answered on the present connection, and lately.
-    pub(super) fn is_usable(&self, now: Moment) -> bool {
+    pub(super) fn is_usable(&self, now: BootInstant) -> bool {
         let mut connection = self.connection.lock();
         let usable = self.lease.is_alive_at(now) && self.lease.latest() >= connection.without;
         if usable {
@@ -352,7 +363,7 @@ impl Link {
     /// held on the session any more: each of them renews it, and so keeps from others what is claimed.
     pub(super) fn is_hopeless(&self, timeout: Duration) -> bool {
         let connection = self.connection.lock();
-        connection.unproven >= HOPELESS && Moment::now() - connection.proven_at > 3 * timeout
+        connection.unproven >= HOPELESS && BootInstant::now() - connection.proven_at > 3 * timeout
     }
 
     pub(super) fn session_timeout(&self) -> Option<Duration> {
@@ -362,14 +373,14 @@ impl Link {
     /// Turns to the next server, or has one of those that serve follow, if any is known to. On a thread
     /// of its own: the C client holds a lock while it resolves host names, and the client's must not
     /// wait for DNS.
-    pub(super) fn cycle_next_server(self: &Arc<Self>, core: &Arc<Core>) {
+    pub(super) fn cycle_next_server(self: &Arc<Self>, inner: &Arc<ClientInner>) {
         if self.cycling.swap(true, Ordering::AcqRel) {
             return;
         }
-        let (link, core) = (Arc::clone(self), Arc::clone(core));
+        let (link, inner) = (Arc::clone(self), Arc::clone(inner));
         let cycle = move || {
             if let Some(handle) = link.handle.get() {
-                handle.cycle_next_server(&core.hosts().serving());
+                handle.cycle_next_server(&inner.hosts().serving());
             }
             link.cycling.store(false, Ordering::Release);
         };
@@ -409,11 +420,11 @@ impl Link {
         read: impl FnOnce(T) -> std::result::Result<U, Code> + Send + 'static,
         submit: impl FnOnce(&Handle, Terms, Sink<T>),
     ) -> Pending<U> {
-        let (lease, submitted) = (Arc::clone(&self.lease), Moment::now());
+        let (lease, submitted) = (Arc::clone(&self.lease), BootInstant::now());
         self.request(op, path, read, |handle, terms, sink| {
             let sink: Sink<T> = Box::new(move |reply| {
-                if is_verdict(&reply) {
-                    lease.answered(submitted, Moment::now(), proof);
+                if is_server_decision(&reply) {
+                    lease.answered(submitted, BootInstant::now(), proof);
                 }
                 sink(reply);
             });
@@ -457,7 +468,7 @@ impl Link {
             handle.close();
         }
         self.watches.close(code);
-        self.end_disposals(code);
+        self.end_deletes(code);
     }
 }
 
@@ -465,6 +476,6 @@ impl Link {
 const NO_ZNODE: &str = "/zklock/heartbeat";
 const NO_VERSION: i32 = i32::MAX;
 
-fn is_verdict<T>(reply: &std::result::Result<T, Code>) -> bool {
-    reply.as_ref().err().is_none_or(|code| code.is_verdict())
+fn is_server_decision<T>(reply: &std::result::Result<T, Code>) -> bool {
+    reply.as_ref().err().is_none_or(|code| code.is_server_decision())
 }

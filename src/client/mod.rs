@@ -8,11 +8,11 @@
 mod add_auth;
 mod block;
 mod clock;
-mod core;
-mod disposal;
 mod driver;
 mod duty;
+mod guaranteed_delete;
 mod hosts;
+mod inner;
 mod latest;
 mod lease;
 mod link;
@@ -43,8 +43,8 @@ pub use state::{SessionState, SessionStates};
 pub use watch::{Watch, WatchEvent, WatchEventKind};
 
 pub(crate) use block::block_on;
-pub(crate) use core::{Core, TrustedSession};
 pub(crate) use duty::{Duties, Duty};
+pub(crate) use inner::{ClientInner, TrustedSession};
 pub(crate) use latest::Latest;
 pub(crate) use link::Link;
 pub(crate) use path::validate as validate_path;
@@ -90,7 +90,7 @@ pub struct Client {
 
 /// Ends the session when the last clone of a client goes.
 struct Owner {
-    core: Arc<Core>,
+    inner: Arc<ClientInner>,
 }
 
 /// How long dropping the last clone waits for the server's farewell.
@@ -98,17 +98,17 @@ const FAREWELL: Duration = Duration::from_secs(1);
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        if self.core.is_inherited() {
+        if self.inner.is_inherited() {
             // Of what another process works with, nothing is taken apart here.
-            return std::mem::forget(Arc::clone(&self.core));
+            return std::mem::forget(Arc::clone(&self.inner));
         }
-        self.core.request_close();
+        self.inner.request_close();
         // A program that ends right after the drop would otherwise leave its session, and the
         // locks on it, to expire. On the client's own threads waiting would be waiting for
         // ourselves.
         let is_ours = driver::is_this_thread() || offload::is_this_thread();
         if !is_ours && !crate::raw::inside_callback() {
-            let _ = block_on(self.core.closed(), Some(std::time::Instant::now() + FAREWELL));
+            let _ = block_on(self.inner.closed(), Some(std::time::Instant::now() + FAREWELL));
         }
     }
 }
@@ -143,50 +143,50 @@ impl Client {
         ClientOptions::new()
     }
 
-    pub(crate) fn from_core(core: Arc<Core>) -> Client {
-        Client { owner: Arc::new(Owner { core }) }
+    pub(crate) fn from_inner(inner: Arc<ClientInner>) -> Client {
+        Client { owner: Arc::new(Owner { inner }) }
     }
 
-    pub(crate) fn core(&self) -> &Arc<Core> {
-        &self.owner.core
+    pub(crate) fn inner(&self) -> &Arc<ClientInner> {
+        &self.owner.inner
     }
 
     /// Whether another process has made the client, of which this is a child: it is of no use here.
     pub(crate) fn is_inherited(&self) -> bool {
-        self.core().is_inherited()
+        self.inner().is_inherited()
     }
 
-    /// Lets go of a borrowed handle at once: on return nothing of ours is inside it, and the guards
+    /// Lets go of an adopted handle at once: on return nothing of ours is inside it, and the guards
     /// are lost. What they have on the session stays until its end.
     pub(crate) fn detach(&self) {
-        let core = self.core();
-        if let Some(link) = core.status().link {
+        let inner = self.inner();
+        if let Some(link) = inner.status().link {
             link.let_go();
-            core.observe(&link);
+            inner.observe(&link);
         }
-        core.request_close();
+        inner.request_close();
     }
 
     /// Whether the program has closed the handle below, or we have let go of it.
     pub(crate) fn is_let_go(&self) -> bool {
-        self.core().is_let_go()
+        self.inner().is_let_go()
     }
 
     /// Whether this thread may wait for answers: not where they would come through it.
     pub(crate) fn can_be_waited_for(&self) -> bool {
-        let link = self.core().status().link;
+        let link = self.inner().status().link;
         link.map_or_else(|| !crate::raw::inside_callback(), |link| link.can_be_waited_for())
     }
 
     /// Runs `body` while the handle below is held open, if it is: a program that closes it waits for
     /// the end.
     pub(crate) fn while_attached<T>(&self, body: impl FnOnce() -> T) -> Option<T> {
-        self.core().status().link?.handle.get()?.while_open(body)
+        self.inner().status().link?.handle.get()?.while_open(body)
     }
 
     /// Whether the handle below can be used now.
     pub(crate) fn is_attached(&self) -> bool {
-        let link = self.core().status().link;
+        let link = self.inner().status().link;
         let is_final = |link: Arc<Link>| link.handle_state().is_none_or(HandleState::is_final);
         self.while_attached(|| ()).is_some() && !link.is_none_or(is_final)
     }
@@ -194,27 +194,27 @@ impl Client {
     /// Why the handle below can't be used any more, if it can't.
     #[cfg(feature = "capi")]
     pub(crate) fn failure(&self) -> Option<Error> {
-        self.core().failure()
+        self.inner().failure()
     }
 
     /// The session's state, looked at now by the local clock.
     pub fn state(&self) -> SessionState {
-        self.core().look().0
+        self.inner().look().0
     }
 
     /// The session's states from now on: see [`SessionStates`].
     pub fn states(&self) -> SessionStates {
-        SessionStates::new(Arc::clone(self.core()))
+        SessionStates::new(Arc::clone(self.inner()))
     }
 
     /// The session's id and password; `None` before the first connection and after closing.
     pub fn session(&self) -> Option<SessionKey> {
-        self.core().session_key()
+        self.inner().session_key()
     }
 
     /// The session timeout that the server granted.
     pub fn session_timeout(&self) -> Option<Duration> {
-        self.core().session_timeout()
+        self.inner().session_timeout()
     }
 
     /// Ends the session for all clones. Awaiting the result, or waiting for it, is waiting until that is done;
@@ -228,10 +228,10 @@ impl Client {
     /// # Cancellation
     /// The session ends even if the [`Pending`] is dropped.
     pub fn close(&self) -> Pending<()> {
-        let core = Arc::clone(self.core());
-        core.request_close();
+        let inner = Arc::clone(self.inner());
+        inner.request_close();
         Pending::run("close", "", async move {
-            core.closed().await;
+            inner.closed().await;
             Result::Ok(())
         })
     }

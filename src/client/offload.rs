@@ -30,11 +30,11 @@ pub(super) fn run(job: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().name("zklock-client".into());
     let started = thread.spawn(move || {
         OURS.set(true);
-        there.lock().take().map(wake::shielded)
+        there.lock().take().map(wake::catch_panic)
     });
     if started.is_err() {
         let job = job.lock().take();
-        job.map(wake::shielded);
+        job.map(wake::catch_panic);
     }
 }
 
@@ -75,14 +75,14 @@ pub(super) fn run_in_order(job: impl FnOnce() + Send + 'static) {
 fn serve(jobs: &Receiver<Job>) {
     loop {
         match jobs.recv_timeout(LINGER) {
-            Ok(job) => drop(wake::shielded(job)),
+            Ok(job) => drop(wake::catch_panic(job)),
             Err(RecvTimeoutError::Disconnected) => return,
             Err(RecvTimeoutError::Timeout) => {
                 let mut wakes = WAKES.lock();
                 match jobs.try_recv() {
                     Ok(job) => {
                         drop(wakes);
-                        wake::shielded(job);
+                        wake::catch_panic(job);
                     }
                     Err(_) => return *wakes = None,
                 }

@@ -235,7 +235,7 @@ impl Link {
 
     /// Creates a znode's parents, all that are missing: as containers, which the server removes
     /// some time after they became empty, or persistent where it knows no containers.
-    pub(crate) async fn make_parents(&self, path: &str, acl: &[Acl]) -> Result<()> {
+    pub(crate) async fn create_parents(&self, path: &str, acl: &[Acl]) -> Result<()> {
         let mut missing = Vec::new();
         let mut at = path::parent(path);
         while let Some(path) = at.filter(|path| *path != "/") {
@@ -270,7 +270,7 @@ impl Link {
 /// Submits on the present link, or says why there is none.
 macro_rules! present {
     ($client:expr, $op:literal, $path:expr) => {
-        match $client.core().link($op, $path) {
+        match $client.inner().link($op, $path) {
             Ok(link) => link,
             Err(error) => return Pending::ready(Err(error)),
         }
@@ -402,11 +402,11 @@ impl Client {
     /// `AUTH_FAILED` when the server refuses it; the client can't be used any more then.
     pub fn add_auth(&self, scheme: &str, secret: &[u8]) -> Pending<()> {
         let credentials = Credentials { scheme: scheme.to_owned(), secret: secret.to_vec() };
-        if let Err(why) = self.core().options().check_credentials(&credentials) {
+        if let Err(why) = self.inner().options().check_credentials(&credentials) {
             let error = Error::with_detail("add_auth", "", Code::BAD_ARGUMENTS, why);
             return Pending::ready(Err(error));
         }
-        self.core().add_auth(credentials)
+        self.inner().add_auth(credentials)
     }
 
     /// Creates a persistent znode without data, and those above it that are missing. That it is

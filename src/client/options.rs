@@ -6,7 +6,7 @@ use super::settings::Settings;
 use super::{Client, Pending, Timer, hosts, session};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
-use crate::raw::{Borrowed, Credentials};
+use crate::raw::{Adopted, Credentials};
 use crate::session_key::SessionKey;
 
 /// How to connect: made by [`Client::options`].
@@ -157,12 +157,12 @@ impl ClientOptions {
 
     /// Works on a handle of the program's: its hosts, session timeout and identities are the
     /// program's too. When its session is over, so is the client.
-    pub(crate) fn adopt(&self, borrowed: Borrowed) -> Result<Client> {
+    pub(crate) fn adopt(&self, adopted: Adopted) -> Result<Client> {
         let mut settings = self.settings.clone();
         settings.reopen = false;
         settings.session = None;
         settings.credentials.clear();
-        Ok(Client::from_core(session::start(settings, Some(borrowed))?))
+        Ok(Client::from_inner(session::start(settings, Some(adopted))?))
     }
 
     fn start(&self, hosts: &str) -> Result<Client> {
@@ -183,7 +183,7 @@ impl ClientOptions {
         for credentials in &settings.credentials {
             settings.check_credentials(credentials).map_err(|why| refuse(why.to_owned()))?;
         }
-        Ok(Client::from_core(session::start(settings, None)?))
+        Ok(Client::from_inner(session::start(settings, None)?))
     }
 }
 
@@ -195,7 +195,7 @@ impl Default for ClientOptions {
 
 async fn established(client: Client, hosts: String, deadline: Option<Instant>) -> Result<Client> {
     let connected = async {
-        let session = client.core().trusted_session().await;
+        let session = client.inner().trusted_session().await;
         session.map(drop).map_err(|error| {
             let why = error.detail_or("the session can't be used");
             Error::with_detail("connect", &hosts, error.code(), why)
@@ -203,13 +203,13 @@ async fn established(client: Client, hosts: String, deadline: Option<Instant>) -
     };
     let too_late = async {
         Timer::deadline(deadline).await;
-        let known = client.core().hosts().describe();
+        let known = client.inner().hosts().describe();
         let known = known.as_deref().unwrap_or("are they up, and is the port right?");
         let detail = format!("no server took the session in time: {known}");
         Err(Error::with_detail("connect", &hosts, Code::OPERATION_TIMEOUT, detail))
     };
     futures_lite::future::or(connected, too_late).await?;
-    let options = client.core().options();
+    let options = client.inner().options();
     let granted = client.session_timeout().unwrap_or(options.session_timeout);
     let ticks = options.tick_time.map(|tick| (tick, granted));
     if let Some((tick, granted)) = ticks.filter(|(tick, granted)| *tick > *granted / 2) {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::Core;
+use super::ClientInner;
 use crate::process::PerProcess;
 use crate::scarcity;
 
@@ -252,12 +252,12 @@ impl Schedule {
     }
 
     /// Has the hosts asked on threads of their own, if it is time to; has its session looked after then.
-    pub(super) fn ask_if_due(&mut self, core: &Arc<Core>) {
+    pub(super) fn ask_if_due(&mut self, inner: &Arc<ClientInner>) {
         let now = Instant::now();
         if now < self.next || self.asking.swap(true, Ordering::AcqRel) {
             return;
         }
-        let turn = Turn(Arc::clone(&self.asking), Arc::clone(core));
+        let turn = Turn(Arc::clone(&self.asking), Arc::clone(inner));
         if CLIENTS_ASKING.fetch_add(1, Ordering::AcqRel) >= CLIENTS {
             return;
         }
@@ -272,7 +272,7 @@ impl Schedule {
 }
 
 /// One of the clients that ask.
-struct Turn(Arc<AtomicBool>, Arc<Core>);
+struct Turn(Arc<AtomicBool>, Arc<ClientInner>);
 
 impl Drop for Turn {
     fn drop(&mut self) {

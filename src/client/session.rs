@@ -15,10 +15,10 @@ use futures_lite::future::or;
 use super::probe::Schedule;
 use super::settings::Settings;
 use super::state::SessionState;
-use super::{Core, Link, Timer, driver, duty, offload, wake};
+use super::{ClientInner, Link, Timer, driver, duty, offload, wake};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
-use crate::raw::{Borrowed, HandleState, at_exit, watch_for_forks};
+use crate::raw::{Adopted, HandleState, at_exit, watch_for_forks};
 use crate::scarcity;
 use crate::session_key::SessionKey;
 
@@ -26,13 +26,13 @@ use crate::session_key::SessionKey;
 const NEXT_SERVER: Duration = Duration::from_secs(1);
 /// How often the opening of a handle is tried again (a host name that does not resolve).
 const OPEN_AGAIN: Duration = Duration::from_secs(1);
-/// How often deletions are tried again before a borrowed handle is given back.
+/// How often deletions are tried again before an adopted handle is given back.
 const LAST_LOOKS: Duration = Duration::from_millis(100);
 /// How long tasks may take to hear that the client is closed.
 const LAST_TASKS: usize = 10_000;
 
 struct Session {
-    core: Arc<Core>,
+    inner: Arc<ClientInner>,
     /// What runs in the background for as long as the client is open.
     tasks: Arc<Executor<'static>>,
     /// When the next server was last tried, or the connection last seen.
@@ -48,26 +48,26 @@ struct Session {
 ///
 /// # Errors
 /// `SYSTEM_ERROR` when there is no thread to be had; what the C client says of the program's handle.
-pub(super) fn start(options: Settings, borrowed: Option<Borrowed>) -> Result<Arc<Core>> {
+pub(super) fn start(options: Settings, adopted: Option<Adopted>) -> Result<Arc<ClientInner>> {
     watch_for_forks();
     at_exit(duty::wait_at_exit);
-    let op = if borrowed.is_some() { "adopt" } else { "connect" };
+    let op = if adopted.is_some() { "adopt" } else { "connect" };
     driver::start().map_err(|error| {
         Error::with_detail(op, "", Code::SYSTEM_ERROR, scarcity::describe(&error))
     })?;
     let tasks = Arc::new(Executor::new());
-    let core = Arc::new(Core::new(options, Arc::downgrade(&tasks)));
-    if let Some(borrowed) = borrowed {
+    let inner = Arc::new(ClientInner::new(options, Arc::downgrade(&tasks)));
+    if let Some(adopted) = adopted {
         // Here, where the program vouches for its handle.
-        let link = Link::adopt(&core, borrowed).map_err(|code| {
+        let link = Link::adopt(&inner, adopted).map_err(|code| {
             let why = "it can't be used: its session is over, or another process has opened it";
             Error::with_detail(op, "", code, why)
         })?;
-        core.set_link(Some(link));
+        inner.set_link(Some(link));
     }
     let session = Session {
-        key: core.options().session,
-        core: Arc::clone(&core),
+        key: inner.options().session,
+        inner: Arc::clone(&inner),
         tasks,
         last_server: Instant::now(),
         open_after: Instant::now(),
@@ -75,54 +75,54 @@ pub(super) fn start(options: Settings, borrowed: Option<Borrowed>) -> Result<Arc
         opened: false,
     };
     driver::spawn(session.drive());
-    Ok(core)
+    Ok(inner)
 }
 
 /// What a panic or the end of the client leaves: nobody waits any longer, and nothing is held.
 struct End {
-    core: Arc<Core>,
+    inner: Arc<ClientInner>,
     tasks: Arc<Executor<'static>>,
 }
 
 impl Drop for End {
     fn drop(&mut self) {
-        self.core.request_close();
+        self.inner.request_close();
         let detail =
             if std::thread::panicking() { "what drives its session has panicked" } else { "" };
         let failure = Error::with_detail("connect", "", Code::INVALID_STATE, detail);
-        wake::shielded(|| self.core.fail(failure));
-        let (core, tasks) = (Arc::clone(&self.core), Arc::clone(&self.tasks));
+        wake::catch_panic(|| self.inner.fail(failure));
+        let (inner, tasks) = (Arc::clone(&self.inner), Arc::clone(&self.tasks));
         offload::run(move || {
-            if let Some(link) = core.status().link {
-                wake::shielded(|| link.close(Code::CLOSING));
+            if let Some(link) = inner.status().link {
+                wake::catch_panic(|| link.close(Code::CLOSING));
             }
-            wake::shielded(|| core.set_link(None));
+            wake::catch_panic(|| inner.set_link(None));
             // Everything that tasks were waiting for has been answered now: let them end.
             for _ in 0..LAST_TASKS {
-                if tasks.is_empty() || wake::shielded(|| tasks.try_tick()) == Some(false) {
+                if tasks.is_empty() || wake::catch_panic(|| tasks.try_tick()) == Some(false) {
                     break;
                 }
             }
             drop(tasks);
-            core.set_over();
+            inner.set_over();
         });
     }
 }
 
 impl Session {
     async fn drive(mut self) {
-        let _end = End { core: Arc::clone(&self.core), tasks: Arc::clone(&self.tasks) };
-        while !self.core.is_closing() {
+        let _end = End { inner: Arc::clone(&self.inner), tasks: Arc::clone(&self.tasks) };
+        while !self.inner.is_closing() {
             #[cfg(test)]
-            self.core.panic_if_killed();
-            let news = self.core.bell();
+            self.inner.panic_if_killed();
+            let news = self.inner.wakeup();
             let pause = self.look_around().await;
-            if self.core.is_closing() {
+            if self.inner.is_closing() {
                 break;
             }
             self.work_until(news, pause).await;
         }
-        if let Some(link) = self.core.status().link.filter(|link| link.is_borrowed()) {
+        if let Some(link) = self.inner.status().link.filter(|link| link.is_adopted()) {
             // The session goes on without us, so what we have on it must go first.
             self.finish(&link).await;
         }
@@ -153,8 +153,8 @@ impl Session {
     /// Waits until the client is to be closed.
     async fn closing(&self) {
         loop {
-            let news = self.core.bell();
-            if self.core.is_closing() {
+            let news = self.inner.wakeup();
+            if self.inner.is_closing() {
                 return;
             }
             news.await;
@@ -165,8 +165,8 @@ impl Session {
     /// takes: the session goes on, and what stayed on it would block others.
     async fn finish(&mut self, link: &Arc<Link>) {
         loop {
-            let news = or(self.core.duties().listen(), self.core.bell());
-            if self.core.duties().are_done()
+            let news = or(self.inner.duties().listen(), self.inner.wakeup());
+            if self.inner.duties().are_done()
                 || link.session().is_none()
                 || link.handle_state().is_none_or(HandleState::is_final)
             {
@@ -177,9 +177,9 @@ impl Session {
         }
     }
 
-    /// Looks around once; gives the time until the next look, unless the bell rings.
+    /// Looks around once; gives the time until the next look, unless it is woken.
     async fn turn(&mut self) -> Duration {
-        let Some(link) = self.core.status().link else {
+        let Some(link) = self.inner.status().link else {
             return self.open(None).await;
         };
         link.expire_requests();
@@ -189,17 +189,17 @@ impl Session {
         }
         // Asked before the look: an end that comes between the two would go by without its `Lost`.
         let state = link.handle_state();
-        self.core.observe(&link);
+        self.inner.observe(&link);
         match state {
             Some(HandleState::CONNECTED) => {
                 self.last_server = Instant::now();
                 self.asking.rest();
-                link.attend();
+                link.watch_session_events();
                 link.heartbeat();
-                link.retry_disposals();
+                link.retry_deletes();
                 // Only its end frees what is left on this session. Not while a lock is held on it, which
                 // would be lost.
-                if link.has_left() && self.core.options().reopen && !self.core.is_holding() {
+                if link.has_left() && self.inner.options().reopen && !self.inner.is_holding() {
                     return self.replace(&link, Code::SESSION_EXPIRED).await;
                 }
             }
@@ -208,14 +208,14 @@ impl Session {
             }
             Some(HandleState::AUTH_FAILED) => {
                 self.close(&link, Code::AUTH_FAILED).await;
-                self.core.request_close();
+                self.inner.request_close();
                 return Duration::ZERO;
             }
             Some(HandleState::GONE) => {
-                self.core.request_close();
+                self.inner.request_close();
                 return Duration::ZERO;
             }
-            _ if !link.is_borrowed()
+            _ if !link.is_adopted()
                 && link.session_timeout().is_some_and(|timeout| link.is_hopeless(timeout)) =>
             {
                 let session = link.session();
@@ -228,7 +228,7 @@ impl Session {
                 );
                 return self.replace(&link, Code::SESSION_EXPIRED).await;
             }
-            _ if !link.is_borrowed() => self.seek(&link).await,
+            _ if !link.is_adopted() => self.seek(&link).await,
             _ => {}
         }
         // Often enough that a loss is told when it happens, seldom enough to cost nothing.
@@ -239,29 +239,29 @@ impl Session {
 
     /// No server is connected: has the hosts asked, and the C client try those that serve.
     async fn seek(&mut self, link: &Arc<Link>) {
-        let was_connected = self.core.status().was_connected();
-        if !was_connected || self.core.hosts().are_several() {
-            self.asking.ask_if_due(&self.core);
+        let was_connected = self.inner.status().was_connected();
+        if !was_connected || self.inner.hosts().are_several() {
+            self.asking.ask_if_due(&self.inner);
         }
         if self.last_server.elapsed() < NEXT_SERVER {
             return;
         }
         self.last_server = Instant::now();
-        match self.core.hosts().in_order() {
+        match self.inner.hosts().in_order() {
             // It stays with a silent host for two thirds of the session timeout, and can't be made to leave
             // it. Where there is no session yet, nothing is lost by beginning anew.
             Some(order) if !was_connected => {
-                self.core.set_link(None);
+                self.inner.set_link(None);
                 self.close(link, Code::CONNECTION_LOSS).await;
                 self.open(Some(order)).await;
             }
-            _ => link.cycle_next_server(&self.core),
+            _ => link.cycle_next_server(&self.inner),
         }
     }
 
     /// Opens a handle; with an order of the hosts, if there is one.
     async fn open(&mut self, order: Option<Vec<String>>) -> Duration {
-        if self.core.status().state == SessionState::Closed {
+        if self.inner.status().state == SessionState::Closed {
             return OPEN_AGAIN;
         }
         let now = Instant::now();
@@ -270,34 +270,34 @@ impl Session {
         }
         self.open_after = now + OPEN_AGAIN;
         self.last_server = now;
-        self.core.hosts().resolving(true);
-        let (core, key) = (Arc::clone(&self.core), self.key);
-        let opened = self.helped(move || Link::open(&core, key, order.as_deref()));
+        self.inner.hosts().resolving(true);
+        let (inner, key) = (Arc::clone(&self.inner), self.key);
+        let opened = self.helped(move || Link::open(&inner, key, order.as_deref()));
         // Names may take long to resolve. What comes of it after a close is closed on the helper thread.
         let closing = async {
             self.closing().await;
             None
         };
         let opened = or(opened, closing).await;
-        self.core.hosts().resolving(false);
+        self.inner.hosts().resolving(false);
         match opened.unwrap_or_else(|| Err(io::Error::other("the client is closed"))) {
             Ok(link) => {
                 self.opened = true;
-                self.core.set_link(Some(Arc::clone(&link)));
+                self.inner.set_link(Some(Arc::clone(&link)));
                 // The first event may have come before the link was in place.
-                self.core.observe(&link);
+                self.inner.observe(&link);
                 Duration::from_millis(10)
             }
             // Nobody has the client yet: connecting fails at once.
             Err(error) if !self.opened && scarcity::is_scarcity(&error) => {
                 let why = scarcity::describe(&error);
-                self.core.fail(Error::with_detail("connect", "", Code::SYSTEM_ERROR, why));
-                self.core.request_close();
+                self.inner.fail(Error::with_detail("connect", "", Code::SYSTEM_ERROR, why));
+                self.inner.request_close();
                 Duration::ZERO
             }
-            Err(_) if self.core.is_closing() => Duration::ZERO,
+            Err(_) if self.inner.is_closing() => Duration::ZERO,
             Err(error) => {
-                self.asking.ask_if_due(&self.core);
+                self.asking.ask_if_due(&self.inner);
                 let error = scarcity::describe(&error);
                 log!(WARN, error, "the C client could not be started; trying again");
                 OPEN_AGAIN
@@ -307,19 +307,19 @@ impl Session {
 
     /// The session is over: closes its handle and, if the client is to go on, opens another.
     async fn replace(&mut self, link: &Arc<Link>, code: Code) -> Duration {
-        let options = self.core.options();
+        let options = self.inner.options();
         // The caller asked for one session in particular and never got it.
-        let never_had_it = self.key.is_some() && !self.core.status().was_connected();
+        let never_had_it = self.key.is_some() && !self.inner.status().was_connected();
         let reopen = options.reopen && !never_had_it;
         if !reopen {
-            self.core.fail(Error::new("connect", "", code));
-            if link.is_borrowed() {
+            self.inner.fail(Error::new("connect", "", code));
+            if link.is_adopted() {
                 // Its program may never free what it has of us.
-                self.core.request_close();
+                self.inner.request_close();
             }
         }
         self.key = None;
-        self.core.set_link(None);
+        self.inner.set_link(None);
         self.close(link, code).await;
         if reopen { self.open(None).await } else { OPEN_AGAIN }
     }

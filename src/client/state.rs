@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use event_listener::EventListener;
 
-use super::{Core, block_on, wake};
+use super::{ClientInner, block_on, wake};
 
 /// What a program can know of its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -33,16 +33,16 @@ pub enum SessionState {
 ///
 /// It does not keep the client open.
 pub struct SessionStates {
-    core: Arc<Core>,
+    inner: Arc<ClientInner>,
     told: Option<SessionState>,
     losses: u64,
     listener: Option<EventListener>,
 }
 
 impl SessionStates {
-    pub(super) fn new(core: Arc<Core>) -> SessionStates {
-        let (_, losses) = core.look();
-        SessionStates { core, told: None, losses, listener: None }
+    pub(super) fn new(inner: Arc<ClientInner>) -> SessionStates {
+        let (_, losses) = inner.look();
+        SessionStates { inner, told: None, losses, listener: None }
     }
 
     /// The next state that has not been told yet; `None` after `Closed`. The first call gives the
@@ -68,8 +68,8 @@ impl SessionStates {
                 return Poll::Ready(None);
             }
             // Listen before looking, or a change in between is missed.
-            let mut listener = self.listener.take().unwrap_or_else(|| self.core.listen());
-            let (state, losses) = self.core.look();
+            let mut listener = self.listener.take().unwrap_or_else(|| self.inner.listen());
+            let (state, losses) = self.inner.look();
             // A loss by the clock alone may never be made official: the client may close first.
             if losses > self.losses {
                 self.losses = losses;
@@ -80,7 +80,7 @@ impl SessionStates {
                 self.told = Some(state);
                 return Poll::Ready(self.told);
             }
-            if pin!(wake::Careful(&mut listener)).poll(cx).is_pending() {
+            if pin!(wake::DeferredWake(&mut listener)).poll(cx).is_pending() {
                 self.listener = Some(listener);
                 return Poll::Pending;
             }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use event_listener::Event;
 use futures_lite::future::or;
 
-use super::clock::Moment;
+use super::clock::BootInstant;
 use super::lease::Lease;
 use super::wake;
 
@@ -41,7 +41,7 @@ impl TrustPeriod {
     /// Whether the session can be trusted now. The first call after trust has ended declares the
     /// period lost, and notifies everybody.
     pub(crate) fn is_trusted(&self) -> bool {
-        let trusted = self.is_trusted_at(Moment::now());
+        let trusted = self.is_trusted_at(BootInstant::now());
         if !trusted {
             self.announce();
         }
@@ -49,7 +49,7 @@ impl TrustPeriod {
     }
 
     /// As [`is_trusted`](TrustPeriod::is_trusted), but notifies nobody.
-    pub(super) fn is_trusted_at(&self, now: Moment) -> bool {
+    pub(super) fn is_trusted_at(&self, now: BootInstant) -> bool {
         let alive = match self.holds.load(Ordering::Acquire) {
             0 => self.lease.is_alive_at(now),
             _ => self.lease.is_proven_at(now),
@@ -80,7 +80,7 @@ impl TrustPeriod {
             if !self.is_trusted() {
                 return;
             }
-            wake::Careful(listener).await;
+            wake::DeferredWake(listener).await;
         }
     }
 
@@ -91,7 +91,7 @@ impl TrustPeriod {
 
     /// Holds something on the session, if it is proven to be alive.
     pub(super) fn hold(self: &Arc<Self>) -> Option<Hold> {
-        if !self.lease.can_hold_at(Moment::now()) {
+        if !self.lease.can_hold_at(BootInstant::now()) {
             return None;
         }
         self.lease.wanted();
@@ -109,11 +109,11 @@ impl TrustPeriod {
         let proven = async {
             loop {
                 let listener = self.lease.renewed();
-                if self.lease.can_hold_at(Moment::now()) {
+                if self.lease.can_hold_at(BootInstant::now()) {
                     return;
                 }
                 ask();
-                wake::Careful(listener).await;
+                wake::DeferredWake(listener).await;
             }
         };
         or(proven, self.lost()).await;
@@ -181,7 +181,7 @@ mod tests {
     fn proven() -> Arc<Lease> {
         let lease = Arc::new(Lease::default());
         lease.set_terms(Duration::from_secs(60), None);
-        let now = Moment::now();
+        let now = BootInstant::now();
         lease.connected(now, now);
         lease.answered(now, now, Proof::Write);
         lease
@@ -203,7 +203,7 @@ mod tests {
     fn nothing_is_held_that_would_be_lost_at_once() {
         let lease = Arc::new(Lease::default());
         lease.set_terms(Duration::from_secs(60), None);
-        let now = Moment::now();
+        let now = BootInstant::now();
         // Alive, as far as a sync shows.
         lease.connected(now, now);
         lease.answered(now, now, Proof::Sync);

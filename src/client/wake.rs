@@ -18,7 +18,7 @@ use super::{driver, offload};
 use crate::logging::log;
 
 /// Runs `body`; gives its result unless it panicked. The panic is logged.
-pub(super) fn shielded<T>(body: impl FnOnce() -> T) -> Option<T> {
+pub(super) fn catch_panic<T>(body: impl FnOnce() -> T) -> Option<T> {
     let result = catch_unwind(AssertUnwindSafe(body)).ok();
     if result.is_none() {
         log!(ERROR, "a panic in a waker was caught");
@@ -50,7 +50,7 @@ impl Sleeper {
 
     pub(super) fn wake(self) {
         if self.is_ours || !driver::is_this_thread() {
-            shielded(|| self.waker.wake());
+            catch_panic(|| self.waker.wake());
         } else {
             offload::run_in_order(|| self.waker.wake());
         }
@@ -74,7 +74,7 @@ impl Drop for Blocked {
     }
 }
 
-/// Wakes everybody who listens. Listeners are polled through [`Careful`].
+/// Wakes everybody who listens. Listeners are polled through [`DeferredWake`].
 pub(super) fn all(event: &Event) {
     // An event wakes under a lock of its own, and a panic there would leave it broken for good.
     let outer = DEFERRED.try_with(|deferred| deferred.replace(Some(Vec::new())));
@@ -87,9 +87,9 @@ pub(super) fn all(event: &Event) {
 }
 
 /// Polls a listener in a way that its waker can do no harm to the event, whatever it does.
-pub(super) struct Careful<F>(pub(super) F);
+pub(super) struct DeferredWake<F>(pub(super) F);
 
-impl<F: Future + Unpin> Future for Careful<F> {
+impl<F: Future + Unpin> Future for DeferredWake<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
@@ -114,7 +114,7 @@ impl Wake for Later {
 
 /// Sends to a receiver that may be gone.
 pub(super) fn send<T>(sender: oneshot::Sender<T>, value: T) {
-    shielded(|| drop(sender.send(value)));
+    catch_panic(|| drop(sender.send(value)));
 }
 
 #[cfg(test)]
@@ -141,7 +141,7 @@ mod tests {
         let event = Arc::new(Event::new());
         let bad = Arc::new(Bad { event: Arc::clone(&event), woken: AtomicUsize::new(0) });
         let waker = Waker::from(Arc::clone(&bad));
-        let mut listeners = [(); 3].map(|()| Careful(event.listen()));
+        let mut listeners = [(); 3].map(|()| DeferredWake(event.listen()));
         for listener in &mut listeners {
             assert!(Pin::new(listener).poll(&mut Context::from_waker(&waker)).is_pending());
         }

@@ -8,8 +8,8 @@ use futures_lite::future::or;
 use parking_lot::Mutex;
 
 use super::Spec;
+use super::algorithm::{Attempt, ClaimStatus};
 use super::claim::{Claim, Node};
-use super::steps::{Attempt, Standing};
 use crate::client::{Hold, WatchEventKind, WatchFor};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
@@ -32,7 +32,7 @@ pub(super) async fn acquire(
         spec: Arc::clone(&spec),
         claim: Claim::new(&spec),
         once,
-        refusals: 0,
+        attempts: 0,
         behind: None,
         purpose: WatchFor::Next,
         ahead: Arc::clone(&ahead),
@@ -57,25 +57,25 @@ async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<(Node, Hold
         let session = spec.service.session().await.map_err(|error| {
             Error::with_detail("acquire", &spec.path, error.code(), "the client is closed")
         })?;
-        let standing = match attempt.claim.settle(&session).await {
-            Ok(()) => spec.strategy.steps().step(&mut attempt, &session).await,
+        let status = match attempt.claim.reconcile(&session).await {
+            Ok(()) => spec.strategy.algorithm().step(&mut attempt, &session).await,
             Err(error) => Err(error),
         };
-        match standing {
-            Ok(Standing::Held) => match session.hold() {
+        match status {
+            Ok(ClaimStatus::Held) => match session.hold() {
                 // The node was there in this period of trust, and the session is proven to live yet:
                 // nobody else can hold.
                 Some(hold) => return Ok(attempt.claim.take().map(|node| (node, hold))),
                 None => session.proven().await,
             },
-            Ok(Standing::Again) => {}
-            Ok(Standing::Taken) => {
+            Ok(ClaimStatus::Again) => {}
+            Ok(ClaimStatus::Taken) => {
                 // Once the caller knows, its claim stands in the way of no other that tries.
                 attempt.claim.withdraw().await;
                 return Ok(None);
             }
-            Ok(Standing::Watching(watch)) => {
-                attempt.refusals += 1;
+            Ok(ClaimStatus::Watching(watch)) => {
+                attempt.attempts += 1;
                 // Disconnections are slept through, and trust that ends: the C client sets the watch
                 // again, and what was missed comes then. An error too is a reason to look again: it
                 // comes with the end of the session.
@@ -84,11 +84,11 @@ async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<(Node, Hold
                     attempt.behind = None;
                 }
             }
-            Ok(Standing::Pausing(pause)) => {
+            Ok(ClaimStatus::Pausing(pause)) => {
                 attempt.behind = None;
                 spec.service.sleep_until(spec.service.now() + pause).await;
             }
-            Err(error) if is_passing(&error) => {
+            Err(error) if is_transient(&error) => {
                 log!(DEBUG, %error, "acquire goes on");
                 spec.service.sleep_until(spec.service.now() + AFTER_TROUBLE).await;
             }
@@ -105,6 +105,6 @@ async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<(Node, Hold
 
 /// Whether to go on: the outcome has to be looked up, or was certainly nothing, or the session is
 /// over and the next one will start anew. When there is no next one, waiting for it fails.
-fn is_passing(error: &Error) -> bool {
+fn is_transient(error: &Error) -> bool {
     error.is_outcome_unknown() || error.code().is_retryable() || error.is_session_over()
 }

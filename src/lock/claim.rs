@@ -32,7 +32,7 @@ pub(super) struct Claim {
 struct Search {
     service: Arc<dyn Service>,
     memory: Arc<PathMemory>,
-    place: ClaimPlace,
+    layout: NodeLayout,
     /// Tells it from others of this session.
     uuid: Uuid,
     sent_after: SentAfter,
@@ -41,9 +41,9 @@ struct Search {
 impl Search {
     /// The nodes of this session that carry the claim's uuid: path and czxid of each.
     async fn run(&self, session: &Arc<dyn Session>) -> Result<Vec<(String, i64)>> {
-        let found = match &self.place {
-            ClaimPlace::At(path) => Arc::new(lookup::look_at(session, path.clone()).await?),
-            ClaimPlace::Under { directory, .. } => {
+        let found = match &self.layout {
+            NodeLayout::At(path) => Arc::new(lookup::look_at(session, path.clone()).await?),
+            NodeLayout::Under { directory, .. } => {
                 self.memory.look_up(&self.service, session, directory, self.sent_after).await?
             }
         };
@@ -64,12 +64,12 @@ impl Search {
                 Some(false) => {
                     // From now on it is known: two deletions of one claim could hit its successor, which
                     // at the lock's own path has the same name.
-                    drop(session.dispose(path, *czxid, true, self.memory.made(*czxid)));
+                    drop(session.guaranteed_delete(path, *czxid, true, self.memory.made(*czxid)));
                     let path = path.clone();
                     log!(WARN, path, "deleted a claim whose data somebody has replaced");
                 }
                 // It will be known once the reply has come.
-                None => return Err(unknown(&self.place)),
+                None => return Err(unknown(&self.layout)),
             }
         }
         Ok(())
@@ -80,8 +80,8 @@ impl Search {
         // A name that carries its directory's czxid is given once, until the directory's counter has
         // reached its end. The lock's own path is given again and again, and the recipe's names
         // where a directory was made anew.
-        let name_is_reused = match &self.place {
-            ClaimPlace::Under { naming, created, .. } if naming.is_of_the_directory() => {
+        let name_is_reused = match &self.layout {
+            NodeLayout::Under { naming, created, .. } if naming.is_of_the_directory() => {
                 self.memory.saw_claim(*created, &path);
                 name::sequence(&path).is_some_and(name::is_out_of_turn)
             }
@@ -94,19 +94,19 @@ impl Search {
 
 /// Where a claim's node is created.
 #[derive(Clone)]
-pub(super) enum ClaimPlace {
+pub(super) enum NodeLayout {
     /// The node is the lock's path itself.
     At(String),
     /// The node is a numbered child of the lock's path, which the transaction `created` has made.
     Under { directory: String, naming: Naming, created: i64 },
 }
 
-impl ClaimPlace {
+impl NodeLayout {
     /// The path of a claim with that number.
     pub(super) fn numbered(&self, session: i64, number: i32) -> String {
         match self {
-            ClaimPlace::At(path) => path.clone(),
-            ClaimPlace::Under { directory, naming, created } => {
+            NodeLayout::At(path) => path.clone(),
+            NodeLayout::Under { directory, naming, created } => {
                 let prefix = name::join(directory, &naming.prefix(session, *created));
                 name::numbered_name(&prefix, number)
             }
@@ -116,7 +116,7 @@ impl ClaimPlace {
     /// The lock's path.
     fn lock(&self) -> &str {
         match self {
-            ClaimPlace::At(path) | ClaimPlace::Under { directory: path, .. } => path,
+            NodeLayout::At(path) | NodeLayout::Under { directory: path, .. } => path,
         }
     }
 }
@@ -134,14 +134,14 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Deletes it: submits that now, and repeats it until it is certain. See [`Session::dispose`].
-    pub(super) fn dispose(&self) -> Pending<bool> {
+    /// Deletes it: submits that now, and repeats it until it is certain. See [`Session::guaranteed_delete`].
+    pub(super) fn guaranteed_delete(&self) -> Pending<bool> {
         self.dispose_with(self.name_is_reused)
     }
 
     /// Until it is gone for certain, it is a claim of this client: nobody else deletes it too.
     fn dispose_with(&self, look: bool) -> Pending<bool> {
-        self.session.dispose(&self.path, self.czxid, look, Arc::clone(&self._known.0))
+        self.session.guaranteed_delete(&self.path, self.czxid, look, Arc::clone(&self._known.0))
     }
 }
 
@@ -165,7 +165,7 @@ impl Claim {
         let search = Search {
             service: Arc::clone(&spec.service),
             memory: Arc::clone(&spec.memory),
-            place: spec.place(),
+            layout: spec.layout(),
             uuid,
             sent_after: SentAfter::Unknown,
         };
@@ -188,7 +188,7 @@ impl Claim {
 
     /// It is to be created in the directory that this transaction has made.
     pub(super) fn enter(&mut self, directory: i64) {
-        if let ClaimPlace::Under { created, .. } = &mut self.search.place {
+        if let NodeLayout::Under { created, .. } = &mut self.search.layout {
             *created = directory;
         }
     }
@@ -197,8 +197,8 @@ impl Claim {
     /// was made anew.
     pub(super) fn can_be_in(&self, directory: &Stat) -> bool {
         let made_before = self.node().is_none_or(|node| directory.czxid < node.czxid);
-        let is_named_so = match &self.search.place {
-            ClaimPlace::Under { naming, created, .. } if naming.is_of_the_directory() => {
+        let is_named_so = match &self.search.layout {
+            NodeLayout::Under { naming, created, .. } if naming.is_of_the_directory() => {
                 *created == directory.czxid
             }
             _ => true,
@@ -209,11 +209,11 @@ impl Claim {
     /// Submits the create. Follow it up with [`confirm`](Claim::confirm).
     pub(super) fn send(&mut self, session: &Arc<dyn Session>) {
         let sent = self.search.memory.sent();
-        let reply = match &self.search.place {
-            ClaimPlace::At(path) => {
+        let reply = match &self.search.layout {
+            NodeLayout::At(path) => {
                 session.create(path, &self.data, &self.acl, CreateMode::Ephemeral)
             }
-            ClaimPlace::Under { directory, naming, created } => {
+            NodeLayout::Under { directory, naming, created } => {
                 self.search.sent_after = self.search.memory.sent_after(*created);
                 let prefix = name::join(directory, &naming.prefix(session.id(), *created));
                 session.create(&prefix, &self.data, &self.acl, CreateMode::EphemeralSequential)
@@ -229,7 +229,7 @@ impl Claim {
             // come and can clean up after it.
             let reply = match pending {
                 Some((reply, _)) => reply.await,
-                None => return Err(unknown(&self.search.place)),
+                None => return Err(unknown(&self.search.layout)),
             };
             self.state = match reply {
                 Ok(Created { path, stat }) => {
@@ -245,12 +245,12 @@ impl Claim {
                 }
             };
         }
-        self.node().ok_or_else(|| unknown(&self.search.place))
+        self.node().ok_or_else(|| unknown(&self.search.layout))
     }
 
     /// Brings what is known of the node up to date with the session: a node of a session that is
     /// over is gone, one of an unknown outcome is looked up.
-    pub(super) async fn settle(&mut self, session: &Arc<dyn Session>) -> Result<()> {
+    pub(super) async fn reconcile(&mut self, session: &Arc<dyn Session>) -> Result<()> {
         match &mut self.state {
             State::None => {}
             State::Placed(node) if node.session.id() == session.id() => {
@@ -268,7 +268,12 @@ impl Claim {
                 };
                 // There is never a second one, but a second one would block everybody for ever.
                 for (path, czxid) in found {
-                    drop(session.dispose(&path, czxid, true, self.search.memory.made(czxid)));
+                    drop(session.guaranteed_delete(
+                        &path,
+                        czxid,
+                        true,
+                        self.search.memory.made(czxid),
+                    ));
                 }
             }
         }
@@ -278,7 +283,7 @@ impl Claim {
     /// Deletes the node, if there is one, and waits until it is gone.
     pub(super) async fn withdraw(&mut self) {
         if let Some(node) = self.take() {
-            let gone = node.dispose().await;
+            let gone = node.guaranteed_delete().await;
             log!(DEBUG, ?gone, "withdrew a claim");
         }
     }
@@ -296,8 +301,8 @@ impl Claim {
     }
 
     /// Where the node is, or would be.
-    pub(super) fn place(&self) -> &ClaimPlace {
-        &self.search.place
+    pub(super) fn layout(&self) -> &NodeLayout {
+        &self.search.layout
     }
 
     /// Hands the node over to a tenure; the claim is then empty.
@@ -317,15 +322,15 @@ fn may_exist(error: &Error) -> bool {
     error.is_outcome_unknown() || error.code() == Code::MARSHALLING_ERROR
 }
 
-fn unknown(place: &ClaimPlace) -> Error {
-    Error::new("acquire", place.lock(), Code::OPERATION_TIMEOUT)
+fn unknown(layout: &NodeLayout) -> Error {
+    Error::new("acquire", layout.lock(), Code::OPERATION_TIMEOUT)
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
         match std::mem::replace(&mut self.state, State::None) {
             State::None => {}
-            State::Placed(node) => drop(node.dispose()),
+            State::Placed(node) => drop(node.guaranteed_delete()),
             State::Sent { session, reply } => {
                 let cleanup = clean_up(self.search.clone(), session, reply);
                 self.search.service.spawn_duty(Box::pin(cleanup));
@@ -343,7 +348,7 @@ async fn clean_up(search: Search, sent: Arc<dyn Session>, reply: Option<Reply>) 
     if let Some((reply, _sent)) = reply {
         match reply.await {
             Ok(Created { path, stat }) => {
-                return drop(search.node(&sent, path, stat.czxid).dispose());
+                return drop(search.node(&sent, path, stat.czxid).guaranteed_delete());
             }
             Err(error) if !may_exist(&error) => return,
             Err(_) => {}
@@ -358,7 +363,7 @@ async fn clean_up(search: Search, sent: Arc<dyn Session>, reply: Option<Reply>) 
         match search.run(&session).await {
             Ok(found) => {
                 for (path, czxid) in found {
-                    drop(session.dispose(&path, czxid, true, search.memory.made(czxid)));
+                    drop(session.guaranteed_delete(&path, czxid, true, search.memory.made(czxid)));
                 }
                 return;
             }

@@ -89,7 +89,7 @@ impl Tenure {
             (reason != LostReason::Released).then_some(reason)
         });
         // Unless it is known to be gone: under its name there may be a successor's.
-        let gone = (lost != Some(LostReason::Deleted)).then(|| self.node.dispose());
+        let gone = (lost != Some(LostReason::Deleted)).then(|| self.node.guaranteed_delete());
         let tenure = Arc::clone(self);
         async move {
             let path = &tenure.node.path;

@@ -5,9 +5,11 @@
 //! (`guard.rs`) takes it over. What the loop needs of ZooKeeper is in `service.rs`.
 
 mod acquire;
+mod algorithm;
 mod claim;
 mod coalesced;
 mod contender;
+mod deletion_watch;
 mod guard;
 mod listing;
 mod lookup;
@@ -16,11 +18,9 @@ mod name;
 mod poll;
 mod queue;
 mod scan;
-mod sentinel;
 mod service;
 #[cfg(test)]
 mod simulation;
-mod steps;
 mod strategy;
 mod watch;
 
@@ -37,12 +37,12 @@ use crate::client::{Client, Pending};
 use crate::error::{Code, Error, Result};
 use crate::process::inherited;
 use crate::znode::Acl;
-use claim::ClaimPlace;
+use claim::NodeLayout;
+use deletion_watch::DeletionWatch;
 use guard::Tenure;
 use memory::PathMemory;
 use name::Naming;
 use scan::{Claimed, Scan};
-use sentinel::Sentinel;
 use service::{Service, Session};
 
 /// A lock on a path. Clones are the same lock; every acquire, also by clones, contends for it.
@@ -92,7 +92,7 @@ use service::{Service, Session};
 pub struct Lock {
     client: Client,
     spec: Arc<Spec>,
-    sentinel: Arc<Sentinel>,
+    deletion_watch: Arc<DeletionWatch>,
 }
 
 /// What all acquires of a lock have in common.
@@ -113,8 +113,8 @@ struct Spec {
 pub(crate) type OnPosition = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
 impl Spec {
-    fn place(&self) -> ClaimPlace {
-        self.strategy.steps().place(self)
+    fn layout(&self) -> NodeLayout {
+        self.strategy.algorithm().layout(self)
     }
 }
 
@@ -123,16 +123,16 @@ impl Client {
     /// lock is acquired.
     pub fn lock(&self, path: &str) -> Lock {
         let spec = Spec {
-            service: Arc::new(Arc::clone(self.core())),
+            service: Arc::new(Arc::clone(self.inner())),
             path: path.to_owned(),
             strategy: Strategy::default(),
             label: String::new(),
             acl: Acl::open().into(),
             naming: Naming::default(),
-            memory: self.core().remember(path),
+            memory: self.inner().remember(path),
             on_position: None,
         };
-        Lock { client: self.clone(), spec: Arc::new(spec), sentinel: Arc::default() }
+        Lock { client: self.clone(), spec: Arc::new(spec), deletion_watch: Arc::default() }
     }
 }
 
@@ -212,7 +212,7 @@ impl Lock {
     /// As [`acquire`](Lock::acquire), and `OPERATION_TIMEOUT` when no server answers within the
     /// client's operation timeout.
     pub fn try_acquire(&self) -> Pending<Option<Guard>> {
-        self.contend(true, self.client.core().operation_deadline())
+        self.contend(true, self.client.inner().operation_deadline())
     }
 
     fn contend(&self, once: bool, deadline: Option<Instant>) -> Pending<Option<Guard>> {
@@ -224,7 +224,7 @@ impl Lock {
             let node = acquire::acquire(Arc::clone(&lock.spec), once, deadline).await?;
             Ok(node.map(|(node, hold)| {
                 let tenure = Tenure::begin(Arc::clone(&lock.spec.service), node, hold);
-                lock.sentinel.add(&tenure);
+                lock.deletion_watch.add(&tenure);
                 Guard::new(tenure, lock.client)
             }))
         })
@@ -273,7 +273,7 @@ impl Lock {
             return Pending::ready(Err(error));
         }
         let lock = self.clone();
-        let deadline = self.client.core().operation_deadline();
+        let deadline = self.client.inner().operation_deadline();
         Pending::run("contenders", &self.spec.path, async move {
             let spec = &lock.spec;
             let look = async {
@@ -348,7 +348,7 @@ async fn alone(session: &dyn Session, path: &str) -> Result<Vec<Contender>> {
             contender::date_the_only_hold(&mut holder);
             Ok(vec![holder])
         }
-        Ok(_) => Err(steps::not_a_lock("contenders", path)),
+        Ok(_) => Err(algorithm::not_a_lock("contenders", path)),
         Err(error) if error.is_no_node() => Ok(Vec::new()),
         Err(error) => Err(error),
     }

@@ -5,9 +5,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::claim::ClaimPlace;
+use super::algorithm::{Algorithm, Attempt, ClaimStatus, clear_orphan, create_parents, not_a_lock};
+use super::claim::NodeLayout;
 use super::service::Session;
-use super::steps::{Attempt, Standing, Steps, clear_orphan, make_way, not_a_lock};
 use super::{Spec, contender};
 use crate::error::Result;
 
@@ -15,33 +15,33 @@ pub(super) struct Poll;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
-/// How many refusals go by between two looks at what stands in the way.
+/// How many attempts go by between two looks at what stands in the way.
 const LOOK_EVERY: u32 = 32;
 
-impl Steps for Poll {
-    fn place(&self, spec: &Spec) -> ClaimPlace {
-        ClaimPlace::At(spec.path.clone())
+impl Algorithm for Poll {
+    fn layout(&self, spec: &Spec) -> NodeLayout {
+        NodeLayout::At(spec.path.clone())
     }
 
     fn step<'a>(
         &'a self,
         attempt: &'a mut Attempt,
         session: &'a Arc<dyn Session>,
-    ) -> Pin<Box<dyn Future<Output = Result<Standing>> + Send + 'a>> {
+    ) -> Pin<Box<dyn Future<Output = Result<ClaimStatus>> + Send + 'a>> {
         Box::pin(async move {
-            if let Some(standing) = attempt.look_at_own(session).await? {
-                return Ok(standing);
+            if let Some(status) = attempt.look_at_own(session).await? {
+                return Ok(status);
             }
             attempt.claim.send(session);
             match attempt.claim.confirm().await {
-                Ok(_) => return Ok(Standing::Held),
+                Ok(_) => return Ok(ClaimStatus::Held),
                 Err(error) if error.is_no_node() => {
-                    return make_way(session, &attempt.spec, &attempt.spec.path).await;
+                    return create_parents(session, &attempt.spec, &attempt.spec.path).await;
                 }
                 Err(error) if error.is_node_exists() => {}
                 Err(error) => return Err(error),
             }
-            if attempt.refusals % LOOK_EVERY == 0 {
+            if attempt.attempts % LOOK_EVERY == 0 {
                 match session.get(&attempt.spec.path).await {
                     Ok((_, stat)) if !stat.is_ephemeral() => {
                         return Err(not_a_lock("acquire", &attempt.spec.path));
@@ -49,7 +49,7 @@ impl Steps for Poll {
                     Ok((data, stat)) => {
                         let path = attempt.spec.path.clone();
                         if clear_orphan(&attempt.spec, &**session, &path, &data, &stat).await {
-                            return Ok(Standing::Again);
+                            return Ok(ClaimStatus::Again);
                         }
                         attempt.note_ahead(contender::read(path, &data, &stat));
                     }
@@ -57,18 +57,18 @@ impl Steps for Poll {
                     Err(error) => return Err(error),
                 }
             }
-            attempt.refusals += 1;
+            attempt.attempts += 1;
             if attempt.once {
-                return Ok(Standing::Taken);
+                return Ok(ClaimStatus::Taken);
             }
-            Ok(Standing::Pausing(pause(attempt.refusals)))
+            Ok(ClaimStatus::Pausing(pause(attempt.attempts)))
         })
     }
 }
 
 /// Doubles up to the longest, and takes between half and all of that, so that pollers spread out.
-fn pause(refusals: u32) -> Duration {
-    let full = FIRST_PAUSE * 2u32.saturating_pow(refusals.saturating_sub(1).min(10));
+fn pause(attempts: u32) -> Duration {
+    let full = FIRST_PAUSE * 2u32.saturating_pow(attempts.saturating_sub(1).min(10));
     full.min(LONGEST_PAUSE).mul_f64(0.5 + fastrand::f64() / 2.0)
 }
 
@@ -78,9 +78,9 @@ mod tests {
 
     #[test]
     fn pauses_grow_to_a_bound_and_are_never_zero() {
-        for refusals in [1, 2, 5, 20, u32::MAX] {
-            let pause = pause(refusals);
-            assert!(pause >= FIRST_PAUSE / 2 && pause <= LONGEST_PAUSE, "{refusals}: {pause:?}");
+        for attempts in [1, 2, 5, 20, u32::MAX] {
+            let pause = pause(attempts);
+            assert!(pause >= FIRST_PAUSE / 2 && pause <= LONGEST_PAUSE, "{attempts}: {pause:?}");
         }
         assert!(pause(1) <= FIRST_PAUSE);
     }

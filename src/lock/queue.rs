@@ -8,28 +8,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Spec;
-use super::claim::{ClaimPlace, Node};
+use super::algorithm::{Ahead, Algorithm, Attempt, ClaimStatus, clear_orphan, create_parents};
+use super::claim::{Node, NodeLayout};
 use super::listing::Listing;
 use super::name;
 use super::scan::{Claimed, Scan};
 use super::service::Session;
-use super::steps::{Ahead, Attempt, Standing, Steps, clear_orphan, make_way};
 use crate::client::WatchFor;
 use crate::error::{Code, Error, Result};
 
 pub(super) struct Queue;
 
-impl Steps for Queue {
-    fn place(&self, spec: &Spec) -> ClaimPlace {
+impl Algorithm for Queue {
+    fn layout(&self, spec: &Spec) -> NodeLayout {
         let (directory, created) = (spec.path.clone(), spec.memory.directory());
-        ClaimPlace::Under { directory, naming: spec.naming, created }
+        NodeLayout::Under { directory, naming: spec.naming, created }
     }
 
     fn step<'a>(
         &'a self,
         attempt: &'a mut Attempt,
         session: &'a Arc<dyn Session>,
-    ) -> Pin<Box<dyn Future<Output = Result<Standing>> + Send + 'a>> {
+    ) -> Pin<Box<dyn Future<Output = Result<ClaimStatus>> + Send + 'a>> {
         Box::pin(step(attempt, session))
     }
 }
@@ -37,20 +37,20 @@ impl Steps for Queue {
 /// Whose turn comes soon: with at most so many before it.
 const NEAR: usize = 100;
 
-async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Standing> {
+async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<ClaimStatus> {
     let spec = Arc::clone(&attempt.spec);
     let behind = attempt.behind.take();
     let listed = if let Some(own) = attempt.claim.node().cloned() {
         if let Some(before) = behind {
             if succeeds(&spec, session, &own, before).await? {
-                return Ok(Standing::Held);
+                return Ok(ClaimStatus::Held);
             }
         }
         spec.memory.list(session, &spec.path).await
     } else {
         match claim(attempt, session).await? {
             Claiming::Listed(listed) => listed,
-            Claiming::Stands(standing) => return Ok(standing),
+            Claiming::Decided(status) => return Ok(status),
         }
     };
     let listing = match listed {
@@ -59,7 +59,7 @@ async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Stand
         Err(error) if error.is_no_node() => {
             spec.memory.saw_no_directory();
             attempt.claim.give_up();
-            return Ok(Standing::Again);
+            return Ok(ClaimStatus::Again);
         }
         Err(error) => return Err(error),
     };
@@ -78,7 +78,7 @@ async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Stand
     };
     let Some(before) = before else {
         attempt.claim.give_up();
-        return Ok(Standing::Again);
+        return Ok(ClaimStatus::Again);
     };
     if let (Some(tell), Some(place)) = (&spec.on_position, place) {
         tell(own, listing.before(place).last().unwrap_or(own));
@@ -121,7 +121,7 @@ enum Claiming {
     /// It was made, and the directory was listed after that.
     Listed(Listed),
     /// Where it stands is known without a listing, or there is none.
-    Stands(Standing),
+    Decided(ClaimStatus),
 }
 
 /// Makes a claim.
@@ -135,7 +135,7 @@ async fn claim(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Clai
             Ok(listing) => {
                 directory = listing.directory.czxid;
                 if attempt.once && is_busy(&spec, &listing, session).await? {
-                    return Ok(Claiming::Stands(Standing::Taken));
+                    return Ok(Claiming::Decided(ClaimStatus::Taken));
                 }
             }
             Err(error) if error.is_no_node() => return make_directory(&spec, session).await,
@@ -159,7 +159,7 @@ async fn claim(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Clai
         Ok(node) => node.path.clone(),
         Err(error) if error.is_no_node() => return make_directory(&spec, session).await,
         Err(error) if error.is_node_exists() => {
-            return wait_for_the_last_number(attempt, session).await.map(Claiming::Stands);
+            return wait_for_the_last_number(attempt, session).await.map(Claiming::Decided);
         }
         Err(error) if error.code() == Code::NO_CHILDREN_FOR_EPHEMERALS => {
             return Err(not_a_queue("acquire", &spec.path));
@@ -170,7 +170,7 @@ async fn claim(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Clai
         return Ok(Claiming::Listed(listing));
     }
     Ok(match watch_previous_number(attempt, session, &own).await? {
-        Some(standing) => Claiming::Stands(standing),
+        Some(status) => Claiming::Decided(status),
         None => Claiming::Listed(spec.memory.list(session, &spec.path).await),
     })
 }
@@ -180,7 +180,7 @@ async fn make_directory(spec: &Spec, session: &Arc<dyn Session>) -> Result<Claim
     spec.memory.saw_no_directory();
     // Any child will do: it is what stands above that is missing.
     let claim = name::join(&spec.path, "claim");
-    make_way(session, spec, &claim).await.map(Claiming::Stands)
+    create_parents(session, spec, &claim).await.map(Claiming::Decided)
 }
 
 /// Refuses a path whose znode can have no children.
@@ -198,28 +198,28 @@ async fn wait_behind<'a>(
     directory: i64,
     own: i64,
     before: impl Iterator<Item = &'a str>,
-) -> Result<Standing> {
+) -> Result<ClaimStatus> {
     let spec = Arc::clone(&attempt.spec);
     let mut before = before.filter(|child| !spec.memory.is_data(directory, child));
     if let Some(nearest) = before.next() {
-        if let Some(standing) = watch_claim(attempt, session, nearest).await? {
-            return Ok(standing);
+        if let Some(status) = watch_claim(attempt, session, nearest).await? {
+            return Ok(status);
         }
         // Somebody's data with a claim's name.
         spec.memory.saw_data(directory, nearest);
         let mut rest = Scan::new(&spec, session, directory, before).wide();
         if let Some(claim) = rest.next().await? {
-            let standing = watch_claim(attempt, session, claim.name).await?;
-            return Ok(standing.unwrap_or(Standing::Again));
+            let status = watch_claim(attempt, session, claim.name).await?;
+            return Ok(status.unwrap_or(ClaimStatus::Again));
         }
         // What was before went after the listing that has shown our claim, which may be gone too by now.
         if rest.missed_one {
-            return Ok(Standing::Again);
+            return Ok(ClaimStatus::Again);
         }
     }
-    spec.memory.set_contended(attempt.refusals > 0);
+    spec.memory.set_contended(attempt.attempts > 0);
     spec.memory.saw_first(own);
-    Ok(Standing::Held)
+    Ok(ClaimStatus::Held)
 }
 
 /// Watches that child of the lock's directory; `None` if it is somebody's data.
@@ -227,19 +227,19 @@ async fn watch_claim(
     attempt: &mut Attempt,
     session: &Arc<dyn Session>,
     child: &str,
-) -> Result<Option<Standing>> {
+) -> Result<Option<ClaimStatus>> {
     let path = name::join(&attempt.spec.path, child);
     Ok(match attempt.look_ahead(session, &path).await {
         Ok(Ahead::Data) => None,
-        Ok(Ahead::Claim(before, standing)) => {
+        Ok(Ahead::Claim(before, status)) => {
             if !attempt.once {
                 attempt.spec.memory.set_contended(true);
             }
             attempt.behind = Some(before);
-            Some(standing)
+            Some(status)
         }
-        Ok(Ahead::Nobody) => Some(Standing::Again),
-        Err(error) if error.is_no_node() => Some(Standing::Again),
+        Ok(Ahead::Nobody) => Some(ClaimStatus::Again),
+        Err(error) if error.is_no_node() => Some(ClaimStatus::Again),
         Err(error) => return Err(error),
     })
 }
@@ -249,19 +249,19 @@ async fn watch_previous_number(
     attempt: &mut Attempt,
     session: &Arc<dyn Session>,
     own: &str,
-) -> Result<Option<Standing>> {
+) -> Result<Option<ClaimStatus>> {
     let Some(sequence) = name::sequence(own).filter(|number| !name::is_out_of_turn(*number)) else {
         return Ok(None);
     };
-    let path = attempt.claim.place().numbered(session.id(), sequence.wrapping_sub(1));
+    let path = attempt.claim.layout().numbered(session.id(), sequence.wrapping_sub(1));
     // How far back is not known.
     attempt.purpose = WatchFor::Later;
     match attempt.look_ahead(session, &path).await {
         Ok(Ahead::Data) => Ok(None),
-        Ok(Ahead::Nobody) => Ok(Some(Standing::Again)),
-        Ok(Ahead::Claim(before, standing)) => {
+        Ok(Ahead::Nobody) => Ok(Some(ClaimStatus::Again)),
+        Ok(Ahead::Claim(before, status)) => {
             attempt.behind = Some(before);
-            Ok(Some(standing))
+            Ok(Some(status))
         }
         Err(error) if error.is_no_node() => Ok(None),
         Err(error) => Err(error),
@@ -304,17 +304,17 @@ const BEFORE_ANOTHER_NUMBER: Duration = Duration::from_millis(10);
 async fn wait_for_the_last_number(
     attempt: &mut Attempt,
     session: &Arc<dyn Session>,
-) -> Result<Standing> {
-    let path = attempt.claim.place().numbered(session.id(), i32::MAX);
+) -> Result<ClaimStatus> {
+    let path = attempt.claim.layout().numbered(session.id(), i32::MAX);
     match attempt.look_ahead(session, &path).await {
         Ok(Ahead::Data) => {
             let detail = "the directory's counter is at its end, and the last number is taken by a \
                           znode that no session will ever end: delete the directory";
             Err(Error::with_detail("acquire", &attempt.spec.path, Code::NODE_EXISTS, detail))
         }
-        Ok(Ahead::Claim(_, standing)) => Ok(standing),
-        Ok(Ahead::Nobody) => Ok(Standing::Again),
-        Err(error) if error.is_no_node() => Ok(Standing::Pausing(BEFORE_ANOTHER_NUMBER)),
+        Ok(Ahead::Claim(_, status)) => Ok(status),
+        Ok(Ahead::Nobody) => Ok(ClaimStatus::Again),
+        Err(error) if error.is_no_node() => Ok(ClaimStatus::Pausing(BEFORE_ANOTHER_NUMBER)),
         Err(error) => Err(error),
     }
 }

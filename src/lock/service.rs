@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::client::{Core, Created, Hold, Pending, Timer, TrustedSession, Watch, WatchFor};
+use crate::client::{ClientInner, Created, Hold, Pending, Timer, TrustedSession, Watch, WatchFor};
 use crate::error::Result;
 use crate::znode::{Acl, CreateMode, Stat};
 
@@ -61,26 +61,27 @@ pub(crate) trait Session: Send + Sync {
     /// only the one that the transaction `czxid` created. Without `look`, the caller vouches for
     /// that on the first try, which then saves a request. Gives `false` if the first deletion
     /// found no such znode. `kept` is kept until it is certain.
-    fn dispose(&self, path: &str, czxid: i64, look: bool, kept: Arc<()>) -> Pending<bool>;
+    fn guaranteed_delete(&self, path: &str, czxid: i64, look: bool, kept: Arc<()>)
+    -> Pending<bool>;
     /// Creates the znodes above `path` that are missing.
-    fn make_parents(&self, path: &str, acl: &[Acl]) -> BoxFuture<Result<()>>;
+    fn create_parents(&self, path: &str, acl: &[Acl]) -> BoxFuture<Result<()>>;
 }
 
-impl Service for Arc<Core> {
+impl Service for Arc<ClientInner> {
     fn session(&self) -> BoxFuture<Result<Arc<dyn Session>>> {
-        let core = Arc::clone(self);
+        let inner = Arc::clone(self);
         Box::pin(async move {
-            let session = core.trusted_session().await?;
+            let session = inner.trusted_session().await?;
             Ok(Arc::new(session) as Arc<dyn Session>)
         })
     }
 
     fn id(&self) -> u64 {
-        Core::id(self)
+        ClientInner::id(self)
     }
 
     fn is_connected(&self) -> bool {
-        Core::is_connected(self)
+        ClientInner::is_connected(self)
     }
 
     fn now(&self) -> Instant {
@@ -94,11 +95,11 @@ impl Service for Arc<Core> {
     }
 
     fn spawn(&self, task: BoxFuture<()>) {
-        Core::spawn(self, task);
+        ClientInner::spawn(self, task);
     }
 
     fn spawn_duty(&self, task: BoxFuture<()>) {
-        Core::spawn_duty(self, task);
+        ClientInner::spawn_duty(self, task);
     }
 }
 
@@ -116,7 +117,7 @@ impl Session for TrustedSession {
     }
 
     fn is_ours_alone(&self) -> bool {
-        !self.link.is_borrowed() && !self.link.was_taken_up()
+        !self.link.is_adopted() && !self.link.was_taken_up()
     }
 
     fn hold(&self) -> Option<Hold> {
@@ -157,12 +158,18 @@ impl Session for TrustedSession {
         self.link.sync(path)
     }
 
-    fn dispose(&self, path: &str, czxid: i64, look: bool, kept: Arc<()>) -> Pending<bool> {
-        self.link.dispose(path, czxid, look, kept)
+    fn guaranteed_delete(
+        &self,
+        path: &str,
+        czxid: i64,
+        look: bool,
+        kept: Arc<()>,
+    ) -> Pending<bool> {
+        self.link.guaranteed_delete(path, czxid, look, kept)
     }
 
-    fn make_parents(&self, path: &str, acl: &[Acl]) -> BoxFuture<Result<()>> {
+    fn create_parents(&self, path: &str, acl: &[Acl]) -> BoxFuture<Result<()>> {
         let (link, path, acl) = (Arc::clone(&self.link), path.to_owned(), acl.to_vec());
-        Box::pin(async move { link.make_parents(&path, &acl).await })
+        Box::pin(async move { link.create_parents(&path, &acl).await })
     }
 }

@@ -1,6 +1,6 @@
 //! The choice of a strategy.
 
-use super::steps::Steps;
+use super::algorithm::Algorithm;
 use super::{poll, queue, watch};
 use crate::client::validate_path;
 use crate::error::{Code, Error, Result};
@@ -39,7 +39,7 @@ impl Strategy {
         Ok(())
     }
 
-    pub(super) fn steps(self) -> &'static dyn Steps {
+    pub(super) fn algorithm(self) -> &'static dyn Algorithm {
         match self {
             Strategy::Poll => &poll::Poll,
             Strategy::Watch => &watch::WatchHolder,

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::slots::{self, Receiver, Slot};
 use super::window::OnTheWay;
-use super::{borrow, convert, sys};
+use super::{adopted, convert, sys};
 use crate::error::Code;
 use crate::logging::log;
 use crate::sync::per_thread;
@@ -21,19 +21,19 @@ per_thread! {
 /// Whether this thread is one that runs callbacks of the C client: nothing may wait here for an
 /// answer, nor close a handle, whose threads can't be joined from themselves.
 pub(crate) fn inside_callback() -> bool {
-    INSIDE.with(Cell::get) || borrow::is_completion_thread()
+    INSIDE.with(Cell::get) || adopted::is_completion_thread()
 }
 
 /// Runs the Rust side of a callback: marks the thread, and keeps a panic from crossing into C.
 pub(super) fn run(body: impl FnOnce()) {
     let outer = INSIDE.with(|inside| inside.replace(true));
-    shielded(body);
+    catch_panic(body);
     INSIDE.with(|inside| inside.set(outer));
 }
 
 /// Runs what may wake code that is not ours. Its panic is caught and logged: nobody else who waits
 /// for an answer may suffer for it.
-pub(super) fn shielded(body: impl FnOnce()) {
+pub(super) fn catch_panic(body: impl FnOnce()) {
     if cfg!(zklock_loom) {
         // A model fails by a panic.
         return body();
@@ -49,7 +49,7 @@ fn answer(context: *const c_void, reply: usize, deliver: impl FnOnce(Slot)) {
         let Some(slot) = slots::take(context.addr()) else { return };
         let window = slot.on_the_way.as_ref().map(OnTheWay::window);
         // Counted as on its way while it is answered. Its panic must not keep others from being sent.
-        shielded(|| deliver(slot));
+        catch_panic(|| deliver(slot));
         if let Some(window) = window {
             window.answered(reply);
         }

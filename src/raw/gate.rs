@@ -20,7 +20,7 @@ unsafe impl Send for Live {}
 unsafe impl Sync for Live {}
 
 enum Door {
-    /// A borrowed handle that is not known well enough yet: see `borrow.rs`.
+    /// An adopted handle that is not known well enough yet: see `adopted.rs`.
     Opening(Live),
     Open(Live),
     /// With the state that was the reason, where there was one.
@@ -106,7 +106,7 @@ impl Gate {
         }
     }
 
-    /// As [`with`](Gate::with), for the first calls on a borrowed handle.
+    /// As [`with`](Gate::with), for the first calls on an adopted handle.
     pub(super) fn with_opening<T>(&self, call: impl FnOnce(*mut sys::zhandle_t) -> T) -> Option<T> {
         if self.is_inherited() {
             return None;

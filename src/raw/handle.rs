@@ -1,4 +1,4 @@
-//! Owns one `zhandle_t`, or borrows one (`borrow.rs`). After [`Handle::close`] returned on an
+//! Owns one `zhandle_t`, or adopts one (`adopted.rs`). After [`Handle::close`] returned on an
 //! ordinary thread, no callback of an owned handle runs or will run, and every request that the
 //! handle accepted has been answered.
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::borrow::Loan;
+use super::adopted::Adoption;
 use super::gate::{Gate, Live};
 use super::slots::{Receiver, Slot};
 use super::watcher::{self, Event};
@@ -51,7 +51,7 @@ impl HandleState {
     pub(crate) const HANDSHAKE: HandleState = HandleState(2);
     pub(crate) const CONNECTED: HandleState = HandleState(3);
     pub(super) const NOT_CONNECTED: HandleState = HandleState(999);
-    /// Of our own making: the program has closed the handle that we borrowed.
+    /// Of our own making: the program has closed the handle that we adopted.
     pub(crate) const GONE: HandleState = HandleState(i32::MIN);
 
     /// Whether an attempt to connect is under way.
@@ -82,8 +82,8 @@ pub(crate) struct Handle {
     context: usize,
     gate: Arc<Gate>,
     window: Arc<Window>,
-    /// What a borrowed handle's completion thread knows of it; `None` for a handle of our own.
-    loan: Option<Arc<Loan>>,
+    /// What an adopted handle's completion thread knows of it; `None` for a handle of our own.
+    adoption: Option<Arc<Adoption>>,
 }
 
 impl Handle {
@@ -138,33 +138,33 @@ impl Handle {
         unsafe { sys::zoo_set_servers_resolution_delay(zh.as_ptr(), -1) };
         let gate = Arc::new(Gate::open(Live(zh)));
         let window = Window::new(Arc::clone(&gate), false);
-        Ok(Handle { id, context: id, gate, window, loan: None })
+        Ok(Handle { id, context: id, gate, window, adoption: None })
     }
 
-    pub(super) fn borrowed(
+    pub(super) fn adopted(
         id: usize,
         context: usize,
         gate: Arc<Gate>,
         window: Arc<Window>,
-        loan: Arc<Loan>,
+        adoption: Arc<Adoption>,
     ) -> Handle {
-        Handle { id, context, gate, window, loan: Some(loan) }
+        Handle { id, context, gate, window, adoption: Some(adoption) }
     }
 
-    pub(super) fn loan(&self) -> Option<&Loan> {
-        self.loan.as_deref()
+    pub(super) fn adoption(&self) -> Option<&Adoption> {
+        self.adoption.as_deref()
     }
 
     /// Whether the program owns the handle.
-    pub(crate) fn is_borrowed(&self) -> bool {
-        self.loan.is_some()
+    pub(crate) fn is_adopted(&self) -> bool {
+        self.adoption.is_some()
     }
 
     pub(super) fn context(&self) -> usize {
         self.context
     }
 
-    /// `None` once the handle is closed; of a borrowed one, why it can't be used any more.
+    /// `None` once the handle is closed; of an adopted one, why it can't be used any more.
     pub(crate) fn state(&self) -> Option<HandleState> {
         self.gate.state()
     }
@@ -254,7 +254,7 @@ impl Handle {
     /// Answers with `OPERATION_TIMEOUT` every request whose deadline is not after `now`.
     pub(crate) fn expire(&self, now: Instant) {
         for receiver in self.window.take_late(now) {
-            callback::shielded(|| receiver.fail(Code::OPERATION_TIMEOUT));
+            callback::catch_panic(|| receiver.fail(Code::OPERATION_TIMEOUT));
         }
     }
 
@@ -263,7 +263,7 @@ impl Handle {
     ///
     /// Inside a callback, where the handle's threads can't be joined, a thread of its own does it.
     ///
-    /// A borrowed handle is only let go of: when this returns, no call of ours is inside it, and
+    /// An adopted handle is only let go of: when this returns, no call of ours is inside it, and
     /// none will be.
     pub(crate) fn close(&self) {
         self.close_for(None);
@@ -275,7 +275,7 @@ impl Handle {
             return;
         };
         self.window.clear();
-        if self.is_borrowed() {
+        if self.is_adopted() {
             watcher::unregister(self.context, self.id);
             slots::abandon(self.id);
             return;
@@ -364,7 +364,7 @@ fn finish(live: Live, id: usize) {
     watcher::unregister(id, id);
     for slot in slots::sweep(id) {
         if let Some(receiver) = slot.receiver {
-            callback::shielded(|| receiver.fail(Code::CLOSING));
+            callback::catch_panic(|| receiver.fail(Code::CLOSING));
         }
     }
 }

@@ -17,7 +17,7 @@
 //! 3. **Callbacks decode, hand over and return.** What they call must not block; a panic in it is
 //!    caught and logged.
 
-mod borrow;
+mod adopted;
 mod callback;
 mod convert;
 mod exit;
@@ -39,7 +39,7 @@ use interleavings::c_client as sys;
 #[cfg(not(zklock_loom))]
 use zookeeper_sys as sys;
 
-pub(crate) use borrow::Borrowed;
+pub(crate) use adopted::Adopted;
 pub(crate) use callback::inside_callback;
 pub(crate) use exit::at_exit;
 pub(crate) use fork::watch_for_forks;

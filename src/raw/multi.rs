@@ -196,7 +196,7 @@ impl MultiMemory {
     /// of its own into every single result.
     pub(super) fn results(self, rc: Code) -> Result<Vec<RawOpResult>, Code> {
         let refused = self.results.iter().any(|result| result.err != 0);
-        if rc != Code::OK && !(refused && rc.is_verdict()) {
+        if rc != Code::OK && !(refused && rc.is_server_decision()) {
             return Err(rc);
         }
         let read = |(part, result): (&Part, &sys::zoo_op_result_t)| {

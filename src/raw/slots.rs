@@ -171,7 +171,7 @@ pub(super) fn sweep(handle: usize) -> Vec<Slot> {
     swept
 }
 
-/// Answers every request of a borrowed handle with `CLOSING`. The C client may go on for a while,
+/// Answers every request of an adopted handle with `CLOSING`. The C client may go on for a while,
 /// so what it writes to stays.
 pub(super) fn abandon(handle: usize) {
     let (mut receivers, mut done) = (Vec::new(), Vec::new());
@@ -191,7 +191,7 @@ pub(super) fn abandon(handle: usize) {
     // Outside of the table's locks: to be counted off, they take another.
     drop(done);
     for receiver in receivers {
-        callback::shielded(|| receiver.fail(Code::CLOSING));
+        callback::catch_panic(|| receiver.fail(Code::CLOSING));
     }
 }
 

@@ -1,7 +1,7 @@
 //! The one watcher function that the C client knows, and who listens behind it.
 //!
 //! The context is a number, of a handle of our own or of one that the program owns. Of the latter
-//! there may be several listeners, one for each time that it was borrowed: were the contexts others,
+//! there may be several listeners, one for each time that it was adopted: were the contexts others,
 //! the C client would keep a watch for each of them. Node watches and session events arrive here alike.
 
 use std::collections::HashMap;

@@ -45,7 +45,7 @@ const OVERHEAD: usize = 100;
 pub(super) struct Window {
     gate: Arc<Gate>,
     /// Whether the program owns the handle.
-    is_borrowed: bool,
+    is_adopted: bool,
     state: Mutex<State>,
 }
 
@@ -119,8 +119,8 @@ impl State {
 }
 
 impl Window {
-    pub(super) fn new(gate: Arc<Gate>, is_borrowed: bool) -> Arc<Window> {
-        Arc::new(Window { gate, is_borrowed, state: Mutex::default() })
+    pub(super) fn new(gate: Arc<Gate>, is_adopted: bool) -> Arc<Window> {
+        Arc::new(Window { gate, is_adopted, state: Mutex::default() })
     }
 
     /// How many requests are on their way or wait.
@@ -259,7 +259,7 @@ impl Window {
         let code = match self.gate.with(|zh| call(zh, slots::context(token))) {
             Some(0) => return true,
             // Its words for a handle that the program is closing at this moment.
-            Some(rc) if self.is_borrowed && rc == Code::MARSHALLING_ERROR.as_raw() => {
+            Some(rc) if self.is_adopted && rc == Code::MARSHALLING_ERROR.as_raw() => {
                 Code::INVALID_STATE
             }
             Some(rc) => self.refusal(Code::from_raw(rc)),

@@ -1,9 +1,9 @@
 //! Floor 3: what is built on the client beside locks.
 
-mod patience;
 mod per_session;
 mod queue;
 mod receipt;
+mod retry_budget;
 mod transaction;
 
 pub(crate) use queue::{Head, Queue};

@@ -47,7 +47,7 @@ pub(super) enum Word {
 
 /// The receipts of a session that are in nobody's hands.
 #[derive(Default)]
-struct Drawer {
+struct Pool {
     free: Vec<Receipt>,
     refusals: Option<Refusals>,
 }
@@ -75,33 +75,32 @@ impl Refusals {
     }
 }
 
-static DRAWERS: PerSession<Drawer> = PerSession::new();
+static POOLS: PerSession<Pool> = PerSession::new();
 
 /// A receipt of that session; `None` where there can be none, as far as is known.
 pub(super) fn take(link: &Arc<Link>) -> Option<Receipt> {
-    DRAWERS.with(link, |drawer| {
-        if let Some(refusals) = drawer.refusals.as_mut().filter(|refusals| !refusals.are_outdated())
-        {
+    POOLS.with(link, |pool| {
+        if let Some(refusals) = pool.refusals.as_mut().filter(|refusals| !refusals.are_outdated()) {
             refusals.without += 1;
             return None;
         }
         let new = || Receipt { path: format!("{DIRECTORY}/{}", Uuid::new_v4()), version: None };
-        Some(drawer.free.pop().unwrap_or_else(new))
+        Some(pool.free.pop().unwrap_or_else(new))
     })
 }
 
 /// Notes that the session could have no receipt.
 pub(super) fn refused(link: &Arc<Link>) {
-    DRAWERS.with(link, |drawer| {
-        let before = drawer.refusals.as_ref().map_or(0, |refusals| refusals.in_a_row);
+    POOLS.with(link, |pool| {
+        let before = pool.refusals.as_ref().map_or(0, |refusals| refusals.in_a_row);
         let in_a_row = before.saturating_add(1);
-        drawer.refusals = Some(Refusals { in_a_row, at: Instant::now(), without: 0 });
+        pool.refusals = Some(Refusals { in_a_row, at: Instant::now(), without: 0 });
     });
 }
 
 /// Forgets that the session could have none: it is tried again for the next transaction.
 pub(super) fn forget_refusals(link: &Arc<Link>) {
-    DRAWERS.with(link, |drawer| drawer.refusals = None);
+    POOLS.with(link, |pool| pool.refusals = None);
 }
 
 /// What a receipt adds to the length of a transaction, at most.
@@ -146,11 +145,11 @@ impl Receipt {
     /// Back for the next operation, after the servers took it for this one. Nothing may be on its way
     /// that names it.
     pub(super) fn put_back(self, link: &Arc<Link>) {
-        DRAWERS.with(link, |drawer| {
-            drawer.refusals = None;
+        POOLS.with(link, |pool| {
+            pool.refusals = None;
             // Beyond it, -1 would come to mean any version.
             if self.version != Some(i32::MAX) {
-                drawer.free.push(self);
+                pool.free.push(self);
             }
         });
     }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::patience::{Patience, is_passing};
 use super::receipt::{self, Receipt, Word};
+use super::retry_budget::{RetryBudget, is_transient};
 use crate::client::{Client, Link, Op, packet};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
@@ -43,7 +43,7 @@ pub(super) async fn execute_once(
     ops: &[Op],
     target: Option<Target<'_>>,
 ) -> Result<()> {
-    let mut patience = Patience::new(client, op, path);
+    let mut budget = RetryBudget::new(client, op, path);
     let mut present: Option<Try> = None;
     // Why it is not to be executed any more: all that is left is to find out whether it was, by a
     // transaction of the receipt alone.
@@ -51,7 +51,7 @@ pub(super) async fn execute_once(
     let mut losses = 0;
     loop {
         let in_doubt = present.as_ref().is_some_and(|present| present.in_doubt);
-        let link = match patience.session().await {
+        let link = match budget.session().await {
             Ok(session) => session.link,
             Err(error) if in_doubt => return Err(unknown(op, path, ops, &error)),
             Err(error) => return Err(error),
@@ -78,7 +78,7 @@ pub(super) async fn execute_once(
                 // Asked again, once there is a connection.
                 Err(_) => {
                     present = Some(this);
-                    patience.pause().await;
+                    budget.pause().await;
                     continue;
                 }
             }
@@ -98,11 +98,11 @@ pub(super) async fn execute_once(
                     given_up.get_or_insert_with(|| too_large(op, path, ops));
                 }
                 present = Some(this);
-                patience.pause().await;
+                budget.pause().await;
             }
             Err(Setback::Pause) => {
                 present = Some(this);
-                patience.pause().await;
+                budget.pause().await;
             }
         }
     }
@@ -228,9 +228,9 @@ impl Try {
 
     async fn make_directory(&mut self) -> Setback {
         let Some(receipt) = &self.receipt else { return Setback::Again };
-        match self.link.make_parents(receipt.path(), &Acl::open()).await {
+        match self.link.create_parents(receipt.path(), &Acl::open()).await {
             Ok(()) => Setback::Again,
-            Err(error) if is_passing(&error) => Setback::Pause,
+            Err(error) if is_transient(&error) => Setback::Pause,
             // The handle's chroot is missing: then so is everything that a transaction could be about.
             Err(error) if error.is_no_node() && !self.in_doubt => Setback::Final(error),
             Err(error) if self.in_doubt => Setback::Unknown(error),
@@ -264,7 +264,7 @@ impl Try {
 fn is_certain(error: &Error) -> bool {
     let code = error.code();
     // The servers' own codes, but for those that another server may answer otherwise.
-    let by_server = code < Code::API_ERROR && !is_passing(error) && code != REQUEST_TIMEOUT;
+    let by_server = code < Code::API_ERROR && !is_transient(error) && code != REQUEST_TIMEOUT;
     by_server
         || matches!(
             code,

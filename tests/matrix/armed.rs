@@ -7,7 +7,7 @@ use zklock_testing::{Action, Gate, InstalledRule, Rule};
 
 use crate::fault::{Fault, Strike};
 use crate::flag::Flag;
-use crate::stage::{Outcome, PATIENCE, Stage};
+use crate::scenario::{Outcome, PATIENCE, Scenario};
 
 #[derive(Default)]
 pub struct Armed {
@@ -27,8 +27,8 @@ enum Trigger {
 
 impl Armed {
     /// `deadline`: of the operation and of each request, for what comes late.
-    pub fn arm(stage: &Arc<Stage>, strikes: &[Strike], deadline: Duration) -> Armed {
-        let arm = |strike: &Strike| One::arm(stage, *strike, deadline);
+    pub fn arm(scenario: &Arc<Scenario>, strikes: &[Strike], deadline: Duration) -> Armed {
+        let arm = |strike: &Strike| One::arm(scenario, *strike, deadline);
         Armed { each: strikes.iter().map(arm).collect() }
     }
 
@@ -64,56 +64,56 @@ impl Armed {
 }
 
 impl One {
-    fn arm(stage: &Arc<Stage>, Strike { step, fault }: Strike, deadline: Duration) -> One {
+    fn arm(scenario: &Arc<Scenario>, Strike { step, fault }: Strike, deadline: Duration) -> One {
         let rule = || {
-            let rule = step.kind.rule(step.side, &stage.directory);
+            let rule = step.kind.rule(step.side, &scenario.directory);
             rule.unwrap_or_else(|| unreachable!("a step was counted by its rule")).nth(step.nth)
         };
         let plain =
-            |action| One { trigger: Trigger::Rule(stage.proxy.on(rule(), action)), over: None };
+            |action| One { trigger: Trigger::Rule(scenario.proxy.on(rule(), action)), over: None };
         match fault {
             Fault::Dropped(_) => plain(Action::Drop),
             Fault::Reset(_) => plain(Action::Reset),
             // Until the caller has its answer; what follows that has no deadline of the caller's.
             Fault::Late(_) if step.acquiring => {
-                One { trigger: Trigger::Gate(stage.proxy.hold(rule())), over: None }
+                One { trigger: Trigger::Gate(scenario.proxy.hold(rule())), over: None }
             }
             Fault::Late(_) => plain(Action::Delay(deadline * 3 / 2)),
-            Fault::Expired(_) => One::happening(stage, rule(), Stage::expire_session),
-            Fault::Silent(_) => One::happening(stage, rule(), |stage| {
-                stage.proxy.cut();
-                let ended = stage.wait_until_session_ends();
-                stage.proxy.heal();
+            Fault::Expired(_) => One::happening(scenario, rule(), Scenario::expire_session),
+            Fault::Silent(_) => One::happening(scenario, rule(), |scenario| {
+                scenario.proxy.cut();
+                let ended = scenario.wait_until_session_ends();
+                scenario.proxy.heal();
                 ended
             }),
             Fault::OneWay(side, lasting) => {
-                One::happening(stage, rule(), move |stage| stage.silence(side, lasting))
+                One::happening(scenario, rule(), move |scenario| scenario.silence(side, lasting))
             }
-            Fault::Restarted => One::happening(stage, rule(), |stage| {
+            Fault::Restarted => One::happening(scenario, rule(), |scenario| {
                 // A server that is still starting can take a connection and never answer.
-                stage.proxy.refuse();
-                stage.aside.refuse();
-                stage.server.kill();
-                let started = stage.server.start_again();
-                stage.aside.heal();
-                stage.proxy.heal();
+                scenario.proxy.refuse();
+                scenario.aside.refuse();
+                scenario.server.kill();
+                let started = scenario.server.start_again();
+                scenario.aside.heal();
+                scenario.proxy.heal();
                 started.map_err(|error| error.to_string())
             }),
             Fault::Meddled(_, deed) => {
-                stage.usurpers_give_way();
-                One::happening(stage, rule(), move |stage| stage.meddle(deed))
+                scenario.usurpers_give_way();
+                One::happening(scenario, rule(), move |scenario| scenario.meddle(deed))
             }
         }
     }
 
     fn happening(
-        stage: &Arc<Stage>,
+        scenario: &Arc<Scenario>,
         rule: Rule,
-        happen: impl Fn(&Stage) -> Outcome + Send + 'static,
+        happen: impl Fn(&Scenario) -> Outcome + Send + 'static,
     ) -> One {
         let over = Arc::new(Flag::default());
-        let (raise, on_stage) = (Arc::clone(&over), Arc::clone(stage));
-        let rule = stage.proxy.on(
+        let (raise, on_stage) = (Arc::clone(&over), Arc::clone(scenario));
+        let rule = scenario.proxy.on(
             rule,
             Action::run(move || {
                 on_stage.note(happen(&on_stage));

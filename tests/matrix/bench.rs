@@ -8,7 +8,7 @@ use zklock::Client;
 use zklock_testing::{Proxy, Server};
 
 use crate::recipe::Recipe;
-use crate::stage::{Outcome, PATIENCE, Stage};
+use crate::scenario::{Outcome, PATIENCE, Scenario};
 use crate::tree::Tree;
 
 pub struct Bench {
@@ -34,12 +34,12 @@ impl Bench {
     }
 
     /// A fresh path and a fresh client.
-    pub fn stage(
+    pub fn scenario(
         &self,
         recipe: &'static Recipe,
         session_timeout: Duration,
         operation_timeout: Duration,
-    ) -> Outcome<Arc<Stage>> {
+    ) -> Outcome<Arc<Scenario>> {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let directory = format!("/{}-{}", recipe.name, NEXT.fetch_add(1, Ordering::Relaxed));
         let options = Client::options().session_timeout(session_timeout);
@@ -47,6 +47,6 @@ impl Bench {
         let client = options.connect(&self.proxy.hosts()).wait();
         let client = client.map_err(|error| error.to_string())?;
         self.proxy.clear_seen();
-        Stage::new(recipe, self, directory, client)
+        Scenario::new(recipe, self, directory, client)
     }
 }

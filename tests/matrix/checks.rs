@@ -5,14 +5,14 @@ use zklock::{Code, Guard, GuardState, Lock};
 use crate::allowed::Allowed;
 use crate::drive::Told;
 use crate::operation::Answer;
-use crate::stage::{Outcome, PATIENCE, Stage};
+use crate::scenario::{Outcome, PATIENCE, Scenario};
 
 /// Whether a guard that says `Held` is the one that holds. `None` when it does not say so.
 ///
 /// The guard is asked after the tree: what it says then, it could have said before.
-pub fn holds(stage: &Stage, guard: &Guard) -> Outcome<Option<bool>> {
-    let claims = stage.tree.claims(stage.recipe, &stage.path)?;
-    let session = stage.session().id();
+pub fn holds(scenario: &Scenario, guard: &Guard) -> Outcome<Option<bool>> {
+    let claims = scenario.tree.claims(scenario.recipe, &scenario.path)?;
+    let session = scenario.session().id();
     if guard.state() != GuardState::Held {
         return Ok(None);
     }
@@ -24,36 +24,36 @@ pub fn holds(stage: &Stage, guard: &Guard) -> Outcome<Option<bool>> {
 }
 
 /// Whether the caller was told what it should be.
-pub fn is_told(stage: &Stage, told: &Told, answer: Answer, allowed: &Allowed<'_>) -> Outcome {
+pub fn is_told(scenario: &Scenario, told: &Told, answer: Answer, allowed: &Allowed<'_>) -> Outcome {
     match (told, answer) {
         (Told::Failed(error), Answer::TimedOut) if error.is_timeout() => {
-            names_the_path(stage, error)
+            names_the_path(scenario, error)
         }
         (Told::Failed(error), _) if allowed.lateness() && error.is_timeout() => {
-            names_the_path(stage, error)
+            names_the_path(scenario, error)
         }
         (Told::Failed(error), Answer::Closed) if error.code() == Code::INVALID_STATE => {
-            names_the_path(stage, error)
+            names_the_path(scenario, error)
         }
         // The frame at which it should have given up was lost.
-        (Told::Held(_), Answer::Nothing | Answer::Closed) if !stage.give_up.is_up() => Ok(()),
-        (Told::Taken, Answer::Taken) => leaves_nothing(stage),
-        (Told::Taken, Answer::Held) if allowed.usurpation() => leaves_nothing(stage),
+        (Told::Held(_), Answer::Nothing | Answer::Closed) if !scenario.give_up.is_up() => Ok(()),
+        (Told::Taken, Answer::Taken) => leaves_nothing(scenario),
+        (Told::Taken, Answer::Held) if allowed.usurpation() => leaves_nothing(scenario),
         (Told::Held(_), Answer::Held) | (Told::Nothing, Answer::Nothing) => Ok(()),
         _ => Err(format!("expected {answer:?}: {told:?}")),
     }
 }
 
 /// Who was told that the lock is taken has no claim.
-fn leaves_nothing(stage: &Stage) -> Outcome {
-    match stage.own_claim()? {
+fn leaves_nothing(scenario: &Scenario) -> Outcome {
+    match scenario.own_claim()? {
         Some(left) => Err(format!("taken, yet it left {left:?}")),
         None => Ok(()),
     }
 }
 
-pub fn names_the_path(stage: &Stage, error: &zklock::Error) -> Outcome {
-    if error.to_string().contains(&stage.path) {
+pub fn names_the_path(scenario: &Scenario, error: &zklock::Error) -> Outcome {
+    if error.to_string().contains(&scenario.path) {
         Ok(())
     } else {
         Err(format!("an error without the path: {error}"))
@@ -62,19 +62,19 @@ pub fn names_the_path(stage: &Stage, error: &zklock::Error) -> Outcome {
 
 /// Others get the lock, one after the other; once more where a busy machine can lose so short a session, or
 /// where the operation's own deletion can come as late as this and take another claim for its own.
-pub fn goes_on(stage: &Stage, others: &[(&str, &Lock)], allowed: &Allowed) -> Outcome {
+pub fn goes_on(scenario: &Scenario, others: &[(&str, &Lock)], allowed: &Allowed) -> Outcome {
     const ROUNDS: usize = 5;
     for (who, lock) in others {
         let wrong = |error: zklock::Error| format!("{who} client afterwards: {error}");
         for round in 1..=ROUNDS {
             let guard = lock.acquire_within(PATIENCE).wait().map_err(wrong)?;
-            let claims = stage.tree.claims(stage.recipe, &stage.path)?;
+            let claims = scenario.tree.claims(scenario.recipe, &scenario.path)?;
             let first = claims.first().map(|first| first.czxid);
             if first != Some(guard.fencing_token()) && guard.state() == GuardState::Held {
                 return Err(format!("{who} client afterwards: {guard:?} among {claims:?}"));
             }
             let largest =
-                std::mem::replace(&mut *stage.largest_token.lock(), guard.fencing_token());
+                std::mem::replace(&mut *scenario.largest_token.lock(), guard.fencing_token());
             if guard.fencing_token() <= largest {
                 return Err(format!("{who} client afterwards: {guard:?} after token {largest}"));
             }
@@ -97,26 +97,26 @@ pub fn goes_on(stage: &Stage, others: &[(&str, &Lock)], allowed: &Allowed) -> Ou
 }
 
 /// Nothing of the operation is left on the server.
-pub fn nothing_is_left(stage: &Stage) -> Outcome {
+pub fn nothing_is_left(scenario: &Scenario) -> Outcome {
     let mut left = Vec::new();
-    let looked = stage.until("nothing is left", || {
-        left = leftovers(stage).unwrap_or_else(|trouble| vec![trouble]);
+    let looked = scenario.until("nothing is left", || {
+        left = leftovers(scenario).unwrap_or_else(|trouble| vec![trouble]);
         left.is_empty()
     });
     looked.map_err(|_| format!("left behind: {left:?}"))
 }
 
-fn leftovers(stage: &Stage) -> Outcome<Vec<String>> {
+fn leftovers(scenario: &Scenario) -> Outcome<Vec<String>> {
     let trouble = |error: zklock_testing::Error| error.to_string();
-    let below = format!("{}/", stage.directory);
-    let own = |path: &String| path.starts_with(&below) || *path == stage.directory;
+    let below = format!("{}/", scenario.directory);
+    let own = |path: &String| path.starts_with(&below) || *path == scenario.directory;
     let mut left: Vec<String> = Vec::new();
-    for (session, paths) in stage.server.ephemerals().map_err(trouble)? {
+    for (session, paths) in scenario.server.ephemerals().map_err(trouble)? {
         left.extend(
             paths.iter().filter(|path| own(path)).map(|path| format!("{path} of {session:#x}")),
         );
     }
-    for (path, sessions) in stage.server.watches().map_err(trouble)? {
+    for (path, sessions) in scenario.server.watches().map_err(trouble)? {
         if own(&path) {
             left.push(format!("watches on {path} of {sessions:x?}"));
         }

@@ -7,7 +7,7 @@ use zklock_testing::Rule;
 use zklock_testing::wire::Op;
 
 use crate::operation::{How, Operation};
-use crate::stage::{Outcome, PATIENCE, Stage};
+use crate::scenario::{Outcome, PATIENCE, Scenario};
 
 /// A deadline that passes; long enough that a claim is made before it on most machines.
 const SOON: Duration = Duration::from_secs(1);
@@ -29,75 +29,75 @@ impl From<zklock::Result<Guard>> for Told {
 
 /// Asks for the lock. `is_reached`: whether the fault has come.
 pub fn ask(
-    stage: &Stage,
+    scenario: &Scenario,
     operation: &Operation,
     deadline: Duration,
     is_reached: &dyn Fn() -> bool,
 ) -> Outcome<Told> {
     let told = match operation.how {
-        How::Acquire => stage.lock.acquire_within(deadline).wait().into(),
-        How::Try => match stage.lock.try_acquire().wait() {
+        How::Acquire => scenario.lock.acquire_within(deadline).wait().into(),
+        How::Try => match scenario.lock.try_acquire().wait() {
             Ok(Some(guard)) => Told::Held(guard),
             Ok(None) => Told::Taken,
             Err(error) => Told::Failed(error),
         },
         How::GiveUp => {
-            let acquire = async { stage.lock.acquire_within(deadline).await.into() };
+            let acquire = async { scenario.lock.acquire_within(deadline).await.into() };
             let give_up = async {
-                stage.give_up.up().await;
+                scenario.give_up.up().await;
                 Told::Nothing
             };
             block_on(or(acquire, give_up))
         }
-        How::TimeOut => stage.lock.acquire_within(SOON).wait().into(),
+        How::TimeOut => scenario.lock.acquire_within(SOON).wait().into(),
         How::Close => {
-            let acquire = async { stage.lock.acquire_within(deadline).await.into() };
+            let acquire = async { scenario.lock.acquire_within(deadline).await.into() };
             let close = async {
-                stage.give_up.up().await;
-                drop(stage.client.close());
+                scenario.give_up.up().await;
+                drop(scenario.client.close());
                 pending().await
             };
             block_on(or(acquire, close))
         }
-        How::ComeBackLate => return come_back_late(stage, deadline, is_reached),
+        How::ComeBackLate => return come_back_late(scenario, deadline, is_reached),
     };
-    stage.given_up.raise();
+    scenario.given_up.raise();
     Ok(told)
 }
 
 /// Looks for the answer only when the session that gave it is over.
 fn come_back_late(
-    stage: &Stage,
+    scenario: &Scenario,
     deadline: Duration,
     is_reached: &dyn Fn() -> bool,
 ) -> Outcome<Told> {
-    let mut acquire = stage.lock.acquire_within(deadline);
+    let mut acquire = scenario.lock.acquire_within(deadline);
     if let Some(answer) = block_on(poll_once(&mut acquire)) {
         return Ok(answer.into());
     }
-    let reply = |ops| stage.proxy.count(&ops_of(stage, ops));
+    let reply = |ops| scenario.proxy.count(&ops_of(scenario, ops));
     let answered = |count: usize| {
         let replies = reply([Op::Create, Op::Create2]) + reply([Op::GetChildren, Op::GetChildren2]);
         is_reached() || replies >= count
     };
     // What a queue asks for first is its directory; then it claims and lists.
-    let claimed = if stage.recipe.is_numbered() { 3 } else { 1 };
+    let claimed = if scenario.recipe.is_numbered() { 3 } else { 1 };
     for count in [1, claimed] {
-        stage.until("the claim is answered", || answered(count))?;
-        stage.wait_until_heard();
+        scenario.until("the claim is answered", || answered(count))?;
+        scenario.wait_until_heard();
         if count < claimed {
             if let Some(answer) = block_on(poll_once(&mut acquire)) {
                 return Ok(answer.into());
             }
         }
     }
-    let session = stage.session();
-    stage.twisted.raise();
-    stage.expire_session()?;
-    stage.wait_until_session_is_not(session)?;
+    let session = scenario.session();
+    scenario.twisted.raise();
+    scenario.expire_session()?;
+    scenario.wait_until_session_is_not(session)?;
     Ok(acquire.wait_timeout(PATIENCE).into())
 }
 
-fn ops_of(stage: &Stage, ops: [Op; 2]) -> Rule {
-    Rule::reply(ops).path_prefix(&stage.directory)
+fn ops_of(scenario: &Scenario, ops: [Op; 2]) -> Rule {
+    Rule::reply(ops).path_prefix(&scenario.directory)
 }

@@ -1,7 +1,7 @@
 //! A client of another kind: it knows nothing of locks, and writes, deletes and makes anew what it
 //! finds on a lock's path.
 
-use crate::stage::{Outcome, Stage};
+use crate::scenario::{Outcome, Scenario};
 use crate::tree::{NODE_EXISTS, Stranger};
 
 /// What it does, to the claim of the client that is tested or to the directory that claims are in.
@@ -57,7 +57,7 @@ impl Deed {
     }
 }
 
-impl Stage {
+impl Scenario {
     pub fn meddle(&self, deed: Deed) -> Outcome {
         let directory = self.recipe.directory_of(&self.path);
         match deed {
@@ -112,11 +112,8 @@ impl Stage {
     /// Who has put a claim in the place of one leaves as soon as it is waited for.
     pub fn usurpers_give_way(self: &std::sync::Arc<Self>) {
         let refusals = self.recipe.refusals(&self.directory);
-        self.at(
-            refusals,
-            |stage| {
-                if stage.usurped.is_up() { stage.strangers_leave() } else { Ok(()) }
-            },
-        );
+        self.at(refusals, |scenario| {
+            if scenario.usurped.is_up() { scenario.strangers_leave() } else { Ok(()) }
+        });
     }
 }

@@ -4,54 +4,54 @@ use zklock::{Code, Guard, GuardState, LostReason, LostSignal, SessionState};
 
 use crate::allowed::Allowed;
 use crate::checks::{holds, names_the_path};
-use crate::stage::{Outcome, PATIENCE, Stage};
+use crate::scenario::{Outcome, PATIENCE, Scenario};
 
 /// A guard that was just handed out must be worth something: held, and with the largest token so far,
 /// which is the czxid of the claim that comes first.
-pub fn is_born_well(stage: &Stage, guard: &Guard, allowed: &Allowed<'_>) -> Outcome {
-    let mut largest = stage.largest_token.lock();
+pub fn is_born_well(scenario: &Scenario, guard: &Guard, allowed: &Allowed<'_>) -> Outcome {
+    let mut largest = scenario.largest_token.lock();
     let token = guard.fencing_token();
     if token <= *largest {
         return Err(format!("{guard:?} comes after token {largest}"));
     }
     *largest = token;
     drop(largest);
-    let session = stage.client.state();
+    let session = scenario.client.state();
     let state = guard.state();
-    let is_steady = session == SessionState::Connected && stage.client.state() == session;
-    let may_be_lost = allowed.short_sessions() || stage.was_taken(token);
+    let is_steady = session == SessionState::Connected && scenario.client.state() == session;
+    let may_be_lost = allowed.short_sessions() || scenario.was_taken(token);
     match state {
         GuardState::Lost if !may_be_lost => return Err("acquired what was lost before".to_owned()),
         GuardState::Suspended if is_steady => return Err("suspended, yet connected".to_owned()),
         _ => {}
     }
-    match holds(stage, guard)? {
-        Some(false) if !stage.was_taken(token) => Err(format!(
+    match holds(scenario, guard)? {
+        Some(false) if !scenario.was_taken(token) => Err(format!(
             "{guard:?} is not the one that holds: {:?}",
-            stage.tree.claims(stage.recipe, &stage.path)?
+            scenario.tree.claims(scenario.recipe, &scenario.path)?
         )),
         _ => Ok(()),
     }
 }
 
 /// What a guard says must fit the session at every time, also while no server answers.
-pub fn fits_the_session(stage: &Stage, guard: &Guard, allowed: &Allowed<'_>) -> Outcome {
-    let before = stage.client.state();
+pub fn fits_the_session(scenario: &Scenario, guard: &Guard, allowed: &Allowed<'_>) -> Outcome {
+    let before = scenario.client.state();
     let state = guard.state();
-    let session = (stage.client.state() == before).then_some(before);
+    let session = (scenario.client.state() == before).then_some(before);
     match (session, state) {
         (Some(SessionState::Suspended), GuardState::Held)
         | (Some(SessionState::Lost), GuardState::Held | GuardState::Suspended) => {
             Err(format!("{state:?} while the session is {before:?}"))
         }
-        _ => is_lost_for_a_reason(stage, &guard.lost(), guard.fencing_token(), allowed),
+        _ => is_lost_for_a_reason(scenario, &guard.lost(), guard.fencing_token(), allowed),
     }
 }
 
 /// A guard that says so is the one that holds, but where nobody could have told it in time.
-pub fn is_the_one_holder(stage: &Stage, guard: &Guard, allowed: &Allowed<'_>) -> Outcome {
-    let is_excused = || allowed.unforeseen_loss() || stage.was_taken(guard.fencing_token());
-    match holds(stage, guard)? {
+pub fn is_the_one_holder(scenario: &Scenario, guard: &Guard, allowed: &Allowed<'_>) -> Outcome {
+    let is_excused = || allowed.unforeseen_loss() || scenario.was_taken(guard.fencing_token());
+    match holds(scenario, guard)? {
         Some(false) if !is_excused() => Err(format!("{guard:?} is not the one that holds")),
         _ => Ok(()),
     }
@@ -59,13 +59,13 @@ pub fn is_the_one_holder(stage: &Stage, guard: &Guard, allowed: &Allowed<'_>) ->
 
 /// The reason for which it is lost must have come to pass; not to be lost needs none.
 fn is_lost_for_a_reason(
-    stage: &Stage,
+    scenario: &Scenario,
     signal: &LostSignal,
     token: i64,
     allowed: &Allowed<'_>,
 ) -> Outcome {
     match signal.get() {
-        Some(LostReason::Deleted) if !stage.was_taken(token) => {
+        Some(LostReason::Deleted) if !scenario.was_taken(token) => {
             Err("lost, because somebody deleted it, which nobody did".to_owned())
         }
         Some(LostReason::Session) if !allowed.loss() && !allowed.short_sessions() => {
@@ -86,49 +86,49 @@ pub struct Released {
 }
 
 /// Releases, and waits for the end of it.
-pub fn release(stage: &Stage, guard: Guard) -> Released {
+pub fn release(scenario: &Scenario, guard: Guard) -> Released {
     let (path, token) = (guard.path().to_owned(), guard.fencing_token());
     let signal = guard.lost();
     let before = signal.get();
-    stage.releasing.raise();
+    scenario.releasing.raise();
     let result = guard.release().wait_timeout(PATIENCE);
-    stage.released.raise();
+    scenario.released.raise();
     Released { path, token, signal, before, result }
 }
 
 impl Released {
     /// Whether the release tells the truth: released is released, by itself; and what it says was
     /// lost or deleted, was.
-    pub fn is_true(&self, stage: &Stage, allowed: &Allowed<'_>) -> Outcome {
-        self.has_its_reason(stage, allowed)?;
-        let taken = stage.was_taken(self.token);
+    pub fn is_true(&self, scenario: &Scenario, allowed: &Allowed<'_>) -> Outcome {
+        self.has_its_reason(scenario, allowed)?;
+        let taken = scenario.was_taken(self.token);
         match &self.result {
-            Ok(()) if stage.released_in_silence.is_up() => {
+            Ok(()) if scenario.released_in_silence.is_up() => {
                 Err("released before anybody could have said so".to_owned())
             }
-            Ok(()) => self.is_gone_by_itself(stage, allowed),
+            Ok(()) => self.is_gone_by_itself(scenario, allowed),
             Err(error) if error.is_outcome_unknown() => Err(format!("release: {error}")),
-            Err(error) if error.code() == Code::NO_NODE && taken => names_the_path(stage, error),
+            Err(error) if error.code() == Code::NO_NODE && taken => names_the_path(scenario, error),
             Err(error)
                 if error.code() == Code::SESSION_EXPIRED
                     && (allowed.loss() || allowed.short_sessions()) =>
             {
-                names_the_path(stage, error)
+                names_the_path(scenario, error)
             }
             Err(error) => Err(format!("release: {error}")),
         }
     }
 
-    fn is_gone_by_itself(&self, stage: &Stage, allowed: &Allowed<'_>) -> Outcome {
-        let left = stage.tree.claim(&self.path)?.is_some_and(|left| left.czxid == self.token);
+    fn is_gone_by_itself(&self, scenario: &Scenario, allowed: &Allowed<'_>) -> Outcome {
+        let left = scenario.tree.claim(&self.path)?.is_some_and(|left| left.czxid == self.token);
         if left {
             return Err(format!("{} is released and still there", self.path));
         }
-        let was_taken = stage.was_taken(self.token);
+        let was_taken = scenario.was_taken(self.token);
         if was_taken && !allowed.robbery() && !allowed.unknown_deletion() {
             return Err("released what somebody had deleted".to_owned());
         }
-        let (asked, refused, done) = stage.deletions(&self.path);
+        let (asked, refused, done) = scenario.deletions(&self.path);
         let lost = asked.saturating_sub(refused + done + allowed.swallowed_deletions());
         if done == 0 && lost == 0 && !was_taken {
             return Err(format!("released, by no deletion that {} has come to", self.path));
@@ -136,8 +136,8 @@ impl Released {
         Ok(())
     }
 
-    fn has_its_reason(&self, stage: &Stage, allowed: &Allowed<'_>) -> Outcome {
-        is_lost_for_a_reason(stage, &self.signal, self.token, allowed)?;
+    fn has_its_reason(&self, scenario: &Scenario, allowed: &Allowed<'_>) -> Outcome {
+        is_lost_for_a_reason(scenario, &self.signal, self.token, allowed)?;
         let after = self.signal.get();
         let code = self.result.as_ref().err().map(zklock::Error::code);
         let fits = match after {
@@ -166,13 +166,13 @@ pub fn is_closed(guard: Guard) -> Outcome {
 
 /// Whether a write that was to happen only while the lock is held tells the truth: done, not done, or
 /// one that nobody knows of.
-pub fn write_tells_the_truth(stage: &Stage, guard: &Guard, allowed: &Allowed<'_>) -> Outcome {
-    let path = stage.data_path();
+pub fn write_tells_the_truth(scenario: &Scenario, guard: &Guard, allowed: &Allowed<'_>) -> Outcome {
+    let path = scenario.data_path();
     let write = zklock::Op::Set { path: path.clone(), data: b"written".to_vec(), version: None };
-    let result = stage.client.multi(&[guard.check(), write]).wait_timeout(PATIENCE);
+    let result = scenario.client.multi(&[guard.check(), write]).wait_timeout(PATIENCE);
     // An outcome that is unknown to the client may still be on its way to the server.
-    let version = stage.tree.version(&path)?;
-    let may_be_refused = stage.was_taken(guard.fencing_token());
+    let version = scenario.tree.version(&path)?;
+    let may_be_refused = scenario.was_taken(guard.fencing_token());
     let may_be_lost = allowed.loss() || allowed.short_sessions();
     match (result, version) {
         (Ok(_), Some(1)) => Ok(()),

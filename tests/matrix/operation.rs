@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::recipe::Recipe;
-use crate::stage::{Outcome, Stage};
+use crate::scenario::{Outcome, Scenario};
 use crate::step::{Kind, Step};
 
 pub struct Operation {
@@ -15,9 +15,9 @@ pub struct Operation {
     /// Whether the server is restarted at its steps, too, which takes longest of all.
     pub restarts: bool,
     /// Sets the scene, and rules for what happens on the way.
-    pub before: fn(&Arc<Stage>) -> Outcome,
+    pub before: fn(&Arc<Scenario>) -> Outcome,
     /// Runs beside the operation.
-    pub meanwhile: fn(&Stage) -> Outcome,
+    pub meanwhile: fn(&Scenario) -> Outcome,
     /// Whether the client's session ends in it even when nothing goes wrong.
     pub ends_the_session: bool,
     /// Whether the client is closed in it.
@@ -34,13 +34,13 @@ pub struct Operation {
 pub enum How {
     Acquire,
     Try,
-    /// Until the stage says to give it up.
+    /// Until the scenario says to give it up.
     GiveUp,
     /// The caller comes back for the answer when the session that got it is over.
     ComeBackLate,
     /// Within a deadline that passes.
     TimeOut,
-    /// Until the stage says to close the client.
+    /// Until the scenario says to close the client.
     Close,
 }
 
@@ -94,7 +94,7 @@ impl Operation {
             then: Then::Release,
             begins: Begins::AtOnce,
             restarts: false,
-            before: |stage| stage.make_way(),
+            before: |scenario| scenario.create_parents(),
             meanwhile: |_| Ok(()),
             ends_the_session: false,
             closes: false,
@@ -120,11 +120,11 @@ impl Operation {
         Operation { restarts: true, ..self }
     }
 
-    pub const fn before(self, before: fn(&Arc<Stage>) -> Outcome) -> Operation {
+    pub const fn before(self, before: fn(&Arc<Scenario>) -> Outcome) -> Operation {
         Operation { before, ..self }
     }
 
-    pub const fn meanwhile(self, meanwhile: fn(&Stage) -> Outcome) -> Operation {
+    pub const fn meanwhile(self, meanwhile: fn(&Scenario) -> Outcome) -> Operation {
         Operation { meanwhile, ..self }
     }
 

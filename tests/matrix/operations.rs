@@ -11,7 +11,7 @@ use zklock_testing::wire::{Op, Ops};
 use crate::foreign::Deed;
 use crate::operation::{Answer, Begins, How, Operation, Then};
 use crate::recipe::Recipe;
-use crate::stage::{Outcome, PATIENCE, Stage};
+use crate::scenario::{Outcome, PATIENCE, Scenario};
 
 pub const OPERATIONS: &[Operation] = &[
     Operation::new("acquire a free lock").restarts().pairs(),
@@ -151,225 +151,227 @@ pub const OPERATIONS: &[Operation] = &[
         .closes(),
 ];
 
-fn behind(stage: &Arc<Stage>) -> Outcome {
-    stage.make_way()?;
-    stage.stranger_claims()
+fn behind(scenario: &Arc<Scenario>) -> Outcome {
+    scenario.create_parents()?;
+    scenario.stranger_claims()
 }
 
-fn behind_a_holder(stage: &Arc<Stage>) -> Outcome {
-    behind(stage)?;
-    stage.when_refused(Stage::strangers_leave);
+fn behind_a_holder(scenario: &Arc<Scenario>) -> Outcome {
+    behind(scenario)?;
+    scenario.when_refused(Scenario::strangers_leave);
     Ok(())
 }
 
-fn behind_a_dying_holder(stage: &Arc<Stage>) -> Outcome {
-    behind(stage)?;
-    stage.when_refused(Stage::strangers_die);
+fn behind_a_dying_holder(scenario: &Arc<Scenario>) -> Outcome {
+    behind(scenario)?;
+    scenario.when_refused(Scenario::strangers_die);
     Ok(())
 }
 
 /// The lock had to be waited for before, so the next acquire expects that, too.
-fn wait_once(stage: &Arc<Stage>) -> Outcome {
-    behind_a_holder(stage)?;
-    let guard = stage.lock.acquire_within(PATIENCE).wait().map_err(|error| error.to_string())?;
+fn wait_once(scenario: &Arc<Scenario>) -> Outcome {
+    behind_a_holder(scenario)?;
+    let guard = scenario.lock.acquire_within(PATIENCE).wait().map_err(|error| error.to_string())?;
     guard.release().wait_timeout(PATIENCE).map_err(|error| error.to_string())?;
-    stage.twisted.lower();
+    scenario.twisted.lower();
     Ok(())
 }
 
-fn behind_a_holder_again(stage: &Arc<Stage>) -> Outcome {
-    wait_once(stage)?;
-    behind_a_holder(stage)
+fn behind_a_holder_again(scenario: &Arc<Scenario>) -> Outcome {
+    wait_once(scenario)?;
+    behind_a_holder(scenario)
 }
 
 /// Its predecessor goes between the look that found it and the look at it.
-fn the_one_ahead_goes(stage: &Arc<Stage>) -> Outcome {
-    behind(stage)?;
-    let look = Rule::request(Op::GetData).watching(true).path_prefix(&stage.directory);
-    stage.when(look.once(), Stage::strangers_leave);
+fn the_one_ahead_goes(scenario: &Arc<Scenario>) -> Outcome {
+    behind(scenario)?;
+    let look = Rule::request(Op::GetData).watching(true).path_prefix(&scenario.directory);
+    scenario.when(look.once(), Scenario::strangers_leave);
     Ok(())
 }
 
 /// As [`the_one_ahead_goes`], but the one ahead was only a waiter: the holder stays a while.
-fn the_waiter_ahead_goes_unseen(stage: &Arc<Stage>) -> Outcome {
-    behind(stage)?;
-    stage.stranger_claims()?;
-    let look = Rule::request(Op::GetData).watching(true).path_prefix(&stage.directory);
-    stage.when(look.once(), Stage::last_stranger_leaves);
-    stage.when_refused(Stage::strangers_leave);
+fn the_waiter_ahead_goes_unseen(scenario: &Arc<Scenario>) -> Outcome {
+    behind(scenario)?;
+    scenario.stranger_claims()?;
+    let look = Rule::request(Op::GetData).watching(true).path_prefix(&scenario.directory);
+    scenario.when(look.once(), Scenario::last_stranger_leaves);
+    scenario.when_refused(Scenario::strangers_leave);
     Ok(())
 }
 
 /// The one that is watched goes, and did not hold.
-fn the_waiter_ahead_gives_up(stage: &Arc<Stage>) -> Outcome {
-    behind(stage)?;
-    stage.stranger_claims()?;
-    stage.when_refused(Stage::last_stranger_leaves);
-    let again = stage.recipe.refusals(&stage.directory).nth(2);
-    stage.when(again, Stage::strangers_leave);
+fn the_waiter_ahead_gives_up(scenario: &Arc<Scenario>) -> Outcome {
+    behind(scenario)?;
+    scenario.stranger_claims()?;
+    scenario.when_refused(Scenario::last_stranger_leaves);
+    let again = scenario.recipe.refusals(&scenario.directory).nth(2);
+    scenario.when(again, Scenario::strangers_leave);
     Ok(())
 }
 
 /// What was just made above the claim is gone again before the claim comes.
-fn tidied_away(stage: &Arc<Stage>) -> Outcome {
-    let claim = Rule::request([Op::Create, Op::Create2]).path_prefix(&stage.directory);
-    stage.when(claim.nth(2), |stage| {
-        stage.tree.delete(&stage.path)?;
-        stage.tree.delete(&stage.directory)
+fn tidied_away(scenario: &Arc<Scenario>) -> Outcome {
+    let claim = Rule::request([Op::Create, Op::Create2]).path_prefix(&scenario.directory);
+    scenario.when(claim.nth(2), |scenario| {
+        scenario.tree.delete(&scenario.path)?;
+        scenario.tree.delete(&scenario.directory)
     });
     Ok(())
 }
 
 /// The connection breaks while the contender watches; the holder leaves after that.
-fn reconnect_and_leave(stage: &Stage) -> Outcome {
-    let refusals = stage.recipe.refusals(&stage.directory);
-    let told = || stage.proxy.count(&refusals);
-    stage.unless_answered("it is told to wait", || told() > 0)?;
-    stage.wait_until_heard();
-    stage.twisted.raise();
-    stage.proxy.reset_all();
+fn reconnect_and_leave(scenario: &Scenario) -> Outcome {
+    let refusals = scenario.recipe.refusals(&scenario.directory);
+    let told = || scenario.proxy.count(&refusals);
+    scenario.unless_answered("it is told to wait", || told() > 0)?;
+    scenario.wait_until_heard();
+    scenario.twisted.raise();
+    scenario.proxy.reset_all();
     let again = Rule::reply([Op::SetWatches, Op::SetWatches2]);
-    stage.unless_answered("it watches again", || stage.proxy.count(&again) > 0 || told() > 1)?;
-    stage.strangers_leave()
+    scenario
+        .unless_answered("it watches again", || scenario.proxy.count(&again) > 0 || told() > 1)?;
+    scenario.strangers_leave()
 }
 
-fn reply_to_create_lost(stage: &Arc<Stage>) -> Outcome {
-    stage.make_way()?;
-    stage.when(replies_to_create(stage).once(), Stage::lose);
+fn reply_to_create_lost(scenario: &Arc<Scenario>) -> Outcome {
+    scenario.create_parents()?;
+    scenario.when(replies_to_create(scenario).once(), Scenario::lose);
     Ok(())
 }
 
-fn replies_to_create(stage: &Stage) -> Rule {
-    Rule::reply([Op::Create, Op::Create2]).path_prefix(&stage.directory)
+fn replies_to_create(scenario: &Scenario) -> Rule {
+    Rule::reply([Op::Create, Op::Create2]).path_prefix(&scenario.directory)
 }
 
 /// Somebody deletes the contender's claim, and the holder leaves.
-fn claim_deleted(stage: &Arc<Stage>) -> Outcome {
-    behind(stage)?;
-    stage.when_refused(|stage| {
-        stage.meddle(Deed::DeletesClaim)?;
-        stage.strangers_leave()
+fn claim_deleted(scenario: &Arc<Scenario>) -> Outcome {
+    behind(scenario)?;
+    scenario.when_refused(|scenario| {
+        scenario.meddle(Deed::DeletesClaim)?;
+        scenario.strangers_leave()
     });
     Ok(())
 }
 
 /// Its claim, found again after a lost reply, is another's when it is looked at.
-fn claim_replaced(stage: &Arc<Stage>) -> Outcome {
-    reply_to_create_lost(stage)?;
-    let looks = Rule::request(Op::GetData).watching(false).path_prefix(&stage.directory);
-    stage.when(looks.nth(2), |stage| {
-        stage.tree.delete(&stage.path)?;
-        stage.stranger_claims()
+fn claim_replaced(scenario: &Arc<Scenario>) -> Outcome {
+    reply_to_create_lost(scenario)?;
+    let looks = Rule::request(Op::GetData).watching(false).path_prefix(&scenario.directory);
+    scenario.when(looks.nth(2), |scenario| {
+        scenario.tree.delete(&scenario.path)?;
+        scenario.stranger_claims()
     });
-    stage.when_refused(Stage::strangers_leave);
+    scenario.when_refused(Scenario::strangers_leave);
     Ok(())
 }
 
 /// The reply is lost and the session ends, but the claim is still there to be seen, word for word: so
 /// a server shows it that lags behind the others.
-fn lost_claim_shown(stage: &Arc<Stage>) -> Outcome {
-    stage.make_way()?;
-    stage.when(replies_to_create(stage).once(), |stage| {
-        let claims = stage.tree.claims(stage.recipe, &stage.path)?;
-        let data = claims.first().map_or(Ok(Vec::new()), |claim| stage.tree.data(&claim.path))?;
-        stage.expire_session_and(|| {
-            stage.make_way_anew()?;
-            stage.stranger_claims_as(&data)
+fn lost_claim_shown(scenario: &Arc<Scenario>) -> Outcome {
+    scenario.create_parents()?;
+    scenario.when(replies_to_create(scenario).once(), |scenario| {
+        let claims = scenario.tree.claims(scenario.recipe, &scenario.path)?;
+        let data =
+            claims.first().map_or(Ok(Vec::new()), |claim| scenario.tree.data(&claim.path))?;
+        scenario.expire_session_and(|| {
+            scenario.make_way_anew()?;
+            scenario.stranger_claims_as(&data)
         })
     });
-    stage.when_refused(Stage::strangers_leave);
+    scenario.when_refused(Scenario::strangers_leave);
     Ok(())
 }
 
 /// The session ends with the claim made and not yet known to be first. Then numbers begin anew, and
 /// a stranger gets the one that the claim had.
-fn name_of_claim_taken(stage: &Arc<Stage>) -> Outcome {
-    stage.make_way()?;
+fn name_of_claim_taken(scenario: &Arc<Scenario>) -> Outcome {
+    scenario.create_parents()?;
     // The first listing asks for the directory, the second follows the claim.
-    let listing = Rule::reply(Ops::lists()).path_prefix(&stage.directory);
-    stage.when(listing.nth(2), |stage| {
-        stage.expire_session_and(|| {
-            stage.make_way_anew()?;
-            stage.stranger_claims()
+    let listing = Rule::reply(Ops::lists()).path_prefix(&scenario.directory);
+    scenario.when(listing.nth(2), |scenario| {
+        scenario.expire_session_and(|| {
+            scenario.make_way_anew()?;
+            scenario.stranger_claims()
         })
     });
-    stage.when_refused(Stage::strangers_leave);
+    scenario.when_refused(Scenario::strangers_leave);
     Ok(())
 }
 
 /// Somebody claims between the look that found the lock free and the claim.
-fn overtaken(stage: &Arc<Stage>) -> Outcome {
-    stage.make_way()?;
-    let claim = Rule::request([Op::Create, Op::Create2]).path_prefix(&stage.directory);
-    stage.when(claim.once(), Stage::stranger_claims);
+fn overtaken(scenario: &Arc<Scenario>) -> Outcome {
+    scenario.create_parents()?;
+    let claim = Rule::request([Op::Create, Op::Create2]).path_prefix(&scenario.directory);
+    scenario.when(claim.once(), Scenario::stranger_claims);
     Ok(())
 }
 
-fn given_up(stage: &Arc<Stage>) -> Outcome {
-    behind(stage)?;
-    stage.when_refused(Stage::tell_to_give_up);
+fn given_up(scenario: &Arc<Scenario>) -> Outcome {
+    behind(scenario)?;
+    scenario.when_refused(Scenario::tell_to_give_up);
     Ok(())
 }
 
-fn given_up_while_claiming(stage: &Arc<Stage>) -> Outcome {
-    stage.make_way()?;
-    stage.when(replies_to_create(stage).once(), Stage::tell_to_give_up);
+fn given_up_while_claiming(scenario: &Arc<Scenario>) -> Outcome {
+    scenario.create_parents()?;
+    scenario.when(replies_to_create(scenario).once(), Scenario::tell_to_give_up);
     Ok(())
 }
 
-fn given_up_with_its_reply_lost(stage: &Arc<Stage>) -> Outcome {
-    stage.make_way()?;
-    stage.when(replies_to_create(stage).once(), |stage| {
-        stage.tell_to_give_up()?;
-        stage.lose()
+fn given_up_with_its_reply_lost(scenario: &Arc<Scenario>) -> Outcome {
+    scenario.create_parents()?;
+    scenario.when(replies_to_create(scenario).once(), |scenario| {
+        scenario.tell_to_give_up()?;
+        scenario.lose()
     });
     Ok(())
 }
 
 /// The reply comes to nobody, and is lost.
-fn timed_out_while_claiming(stage: &Arc<Stage>) -> Outcome {
-    stage.make_way()?;
-    stage.when_released(replies_to_create(stage).once(), |stage| {
-        stage.answered.wait(PATIENCE);
-        stage.lose()
+fn timed_out_while_claiming(scenario: &Arc<Scenario>) -> Outcome {
+    scenario.create_parents()?;
+    scenario.when_released(replies_to_create(scenario).once(), |scenario| {
+        scenario.answered.wait(PATIENCE);
+        scenario.lose()
     });
     Ok(())
 }
 
-fn data_beside(stage: &Arc<Stage>) -> Outcome {
-    stage.make_way()?;
-    stage.tree.make(&stage.data_path())
+fn data_beside(scenario: &Arc<Scenario>) -> Outcome {
+    scenario.create_parents()?;
+    scenario.tree.make(&scenario.data_path())
 }
 
-fn deletes(stage: &Stage) -> [Rule; 2] {
+fn deletes(scenario: &Scenario) -> [Rule; 2] {
     [Rule::request(Op::Delete), Rule::reply(Op::Delete)]
-        .map(|rule| rule.path_prefix(&stage.directory).once())
+        .map(|rule| rule.path_prefix(&scenario.directory).once())
 }
 
-fn request_to_delete_lost(stage: &Arc<Stage>) -> Outcome {
-    stage.make_way()?;
-    let [request, _] = deletes(stage);
-    stage.when_released(request, Stage::lose);
+fn request_to_delete_lost(scenario: &Arc<Scenario>) -> Outcome {
+    scenario.create_parents()?;
+    let [request, _] = deletes(scenario);
+    scenario.when_released(request, Scenario::lose);
     Ok(())
 }
 
-fn reply_to_delete_lost(stage: &Arc<Stage>) -> Outcome {
-    stage.make_way()?;
-    let [_, reply] = deletes(stage);
-    stage.when_released(reply, Stage::lose);
+fn reply_to_delete_lost(scenario: &Arc<Scenario>) -> Outcome {
+    scenario.create_parents()?;
+    let [_, reply] = deletes(scenario);
+    scenario.when_released(reply, Scenario::lose);
     Ok(())
 }
 
 /// The claim is deleted, its owner does not know, and another's has its name by now.
-fn succeeded_unseen(stage: &Arc<Stage>) -> Outcome {
-    stage.make_way()?;
-    let [_, reply] = deletes(stage);
-    stage.when_released(reply, |stage| {
-        if stage.recipe.is_numbered() {
-            stage.make_way_anew()?;
+fn succeeded_unseen(scenario: &Arc<Scenario>) -> Outcome {
+    scenario.create_parents()?;
+    let [_, reply] = deletes(scenario);
+    scenario.when_released(reply, |scenario| {
+        if scenario.recipe.is_numbered() {
+            scenario.make_way_anew()?;
         }
-        stage.stranger_claims()?;
-        stage.lose()
+        scenario.stranger_claims()?;
+        scenario.lose()
     });
     Ok(())
 }

@@ -13,7 +13,7 @@ use zklock_testing::{Builder, Server};
 
 use crate::bench::Bench;
 use crate::case::Case;
-use crate::stage::Outcome;
+use crate::scenario::Outcome;
 use crate::step::Step;
 
 /// Most of them wait most of the time.

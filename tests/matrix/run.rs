@@ -16,7 +16,7 @@ use crate::flag::Flag;
 use crate::foreign::Deed;
 use crate::guarding;
 use crate::operation::{Begins, Operation, Then};
-use crate::stage::{LOOK_AGAIN, Outcome, PATIENCE, Stage};
+use crate::scenario::{LOOK_AGAIN, Outcome, PATIENCE, Scenario};
 use crate::step::{Census, Step};
 
 /// How much time an operation has whose frames come late, until they do.
@@ -24,10 +24,10 @@ const DEADLINE: Duration = Duration::from_millis(1_200);
 /// How long steps are waited for that nobody asks for.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// A case on its stage.
+/// A case on its scenario.
 struct Run<'a> {
     bench: &'a Bench,
-    stage: &'a Arc<Stage>,
+    scenario: &'a Arc<Scenario>,
     operation: &'static Operation,
     allowed: Allowed<'a>,
     deadline: Duration,
@@ -42,8 +42,8 @@ impl Bench {
         };
         let mut steps = Vec::new();
         self.play(case, PATIENCE, |run| {
-            let census = Census::begin(run.stage);
-            let armed = census.watch(Armed::arm(run.stage, &case.strikes, PATIENCE));
+            let census = Census::begin(run.scenario);
+            let armed = census.watch(Armed::arm(run.scenario, &case.strikes, PATIENCE));
             run.perform(armed)?;
             steps = census.end(begins);
             Ok(())
@@ -58,7 +58,7 @@ impl Bench {
         let deadline = if allowed.lateness() { DEADLINE * attempt } else { PATIENCE };
         let mut reached = false;
         self.play(case, deadline, |run| {
-            let armed = Armed::arm(run.stage, &case.strikes, deadline);
+            let armed = Armed::arm(run.scenario, &case.strikes, deadline);
             reached = run.perform(&armed)?;
             Ok(())
         })?;
@@ -73,13 +73,13 @@ impl Bench {
     ) -> Outcome {
         let operation = case.operation;
         let allowed = Allowed::by(case.recipe, operation, &case.strikes);
-        let stage = self.stage(case.recipe, allowed.session_timeout(), deadline)?;
-        let run = Run { bench: self, stage: &stage, operation, allowed, deadline };
-        let outcome = (operation.before)(&stage).and_then(|()| perform(&run)).and_then(|()| {
-            stage.proxy.clear_rules();
+        let scenario = self.scenario(case.recipe, allowed.session_timeout(), deadline)?;
+        let run = Run { bench: self, scenario: &scenario, operation, allowed, deadline };
+        let outcome = (operation.before)(&scenario).and_then(|()| perform(&run)).and_then(|()| {
+            scenario.proxy.clear_rules();
             run.aftermath()
         });
-        finish(&stage, outcome)
+        finish(&scenario, outcome)
     }
 }
 
@@ -97,12 +97,12 @@ impl Run<'_> {
 
     /// Asks for the lock while others do what the operation says.
     fn ask(&self, armed: &Armed, mut answered: impl FnMut()) -> Outcome<Told> {
-        let Run { stage, operation, .. } = self;
+        let Run { scenario, operation, .. } = self;
         thread::scope(|scope| {
-            let meanwhile = scope.spawn(|| (operation.meanwhile)(stage));
+            let meanwhile = scope.spawn(|| (operation.meanwhile)(scenario));
             let is_reached = || armed.is_reached();
-            let told = drive::ask(stage, operation, self.deadline, &is_reached);
-            stage.answered.raise();
+            let told = drive::ask(scenario, operation, self.deadline, &is_reached);
+            scenario.answered.raise();
             answered();
             let meanwhile =
                 meanwhile.join().map_err(|_| "what goes on beside panicked".to_owned())?;
@@ -112,20 +112,20 @@ impl Run<'_> {
 
     /// Checks the answer, and does with the lock what the operation does.
     fn follow_up(&self, told: Told, armed: &Armed) -> Outcome {
-        let Run { stage, operation, allowed, .. } = self;
-        checks::is_told(stage, &told, operation.answer, allowed)?;
+        let Run { scenario, operation, allowed, .. } = self;
+        checks::is_told(scenario, &told, operation.answer, allowed)?;
         if let Told::Held(guard) = told {
-            guarding::is_born_well(stage, &guard, allowed)?;
+            guarding::is_born_well(scenario, &guard, allowed)?;
             match operation.then {
                 Then::Drop => drop(guard),
                 Then::Release => self.release(guard)?,
                 Then::ReleaseTooLate => {
-                    stage.meddle(Deed::DeletesClaim)?;
-                    stage.stranger_claims()?;
+                    scenario.meddle(Deed::DeletesClaim)?;
+                    scenario.stranger_claims()?;
                     self.release(guard)?;
                 }
                 Then::Write => {
-                    guarding::write_tells_the_truth(stage, &guard, allowed)?;
+                    guarding::write_tells_the_truth(scenario, &guard, allowed)?;
                     self.release(guard)?;
                 }
                 Then::Hold => self.hold(guard, armed)?,
@@ -139,66 +139,66 @@ impl Run<'_> {
                 }
             }
         }
-        stage.be_quiet();
+        scenario.be_quiet();
         self.see_out(armed)?;
         self.strangers_leave()?;
         self.see_out(armed)?;
-        checks::nothing_is_left(stage)
+        checks::nothing_is_left(scenario)
     }
 
     fn release(&self, guard: Guard) -> Outcome {
-        guarding::release(self.stage, guard).is_true(self.stage, &self.allowed)
+        guarding::release(self.scenario, guard).is_true(self.scenario, &self.allowed)
     }
 
     fn close(&self) -> Outcome {
-        let closed = self.stage.client.close().wait_timeout(PATIENCE);
+        let closed = self.scenario.client.close().wait_timeout(PATIENCE);
         closed.map_err(|error| format!("close: {error}"))
     }
 
     /// Strangers leave, if nobody has deleted what is theirs.
     fn strangers_leave(&self) -> Outcome {
-        let robbed = self.stage.robbed_strangers()?;
+        let robbed = self.scenario.robbed_strangers()?;
         if !robbed.is_empty() && !self.allowed.robbery() {
             return Err(format!("it deleted what is not its own: {robbed:?}"));
         }
-        self.stage.strangers_leave()
+        self.scenario.strangers_leave()
     }
 
     /// Waits for the faults, which what goes on in the background may still be on its way to, and for
     /// their end.
     fn see_out(&self, armed: &Armed) -> Outcome {
         let is_left_alone = self.operation.is_left_alone();
-        let _ = self.stage.within(LINGER, || armed.is_reached() || !is_left_alone);
+        let _ = self.scenario.within(LINGER, || armed.is_reached() || !is_left_alone);
         armed.finish()
     }
 
     /// Holds until the claim is watched, while another waits: whenever the guard says so, it is the
     /// one that holds, and when somebody has taken its claim it comes to know. Then releases.
     fn hold(&self, guard: Guard, armed: &Armed) -> Outcome {
-        let Run { stage, allowed, .. } = self;
+        let Run { scenario, allowed, .. } = self;
         let other = self.other();
         let waiting = thread::spawn(move || other.acquire_within(PATIENCE).wait());
-        let session = stage.session();
+        let session = scenario.session();
         let over = Flag::default();
         thread::scope(|scope| {
             let watching = scope.spawn(|| {
-                let fits = || guarding::fits_the_session(stage, &guard, allowed);
+                let fits = || guarding::fits_the_session(scenario, &guard, allowed);
                 while !over.wait(LOOK_AGAIN) {
                     fits()?;
                 }
                 fits()
             });
             let mut wrong = Ok(());
-            let held = stage.until("the claim is watched, or its loss known", || {
-                wrong = guarding::is_the_one_holder(stage, &guard, allowed);
-                let watches = stage.server.watches().unwrap_or_default();
+            let held = scenario.until("the claim is watched, or its loss known", || {
+                wrong = guarding::is_the_one_holder(scenario, &guard, allowed);
+                let watches = scenario.server.watches().unwrap_or_default();
                 let watchers = watches.get(guard.path());
                 let watched = watchers.is_some_and(|watchers| watchers.contains(&session.id()));
                 if watched {
                     // A fault at the reply that says so has come then.
-                    stage.wait_until_heard();
+                    scenario.wait_until_heard();
                 }
-                let settled = !armed.is_under_way() && !stage.was_taken(guard.fencing_token());
+                let settled = !armed.is_under_way() && !scenario.was_taken(guard.fencing_token());
                 let trouble = wrong.is_err() || watching.is_finished();
                 trouble || guard.is_lost() || watched && settled
             });
@@ -207,7 +207,7 @@ impl Run<'_> {
             held.and(wrong).and(fits)
         })?;
         self.release(guard)?;
-        if stage.usurped.is_up() {
+        if scenario.usurped.is_up() {
             self.strangers_leave()?;
         }
         let next = waiting.join().map_err(|_| "the next one panicked".to_owned())?;
@@ -220,31 +220,31 @@ impl Run<'_> {
 
     /// Checks that life goes on, and leaves nothing.
     fn aftermath(&self) -> Outcome {
-        let Run { stage, allowed, .. } = self;
+        let Run { scenario, allowed, .. } = self;
         let other = self.other();
-        let others = [("another", &other), ("the same", &stage.lock)];
+        let others = [("another", &other), ("the same", &scenario.lock)];
         let alive = if self.operation.closes { &others[..1] } else { &others[..] };
-        checks::goes_on(stage, alive, allowed)?;
-        if !allowed.loss() && stage.session() != stage.first_session {
+        checks::goes_on(scenario, alive, allowed)?;
+        if !allowed.loss() && scenario.session() != scenario.first_session {
             return Err("the session was lost on the way".to_owned());
         }
-        checks::nothing_is_left(stage)
+        checks::nothing_is_left(scenario)
     }
 
     fn other(&self) -> Lock {
-        self.stage.recipe.lock(&self.bench.other, &self.stage.path)
+        self.scenario.recipe.lock(&self.bench.other, &self.scenario.path)
     }
 }
 
 /// Cleans up, and tells the story of what went wrong.
-fn finish(stage: &Arc<Stage>, run: Outcome) -> Outcome {
-    let run = run.and_then(|()| stage.troubles());
-    let run = run.map_err(|trouble| format!("{trouble}\n{}", stage.story()));
-    stage.given_up.raise();
-    stage.be_quiet();
-    stage.proxy.clear_rules();
-    stage.proxy.heal();
-    let _ = stage.strangers_leave();
-    let _ = stage.client.close().wait_timeout(PATIENCE);
+fn finish(scenario: &Arc<Scenario>, run: Outcome) -> Outcome {
+    let run = run.and_then(|()| scenario.troubles());
+    let run = run.map_err(|trouble| format!("{trouble}\n{}", scenario.story()));
+    scenario.given_up.raise();
+    scenario.be_quiet();
+    scenario.proxy.clear_rules();
+    scenario.proxy.heal();
+    let _ = scenario.strangers_leave();
+    let _ = scenario.client.close().wait_timeout(PATIENCE);
     run
 }

@@ -4,7 +4,7 @@ use zklock::SessionState;
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Gate, Rule};
 
-use crate::stage::{Outcome, Stage};
+use crate::scenario::{Outcome, Scenario};
 use crate::step::Side;
 
 /// For how long frames are held back, on all connections. Then they come, those of connections that
@@ -19,7 +19,7 @@ pub enum Lasting {
     UntilOver,
 }
 
-impl Stage {
+impl Scenario {
     /// Holds the frames of one side back. The release of a guard that is on its way meanwhile must
     /// have its end before they come: it waits no longer than the session can be trusted.
     pub fn silence(&self, side: Side, lasting: Lasting) -> Outcome {

@@ -9,7 +9,7 @@ use zklock_testing::{Action, Rule};
 
 use crate::armed::Armed;
 use crate::operation::Begins;
-use crate::stage::Stage;
+use crate::scenario::Scenario;
 
 /// The kinds of frames that a fault can meet. What keeps the session alive is none of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,13 +124,13 @@ struct Passed {
 
 impl Census {
     /// Counts from now on. What rules before these swallow is not counted: no fault can meet it.
-    pub fn begin(stage: &Arc<Stage>) -> Census {
+    pub fn begin(scenario: &Arc<Scenario>) -> Census {
         let (passed, faults): (Arc<Mutex<Vec<Passed>>>, Arc<OnceLock<Armed>>) = Default::default();
         for (kind, _) in KINDS {
             for side in [Side::Request, Side::Reply] {
-                let Some(rule) = kind.rule(side, &stage.directory) else { continue };
+                let Some(rule) = kind.rule(side, &scenario.directory) else { continue };
                 let (passed, faults) = (Arc::clone(&passed), Arc::clone(&faults));
-                let stage_ = Arc::clone(stage);
+                let stage_ = Arc::clone(scenario);
                 let note = move |nth| {
                     let (twisted, acquiring) = (stage_.twisted.is_up(), !stage_.answered.is_up());
                     let struck = faults.get().is_some_and(Armed::is_reached);
@@ -138,7 +138,7 @@ impl Census {
                     let step = Step { kind, side, nth, acquiring, claimed };
                     passed.lock().push(Passed { step, twisted, struck });
                 };
-                stage.proxy.on(rule, Action::run_numbered(note));
+                scenario.proxy.on(rule, Action::run_numbered(note));
             }
         }
         Census { passed, faults }

@@ -9,7 +9,7 @@ use zklock_testing::wire::{CreateMode, RawClient};
 use zklock_testing::{Error, Proxy, Server, expire_session};
 
 use crate::recipe::{Claims, Recipe};
-use crate::stage::PATIENCE;
+use crate::scenario::PATIENCE;
 
 pub const NO_NODE: i32 = -101;
 pub const NODE_EXISTS: i32 = -110;

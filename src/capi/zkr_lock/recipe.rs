@@ -125,7 +125,7 @@ impl Recipe {
             }
             let _ = finished.send(());
         };
-        ((before, client_before), move || client.core().spawn(task))
+        ((before, client_before), move || client.inner().spawn(task))
     }
 
     /// Runs on the driver's thread.
@@ -166,7 +166,7 @@ impl Recipe {
     ) -> std::result::Result<(), Failure> {
         let Some(caller) = caller else { return Ok(()) };
         let can_wait = MutexGuard::unlocked(&mut state, || client.can_be_waited_for());
-        let deadline = client.core().operation_deadline();
+        let deadline = client.inner().operation_deadline();
         while can_wait
             && state.attempt == caller.attempt
             && matches!(state.phase, Phase::Queued { placed: false, .. })
@@ -246,7 +246,7 @@ impl Recipe {
             report.tell_later(ACQUIRED);
         }
         let report = report.again();
-        report.client().clone().core().spawn(async move {
+        report.client().clone().inner().spawn(async move {
             if lost.await != LostReason::Released {
                 report.lost();
             }
@@ -350,7 +350,7 @@ impl Recipe {
             // The deletion is repeated all the same.
             return Ok(None);
         }
-        match block_on(&mut released, client.core().operation_deadline()) {
+        match block_on(&mut released, client.inner().operation_deadline()) {
             Some(Err(error)) if error.code() == Code::NO_AUTH => Ok(Some(error.into())),
             // Also when the session was over before, or somebody had deleted the node: it is gone.
             Some(_) => Ok(None),
@@ -402,7 +402,7 @@ fn withdrawn(over: oneshot::AsyncReceiver<()>, client: Client) -> Pending<()> {
     Pending::run("unlock", "", async move {
         // It comes also when the task is dropped with its client.
         let _ = over.await;
-        client.core().duties().done().await;
+        client.inner().duties().done().await;
         Ok(())
     })
 }

@@ -68,7 +68,7 @@ impl GiveUp {
     /// The receiver gets what lasts until the acquire is over.
     pub(super) fn new(client: &Client) -> (GiveUp, oneshot::AsyncReceiver<Duty>) {
         let (notice, received) = oneshot::async_channel();
-        let duties = Arc::clone(client.core().duties());
+        let duties = Arc::clone(client.inner().duties());
         (GiveUp { notice: Some(notice), duties }, received)
     }
 }

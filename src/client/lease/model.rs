@@ -16,7 +16,7 @@ use fastrand::Rng;
 use line::{Line, Packet, Request, Word};
 
 use super::{Lease, Proof};
-use crate::client::clock::Moment;
+use crate::client::clock::BootInstant;
 
 /// Steps in a session timeout.
 const T: u64 = 600;
@@ -80,9 +80,9 @@ struct Run {
     is_calm: bool,
 }
 
-fn at(step: u64) -> Moment {
+fn at(step: u64) -> BootInstant {
     // Not 0, which is no moment.
-    Moment::from_nanos((step + 100 * T) * STEP.as_nanos() as u64)
+    BootInstant::from_nanos((step + 100 * T) * STEP.as_nanos() as u64)
 }
 
 impl Run {

@@ -99,7 +99,7 @@ pub(super) fn at_rest(run: &Run) {
                     let believes = tenure.ended().is_none();
                     let robbed = run.world.lock().robbed.contains_key(&tenure.node.czxid);
                     wanted[post.client] += 1;
-                    (believes && robbed && run.scenario.sentinel)
+                    (believes && robbed && run.scenario.deletion_watch)
                         .then_some("does not learn that its claim is deleted")
                 }
                 (None, Some(Errand::Acquire)) => {
@@ -189,7 +189,7 @@ pub(super) fn at_the_end(run: &Run) {
         }
     }
     for (number, client) in world.clients.iter().enumerate().filter(|(_, client)| !client.dead) {
-        if !client.doomed.is_empty() {
+        if !client.unconfirmed.is_empty() {
             complaints.push(format!("client {number} still has something to delete"));
         }
         for watched in client.watches.iter().filter(|watched| !watched.fire.is_closed()) {

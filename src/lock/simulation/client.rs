@@ -7,7 +7,7 @@ use std::task::Waker;
 use oneshot::Sender;
 
 use super::digest::Digest;
-use super::disposal::Disposal;
+use super::guaranteed_delete::GuaranteedDelete;
 use super::request::{Answer, Op, Reply, Request, hash_answer};
 use super::server::{Leader, Replica};
 use super::shown::Shown;
@@ -68,9 +68,9 @@ pub(super) struct Client {
     /// The watches that were set, by znode.
     pub(super) watches: Vec<Watched>,
     /// Deletions with an unknown outcome.
-    pub(super) doomed: Vec<Disposal>,
+    pub(super) unconfirmed: Vec<GuaranteedDelete>,
     /// Counts the stretches of trust; `lost` says whether the last has ended.
-    pub(super) epoch: usize,
+    pub(super) period: usize,
     pub(super) lost: bool,
     /// Whether the servers have proven so much that a lock can be held.
     pub(super) proven: bool,
@@ -104,8 +104,8 @@ impl Client {
             queued: Vec::new(),
             downlink: VecDeque::new(),
             watches: Vec::new(),
-            doomed: Vec::new(),
-            epoch: 0,
+            unconfirmed: Vec::new(),
+            period: 0,
             lost: false,
             proven: true,
             frozen: false,
@@ -147,7 +147,7 @@ impl Client {
     /// Its circumstances have changed: whoever waits for that looks again.
     pub(super) fn changed(&mut self) {
         self.changes += 1;
-        (self.connection, self.over, self.lost, self.proven, self.epoch).hash(&mut self.history);
+        (self.connection, self.over, self.lost, self.proven, self.period).hash(&mut self.history);
         for waker in self.waiting.drain(..) {
             waker.wake();
         }
@@ -184,9 +184,9 @@ impl Client {
         for watched in &self.watches {
             (&watched.path, watched.czxid).hash(digest);
         }
-        for disposal in &self.doomed {
-            (&disposal.path, disposal.czxid, disposal.look, disposal.first).hash(digest);
+        for delete in &self.unconfirmed {
+            (&delete.path, delete.czxid, delete.look, delete.first).hash(digest);
         }
-        digest.write_usize(self.doomed.len());
+        digest.write_usize(self.unconfirmed.len());
     }
 }

@@ -14,10 +14,10 @@ use super::server::{Life, Record, parent};
 use super::service::{Shared, SimulatedService};
 use crate::client::Hold;
 use crate::error::{Code, Error, Result};
+use crate::lock::deletion_watch::DeletionWatch;
 use crate::lock::guard::Tenure;
 use crate::lock::memory::PathMemory;
 use crate::lock::name::Naming;
-use crate::lock::sentinel::Sentinel;
 use crate::lock::{Spec, Strategy, acquire, claim::Node, contender as written};
 use crate::znode::{Acl, Stat};
 
@@ -88,7 +88,7 @@ pub(super) type SharedBoard = Arc<Mutex<Board>>;
 struct Party {
     number: usize,
     spec: Arc<Spec>,
-    sentinel: Option<Arc<Sentinel>>,
+    deletion_watch: Option<Arc<DeletionWatch>>,
     world: Shared,
     board: SharedBoard,
     /// Whether anything may have gone wrong.
@@ -118,10 +118,10 @@ pub(super) async fn contend(
         on_position: None,
     };
     spec.memory.set_contended(of.contended);
-    let sentinel = of.sentinel.then(Arc::default);
+    let deletion_watch = of.deletion_watch.then(Arc::default);
     let (calm, waits) = (of.faults == 0, contender.waits);
     let spec = Arc::new(spec);
-    let party = Party { number, spec, sentinel, world, board, calm, waits };
+    let party = Party { number, spec, deletion_watch, world, board, calm, waits };
     for errand in &contender.errands {
         party.run(*errand).await;
     }
@@ -234,8 +234,8 @@ impl Party {
         if let Some(complaint) = self.check_birth(label, &tenure) {
             self.complain(|| complaint);
         }
-        if let Some(sentinel) = &self.sentinel {
-            sentinel.add(&tenure);
+        if let Some(deletion_watch) = &self.deletion_watch {
+            deletion_watch.add(&tenure);
         }
         let robbed = self.world.lock().robbed.contains_key(&token);
         {

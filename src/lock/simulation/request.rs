@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use oneshot::Sender;
 
-use super::disposal::Disposal;
+use super::guaranteed_delete::GuaranteedDelete;
 use super::server::Kind;
 use crate::client::{Created, Watch};
 use crate::error::{Code, Error, Result};
@@ -106,10 +106,10 @@ pub(super) enum Reply {
     WatchedData(Sender<Result<WatchedData>>),
     Done(Sender<Result<()>>),
     /// The sync before the look before a deletion that is repeated.
-    Sync(Disposal),
+    Sync(GuaranteedDelete),
     /// The look before a deletion.
-    Look(Disposal),
-    Deletion(Disposal),
+    Look(GuaranteedDelete),
+    Deletion(GuaranteedDelete),
 }
 
 impl Reply {

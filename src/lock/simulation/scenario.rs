@@ -49,7 +49,7 @@ pub(super) struct Scenario {
     /// Whether holders release only when nothing else can happen, so that all who wait come to rest.
     pub(super) holds_long: bool,
     /// Whether held locks are watched for a deletion by somebody else.
-    pub(super) sentinel: bool,
+    pub(super) deletion_watch: bool,
     /// The next number in the lock's directory, if that is there from the start.
     pub(super) directory: Option<i32>,
     /// Whether the first acquires expect to wait.
@@ -134,7 +134,7 @@ impl Scenario {
             reduced: true,
             proves_late: false,
             holds_long: false,
-            sentinel: false,
+            deletion_watch: false,
             directory: Some(0),
             contended: false,
             server_id: 1,
@@ -214,7 +214,7 @@ impl Scenario {
             proves_late: random.bool(),
             // Those who poll never come to rest.
             holds_long: strategy != Strategy::Poll && random.bool(),
-            sentinel: random.bool(),
+            deletion_watch: random.bool(),
             // Sometimes the numbers wrap.
             directory: [None, Some(0), Some(i32::MAX - 2)][random.usize(0..3)],
             contended: random.bool(),

@@ -10,7 +10,7 @@ use oneshot::Sender;
 use parking_lot::Mutex;
 
 use super::client::Connection;
-use super::disposal::Disposal;
+use super::guaranteed_delete::GuaranteedDelete;
 use super::request::{Op, Reply, WatchedData};
 use super::server::Kind;
 use super::world::{Timer, World};
@@ -28,12 +28,12 @@ pub(super) struct SimulatedService {
     pub(super) client: usize,
 }
 
-/// One session of a client in one epoch of trust.
+/// One session of a client in one period of trust.
 struct SimulatedSession {
     world: Shared,
     client: usize,
     link: usize,
-    epoch: usize,
+    period: usize,
     id: i64,
 }
 
@@ -47,9 +47,9 @@ impl Service for SimulatedService {
                 state.waiting.push(context.waker().clone());
                 return Poll::Pending;
             }
-            let (link, epoch, id) = (state.link, state.epoch, state.session);
+            let (link, period, id) = (state.link, state.period, state.session);
             let world = Arc::clone(&world);
-            Poll::Ready(Ok(Arc::new(SimulatedSession { world, client, link, epoch, id }) as _))
+            Poll::Ready(Ok(Arc::new(SimulatedSession { world, client, link, period, id }) as _))
         }))
     }
 
@@ -140,7 +140,7 @@ impl SimulatedSession {
 
     fn is_lost(&self, world: &World) -> bool {
         let client = &world.clients[self.client];
-        client.link != self.link || client.epoch != self.epoch || client.lost
+        client.link != self.link || client.period != self.period || client.lost
     }
 }
 
@@ -208,15 +208,22 @@ impl Session for SimulatedSession {
         self.request(Op::Sync, path, Reply::Done)
     }
 
-    fn dispose(&self, path: &str, czxid: i64, look: bool, kept: Arc<()>) -> Pending<bool> {
+    fn guaranteed_delete(
+        &self,
+        path: &str,
+        czxid: i64,
+        look: bool,
+        kept: Arc<()>,
+    ) -> Pending<bool> {
         let (done, receive) = oneshot::async_channel();
         let path_of = path.to_owned();
-        let disposal = Disposal { path: path_of, czxid, look, first: true, done, _kept: kept };
-        self.world.lock().try_to_dispose(self.client, self.link, disposal);
+        let delete =
+            GuaranteedDelete { path: path_of, czxid, look, first: true, done, _kept: kept };
+        self.world.lock().attempt_delete(self.client, self.link, delete);
         Pending::reply("delete", path.into(), receive)
     }
 
-    fn make_parents(&self, path: &str, acl: &[Acl]) -> BoxFuture<Result<()>> {
+    fn create_parents(&self, path: &str, acl: &[Acl]) -> BoxFuture<Result<()>> {
         let session = SimulatedSession { world: Arc::clone(&self.world), ..*self };
         let (path, acl) = (path.to_owned(), acl.to_vec());
         Box::pin(async move {

@@ -69,7 +69,7 @@ impl World {
         if client.lost {
             client.lost = false;
             client.proven = !proves_late;
-            client.epoch += 1;
+            client.period += 1;
         }
         client.changed();
     }
@@ -84,7 +84,7 @@ impl World {
             let _ = watched.fire.send(Err(error));
         }
         self.give_up_requests(client, Code::SESSION_EXPIRED);
-        self.end_disposals(client);
+        self.end_deletes(client);
     }
 
     /// The client opens its next session. Its server has applied all that went before that.
@@ -98,7 +98,7 @@ impl World {
         client.over = false;
         client.lost = false;
         client.proven = !self.proves_late;
-        client.epoch += 1;
+        client.period += 1;
         client.connection = Connection::Up;
         client.uplink.clear();
         client.changed();
@@ -150,7 +150,7 @@ impl World {
         client.downlink.clear();
         client.queued.clear();
         client.unheard.clear();
-        client.doomed.clear();
+        client.unconfirmed.clear();
         client.watches.clear();
     }
 }

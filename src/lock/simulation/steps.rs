@@ -104,7 +104,7 @@ impl World {
             if client.silence.is_some() && !client.dead {
                 steps.push(Step::HearAgain(number));
             }
-            if client.is_running() && up && !client.doomed.is_empty() {
+            if client.is_running() && up && !client.unconfirmed.is_empty() {
                 steps.push(Step::Retry(number));
             }
             if client.is_running() && !up && !client.over && !client.queued.is_empty() {
@@ -323,7 +323,7 @@ impl World {
             Step::Foreign => self.enter_foreign(lock, in_queue),
             Step::LeaveForeign => self.leave_foreign(),
             Step::Remake => self.remake(lock),
-            Step::Retry(client) => self.retry_disposals(client),
+            Step::Retry(client) => self.retry_deletes(client),
             Step::Condemn(client) => self.condemn(client),
             Step::Close(session) => self.close_session(session),
             Step::Thaw(client) => self.clients[client].frozen = false,

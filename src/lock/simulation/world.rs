@@ -222,9 +222,9 @@ impl World {
         let surprise = || error(Code::MARSHALLING_ERROR);
         match reply {
             Reply::Nobody => {}
-            Reply::Sync(disposal) => self.caught_up(client, disposal, answer),
-            Reply::Look(disposal) => self.looked(client, disposal, answer),
-            Reply::Deletion(disposal) => self.deleted(client, disposal, answer),
+            Reply::Sync(delete) => self.caught_up(client, delete, answer),
+            Reply::Look(delete) => self.looked(client, delete, answer),
+            Reply::Deletion(delete) => self.deleted(client, delete, answer),
             Reply::Created(sender) => drop(sender.send(match answer {
                 Ok(Value::Created(created)) => Ok(created),
                 Ok(_) => Err(surprise()),

@@ -1,4 +1,4 @@
-//! What stands for the C client in a model: of the functions that the tables, the gate and the loans
+//! What stands for the C client in a model: of the functions that the tables, the gate and the adoptions
 //! need, what they promise and no more. The rest are the C client's own, and are not called.
 //!
 //! A handle has a completion thread and a queue. Closing it joins the thread. What is queued by then
@@ -15,7 +15,7 @@ use loom::sync::{Condvar, Mutex};
 use loom::thread;
 pub(crate) use zookeeper_sys::*;
 
-use crate::raw::borrow::{KEPT, Kept};
+use crate::raw::adopted::{ADOPTED_HERE, Kept};
 
 /// The host string of a handle that answers what is left when it is closed; others never do.
 pub(super) const ANSWERS_WHAT_IS_LEFT: &str = "answers-what-is-left";
@@ -169,7 +169,7 @@ impl Client {
             request.answer(0);
         }
         // A thread that is joined has run the destructors of its thread-locals; the checker's has not.
-        let _ = KEPT.try_with(Kept::thread_ends);
+        let _ = ADOPTED_HERE.try_with(Kept::thread_ends);
     }
 
     fn close(&self) {

@@ -1,6 +1,6 @@
 //! This floor in every interleaving of a few threads, with a stand-in for the C client
 //! (`c_client.rs`): who answers a request (`requests.rs`), and who may touch a handle that its program
-//! closes (`loans.rs`).
+//! closes (`adoptions.rs`).
 //!
 //! All models check what the stand-in checks (no call beside the close of a handle or after it, no
 //! write to memory that is gone), that nobody waits for ever, that each request is answered once, and
@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 use super::{Config, Handle, RawOp, Sink, Terms, Turn, slots};
 use crate::error::Code;
 
+mod adoptions;
 pub(super) mod c_client;
-mod loans;
 mod requests;
 
 const LOSES_WHAT_IS_LEFT: &str = "loses-what-is-left";

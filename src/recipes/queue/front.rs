@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::patience::{Patience, is_passing};
+use super::super::retry_budget::{RetryBudget, is_transient};
 use super::super::transaction::named;
 use super::{Queue, element};
 use crate::client::{TrustPeriod, TrustedSession, Watch};
@@ -29,18 +29,18 @@ pub(super) enum Front {
 
 impl Queue {
     /// Looks for the oldest element until an answer is there.
-    pub(super) async fn front(&self, patience: &mut Patience<'_>, watch: bool) -> Result<Front> {
+    pub(super) async fn front(&self, budget: &mut RetryBudget<'_>, watch: bool) -> Result<Front> {
         loop {
-            let session = patience.session().await?;
+            let session = budget.session().await?;
             match self.look(&session, watch).await {
                 Ok(Some(front)) => return Ok(front),
-                Ok(None) => patience.renew(),
+                Ok(None) => budget.renew(),
                 Err(error) if error.is_no_node() => {
                     self.head.lock().forget();
                     return Ok(Front::NoQueue);
                 }
-                Err(error) if is_passing(&error) => patience.pause().await,
-                Err(error) => return Err(named(patience.op(), &self.path, &error)),
+                Err(error) if is_transient(&error) => budget.pause().await,
+                Err(error) => return Err(named(budget.op(), &self.path, &error)),
             }
         }
     }

@@ -42,7 +42,7 @@ const NAMES_PER_MISS: usize = 64;
 /// How many elements are read at once, at most.
 const AT_ONCE: usize = 16;
 /// How many numbers are kept.
-const KEPT: usize = 4096;
+const ADOPTED_HERE: usize = 4096;
 
 impl HeadCache {
     /// The oldest known numbers: as many as are likely to be needed until one is found whose element
@@ -65,7 +65,7 @@ impl HeadCache {
     pub(super) fn listed(&mut self, stat: &Stat, numbers: &[i32]) {
         self.czxid = stat.czxid;
         self.creates = creates(stat);
-        self.numbers = numbers.iter().take(KEPT).copied().collect();
+        self.numbers = numbers.iter().take(ADOPTED_HERE).copied().collect();
         self.listed = numbers.len();
         self.asked = 0;
     }

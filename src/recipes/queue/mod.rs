@@ -53,8 +53,8 @@ use parking_lot::Mutex;
 
 use self::front::{Found, Front};
 use self::head_cache::HeadCache;
-use super::patience::{Patience, is_passing};
 use super::receipt;
+use super::retry_budget::{RetryBudget, is_transient};
 use super::transaction::{Target, execute_once, named};
 use crate::client::{Client, Op, Timer, validate_path};
 use crate::error::{Code, Error, Result};
@@ -83,7 +83,7 @@ impl Queue {
     pub(crate) fn new(client: Client, path: &str) -> Result<Queue> {
         check_path(path)
             .map_err(|why| Error::with_detail("queue", path, Code::BAD_ARGUMENTS, why))?;
-        let head = client.core().remember(path);
+        let head = client.inner().remember(path);
         Ok(Queue { client, path: path.to_owned(), head })
     }
 
@@ -109,8 +109,8 @@ impl Queue {
 
     /// Reads the oldest element, and leaves it there.
     pub(crate) async fn element(&self, capacity: usize) -> Result<Head> {
-        let mut patience = Patience::new(&self.client, "element", &self.path);
-        match self.front(&mut patience, false).await? {
+        let mut budget = RetryBudget::new(&self.client, "element", &self.path);
+        match self.front(&mut budget, false).await? {
             Front::Found(Found { data, .. }) if data.len() > capacity => {
                 Ok(Head::Longer(data.len()))
             }
@@ -126,8 +126,8 @@ impl Queue {
     pub(crate) async fn remove(&self, capacity: usize) -> Result<Head> {
         let mut losses = 0;
         loop {
-            let mut patience = Patience::new(&self.client, "remove", &self.path);
-            match self.front(&mut patience, false).await? {
+            let mut budget = RetryBudget::new(&self.client, "remove", &self.path);
+            match self.front(&mut budget, false).await? {
                 Front::Found(found) => {
                     if let Some(head) = self.try_to_take("remove", found, capacity).await? {
                         return Ok(head);
@@ -150,8 +150,8 @@ impl Queue {
     pub(crate) async fn take(&self, capacity: usize, acl: &[Acl]) -> Result<Head> {
         let mut losses = 0;
         loop {
-            let mut patience = Patience::new(&self.client, "take", &self.path);
-            match self.front(&mut patience, true).await? {
+            let mut budget = RetryBudget::new(&self.client, "take", &self.path);
+            match self.front(&mut budget, true).await? {
                 Front::Found(found) => {
                     if let Some(head) = self.try_to_take("take", found, capacity).await? {
                         return Ok(head);
@@ -207,11 +207,11 @@ impl Queue {
 
     /// Makes the queue's znode. That it is there already is no error, so it may be repeated.
     async fn make(&self, op: &'static str, acl: &[Acl]) -> Result<()> {
-        let mut patience = Patience::new(&self.client, op, &self.path);
+        let mut budget = RetryBudget::new(&self.client, op, &self.path);
         loop {
-            let link = patience.session().await?.link;
+            let link = budget.session().await?.link;
             let made = match link.multi(&self.making(acl)).await.map(drop) {
-                Err(error) if is_passing(&error) || error.is_node_exists() => Err(error),
+                Err(error) if is_transient(&error) || error.is_node_exists() => Err(error),
                 // Where the znode may not be written to, it is made as others make it.
                 Err(_) => {
                     let plain = link.create(&self.path, b"", acl, CreateMode::Persistent);
@@ -221,7 +221,7 @@ impl Queue {
             };
             match made {
                 Err(error) if error.is_node_exists() => return Ok(()),
-                Err(error) if is_passing(&error) => patience.pause().await,
+                Err(error) if is_transient(&error) => budget.pause().await,
                 made => return made.map_err(|error| named(op, &self.path, &error)),
             }
         }

@@ -6,7 +6,7 @@ use loom::thread;
 
 use super::{Answers, DELETE, Seen, nothing_is_left, sending_again, terms};
 use crate::error::Code;
-use crate::raw::{Borrowed, Handle, sys};
+use crate::raw::{Adopted, Handle, sys};
 use crate::sync::every_interleaving;
 
 /// A handle of the program's.
@@ -27,8 +27,8 @@ impl Lent {
 
     fn adopt(self) -> Arc<Handle> {
         // SAFETY: the models close it after that, and never inside a callback.
-        let borrowed = unsafe { Borrowed::new(self.0) }.unwrap();
-        Arc::new(Handle::adopt(borrowed, |_| {}).unwrap())
+        let adopted = unsafe { Adopted::new(self.0) }.unwrap();
+        Arc::new(Handle::adopt(adopted, |_| {}).unwrap())
     }
 
     fn close(self) {
@@ -50,7 +50,7 @@ fn what_the_c_client_writes_to_outlives_a_loan_that_was_given_back() {
             thread::spawn(move || handle.multi(terms(None), &[DELETE], sink))
         };
         handle.close();
-        // The program's own thread, which goes on with its handle and knows nothing of the loan.
+        // The program's own thread, which goes on with its handle and knows nothing of the adoption.
         lent.close();
         caller.join().unwrap();
         seen.add(answers.the_one());

@@ -13,7 +13,7 @@ const AFTER_TROUBLE: Duration = Duration::from_millis(5);
 /// The client's operation timeout and the session's timeout after it, in which the session either
 /// comes back or ends. (A server that is just starting can take a connection and never answer; the
 /// C client leaves it only after two thirds of the session timeout.)
-pub(super) struct Patience<'a> {
+pub(super) struct RetryBudget<'a> {
     client: &'a Client,
     op: &'static str,
     path: &'a str,
@@ -21,9 +21,9 @@ pub(super) struct Patience<'a> {
     deadline: Option<Option<Instant>>,
 }
 
-impl<'a> Patience<'a> {
-    pub(super) fn new(client: &'a Client, op: &'static str, path: &'a str) -> Patience<'a> {
-        Patience { client, op, path, deadline: None }
+impl<'a> RetryBudget<'a> {
+    pub(super) fn new(client: &'a Client, op: &'static str, path: &'a str) -> RetryBudget<'a> {
+        RetryBudget { client, op, path, deadline: None }
     }
 
     /// Waits for a session that is connected and trusted.
@@ -32,16 +32,16 @@ impl<'a> Patience<'a> {
     /// `OPERATION_TIMEOUT` when there was none in time, or the servers gave no answer in time.
     /// Otherwise why there will never be one: `SESSION_EXPIRED`, `AUTH_FAILED`, `INVALID_STATE`.
     pub(super) async fn session(&mut self) -> Result<TrustedSession> {
-        let core = self.client.core();
+        let inner = self.client.inner();
         let deadline = *self.deadline.get_or_insert_with(|| {
             let session_timeout = self.client.session_timeout().unwrap_or_default();
-            core.operation_deadline().and_then(|deadline| deadline.checked_add(session_timeout))
+            inner.operation_deadline().and_then(|deadline| deadline.checked_add(session_timeout))
         });
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(self.over());
         }
         let session = async {
-            core.trusted_session().await.map_err(|error| {
+            inner.trusted_session().await.map_err(|error| {
                 let detail = "the session can't be used";
                 Error::with_detail(self.op, self.path, error.code(), detail)
             })
@@ -76,6 +76,6 @@ impl<'a> Patience<'a> {
 
 /// Whether a request that changes nothing, or may be repeated, is worth another try. When the
 /// session is over, the next look for one tells why.
-pub(super) fn is_passing(error: &Error) -> bool {
+pub(super) fn is_transient(error: &Error) -> bool {
     error.is_outcome_unknown() || error.code().is_retryable() || error.is_session_over()
 }

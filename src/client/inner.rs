@@ -13,7 +13,7 @@ use event_listener::{Event, EventListener};
 use futures_lite::FutureExt as _;
 use parking_lot::Mutex;
 
-use super::clock::Moment;
+use super::clock::BootInstant;
 use super::probe::Hosts;
 use super::settings::Settings;
 use super::state::SessionState;
@@ -24,7 +24,7 @@ use crate::process::{Process, inherited};
 use crate::raw::{Credentials, HandleState};
 use crate::session_key::SessionKey;
 
-pub(crate) struct Core {
+pub(crate) struct ClientInner {
     /// A number of this client's alone.
     id: u64,
     /// Where it was made. In a child of that nothing drives it, and its locks may be held for ever: it
@@ -32,7 +32,7 @@ pub(crate) struct Core {
     process: Process,
     options: Settings,
     status: Latest<Status>,
-    bell: Event,
+    wakeup: Event,
     closing: AtomicBool,
     #[cfg(test)]
     killed: AtomicBool,
@@ -79,8 +79,8 @@ impl TrustedSession {
 /// How many paths are remembered that nobody uses: twice as many at the most.
 const REMEMBERED: usize = 1024;
 
-impl Core {
-    pub(super) fn new(options: Settings, tasks: Weak<Executor<'static>>) -> Core {
+impl ClientInner {
+    pub(super) fn new(options: Settings, tasks: Weak<Executor<'static>>) -> ClientInner {
         let credentials = Mutex::new(options.credentials.clone());
         let status = Latest::new(Status {
             state: SessionState::Connecting,
@@ -92,13 +92,13 @@ impl Core {
         });
         let closing = AtomicBool::new(false);
         let memories = Mutex::default();
-        Core {
+        ClientInner {
             id: uuid::Uuid::new_v4().as_u64_pair().0,
             process: Process::this(),
             hosts: Hosts::new(&options.hosts),
             options,
             status,
-            bell: Event::new(),
+            wakeup: Event::new(),
             closing,
             #[cfg(test)]
             killed: AtomicBool::new(false),
@@ -152,12 +152,12 @@ impl Core {
         if let Some(tasks) = self.tasks.upgrade() {
             // A task may wake code that is not ours; what drives the session must outlive its panic.
             let task = AssertUnwindSafe(task).catch_unwind();
-            let shielded = async {
+            let catch_panic = async {
                 if task.await.is_err() {
                     log!(ERROR, "a panic in a task was caught");
                 }
             };
-            tasks.spawn(shielded).detach();
+            tasks.spawn(catch_panic).detach();
         }
     }
 
@@ -166,7 +166,7 @@ impl Core {
         &self.duties
     }
 
-    /// As [`spawn`](Core::spawn), for what has to be done before the client ends.
+    /// As [`spawn`](ClientInner::spawn), for what has to be done before the client ends.
     pub(crate) fn spawn_duty(&self, task: impl Future<Output = ()> + Send + 'static) {
         let duty: Duty = self.duties.begin();
         self.spawn(async move {
@@ -190,12 +190,12 @@ impl Core {
     /// Has the session looked after now.
     pub(super) fn wake(&self) {
         if !self.is_inherited() {
-            self.bell.notify(usize::MAX);
+            self.wakeup.notify(usize::MAX);
         }
     }
 
-    pub(super) fn bell(&self) -> EventListener {
-        self.bell.listen()
+    pub(super) fn wakeup(&self) -> EventListener {
+        self.wakeup.listen()
     }
 
     pub(super) fn request_close(&self) {
@@ -209,10 +209,10 @@ impl Core {
 
     /// Waits until the client is closed.
     pub(super) fn closed(self: &Arc<Self>) -> impl Future<Output = ()> + Send + use<> {
-        let core = Arc::clone(self);
+        let inner = Arc::clone(self);
         async move {
-            if !core.is_inherited() {
-                core.status.wait_for(|status| status.over.then_some(())).await;
+            if !inner.is_inherited() {
+                inner.status.wait_for(|status| status.over.then_some(())).await;
             }
         }
     }
@@ -241,7 +241,7 @@ impl Core {
         }
     }
 
-    /// Whether a borrowed handle was closed by its program, or let go of.
+    /// Whether an adopted handle was closed by its program, or let go of.
     pub(super) fn is_let_go(&self) -> bool {
         let status = self.status();
         let state = status.link.and_then(|link| link.handle_state());
@@ -249,7 +249,7 @@ impl Core {
             || status.failure.is_some_and(|failure| failure.code() == Code::INVALID_STATE)
     }
 
-    /// Why the client can't be used any more, if it can't; of a borrowed handle this is known before
+    /// Why the client can't be used any more, if it can't; of an adopted handle this is known before
     /// the client's thread has looked.
     #[cfg(feature = "capi")]
     pub(super) fn failure(&self) -> Option<Error> {
@@ -312,7 +312,7 @@ impl Core {
                 match (status.state, &status.link, &status.trust) {
                     // Tells nobody of a loss: that is for the driver, and for those who wait for it.
                     (SessionState::Connected, Some(link), Some(trust))
-                        if trust.is_trusted_at(Moment::now()) =>
+                        if trust.is_trusted_at(BootInstant::now()) =>
                     {
                         Some(Ok(TrustedSession {
                             link: Arc::clone(link),
@@ -353,7 +353,7 @@ impl Core {
     /// on every turn of the driver; looking twice does no harm.
     pub(super) fn observe(&self, link: &Arc<Link>) {
         // Read before the C client is asked: a freeze in between must count against the sight.
-        let now = Moment::now();
+        let now = BootInstant::now();
         let mut news = None;
         self.change(|status| {
             if status.link.as_ref().is_none_or(|present| !Arc::ptr_eq(present, link)) {
@@ -395,7 +395,7 @@ impl Core {
     }
 
     /// A connection counts once a server has answered on it.
-    fn saw_connected(&self, status: &mut Status, link: &Arc<Link>, now: Moment) {
+    fn saw_connected(&self, status: &mut Status, link: &Arc<Link>, now: BootInstant) {
         let (Some(session), Some(timeout)) = (link.session(), link.session_timeout()) else {
             return;
         };

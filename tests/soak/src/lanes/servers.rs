@@ -7,9 +7,9 @@ use parking_lot::Mutex;
 use super::{Record, Until, drive};
 use crate::clock::Moment;
 use crate::cluster::Cluster;
-use crate::crew::Worker;
 use crate::fault::{Fault, FaultKind};
 use crate::plan::{Draw, Lane, Links};
+use crate::processes::Worker;
 use crate::trouble::Trouble;
 use crate::worker::{GO_ON, HUSH};
 
@@ -23,9 +23,9 @@ const SILENT_AFTER: Duration = Duration::from_millis(1_000);
 ///
 /// # Errors
 /// When a server does not come back.
-pub fn torment_servers(
+pub fn fail_servers(
     cluster: &Cluster,
-    crew: &Mutex<Vec<Worker>>,
+    processes: &Mutex<Vec<Worker>>,
     lane: Lane,
     until: &Until,
     record: &Record,
@@ -34,20 +34,20 @@ pub fn torment_servers(
         // Whoever leads may have changed by itself.
         let mut leader = cluster.recover()?;
         if draw.in_silence {
-            say_all(crew, HUSH);
+            say_all(processes, HUSH);
             until.sleep(SILENT_AFTER);
             leader = cluster.recover()?;
         }
         let fault = hit(cluster, leader, draw, until);
         if draw.in_silence {
-            say_all(crew, GO_ON);
+            say_all(processes, GO_ON);
         }
         fault.map(Some)
     })
 }
 
-fn say_all(crew: &Mutex<Vec<Worker>>, word: &str) {
-    for worker in crew.lock().iter_mut() {
+fn say_all(processes: &Mutex<Vec<Worker>>, word: &str) {
+    for worker in processes.lock().iter_mut() {
         // One that has just been killed has nothing to hear.
         let _ = worker.say(word);
     }

@@ -4,7 +4,6 @@
 mod args;
 mod clock;
 mod cluster;
-mod crew;
 mod evidence;
 mod fault;
 mod history;
@@ -14,6 +13,7 @@ mod lanes;
 mod locks;
 mod operator;
 mod plan;
+mod processes;
 mod progress;
 mod report;
 mod run;

@@ -8,13 +8,13 @@ use parking_lot::Mutex;
 
 use crate::clock::{Moment, Sample};
 use crate::cluster::Cluster;
-use crate::crew::Worker;
 use crate::evidence::{self, Run};
 use crate::fault::{FaultKind, Victims};
-use crate::lanes::{Record, Until, delete_locks, torment_clients, torment_servers};
+use crate::lanes::{Record, Until, delete_locks, fail_clients, fail_servers};
 use crate::locks;
 use crate::operator::Operator;
 use crate::plan::{Lane, Timing};
+use crate::processes::Worker;
 use crate::progress::Progress;
 use crate::shape::Shape;
 use crate::trouble::Trouble;
@@ -72,11 +72,11 @@ pub fn run(settings: &Settings, directory: &Path, until: &Until) -> Result<Ended
     operator.prepare(&locks)?;
 
     let start = Moment::now();
-    let crew = Mutex::new(Vec::new());
+    let processes = Mutex::new(Vec::new());
     let mut recruits = Recruits { settings, directory, cluster: &cluster, started: 0 };
     for seat in 0..usize::from(settings.processes) {
         let worker = recruits.next(seat)?;
-        crew.lock().push(worker);
+        processes.lock().push(worker);
     }
     until.begin(settings.time);
     let record = Record::default();
@@ -84,11 +84,11 @@ pub fn run(settings: &Settings, directory: &Path, until: &Until) -> Result<Ended
     // One lane that can't go on ends the others.
     let end = |outcome: Result<(), Trouble>| outcome.inspect_err(|_| until.end());
     let outcome = thread::scope(|scope| {
-        scope.spawn(|| watch(&cluster, &crew, until, &record, &clock, settings.time));
+        scope.spawn(|| watch(&cluster, &processes, until, &record, &clock, settings.time));
         let beside = [
             scope.spawn(|| {
                 let lane = settings.lane(Victims::Servers);
-                end(torment_servers(&cluster, &crew, lane, until, &record))
+                end(fail_servers(&cluster, &processes, lane, until, &record))
             }),
             scope.spawn(|| {
                 let lane = settings.lane(Victims::Locks);
@@ -98,7 +98,7 @@ pub fn run(settings: &Settings, directory: &Path, until: &Until) -> Result<Ended
         let lane = settings.lane(Victims::Clients);
         // This thread lives as long as the program, as those who start processes have to.
         let clients =
-            torment_clients(&cluster, &crew, lane, until, &record, |seat| recruits.next(seat));
+            fail_clients(&cluster, &processes, lane, until, &record, |seat| recruits.next(seat));
         let joined = beside.map(|lane| {
             lane.join().unwrap_or_else(|_| Err(Trouble::new("a lane of faults")("a panic")))
         });
@@ -108,11 +108,11 @@ pub fn run(settings: &Settings, directory: &Path, until: &Until) -> Result<Ended
     cluster.recover()?;
     let calm = Moment::now();
     thread::sleep(AFTERMATH);
-    let mut crew = crew.into_inner();
-    let crashed = park(&mut crew, Instant::now() + PATIENCE);
+    let mut processes = processes.into_inner();
+    let crashed = park(&mut processes, Instant::now() + PATIENCE);
     // Sessions of clients that were killed may last a little longer.
     let left = operator.left(&locks, settings.session_timeout * 3)?;
-    close(&mut crew);
+    close(&mut processes);
     cluster.end();
     let mut clock = clock.into_inner();
     clock.push(Sample::take());
@@ -172,7 +172,7 @@ impl Recruits<'_> {
 /// Reads the clocks and shows how far the run is.
 fn watch(
     cluster: &Cluster,
-    crew: &Mutex<Vec<Worker>>,
+    processes: &Mutex<Vec<Worker>>,
     until: &Until,
     record: &Record,
     clock: &Mutex<Vec<Sample>>,
@@ -183,19 +183,19 @@ fn watch(
         thread::sleep(TICK);
         clock.lock().push(Sample::take());
         cluster.forget_traffic();
-        let acquired = crew.lock().iter().map(Worker::acquired).sum();
+        let acquired = processes.lock().iter().map(Worker::acquired).sum();
         progress.show(acquired, record.count());
     }
 }
 
 /// Lets all finish what they are at. Gives the processes that have ended instead.
-fn park(crew: &mut [Worker], deadline: Instant) -> Vec<u32> {
-    for worker in crew.iter_mut() {
+fn park(processes: &mut [Worker], deadline: Instant) -> Vec<u32> {
+    for worker in processes.iter_mut() {
         // One that has ended is found below.
         let _ = worker.say(PARK);
     }
     let mut crashed = Vec::new();
-    for worker in crew {
+    for worker in processes {
         while !worker.is_parked() && !worker.has_ended() && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(10));
         }
@@ -206,12 +206,12 @@ fn park(crew: &mut [Worker], deadline: Instant) -> Vec<u32> {
     crashed
 }
 
-fn close(crew: &mut [Worker]) {
-    for worker in crew.iter_mut() {
+fn close(processes: &mut [Worker]) {
+    for worker in processes.iter_mut() {
         let _ = worker.say(CLOSE);
     }
     let deadline = Instant::now() + CLOSES_WITHIN;
-    for worker in crew {
+    for worker in processes {
         // One that hangs is killed; its journal shows where it hung.
         worker.wait_ended(deadline);
     }

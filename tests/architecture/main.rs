@@ -1,8 +1,8 @@
-//! The rules of the house, read from the source text: imports go down only, unsafe lives in two
+//! The rules of the tree, read from the source text: imports go down only, unsafe lives in two
 //! floors, files stay small, and what is written in two places says the same in both.
 
+mod conventions;
 mod floors;
-mod manners;
 mod rust_text;
 mod single_source;
 mod tree;

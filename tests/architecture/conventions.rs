@@ -1,4 +1,4 @@
-//! Size and manners of the files.
+//! Size and conventions of the files.
 
 use std::path::Path;
 
@@ -90,7 +90,9 @@ fn the_checks_read_the_whole_tree() {
     let paths: Vec<String> = tree().into_iter().map(|(path, _)| path).collect();
     let mut walked = Vec::new();
     walk(Path::new(env!("CARGO_MANIFEST_DIR")), "", &mut walked);
-    for file in ["Cargo.toml", "src/lib.rs", "tests/house/main.rs", "zookeeper-sys/src/lib.rs"] {
+    for file in
+        ["Cargo.toml", "src/lib.rs", "tests/architecture/main.rs", "zookeeper-sys/src/lib.rs"]
+    {
         assert!(paths.iter().any(|path| path == file), "{file} is not listed");
         assert!(walked.iter().any(|path| path == file), "{file} is not walked");
     }

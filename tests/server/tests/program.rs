@@ -1,5 +1,5 @@
 //! The program `server`, as a user runs it.
-#![cfg(feature = "cli")]
+#![cfg(feature = "program")]
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::clock::Moment;
+use super::clock::BootInstant;
 use super::lease::Proof;
 use super::{Duty, Link, Pending, wake};
 use crate::error::{Code, Error, Result};
@@ -19,14 +19,14 @@ const STALE_LOOKS: u32 = 3;
 
 /// Deletions with an unknown outcome: tried again by the driver while connected.
 #[derive(Default)]
-pub(super) struct Doomed {
-    disposals: Vec<Disposal>,
+pub(super) struct Unconfirmed {
+    deletes: Vec<GuaranteedDelete>,
     /// Set once the session is over and nothing can be tried any more.
     over: bool,
 }
 
 /// A znode that must go.
-struct Disposal {
+struct GuaranteedDelete {
     path: String,
     czxid: i64,
     /// Whether to look first if it is still the one that this transaction created.
@@ -41,7 +41,7 @@ struct Disposal {
     _duty: Duty,
 }
 
-impl Disposal {
+impl GuaranteedDelete {
     fn end(self, reply: std::result::Result<(), Code>) {
         let result = match reply {
             Ok(()) => Ok(true),
@@ -56,7 +56,7 @@ impl Disposal {
             return self.end(Err(code));
         };
         // Whatever else went wrong, the znode is still there and has to go.
-        if code.is_verdict() || code.is_session_over() && !code.is_outcome_unknown() {
+        if code.is_server_decision() || code.is_session_over() && !code.is_outcome_unknown() {
             let forbidden = (code == Code::NO_AUTH).then(|| self.path.clone());
             self.end(Err(code));
             if let Some(path) = forbidden {
@@ -66,14 +66,14 @@ impl Disposal {
         }
         // A name, even one with a number, may be another's by the time that this is repeated.
         self.look = true;
-        let mut doomed = link.doomed.lock();
-        if doomed.over {
-            drop(doomed);
+        let mut unconfirmed = link.unconfirmed.lock();
+        if unconfirmed.over {
+            drop(unconfirmed);
             return self.end(Err(Code::SESSION_EXPIRED));
         }
         // The driver looks here on its every turn; waking it now would only try in a loop what a
         // broken connection can't do.
-        doomed.disposals.push(self);
+        unconfirmed.deletes.push(self);
     }
 }
 
@@ -85,7 +85,7 @@ impl Link {
     /// Only the znode that was created by the transaction `czxid` is deleted. That costs a look
     /// first; without `look`, the caller vouches that the name can't be another's yet. Gives
     /// `false` if the first deletion found no such znode. `kept` is kept until it is certain.
-    pub(crate) fn dispose(
+    pub(crate) fn guaranteed_delete(
         self: &Arc<Self>,
         path: &str,
         czxid: i64,
@@ -95,7 +95,7 @@ impl Link {
         let (send, done) = oneshot::async_channel();
         let path = path.to_owned();
         let named = path.as_str().into();
-        self.try_to_dispose(Disposal {
+        self.attempt_delete(GuaranteedDelete {
             path,
             czxid,
             look,
@@ -108,12 +108,12 @@ impl Link {
         Pending::reply("delete", named, done)
     }
 
-    fn try_to_dispose(self: &Arc<Self>, disposal: Disposal) {
-        if !disposal.look {
-            return self.delete_for(disposal);
+    fn attempt_delete(self: &Arc<Self>, delete: GuaranteedDelete) {
+        if !delete.look {
+            return self.delete_for(delete);
         }
-        if disposal.first {
-            return self.look_for(disposal);
+        if delete.first {
+            return self.look_for(delete);
         }
         // An earlier deletion may have succeeded, and the server that we are connected to now may
         // not have heard of it yet: it would show a znode whose name is another's by now.
@@ -121,51 +121,51 @@ impl Link {
             return;
         };
         let link = Arc::downgrade(self);
-        let path = disposal.path.clone();
+        let path = delete.path.clone();
         let sink: Sink<()> = Box::new(move |reply| match (reply, link.upgrade()) {
-            (Ok(()), Some(link)) => link.look_for(disposal),
-            (Ok(()), None) => disposal.end(Err(Code::CLOSING)),
-            (Err(code), link) => disposal.end_or_try_later(code, link.as_deref()),
+            (Ok(()), Some(link)) => link.look_for(delete),
+            (Ok(()), None) => delete.end(Err(Code::CLOSING)),
+            (Err(code), link) => delete.end_or_try_later(code, link.as_deref()),
         });
         handle.sync(self.terms(Turn::Ahead), &path, sink);
     }
 
-    fn look_for(self: &Arc<Self>, disposal: Disposal) {
+    fn look_for(self: &Arc<Self>, delete: GuaranteedDelete) {
         let Some(handle) = self.handle.get() else {
             return;
         };
-        let czxid = disposal.czxid;
+        let czxid = delete.czxid;
         let link = Arc::downgrade(self);
-        let (path, asked) = (disposal.path.clone(), Moment::now());
+        let (path, asked) = (delete.path.clone(), BootInstant::now());
         // After what its owner has submitted before the release. A repetition can't keep that order.
-        let turn = if disposal.first { Turn::InOrderAlways } else { Turn::Ahead };
+        let turn = if delete.first { Turn::InOrderAlways } else { Turn::Ahead };
         let sink: Sink<(Vec<u8>, Stat)> = Box::new(move |reply| match (reply, link.upgrade()) {
             (Ok((_, stat)), Some(link)) if stat.czxid == czxid => {
                 // Between the look and the deletion somebody else's znode can take its place, so
                 // the time between them is kept short: also when this process stood still.
-                let is_stale = Moment::now() - asked > FRESH;
-                if is_stale && disposal.stale_looks < STALE_LOOKS {
-                    let stale_looks = disposal.stale_looks + 1;
-                    return link.look_for(Disposal { stale_looks, ..disposal });
+                let is_stale = BootInstant::now() - asked > FRESH;
+                if is_stale && delete.stale_looks < STALE_LOOKS {
+                    let stale_looks = delete.stale_looks + 1;
+                    return link.look_for(GuaranteedDelete { stale_looks, ..delete });
                 }
-                link.delete_for(disposal);
+                link.delete_for(delete);
             }
             // Somebody else's by now.
-            (Ok(_), _) => disposal.end(Err(Code::NO_NODE)),
-            (Err(code), link) => disposal.end_or_try_later(code, link.as_deref()),
+            (Ok(_), _) => delete.end(Err(Code::NO_NODE)),
+            (Err(code), link) => delete.end_or_try_later(code, link.as_deref()),
         });
         handle.get(self.terms(turn), &path, WatchOn::No, sink);
     }
 
-    fn delete_for(self: &Arc<Self>, mut disposal: Disposal) {
+    fn delete_for(self: &Arc<Self>, mut delete: GuaranteedDelete) {
         let Some(handle) = self.handle.get() else {
             return;
         };
         let link = Arc::downgrade(self);
-        let path = disposal.path.clone();
-        let submitted = Moment::now();
+        let path = delete.path.clone();
+        let submitted = BootInstant::now();
         // After a look it is the look that was in order, and the sooner after it the better.
-        let in_order = disposal.first && !disposal.look;
+        let in_order = delete.first && !delete.look;
         let turn = if in_order { Turn::InOrderAlways } else { Turn::Ahead };
         let sink: Sink<()> = Box::new(move |reply| {
             let link = link.upgrade();
@@ -173,10 +173,10 @@ impl Link {
                 link.learn(&reply, submitted, Proof::Write);
             }
             match reply {
-                Ok(()) => disposal.end(Ok(())),
+                Ok(()) => delete.end(Ok(())),
                 Err(code) => {
-                    disposal.first &= !code.is_outcome_unknown();
-                    disposal.end_or_try_later(code, link.as_deref());
+                    delete.first &= !code.is_outcome_unknown();
+                    delete.end_or_try_later(code, link.as_deref());
                 }
             }
         });
@@ -192,8 +192,8 @@ impl Link {
             "the session has no DELETE permission on the directory: what is left there blocks others until the session ends"
         );
         self.has_left.store(true, Ordering::Release);
-        if let Some(core) = self.core.upgrade() {
-            core.wake();
+        if let Some(inner) = self.inner.upgrade() {
+            inner.wake();
         }
     }
 
@@ -203,22 +203,22 @@ impl Link {
     }
 
     /// Tries the deletions again whose outcome is unknown. Called while connected.
-    pub(super) fn retry_disposals(self: &Arc<Self>) {
-        let disposals = std::mem::take(&mut self.doomed.lock().disposals);
-        for disposal in disposals {
-            self.try_to_dispose(disposal);
+    pub(super) fn retry_deletes(self: &Arc<Self>) {
+        let deletes = std::mem::take(&mut self.unconfirmed.lock().deletes);
+        for delete in deletes {
+            self.attempt_delete(delete);
         }
     }
 
     /// The session is over: nothing can be tried any more.
-    pub(super) fn end_disposals(&self, code: Code) {
-        let disposals = {
-            let mut doomed = self.doomed.lock();
-            doomed.over = true;
-            std::mem::take(&mut doomed.disposals)
+    pub(super) fn end_deletes(&self, code: Code) {
+        let deletes = {
+            let mut unconfirmed = self.unconfirmed.lock();
+            unconfirmed.over = true;
+            std::mem::take(&mut unconfirmed.deletes)
         };
-        for disposal in disposals {
-            disposal.end(Err(code));
+        for delete in deletes {
+            delete.end(Err(code));
         }
     }
 }

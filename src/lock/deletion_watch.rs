@@ -21,7 +21,7 @@ const AFTER_TROUBLE: Duration = Duration::from_millis(50);
 const WITHOUT_ROOM: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
-pub(super) struct Sentinel {
+pub(super) struct DeletionWatch {
     posts: Mutex<Posts>,
 }
 
@@ -32,7 +32,7 @@ struct Posts {
     running: bool,
 }
 
-impl Sentinel {
+impl DeletionWatch {
     pub(super) fn add(self: &Arc<Self>, tenure: &Arc<Tenure>) {
         let mut posts = self.posts.lock();
         posts.young.push(Arc::downgrade(tenure));

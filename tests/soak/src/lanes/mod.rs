@@ -13,9 +13,9 @@ use parking_lot::Mutex;
 use crate::fault::Fault;
 use crate::plan::{Draw, Lane};
 use crate::trouble::Trouble;
-pub use clients::torment_clients;
+pub use clients::fail_clients;
 pub use deletions::delete_locks;
-pub use servers::torment_servers;
+pub use servers::fail_servers;
 
 /// Until when faults are made; ends early on Ctrl-C, or when a lane can't go on.
 #[derive(Default)]

@@ -49,7 +49,7 @@ impl Worker {
         };
         let status = Arc::new(Status::default());
         let worker = Worker { number: orders.process, child, stdin, status: Arc::clone(&status) };
-        thread::Builder::new().name("crew".to_owned()).spawn(move || {
+        thread::Builder::new().name("processes".to_owned()).spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 if line == PARKED {
                     status.parked.store(true, Ordering::SeqCst);

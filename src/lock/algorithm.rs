@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::claim::{Claim, ClaimPlace};
+use super::claim::{Claim, NodeLayout};
 use super::service::Session;
 use super::{Spec, contender};
 use crate::client::{Watch, WatchFor};
@@ -19,7 +19,7 @@ use crate::znode::Stat;
 const WITHOUT_A_WATCH: Duration = Duration::from_millis(500);
 
 /// Where a claim stands.
-pub(super) enum Standing {
+pub(super) enum ClaimStatus {
     /// It holds the lock, as of requests that were submitted in this session.
     Held,
     /// Somebody is ahead, and the caller would not wait.
@@ -39,7 +39,7 @@ pub(super) struct Attempt {
     /// Looks once, and does not wait.
     pub(super) once: bool,
     /// How often the strategy has found the lock taken.
-    pub(super) refusals: u32,
+    pub(super) attempts: u32,
     /// The nearest claim before ours in a queue, which is watched, by the transaction that made it.
     pub(super) behind: Option<i64>,
     /// What the next watch is for.
@@ -75,13 +75,13 @@ impl Attempt {
             return Ok(Ahead::Nobody);
         }
         self.note_ahead(contender::read(path.to_owned(), &data, &stat));
-        let standing = match watch {
-            Some(watch) => Standing::Watching(watch),
-            None if self.once => Standing::Taken,
-            None if self.purpose == WatchFor::Later => Standing::Pausing(4 * WITHOUT_A_WATCH),
-            None => Standing::Pausing(WITHOUT_A_WATCH),
+        let status = match watch {
+            Some(watch) => ClaimStatus::Watching(watch),
+            None if self.once => ClaimStatus::Taken,
+            None if self.purpose == WatchFor::Later => ClaimStatus::Pausing(4 * WITHOUT_A_WATCH),
+            None => ClaimStatus::Pausing(WITHOUT_A_WATCH),
         };
-        Ok(Ahead::Claim(stat.czxid, standing))
+        Ok(Ahead::Claim(stat.czxid, status))
     }
 
     /// Where a claim stands that was made before, when its node is the lock's path itself: it holds
@@ -89,15 +89,15 @@ impl Attempt {
     pub(super) async fn look_at_own(
         &mut self,
         session: &Arc<dyn Session>,
-    ) -> Result<Option<Standing>> {
+    ) -> Result<Option<ClaimStatus>> {
         let Some(czxid) = self.claim.node().map(|node| node.czxid) else { return Ok(None) };
         match session.get(&self.spec.path).await {
-            Ok((_, stat)) if stat.czxid == czxid => Ok(Some(Standing::Held)),
+            Ok((_, stat)) if stat.czxid == czxid => Ok(Some(ClaimStatus::Held)),
             Err(error) if !error.is_no_node() => Err(error),
             // Somebody has deleted it, and it may be another's by now.
             _ => {
                 self.claim.give_up();
-                Ok(Some(Standing::Again))
+                Ok(Some(ClaimStatus::Again))
             }
         }
     }
@@ -106,7 +106,7 @@ impl Attempt {
 /// What stands where a claim may be.
 pub(super) enum Ahead {
     /// A claim, by the transaction that made it, and so that is where ours stands.
-    Claim(i64, Standing),
+    Claim(i64, ClaimStatus),
     /// A claim that was nobody's, and was deleted.
     Nobody,
     /// Somebody's data: no claim lives longer than its session.
@@ -129,7 +129,7 @@ pub(super) async fn clear_orphan(
     // One deletion is enough: a second could hit the next claim, where that has the same name.
     if is_orphan && spec.memory.is_claim(stat.czxid) != Some(true) {
         let kept = spec.memory.made(stat.czxid);
-        let gone = session.dispose(path, stat.czxid, true, kept).await;
+        let gone = session.guaranteed_delete(path, stat.czxid, true, kept).await;
         let path = path.to_owned();
         log!(INFO, path, ?gone, "deleted a claim that an earlier client of the session left");
     }
@@ -138,14 +138,14 @@ pub(super) async fn clear_orphan(
 
 /// Claims, or looks again where the claim stands. The acquire loop calls it until it holds; it
 /// alone handles lost replies, lost sessions, deadlines and the claim's end.
-pub(super) trait Steps: Send + Sync {
-    fn place(&self, spec: &Spec) -> ClaimPlace;
+pub(super) trait Algorithm: Send + Sync {
+    fn layout(&self, spec: &Spec) -> NodeLayout;
 
     fn step<'a>(
         &'a self,
         attempt: &'a mut Attempt,
         session: &'a Arc<dyn Session>,
-    ) -> Pin<Box<dyn Future<Output = Result<Standing>> + Send + 'a>>;
+    ) -> Pin<Box<dyn Future<Output = Result<ClaimStatus>> + Send + 'a>>;
 }
 
 /// Makes the znodes that are missing above `claim`, which the server refused for want of them.
@@ -153,18 +153,18 @@ pub(super) trait Steps: Send + Sync {
 /// One that was just made may be gone before the next is made under it: empty containers are
 /// reaped, and operators tidy up. Then it is made again. But when there is no room at the very
 /// top, there will never be any.
-pub(super) async fn make_way(
+pub(super) async fn create_parents(
     session: &Arc<dyn Session>,
     spec: &Spec,
     claim: &str,
-) -> Result<Standing> {
-    let refused = match session.make_parents(claim, &spec.acl).await {
+) -> Result<ClaimStatus> {
+    let refused = match session.create_parents(claim, &spec.acl).await {
         Ok(()) => claim.to_owned(),
         Err(error) if error.is_no_node() => error.path().to_owned(),
         Err(error) => return Err(error),
     };
     if refused.rfind('/') != Some(0) {
-        return Ok(Standing::Again);
+        return Ok(ClaimStatus::Again);
     }
     let detail = "there is nothing above it: the chroot that the client was given is missing";
     Err(Error::with_detail("acquire", &spec.path, Code::NO_NODE, detail))

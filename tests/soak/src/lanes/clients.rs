@@ -7,9 +7,9 @@ use parking_lot::Mutex;
 use super::{Record, Until, drive};
 use crate::clock::Moment;
 use crate::cluster::Cluster;
-use crate::crew::Worker;
 use crate::fault::{Fault, FaultKind};
 use crate::plan::Lane;
+use crate::processes::Worker;
 use crate::trouble::Trouble;
 
 /// How long a fault waits for its victim to be at a long hold, and how often it looks.
@@ -21,36 +21,36 @@ const AIM: Duration = Duration::from_millis(10);
 ///
 /// # Errors
 /// When a process can't be started, or does not follow a signal.
-pub fn torment_clients(
+pub fn fail_clients(
     cluster: &Cluster,
-    crew: &Mutex<Vec<Worker>>,
+    processes: &Mutex<Vec<Worker>>,
     lane: Lane,
     until: &Until,
     record: &Record,
     mut replace: impl FnMut(usize) -> Result<Worker, Trouble>,
 ) -> Result<(), Trouble> {
     drive(lane, until, record, |draw| {
-        let seat = draw.victim_of(crew.lock().len());
+        let seat = draw.victim_of(processes.lock().len());
         // A fault that hits a holder is worth more than one that hits a waiter.
         let aimed = Instant::now() + AIMS_FOR;
-        while !crew.lock()[seat].is_holding() && Instant::now() < aimed {
+        while !processes.lock()[seat].is_holding() && Instant::now() < aimed {
             if !until.sleep(AIM) {
                 return Ok(None);
             }
         }
-        let target = crew.lock()[seat].number;
+        let target = processes.lock()[seat].number;
         let from = Moment::now();
         match draw.kind {
             FaultKind::ClientKilled => {
-                crew.lock()[seat].kill();
+                processes.lock()[seat].kill();
                 until.sleep(draw.lasts);
                 let successor = replace(seat)?;
-                crew.lock()[seat] = successor;
+                processes.lock()[seat] = successor;
             }
             FaultKind::ClientFrozen => {
-                crew.lock()[seat].freeze().map_err(Trouble::new("freeze a client"))?;
+                processes.lock()[seat].freeze().map_err(Trouble::new("freeze a client"))?;
                 until.sleep(draw.lasts);
-                crew.lock()[seat].thaw().map_err(Trouble::new("thaw a client"))?;
+                processes.lock()[seat].thaw().map_err(Trouble::new("thaw a client"))?;
             }
             _ => {
                 cluster.cut(seat);

@@ -21,7 +21,7 @@ pub const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// What a part of a run has to say when it went wrong.
 pub type Outcome<T = ()> = Result<T, String>;
 
-pub struct Stage {
+pub struct Scenario {
     pub recipe: &'static Recipe,
     pub server: Arc<Server>,
     pub proxy: Arc<Proxy>,
@@ -61,16 +61,16 @@ pub struct Stage {
     troubles: Mutex<Vec<String>>,
 }
 
-impl Stage {
+impl Scenario {
     pub fn new(
         recipe: &'static Recipe,
         bench: &Bench,
         directory: String,
         client: Client,
-    ) -> Outcome<Arc<Stage>> {
+    ) -> Outcome<Arc<Scenario>> {
         let session = client.session().ok_or("the client has no session")?;
         let path = format!("{directory}/lock");
-        Ok(Arc::new(Stage {
+        Ok(Arc::new(Scenario {
             recipe,
             server: Arc::clone(&bench.server),
             proxy: Arc::clone(&bench.proxy),
@@ -145,7 +145,7 @@ impl Stage {
         }
     }
 
-    /// As [`until`](Stage::until), but not beyond the caller's answer.
+    /// As [`until`](Scenario::until), but not beyond the caller's answer.
     pub fn unless_answered(&self, what: &str, mut holds: impl FnMut() -> bool) -> Outcome {
         self.until(what, || self.answered.is_up() || holds())
     }
@@ -196,7 +196,7 @@ impl Stage {
         self.expire_session_and(|| Ok(()))
     }
 
-    /// As [`expire_session`](Stage::expire_session), and something happens before the client knows.
+    /// As [`expire_session`](Scenario::expire_session), and something happens before the client knows.
     ///
     /// The client must not come back while its session is about to end: of a connection whose session
     /// is gone, the server drops all requests unanswered.
@@ -240,7 +240,7 @@ impl Stage {
     }
 
     /// Makes what the first claim needs above it.
-    pub fn make_way(&self) -> Outcome {
+    pub fn create_parents(&self) -> Outcome {
         self.tree.make(&self.directory)?;
         if self.recipe.is_numbered() { self.tree.make(&self.path) } else { Ok(()) }
     }
@@ -248,7 +248,7 @@ impl Stage {
     /// Deletes what is above the claims, if there are none, and makes it anew: numbers begin anew.
     pub fn make_way_anew(&self) -> Outcome {
         self.tree.delete(&self.path)?;
-        self.make_way()
+        self.create_parents()
     }
 
     /// A stranger claims the lock.
@@ -262,7 +262,7 @@ impl Stage {
         let stranger = match claim() {
             // Somebody has tidied up.
             Err(error) if error.code() == Some(NO_NODE) => {
-                self.make_way()?;
+                self.create_parents()?;
                 claim()
             }
             claimed => claimed,
@@ -304,33 +304,36 @@ impl Stage {
 
     /// Does something when a frame comes, before it goes on; but not once the caller has its answer.
     /// Faults at that frame come after it.
-    pub fn when(self: &Arc<Self>, rule: Rule, act: fn(&Stage) -> Outcome) {
-        let stage = Arc::clone(self);
-        self.on_the_way(rule, move || if stage.answered.is_up() { Ok(()) } else { act(&stage) });
+    pub fn when(self: &Arc<Self>, rule: Rule, act: fn(&Scenario) -> Outcome) {
+        let scenario = Arc::clone(self);
+        self.on_the_way(
+            rule,
+            move || if scenario.answered.is_up() { Ok(()) } else { act(&scenario) },
+        );
     }
 
-    /// As [`when`](Stage::when), for what the release asks for.
-    pub fn when_released(self: &Arc<Self>, rule: Rule, act: fn(&Stage) -> Outcome) {
-        let stage = Arc::clone(self);
-        self.on_the_way(rule, move || act(&stage));
+    /// As [`when`](Scenario::when), for what the release asks for.
+    pub fn when_released(self: &Arc<Self>, rule: Rule, act: fn(&Scenario) -> Outcome) {
+        let scenario = Arc::clone(self);
+        self.on_the_way(rule, move || act(&scenario));
     }
 
     fn on_the_way(self: &Arc<Self>, rule: Rule, act: impl Fn() -> Outcome + Send + 'static) {
-        self.at(rule, move |stage| {
-            stage.twisted.raise();
+        self.at(rule, move |scenario| {
+            scenario.twisted.raise();
             act()
         });
     }
 
     /// Does something when a frame comes, before it goes on, until the operation is over.
-    pub fn at(self: &Arc<Self>, rule: Rule, act: impl Fn(&Stage) -> Outcome + Send + 'static) {
-        let stage = Arc::clone(self);
+    pub fn at(self: &Arc<Self>, rule: Rule, act: impl Fn(&Scenario) -> Outcome + Send + 'static) {
+        let scenario = Arc::clone(self);
         self.proxy.on(
             rule,
             Action::run(move || {
-                let quiet = stage.quiet.lock();
+                let quiet = scenario.quiet.lock();
                 if !*quiet {
-                    stage.note(act(&stage));
+                    scenario.note(act(&scenario));
                 }
             }),
         );
@@ -348,7 +351,7 @@ impl Stage {
     }
 
     /// Does something when the contender is told to wait, before it knows.
-    pub fn when_refused(self: &Arc<Self>, act: fn(&Stage) -> Outcome) {
+    pub fn when_refused(self: &Arc<Self>, act: fn(&Scenario) -> Outcome) {
         let refusals = self.recipe.refusals(&self.directory);
         // The first pause of one that asks again is over then.
         let nth = if self.recipe.waits == Waits::Asking { 2 } else { 1 };

@@ -4,7 +4,7 @@
 //! A freed handle must never be touched, and nobody tells us when the program frees it. But
 //! `zookeeper_close` joins the handle's completion thread before it frees anything, and a thread
 //! that ends runs the destructors of its thread-locals first. So a thread-local is left on the
-//! completion thread ([`KEPT`]); its destructor shuts the gate, waiting for calls that are inside.
+//! completion thread ([`ADOPTED_HERE`]); its destructor shuts the gate, waiting for calls that are inside.
 //! The thread can't end before, so the handle can't be freed before, and no call comes after.
 //!
 //! The completion thread is known by its callbacks. One is not enough: what is still queued when a
@@ -15,7 +15,7 @@
 //!
 //! The C client answers within the session timeout, if only with a lost connection. Where no answer
 //! comes for twice that, its callbacks are held up by the program, or the handle was closed at the
-//! wrong moment: the loan ends ([`Handle::is_overdue`]).
+//! wrong moment: the adoption ends ([`Handle::is_overdue`]).
 //!
 //! One way remains on which the thread ends too late: `zookeeper_close` *inside* a callback of the
 //! handle frees it on the completion thread itself. A program that does so must let go of the
@@ -41,17 +41,17 @@ use crate::sync::{Mutex, per_process, per_thread};
 use crate::znode::Stat;
 
 /// A handle of the program's that somebody has vouched for.
-pub(crate) struct Borrowed(Live);
+pub(crate) struct Adopted(Live);
 
-impl Borrowed {
+impl Adopted {
     /// `None` for a null pointer.
     ///
     /// # Safety
     /// `zh` is a live handle of `libzookeeper_mt`, and stays so until [`Handle::adopt`] returned.
     /// It is closed inside its own callbacks only after [`Handle::close`] returned, or once its
     /// session is over.
-    pub(crate) unsafe fn new(zh: *mut sys::zhandle_t) -> Option<Borrowed> {
-        Some(Borrowed(Live(NonNull::new(zh)?)))
+    pub(crate) unsafe fn new(zh: *mut sys::zhandle_t) -> Option<Adopted> {
+        Some(Adopted(Live(NonNull::new(zh)?)))
     }
 }
 
@@ -59,15 +59,15 @@ impl Borrowed {
 const LEEWAY: Duration = Duration::from_secs(2);
 
 /// What a completion thread has to shut when it ends, and its handle's address.
-pub(super) struct Kept(RefCell<Vec<Weak<Loan>>>, Cell<usize>);
+pub(super) struct Kept(RefCell<Vec<Weak<Adoption>>>, Cell<usize>);
 
 per_thread! {
-    pub(super) static KEPT: Kept = Kept(RefCell::new(Vec::new()), Cell::new(0));
+    pub(super) static ADOPTED_HERE: Kept = Kept(RefCell::new(Vec::new()), Cell::new(0));
 }
 
 per_process! {
-    /// The context of each handle that was borrowed, by the handle's address, until its completion
-    /// thread ends. One that is borrowed again gets the same, so that its watches are known to the C
+    /// The context of each handle that was adopted, by the handle's address, until its completion
+    /// thread ends. One that is adopted again gets the same, so that its watches are known to the C
     /// client as those that it has already.
     static CONTEXTS: Mutex<HashMap<usize, usize>> = Mutex::default();
 }
@@ -80,7 +80,7 @@ fn forget_context_of(address: usize) {
     CONTEXTS.lock().remove(&address);
 }
 
-/// Whether the handle was borrowed before a fork: the threads behind it are the parent's.
+/// Whether the handle was adopted before a fork: the threads behind it are the parent's.
 #[cfg(not(zklock_loom))]
 fn is_inherited(address: usize) -> bool {
     // Should it have been locked by a thread that is not here, nobody knows.
@@ -95,8 +95,8 @@ fn is_inherited(_address: usize) -> bool {
     false
 }
 
-/// A borrowed handle, as its completion thread knows it.
-pub(super) struct Loan {
+/// An adopted handle, as its completion thread knows it.
+pub(super) struct Adoption {
     id: usize,
     context: usize,
     address: usize,
@@ -110,9 +110,9 @@ pub(super) struct Loan {
 
 impl Kept {
     pub(super) fn thread_ends(&self) {
-        for loan in self.0.take() {
-            if let Some(loan) = loan.upgrade() {
-                callback::shielded(|| loan.end());
+        for adoption in self.0.take() {
+            if let Some(adoption) = adoption.upgrade() {
+                callback::catch_panic(|| adoption.end());
             }
         }
         let address = self.1.take();
@@ -128,13 +128,13 @@ impl Drop for Kept {
     }
 }
 
-/// Whether this is the completion thread of a borrowed handle.
+/// Whether this is the completion thread of an adopted handle.
 pub(super) fn is_completion_thread() -> bool {
-    let any = |kept: &Kept| kept.0.borrow().iter().any(|loan| loan.strong_count() > 0);
-    KEPT.try_with(any).unwrap_or(false)
+    let any = |kept: &Kept| kept.0.borrow().iter().any(|adoption| adoption.strong_count() > 0);
+    ADOPTED_HERE.try_with(any).unwrap_or(false)
 }
 
-impl Loan {
+impl Adoption {
     /// The program closes the handle: nothing may touch it any more.
     fn end(&self) {
         if self.gate.shut(Some(HandleState::GONE)).is_some() {
@@ -175,15 +175,15 @@ impl Loan {
         if reply == Err(Code::CLOSING) {
             return self.end();
         }
-        let kept = KEPT.try_with(|kept| {
+        let kept = ADOPTED_HERE.try_with(|kept| {
             kept.1.set(self.address);
             let mut kept = kept.0.borrow_mut();
-            kept.retain(|loan| loan.strong_count() > 0);
+            kept.retain(|adoption| adoption.strong_count() > 0);
             kept.push(Arc::downgrade(self));
         });
         let thread = thread::current().id();
-        let loan = Arc::clone(self);
-        let second: Sink<Stat> = Box::new(move |reply| loan.second_answer(thread, reply));
+        let adoption = Arc::clone(self);
+        let second: Sink<Stat> = Box::new(move |reply| adoption.second_answer(thread, reply));
         if kept.is_err() || self.ask(second) != 0 {
             self.end();
         }
@@ -200,28 +200,28 @@ impl Loan {
 
 impl Handle {
     /// Works on a handle of the program's from now on. `listener` hears of the handle's node
-    /// events, and of its session events once [`attend`](Handle::attend) was answered.
+    /// events, and of its session events once [`watch_session_events`](Handle::watch_session_events) was answered.
     ///
     /// # Errors
     /// The C client's refusal: `INVALID_STATE` when the session is over.
     pub(crate) fn adopt(
-        borrowed: Borrowed,
+        adopted: Adopted,
         listener: impl Fn(Event) + Send + Sync + 'static,
     ) -> Result<Handle, Code> {
-        let zh = borrowed.0.0.as_ptr();
+        let zh = adopted.0.0.as_ptr();
         if is_inherited(zh.addr()) {
             return Err(Code::INVALID_STATE);
         }
-        // SAFETY: whoever made `borrowed` keeps the handle alive during this function.
+        // SAFETY: whoever made `adopted` keeps the handle alive during this function.
         let state = HandleState(unsafe { sys::zoo_state(zh) });
         // SAFETY: as above.
         let millis = unsafe { sys::zoo_recv_timeout(zh) };
         let (id, address) = (watcher::new_number(), zh.addr());
         let context = context_of(address);
         watcher::register(context, id, Arc::new(listener));
-        let gate = Arc::new(Gate::opening(borrowed.0));
+        let gate = Arc::new(Gate::opening(adopted.0));
         let window = Window::new(Arc::clone(&gate), true);
-        let loan = Arc::new(Loan {
+        let adoption = Arc::new(Adoption {
             id,
             context,
             address,
@@ -231,10 +231,10 @@ impl Handle {
             connected: state == HandleState::CONNECTED,
             session_timeout: Duration::from_millis(u64::try_from(millis).unwrap_or(0)),
         });
-        // Owns the loan from here on: dropping it on an error gives it back.
-        let handle = Handle::borrowed(id, context, gate, window, Arc::clone(&loan));
-        let next = Arc::clone(&loan);
-        match loan.ask(Box::new(move |reply| next.first_answer(reply))) {
+        // Owns the adoption from here on: dropping it on an error gives it back.
+        let handle = Handle::adopted(id, context, gate, window, Arc::clone(&adoption));
+        let next = Arc::clone(&adoption);
+        match adoption.ask(Box::new(move |reply| next.first_answer(reply))) {
             0 => Ok(handle),
             rc => {
                 forget_context_of(address);
@@ -245,30 +245,31 @@ impl Handle {
 
     /// Whether the C client owes the answers that open the handle for too long.
     pub(crate) fn is_overdue(&self) -> bool {
-        self.loan().is_some_and(|loan| {
-            loan.gate.is_opening() && loan.since.elapsed() > 2 * loan.session_timeout + LEEWAY
+        self.adoption().is_some_and(|adoption| {
+            adoption.gate.is_opening()
+                && adoption.since.elapsed() > 2 * adoption.session_timeout + LEEWAY
         })
     }
 
     /// Whether this thread may wait for answers. On a handle that was connected when it was
-    /// borrowed, the first two take no time, unless this is the thread that they come on: that is
+    /// adopted, the first two take no time, unless this is the thread that they come on: that is
     /// not known yet then.
     pub(crate) fn can_be_waited_for(&self) -> bool {
         if callback::inside_callback() {
             return false;
         }
-        self.loan().filter(|loan| loan.connected).is_none_or(|loan| {
-            let patience = (loan.session_timeout / 4).min(LEEWAY);
-            loan.gate.wait_for_opening(Instant::now() + patience)
+        self.adoption().filter(|adoption| adoption.connected).is_none_or(|adoption| {
+            let patience = (adoption.session_timeout / 4).min(LEEWAY);
+            adoption.gate.wait_for_opening(Instant::now() + patience)
         })
     }
 
     /// Leaves a watch on the root, so that the completion thread tells of session events, and runs
-    /// `unattended` if that failed. The watch goes when the root is changed.
-    pub(crate) fn attend(&self, unattended: impl FnOnce() + Send + 'static) {
+    /// `unwatched` if that failed. The watch goes when the root is changed.
+    pub(crate) fn watch_session_events(&self, unwatched: impl FnOnce() + Send + 'static) {
         let sink: Sink<Stat> = Box::new(move |reply| {
             if reply.is_err_and(|code| code != Code::NO_NODE) {
-                unattended();
+                unwatched();
             }
         });
         let terms = Terms { deadline: None, turn: Turn::Ahead };

@@ -1,5 +1,4 @@
 //! The program `soak`, as a user runs it: half a minute of faults on a real ensemble.
-#![cfg(feature = "cli")]
 
 use std::fs;
 use std::path::Path;
