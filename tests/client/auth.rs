@@ -2,8 +2,11 @@
 
 use zklock::{Acl, Code, CreateMode, SessionState};
 
+use zklock_testing::Rule;
+use zklock_testing::wire::Op;
+
 use crate::bench::{
-    Bench, alone, connect, eventually, expire, options, session_id, shared, states_until,
+    Bench, PATIENCE, alone, connect, eventually, expire, options, session_id, shared, states_until,
 };
 
 #[test]
@@ -40,22 +43,45 @@ fn an_identity_goes_ahead_of_what_is_submitted_after_it() {
 
 #[test]
 fn identities_are_known_on_the_session_that_follows_an_expired_one() {
-    let (client, path) = alone();
-    let client_with = options().auth("digest", "user:secret");
-    let protected = client_with.connect(&shared().hosts()).wait().unwrap();
-    protected.add_auth("digest", b"second:identity").wait().unwrap();
-    protected.set_acl(&path, &Acl::creator(), None).wait().unwrap();
-    assert_eq!(client.get(&path).wait().unwrap_err().code(), Code::NO_AUTH);
-    for _ in 0..5 {
-        let before = session_id(&protected);
-        expire(shared(), &protected);
-        // Requests that are submitted before the new session is up must find the identity known.
-        eventually("a read on the next session", || match protected.get(&path).wait() {
-            Ok(_) => protected.session().is_some_and(|session| session.id() != before),
-            Err(error) if error.code() == Code::NO_AUTH => panic!("{error}"),
-            Err(_) => false,
-        });
+    let (stranger, path) = alone();
+    let from_the_start =
+        options().auth("digest", "user:secret").connect(&shared().hosts()).wait().unwrap();
+    let later = connect(shared());
+    later.add_auth("digest", b"second:identity").wait().unwrap();
+    for (client, name) in [(from_the_start, "start"), (later, "later")] {
+        let node = format!("{path}/{name}");
+        let mode = CreateMode::Persistent;
+        client.create_with_acl(&node, b"", mode, &Acl::creator()).wait().unwrap();
+        assert_eq!(stranger.get(&node).wait().unwrap_err().code(), Code::NO_AUTH);
+        for _ in 0..5 {
+            let before = session_id(&client);
+            expire(shared(), &client);
+            // Requests that are submitted before the new session is up must find the identity known.
+            eventually("a read on the next session", || match client.get(&node).wait() {
+                Ok(_) => client.session().is_some_and(|session| session.id() != before),
+                Err(error) if error.code() == Code::NO_AUTH => panic!("{name}: {error}"),
+                Err(_) => false,
+            });
+        }
     }
+}
+
+#[test]
+fn an_identity_that_is_being_added_when_the_session_expires_is_added_to_the_next() {
+    let bench = Bench::start();
+    let client = bench.through_proxy();
+    let node = "/protected";
+    let gate = bench.proxy.hold(Rule::reply(Op::Auth));
+    let added = client.add_auth("digest", b"user:secret");
+    gate.wait_reached(PATIENCE).unwrap();
+    expire(&bench.server, &client);
+    gate.release();
+    added.wait().unwrap();
+    eventually("a znode on the next session", || {
+        let mode = CreateMode::Persistent;
+        client.create_with_acl(node, b"", mode, &Acl::creator()).wait().is_ok()
+    });
+    assert_eq!(bench.direct().get(node).wait().unwrap_err().code(), Code::NO_AUTH);
 }
 
 #[test]

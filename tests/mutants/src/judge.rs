@@ -1,5 +1,6 @@
 //! Runs the tests that come by a bug until one of them finds it.
 
+use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -13,9 +14,10 @@ const FAST: f64 = 0.5;
 /// What a test may take beyond several times what it takes without a bug.
 const SLACK: Duration = Duration::from_secs(10);
 
-/// Judges all of `todo`; none is begun after `end`.
+/// Judges all of `todo`; none is begun after `end`. What is known of others says what to run first.
 pub fn all(
     suite: &Suite,
+    known: &[Mutant],
     todo: &[&Mutant],
     limit: Duration,
     end: Option<Duration>,
@@ -23,14 +25,53 @@ pub fn all(
     results: &mut Results,
 ) -> Outcome {
     let begin = Instant::now();
-    let results = Mutex::new(results);
+    let mut finders = Finders::default();
+    for mutant in known {
+        finders.learn(mutant, results.of(mutant));
+    }
+    let state = Mutex::new((results, finders));
+    let locked = || state.lock().map_err(|_| "a thread panicked");
     suite::each(jobs, todo, "bugs judged", |_, mutant| {
         if end.is_some_and(|end| begin.elapsed() > end) {
             return Ok(());
         }
-        let verdict = judge(suite, mutant, limit)?;
-        results.lock().map_err(|_| "a thread panicked")?.record(&mutant.key, verdict)
+        let tests = locked()?.1.order(suite, mutant);
+        let verdict = judge(suite, mutant, &tests, limit)?;
+        let (results, finders) = &mut *locked()?;
+        finders.learn(mutant, Some(&verdict));
+        results.record(&mutant.key, verdict)
     })
+}
+
+/// How often which test has found a bug in a function, and in a file: what finds one finds others there.
+#[derive(Default)]
+struct Finders(HashMap<(String, String), u32>);
+
+impl Finders {
+    fn learn(&mut self, mutant: &Mutant, verdict: Option<&Verdict>) {
+        if let Some(Verdict::Found { by, .. } | Verdict::Hangs { by, .. }) = verdict {
+            for place in [&mutant.place, &mutant.file] {
+                *self.0.entry((place.clone(), by.clone())).or_default() += 1;
+            }
+        }
+    }
+
+    /// The tests that come by a bug: those that should find it, then those that promise most for their time.
+    fn order<'a>(&self, suite: &'a Suite, mutant: &Mutant) -> Vec<&'a Test> {
+        let comes_by = |test: &&Test| test.passes && test.reaches.contains(&mutant.number);
+        let mut tests: Vec<&Test> = suite.tests.iter().filter(comes_by).collect();
+        let found = |place: &String, test: &Test| {
+            let key = (place.clone(), format!("{} {}", test.target, test.name));
+            f64::from(self.0.get(&key).copied().unwrap_or_default())
+        };
+        let cost = |test: &Test| {
+            let promise = 1.0 + 10.0 * found(&mutant.place, test) + found(&mutant.file, test);
+            test.seconds / promise
+        };
+        tests.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
+        tests.sort_by_key(|test| !mutant.names(&test.target, &test.name, &test.case));
+        tests
+    }
 }
 
 /// Tests of one program that run in one process.
@@ -41,19 +82,12 @@ struct Group<'a> {
     seconds: f64,
 }
 
-fn judge(suite: &Suite, mutant: &Mutant, limit: Duration) -> Outcome<Verdict> {
-    let mut tests: Vec<&Test> = suite
-        .tests
-        .iter()
-        .filter(|test| test.passes && test.reaches.contains(&mutant.number))
-        .collect();
+fn judge(suite: &Suite, mutant: &Mutant, tests: &[&Test], limit: Duration) -> Outcome<Verdict> {
     if tests.is_empty() {
         return Ok(Verdict::Unreached);
     }
-    // Stable: the fastest first otherwise.
-    tests.sort_by_key(|test| !mutant.names(&test.target, &test.name, &test.case));
     let begin = Instant::now();
-    for group in groups(&tests) {
+    for group in groups(tests) {
         if begin.elapsed() > limit {
             return Ok(Verdict::Undecided { seconds: begin.elapsed().as_secs_f64() });
         }

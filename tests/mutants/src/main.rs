@@ -152,7 +152,7 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
             .collect();
         let limit = Duration::from_secs(arguments.limit);
         let end = arguments.minutes.map(|minutes| Duration::from_secs(60 * minutes));
-        judge::all(&suite, &todo, limit, end, arguments.jobs, &mut results)?;
+        judge::all(&suite, &mutants, &todo, limit, end, arguments.jobs, &mut results)?;
     }
     let equivalent = equivalent::load(&root)?;
     let mutants: Vec<_> = mutants.into_iter().filter(chosen).collect();
