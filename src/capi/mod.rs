@@ -12,27 +12,19 @@
 //!   the program's and `Option<Box<T>>` for one that it gives up; null is `None`. All of them can be
 //!   used by several threads at once.
 //!
-//! The doc comments here are the text of `include/zklock.h`: they speak to C programmers, and what
+//! `zkl/` is the API that programs are written for, `zkr/` what takes the place of ZooKeeper's own recipes.
+//!
+//! The doc comments in `zkl/` are the text of `include/zklock.h`: they speak to C programmers, and what
 //! they ask of pointers is what the `SAFETY` notes rest on.
 
 mod acl;
-mod attempt;
 mod boundary;
 mod callbacks;
 mod cancellation;
-mod client;
 mod codes;
-mod contenders;
-mod guard;
-mod lock;
-mod loss_signals;
 mod one_copy;
-mod options;
-mod pmutex;
 #[cfg(all(test, not(zklock_loom)))]
 mod properties;
 mod stat;
-mod version;
-mod zkr_clients;
-mod zkr_lock;
-mod zkr_queue;
+mod zkl;
+mod zkr;

@@ -3,16 +3,16 @@
 use std::path::{Path, PathBuf};
 
 const FILES: &[&str] = &[
-    "version",
+    "zkl/version",
     "codes",
     "callbacks",
-    "options",
-    "client",
-    "lock",
-    "attempt",
-    "contenders",
-    "guard",
-    "loss_signals",
+    "zkl/options",
+    "zkl/client",
+    "zkl/lock",
+    "zkl/attempt",
+    "zkl/contenders",
+    "zkl/guard",
+    "zkl/loss_signals",
 ];
 
 pub fn path_of(file: &str) -> PathBuf {

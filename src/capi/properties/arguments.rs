@@ -7,7 +7,7 @@ use proptest::option;
 use proptest::prelude::*;
 use zookeeper_sys as sys;
 
-use crate::capi::options::{zkl_client_options, zkl_lock_options};
+use crate::capi::zkl::options::{zkl_client_options, zkl_lock_options};
 use crate::error::Code;
 use crate::znode::Permissions;
 

@@ -11,17 +11,17 @@ use proptest::prelude::*;
 
 use super::arguments::{int, lock_options, refused_unless, text};
 use super::scene::{Scene, check, given, told};
-use crate::capi::attempt::{zkl_attempt_cancel, zkl_attempt_free, zkl_lock_acquire_async};
-use crate::capi::client::zkl_client;
-use crate::capi::contenders::{
+use crate::capi::zkl::attempt::{zkl_attempt_cancel, zkl_attempt_free, zkl_lock_acquire_async};
+use crate::capi::zkl::client::zkl_client;
+use crate::capi::zkl::contenders::{
     zkl_contenders_count, zkl_contenders_free, zkl_contenders_get, zkl_lock_contenders,
     zkl_lock_holder,
 };
-use crate::capi::guard::{
+use crate::capi::zkl::guard::{
     ZKL_HELD, zkl_guard, zkl_guard_fd, zkl_guard_free, zkl_guard_on_lost, zkl_guard_release,
     zkl_guard_set, zkl_guard_state, zkl_guard_token, zkl_guard_wait_lost,
 };
-use crate::capi::lock::{
+use crate::capi::zkl::lock::{
     ZKL_FOREVER, zkl_lock, zkl_lock_acquire, zkl_lock_free, zkl_lock_new, zkl_lock_path,
     zkl_lock_try,
 };

@@ -9,11 +9,11 @@ use proptest::prelude::*;
 
 use super::arguments::{Text, int, refused_unless, text};
 use super::scene::{Handle, check, told};
-use crate::capi::zkr_lock::{
+use crate::capi::zkr::lock::{
     zkr_lock_destroy, zkr_lock_error, zkr_lock_getid, zkr_lock_getpath, zkr_lock_init,
     zkr_lock_isowner, zkr_lock_lock, zkr_lock_lock_owner, zkr_lock_unlock,
 };
-use crate::capi::zkr_queue::{
+use crate::capi::zkr::queue::{
     zkr_queue_destroy, zkr_queue_element, zkr_queue_init, zkr_queue_offer, zkr_queue_remove,
 };
 use crate::client::validate_path;

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use zookeeper_sys as sys;
 
-use super::boundary::{self, Failure};
-use super::{acl, lock};
+use crate::capi::acl;
+use crate::capi::boundary::{self, Failure};
+use crate::capi::zkl::lock;
 use crate::client::ClientOptions;
 use crate::lock::Strategy;
 use crate::znode::Acl;

@@ -10,8 +10,8 @@ use std::collections::hash_map::Entry;
 use parking_lot::Mutex;
 use zookeeper_sys as sys;
 
-use super::boundary::Failure;
-use super::callbacks::{CallbackThread, Line};
+use crate::capi::boundary::Failure;
+use crate::capi::callbacks::{CallbackThread, Line};
 use crate::client::{Client, ClientOptions};
 use crate::error::Code;
 use crate::raw::Adopted;

@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use zookeeper_sys as sys;
 
-use super::boundary::{Failure, Object, free, given, may_block, number, output, status, text};
-use super::callbacks::CallbackThread;
-use super::options::{self, zkl_client_options};
+use crate::capi::boundary::{
+    Failure, Object, free, given, may_block, number, output, status, text,
+};
+use crate::capi::callbacks::CallbackThread;
+use crate::capi::zkl::options::{self, zkl_client_options};
 use crate::client::{Client, SessionState};
 use crate::raw::Adopted;
 
@@ -181,7 +183,7 @@ pub extern "C" fn zkl_client_state(client: Option<&zkl_client>) -> c_int {
             SessionState::Closed => ZKL_CLOSED,
         })
     };
-    number(super::codes::ZKL_PANIC, state, |code| code)
+    number(crate::capi::codes::ZKL_PANIC, state, |code| code)
 }
 
 /// The session's id, as servers print it in hexadecimal; 0 while there is none, and for NULL.
@@ -207,7 +209,7 @@ pub extern "C" fn zkl_client_session_timeout_ms(client: Option<&zkl_client>) -> 
         let timeout = client.session().and_then(|_| client.session_timeout()).unwrap_or_default();
         Ok(c_int::try_from(timeout.as_millis()).unwrap_or(c_int::MAX))
     };
-    number(super::codes::ZKL_PANIC, timeout, |code| code)
+    number(crate::capi::codes::ZKL_PANIC, timeout, |code| code)
 }
 
 /// Gives up the client. Its locks, guards and attempts may be freed before or after it: each keeps

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use super::callbacks::{Line, Userdata};
-use super::guard::reason_number;
+use crate::capi::callbacks::{Line, Userdata};
+use crate::capi::zkl::guard::reason_number;
 use crate::client::Client;
 use crate::lock::{LostReason, LostSignal};
 
@@ -111,13 +111,15 @@ mod tests {
     use std::sync::atomic::AtomicI32;
     use std::time::{Duration, Instant};
 
-    use super::super::client::{ZKL_CLOSED, zkl_client_connect, zkl_client_free, zkl_client_state};
-    use super::super::guard::{
+    use super::*;
+    use crate::capi::zkl::client::{
+        ZKL_CLOSED, zkl_client_connect, zkl_client_free, zkl_client_state,
+    };
+    use crate::capi::zkl::guard::{
         ZKL_LOST, ZKL_LOST_SESSION, zkl_guard_fd, zkl_guard_free, zkl_guard_on_lost,
         zkl_guard_state,
     };
-    use super::super::lock::{ZKL_FOREVER, zkl_lock_acquire, zkl_lock_free, zkl_lock_new};
-    use super::*;
+    use crate::capi::zkl::lock::{ZKL_FOREVER, zkl_lock_acquire, zkl_lock_free, zkl_lock_new};
 
     static TOLD: AtomicI32 = AtomicI32::new(0);
 

@@ -18,9 +18,10 @@ use zookeeper_sys as sys;
 use self::layout::{Completion, checked, initialised, zkr_lock_mutex};
 use self::recipe::Order;
 use self::refusal::not_locked;
-use super::boundary::{self, Failure};
-use super::codes::ZKL_PANIC;
-use super::{acl, zkr_clients};
+use super::clients;
+use crate::capi::acl;
+use crate::capi::boundary::{self, Failure};
+use crate::capi::codes::ZKL_PANIC;
 use crate::raw::watch_for_forks;
 use crate::znode::Acl;
 
@@ -131,7 +132,7 @@ unsafe fn order(function: &'static str, mutex: &zkr_lock_mutex) -> Result<Order,
         None => Acl::open(),
     };
     // SAFETY: the program's handle is live until it closes it, and the header says how.
-    let (client, line) = unsafe { zkr_clients::client_and_line_for(function, mutex.zh()) }?;
+    let (client, line) = unsafe { clients::client_and_line_for(function, mutex.zh()) }?;
     Ok(Order { client, path, acl, line })
 }
 

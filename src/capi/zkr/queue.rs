@@ -10,9 +10,10 @@ use std::mem::{offset_of, size_of};
 
 use zookeeper_sys as sys;
 
-use super::boundary::{self, Failure};
-use super::pmutex::Pmutex;
-use super::{acl, zkr_clients};
+use super::clients;
+use crate::capi::acl;
+use crate::capi::boundary::{self, Failure};
+use crate::capi::zkr::pmutex::Pmutex;
 use crate::client::block_on;
 use crate::error::Code;
 use crate::process::inherited;
@@ -242,7 +243,7 @@ unsafe fn open(function: &'static str, queue: *const zkr_queue) -> Result<Queue,
     // SAFETY: as for `path`.
     let zh = unsafe { (*queue).zh };
     // SAFETY: the caller promises a live handle or null.
-    let client = unsafe { zkr_clients::client_for(function, zh) }?;
+    let client = unsafe { clients::client_for(function, zh) }?;
     let queue = Queue::new(client.clone(), path)?;
     boundary::may_wait_for(function, &client)?;
     Ok(queue)

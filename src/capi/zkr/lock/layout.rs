@@ -15,7 +15,7 @@ use zookeeper_sys as sys;
 use super::recipe::Recipe;
 use super::state::Program;
 use crate::capi::boundary::Failure;
-use crate::capi::pmutex::Pmutex;
+use crate::capi::zkr::pmutex::Pmutex;
 use crate::process::inherited;
 use crate::sync::per_process;
 

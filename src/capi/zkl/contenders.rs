@@ -4,8 +4,8 @@ use std::ffi::{CString, c_char, c_int};
 use std::mem::MaybeUninit;
 use std::time::SystemTime;
 
-use super::boundary::{Failure, c_string, given, may_wait_for, output, status, value};
-use super::lock::zkl_lock;
+use crate::capi::boundary::{Failure, c_string, given, may_wait_for, output, status, value};
+use crate::capi::zkl::lock::zkl_lock;
 use crate::lock::Contender;
 
 /// Somebody who holds a lock or waits for it. Its strings belong to the list, and are never NULL.

@@ -9,12 +9,12 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
-use super::boundary::{Failure, Object, free, given, output, status};
-use super::callbacks::{Line, Userdata, zkl_finalizer_fn};
-use super::client::Shared;
-use super::codes;
-use super::guard::zkl_guard;
-use super::lock::{contend, timeout, zkl_lock};
+use crate::capi::boundary::{Failure, Object, free, given, output, status};
+use crate::capi::callbacks::{Line, Userdata, zkl_finalizer_fn};
+use crate::capi::codes;
+use crate::capi::zkl::client::Shared;
+use crate::capi::zkl::guard::zkl_guard;
+use crate::capi::zkl::lock::{contend, timeout, zkl_lock};
 use crate::client::{Duties, Duty, Latest};
 use crate::error::Code;
 use crate::lock::Guard;

@@ -5,11 +5,13 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::boundary::{Failure, Object, c_string, free, given, may_wait_for, output, status, text};
-use super::client::{Shared, zkl_client};
-use super::codes;
-use super::guard::zkl_guard;
-use super::options::{self, zkl_lock_options};
+use crate::capi::boundary::{
+    Failure, Object, c_string, free, given, may_wait_for, output, status, text,
+};
+use crate::capi::codes;
+use crate::capi::zkl::client::{Shared, zkl_client};
+use crate::capi::zkl::guard::zkl_guard;
+use crate::capi::zkl::options::{self, zkl_lock_options};
 use crate::client::Pending;
 use crate::lock::{Guard, Lock};
 

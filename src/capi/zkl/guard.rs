@@ -8,15 +8,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use zookeeper_sys as sys;
 
-use super::boundary::{
+use crate::capi::boundary::{
     Failure, Object, c_string, free, given, may_block, number, output, status, text,
 };
-use super::callbacks::{Userdata, zkl_finalizer_fn};
-use super::client::{Shared, ZKL_SUSPENDED};
-use super::codes;
-use super::lock::{ZKL_FOREVER, timeout};
-use super::loss_signals::{LossFd, Notice, SignalWhenLost, keep_until_over, loss, zkl_lost_fn};
-use super::{options, stat};
+use crate::capi::callbacks::{Userdata, zkl_finalizer_fn};
+use crate::capi::codes;
+use crate::capi::stat;
+use crate::capi::zkl::client::{Shared, ZKL_SUSPENDED};
+use crate::capi::zkl::lock::{ZKL_FOREVER, timeout};
+use crate::capi::zkl::loss_signals::{
+    LossFd, Notice, SignalWhenLost, keep_until_over, loss, zkl_lost_fn,
+};
+use crate::capi::zkl::options;
 use crate::client::{Op, OpResult};
 use crate::error::{Code, Error};
 use crate::lock::{Guard, GuardState, LostReason, LostSignal};

@@ -1,0 +1,10 @@
+//! The API of `zklock.h`: clients, locks and guards for programs that are written for it.
+
+pub(super) mod attempt;
+pub(super) mod client;
+pub(super) mod contenders;
+pub(super) mod guard;
+pub(super) mod lock;
+pub(super) mod loss_signals;
+pub(super) mod options;
+pub(super) mod version;
