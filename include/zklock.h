@@ -111,6 +111,21 @@ struct Stat;
 #define ZKL_NOT_HELD -2005
 
 /**
+ * A strategy: a fair queue, in which a release wakes one waiter. The default.
+ */
+#define ZKL_QUEUE 0
+
+/**
+ * A strategy: watches the holder's znode. Every release wakes every waiter, and none has a turn.
+ */
+#define ZKL_WATCH 1
+
+/**
+ * A strategy: asks again and again, with pauses from 2 ms to 100 ms. Needs no watch.
+ */
+#define ZKL_POLL 2
+
+/**
  * zkl_client_state: no server has taken the session yet.
  */
 #define ZKL_CONNECTING 1
@@ -141,21 +156,6 @@ struct Stat;
  * A timeout that never comes.
  */
 #define ZKL_FOREVER -1
-
-/**
- * A strategy: a fair queue, in which a release wakes one waiter. The default.
- */
-#define ZKL_QUEUE 0
-
-/**
- * A strategy: watches the holder's znode. Every release wakes every waiter, and none has a turn.
- */
-#define ZKL_WATCH 1
-
-/**
- * A strategy: asks again and again, with pauses from 2 ms to 100 ms. Needs no watch.
- */
-#define ZKL_POLL 2
 
 /**
  * zkl_guard_state: the lock is held, and no other client can acquire it now.

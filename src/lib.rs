@@ -39,6 +39,7 @@ mod client;
 mod error;
 mod lock;
 mod logging;
+mod panics;
 mod process;
 #[cfg_attr(not(feature = "capi"), allow(dead_code))]
 mod raw;

@@ -6,7 +6,6 @@
 //! its locks, guards and attempts are gone and their last callback has run.
 
 use std::ffi::c_void;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use parking_lot::Mutex;
@@ -14,7 +13,7 @@ use parking_lot::Mutex;
 use super::boundary::Failure;
 use super::cancellation::Uncancelled;
 use crate::error::Code;
-use crate::logging::log;
+use crate::panics::catch_panic;
 use crate::scarcity;
 
 /// Told when a `userdata` is not needed any more: runs exactly once for each that was taken, after
@@ -63,9 +62,7 @@ fn serve(jobs: &Receiver<Job>) {
     // Of the program's own callbacks, too: their frames lie on ours.
     let _uncancelled = Uncancelled::begin();
     for job in jobs {
-        if catch_unwind(AssertUnwindSafe(job)).is_err() {
-            log!(ERROR, "a panic on the callback thread was caught");
-        }
+        catch_panic(job);
     }
 }
 

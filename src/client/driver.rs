@@ -4,38 +4,28 @@
 //! for a time (`timer.rs`). Whatever may block, or is somebody else's code, runs on another thread
 //! (`offload.rs`), so that no client delays the heartbeats of another.
 
-use std::cell::Cell;
 use std::future::Future;
 use std::io;
 use std::pin::pin;
 use std::task::{Context, Waker};
 
 use async_executor::Executor;
-use parking::{Parker, Unparker};
+use parking::Parker;
 use parking_lot::Mutex;
 
-use super::{timer, wake};
-use crate::logging::log;
+use super::role::{self, Role};
+use super::timer;
+use crate::panics::catch_panic;
 use crate::sync::per_process;
 
 #[derive(Default)]
 struct Driver {
     sessions: Executor<'static>,
-    /// Wakes its thread, once there is one.
-    thread: Mutex<Option<Unparker>>,
+    is_running: Mutex<bool>,
 }
 
 per_process! {
     static DRIVER: Driver = Driver::default();
-}
-
-thread_local! {
-    static THIS: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether this is its thread: it waits for nothing, and runs no code of others.
-pub(super) fn is_this_thread() -> bool {
-    THIS.get()
 }
 
 /// Makes sure that the driver runs.
@@ -43,17 +33,18 @@ pub(super) fn is_this_thread() -> bool {
 /// # Errors
 /// When there is no thread to be had.
 pub(super) fn start() -> io::Result<()> {
-    let mut thread = DRIVER.thread.lock();
-    if thread.is_none() {
+    let mut is_running = DRIVER.is_running.lock();
+    if !*is_running {
         let (parker, unparker) = parking::pair();
         let waker = Waker::from(unparker.clone());
         let name = std::thread::Builder::new().name("zklock-driver".into());
         name.spawn(move || {
-            THIS.set(true);
+            role::take(Role::Driver);
             // No panic comes so far; after one, the others go on.
-            while wake::catch_panic(|| drive(&parker, &waker)).is_none() {}
+            while catch_panic(|| drive(&parker, &waker)).is_none() {}
         })?;
-        *thread = Some(unparker);
+        timer::wakes(unparker);
+        *is_running = true;
     }
     Ok(())
 }
@@ -61,17 +52,6 @@ pub(super) fn start() -> io::Result<()> {
 /// Drives a session to its end.
 pub(super) fn spawn(session: impl Future<Output = ()> + Send + 'static) {
     DRIVER.sessions.spawn(session).detach();
-}
-
-/// Has the driver look for the next time that somebody waits for.
-pub(super) fn look_again() {
-    // A client has started it before, but in a child that goes on with its parent's work.
-    if let Err(error) = start() {
-        log!(ERROR, %error, "no thread to drive sessions by");
-    }
-    if let Some(thread) = &*DRIVER.thread.lock() {
-        thread.unpark();
-    }
 }
 
 /// The thread's work, for as long as the process lives.

@@ -3,14 +3,12 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::future::Future;
-use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use async_executor::Executor;
 use event_listener::{Event, EventListener};
-use futures_lite::FutureExt as _;
 use parking_lot::Mutex;
 
 use super::clock::BootInstant;
@@ -20,6 +18,7 @@ use super::state::SessionState;
 use super::{Duties, Duty, Hold, Latest, Link, TrustPeriod};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
+use crate::panics::catch_panic_of;
 use crate::process::{Process, inherited};
 use crate::raw::{Credentials, HandleState};
 use crate::session_key::SessionKey;
@@ -151,13 +150,7 @@ impl ClientInner {
         }
         if let Some(tasks) = self.tasks.upgrade() {
             // A task may wake code that is not ours; what drives the session must outlive its panic.
-            let task = AssertUnwindSafe(task).catch_unwind();
-            let catch_panic = async {
-                if task.await.is_err() {
-                    log!(ERROR, "a panic in a task was caught");
-                }
-            };
-            tasks.spawn(catch_panic).detach();
+            tasks.spawn(async { catch_panic_of(task).await.unwrap_or_default() }).detach();
         }
     }
 

@@ -24,6 +24,7 @@ pub(crate) mod packet;
 mod path;
 mod pending;
 mod probe;
+mod role;
 mod session;
 mod settings;
 mod state;
@@ -106,8 +107,7 @@ impl Drop for Owner {
         // A program that ends right after the drop would otherwise leave its session, and the
         // locks on it, to expire. On the client's own threads waiting would be waiting for
         // ourselves.
-        let is_ours = driver::is_this_thread() || offload::is_this_thread();
-        if !is_ours && !crate::raw::inside_callback() {
+        if !role::is_ours() && !crate::raw::inside_callback() {
             let _ = block_on(self.inner.closed(), Some(std::time::Instant::now() + FAREWELL));
         }
     }

@@ -2,26 +2,17 @@
 //!
 //! Each ends when it has nothing to do.
 
-use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::wake;
+use super::role::{self, Role};
+use crate::panics::catch_panic;
 use crate::sync::per_process;
 
 type Job = Box<dyn FnOnce() + Send>;
-
-thread_local! {
-    static OURS: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Whether this is one of them: it must not wait for a client's end, which may have to be brought about here.
-pub(super) fn is_this_thread() -> bool {
-    OURS.get()
-}
 
 /// Runs `job` on a thread of its own. Where there is none to be had, it runs here: nothing is left undone.
 pub(super) fn run(job: impl FnOnce() + Send + 'static) {
@@ -29,12 +20,12 @@ pub(super) fn run(job: impl FnOnce() + Send + 'static) {
     let there = Arc::clone(&job);
     let thread = std::thread::Builder::new().name("zklock-client".into());
     let started = thread.spawn(move || {
-        OURS.set(true);
-        there.lock().take().map(wake::catch_panic)
+        role::take(Role::Helper);
+        there.lock().take().map(catch_panic)
     });
     if started.is_err() {
         let job = job.lock().take();
-        job.map(wake::catch_panic);
+        job.map(catch_panic);
     }
 }
 
@@ -44,7 +35,7 @@ pub(super) async fn result<T: Send + 'static>(
     job: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
     let (send, result) = oneshot::async_channel();
-    run(move || wake::send(send, job()));
+    run(move || drop(send.send(job())));
     result.await.ok()
 }
 
@@ -75,14 +66,14 @@ pub(super) fn run_in_order(job: impl FnOnce() + Send + 'static) {
 fn serve(jobs: &Receiver<Job>) {
     loop {
         match jobs.recv_timeout(LINGER) {
-            Ok(job) => drop(wake::catch_panic(job)),
+            Ok(job) => drop(catch_panic(job)),
             Err(RecvTimeoutError::Disconnected) => return,
             Err(RecvTimeoutError::Timeout) => {
                 let mut wakes = WAKES.lock();
                 match jobs.try_recv() {
                     Ok(job) => {
                         drop(wakes);
-                        wake::catch_panic(job);
+                        catch_panic(job);
                     }
                     Err(_) => return *wakes = None,
                 }

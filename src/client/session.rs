@@ -4,20 +4,19 @@
 
 use std::future::Future;
 use std::io;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_executor::Executor;
-use futures_lite::FutureExt as _;
 use futures_lite::future::or;
 
 use super::probe::Schedule;
 use super::settings::Settings;
 use super::state::SessionState;
-use super::{ClientInner, Link, Timer, driver, duty, offload, wake};
+use super::{ClientInner, Link, Timer, driver, duty, offload};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
+use crate::panics::{catch_panic, catch_panic_of};
 use crate::raw::{Adopted, HandleState, at_exit, watch_for_forks};
 use crate::scarcity;
 use crate::session_key::SessionKey;
@@ -90,16 +89,16 @@ impl Drop for End {
         let detail =
             if std::thread::panicking() { "what drives its session has panicked" } else { "" };
         let failure = Error::with_detail("connect", "", Code::INVALID_STATE, detail);
-        wake::catch_panic(|| self.inner.fail(failure));
+        catch_panic(|| self.inner.fail(failure));
         let (inner, tasks) = (Arc::clone(&self.inner), Arc::clone(&self.tasks));
         offload::run(move || {
             if let Some(link) = inner.status().link {
-                wake::catch_panic(|| link.close(Code::CLOSING));
+                catch_panic(|| link.close(Code::CLOSING));
             }
-            wake::catch_panic(|| inner.set_link(None));
+            catch_panic(|| inner.set_link(None));
             // Everything that tasks were waiting for has been answered now: let them end.
             for _ in 0..LAST_TASKS {
-                if tasks.is_empty() || wake::catch_panic(|| tasks.try_tick()) == Some(false) {
+                if tasks.is_empty() || catch_panic(|| tasks.try_tick()) == Some(false) {
                     break;
                 }
             }
@@ -135,11 +134,7 @@ impl Session {
 
     /// A turn. A panic in it (a defect of ours) must not cost the client its session.
     async fn look_around(&mut self) -> Duration {
-        let turn = AssertUnwindSafe(self.turn()).catch_unwind().await;
-        turn.unwrap_or_else(|_| {
-            log!(ERROR, "a panic was caught");
-            OPEN_AGAIN
-        })
+        catch_panic_of(self.turn()).await.unwrap_or(OPEN_AGAIN)
     }
 
     /// Has a helper thread do what can block, and runs the client's tasks meanwhile. `None` after a panic.

@@ -6,9 +6,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use parking::Unparker;
 use parking_lot::Mutex;
 
-use super::driver;
 use super::wake::Sleeper;
 use crate::process::Process;
 use crate::sync::per_process;
@@ -28,7 +28,9 @@ type Key = (Instant, u64);
 struct Timers {
     waiting: BTreeMap<Key, Sleeper>,
     latest: u64,
-    /// When the driver looks by itself again; `None` while there is nobody to wake.
+    /// Wakes the driver, which is there before the first client is.
+    driver: Option<Unparker>,
+    /// When it looks by itself again; `None` while there is nobody to wake.
     looks_at: Option<Instant>,
 }
 
@@ -54,6 +56,11 @@ impl Timer {
             None => std::future::pending().await,
         }
     }
+}
+
+/// Whom to wake when somebody comes who waits for less long than all others: the driver.
+pub(super) fn wakes(driver: Unparker) {
+    TIMERS.lock().driver = Some(driver);
 }
 
 /// Wakes those whose time has come; gives when to look again. The driver's work.
@@ -88,11 +95,12 @@ impl Future for Timer {
         // Most timers are dropped before their time, and the driver sleeps on until the first of them:
         // then a later one wakes nobody when it begins.
         let is_sooner = timers.looks_at.is_none_or(|looks_at| at < looks_at);
+        let driver = timers.driver.clone().filter(|_| is_sooner);
         drop(timers);
         // Dropping a waker is running code of others.
         drop(before);
-        if is_sooner {
-            driver::look_again();
+        if let Some(driver) = driver {
+            driver.unpark();
         }
         Poll::Pending
     }

@@ -6,7 +6,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::ptr;
 use std::sync::Arc;
@@ -14,17 +13,8 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use event_listener::Event;
 
-use super::{driver, offload};
-use crate::logging::log;
-
-/// Runs `body`; gives its result unless it panicked. The panic is logged.
-pub(super) fn catch_panic<T>(body: impl FnOnce() -> T) -> Option<T> {
-    let result = catch_unwind(AssertUnwindSafe(body)).ok();
-    if result.is_none() {
-        log!(ERROR, "a panic in a waker was caught");
-    }
-    result
-}
+use super::{offload, role};
+use crate::panics::catch_panic;
 
 thread_local! {
     /// Whom to wake once the event that they listen to has let go of its lock.
@@ -44,12 +34,12 @@ pub(super) struct Sleeper {
 impl Sleeper {
     /// Whoever polls on this thread with that waker.
     pub(super) fn new(waker: &Waker) -> Sleeper {
-        let is_ours = driver::is_this_thread() || waker.data() == BLOCKED.get();
+        let is_ours = role::is_driver() || waker.data() == BLOCKED.get();
         Sleeper { waker: waker.clone(), is_ours }
     }
 
     pub(super) fn wake(self) {
-        if self.is_ours || !driver::is_this_thread() {
+        if self.is_ours || !role::is_driver() {
             catch_panic(|| self.waker.wake());
         } else {
             offload::run_in_order(|| self.waker.wake());

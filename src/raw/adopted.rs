@@ -36,6 +36,7 @@ use super::watcher::{self, Event, EventKind};
 use super::window::{Turn, Window};
 use super::{callback, sys};
 use crate::error::Code;
+use crate::panics::catch_panic;
 use crate::sync::thread::{self, ThreadId};
 use crate::sync::{Mutex, per_process, per_thread};
 use crate::znode::Stat;
@@ -112,7 +113,7 @@ impl Kept {
     pub(super) fn thread_ends(&self) {
         for adoption in self.0.take() {
             if let Some(adoption) = adoption.upgrade() {
-                callback::catch_panic(|| adoption.end());
+                catch_panic(|| adoption.end());
             }
         }
         let address = self.1.take();

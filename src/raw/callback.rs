@@ -5,13 +5,12 @@
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::slots::{self, Receiver, Slot};
 use super::window::OnTheWay;
 use super::{adopted, convert, sys};
 use crate::error::Code;
-use crate::logging::log;
+use crate::panics::catch_panic;
 use crate::sync::per_thread;
 
 per_thread! {
@@ -29,18 +28,6 @@ pub(super) fn run(body: impl FnOnce()) {
     let outer = INSIDE.with(|inside| inside.replace(true));
     catch_panic(body);
     INSIDE.with(|inside| inside.set(outer));
-}
-
-/// Runs what may wake code that is not ours. Its panic is caught and logged: nobody else who waits
-/// for an answer may suffer for it.
-pub(super) fn catch_panic(body: impl FnOnce()) {
-    if cfg!(zklock_loom) {
-        // A model fails by a panic.
-        return body();
-    }
-    if catch_unwind(AssertUnwindSafe(body)).is_err() {
-        log!(ERROR, "a panic in a callback was caught");
-    }
 }
 
 /// Answers the request that the context names, by a reply of about so many bytes.

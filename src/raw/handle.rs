@@ -18,6 +18,7 @@ use super::window::{Turn, Window};
 use super::{callback, convert, reserve, slots, sys};
 use crate::error::Code;
 use crate::logging::log;
+use crate::panics::catch_panic;
 use crate::session_key::SessionKey;
 use crate::sync::thread;
 
@@ -254,7 +255,7 @@ impl Handle {
     /// Answers with `OPERATION_TIMEOUT` every request whose deadline is not after `now`.
     pub(crate) fn expire(&self, now: Instant) {
         for receiver in self.window.take_late(now) {
-            callback::catch_panic(|| receiver.fail(Code::OPERATION_TIMEOUT));
+            catch_panic(|| receiver.fail(Code::OPERATION_TIMEOUT));
         }
     }
 
@@ -364,7 +365,7 @@ fn finish(live: Live, id: usize) {
     watcher::unregister(id, id);
     for slot in slots::sweep(id) {
         if let Some(receiver) = slot.receiver {
-            callback::catch_panic(|| receiver.fail(Code::CLOSING));
+            catch_panic(|| receiver.fail(Code::CLOSING));
         }
     }
 }

@@ -8,10 +8,10 @@ use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::callback;
 use super::multi::{MultiMemory, RawOpResult};
 use super::window::OnTheWay;
 use crate::error::Code;
+use crate::panics::catch_panic;
 use crate::process::Process;
 use crate::sync::{AtomicUsize, Mutex, per_process};
 use crate::znode::{Acl, Stat};
@@ -191,7 +191,7 @@ pub(super) fn abandon(handle: usize) {
     // Outside of the table's locks: to be counted off, they take another.
     drop(done);
     for receiver in receivers {
-        callback::catch_panic(|| receiver.fail(Code::CLOSING));
+        catch_panic(|| receiver.fail(Code::CLOSING));
     }
 }
 

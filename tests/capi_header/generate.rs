@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 const FILES: &[&str] = &[
     "zkl/version",
     "codes",
+    "zkl/errors",
     "callbacks",
     "zkl/options",
     "zkl/client",
+    "zkl/timeout",
     "zkl/lock",
     "zkl/attempt",
     "zkl/contenders",

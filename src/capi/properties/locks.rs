@@ -22,9 +22,9 @@ use crate::capi::zkl::guard::{
     zkl_guard_set, zkl_guard_state, zkl_guard_token, zkl_guard_wait_lost,
 };
 use crate::capi::zkl::lock::{
-    ZKL_FOREVER, zkl_lock, zkl_lock_acquire, zkl_lock_free, zkl_lock_new, zkl_lock_path,
-    zkl_lock_try,
+    zkl_lock, zkl_lock_acquire, zkl_lock_free, zkl_lock_new, zkl_lock_path, zkl_lock_try,
 };
+use crate::capi::zkl::timeout::ZKL_FOREVER;
 use crate::client::validate_path;
 use crate::error::Code;
 

@@ -12,10 +12,10 @@ use proptest::prelude::*;
 
 use self::arguments::{client_options, int, refused_unless, text};
 use self::scene::{Handle, check, given, told};
-use super::codes::zkl_strerror;
 use super::zkl::client::{
     zkl_client_adopt, zkl_client_connect, zkl_client_detach, zkl_client_free, zkl_client_state,
 };
+use super::zkl::errors::zkl_strerror;
 use crate::error::Code;
 
 #[test]

@@ -10,8 +10,9 @@ use zklock_testing::Server;
 use zookeeper_sys as sys;
 
 use super::arguments::Verdict;
-use crate::capi::codes::{self, zkl_last_error, zkl_strerror};
+use crate::capi::codes;
 use crate::capi::zkl::client::{zkl_client, zkl_client_adopt, zkl_client_connect, zkl_client_free};
+use crate::capi::zkl::errors::{zkl_last_error, zkl_strerror};
 use crate::capi::zkl::options::zkl_client_options;
 use crate::error::Code;
 

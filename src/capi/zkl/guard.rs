@@ -15,14 +15,14 @@ use crate::capi::callbacks::{Userdata, zkl_finalizer_fn};
 use crate::capi::codes;
 use crate::capi::stat;
 use crate::capi::zkl::client::{Shared, ZKL_SUSPENDED};
-use crate::capi::zkl::lock::{ZKL_FOREVER, timeout};
 use crate::capi::zkl::loss_signals::{
-    LossFd, Notice, SignalWhenLost, keep_until_over, loss, zkl_lost_fn,
+    LossFd, Notice, SignalWhenLost, keep_until_over, loss, reason_number, zkl_lost_fn,
 };
 use crate::capi::zkl::options;
+use crate::capi::zkl::timeout::{ZKL_FOREVER, timeout};
 use crate::client::{Op, OpResult};
 use crate::error::{Code, Error};
-use crate::lock::{Guard, GuardState, LostReason, LostSignal};
+use crate::lock::{Guard, GuardState, LostSignal};
 use crate::process::inherited;
 use crate::scarcity;
 
@@ -30,12 +30,6 @@ use crate::scarcity;
 pub const ZKL_HELD: c_int = 1;
 /// zkl_guard_state: the lock is lost, and others may hold it. It stays so.
 pub const ZKL_LOST: c_int = 4;
-
-/// zkl_guard_lost_reason, `lost`: the session expired, could not be trusted any more by the local
-/// clock, or was ended by the program.
-pub const ZKL_LOST_SESSION: c_int = 1;
-/// zkl_guard_lost_reason, `lost`: somebody deleted the lock's znode.
-pub const ZKL_LOST_DELETED: c_int = 2;
 
 /// A lock that is held; see zkl_lock_acquire.
 #[allow(non_camel_case_types)]
@@ -91,14 +85,6 @@ impl zkl_guard {
 impl Drop for zkl_guard {
     fn drop(&mut self) {
         drop(self.give_up());
-    }
-}
-
-pub(super) fn reason_number(reason: Option<LostReason>) -> c_int {
-    match reason {
-        Some(LostReason::Session) => ZKL_LOST_SESSION,
-        Some(LostReason::Deleted) => ZKL_LOST_DELETED,
-        Some(LostReason::Released) | None => 0,
     }
 }
 

@@ -12,18 +12,9 @@ use crate::capi::codes;
 use crate::capi::zkl::client::{Shared, zkl_client};
 use crate::capi::zkl::guard::zkl_guard;
 use crate::capi::zkl::options::{self, zkl_lock_options};
+use crate::capi::zkl::timeout::timeout;
 use crate::client::Pending;
 use crate::lock::{Guard, Lock};
-
-/// A timeout that never comes.
-pub const ZKL_FOREVER: c_int = -1;
-
-/// A strategy: a fair queue, in which a release wakes one waiter. The default.
-pub const ZKL_QUEUE: c_int = 0;
-/// A strategy: watches the holder's znode. Every release wakes every waiter, and none has a turn.
-pub const ZKL_WATCH: c_int = 1;
-/// A strategy: asks again and again, with pauses from 2 ms to 100 ms. Needs no watch.
-pub const ZKL_POLL: c_int = 2;
 
 /// A lock on a path; see zkl_lock_new.
 #[allow(non_camel_case_types)]
@@ -154,20 +145,6 @@ pub extern "C" fn zkl_lock_try(
         place.write(Box::into_raw(lock.boxed_guard(guard)));
         Ok(())
     })
-}
-
-/// `None`: for ever.
-pub(super) fn timeout(
-    function: &'static str,
-    timeout_ms: c_int,
-) -> Result<Option<Duration>, Failure> {
-    match u64::try_from(timeout_ms) {
-        Ok(millis) => Ok(Some(Duration::from_millis(millis))),
-        Err(_) if timeout_ms == ZKL_FOREVER => Ok(None),
-        Err(_) => {
-            Err(Failure::bad_argument(function, "timeout_ms is negative and not ZKL_FOREVER"))
-        }
-    }
 }
 
 pub(super) fn contend(lock: &Lock, within: Option<Duration>) -> Pending<Guard> {

@@ -13,13 +13,26 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 use crate::capi::callbacks::{Line, Userdata};
-use crate::capi::zkl::guard::reason_number;
 use crate::client::Client;
 use crate::lock::{LostReason, LostSignal};
+
+/// zkl_guard_lost_reason, `lost`: the session expired, could not be trusted any more by the local
+/// clock, or was ended by the program.
+pub const ZKL_LOST_SESSION: c_int = 1;
+/// zkl_guard_lost_reason, `lost`: somebody deleted the lock's znode.
+pub const ZKL_LOST_DELETED: c_int = 2;
 
 /// Told that a lock is lost: why (ZKL_LOST_SESSION or ZKL_LOST_DELETED). Must not throw.
 #[allow(non_camel_case_types)]
 pub type zkl_lost_fn = Option<unsafe extern "C" fn(reason: c_int, userdata: *mut c_void)>;
+
+pub(super) fn reason_number(reason: Option<LostReason>) -> c_int {
+    match reason {
+        Some(LostReason::Session) => ZKL_LOST_SESSION,
+        Some(LostReason::Deleted) => ZKL_LOST_DELETED,
+        Some(LostReason::Released) | None => 0,
+    }
+}
 
 /// A callback that waits for a loss. Dropped when there is one, or when there will be none.
 pub(super) struct Notice {
@@ -116,10 +129,10 @@ mod tests {
         ZKL_CLOSED, zkl_client_connect, zkl_client_free, zkl_client_state,
     };
     use crate::capi::zkl::guard::{
-        ZKL_LOST, ZKL_LOST_SESSION, zkl_guard_fd, zkl_guard_free, zkl_guard_on_lost,
-        zkl_guard_state,
+        ZKL_LOST, zkl_guard_fd, zkl_guard_free, zkl_guard_on_lost, zkl_guard_state,
     };
-    use crate::capi::zkl::lock::{ZKL_FOREVER, zkl_lock_acquire, zkl_lock_free, zkl_lock_new};
+    use crate::capi::zkl::lock::{zkl_lock_acquire, zkl_lock_free, zkl_lock_new};
+    use crate::capi::zkl::timeout::ZKL_FOREVER;
 
     static TOLD: AtomicI32 = AtomicI32::new(0);
 

@@ -3,8 +3,10 @@
 pub(super) mod attempt;
 pub(super) mod client;
 pub(super) mod contenders;
+pub(super) mod errors;
 pub(super) mod guard;
 pub(super) mod lock;
 pub(super) mod loss_signals;
 pub(super) mod options;
+pub(super) mod timeout;
 pub(super) mod version;

@@ -8,7 +8,6 @@ use zookeeper_sys as sys;
 
 use crate::capi::acl;
 use crate::capi::boundary::{self, Failure};
-use crate::capi::zkl::lock;
 use crate::client::ClientOptions;
 use crate::lock::Strategy;
 use crate::znode::Acl;
@@ -46,6 +45,13 @@ pub struct zkl_client_options {
     /// connection on one over its jute.maxbuffer. (The queue of zoo_queue.h asks the servers instead.)
     pub max_request: usize,
 }
+
+/// A strategy: a fair queue, in which a release wakes one waiter. The default.
+pub const ZKL_QUEUE: c_int = 0;
+/// A strategy: watches the holder's znode. Every release wakes every waiter, and none has a turn.
+pub const ZKL_WATCH: c_int = 1;
+/// A strategy: asks again and again, with pauses from 2 ms to 100 ms. Needs no watch.
+pub const ZKL_POLL: c_int = 2;
 
 /// How a lock is contended for. It begins as the defaults:
 /// `zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;`, then what differs is set.
@@ -226,9 +232,9 @@ pub(super) unsafe fn contending(
         return Ok(built);
     };
     built.strategy = match given.strategy {
-        lock::ZKL_QUEUE => Strategy::Queue,
-        lock::ZKL_WATCH => Strategy::Watch,
-        lock::ZKL_POLL => Strategy::Poll,
+        ZKL_QUEUE => Strategy::Queue,
+        ZKL_WATCH => Strategy::Watch,
+        ZKL_POLL => Strategy::Poll,
         _ => return Err(Failure::bad_argument(function, "there is no such strategy")),
     };
     if !given.label.is_null() {

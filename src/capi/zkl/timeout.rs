@@ -1,0 +1,23 @@
+//! How long a call may take.
+
+use std::ffi::c_int;
+use std::time::Duration;
+
+use crate::capi::boundary::Failure;
+
+/// A timeout that never comes.
+pub const ZKL_FOREVER: c_int = -1;
+
+/// `None`: for ever.
+pub(super) fn timeout(
+    function: &'static str,
+    timeout_ms: c_int,
+) -> Result<Option<Duration>, Failure> {
+    match u64::try_from(timeout_ms) {
+        Ok(millis) => Ok(Some(Duration::from_millis(millis))),
+        Err(_) if timeout_ms == ZKL_FOREVER => Ok(None),
+        Err(_) => {
+            Err(Failure::bad_argument(function, "timeout_ms is negative and not ZKL_FOREVER"))
+        }
+    }
+}
