@@ -71,13 +71,15 @@ impl Scenario {
                 let own = self.own_claim()?;
                 self.take_own_claim()?;
                 let Some(own) = own else { return Ok(()) };
+                // Whoever is refused by the usurper from now on waits here until it can be made to leave.
+                let mut strangers = self.strangers.lock();
+                self.usurped.raise();
                 match Stranger::claim_by_name(&self.server, &own.path, b"not a claim") {
-                    Ok(usurper) => self.strangers.lock().push(usurper),
+                    Ok(usurper) => strangers.push(usurper),
                     // Another was faster.
                     Err(error) if error.code() == Some(NODE_EXISTS) => {}
                     Err(error) => return Err(format!("a claim is replaced: {error}")),
                 }
-                self.usurped.raise();
                 Ok(())
             }
             Deed::WritesDirectory => self.tree.write(directory, b"not a lock"),
