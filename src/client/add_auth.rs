@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::state::SessionState;
-use super::{ClientInner, Pending, Timer};
+use super::{ClientInner, Pending, Timer, within};
 use crate::error::{Code, Error};
 use crate::process::inherited;
 use crate::raw::Credentials;
@@ -46,11 +46,10 @@ impl ClientInner {
                 Timer::after(ADD_AUTH_AGAIN).await;
             }
         };
-        let too_late = async move {
-            Timer::deadline(deadline).await;
+        let too_late = || {
             let detail = "no connection; it is added to the next one";
             Err(Error::with_detail("add_auth", "", Code::OPERATION_TIMEOUT, detail))
         };
-        Pending::run("add_auth", "", futures_lite::future::or(added, too_late))
+        Pending::run("add_auth", "", within(deadline, added, too_late))
     }
 }

@@ -34,7 +34,7 @@ mod wake;
 mod watch;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use multi::{CheckHeld, Op, OpResult};
 pub use operations::Created;
@@ -43,13 +43,13 @@ pub use pending::Pending;
 pub use state::{SessionState, SessionStates};
 pub use watch::{Watch, WatchEvent, WatchEventKind};
 
-pub(crate) use block::block_on;
+pub(crate) use block::{block_on, block_on_until};
 pub(crate) use duty::{Duties, Duty};
 pub(crate) use inner::{ClientInner, TrustedSession};
 pub(crate) use latest::Latest;
 pub(crate) use link::Link;
 pub(crate) use path::validate as validate_path;
-pub(crate) use timer::Timer;
+pub(crate) use timer::{Timer, within};
 pub(crate) use trust::{Hold, TrustPeriod};
 pub(crate) use watch::WatchFor;
 
@@ -108,7 +108,7 @@ impl Drop for Owner {
         // locks on it, to expire. On the client's own threads waiting would be waiting for
         // ourselves.
         if !role::is_ours() && !crate::raw::inside_callback() {
-            let _ = block_on(self.inner.closed(), Some(std::time::Instant::now() + FAREWELL));
+            let _ = block_on_until(Some(Instant::now() + FAREWELL), self.inner.closed());
         }
     }
 }

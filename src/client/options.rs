@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::settings::Settings;
-use super::{Client, Pending, Timer, hosts, session};
+use super::{Client, Pending, hosts, session, within};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
 use crate::raw::{Adopted, Credentials};
@@ -201,14 +201,13 @@ async fn established(client: Client, hosts: String, deadline: Option<Instant>) -
             Error::with_detail("connect", &hosts, error.code(), why)
         })
     };
-    let too_late = async {
-        Timer::deadline(deadline).await;
+    let too_late = || {
         let known = client.inner().hosts().describe();
         let known = known.as_deref().unwrap_or("are they up, and is the port right?");
         let detail = format!("no server took the session in time: {known}");
         Err(Error::with_detail("connect", &hosts, Code::OPERATION_TIMEOUT, detail))
     };
-    futures_lite::future::or(connected, too_late).await?;
+    within(deadline, connected, too_late).await?;
     let options = client.inner().options();
     let granted = client.session_timeout().unwrap_or(options.session_timeout);
     let ticks = options.tick_time.map(|tick| (tick, granted));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use super::block_on;
+use super::{block_on, block_on_until};
 use crate::error::{Code, Error, Result};
 use crate::process::{INHERITED, Process};
 
@@ -63,8 +63,7 @@ impl<T> Pending<T> {
     /// # Errors
     /// The operation's own.
     pub fn wait(self) -> Result<T> {
-        let (op, path) = (self.op, Arc::clone(&self.path));
-        block_on(self, None).unwrap_or_else(|| Err(Error::new(op, &path, Code::OPERATION_TIMEOUT)))
+        block_on(self)
     }
 
     /// Blocks this thread until the result is there, but no longer than `timeout`; zero looks once.
@@ -76,7 +75,7 @@ impl<T> Pending<T> {
         let (op, path) = (self.op, Arc::clone(&self.path));
         // A time too far to name is no deadline.
         let deadline = Instant::now().checked_add(timeout);
-        block_on(self, deadline).unwrap_or_else(|| {
+        block_on_until(deadline, self).unwrap_or_else(|| {
             let detail = format!("no result within {timeout:?}");
             Err(Error::with_detail(op, &path, Code::OPERATION_TIMEOUT, detail))
         })

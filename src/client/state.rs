@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use event_listener::EventListener;
 
-use super::{ClientInner, block_on, wake};
+use super::{ClientInner, block_on, block_on_until, wake};
 
 /// What a program can know of its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,13 +53,13 @@ impl SessionStates {
 
     /// Blocks this thread until there is a state that has not been told yet.
     pub fn wait(&mut self) -> Option<SessionState> {
-        block_on(self.next(), None).flatten()
+        block_on(self.next())
     }
 
     /// As [`wait`](SessionStates::wait), but no longer than `timeout`: `Err` when it has passed.
     #[allow(clippy::result_unit_err)]
     pub fn wait_timeout(&mut self, timeout: Duration) -> Result<Option<SessionState>, ()> {
-        block_on(self.next(), Instant::now().checked_add(timeout)).ok_or(())
+        block_on_until(Instant::now().checked_add(timeout), self.next()).ok_or(())
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<SessionState>> {

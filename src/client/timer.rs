@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use futures_lite::future::or;
 use parking::Unparker;
 use parking_lot::Mutex;
 
@@ -48,14 +49,20 @@ impl Timer {
     }
 }
 
-impl Timer {
-    /// At a deadline; never, where there is none.
-    pub(crate) async fn deadline(deadline: Option<Instant>) {
+/// What `work` gives; or what `late` does, once the deadline has passed.
+pub(crate) async fn within<T>(
+    deadline: Option<Instant>,
+    work: impl Future<Output = T>,
+    late: impl FnOnce() -> T,
+) -> T {
+    let too_late = async {
         match deadline {
             Some(deadline) => Timer::at(deadline).await,
             None => std::future::pending().await,
         }
-    }
+        late()
+    };
+    or(work, too_late).await
 }
 
 /// Whom to wake when somebody comes who waits for less long than all others: the driver.
@@ -118,29 +125,30 @@ impl Drop for Timer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::block_on;
+    use crate::client::{block_on, block_on_until, driver};
 
     #[test]
     fn timers_come_in_their_order_and_not_too_early() {
+        driver::start().unwrap();
         let begun = Instant::now();
         let waits = [30, 10, 20].map(|millis| {
             std::thread::spawn(move || {
                 let at = begun + Duration::from_millis(millis);
-                block_on(Timer::at(at), None);
+                block_on(Timer::at(at));
                 assert!(Instant::now() >= at);
             })
         });
         waits.into_iter().for_each(|wait| wait.join().unwrap());
-        block_on(Timer::at(begun), None);
+        block_on(Timer::at(begun));
     }
 
     #[test]
     fn a_timer_that_is_dropped_is_forgotten() {
         let far = Duration::from_secs(3_600);
-        assert_eq!(block_on(Timer::after(far), Some(Instant::now())), None);
+        assert_eq!(block_on_until(Some(Instant::now()), Timer::after(far)), None);
         let latest = Instant::now() + far;
         let left = TIMERS.lock().waiting.keys().filter(|(at, _)| *at > latest - far / 2).count();
         assert_eq!(left, 0);
-        assert_eq!(block_on(Timer::after(Duration::MAX), Some(Instant::now())), None);
+        assert_eq!(block_on_until(Some(Instant::now()), Timer::after(Duration::MAX)), None);
     }
 }

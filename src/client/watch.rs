@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use super::{block_on, wake};
+use super::{block_on, block_on_until, wake};
 use crate::error::{Code, Error, Result};
 use crate::process::{INHERITED, Process};
 use crate::raw::{Event, EventKind};
@@ -63,7 +63,7 @@ impl Watch {
     /// # Errors
     /// `SESSION_EXPIRED` or `CLOSING` when no event can come any more.
     pub fn wait(self) -> Result<WatchEvent> {
-        block_on(self, None).unwrap_or_else(|| Err(timed_out()))
+        block_on(self)
     }
 
     /// Blocks this thread until the event is there, but no longer than `timeout`; the watch stays.
@@ -71,12 +71,10 @@ impl Watch {
     /// # Errors
     /// `OPERATION_TIMEOUT` when the time is over, and as [`wait`](Watch::wait).
     pub fn wait_timeout(&mut self, timeout: Duration) -> Result<WatchEvent> {
-        block_on(self, Instant::now().checked_add(timeout)).unwrap_or_else(|| Err(timed_out()))
+        let deadline = Instant::now().checked_add(timeout);
+        block_on_until(deadline, self)
+            .unwrap_or_else(|| Err(Error::new("watch", "", Code::OPERATION_TIMEOUT)))
     }
-}
-
-fn timed_out() -> Error {
-    Error::new("watch", "", Code::OPERATION_TIMEOUT)
 }
 
 impl Future for Watch {

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_lite::future::or;
 use parking_lot::Mutex;
 
 use super::Spec;
 use super::algorithm::{Attempt, ClaimStatus};
 use super::claim::{Claim, Node};
+use super::service::within;
 use crate::client::{Hold, WatchEventKind, WatchFor};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
@@ -38,18 +38,14 @@ pub(super) async fn acquire(
         ahead: Arc::clone(&ahead),
     };
     let acquired = contend(&spec, attempt);
-    let Some(deadline) = deadline else {
-        return acquired.await;
-    };
-    let too_late = async {
-        spec.service.sleep_until(deadline).await;
+    let late = || {
         let detail = match ahead.lock().take() {
             Some(who) => format!("not acquired in time: behind {who}"),
             None => "not acquired in time: no word from the servers".to_owned(),
         };
         Err(Error::with_detail("acquire", &spec.path, Code::OPERATION_TIMEOUT, detail))
     };
-    or(acquired, too_late).await
+    within(&*spec.service, deadline, acquired, late).await
 }
 
 async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<(Node, Hold)>> {

@@ -7,8 +7,8 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use super::claim::Node;
-use super::service::{BoxFuture, Service};
-use crate::client::{CheckHeld, Client, Hold, Latest, Op, Pending, block_on};
+use super::service::{BoxFuture, Service, within};
+use crate::client::{CheckHeld, Client, Hold, Latest, Op, Pending, block_on, block_on_until};
 use crate::error::{Code, Error, Result};
 use crate::process::{Process, inherited};
 
@@ -261,20 +261,12 @@ impl Guard {
         let released = self.tenure.release();
         let tenure = Arc::clone(&self.tenure);
         Pending::run("release", &self.tenure.node.path, async move {
-            let too_late = async {
-                match deadline {
-                    Some(deadline) => tenure.service.sleep_until(deadline).await,
-                    None => std::future::pending().await,
-                }
+            let late = || {
                 let detail = "no server has confirmed it yet; it goes on in the background";
-                Err(Error::with_detail(
-                    "release",
-                    &tenure.node.path,
-                    Code::OPERATION_TIMEOUT,
-                    detail,
-                ))
+                let path = &tenure.node.path;
+                Err(Error::with_detail("release", path, Code::OPERATION_TIMEOUT, detail))
             };
-            let released = futures_lite::future::or(released, too_late).await;
+            let released = within(&*tenure.service, deadline, released, late).await;
             drop(client);
             released
         })
@@ -319,16 +311,12 @@ impl LostSignal {
 
     /// Blocks this thread until the lock is lost or released.
     pub fn wait(&self) -> LostReason {
-        loop {
-            if let Some(reason) = block_on(self.tenure.over(), None) {
-                return reason;
-            }
-        }
+        block_on(self.tenure.over())
     }
 
     /// As [`wait`](LostSignal::wait), but no longer than `timeout`: `None` when it has passed.
     pub fn wait_timeout(&self, timeout: Duration) -> Option<LostReason> {
-        block_on(self.tenure.over(), Instant::now().checked_add(timeout))
+        block_on_until(Instant::now().checked_add(timeout), self.tenure.over())
     }
 }
 

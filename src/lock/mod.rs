@@ -27,8 +27,6 @@ mod watch;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_lite::future::or;
-
 pub use contender::{Contender, HeldSince};
 pub use guard::{Guard, GuardState, LostReason, LostSignal};
 pub use strategy::Strategy;
@@ -43,7 +41,7 @@ use guard::Tenure;
 use memory::PathMemory;
 use name::Naming;
 use scan::{Claimed, Scan};
-use service::{Service, Session};
+use service::{Service, Session, within};
 
 /// A lock on a path. Clones are the same lock; every acquire, also by clones, contends for it.
 ///
@@ -286,14 +284,8 @@ impl Lock {
                     Strategy::Poll | Strategy::Watch => alone(&*session, &spec.path).await,
                 }
             };
-            let too_late = async {
-                match deadline {
-                    Some(deadline) => spec.service.sleep_until(deadline).await,
-                    None => std::future::pending().await,
-                }
-                Err(Error::new("contenders", &spec.path, Code::OPERATION_TIMEOUT))
-            };
-            or(look, too_late).await
+            let late = || Err(Error::new("contenders", &spec.path, Code::OPERATION_TIMEOUT));
+            within(&*spec.service, deadline, look, late).await
         })
     }
 }

@@ -8,6 +8,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures_lite::future::or;
+
 use crate::client::{ClientInner, Created, Hold, Pending, Timer, TrustedSession, Watch, WatchFor};
 use crate::error::Result;
 use crate::znode::{Acl, CreateMode, Stat};
@@ -65,6 +67,23 @@ pub(crate) trait Session: Send + Sync {
     -> Pending<bool>;
     /// Creates the znodes above `path` that are missing.
     fn create_parents(&self, path: &str, acl: &[Acl]) -> BoxFuture<Result<()>>;
+}
+
+/// What `work` gives; or what `late` does, once the deadline has passed.
+pub(super) async fn within<T>(
+    service: &dyn Service,
+    deadline: Option<Instant>,
+    work: impl Future<Output = T>,
+    late: impl FnOnce() -> T,
+) -> T {
+    let too_late = async {
+        match deadline {
+            Some(deadline) => service.sleep_until(deadline).await,
+            None => std::future::pending().await,
+        }
+        late()
+    };
+    or(work, too_late).await
 }
 
 impl Service for Arc<ClientInner> {

@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use futures_lite::future::or;
-
-use crate::client::{Client, Timer, TrustedSession};
+use crate::client::{Client, Timer, TrustedSession, within};
 use crate::error::{Code, Error, Result};
 
 /// A pause after trouble, so that a link which breaks at once again does not make a loop spin.
@@ -46,11 +44,7 @@ impl<'a> RetryBudget<'a> {
                 Error::with_detail(self.op, self.path, error.code(), detail)
             })
         };
-        let too_late = async {
-            Timer::deadline(deadline).await;
-            Err(self.over())
-        };
-        or(session, too_late).await
+        within(deadline, session, || Err(self.over())).await
     }
 
     /// There was an answer: it begins anew.

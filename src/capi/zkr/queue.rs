@@ -139,7 +139,7 @@ pub unsafe extern "C" fn zkr_queue_offer(
         let open = unsafe { open(NAME, queue) }?;
         // SAFETY: as above; it is not null, or it would not be open.
         let acl = unsafe { acl_of(NAME, queue) }?;
-        finish(block_on(open.offer(bytes, &acl), None))
+        block_on(open.offer(bytes, &acl)).map_err(Failure::from)
     })
 }
 
@@ -158,7 +158,7 @@ pub unsafe extern "C" fn zkr_queue_element(
     // SAFETY: the caller's promises are those of `receive`.
     unsafe {
         receive(NAME, queue, buffer, buffer_len, |queue, capacity| {
-            block_on(queue.element(capacity), None)
+            block_on(queue.element(capacity))
         })
     }
 }
@@ -176,9 +176,7 @@ pub unsafe extern "C" fn zkr_queue_remove(
     const NAME: &str = "zkr_queue_remove";
     // SAFETY: the caller's promises are those of `receive`.
     unsafe {
-        receive(NAME, queue, buffer, buffer_len, |queue, capacity| {
-            block_on(queue.remove(capacity), None)
-        })
+        receive(NAME, queue, buffer, buffer_len, |queue, capacity| block_on(queue.remove(capacity)))
     }
 }
 
@@ -199,7 +197,7 @@ pub unsafe extern "C" fn zkr_queue_take(
         //
         // SAFETY: the caller's promise; it is not null, or it would not be open.
         let acl = unsafe { acl_of(NAME, queue) }.unwrap_or_default();
-        block_on(open.take(capacity, &acl), None)
+        block_on(open.take(capacity, &acl))
     };
     // SAFETY: the caller's promises are those of `receive`.
     unsafe { receive(NAME, queue, buffer, buffer_len, take) }
@@ -275,7 +273,7 @@ unsafe fn receive(
     queue: *const zkr_queue,
     buffer: *mut c_char,
     buffer_len: *mut c_int,
-    fetch: impl FnOnce(&Queue, usize) -> Option<crate::error::Result<Head>>,
+    fetch: impl FnOnce(&Queue, usize) -> crate::error::Result<Head>,
 ) -> c_int {
     let length = Cell::new(-1);
     let code = boundary::status(|| {
@@ -291,8 +289,8 @@ unsafe fn receive(
         }
         // SAFETY: the caller's promise.
         let open = unsafe { open(function, queue) }?;
-        match fetch(&open, capacity) {
-            Some(Ok(Head::Element(data))) => {
+        match fetch(&open, capacity)? {
+            Head::Element(data) => {
                 if !data.is_empty() {
                     // SAFETY: there is room: `capacity` bytes at least, and the data are ours.
                     unsafe {
@@ -302,13 +300,12 @@ unsafe fn receive(
                 length.set(c_int::try_from(data.len()).unwrap_or(c_int::MAX));
                 Ok(())
             }
-            Some(Ok(Head::Empty)) => Ok(()),
-            Some(Ok(Head::Longer(len))) => {
+            Head::Empty => Ok(()),
+            Head::Longer(len) => {
                 length.set(c_int::try_from(len).unwrap_or(c_int::MAX));
                 let why = format!("{function}: the element has {len} bytes, the buffer {capacity}");
                 Err(Failure::new(Code::MARSHALLING_ERROR.as_raw(), why))
             }
-            other => finish(other.map(|result| result.map(drop))),
         }
     });
     if !buffer_len.is_null() {
@@ -316,9 +313,4 @@ unsafe fn receive(
         unsafe { buffer_len.write(length.get()) };
     }
     code
-}
-
-/// Without a deadline there is always a result.
-fn finish(result: Option<crate::error::Result<()>>) -> Result<(), Failure> {
-    result.unwrap_or(Ok(())).map_err(Failure::from)
 }

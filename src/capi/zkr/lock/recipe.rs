@@ -16,7 +16,7 @@ use super::state::{ACQUIRED, GiveUp, Phase, Program, RELEASED, State};
 use super::turn::Turn;
 use crate::capi::boundary::Failure;
 use crate::capi::callbacks::Line;
-use crate::client::{Client, Pending, block_on};
+use crate::client::{Client, Pending, block_on_until};
 use crate::error::{Code, Error, Result};
 use crate::lock::{Guard, LostReason};
 use crate::logging::log;
@@ -350,7 +350,7 @@ impl Recipe {
             // The deletion is repeated all the same.
             return Ok(None);
         }
-        match block_on(&mut released, client.inner().operation_deadline()) {
+        match block_on_until(client.inner().operation_deadline(), &mut released) {
             Some(Err(error)) if error.code() == Code::NO_AUTH => Ok(Some(error.into())),
             // Also when the session was over before, or somebody had deleted the node: it is gone.
             Some(_) => Ok(None),
