@@ -219,6 +219,7 @@ struct Report {
     path: String,
     code: Code,
     detail: Cow<'static, str>,
+    operation: Option<usize>,
 }
 
 impl fmt::Display for Report {
@@ -257,7 +258,19 @@ impl Error {
             Some((at, _)) => format!("{}...", &path[..at]),
             None => path.to_owned(),
         };
-        Error(Box::new(Report { op, path, code, detail: detail.into() }))
+        Error(Box::new(Report { op, path, code, detail: detail.into(), operation: None }))
+    }
+
+    /// Of a transaction, whose operation at that place is meant.
+    pub(crate) fn of_operation(mut self, index: usize) -> Error {
+        self.0.operation = Some(index);
+        self
+    }
+
+    /// Which operation of a [transaction](crate::Client::multi) has failed, counted from 0; `None` where it
+    /// was no transaction, or it failed as a whole.
+    pub fn operation(&self) -> Option<usize> {
+        self.0.operation
     }
 
     /// ZooKeeper's code.

@@ -187,13 +187,15 @@ impl Link {
             return Pending::ready(Ok(Vec::new()));
         }
         let refuse = |op: &Op, detail: String| {
-            Pending::ready(Err(Error::with_detail("multi", op.path(), Code::BAD_ARGUMENTS, detail)))
+            Error::with_detail("multi", op.path(), Code::BAD_ARGUMENTS, detail)
         };
         let mut raw = Vec::with_capacity(ops.len());
-        for op in ops {
+        for (at, op) in ops.iter().enumerate() {
             match op.raw() {
                 Ok(op) => raw.push(op),
-                Err(why) => return refuse(op, why.to_owned()),
+                Err(why) => {
+                    return Pending::ready(Err(refuse(op, why.to_owned()).of_operation(at)));
+                }
             }
         }
         let present = self.session().map(|key| key.id());
@@ -201,19 +203,18 @@ impl Link {
             Op::CheckHeld(held) => !held.hold.is_held() || held.hold.session() != present,
             _ => false,
         };
-        if let Some(op) = ops.iter().find(is_over) {
-            let detail = "the lock is not held any more";
-            let error = Error::with_detail("multi", op.path(), Code::SESSION_EXPIRED, detail);
-            return Pending::ready(Err(error));
+        if let Some(at) = ops.iter().position(|op| is_over(&op)) {
+            let (path, detail) = (ops[at].path(), "the lock is not held any more");
+            let error = Error::with_detail("multi", path, Code::SESSION_EXPIRED, detail);
+            return Pending::ready(Err(error.of_operation(at)));
         }
         let surroundings = (ops.len() - 1) * BETWEEN_OPS;
         let size = ops.iter().map(Op::len).sum::<usize>() + surroundings;
         if size > self.max_request {
             let limit = self.max_request;
-            return refuse(
-                &ops[0],
-                format!("{size} bytes of paths, data and acls, but a request takes {limit}"),
-            );
+            let detail =
+                format!("{size} bytes of paths, data and acls, but a request takes {limit}");
+            return Pending::ready(Err(refuse(&ops[0], detail)));
         }
         let pending = self.renewing_request(
             Proof::Write,
@@ -238,7 +239,8 @@ fn explain(ops: &[Op], results: Vec<RawOpResult>) -> Result<Vec<OpResult>> {
     let culprit = culprit.or_else(|| results.iter().position(|result| result.code != Code::OK));
     if let Some(at) = culprit {
         let detail = format!("operation {} of {} ({})", at + 1, ops.len(), ops[at].name());
-        return Err(Error::with_detail("multi", ops[at].path(), results[at].code, detail));
+        let error = Error::with_detail("multi", ops[at].path(), results[at].code, detail);
+        return Err(error.of_operation(at));
     }
     let read = |(op, result): (&Op, RawOpResult)| match op {
         Op::Create { .. } => OpResult::Created(result.path.unwrap_or_default()),
@@ -253,7 +255,7 @@ impl Client {
     /// Executes several operations, all or none. An empty list does nothing.
     ///
     /// # Errors
-    /// That of the operation which failed the whole, with its path and position.
+    /// That of the operation which failed the whole, with its path; [`Error::operation`] says which it was.
     pub fn multi(&self, ops: &[Op]) -> Pending<Vec<OpResult>> {
         let path = ops.first().map_or("", Op::path);
         present!(self, "multi", path).multi(ops)

@@ -122,10 +122,9 @@ impl Receipt {
         }
     }
 
-    /// What a refusal means, if it was the receipt that was refused.
+    /// What a refusal of a transaction means, if it was the receipt, its first operation, that was refused.
     pub(super) fn word(&self, error: &Error) -> Option<Word> {
-        // Receipts' paths are short, so the error has all of it.
-        if error.path() != self.path {
+        if error.operation() != Some(0) {
             return None;
         }
         match (error.code(), self.version) {

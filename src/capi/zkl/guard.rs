@@ -21,7 +21,7 @@ use crate::capi::zkl::loss_signals::{
 use crate::capi::zkl::options;
 use crate::capi::zkl::timeout::{ZKL_FOREVER, timeout};
 use crate::client::{Op, OpResult};
-use crate::error::{Code, Error};
+use crate::error::Code;
 use crate::lock::{Guard, GuardState, LostSignal};
 use crate::process::inherited;
 use crate::scarcity;
@@ -287,8 +287,8 @@ pub unsafe extern "C" fn zkl_guard_set(
         let results = guard.shared.client.multi(&[held.check(), set]).wait();
         let results = results.map_err(|error| match error.code() {
             Code::SESSION_EXPIRED => not_held(path, "the session that held the lock is over"),
-            // Told of its first operation, which looks for the lock's znode.
-            Code::NO_NODE if names(&error, held.path()) && !names(&error, path) => {
+            // The first operation looks for the lock's znode.
+            Code::NO_NODE if error.operation() == Some(0) => {
                 not_held(path, "somebody has deleted the lock's znode")
             }
             _ => Failure::from(error),
@@ -298,12 +298,6 @@ pub unsafe extern "C" fn zkl_guard_set(
         }
         Ok(())
     })
-}
-
-/// Whether an error, which keeps only the beginning of a long path, is about this one.
-fn names(error: &Error, path: &str) -> bool {
-    let cut = error.path().strip_suffix("...");
-    error.path() == path || cut.is_some_and(|start| path.starts_with(start))
 }
 
 fn not_held(path: &str, why: &str) -> Failure {
