@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::memory::{PathMemory, SentAfter};
+use super::memory::PathMemory;
 use super::name::Naming;
+use super::sent_after::SentAfter;
 use super::service::{Service, Session};
 use super::{Spec, contender, lookup, name};
 use crate::client::{Created, Pending};

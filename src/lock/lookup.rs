@@ -10,8 +10,8 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::contender;
-use super::memory::SentAfter;
 use super::name::{self, Naming};
+use super::sent_after::SentAfter;
 use super::service::{Service, Session};
 use crate::client::Pending;
 use crate::error::{Code, Result};

@@ -13,6 +13,7 @@ use super::coalesced::{Answer, Coalesced};
 use super::listing::Listing;
 use super::lookup::{self, Found};
 use super::name;
+use super::sent_after::SentAfter;
 use super::service::{Service, Session};
 
 /// How many children that are no claims are known by name.
@@ -51,45 +52,6 @@ struct Known {
     data: HashSet<Box<str>>,
     /// For the next look-up: after which number the claims that it is for were sent.
     sent_after: SentAfter,
-}
-
-/// The number after which all claims were sent that are looked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum SentAfter {
-    #[default]
-    Nothing,
-    Number {
-        directory: i64,
-        number: i32,
-    },
-    Unknown,
-}
-
-impl SentAfter {
-    /// For both.
-    fn and(self, other: SentAfter) -> SentAfter {
-        match (self, other) {
-            (SentAfter::Nothing, one) | (one, SentAfter::Nothing) => one,
-            (
-                SentAfter::Number { directory, number },
-                SentAfter::Number { directory: also, number: another },
-            ) if directory == also => {
-                let is_earlier = another.wrapping_sub(number) < 0;
-                SentAfter::Number { directory, number: if is_earlier { another } else { number } }
-            }
-            _ => SentAfter::Unknown,
-        }
-    }
-
-    /// Whether a claim of that name in that directory can be one of them.
-    pub(super) fn allows(self, directory: i64, name: &str) -> bool {
-        match (self, name::sequence(name)) {
-            (SentAfter::Number { directory: of, number }, Some(its)) if of == directory => {
-                its.wrapping_sub(number) > 0 || name::is_out_of_turn(its)
-            }
-            _ => true,
-        }
-    }
 }
 
 impl Known {

@@ -18,6 +18,7 @@ mod name;
 mod poll;
 mod queue;
 mod scan;
+mod sent_after;
 mod service;
 #[cfg(test)]
 mod simulation;

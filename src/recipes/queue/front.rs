@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
 use super::super::retry_budget::{RetryBudget, is_transient};
 use super::super::transaction::named;
-use super::{Queue, element};
+use super::element;
+use super::head_cache::HeadCache;
 use crate::client::{TrustPeriod, TrustedSession, Watch};
 use crate::error::{Code, Error, Result};
 use crate::znode::Stat;
@@ -27,7 +30,18 @@ pub(super) enum Front {
     NoQueue,
 }
 
-impl Queue {
+/// The elements of a queue, and what is known of the first of them.
+pub(super) struct Elements {
+    pub(super) path: String,
+    pub(super) head: Arc<Mutex<HeadCache>>,
+}
+
+impl Elements {
+    /// The path of an element.
+    pub(super) fn path_of(&self, number: i32) -> String {
+        format!("{}/{}", self.path, element::name(number))
+    }
+
     /// Looks for the oldest element until an answer is there.
     pub(super) async fn front(&self, budget: &mut RetryBudget<'_>, watch: bool) -> Result<Front> {
         loop {

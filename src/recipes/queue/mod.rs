@@ -45,14 +45,11 @@ mod element;
 mod front;
 mod head_cache;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_lite::future::or;
-use parking_lot::Mutex;
 
-use self::front::{Found, Front};
-use self::head_cache::HeadCache;
+use self::front::{Elements, Found, Front};
 use super::receipt;
 use super::retry_budget::{RetryBudget, is_transient};
 use super::transaction::{Target, execute_once, named};
@@ -63,8 +60,7 @@ use crate::znode::{Acl, CreateMode};
 /// A queue at a path.
 pub(crate) struct Queue {
     client: Client,
-    path: String,
-    head: Arc<Mutex<HeadCache>>,
+    elements: Elements,
 }
 
 /// What stands at the head of a queue.
@@ -84,7 +80,7 @@ impl Queue {
         check_path(path)
             .map_err(|why| Error::with_detail("queue", path, Code::BAD_ARGUMENTS, why))?;
         let head = client.inner().remember(path);
-        Ok(Queue { client, path: path.to_owned(), head })
+        Ok(Queue { client, elements: Elements { path: path.to_owned(), head } })
     }
 
     /// Adds an element at the end. Makes the queue's znode if it is missing, but none above it.
@@ -93,14 +89,14 @@ impl Queue {
     /// As [`execute_once`]; `NO_NODE` when the parent of the queue's path is missing.
     pub(crate) async fn offer(&self, data: &[u8], acl: &[Acl]) -> Result<()> {
         let create = Op::Create {
-            path: format!("{}/{}", self.path, element::PREFIX),
+            path: format!("{}/{}", self.elements.path, element::PREFIX),
             data: data.to_vec(),
             acl: acl.to_vec(),
             mode: CreateMode::PersistentSequential,
         };
         loop {
             let ops = std::slice::from_ref(&create);
-            match execute_once(&self.client, "offer", &self.path, ops, None).await {
+            match execute_once(&self.client, "offer", &self.elements.path, ops, None).await {
                 Err(error) if error.is_no_node() => self.make("offer", acl).await?,
                 result => return result,
             }
@@ -109,8 +105,8 @@ impl Queue {
 
     /// Reads the oldest element, and leaves it there.
     pub(crate) async fn element(&self, capacity: usize) -> Result<Head> {
-        let mut budget = RetryBudget::new(&self.client, "element", &self.path);
-        match self.front(&mut budget, false).await? {
+        let mut budget = RetryBudget::new(&self.client, "element", &self.elements.path);
+        match self.elements.front(&mut budget, false).await? {
             Front::Found(Found { data, .. }) if data.len() > capacity => {
                 Ok(Head::Longer(data.len()))
             }
@@ -126,8 +122,8 @@ impl Queue {
     pub(crate) async fn remove(&self, capacity: usize) -> Result<Head> {
         let mut losses = 0;
         loop {
-            let mut budget = RetryBudget::new(&self.client, "remove", &self.path);
-            match self.front(&mut budget, false).await? {
+            let mut budget = RetryBudget::new(&self.client, "remove", &self.elements.path);
+            match self.elements.front(&mut budget, false).await? {
                 Front::Found(found) => {
                     if let Some(head) = self.try_to_take("remove", found, capacity).await? {
                         return Ok(head);
@@ -150,8 +146,8 @@ impl Queue {
     pub(crate) async fn take(&self, capacity: usize, acl: &[Acl]) -> Result<Head> {
         let mut losses = 0;
         loop {
-            let mut budget = RetryBudget::new(&self.client, "take", &self.path);
-            match self.front(&mut budget, true).await? {
+            let mut budget = RetryBudget::new(&self.client, "take", &self.elements.path);
+            match self.elements.front(&mut budget, true).await? {
                 Front::Found(found) => {
                     if let Some(head) = self.try_to_take("take", found, capacity).await? {
                         return Ok(head);
@@ -182,39 +178,34 @@ impl Queue {
         }
         // What is deleted must be what was read: data that was changed since has another version, and
         // a queue that was made anew has most likely another version itself.
-        let path = self.path_of(found.number);
+        let path = self.elements.path_of(found.number);
         let ops = [
-            Op::Check { path: self.path.clone(), version: Some(found.queue_version) },
+            Op::Check { path: self.elements.path.clone(), version: Some(found.queue_version) },
             Op::Delete { path: path.clone(), version: Some(found.stat.version) },
         ];
         let target = Target { path: &path, czxid: found.stat.czxid };
-        let result = execute_once(&self.client, op, &self.path, &ops, Some(target)).await;
+        let result = execute_once(&self.client, op, &self.elements.path, &ops, Some(target)).await;
         match result {
             // Read it again.
             Err(error) if error.code() == Code::BAD_VERSION => Ok(None),
             Err(error) if !error.is_no_node() => Err(error),
             result => {
-                self.head.lock().taken(found.number);
+                self.elements.head.lock().taken(found.number);
                 Ok(result.is_ok().then_some(Head::Element(found.data)))
             }
         }
     }
 
-    /// The path of an element.
-    fn path_of(&self, number: i32) -> String {
-        format!("{}/{}", self.path, element::name(number))
-    }
-
     /// Makes the queue's znode. That it is there already is no error, so it may be repeated.
     async fn make(&self, op: &'static str, acl: &[Acl]) -> Result<()> {
-        let mut budget = RetryBudget::new(&self.client, op, &self.path);
+        let mut budget = RetryBudget::new(&self.client, op, &self.elements.path);
         loop {
             let link = budget.session().await?.link;
             let made = match link.multi(&self.making(acl)).await.map(drop) {
                 Err(error) if is_transient(&error) || error.is_node_exists() => Err(error),
                 // Where the znode may not be written to, it is made as others make it.
                 Err(_) => {
-                    let plain = link.create(&self.path, b"", acl, CreateMode::Persistent);
+                    let plain = link.create(&self.elements.path, b"", acl, CreateMode::Persistent);
                     plain.await.map(drop)
                 }
                 made => made,
@@ -222,7 +213,7 @@ impl Queue {
             match made {
                 Err(error) if error.is_node_exists() => return Ok(()),
                 Err(error) if is_transient(&error) => budget.pause().await,
-                made => return made.map_err(|error| named(op, &self.path, &error)),
+                made => return made.map_err(|error| named(op, &self.elements.path, &error)),
             }
         }
     }
@@ -232,13 +223,13 @@ impl Queue {
     /// that comes late can tell by (see `try_to_take`).
     fn making(&self, acl: &[Acl]) -> Vec<Op> {
         let create = Op::Create {
-            path: self.path.clone(),
+            path: self.elements.path.clone(),
             data: Vec::new(),
             acl: acl.to_vec(),
             mode: CreateMode::Persistent,
         };
-        let writes = usize::from(fastrand::u8(..)).min(MOST_PATH / (self.path.len() + 32));
-        let write = Op::set(self.path.as_str(), "");
+        let writes = usize::from(fastrand::u8(..)).min(MOST_PATH / (self.elements.path.len() + 32));
+        let write = Op::set(self.elements.path.as_str(), "");
         std::iter::once(create).chain(std::iter::repeat_n(write, writes)).collect()
     }
 }
