@@ -118,12 +118,14 @@ impl Hosts {
         is_of_use.then(|| serving.iter().chain(&others).map(|(host, _)| (*host).clone()).collect())
     }
 
-    /// The addresses of those that serve.
+    /// The addresses of those that serve. Blocks for as long as names take to resolve.
     pub(super) fn serving(&self) -> Vec<SocketAddr> {
-        let findings = self.findings.lock();
-        let serving = self.hosts.iter().zip(&*findings);
-        let serving = serving.filter(|(_, finding)| **finding == Some(Finding::Serves));
-        serving.filter_map(|(host, _)| resolve(host).ok()).flatten().collect()
+        let serving: Vec<&String> = {
+            let findings = self.findings.lock();
+            let known = self.hosts.iter().zip(&*findings);
+            known.filter(|(_, it)| **it == Some(Finding::Serves)).map(|(host, _)| host).collect()
+        };
+        serving.into_iter().filter_map(|host| resolve(host).ok()).flatten().collect()
     }
 
     /// What is known before anybody was asked: whether the C client is resolving names.
@@ -254,17 +256,21 @@ impl Schedule {
     /// Has the hosts asked on threads of their own, if it is time to; has its session looked after then.
     pub(super) fn ask_if_due(&mut self, inner: &Arc<ClientInner>) {
         let now = Instant::now();
-        if now < self.next || self.asking.swap(true, Ordering::AcqRel) {
+        if now < self.next || self.asking.load(Ordering::Acquire) {
             return;
         }
-        let turn = Turn(Arc::clone(&self.asking), Arc::clone(inner));
+        // Also where it is not this client's turn yet, or there is no thread: whoever tried again at once would
+        // do nothing else.
+        self.next = now + FIRST;
         if CLIENTS_ASKING.fetch_add(1, Ordering::AcqRel) >= CLIENTS {
+            CLIENTS_ASKING.fetch_sub(1, Ordering::AcqRel);
             return;
         }
+        self.asking.store(true, Ordering::Release);
+        let turn = Turn(Arc::clone(&self.asking), Arc::clone(inner));
         let patience = self.patience;
         let thread = std::thread::Builder::new().name("zklock-probe".into());
-        let asked = thread.spawn(move || turn.1.hosts().ask(patience));
-        if asked.is_ok() {
+        if thread.spawn(move || turn.1.hosts().ask(patience)).is_ok() {
             self.patience = (patience * 2).min(PATIENCE.1);
             self.next = now + self.patience;
         }

@@ -1,8 +1,10 @@
 //! One thread drives the sessions of all clients of a process, and none of them delays it.
 
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
 use zklock::{Client, Code, GuardState, SessionState};
 
 use crate::bench::{PATIENCE, eventually, options, shared};
@@ -76,5 +78,33 @@ fn a_name_that_takes_long_to_resolve_delays_no_other_client() {
     let test = "driver::in_a_child_process_a_name_takes_long_to_resolve";
     let mut child = Process::start_with(test, &shared().hosts(), &variables);
     assert_eq!(child.hear().as_deref(), Some("\"done\""));
+    assert!(child.end());
+}
+
+#[test]
+fn in_a_child_process_clients_seek_a_server() {
+    let Some(hosts) = child::hosts() else { return };
+    let used = || {
+        let time = clock_gettime(ClockId::ProcessCPUTime);
+        Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap())
+    };
+    // More than may ask their hosts at a time.
+    let seeking: Vec<_> = (0..12).map(|_| options().connect(&hosts)).collect();
+    let (since, before) = (Instant::now(), used());
+    std::thread::sleep(Duration::from_secs(3));
+    let share = (used() - before).as_secs_f64() / since.elapsed().as_secs_f64();
+    drop(seeking);
+    child::say(share < 0.3);
+    println!("{share}");
+}
+
+#[test]
+fn clients_that_seek_a_server_wait_for_it() {
+    let silent = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let listeners = [silent(), silent()];
+    let hosts = listeners.each_ref().map(|it| it.local_addr().unwrap().to_string()).join(",");
+    let test = "driver::in_a_child_process_clients_seek_a_server";
+    let mut child = Process::start(test, &hosts);
+    assert_eq!(child.hear().as_deref(), Some("true"), "they take more than three tenths of a core");
     assert!(child.end());
 }
