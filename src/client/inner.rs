@@ -234,7 +234,7 @@ impl ClientInner {
         }
     }
 
-    /// Whether an adopted handle was closed by its program, or let go of.
+    /// Whether an adopted handle was closed by its program, or detached.
     pub(super) fn is_let_go(&self) -> bool {
         let status = self.status();
         let state = status.link.and_then(|link| link.handle_state());

@@ -226,7 +226,7 @@ impl Session {
             _ if !link.is_adopted() => self.seek(&link).await,
             _ => {}
         }
-        // Often enough that a loss is told when it happens, seldom enough to cost nothing.
+        // Often enough that a loss is reported when it happens, seldom enough to cost nothing.
         let timeout = link.session_timeout().unwrap_or_default();
         let usual = (timeout / 30).clamp(Duration::from_millis(10), Duration::from_millis(200));
         link.next_look_in(usual, timeout)

@@ -264,7 +264,7 @@ impl Handle {
     ///
     /// Inside a callback, where the handle's threads can't be joined, a thread of its own does it.
     ///
-    /// An adopted handle is only let go of: when this returns, no call of ours is inside it, and
+    /// An adopted handle is only detached: when this returns, no call of ours is inside it, and
     /// none will be.
     pub(crate) fn close(&self) {
         self.close_for(None);

@@ -85,7 +85,7 @@ fn the_last_client_can_be_dropped_or_closed_when_an_answer_wakes() {
     }
 }
 
-/// A waker that blocks until it is told to go on, and how it says that it does.
+/// A waker that blocks until the sender is dropped, and what comes when it does.
 fn blocking() -> (Waker, Receiver<()>, Sender<()>) {
     let (go_on, wait) = channel();
     let (begin, begun) = channel();

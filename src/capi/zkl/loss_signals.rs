@@ -1,6 +1,6 @@
 //! How a program that does not ask hears of a loss: a callback, or a descriptor that it polls.
 //!
-//! Both are watched for by a task of the client's, and both are told when the task ends,
+//! Both are watched for by a task of the client's, and both are notified when the task ends,
 //! however it ends: by the loss, by the release, or because its client is closed, which is a loss.
 
 use std::ffi::{c_int, c_void};
