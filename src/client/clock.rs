@@ -16,6 +16,11 @@ const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
 
 impl BootInstant {
     pub(crate) fn now() -> BootInstant {
+        #[cfg(test)]
+        if let Some(machine) = super::machine::simulated() {
+            // Some time after it was booted.
+            return BootInstant(1 << 50) + machine.clock();
+        }
         let now = rustix::time::clock_gettime(CLOCK);
         let (seconds, nanos) =
             (now.tv_sec.unsigned_abs(), u64::from(now.tv_nsec.unsigned_abs() as u32));

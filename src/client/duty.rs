@@ -51,7 +51,7 @@ impl Duties {
         Duty { duties: Arc::clone(self), number, process: Process::this() }
     }
 
-    pub(super) fn are_done(&self) -> bool {
+    pub(crate) fn are_done(&self) -> bool {
         self.open.lock().numbers.is_empty()
     }
 

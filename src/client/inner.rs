@@ -15,7 +15,7 @@ use super::clock::BootInstant;
 use super::probe::Hosts;
 use super::settings::Settings;
 use super::state::SessionState;
-use super::{Duties, Duty, Hold, Latest, Link, TrustPeriod};
+use super::{Duties, Duty, Latest, Link, TrustPeriod, TrustedSession};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
 use crate::panics::catch_panic_of;
@@ -54,25 +54,6 @@ pub(super) struct Status {
     failure: Option<Error>,
     /// Nothing is left to be done: its handle is closed.
     over: bool,
-}
-
-/// A session that could be trusted a moment ago, and the link to use it by.
-#[derive(Clone)]
-pub(crate) struct TrustedSession {
-    pub(crate) link: Arc<Link>,
-    pub(crate) trust: Arc<TrustPeriod>,
-}
-
-impl TrustedSession {
-    /// Holds something on the session, if it is proven to be alive.
-    pub(crate) fn hold(&self) -> Option<Hold> {
-        self.trust.hold()
-    }
-
-    /// Waits until something can be held on the session, or it is no longer trusted.
-    pub(crate) async fn proven(&self) {
-        self.trust.proven(|| self.link.heartbeat()).await;
-    }
 }
 
 /// How many paths are remembered that nobody uses: twice as many at the most.
@@ -178,6 +159,29 @@ impl ClientInner {
     #[cfg(test)]
     pub(super) fn panic_if_killed(&self) {
         assert!(!self.killed.load(Ordering::Acquire), "as intended");
+    }
+
+    /// Whether its session is trusted, what is wanted of it is proven, and nothing has to be done.
+    #[cfg(test)]
+    pub(crate) fn is_settled(&self) -> bool {
+        let status = self.status();
+        let is_proven = |link: &Link| link.lease.proves_what_is_wanted(BootInstant::now());
+        status.state == SessionState::Connected
+            && status.trust.is_some_and(|trust| trust.is_trusted_at(BootInstant::now()))
+            && status.link.is_some_and(|link| is_proven(&link))
+            && self.duties.are_done()
+    }
+
+    /// Whether somebody waits for the event of a watch on that path.
+    #[cfg(test)]
+    pub(crate) fn waits_for_event(&self, path: &str) -> bool {
+        self.status().link.is_some_and(|link| link.watches.waits_for(path))
+    }
+
+    /// Whether anything runs in the background.
+    #[cfg(test)]
+    pub(crate) fn has_tasks(&self) -> bool {
+        self.tasks.upgrade().is_some_and(|tasks| !tasks.is_empty())
     }
 
     /// Has the session looked after now.
@@ -307,10 +311,7 @@ impl ClientInner {
                     (SessionState::Connected, Some(link), Some(trust))
                         if trust.is_trusted_at(BootInstant::now()) =>
                     {
-                        Some(Ok(TrustedSession {
-                            link: Arc::clone(link),
-                            trust: Arc::clone(trust),
-                        }))
+                        Some(Ok(TrustedSession::new(link, trust)))
                     }
                     _ => None,
                 }
@@ -445,7 +446,7 @@ impl ClientInner {
 
     /// When an operation that begins now has to end.
     pub(crate) fn operation_deadline(&self) -> Option<Instant> {
-        Instant::now().checked_add(self.options.operation_timeout)
+        super::now().checked_add(self.options.operation_timeout)
     }
 }
 

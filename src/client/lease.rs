@@ -181,6 +181,12 @@ impl Lease {
         now + self.timeout() / HEARTBEATS < self.proven_until()
     }
 
+    /// Whether something can be held, if anybody wants to.
+    #[cfg(test)]
+    pub(super) fn proves_what_is_wanted(&self, now: BootInstant) -> bool {
+        self.users.load(Ordering::Acquire) == 0 || self.can_hold_at(now)
+    }
+
     /// Whether something is held, and what is proven for it ends in less than T/2: as just after a
     /// handle was taken over.
     pub(super) fn is_short_at(&self, now: BootInstant) -> bool {

@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -12,10 +12,10 @@ use super::clock::BootInstant;
 use super::guaranteed_delete::Unconfirmed;
 use super::lease::{Lease, Proof};
 use super::watch::{WatchRoom, WatchTable};
-use super::{ClientInner, Duties, Pending, offload};
+use super::{ClientInner, Duties, Pending, machine, now};
 use crate::error::{Code, Error};
 use crate::logging::log;
-use crate::raw::{self, Event, EventKind, Handle, HandleState, Sink, Terms, Turn};
+use crate::raw::{self, Event, EventKind, Handle, HandleState, Sink, Terms, Turn, Zhandle};
 use crate::session_key::SessionKey;
 
 /// When the servers were last asked to renew the lease.
@@ -44,7 +44,7 @@ const HOPELESS: u32 = 8;
 /// One session's handle. What was submitted here can never act on a later session.
 pub(crate) struct Link {
     /// Empty only while the handle is being opened.
-    pub(super) handle: OnceLock<Handle>,
+    pub(super) handle: OnceLock<Box<dyn Handle>>,
     pub(super) inner: Weak<ClientInner>,
     pub(super) watches: Arc<WatchTable>,
     pub(super) watch_room: Arc<WatchRoom>,
@@ -87,7 +87,7 @@ impl Link {
             session,
         };
         let events = Arc::downgrade(&link);
-        let handle = Handle::open(&config, move |event| {
+        let handle = machine::open(&config, move |event| {
             if let Some(link) = events.upgrade() {
                 link.on_event(&event);
             }
@@ -106,12 +106,12 @@ impl Link {
         let link = Link::new(inner, false);
         link.connection.lock().before_handshake = None;
         let events = Arc::downgrade(&link);
-        let handle = Handle::adopt(adopted, move |event| {
+        let handle = Zhandle::adopt(adopted, move |event| {
             if let Some(link) = events.upgrade() {
                 link.on_event(&event);
             }
         })?;
-        let _ = link.handle.set(handle);
+        let _ = link.handle.set(Box::new(handle));
         Ok(link)
     }
 
@@ -182,13 +182,14 @@ impl Link {
         let Some(handle) = self.handle.get().filter(|handle| handle.is_adopted()) else { return };
         if !self.session_watched.swap(true, Ordering::AcqRel) {
             let session_watched = Arc::clone(&self.session_watched);
-            handle.watch_session_events(move || session_watched.store(false, Ordering::Release));
+            let unwatched = move || session_watched.store(false, Ordering::Release);
+            handle.watch_session_events(Box::new(unwatched));
         }
     }
 
     /// Whether the program owns the handle.
     pub(crate) fn is_adopted(&self) -> bool {
-        self.handle.get().is_some_and(Handle::is_adopted)
+        self.handle.get().is_some_and(|handle| handle.is_adopted())
     }
 
     /// Whether another handle had the session before.
@@ -198,12 +199,12 @@ impl Link {
 
     /// Whether this thread may wait for answers: not where they would come through it.
     pub(super) fn can_be_waited_for(&self) -> bool {
-        self.handle.get().is_none_or(Handle::can_be_waited_for)
+        self.handle.get().is_none_or(|handle| handle.can_be_waited_for())
     }
 
     /// Whether an adopted handle has not shown in time that it can be worked on.
     pub(super) fn is_overdue(&self) -> bool {
-        self.handle.get().is_some_and(Handle::is_overdue)
+        self.handle.get().is_some_and(|handle| handle.is_overdue())
     }
 
     /// Lets go of the handle at once: on return nothing of ours is inside it.
@@ -370,8 +371,7 @@ impl Link {
         self.handle.get()?.session_timeout()
     }
 
-    /// Turns to the next server, or has one of those that serve follow, if any is known to. On a thread
-    /// of its own: the C client holds a lock while it resolves host names, and the client's must not
+    /// Turns to the next server, or has one of those that serve follow, if any is known to. On a helper thread: the C client holds a lock while it resolves host names, and the client's must not
     /// wait for DNS.
     pub(super) fn cycle_next_server(self: &Arc<Self>, inner: &Arc<ClientInner>) {
         if self.cycling.swap(true, Ordering::AcqRel) {
@@ -384,20 +384,16 @@ impl Link {
             }
             link.cycling.store(false, Ordering::Release);
         };
-        let thread = std::thread::Builder::new().name("zklock-cycle".into());
-        if thread.spawn(cycle).is_err() {
-            // The next turn tries again.
-            self.cycling.store(false, Ordering::Release);
-        }
+        machine::run(cycle);
     }
 
     /// Has the requests answered whose deadline has passed: on a helper thread, for their wakers are code of
     /// others.
     pub(super) fn expire_requests(self: &Arc<Self>) {
-        let now = Instant::now();
+        let now = now();
         if self.handle.get().is_some_and(|handle| handle.is_any_late(now)) {
             let link = Arc::clone(self);
-            offload::run(move || {
+            machine::run(move || {
                 if let Some(handle) = link.handle.get() {
                     handle.expire(now);
                 }
@@ -418,7 +414,7 @@ impl Link {
         op: &'static str,
         path: &str,
         read: impl FnOnce(T) -> std::result::Result<U, Code> + Send + 'static,
-        submit: impl FnOnce(&Handle, Terms, Sink<T>),
+        submit: impl FnOnce(&dyn Handle, Terms, Sink<T>),
     ) -> Pending<U> {
         let (lease, submitted) = (Arc::clone(&self.lease), BootInstant::now());
         self.request(op, path, read, |handle, terms, sink| {
@@ -439,7 +435,7 @@ impl Link {
         op: &'static str,
         path: &str,
         read: impl FnOnce(T) -> std::result::Result<U, Code> + Send + 'static,
-        submit: impl FnOnce(&Handle, Terms, Sink<T>),
+        submit: impl FnOnce(&dyn Handle, Terms, Sink<T>),
     ) -> Pending<U> {
         let Some(handle) = self.handle.get() else {
             return Pending::ready(Err(Error::new(op, path, Code::INVALID_STATE)));
@@ -452,13 +448,13 @@ impl Link {
             // Nobody may be waiting any more; what the reply carried is dropped then.
             let _ = send.send(result);
         });
-        submit(handle, self.terms(Turn::InOrder), sink);
+        submit(&**handle, self.terms(Turn::InOrder), sink);
         Pending::reply(op, path, reply)
     }
 
     /// Terms by which a request that is submitted now is answered in time.
     pub(super) fn terms(&self, turn: Turn) -> Terms {
-        Terms { deadline: Instant::now().checked_add(self.operation_timeout), turn }
+        Terms { deadline: now().checked_add(self.operation_timeout), turn }
     }
 
     /// Ends the session if it can still be reached, and answers everything that waits, watches

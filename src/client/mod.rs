@@ -16,6 +16,7 @@ mod inner;
 mod latest;
 mod lease;
 mod link;
+pub(crate) mod machine;
 mod multi;
 mod offload;
 mod operations;
@@ -30,11 +31,12 @@ mod settings;
 mod state;
 mod timer;
 mod trust;
+mod trusted_session;
 mod wake;
 mod watch;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub use multi::{CheckHeld, Op, OpResult};
 pub use operations::Created;
@@ -45,12 +47,16 @@ pub use watch::{Watch, WatchEvent, WatchEventKind};
 
 pub(crate) use block::{block_on, block_on_until};
 pub(crate) use duty::{Duties, Duty};
-pub(crate) use inner::{ClientInner, TrustedSession};
+pub(crate) use inner::ClientInner;
 pub(crate) use latest::Latest;
 pub(crate) use link::Link;
+pub(crate) use machine::now;
 pub(crate) use path::validate as validate_path;
+#[cfg(test)]
+pub(crate) use timer::Timers;
 pub(crate) use timer::{Timer, within};
 pub(crate) use trust::{Hold, TrustPeriod};
+pub(crate) use trusted_session::TrustedSession;
 pub(crate) use watch::WatchFor;
 
 #[cfg(feature = "capi")]
@@ -108,7 +114,7 @@ impl Drop for Owner {
         // locks on it, to expire. On the client's own threads waiting would be waiting for
         // ourselves.
         if !role::is_ours() && !crate::raw::inside_callback() {
-            let _ = block_on_until(Some(Instant::now() + FAREWELL), self.inner.closed());
+            let _ = block_on_until(Some(machine::now() + FAREWELL), self.inner.closed());
         }
     }
 }
@@ -181,7 +187,10 @@ impl Client {
     /// Runs `body` while the handle below is held open, if it is: a program that closes it waits for
     /// the end.
     pub(crate) fn while_attached<T>(&self, body: impl FnOnce() -> T) -> Option<T> {
-        self.inner().status().link?.handle.get()?.while_open(body)
+        let (mut body, mut result) = (Some(body), None);
+        let link = self.inner().status().link?;
+        link.handle.get()?.while_open(&mut || result = body.take().map(|body| body()));
+        result
     }
 
     /// Whether the handle below can be used now.

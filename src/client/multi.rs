@@ -200,7 +200,7 @@ impl Link {
         }
         let present = self.session().map(|key| key.id());
         let is_over = |op: &&Op| match op {
-            Op::CheckHeld(held) => !held.hold.is_held() || held.hold.session() != present,
+            Op::CheckHeld(held) => !held.hold.is_held() || Some(held.hold.session()) != present,
             _ => false,
         };
         if let Some(at) = ops.iter().position(|op| is_over(&op)) {

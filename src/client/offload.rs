@@ -29,16 +29,6 @@ pub(super) fn run(job: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// As [`run`]; gives the result of `job`, or `None` if it has panicked. Where nobody waits for the
-/// result any more, it is dropped on that thread.
-pub(super) async fn result<T: Send + 'static>(
-    job: impl FnOnce() -> T + Send + 'static,
-) -> Option<T> {
-    let (send, result) = oneshot::async_channel();
-    run(move || drop(send.send(job())));
-    result.await.ok()
-}
-
 /// How long the thread that wakes others waits for the next.
 const LINGER: Duration = Duration::from_millis(200);
 

@@ -148,7 +148,7 @@ impl ClientOptions {
     pub fn connect(&self, hosts: &str) -> Pending<Client> {
         match self.start(hosts) {
             Ok(client) => {
-                let deadline = Instant::now().checked_add(self.connect_timeout);
+                let deadline = super::now().checked_add(self.connect_timeout);
                 Pending::run("connect", hosts, established(client, hosts.to_owned(), deadline))
             }
             Err(error) => Pending::ready(Err(error)),
@@ -165,7 +165,7 @@ impl ClientOptions {
         Ok(Client::from_inner(session::start(settings, Some(adopted))?))
     }
 
-    fn start(&self, hosts: &str) -> Result<Client> {
+    pub(crate) fn start(&self, hosts: &str) -> Result<Client> {
         let refuse =
             |detail: String| Error::with_detail("connect", hosts, Code::BAD_ARGUMENTS, detail);
         let mut settings = self.settings.clone();

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::ClientInner;
+use super::{ClientInner, machine, now};
 use crate::process::PerProcess;
 use crate::scarcity;
 
@@ -245,18 +245,18 @@ pub(super) struct Schedule {
 
 impl Schedule {
     pub(super) fn new() -> Schedule {
-        Schedule { next: Instant::now() + FIRST, patience: PATIENCE.0, asking: Arc::default() }
+        Schedule { next: now() + FIRST, patience: PATIENCE.0, asking: Arc::default() }
     }
 
     /// There is a connection: begins anew.
     pub(super) fn rest(&mut self) {
-        (self.next, self.patience) = (Instant::now() + FIRST, PATIENCE.0);
+        (self.next, self.patience) = (now() + FIRST, PATIENCE.0);
     }
 
     /// Has the hosts asked on threads of their own, if it is time to; has its session looked after then.
     pub(super) fn ask_if_due(&mut self, inner: &Arc<ClientInner>) {
-        let now = Instant::now();
-        if now < self.next || self.asking.load(Ordering::Acquire) {
+        let now = now();
+        if now < self.next || self.asking.load(Ordering::Acquire) || !machine::has_a_network() {
             return;
         }
         // Also where it is not this client's turn yet, or there is no thread: whoever tried again at once would

@@ -13,7 +13,7 @@ use futures_lite::future::or;
 use super::probe::Schedule;
 use super::settings::Settings;
 use super::state::SessionState;
-use super::{ClientInner, Link, Timer, driver, duty, offload};
+use super::{ClientInner, Link, Timer, duty, machine, now};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
 use crate::panics::{catch_panic, catch_panic_of};
@@ -51,7 +51,7 @@ pub(super) fn start(options: Settings, adopted: Option<Adopted>) -> Result<Arc<C
     watch_for_forks();
     at_exit(duty::wait_at_exit);
     let op = if adopted.is_some() { "adopt" } else { "connect" };
-    driver::start().map_err(|error| {
+    machine::start().map_err(|error| {
         Error::with_detail(op, "", Code::SYSTEM_ERROR, scarcity::describe(&error))
     })?;
     let tasks = Arc::new(Executor::new());
@@ -68,12 +68,12 @@ pub(super) fn start(options: Settings, adopted: Option<Adopted>) -> Result<Arc<C
         key: inner.options().session,
         inner: Arc::clone(&inner),
         tasks,
-        last_server: Instant::now(),
-        open_after: Instant::now(),
+        last_server: now(),
+        open_after: now(),
         asking: Schedule::new(),
         opened: false,
     };
-    driver::spawn(session.drive());
+    machine::drive(session.drive());
     Ok(inner)
 }
 
@@ -91,7 +91,7 @@ impl Drop for End {
         let failure = Error::with_detail("connect", "", Code::INVALID_STATE, detail);
         catch_panic(|| self.inner.fail(failure));
         let (inner, tasks) = (Arc::clone(&self.inner), Arc::clone(&self.tasks));
-        offload::run(move || {
+        machine::run(move || {
             if let Some(link) = inner.status().link {
                 catch_panic(|| link.close(Code::CLOSING));
             }
@@ -142,7 +142,7 @@ impl Session {
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        self.tasks.run(offload::result(job)).await
+        self.tasks.run(machine::result(job)).await
     }
 
     /// Waits until the client is to be closed.
@@ -187,7 +187,7 @@ impl Session {
         self.inner.observe(&link);
         match state {
             Some(HandleState::CONNECTED) => {
-                self.last_server = Instant::now();
+                self.last_server = now();
                 self.asking.rest();
                 link.watch_session_events();
                 link.heartbeat();
@@ -238,10 +238,10 @@ impl Session {
         if !was_connected || self.inner.hosts().are_several() {
             self.asking.ask_if_due(&self.inner);
         }
-        if self.last_server.elapsed() < NEXT_SERVER {
+        if now() - self.last_server < NEXT_SERVER {
             return;
         }
-        self.last_server = Instant::now();
+        self.last_server = now();
         match self.inner.hosts().in_order() {
             // It stays with a silent host for two thirds of the session timeout, and can't be made to leave
             // it. Where there is no session yet, nothing is lost by beginning anew.
@@ -259,7 +259,7 @@ impl Session {
         if self.inner.status().state == SessionState::Closed {
             return OPEN_AGAIN;
         }
-        let now = Instant::now();
+        let now = now();
         if now < self.open_after {
             return self.open_after - now;
         }

@@ -10,6 +10,7 @@ use futures_lite::future::or;
 use parking::Unparker;
 use parking_lot::Mutex;
 
+use super::machine::now;
 use super::wake::Sleeper;
 use crate::process::Process;
 use crate::sync::per_process;
@@ -26,7 +27,7 @@ pub(crate) struct Timer {
 type Key = (Instant, u64);
 
 #[derive(Default)]
-struct Timers {
+pub(crate) struct Timers {
     waiting: BTreeMap<Key, Sleeper>,
     latest: u64,
     /// Wakes the driver, which is there before the first client is.
@@ -39,13 +40,22 @@ per_process! {
     static TIMERS: Mutex<Timers> = Mutex::default();
 }
 
+/// Those of this process.
+fn timers<T>(body: impl FnOnce(&mut Timers) -> T) -> T {
+    #[cfg(test)]
+    if let Some(machine) = super::machine::simulated() {
+        return body(&mut machine.timers().borrow_mut());
+    }
+    body(&mut TIMERS.lock())
+}
+
 impl Timer {
     pub(crate) fn at(at: Instant) -> Timer {
         Timer { at: Some(at), waits: None, process: Process::this() }
     }
 
     pub(crate) fn after(pause: Duration) -> Timer {
-        Timer { at: Instant::now().checked_add(pause), waits: None, process: Process::this() }
+        Timer { at: now().checked_add(pause), waits: None, process: Process::this() }
     }
 }
 
@@ -74,14 +84,43 @@ pub(super) fn wakes(driver: Unparker) {
 pub(super) fn wake_due() -> Option<Instant> {
     loop {
         let mut timers = TIMERS.lock();
-        let later = timers.waiting.split_off(&(Instant::now(), u64::MAX));
-        let due = std::mem::replace(&mut timers.waiting, later);
+        let due = timers.take_due(now());
         if due.is_empty() {
-            timers.looks_at = timers.waiting.first_key_value().map(|((at, _), _)| *at);
+            timers.looks_at = timers.next();
             return timers.looks_at;
         }
         drop(timers);
         due.into_values().for_each(Sleeper::wake);
+    }
+}
+
+impl Timers {
+    fn take_due(&mut self, now: Instant) -> BTreeMap<Key, Sleeper> {
+        let later = self.waiting.split_off(&(now, u64::MAX));
+        std::mem::replace(&mut self.waiting, later)
+    }
+
+    fn next(&self) -> Option<Instant> {
+        self.waiting.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Wakes those whose time has come.
+    #[cfg(test)]
+    pub(crate) fn wake_due(&mut self, now: Instant) {
+        self.take_due(now).into_values().for_each(Sleeper::wake);
+    }
+
+    /// When the next comes of those for whom somebody waits by that waker, or by others than that.
+    #[cfg(test)]
+    pub(crate) fn next_by(&self, waker: &std::task::Waker, is_that: bool) -> Option<Instant> {
+        let mut wanted = self.waiting.iter().filter(|(_, sleeper)| sleeper.is(waker) == is_that);
+        wanted.next().map(|((at, _), _)| *at)
+    }
+
+    /// When the next comes of all.
+    #[cfg(test)]
+    pub(crate) fn first(&self) -> Option<Instant> {
+        self.next()
     }
 }
 
@@ -90,20 +129,21 @@ impl Future for Timer {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let Some(at) = self.at else { return Poll::Pending };
-        if Instant::now() >= at || !self.process.is_this() {
+        if now() >= at || !self.process.is_this() {
             return Poll::Ready(());
         }
-        let mut timers = TIMERS.lock();
-        let key = *self.waits.get_or_insert_with(|| {
-            timers.latest += 1;
-            (at, timers.latest)
+        let sleeper = Sleeper::new(cx.waker());
+        let (before, driver) = timers(|timers| {
+            let key = *self.waits.get_or_insert_with(|| {
+                timers.latest += 1;
+                (at, timers.latest)
+            });
+            let before = timers.waiting.insert(key, sleeper);
+            // Most timers are dropped before their time, and the driver sleeps on until the first of them:
+            // then a later one wakes nobody when it begins.
+            let is_sooner = timers.looks_at.is_none_or(|looks_at| at < looks_at);
+            (before, timers.driver.clone().filter(|_| is_sooner))
         });
-        let before = timers.waiting.insert(key, Sleeper::new(cx.waker()));
-        // Most timers are dropped before their time, and the driver sleeps on until the first of them:
-        // then a later one wakes nobody when it begins.
-        let is_sooner = timers.looks_at.is_none_or(|looks_at| at < looks_at);
-        let driver = timers.driver.clone().filter(|_| is_sooner);
-        drop(timers);
         // Dropping a waker is running code of others.
         drop(before);
         if let Some(driver) = driver {
@@ -116,7 +156,7 @@ impl Future for Timer {
 impl Drop for Timer {
     fn drop(&mut self) {
         if let Some(key) = self.waits.filter(|_| self.process.is_this()) {
-            let sleeper = TIMERS.lock().waiting.remove(&key);
+            let sleeper = timers(|timers| timers.waiting.remove(&key));
             drop(sleeper);
         }
     }

@@ -96,7 +96,7 @@ impl TrustPeriod {
         }
         self.lease.wanted();
         self.holds.fetch_add(1, Ordering::AcqRel);
-        let hold = Hold { period: Some(Arc::clone(self)), over: AtomicBool::new(false) };
+        let hold = Hold { period: Arc::clone(self), over: AtomicBool::new(false) };
         // Read after it was counted: nobody else reads it by the weaker rule any more.
         hold.is_held().then_some(hold)
     }
@@ -131,35 +131,26 @@ impl Drop for Wanted<'_> {
 
 /// Something that is held on a session, from when it was acquired until it is given back or lost.
 pub(crate) struct Hold {
-    /// `None` in simulations, which judge sessions themselves.
-    period: Option<Arc<TrustPeriod>>,
+    period: Arc<TrustPeriod>,
     over: AtomicBool,
 }
 
 impl Hold {
-    #[cfg(test)]
-    pub(crate) fn simulated() -> Hold {
-        Hold { period: None, over: AtomicBool::new(false) }
-    }
-
     /// The session's id.
-    pub(crate) fn session(&self) -> Option<i64> {
-        self.period.as_ref().map(|period| period.session())
+    pub(crate) fn session(&self) -> i64 {
+        self.period.session()
     }
 
     /// Whether it was not given back, and the session is proven to be alive.
     pub(crate) fn is_held(&self) -> bool {
-        !self.over.load(Ordering::Acquire)
-            && self.period.as_ref().is_none_or(|period| period.is_trusted())
+        !self.over.load(Ordering::Acquire) && self.period.is_trusted()
     }
 
     /// It is held no more.
     pub(crate) fn end(&self) {
         if !self.over.swap(true, Ordering::AcqRel) {
-            if let Some(period) = &self.period {
-                period.holds.fetch_sub(1, Ordering::AcqRel);
-                period.lease.unwanted();
-            }
+            self.period.holds.fetch_sub(1, Ordering::AcqRel);
+            self.period.lease.unwanted();
         }
     }
 }

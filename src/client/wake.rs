@@ -38,6 +38,12 @@ impl Sleeper {
         Sleeper { waker: waker.clone(), is_ours }
     }
 
+    /// Whether it is by that waker that somebody waits.
+    #[cfg(test)]
+    pub(super) fn is(&self, waker: &Waker) -> bool {
+        self.waker.will_wake(waker)
+    }
+
     pub(super) fn wake(self) {
         if self.is_ours || !role::is_driver() {
             catch_panic(|| self.waker.wake());

@@ -226,6 +226,12 @@ impl WatchTable {
         }
     }
 
+    /// Whether somebody waits for an event of that path.
+    #[cfg(test)]
+    pub(super) fn waits_for(&self, path: &str) -> bool {
+        self.entries.lock().by_path.contains_key(path)
+    }
+
     #[cfg(test)]
     fn len(&self) -> usize {
         self.entries.lock().by_path.values().map(Vec::len).sum()

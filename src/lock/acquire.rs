@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use super::Spec;
 use super::algorithm::{Attempt, ClaimStatus};
 use super::claim::{Claim, Node};
-use super::service::within;
-use crate::client::{Hold, WatchEventKind, WatchFor};
+
+use crate::client::{Hold, Timer, WatchEventKind, WatchFor, within};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
 
@@ -45,12 +45,12 @@ pub(super) async fn acquire(
         };
         Err(Error::with_detail("acquire", &spec.path, Code::OPERATION_TIMEOUT, detail))
     };
-    within(&*spec.service, deadline, acquired, late).await
+    within(deadline, acquired, late).await
 }
 
 async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<(Node, Hold)>> {
     loop {
-        let session = spec.service.session().await.map_err(|error| {
+        let session = spec.client.trusted_session().await.map_err(|error| {
             Error::with_detail("acquire", &spec.path, error.code(), "the client is closed")
         })?;
         let status = match attempt.claim.reconcile(&session).await {
@@ -82,11 +82,11 @@ async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<(Node, Hold
             }
             Ok(ClaimStatus::Pausing(pause)) => {
                 attempt.behind = None;
-                spec.service.sleep_until(spec.service.now() + pause).await;
+                Timer::after(pause).await;
             }
             Err(error) if is_transient(&error) => {
                 log!(DEBUG, %error, "acquire goes on");
-                spec.service.sleep_until(spec.service.now() + AFTER_TROUBLE).await;
+                Timer::after(AFTER_TROUBLE).await;
             }
             Err(error) => {
                 let detail = error.to_string();

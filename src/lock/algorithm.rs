@@ -8,8 +8,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::claim::{Claim, NodeLayout};
-use super::service::Session;
 use super::{Spec, contender};
+use crate::client::TrustedSession;
 use crate::client::{Watch, WatchFor};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
@@ -57,7 +57,7 @@ impl Attempt {
     /// watch. The read sets the watch: if there is nothing any more, none is left behind.
     pub(super) async fn look_ahead(
         &mut self,
-        session: &Arc<dyn Session>,
+        session: &TrustedSession,
         path: &str,
     ) -> Result<Ahead> {
         let watches = !self.once && session.has_room_to_watch(path, self.purpose);
@@ -71,7 +71,7 @@ impl Attempt {
         if !stat.is_ephemeral() {
             return Ok(Ahead::Data);
         }
-        if clear_orphan(&self.spec, &**session, path, &data, &stat).await {
+        if clear_orphan(&self.spec, session, path, &data, &stat).await {
             return Ok(Ahead::Nobody);
         }
         self.note_ahead(contender::read(path.to_owned(), &data, &stat));
@@ -88,7 +88,7 @@ impl Attempt {
     /// if the node is still there. `None` if there is no claim.
     pub(super) async fn look_at_own(
         &mut self,
-        session: &Arc<dyn Session>,
+        session: &TrustedSession,
     ) -> Result<Option<ClaimStatus>> {
         let Some(czxid) = self.claim.node().map(|node| node.czxid) else { return Ok(None) };
         match session.get(&self.spec.path).await {
@@ -117,12 +117,12 @@ pub(super) enum Ahead {
 /// nobody will ever release it. Gives whether it was one.
 pub(super) async fn clear_orphan(
     spec: &Spec,
-    session: &dyn Session,
+    session: &TrustedSession,
     path: &str,
     data: &[u8],
     stat: &Stat,
 ) -> bool {
-    let of_another = |uuid| !contender::is_of_client(uuid, spec.service.id());
+    let of_another = |uuid| !contender::is_of_client(uuid, spec.client.id());
     let is_orphan = session.was_taken_up()
         && stat.ephemeral_owner == session.id()
         && contender::uuid(data).is_some_and(of_another);
@@ -144,7 +144,7 @@ pub(super) trait Algorithm: Send + Sync {
     fn step<'a>(
         &'a self,
         attempt: &'a mut Attempt,
-        session: &'a Arc<dyn Session>,
+        session: &'a TrustedSession,
     ) -> Pin<Box<dyn Future<Output = Result<ClaimStatus>> + Send + 'a>>;
 }
 
@@ -154,7 +154,7 @@ pub(super) trait Algorithm: Send + Sync {
 /// reaped, and operators tidy up. Then it is made again. But when there is no room at the very
 /// top, there will never be any.
 pub(super) async fn create_parents(
-    session: &Arc<dyn Session>,
+    session: &TrustedSession,
     spec: &Spec,
     claim: &str,
 ) -> Result<ClaimStatus> {

@@ -12,9 +12,8 @@ use uuid::Uuid;
 use super::memory::PathMemory;
 use super::name::Naming;
 use super::sent_after::SentAfter;
-use super::service::{Service, Session};
 use super::{Spec, contender, lookup, name};
-use crate::client::{Created, Pending};
+use crate::client::{ClientInner, Created, Pending, Timer, TrustedSession};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
 use crate::znode::{Acl, CreateMode, Stat};
@@ -31,7 +30,7 @@ pub(super) struct Claim {
 /// How to find a claim's node.
 #[derive(Clone)]
 struct Search {
-    service: Arc<dyn Service>,
+    client: Arc<ClientInner>,
     memory: Arc<PathMemory>,
     layout: NodeLayout,
     /// Tells it from others of this session.
@@ -41,11 +40,11 @@ struct Search {
 
 impl Search {
     /// The nodes of this session that carry the claim's uuid: path and czxid of each.
-    async fn run(&self, session: &Arc<dyn Session>) -> Result<Vec<(String, i64)>> {
+    async fn run(&self, session: &TrustedSession) -> Result<Vec<(String, i64)>> {
         let found = match &self.layout {
             NodeLayout::At(path) => Arc::new(lookup::look_at(session, path.clone()).await?),
             NodeLayout::Under { directory, .. } => {
-                self.memory.look_up(&self.service, session, directory, self.sent_after).await?
+                self.memory.look_up(session, directory, self.sent_after).await?
             }
         };
         let claims = found.claims(self.uuid);
@@ -58,7 +57,7 @@ impl Search {
     /// Of the nodes whose data somebody has replaced, those that are no claim of this client must have
     /// been made by a create that was not answered, ours perhaps. They are deleted, as nobody would
     /// ever release them; who has lost one claims again.
-    fn delete_nameless(&self, session: &Arc<dyn Session>, found: &lookup::Found) -> Result<()> {
+    fn delete_nameless(&self, session: &TrustedSession, found: &lookup::Found) -> Result<()> {
         for (path, czxid) in found.nameless() {
             match self.memory.is_claim(*czxid) {
                 Some(true) => {}
@@ -77,7 +76,7 @@ impl Search {
     }
 
     /// Our node.
-    fn node(&self, session: &Arc<dyn Session>, path: String, czxid: i64) -> Node {
+    fn node(&self, session: &TrustedSession, path: String, czxid: i64) -> Node {
         // A name that carries its directory's czxid is given once, until the directory's counter has
         // reached its end. The lock's own path is given again and again, and the recipe's names
         // where a directory was made anew.
@@ -89,7 +88,7 @@ impl Search {
             _ => true,
         };
         let known = (self.memory.made(czxid), Arc::clone(&self.memory));
-        Node { session: Arc::clone(session), path, czxid, name_is_reused, _known: known }
+        Node { session: session.clone(), path, czxid, name_is_reused, _known: known }
     }
 }
 
@@ -125,7 +124,7 @@ impl NodeLayout {
 /// A node that is certainly ours.
 #[derive(Clone)]
 pub(super) struct Node {
-    pub(super) session: Arc<dyn Session>,
+    pub(super) session: TrustedSession,
     pub(super) path: String,
     pub(super) czxid: i64,
     /// Whether its name can become another's.
@@ -135,7 +134,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Deletes it: submits that now, and repeats it until it is certain. See [`Session::guaranteed_delete`].
+    /// Deletes it: submits that now, and repeats it until it is certain. See [`Link::guaranteed_delete`](crate::client::Link::guaranteed_delete).
     pub(super) fn guaranteed_delete(&self) -> Pending<bool> {
         self.dispose_with(self.name_is_reused)
     }
@@ -151,7 +150,7 @@ enum State {
     None,
     /// A create was submitted; without a reply to wait for, its outcome is unknown.
     Sent {
-        session: Arc<dyn Session>,
+        session: TrustedSession,
         reply: Option<Reply>,
     },
     Placed(Node),
@@ -162,9 +161,9 @@ type Reply = (Pending<Created>, Arc<()>);
 
 impl Claim {
     pub(super) fn new(spec: &Spec) -> Claim {
-        let uuid = contender::new_uuid(spec.service.id());
+        let uuid = contender::new_uuid(spec.client.id());
         let search = Search {
-            service: Arc::clone(&spec.service),
+            client: Arc::clone(&spec.client),
             memory: Arc::clone(&spec.memory),
             layout: spec.layout(),
             uuid,
@@ -208,7 +207,7 @@ impl Claim {
     }
 
     /// Submits the create. Follow it up with [`confirm`](Claim::confirm).
-    pub(super) fn send(&mut self, session: &Arc<dyn Session>) {
+    pub(super) fn send(&mut self, session: &TrustedSession) {
         let sent = self.search.memory.sent();
         let reply = match &self.search.layout {
             NodeLayout::At(path) => {
@@ -220,7 +219,7 @@ impl Claim {
                 session.create(&prefix, &self.data, &self.acl, CreateMode::EphemeralSequential)
             }
         };
-        self.state = State::Sent { session: Arc::clone(session), reply: Some((reply, sent)) };
+        self.state = State::Sent { session: session.clone(), reply: Some((reply, sent)) };
     }
 
     /// Waits for the reply to the create.
@@ -251,11 +250,11 @@ impl Claim {
 
     /// Brings what is known of the node up to date with the session: a node of a session that is
     /// over is gone, one of an unknown outcome is looked up.
-    pub(super) async fn reconcile(&mut self, session: &Arc<dyn Session>) -> Result<()> {
+    pub(super) async fn reconcile(&mut self, session: &TrustedSession) -> Result<()> {
         match &mut self.state {
             State::None => {}
             State::Placed(node) if node.session.id() == session.id() => {
-                node.session = Arc::clone(session);
+                node.session = session.clone();
             }
             State::Placed(_) => self.state = State::None,
             State::Sent { session: sent, .. } if sent.id() != session.id() => {
@@ -296,7 +295,7 @@ impl Claim {
     pub(super) fn give_up(&mut self) {
         if let Some(node) = self.take() {
             drop(node.dispose_with(true));
-            self.search.uuid = contender::new_uuid(self.search.service.id());
+            self.search.uuid = contender::new_uuid(self.search.client.id());
             self.data = contender::write(self.search.uuid, &self.label);
         }
     }
@@ -334,7 +333,7 @@ impl Drop for Claim {
             State::Placed(node) => drop(node.guaranteed_delete()),
             State::Sent { session, reply } => {
                 let cleanup = clean_up(self.search.clone(), session, reply);
-                self.search.service.spawn_duty(Box::pin(cleanup));
+                self.search.client.spawn_duty(cleanup);
             }
         }
     }
@@ -345,7 +344,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Deletes the node of a claim that was given up while its create was on its way.
-async fn clean_up(search: Search, sent: Arc<dyn Session>, reply: Option<Reply>) {
+async fn clean_up(search: Search, sent: TrustedSession, reply: Option<Reply>) {
     if let Some((reply, _sent)) = reply {
         match reply.await {
             Ok(Created { path, stat }) => {
@@ -357,7 +356,7 @@ async fn clean_up(search: Search, sent: Arc<dyn Session>, reply: Option<Reply>) 
     }
     // Until it was looked up, or its session is over and it is gone by itself.
     let mut pause = FIRST_PAUSE;
-    while let Ok(session) = search.service.session().await {
+    while let Ok(session) = search.client.trusted_session().await {
         if session.id() != sent.id() {
             return;
         }
@@ -370,7 +369,7 @@ async fn clean_up(search: Search, sent: Arc<dyn Session>, reply: Option<Reply>) 
             }
             Err(error) => {
                 log!(DEBUG, %error, "looking for a claim that was given up");
-                search.service.sleep_until(search.service.now() + pause).await;
+                Timer::after(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }

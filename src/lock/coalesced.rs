@@ -6,11 +6,11 @@ use futures_util::FutureExt as _;
 use futures_util::future::Shared;
 use parking_lot::Mutex;
 
-use super::service::BoxFuture;
 use crate::error::Result;
+use futures_lite::future::Boxed;
 
 /// What becomes of a query, for each who asked.
-pub(super) type Answer<T> = Shared<BoxFuture<Result<Arc<T>>>>;
+pub(super) type Answer<T> = Shared<Boxed<Result<Arc<T>>>>;
 
 /// One query at a time: who asks while one is on its way shares the next, which is sent when that one
 /// was answered. So each answer is to a query that was sent after it was asked for.
@@ -42,7 +42,7 @@ impl<T: Send + Sync + 'static> Coalesced<T> {
     pub(super) fn ask(
         &self,
         session: i64,
-        query: impl FnOnce() -> BoxFuture<Result<T>> + Send + 'static,
+        query: impl FnOnce() -> Boxed<Result<T>> + Send + 'static,
     ) -> Answer<T> {
         let mut state = self.state.lock();
         let before = match &state.latest {
@@ -53,7 +53,7 @@ impl<T: Send + Sync + 'static> Coalesced<T> {
         let number = state.next;
         state.next += 1;
         let shared = Arc::clone(&self.state);
-        let answer: BoxFuture<_> = Box::pin(async move {
+        let answer: Boxed<_> = Box::pin(async move {
             if let Some(before) = before {
                 let _ = before.await;
             }

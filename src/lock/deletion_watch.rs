@@ -10,8 +10,8 @@ use futures_lite::future::or;
 use parking_lot::Mutex;
 
 use super::guard::{LostReason, Tenure};
-use super::service::Service;
-use crate::client::{WatchEventKind, WatchFor};
+
+use crate::client::{ClientInner, Timer, WatchEventKind, WatchFor, now};
 
 /// From how long on a tenure is watched.
 const LONG: Duration = Duration::from_millis(100);
@@ -38,22 +38,22 @@ impl DeletionWatch {
         posts.young.push(Arc::downgrade(tenure));
         if !posts.running {
             posts.running = true;
-            let service = Arc::clone(&tenure.service);
-            let rounds = Arc::clone(self).make_rounds(Arc::clone(&service));
+            let client = Arc::clone(&tenure.client);
+            let rounds = Arc::clone(self).make_rounds(Arc::clone(&client));
             drop(posts);
-            service.spawn(Box::pin(rounds));
+            client.spawn(rounds);
         }
     }
 
-    async fn make_rounds(self: Arc<Self>, service: Arc<dyn Service>) {
+    async fn make_rounds(self: Arc<Self>, client: Arc<ClientInner>) {
         loop {
-            service.sleep_until(service.now() + LONG).await;
+            Timer::after(LONG).await;
             let mut old = Vec::new();
             {
                 let mut posts = self.posts.lock();
                 posts.young.retain(|tenure| match tenure.upgrade() {
                     Some(tenure) if tenure.ended().is_some() => false,
-                    Some(tenure) if service.now() - tenure.since >= LONG => {
+                    Some(tenure) if now() - tenure.since >= LONG => {
                         old.push(tenure);
                         false
                     }
@@ -66,7 +66,7 @@ impl DeletionWatch {
                 }
             }
             for tenure in old {
-                service.spawn(Box::pin(watch(tenure)));
+                client.spawn(watch(tenure));
             }
         }
     }
@@ -76,7 +76,7 @@ impl DeletionWatch {
 async fn watch(tenure: Arc<Tenure>) {
     while tenure.ended().is_none() {
         if !tenure.node.session.has_room_to_watch(&tenure.node.path, WatchFor::Deletion) {
-            let pause = tenure.service.sleep_until(tenure.service.now() + WITHOUT_ROOM);
+            let pause = Timer::after(WITHOUT_ROOM);
             or(pause, async {
                 tenure.over().await;
             })
@@ -95,7 +95,7 @@ async fn watch(tenure: Arc<Tenure>) {
             Err(error) if error.is_no_node() => break,
             Err(error) if error.is_session_over() => return,
             Err(_) => {
-                tenure.service.sleep_until(tenure.service.now() + AFTER_TROUBLE).await;
+                Timer::after(AFTER_TROUBLE).await;
             }
         }
     }

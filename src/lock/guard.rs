@@ -7,8 +7,13 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use super::claim::Node;
-use super::service::{BoxFuture, Service, within};
-use crate::client::{CheckHeld, Client, Hold, Latest, Op, Pending, block_on, block_on_until};
+
+use futures_lite::future::Boxed;
+
+use crate::client::{
+    CheckHeld, Client, ClientInner, Hold, Latest, Op, Pending, block_on, block_on_until, now,
+    within,
+};
 use crate::error::{Code, Error, Result};
 use crate::process::{Process, inherited};
 
@@ -38,7 +43,7 @@ pub enum LostReason {
 
 /// One holding of a lock, from the acquire on.
 pub(super) struct Tenure {
-    pub(super) service: Arc<dyn Service>,
+    pub(super) client: Arc<ClientInner>,
     pub(super) node: Node,
     pub(super) since: Instant,
     hold: Arc<Hold>,
@@ -48,10 +53,10 @@ pub(super) struct Tenure {
 }
 
 impl Tenure {
-    pub(super) fn begin(service: Arc<dyn Service>, node: Node, hold: Hold) -> Arc<Tenure> {
-        let since = service.now();
+    pub(super) fn begin(client: Arc<ClientInner>, node: Node, hold: Hold) -> Arc<Tenure> {
+        let since = now();
         let (hold, end, process) = (Arc::new(hold), Latest::new(None), Process::this());
-        Arc::new(Tenure { service, node, since, hold, end, process })
+        Arc::new(Tenure { client, node, since, hold, end, process })
     }
 
     /// Ends the tenure, unless it has ended before. Gives why it has.
@@ -176,6 +181,11 @@ impl Guard {
         self.client.clone().unwrap_or_else(|| unreachable!("a guard that was released is gone"))
     }
 
+    #[cfg(test)]
+    pub(super) fn tenure(&self) -> &Arc<Tenure> {
+        &self.tenure
+    }
+
     /// A number that grows with every acquire of this lock, whoever acquires it: the czxid of the
     /// lock's znode. A store that remembers the largest token it has seen, and refuses smaller
     /// ones, can't be written to by a holder that has lost the lock unnoticed.
@@ -192,7 +202,7 @@ impl Guard {
     pub fn state(&self) -> GuardState {
         match self.tenure.ended() {
             Some(_) => GuardState::Lost,
-            None if self.tenure.service.is_connected() => GuardState::Held,
+            None if self.tenure.client.is_connected() => GuardState::Held,
             None => GuardState::Suspended,
         }
     }
@@ -248,7 +258,7 @@ impl Guard {
     /// As [`release`](Guard::release), and `OPERATION_TIMEOUT` when no server has confirmed it in time: it
     /// goes on in the background.
     pub fn release_within(self, timeout: Duration) -> Pending<()> {
-        let deadline = Instant::now().checked_add(timeout);
+        let deadline = now().checked_add(timeout);
         self.release_by(deadline)
     }
 
@@ -266,7 +276,7 @@ impl Guard {
                 let path = &tenure.node.path;
                 Err(Error::with_detail("release", path, Code::OPERATION_TIMEOUT, detail))
             };
-            let released = within(&*tenure.service, deadline, released, late).await;
+            let released = within(deadline, released, late).await;
             drop(client);
             released
         })
@@ -300,7 +310,7 @@ impl std::fmt::Debug for Guard {
 #[must_use = "a signal that nobody waits for tells nobody"]
 pub struct LostSignal {
     tenure: Arc<Tenure>,
-    over: Option<BoxFuture<LostReason>>,
+    over: Option<Boxed<LostReason>>,
 }
 
 impl LostSignal {

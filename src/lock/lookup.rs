@@ -4,7 +4,6 @@
 //! that for all claims of a session in a directory.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
@@ -12,8 +11,7 @@ use uuid::Uuid;
 use super::contender;
 use super::name::{self, Naming};
 use super::sent_after::SentAfter;
-use super::service::{Service, Session};
-use crate::client::Pending;
+use crate::client::{Pending, Timer, TrustedSession};
 use crate::error::{Code, Result};
 use crate::znode::Stat;
 
@@ -42,8 +40,7 @@ impl Found {
 
 /// Looks through a lock's directory.
 pub(super) async fn look_up(
-    service: Arc<dyn Service>,
-    session: Arc<dyn Session>,
+    session: TrustedSession,
     directory: String,
     sent_after: SentAfter,
 ) -> Result<Found> {
@@ -70,12 +67,12 @@ pub(super) async fn look_up(
             reads.push_back((session.get(&path), path));
         }
         let Some((read, path)) = reads.pop_front() else { return Ok(found) };
-        note(&mut found, &session, read_again(&service, &session, &path, read).await, path)?;
+        note(&mut found, &session, read_again(&session, &path, read).await, path)?;
     }
 }
 
 /// Looks whether the znode at a path is a claim of this session.
-pub(super) async fn look_at(session: &Arc<dyn Session>, path: String) -> Result<Found> {
+pub(super) async fn look_at(session: &TrustedSession, path: String) -> Result<Found> {
     let sync = session.sync(&path);
     let read = session.get(&path).await;
     sync.await?;
@@ -86,7 +83,7 @@ pub(super) async fn look_at(session: &Arc<dyn Session>, path: String) -> Result<
 
 type Read = Result<(Vec<u8>, Stat)>;
 
-fn note(found: &mut Found, session: &Arc<dyn Session>, read: Read, path: String) -> Result<()> {
+fn note(found: &mut Found, session: &TrustedSession, read: Read, path: String) -> Result<()> {
     match read {
         Ok((data, stat)) if stat.ephemeral_owner == session.id() => {
             match contender::uuid(&data) {
@@ -106,15 +103,14 @@ fn note(found: &mut Found, session: &Arc<dyn Session>, read: Read, path: String)
 
 /// Waits for a read; one that was refused for the crowd is repeated by itself.
 async fn read_again(
-    service: &Arc<dyn Service>,
-    session: &Arc<dyn Session>,
+    session: &TrustedSession,
     path: &str,
     mut read: Pending<(Vec<u8>, Stat)>,
 ) -> Read {
     loop {
         match read.await {
             Err(error) if error.code() == Code::THROTTLED_OP => {
-                service.sleep_until(service.now() + AGAIN).await;
+                Timer::after(AGAIN).await;
                 read = session.get(path);
             }
             read => return read,

@@ -14,7 +14,7 @@ use super::listing::Listing;
 use super::lookup::{self, Found};
 use super::name;
 use super::sent_after::SentAfter;
-use super::service::{Service, Session};
+use crate::client::TrustedSession;
 
 /// How many children that are no claims are known by name.
 const DATA: usize = 100_000;
@@ -156,12 +156,8 @@ impl PathMemory {
     }
 
     /// The claims in the lock's directory, by a listing that is sent from now on.
-    pub(super) fn list(
-        self: &Arc<Self>,
-        session: &Arc<dyn Session>,
-        path: &str,
-    ) -> Answer<Listing> {
-        let (memory, asked, path) = (Arc::clone(self), Arc::clone(session), path.to_owned());
+    pub(super) fn list(self: &Arc<Self>, session: &TrustedSession, path: &str) -> Answer<Listing> {
+        let (memory, asked, path) = (Arc::clone(self), session.clone(), path.to_owned());
         self.listings.ask(session.id(), move || {
             Box::pin(async move {
                 let (children, directory) = asked.children(&path).await?;
@@ -176,8 +172,7 @@ impl PathMemory {
     /// need not find others than those that were sent after that.
     pub(super) fn look_up(
         self: &Arc<Self>,
-        service: &Arc<dyn Service>,
-        session: &Arc<dyn Session>,
+        session: &TrustedSession,
         path: &str,
         sent_after: SentAfter,
     ) -> Answer<Found> {
@@ -186,7 +181,7 @@ impl PathMemory {
             known.sent_after = known.sent_after.and(sent_after);
         }
         let (memory, path) = (Arc::clone(self), path.to_owned());
-        let (service, asked) = (Arc::clone(service), Arc::clone(session));
+        let asked = session.clone();
         self.lookups.ask(session.id(), move || {
             // All who share this look-up have said by now what they look for.
             let sent_after = std::mem::take(&mut memory.known.lock().sent_after);
@@ -195,7 +190,7 @@ impl PathMemory {
                 SentAfter::Nothing => SentAfter::Unknown,
                 sent_after => sent_after,
             };
-            Box::pin(lookup::look_up(service, asked, path, sent_after))
+            Box::pin(lookup::look_up(asked, path, sent_after))
         })
     }
 }

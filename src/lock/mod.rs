@@ -2,7 +2,7 @@
 //!
 //! One acquire loop (`acquire.rs`) drives three strategies (`poll.rs`, `watch.rs`, `queue.rs`). A
 //! claim (`claim.rs`) is the node that stands for one attempt; when it holds, a tenure
-//! (`guard.rs`) takes it over. What the loop needs of ZooKeeper is in `service.rs`.
+//! (`guard.rs`) takes it over. It runs on [`client`](crate::client) alone.
 
 mod acquire;
 mod algorithm;
@@ -19,7 +19,6 @@ mod poll;
 mod queue;
 mod scan;
 mod sent_after;
-mod service;
 #[cfg(test)]
 mod simulation;
 mod strategy;
@@ -32,7 +31,7 @@ pub use contender::{Contender, HeldSince};
 pub use guard::{Guard, GuardState, LostReason, LostSignal};
 pub use strategy::Strategy;
 
-use crate::client::{Client, Pending};
+use crate::client::{Client, ClientInner, Pending, TrustedSession, now, within};
 use crate::error::{Code, Error, Result};
 use crate::process::inherited;
 use crate::znode::Acl;
@@ -42,7 +41,6 @@ use guard::Tenure;
 use memory::PathMemory;
 use name::Naming;
 use scan::{Claimed, Scan};
-use service::{Service, Session, within};
 
 /// A lock on a path. Clones are the same lock; every acquire, also by clones, contends for it.
 ///
@@ -97,7 +95,7 @@ pub struct Lock {
 /// What all acquires of a lock have in common.
 #[derive(Clone)]
 struct Spec {
-    service: Arc<dyn Service>,
+    client: Arc<ClientInner>,
     path: String,
     strategy: Strategy,
     label: String,
@@ -122,7 +120,7 @@ impl Client {
     /// lock is acquired.
     pub fn lock(&self, path: &str) -> Lock {
         let spec = Spec {
-            service: Arc::new(Arc::clone(self.inner())),
+            client: Arc::clone(self.inner()),
             path: path.to_owned(),
             strategy: Strategy::default(),
             label: String::new(),
@@ -195,7 +193,7 @@ impl Lock {
     pub fn acquire_within(&self, timeout: Duration) -> Pending<Guard> {
         if !timeout.is_zero() {
             // A time too far to name is no deadline.
-            return self.contend(false, Instant::now().checked_add(timeout)).map(expect_guard);
+            return self.contend(false, now().checked_add(timeout)).map(expect_guard);
         }
         let path = self.spec.path.clone();
         self.try_acquire().map(move |guard| {
@@ -222,7 +220,7 @@ impl Lock {
         Pending::run("acquire", &self.spec.path, async move {
             let node = acquire::acquire(Arc::clone(&lock.spec), once, deadline).await?;
             Ok(node.map(|(node, hold)| {
-                let tenure = Tenure::begin(Arc::clone(&lock.spec.service), node, hold);
+                let tenure = Tenure::begin(Arc::clone(&lock.spec.client), node, hold);
                 lock.deletion_watch.add(&tenure);
                 Guard::new(tenure, lock.client)
             }))
@@ -276,17 +274,17 @@ impl Lock {
         Pending::run("contenders", &self.spec.path, async move {
             let spec = &lock.spec;
             let look = async {
-                let session = spec.service.session().await.map_err(|error| {
+                let session = spec.client.trusted_session().await.map_err(|error| {
                     let detail = "the client is closed";
                     Error::with_detail("contenders", &spec.path, error.code(), detail)
                 })?;
                 match spec.strategy {
                     Strategy::Queue => queued(spec, &session, number).await,
-                    Strategy::Poll | Strategy::Watch => alone(&*session, &spec.path).await,
+                    Strategy::Poll | Strategy::Watch => alone(&session, &spec.path).await,
                 }
             };
             let late = || Err(Error::new("contenders", &spec.path, Code::OPERATION_TIMEOUT));
-            within(&*spec.service, deadline, look, late).await
+            within(deadline, look, late).await
         })
     }
 }
@@ -297,7 +295,7 @@ fn expect_guard(guard: Result<Option<Guard>>) -> Result<Guard> {
 }
 
 /// The first of a queue, up to that number; no others are read but the last, which dates the hold.
-async fn queued(spec: &Spec, session: &Arc<dyn Session>, number: usize) -> Result<Vec<Contender>> {
+async fn queued(spec: &Spec, session: &TrustedSession, number: usize) -> Result<Vec<Contender>> {
     let listing = match spec.memory.list(session, &spec.path).await {
         Ok(listing) => listing,
         Err(error) if error.is_no_node() => return Ok(Vec::new()),
@@ -334,7 +332,7 @@ async fn queued(spec: &Spec, session: &Arc<dyn Session>, number: usize) -> Resul
 }
 
 /// The holder of a lock whose znode is its claim.
-async fn alone(session: &dyn Session, path: &str) -> Result<Vec<Contender>> {
+async fn alone(session: &TrustedSession, path: &str) -> Result<Vec<Contender>> {
     match session.get(path).await {
         Ok((data, stat)) if stat.is_ephemeral() => {
             let mut holder = contender::read(path.to_owned(), &data, &stat);

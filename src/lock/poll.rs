@@ -2,13 +2,12 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::algorithm::{Algorithm, Attempt, ClaimStatus, clear_orphan, create_parents, not_a_lock};
 use super::claim::NodeLayout;
-use super::service::Session;
 use super::{Spec, contender};
+use crate::client::TrustedSession;
 use crate::error::Result;
 
 pub(super) struct Poll;
@@ -26,7 +25,7 @@ impl Algorithm for Poll {
     fn step<'a>(
         &'a self,
         attempt: &'a mut Attempt,
-        session: &'a Arc<dyn Session>,
+        session: &'a TrustedSession,
     ) -> Pin<Box<dyn Future<Output = Result<ClaimStatus>> + Send + 'a>> {
         Box::pin(async move {
             if let Some(status) = attempt.look_at_own(session).await? {
@@ -48,7 +47,7 @@ impl Algorithm for Poll {
                     }
                     Ok((data, stat)) => {
                         let path = attempt.spec.path.clone();
-                        if clear_orphan(&attempt.spec, &**session, &path, &data, &stat).await {
+                        if clear_orphan(&attempt.spec, session, &path, &data, &stat).await {
                             return Ok(ClaimStatus::Again);
                         }
                         attempt.note_ahead(contender::read(path, &data, &stat));

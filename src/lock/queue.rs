@@ -13,7 +13,7 @@ use super::claim::{Node, NodeLayout};
 use super::listing::Listing;
 use super::name;
 use super::scan::{Claimed, Scan};
-use super::service::Session;
+use crate::client::TrustedSession;
 use crate::client::WatchFor;
 use crate::error::{Code, Error, Result};
 
@@ -28,7 +28,7 @@ impl Algorithm for Queue {
     fn step<'a>(
         &'a self,
         attempt: &'a mut Attempt,
-        session: &'a Arc<dyn Session>,
+        session: &'a TrustedSession,
     ) -> Pin<Box<dyn Future<Output = Result<ClaimStatus>> + Send + 'a>> {
         Box::pin(step(attempt, session))
     }
@@ -37,7 +37,7 @@ impl Algorithm for Queue {
 /// Whose turn comes soon: with at most so many before it.
 const NEAR: usize = 100;
 
-async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<ClaimStatus> {
+async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimStatus> {
     let spec = Arc::clone(&attempt.spec);
     let behind = attempt.behind.take();
     let listed = if let Some(own) = attempt.claim.node().cloned() {
@@ -90,12 +90,7 @@ async fn step(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Claim
 
 /// Whether our claim holds now that the one before it is gone: if that was the first, as this client
 /// knows if it was its own. That saves a listing, which is the longer the more wait.
-async fn succeeds(
-    spec: &Spec,
-    session: &Arc<dyn Session>,
-    own: &Node,
-    before: i64,
-) -> Result<bool> {
+async fn succeeds(spec: &Spec, session: &TrustedSession, own: &Node, before: i64) -> Result<bool> {
     // Where claims have to be told their place, and where numbers are given twice, a listing decides.
     let is_in_turn = name::sequence(&own.path).is_some_and(|it| !name::is_out_of_turn(it));
     let may = is_in_turn && spec.on_position.is_none();
@@ -125,7 +120,7 @@ enum Claiming {
 }
 
 /// Makes a claim.
-async fn claim(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Claiming> {
+async fn claim(attempt: &mut Attempt, session: &TrustedSession) -> Result<Claiming> {
     let spec = Arc::clone(&attempt.spec);
     let mut directory = spec.memory.directory();
     // A name carries its directory's czxid. And somebody who only tries must not queue up where
@@ -176,7 +171,7 @@ async fn claim(attempt: &mut Attempt, session: &Arc<dyn Session>) -> Result<Clai
 }
 
 /// Makes the lock's directory, and what is missing above it.
-async fn make_directory(spec: &Spec, session: &Arc<dyn Session>) -> Result<Claiming> {
+async fn make_directory(spec: &Spec, session: &TrustedSession) -> Result<Claiming> {
     spec.memory.saw_no_directory();
     // Any child will do: it is what stands above that is missing.
     let claim = name::join(&spec.path, "claim");
@@ -194,7 +189,7 @@ pub(super) fn not_a_queue(op: &'static str, path: &str) -> Error {
 /// waiter that gives up hands nothing over by its going.
 async fn wait_behind<'a>(
     attempt: &mut Attempt,
-    session: &Arc<dyn Session>,
+    session: &TrustedSession,
     directory: i64,
     own: i64,
     before: impl Iterator<Item = &'a str>,
@@ -225,7 +220,7 @@ async fn wait_behind<'a>(
 /// Watches that child of the lock's directory; `None` if it is somebody's data.
 async fn watch_claim(
     attempt: &mut Attempt,
-    session: &Arc<dyn Session>,
+    session: &TrustedSession,
     child: &str,
 ) -> Result<Option<ClaimStatus>> {
     let path = name::join(&attempt.spec.path, child);
@@ -247,7 +242,7 @@ async fn watch_claim(
 /// Watches the node whose number is one less than ours, if it is there: nobody can be nearer.
 async fn watch_previous_number(
     attempt: &mut Attempt,
-    session: &Arc<dyn Session>,
+    session: &TrustedSession,
     own: &str,
 ) -> Result<Option<ClaimStatus>> {
     let Some(sequence) = name::sequence(own).filter(|number| !name::is_out_of_turn(*number)) else {
@@ -271,7 +266,7 @@ async fn watch_previous_number(
 /// The claims that were made before ours, nearest first, where numbers do not tell: by the
 /// transactions that made them. `None` if ours is not there, but another by its name perhaps.
 async fn made_before<'a>(
-    session: &Arc<dyn Session>,
+    session: &TrustedSession,
     directory: &str,
     listing: &'a Listing,
     own: &str,
@@ -303,7 +298,7 @@ const BEFORE_ANOTHER_NUMBER: Duration = Duration::from_millis(10);
 /// there. Until that has gone there is no claim to be had; whoever is first then gets it.
 async fn wait_for_the_last_number(
     attempt: &mut Attempt,
-    session: &Arc<dyn Session>,
+    session: &TrustedSession,
 ) -> Result<ClaimStatus> {
     let path = attempt.claim.layout().numbered(session.id(), i32::MAX);
     match attempt.look_ahead(session, &path).await {
@@ -320,11 +315,11 @@ async fn wait_for_the_last_number(
 }
 
 /// Whether anybody holds the lock or waits for it.
-async fn is_busy(spec: &Spec, listing: &Listing, session: &Arc<dyn Session>) -> Result<bool> {
+async fn is_busy(spec: &Spec, listing: &Listing, session: &TrustedSession) -> Result<bool> {
     let mut claims = Scan::new(spec, session, listing.directory.czxid, listing.in_order());
     while let Some(Claimed { name, data, stat }) = claims.next().await? {
         let path = name::join(&spec.path, name);
-        if !clear_orphan(spec, &**session, &path, &data, &stat).await {
+        if !clear_orphan(spec, session, &path, &data, &stat).await {
             return Ok(true);
         }
     }

@@ -1,13 +1,12 @@
 //! Reads children of a lock's directory one after the other, to find those that are claims.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use super::lookup::READS;
 use super::name;
-use super::service::Session;
 use super::{Spec, memory::PathMemory};
 use crate::client::Pending;
+use crate::client::TrustedSession;
 use crate::error::Result;
 use crate::znode::Stat;
 
@@ -24,7 +23,7 @@ pub(super) struct Claimed<'n> {
 /// not read them, and from the first on many are read at once.
 pub(super) struct Scan<'s, 'n, I> {
     spec: &'s Spec,
-    session: &'s Arc<dyn Session>,
+    session: &'s TrustedSession,
     /// The transaction that made the directory.
     directory: i64,
     children: I,
@@ -37,7 +36,7 @@ pub(super) struct Scan<'s, 'n, I> {
 impl<'s, 'n, I: Iterator<Item = &'n str>> Scan<'s, 'n, I> {
     pub(super) fn new(
         spec: &'s Spec,
-        session: &'s Arc<dyn Session>,
+        session: &'s TrustedSession,
         directory: i64,
         children: I,
     ) -> Scan<'s, 'n, I> {

@@ -2,12 +2,11 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 
 use super::Spec;
 use super::algorithm::{Ahead, Algorithm, Attempt, ClaimStatus, create_parents, not_a_lock};
 use super::claim::NodeLayout;
-use super::service::Session;
+use crate::client::TrustedSession;
 use crate::error::Result;
 
 pub(super) struct WatchHolder;
@@ -20,7 +19,7 @@ impl Algorithm for WatchHolder {
     fn step<'a>(
         &'a self,
         attempt: &'a mut Attempt,
-        session: &'a Arc<dyn Session>,
+        session: &'a TrustedSession,
     ) -> Pin<Box<dyn Future<Output = Result<ClaimStatus>> + Send + 'a>> {
         Box::pin(async move {
             if let Some(status) = attempt.look_at_own(session).await? {

@@ -15,7 +15,7 @@
 //!
 //! The C client answers within the session timeout, if only with a lost connection. Where no answer
 //! comes for twice that, its callbacks are held up by the program, or the handle was closed at the
-//! wrong moment: the adoption ends ([`Handle::is_overdue`]).
+//! wrong moment: the adoption ends ([`is_overdue`](super::Handle::is_overdue)).
 //!
 //! One way remains on which the thread ends too late: `zookeeper_close` *inside* a callback of the
 //! handle frees it on the completion thread itself. A program that does so must let go of the
@@ -30,10 +30,11 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use super::gate::{Gate, Live};
-use super::handle::{Handle, HandleState, Terms};
-use super::slots::{self, Receiver, Sink, Slot};
+use super::handle::{HandleState, Requests, Sink, Terms, Turn, WatchOn};
+use super::slots::{self, Receiver, Slot};
 use super::watcher::{self, Event, EventKind};
-use super::window::{Turn, Window};
+use super::window::Window;
+use super::zhandle::Zhandle;
 use super::{callback, sys};
 use crate::error::Code;
 use crate::panics::catch_panic;
@@ -48,8 +49,8 @@ impl Adopted {
     /// `None` for a null pointer.
     ///
     /// # Safety
-    /// `zh` is a live handle of `libzookeeper_mt`, and stays so until [`Handle::adopt`] returned.
-    /// It is closed inside its own callbacks only after [`Handle::close`] returned, or once its
+    /// `zh` is a live handle of `libzookeeper_mt`, and stays so until [`Zhandle::adopt`] returned.
+    /// It is closed inside its own callbacks only after [`close`](super::Handle::close) returned, or once its
     /// session is over.
     pub(crate) unsafe fn new(zh: *mut sys::zhandle_t) -> Option<Adopted> {
         Some(Adopted(Live(NonNull::new(zh)?)))
@@ -199,16 +200,16 @@ impl Adoption {
     }
 }
 
-impl Handle {
+impl Zhandle {
     /// Works on a handle of the program's from now on. `listener` hears of the handle's node
-    /// events, and of its session events once [`watch_session_events`](Handle::watch_session_events) was answered.
+    /// events, and of its session events once [`watch_session_events`](super::Handle::watch_session_events) was answered.
     ///
     /// # Errors
     /// The C client's refusal: `INVALID_STATE` when the session is over.
     pub(crate) fn adopt(
         adopted: Adopted,
         listener: impl Fn(Event) + Send + Sync + 'static,
-    ) -> Result<Handle, Code> {
+    ) -> Result<Zhandle, Code> {
         let zh = adopted.0.0.as_ptr();
         if is_inherited(zh.addr()) {
             return Err(Code::INVALID_STATE);
@@ -233,7 +234,7 @@ impl Handle {
             session_timeout: Duration::from_millis(u64::try_from(millis).unwrap_or(0)),
         });
         // Owns the adoption from here on: dropping it on an error gives it back.
-        let handle = Handle::adopted(id, context, gate, window, Arc::clone(&adoption));
+        let handle = Zhandle::adopted(id, context, gate, window, Arc::clone(&adoption));
         let next = Arc::clone(&adoption);
         match adoption.ask(Box::new(move |reply| next.first_answer(reply))) {
             0 => Ok(handle),
@@ -244,18 +245,14 @@ impl Handle {
         }
     }
 
-    /// Whether the C client owes the answers that open the handle for too long.
-    pub(crate) fn is_overdue(&self) -> bool {
+    pub(super) fn has_waited_too_long(&self) -> bool {
         self.adoption().is_some_and(|adoption| {
             adoption.gate.is_opening()
                 && adoption.since.elapsed() > 2 * adoption.session_timeout + LEEWAY
         })
     }
 
-    /// Whether this thread may wait for answers. On a handle that was connected when it was
-    /// adopted, the first two take no time, unless this is the thread that they come on: that is
-    /// not known yet then.
-    pub(crate) fn can_be_waited_for(&self) -> bool {
+    pub(super) fn answers_can_come(&self) -> bool {
         if callback::inside_callback() {
             return false;
         }
@@ -265,15 +262,13 @@ impl Handle {
         })
     }
 
-    /// Leaves a watch on the root, so that the completion thread tells of session events, and runs
-    /// `unwatched` if that failed. The watch goes when the root is changed.
-    pub(crate) fn watch_session_events(&self, unwatched: impl FnOnce() + Send + 'static) {
+    pub(super) fn watch_root(&self, unwatched: Box<dyn FnOnce() + Send>) {
         let sink: Sink<Stat> = Box::new(move |reply| {
             if reply.is_err_and(|code| code != Code::NO_NODE) {
                 unwatched();
             }
         });
         let terms = Terms { deadline: None, turn: Turn::Ahead };
-        self.exists(terms, "/", super::WatchOn::Yes, sink);
+        self.exists(terms, "/", WatchOn::Yes, sink);
     }
 }

@@ -1,26 +1,12 @@
-//! Owns one `zhandle_t`, or adopts one (`adopted.rs`). After [`Handle::close`] returned on an
-//! ordinary thread, no callback of an owned handle runs or will run, and every request that the
-//! handle accepted has been answered.
+//! What the floor above works with: a handle of the C client, and the session on it. A simulation has another.
 
-use std::ffi::c_int;
-use std::io;
 use std::net::SocketAddr;
-use std::ptr::NonNull;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::adopted::Adoption;
-use super::gate::{Gate, Live};
-use super::slots::{Receiver, Slot};
-use super::watcher::{self, Event};
-use super::window::{Turn, Window};
-use super::{callback, convert, reserve, slots, sys};
+use super::multi::{RawOp, RawOpResult};
 use crate::error::Code;
-use crate::logging::log;
-use crate::panics::catch_panic;
 use crate::session_key::SessionKey;
-use crate::sync::thread;
+use crate::znode::{Acl, CreateMode, Stat};
 
 /// What a handle is opened with.
 pub(crate) struct Config {
@@ -48,6 +34,8 @@ pub(crate) struct HandleState(pub(crate) i32);
 impl HandleState {
     pub(crate) const EXPIRED: HandleState = HandleState(-112);
     pub(crate) const AUTH_FAILED: HandleState = HandleState(-113);
+    #[cfg(test)]
+    pub(crate) const CONNECTING: HandleState = HandleState(1);
     /// A connection is there, and the handshake on it was sent.
     pub(crate) const HANDSHAKE: HandleState = HandleState(2);
     pub(crate) const CONNECTED: HandleState = HandleState(3);
@@ -56,7 +44,7 @@ impl HandleState {
     pub(crate) const GONE: HandleState = HandleState(i32::MIN);
 
     /// Whether an attempt to connect is under way.
-    fn is_attempt(self) -> bool {
+    pub(super) fn is_attempt(self) -> bool {
         matches!(self, HandleState(1) | HandleState::HANDSHAKE | HandleState(7))
     }
 
@@ -73,192 +61,88 @@ pub(crate) struct Terms {
     pub(crate) turn: Turn,
 }
 
-/// More addresses than any list of hosts has.
-const MAX_ADDRESSES: usize = 4_096;
+/// Takes the one answer to a request. Runs on a thread of the C client: it must not block.
+pub(crate) type Sink<T> = Box<dyn FnOnce(Result<T, Code>) + Send>;
 
-pub(crate) struct Handle {
-    /// Names the handle in the slot table and among those that listen.
-    id: usize,
-    /// Names the C client's handle to its watcher.
-    context: usize,
-    gate: Arc<Gate>,
-    window: Arc<Window>,
-    /// What an adopted handle's completion thread knows of it; `None` for a handle of our own.
-    adoption: Option<Arc<Adoption>>,
+/// Whether a read leaves a watch on what it read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WatchOn {
+    No,
+    Yes,
 }
 
-impl Handle {
-    /// Starts to connect. Resolves host names, so it can block for as long as DNS does.
-    ///
-    /// `listener` runs on the completion thread and must not block.
-    ///
-    /// # Errors
-    /// What the C client lacks (see [`scarcity`](crate::scarcity)), or why it took the hosts for bad.
-    pub(crate) fn open(
-        config: &Config,
-        listener: impl Fn(Event) + Send + Sync + 'static,
-    ) -> io::Result<Handle> {
-        let invalid = |_| io::Error::from(io::ErrorKind::InvalidInput);
-        let hosts = convert::c_string(&config.hosts).map_err(invalid)?;
-        let timeout = c_int::try_from(config.session_timeout.as_millis())
-            .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-        let client_id = config.session.map(|key| sys::clientid_t {
-            client_id: key.id(),
-            passwd: key.password().map(|byte| byte as std::ffi::c_char),
-        });
-        let client_id = client_id.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        if !cfg!(zklock_loom) {
-            reserve::reserve()?;
-        }
-        let id = watcher::new_number();
-        watcher::register(id, id, Arc::new(listener));
-        let order = config.in_order.then(InOrder::begin);
-        // SAFETY: `hosts` and `client_id` outlive the call, which copies them; the context is a
-        // number that `watcher` looks up, so it can't dangle.
-        let zh = unsafe {
-            sys::zookeeper_init2(
-                hosts.as_ptr(),
-                Some(watcher::watcher),
-                timeout,
-                client_id,
-                watcher::context(id),
-                0,
-                Some(super::log::forward),
-            )
-        };
-        let error = io::Error::last_os_error();
-        drop(order);
-        let Some(zh) = NonNull::new(zh) else {
-            watcher::unregister(id, id);
-            return Err(error);
-        };
-        // Without this the C client resolves its hosts again on every turn of its loop. While it
-        // is disconnected it still does, so a server that moved is found.
-        //
-        // SAFETY: `zh` is a live handle that nobody else knows yet.
-        unsafe { sys::zoo_set_servers_resolution_delay(zh.as_ptr(), -1) };
-        let gate = Arc::new(Gate::open(Live(zh)));
-        let window = Window::new(Arc::clone(&gate), false);
-        Ok(Handle { id, context: id, gate, window, adoption: None })
-    }
+/// When a request is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// After those that were submitted before it; refused with `THROTTLED_OP` when too many wait.
+    InOrder,
+    /// After those that were submitted before it, however many these are.
+    InOrderAlways,
+    /// Before those that wait.
+    Ahead,
+}
 
-    pub(super) fn adopted(
-        id: usize,
-        context: usize,
-        gate: Arc<Gate>,
-        window: Arc<Window>,
-        adoption: Arc<Adoption>,
-    ) -> Handle {
-        Handle { id, context, gate, window, adoption: Some(adoption) }
-    }
+/// The requests. Each is answered exactly once; none blocks.
+pub(crate) trait Requests: Send + Sync {
+    fn create(
+        &self,
+        terms: Terms,
+        path: &str,
+        data: &[u8],
+        acl: &[Acl],
+        mode: CreateMode,
+        sink: Sink<(String, Stat)>,
+    );
+    fn delete(&self, terms: Terms, path: &str, version: i32, sink: Sink<()>);
+    fn exists(&self, terms: Terms, path: &str, watch: WatchOn, sink: Sink<Stat>);
+    fn get(&self, terms: Terms, path: &str, watch: WatchOn, sink: Sink<(Vec<u8>, Stat)>);
+    fn set(&self, terms: Terms, path: &str, data: &[u8], version: i32, sink: Sink<Stat>);
+    fn children(&self, terms: Terms, path: &str, watch: WatchOn, sink: Sink<(Vec<String>, Stat)>);
+    fn get_acl(&self, terms: Terms, path: &str, sink: Sink<(Vec<Acl>, Stat)>);
+    fn set_acl(&self, terms: Terms, path: &str, acl: &[Acl], version: i32, sink: Sink<()>);
+    /// Waits until the connected server has caught up with the leader.
+    fn sync(&self, terms: Terms, path: &str, sink: Sink<()>);
+    /// Goes ahead of all that waits. The sink runs on the C client's IO thread, perhaps under one of
+    /// its locks: it may do no more than signal.
+    fn add_auth(&self, deadline: Option<Instant>, credentials: &Credentials, sink: Sink<()>);
+    /// All or nothing. The sink gets one result for each operation, also when the server refused
+    /// the whole; then one of them has the reason.
+    fn multi(&self, terms: Terms, ops: &[RawOp<'_>], sink: Sink<Vec<RawOpResult>>);
+}
 
-    pub(super) fn adoption(&self) -> Option<&Adoption> {
-        self.adoption.as_deref()
-    }
-
+/// One handle.
+///
+/// After [`close`](Handle::close) returned on an ordinary thread, no callback of an owned handle runs or
+/// will run, and every request that the handle accepted has been answered.
+pub(crate) trait Handle: Requests {
     /// Whether the program owns the handle.
-    pub(crate) fn is_adopted(&self) -> bool {
-        self.adoption.is_some()
-    }
-
-    pub(super) fn context(&self) -> usize {
-        self.context
-    }
-
+    fn is_adopted(&self) -> bool;
+    /// Whether the C client owes the answers that open an adopted handle for too long.
+    fn is_overdue(&self) -> bool;
+    /// Whether this thread may wait for answers. On a handle that was connected when it was
+    /// adopted, the first two take no time, unless this is the thread that they come on: that is
+    /// not known yet then.
+    fn can_be_waited_for(&self) -> bool;
+    /// Leaves a watch on the root, so that the completion thread tells of session events, and runs
+    /// `unwatched` if that failed. The watch goes when the root is changed.
+    fn watch_session_events(&self, unwatched: Box<dyn FnOnce() + Send>);
     /// `None` once the handle is closed; of an adopted one, why it can't be used any more.
-    pub(crate) fn state(&self) -> Option<HandleState> {
-        self.gate.state()
-    }
-
+    fn state(&self) -> Option<HandleState>;
     /// Runs `body` while the handle is held open, if it is: whoever closes it waits for the end.
-    pub(crate) fn while_open<T>(&self, body: impl FnOnce() -> T) -> Option<T> {
-        self.gate.with(|_| body())
-    }
-
-    /// How many requests have not been answered yet.
-    #[cfg(test)]
-    pub(crate) fn in_flight(&self) -> usize {
-        self.window.len()
-    }
-
+    fn while_open(&self, body: &mut dyn FnMut());
     /// The session that the handle last had; its id is 0 before the first connection.
-    pub(crate) fn session(&self) -> Option<SessionKey> {
-        self.gate.with(|zh| {
-            // SAFETY: `with` keeps the handle open during the call, which returns a pointer into
-            // the handle; it is null only for a null handle.
-            let id = unsafe { sys::zoo_client_id(zh) };
-            // SAFETY: the pointer leads into the open handle. The C client writes there while it
-            // connects, and tells of the connection by an event only after that.
-            let id = unsafe { id.read() };
-            SessionKey::new(id.client_id, id.passwd.map(|byte| byte as u8))
-        })
-    }
-
+    fn session(&self) -> Option<SessionKey>;
     /// The session timeout that the server granted; before the first connection, the one asked for.
-    pub(crate) fn session_timeout(&self) -> Option<Duration> {
-        // SAFETY: `with` keeps the handle open during the call, which only reads.
-        let millis = self.gate.with(|zh| unsafe { sys::zoo_recv_timeout(zh) })?;
-        Some(Duration::from_millis(u64::try_from(millis).unwrap_or(0)))
-    }
-
+    fn session_timeout(&self) -> Option<Duration>;
     /// Makes the next attempt to connect go to the next server. With two or four addresses the C
     /// client alone can skip half of them for ever.
     ///
     /// It goes to one of `wanted`, if there are any and the C client knows them.
-    pub(crate) fn cycle_next_server(&self, wanted: &[SocketAddr]) {
-        let wanted: Vec<String> =
-            wanted.iter().map(|address| format!("{}:{}", address.ip(), address.port())).collect();
-        if wanted.is_empty() {
-            self.next_server();
-            return;
-        }
-        // The C client takes them always in the same order: when an attempt fails it goes on by one, and
-        // by another one when it begins the next.
-        let is_trying = self.state().is_some_and(HandleState::is_attempt);
-        // Between attempts it may begin one at this very moment: not to miss by the same number each time.
-        if !is_trying && fastrand::u8(..4) == 0 {
-            return self.cycle_next_server(&[]);
-        }
-        let (Some(mut before_last), Some(mut last)) = (self.next_server(), self.next_server())
-        else {
-            return;
-        };
-        let before = (0..MAX_ADDRESSES).find_map(|_| {
-            let next = self.next_server()?;
-            let last = std::mem::replace(&mut last, next.clone());
-            let before_last = std::mem::replace(&mut before_last, last.clone());
-            wanted.contains(&next).then_some(if is_trying { before_last } else { last })
-        });
-        let Some(before) = before else { return };
-        // Once around.
-        (0..MAX_ADDRESSES).find(|_| self.next_server().as_ref() == Some(&before));
-    }
-
-    /// Makes the next server the present one, and names it.
-    fn next_server(&self) -> Option<String> {
-        self.gate.with(|zh| {
-            // SAFETY: `with` keeps the handle open during the call, which locks what it changes.
-            unsafe { sys::zoo_cycle_next_server(zh) };
-            // SAFETY: as above. It gives a static buffer, which ends with a NUL whatever is written
-            // to it meanwhile.
-            let name = unsafe { sys::zoo_get_current_server(zh) };
-            // SAFETY: as above.
-            unsafe { convert::string(name) }
-        })?
-    }
-
+    fn cycle_next_server(&self, wanted: &[SocketAddr]);
     /// Whether a request has not been answered by its deadline.
-    pub(crate) fn is_any_late(&self, now: Instant) -> bool {
-        self.window.is_any_late(now)
-    }
-
+    fn is_any_late(&self, now: Instant) -> bool;
     /// Answers with `OPERATION_TIMEOUT` every request whose deadline is not after `now`.
-    pub(crate) fn expire(&self, now: Instant) {
-        for receiver in self.window.take_late(now) {
-            catch_panic(|| receiver.fail(Code::OPERATION_TIMEOUT));
-        }
-    }
-
+    fn expire(&self, now: Instant);
     /// Ends the session if the handle is connected, and frees the handle. Blocks for up to some
     /// seconds when the server is silent. Closing again does nothing.
     ///
@@ -266,106 +150,9 @@ impl Handle {
     ///
     /// An adopted handle is only detached: when this returns, no call of ours is inside it, and
     /// none will be.
-    pub(crate) fn close(&self) {
+    fn close(&self) {
         self.close_for(None);
     }
-
     /// As [`close`](Handle::close); `why` is what [`state`](Handle::state) gives from then on.
-    pub(crate) fn close_for(&self, why: Option<HandleState>) {
-        let Some(live) = self.gate.shut(why) else {
-            return;
-        };
-        self.window.clear();
-        if self.is_adopted() {
-            watcher::unregister(self.context, self.id);
-            slots::abandon(self.id);
-            return;
-        }
-        let id = self.id;
-        if !callback::inside_callback() {
-            finish(live, id);
-            return;
-        }
-        let closer = thread::Builder::new().name("zklock-closer".into());
-        if let Err(error) = closer.spawn(move || finish(live, id)) {
-            log!(ERROR, %error, "no thread to close a handle on: its session lives until this process ends");
-        }
-    }
-
-    /// Sends a request of so many bytes of path and data, now or when its turn has come. `receiver` is
-    /// answered exactly once.
-    ///
-    /// `call` gets the live handle and the context to pass on.
-    pub(super) fn submit(
-        &self,
-        terms: Terms,
-        receiver: Receiver,
-        memory: Option<super::multi::MultiMemory>,
-        bytes: usize,
-        call: impl FnOnce(*mut sys::zhandle_t, *const std::ffi::c_void) -> c_int + Send + 'static,
-    ) {
-        let slot = Slot {
-            handle: self.id,
-            deadline: terms.deadline,
-            receiver: Some(receiver),
-            memory,
-            on_the_way: None,
-        };
-        self.window.submit(terms.turn, slot, bytes, call);
-    }
-
-    /// As [`submit`](Handle::submit), now, for a completion that may send no other request: it may run
-    /// under a lock of the C client.
-    pub(super) fn submit_uncounted(
-        &self,
-        deadline: Option<Instant>,
-        receiver: Receiver,
-        call: impl FnOnce(*mut sys::zhandle_t, *const std::ffi::c_void) -> c_int,
-    ) {
-        let receiver = Some(receiver);
-        let slot = Slot { handle: self.id, deadline, receiver, memory: None, on_the_way: None };
-        self.window.send_uncounted(slot, call);
-    }
-}
-
-/// While there is one, the C client leaves the order of the hosts as it is given. It has one switch for
-/// all handles of the process, so that is for the moments in which one is opened.
-struct InOrder;
-
-static IN_ORDER: AtomicUsize = AtomicUsize::new(0);
-
-impl InOrder {
-    fn begin() -> InOrder {
-        IN_ORDER.fetch_add(1, Ordering::AcqRel);
-        // SAFETY: it only writes to a number.
-        unsafe { sys::zoo_deterministic_conn_order(1) };
-        InOrder
-    }
-}
-
-impl Drop for InOrder {
-    fn drop(&mut self) {
-        if IN_ORDER.fetch_sub(1, Ordering::AcqRel) == 1 {
-            // SAFETY: as above.
-            unsafe { sys::zoo_deterministic_conn_order(0) };
-        }
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.close();
-    }
-}
-
-fn finish(live: Live, id: usize) {
-    // SAFETY: `live` came out of the gate, so no other call uses the pointer now or later, and
-    // this is no thread of the handle.
-    unsafe { sys::zookeeper_close(live.0.as_ptr()) };
-    watcher::unregister(id, id);
-    for slot in slots::sweep(id) {
-        if let Some(receiver) = slot.receiver {
-            catch_panic(|| receiver.fail(Code::CLOSING));
-        }
-    }
+    fn close_for(&self, why: Option<HandleState>);
 }

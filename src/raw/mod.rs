@@ -33,6 +33,7 @@ mod reserve;
 mod slots;
 mod watcher;
 mod window;
+mod zhandle;
 
 #[cfg(zklock_loom)]
 use interleavings::c_client as sys;
@@ -43,9 +44,9 @@ pub(crate) use adopted::Adopted;
 pub(crate) use callback::inside_callback;
 pub(crate) use exit::at_exit;
 pub(crate) use fork::watch_for_forks;
-pub(crate) use handle::{Config, Credentials, Handle, HandleState, Terms};
+#[cfg(test)]
+pub(crate) use handle::Requests;
+pub(crate) use handle::{Config, Credentials, Handle, HandleState, Sink, Terms, Turn, WatchOn};
 pub(crate) use multi::{RawOp, RawOpResult};
-pub(crate) use request::WatchOn;
-pub(crate) use slots::Sink;
 pub(crate) use watcher::{Event, EventKind};
-pub(crate) use window::Turn;
+pub(crate) use zhandle::Zhandle;

@@ -4,19 +4,13 @@ use std::ffi::c_int;
 use std::time::{Duration, Instant};
 
 use super::convert::{self, AclVector};
-use super::handle::{Credentials, Handle, Terms};
+use super::handle::{Credentials, Requests, Sink, Terms, WatchOn};
 use super::multi::{MultiMemory, RawOp, RawOpResult};
-use super::slots::{Receiver, Sink};
+use super::slots::Receiver;
+use super::zhandle::Zhandle;
 use super::{callback, sys, watcher};
 use crate::error::Code;
 use crate::znode::{Acl, CreateMode, Stat};
-
-/// Whether a read leaves a watch on what it read.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WatchOn {
-    No,
-    Yes,
-}
 
 /// Unwraps an argument that C can take, or refuses the request.
 macro_rules! argument {
@@ -28,15 +22,17 @@ macro_rules! argument {
     };
 }
 
-impl Handle {
+impl Zhandle {
     fn watcher_fn(watch: WatchOn) -> sys::watcher_fn {
         match watch {
             WatchOn::Yes => Some(watcher::watcher),
             WatchOn::No => None,
         }
     }
+}
 
-    pub(crate) fn create(
+impl Requests for Zhandle {
+    fn create(
         &self,
         terms: Terms,
         path: &str,
@@ -71,7 +67,7 @@ impl Handle {
         });
     }
 
-    pub(crate) fn delete(&self, terms: Terms, path: &str, version: i32, sink: Sink<()>) {
+    fn delete(&self, terms: Terms, path: &str, version: i32, sink: Sink<()>) {
         let receiver = Receiver::Void(sink);
         let bytes = path.len();
         let path = argument!(convert::c_string(path), receiver);
@@ -82,12 +78,12 @@ impl Handle {
         });
     }
 
-    pub(crate) fn exists(&self, terms: Terms, path: &str, watch: WatchOn, sink: Sink<Stat>) {
+    fn exists(&self, terms: Terms, path: &str, watch: WatchOn, sink: Sink<Stat>) {
         let receiver = Receiver::Stat(sink);
         let (listener, bytes) = (self.context(), path.len());
         let path = argument!(convert::c_string(path), receiver);
         self.submit(terms, receiver, None, bytes, move |zh, context| {
-            let (watcher, listener) = (Handle::watcher_fn(watch), watcher::context(listener));
+            let (watcher, listener) = (Zhandle::watcher_fn(watch), watcher::context(listener));
             let done: sys::stat_completion_t = Some(callback::stat);
             // SAFETY: `submit` keeps the handle open; the path is this closure's, and the call copies
             // it; both contexts are numbers.
@@ -95,32 +91,19 @@ impl Handle {
         });
     }
 
-    pub(crate) fn get(
-        &self,
-        terms: Terms,
-        path: &str,
-        watch: WatchOn,
-        sink: Sink<(Vec<u8>, Stat)>,
-    ) {
+    fn get(&self, terms: Terms, path: &str, watch: WatchOn, sink: Sink<(Vec<u8>, Stat)>) {
         let receiver = Receiver::Data(sink);
         let (listener, bytes) = (self.context(), path.len());
         let path = argument!(convert::c_string(path), receiver);
         self.submit(terms, receiver, None, bytes, move |zh, context| {
-            let (watcher, listener) = (Handle::watcher_fn(watch), watcher::context(listener));
+            let (watcher, listener) = (Zhandle::watcher_fn(watch), watcher::context(listener));
             let done: sys::data_completion_t = Some(callback::data);
             // SAFETY: as in `exists`.
             unsafe { sys::zoo_awget(zh, path.as_ptr(), watcher, listener, done, context) }
         });
     }
 
-    pub(crate) fn set(
-        &self,
-        terms: Terms,
-        path: &str,
-        data: &[u8],
-        version: i32,
-        sink: Sink<Stat>,
-    ) {
+    fn set(&self, terms: Terms, path: &str, data: &[u8], version: i32, sink: Sink<Stat>) {
         let receiver = Receiver::Stat(sink);
         let bytes = path.len() + data.len();
         let path = argument!(convert::c_string(path), receiver);
@@ -133,25 +116,19 @@ impl Handle {
         });
     }
 
-    pub(crate) fn children(
-        &self,
-        terms: Terms,
-        path: &str,
-        watch: WatchOn,
-        sink: Sink<(Vec<String>, Stat)>,
-    ) {
+    fn children(&self, terms: Terms, path: &str, watch: WatchOn, sink: Sink<(Vec<String>, Stat)>) {
         let receiver = Receiver::Children(sink);
         let (listener, bytes) = (self.context(), path.len());
         let path = argument!(convert::c_string(path), receiver);
         self.submit(terms, receiver, None, bytes, move |zh, context| {
-            let (watcher, listener) = (Handle::watcher_fn(watch), watcher::context(listener));
+            let (watcher, listener) = (Zhandle::watcher_fn(watch), watcher::context(listener));
             let done: sys::strings_stat_completion_t = Some(callback::children);
             // SAFETY: as in `exists`.
             unsafe { sys::zoo_awget_children2(zh, path.as_ptr(), watcher, listener, done, context) }
         });
     }
 
-    pub(crate) fn get_acl(&self, terms: Terms, path: &str, sink: Sink<(Vec<Acl>, Stat)>) {
+    fn get_acl(&self, terms: Terms, path: &str, sink: Sink<(Vec<Acl>, Stat)>) {
         let receiver = Receiver::Acl(sink);
         let bytes = path.len();
         let path = argument!(convert::c_string(path), receiver);
@@ -161,14 +138,7 @@ impl Handle {
         });
     }
 
-    pub(crate) fn set_acl(
-        &self,
-        terms: Terms,
-        path: &str,
-        acl: &[Acl],
-        version: i32,
-        sink: Sink<()>,
-    ) {
+    fn set_acl(&self, terms: Terms, path: &str, acl: &[Acl], version: i32, sink: Sink<()>) {
         let receiver = Receiver::Void(sink);
         let bytes = path.len();
         let path = argument!(convert::c_string(path), receiver);
@@ -181,8 +151,7 @@ impl Handle {
         });
     }
 
-    /// Waits until the connected server has caught up with the leader.
-    pub(crate) fn sync(&self, terms: Terms, path: &str, sink: Sink<()>) {
+    fn sync(&self, terms: Terms, path: &str, sink: Sink<()>) {
         // The completion's string is the path given; nobody needs it.
         let receiver = Receiver::Synced(sink);
         let bytes = path.len();
@@ -193,14 +162,7 @@ impl Handle {
         });
     }
 
-    /// Goes ahead of all that waits. The sink runs on the C client's IO thread, perhaps under one of
-    /// its locks: it may do no more than signal.
-    pub(crate) fn add_auth(
-        &self,
-        deadline: Option<Instant>,
-        credentials: &Credentials,
-        sink: Sink<()>,
-    ) {
+    fn add_auth(&self, deadline: Option<Instant>, credentials: &Credentials, sink: Sink<()>) {
         let receiver = Receiver::Void(sink);
         let scheme = argument!(convert::c_string(&credentials.scheme), receiver);
         let len = argument!(convert::c_len(credentials.secret.len()), receiver);
@@ -213,9 +175,7 @@ impl Handle {
         });
     }
 
-    /// All or nothing. The sink gets one result for each operation, also when the server refused
-    /// the whole; then one of them has the reason.
-    pub(crate) fn multi(&self, terms: Terms, ops: &[RawOp<'_>], sink: Sink<Vec<RawOpResult>>) {
+    fn multi(&self, terms: Terms, ops: &[RawOp<'_>], sink: Sink<Vec<RawOpResult>>) {
         let receiver = Receiver::Multi(sink);
         let bytes = ops.iter().map(RawOp::len).sum();
         let mut memory = argument!(MultiMemory::new(ops), receiver);

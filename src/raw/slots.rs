@@ -8,6 +8,7 @@ use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use super::handle::Sink;
 use super::multi::{MultiMemory, RawOpResult};
 use super::window::OnTheWay;
 use crate::error::Code;
@@ -15,9 +16,6 @@ use crate::panics::catch_panic;
 use crate::process::Process;
 use crate::sync::{AtomicUsize, Mutex, per_process};
 use crate::znode::{Acl, Stat};
-
-/// Takes the one answer to a request. Runs on a thread of the C client: it must not block.
-pub(crate) type Sink<T> = Box<dyn FnOnce(Result<T, Code>) + Send>;
 
 /// A sink, by the shape of the completion that fills it.
 pub(super) enum Receiver {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::gate::Gate;
-use super::handle::HandleState;
+use super::handle::{HandleState, Turn};
 use super::slots::{self, Receiver, Slot};
 use super::sys;
 use crate::error::Code;
@@ -18,17 +18,6 @@ use crate::sync::Mutex;
 
 /// A request as the C client takes it.
 pub(super) type Call = Box<dyn FnOnce(*mut sys::zhandle_t, *const c_void) -> c_int + Send>;
-
-/// When a request is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// After those that were submitted before it; refused with `THROTTLED_OP` when too many wait.
-    InOrder,
-    /// After those that were submitted before it, however many these are.
-    InOrderAlways,
-    /// Before those that wait.
-    Ahead,
-}
 
 /// How many may be on their way. More than 65,536 unread wake-ups in the C client's pipe would break
 /// the connection; what bounds it in practice is how long the last one waits.

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use proptest::test_runner::Config;
 
 use super::*;
-use crate::raw::{self, Handle};
+use crate::raw::{self, Zhandle};
 
 /// A host as it is written, and as the C client takes it.
 fn host() -> impl Strategy<Value = (String, String)> {
@@ -85,7 +85,7 @@ proptest! {
     ) {
         let hosts = parse(&(hosts.join(",") + &chroot)).unwrap();
         let config = raw::Config { hosts, in_order: false, session_timeout: Duration::from_secs(1), session: None };
-        let handle = Handle::open(&config, |_| {});
+        let handle = Zhandle::open(&config, |_| {});
         prop_assert!(handle.is_ok(), "{}: {:?}", config.hosts, handle.err());
     }
 }

@@ -12,7 +12,7 @@ use zklock_testing::wire::{Op, RawClient};
 
 use super::*;
 use crate::error::Code;
-use crate::raw::{self, Handle, WatchOn};
+use crate::raw::{self, Requests as _, WatchOn, Zhandle};
 
 /// Characters of all kinds, those near the edges of what is forbidden above all.
 fn character() -> impl Strategy<Value = char> {
@@ -112,7 +112,7 @@ fn the_c_client_takes_every_path_that_we_take() {
         session_timeout: Duration::from_secs(1),
         session: None,
     };
-    let open = || Handle::open(&config, |_| {}).unwrap();
+    let open = || Zhandle::open(&config, |_| {}).unwrap();
     let handle = RefCell::new(open());
     let judge = |path: String| {
         // Past some hundred requests they would wait here, unseen by the C client.

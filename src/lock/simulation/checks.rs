@@ -7,7 +7,7 @@
 use super::client::Connection;
 use super::contender::{is_labelled, label};
 use super::run::Run;
-use super::scenario::{Errand, LOCK};
+use super::scenario::{LOCK, Wait};
 use super::server::{Kind, Life, parent};
 use super::world::World;
 use crate::lock::guard::LostReason;
@@ -25,7 +25,7 @@ pub(super) fn at_every_step(run: &Run) {
                 continue;
             }
             let node = &tenure.node;
-            if let Some(reason) = tenure.ended() {
+            if let Some(reason) = run.machines[post.client].run(|| tenure.ended()) {
                 let there = run.world.lock().leader.tree.get(&node.path).map(|node| node.czxid);
                 if reason == LostReason::Deleted && there == Some(node.czxid) {
                     complaint = Some(format!("contender {number} says that {there:?} is deleted"));
@@ -96,13 +96,13 @@ pub(super) fn at_rest(run: &Run) {
             }
             let what = match (&post.tenure, post.acquires) {
                 (Some(tenure), _) => {
-                    let believes = tenure.ended().is_none();
+                    let believes = run.machines[post.client].run(|| tenure.ended()).is_none();
                     let robbed = run.world.lock().robbed.contains_key(&tenure.node.czxid);
                     wanted[post.client] += 1;
-                    (believes && robbed && run.scenario.deletion_watch)
+                    (believes && robbed && !run.scenario.reduced)
                         .then_some("does not learn that its claim is deleted")
                 }
-                (None, Some(Errand::Acquire)) => {
+                (None, Some(Wait::Forever)) => {
                     wanted[post.client] += 1;
                     wait_in_vain(run, &run.world.lock(), post.client, &label(number, post.attempts))
                 }
@@ -120,7 +120,7 @@ pub(super) fn at_rest(run: &Run) {
             let session = Kind::Ephemeral(world.clients[client].session);
             let nodes = world.leader.tree.nodes.values();
             let claims = nodes.filter(|node| node.kind == session).count();
-            if claims > wanted && !world.timers.iter().any(|timer| timer.client == client) {
+            if claims > wanted && run.waits_for(client).is_none() {
                 complaints.push(format!("client {client} has a claim that nobody wants"));
             }
         }
@@ -133,8 +133,7 @@ pub(super) fn at_rest(run: &Run) {
 /// Why a contender will wait for ever, if it will.
 fn wait_in_vain(run: &Run, world: &World, client: usize, label: &str) -> Option<&'static str> {
     let on = &world.clients[client];
-    let pauses = world.timers.iter().any(|timer| timer.client == client);
-    if pauses || run.scenario.strategy == Strategy::Poll {
+    if run.waits_for(client).is_some() || run.scenario.strategy == Strategy::Poll {
         return None;
     }
     if on.connection != Connection::Up {
@@ -142,7 +141,8 @@ fn wait_in_vain(run: &Run, world: &World, client: usize, label: &str) -> Option<
     }
     let watches = |path: &str| {
         on.replica.watches.contains(path)
-            && on.watches.iter().any(|watched| watched.path == path && !watched.fire.is_closed())
+            && on.watches.contains_key(path)
+            && run.clients[client].inner().waits_for_event(path)
     };
     let tree = &world.leader.tree;
     if run.scenario.strategy == Strategy::Watch {
@@ -189,11 +189,15 @@ pub(super) fn at_the_end(run: &Run) {
         }
     }
     for (number, client) in world.clients.iter().enumerate().filter(|(_, client)| !client.dead) {
-        if !client.unconfirmed.is_empty() {
+        let inner = run.clients[number].inner();
+        if !inner.duties().are_done() {
             complaints.push(format!("client {number} still has something to delete"));
         }
-        for watched in client.watches.iter().filter(|watched| !watched.fire.is_closed()) {
-            complaints.push(format!("client {number} still waits for {}", watched.path));
+        for path in client.watches.keys().filter(|path| inner.waits_for_event(path)) {
+            complaints.push(format!("client {number} still waits for {path}"));
+        }
+        if inner.has_tasks() && !run.scenario.reduced {
+            complaints.push(format!("client {number} has tasks that still run"));
         }
     }
     for (session, life) in &world.leader.sessions {
@@ -202,12 +206,9 @@ pub(super) fn at_the_end(run: &Run) {
             complaints.push(format!("session {session:#x} is left"));
         }
     }
-    if run.tasks.len() > 0 {
-        complaints.push(format!("{} tasks still run", run.tasks.len()));
-    }
-    let mut errands = run.scenario.contenders.iter().flat_map(|contender| &contender.errands);
-    let all_try = errands.all(|errand| matches!(errand, Errand::Try));
-    if all_try && run.scenario.faults == 0 && board.tenures == 0 {
+    let mut acquires = run.scenario.contenders.iter().flat_map(|contender| &contender.acquires);
+    let all_try = acquires.all(|wait| matches!(wait, Wait::Not));
+    if all_try && run.scenario.faults == 0 && board.tenures + board.late == 0 {
         complaints.push(format!("all who tried for {LOCK} were sent away, and nobody had it"));
     }
     if !complaints.is_empty() {

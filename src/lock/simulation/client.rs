@@ -1,18 +1,17 @@
-//! One simulated client: its session, its connection, what is on its way, and what it believes.
+//! One simulated client as the C client and the servers know it: its handle, session and connection, and
+//! what is on its way.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::{Hash, Hasher};
-use std::task::Waker;
-
-use oneshot::Sender;
+use std::sync::Arc;
+use std::time::Duration;
 
 use super::digest::Digest;
-use super::guaranteed_delete::GuaranteedDelete;
-use super::request::{Answer, Op, Reply, Request, hash_answer};
-use super::server::{Leader, Replica};
+use super::request::{Answer, Request, hash_answer};
+use super::server::{Leader, Replica, SESSION_TIMEOUT};
 use super::shown::Shown;
-use crate::client::WatchEvent;
-use crate::error::Result;
+use crate::client::{WatchEvent, WatchEventKind};
+use crate::raw::{Event, EventKind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Connection {
@@ -33,25 +32,21 @@ pub(super) enum Silence {
     Isolated,
 }
 
-/// A watch that the client has: on the znode that this transaction has made.
-pub(super) struct Watched {
-    pub(super) path: String,
-    pub(super) czxid: i64,
-    pub(super) fire: Sender<Result<WatchEvent>>,
-}
-
 /// What a server has sent, in its order.
 #[allow(clippy::large_enum_variant, reason = "nearly all are answers")]
 pub(super) enum Message {
     Event(WatchEvent),
-    Answer { op: Op, path: String, reply: Reply, answer: Answer, zxid: i64 },
+    Answer { request: Request, answer: Answer, zxid: i64 },
 }
 
 pub(super) struct Client {
-    /// Which of this client's sessions it is: requests name the one they are for.
+    /// Which of this client's handles it is: requests name the one they are for.
     pub(super) link: usize,
+    /// Hears of events; `None` while no handle is open.
+    pub(super) listener: Option<Arc<dyn Fn(Event) + Send + Sync>>,
+    /// 0 before the first connection of a handle.
     pub(super) session: i64,
-    /// The client knows that the session is over, and has no other yet.
+    /// The client knows that the session is over.
     pub(super) over: bool,
     pub(super) connection: Connection,
     pub(super) silence: Option<Silence>,
@@ -65,37 +60,32 @@ pub(super) struct Client {
     /// Submitted while there was no connection.
     pub(super) queued: Vec<Request>,
     pub(super) downlink: VecDeque<Message>,
-    /// The watches that were set, by znode.
-    pub(super) watches: Vec<Watched>,
-    /// Deletions with an unknown outcome.
-    pub(super) unconfirmed: Vec<GuaranteedDelete>,
-    /// Counts the stretches of trust; `lost` says whether the last has ended.
-    pub(super) period: usize,
-    pub(super) lost: bool,
-    /// Whether the servers have proven so much that a lock can be held.
-    pub(super) proven: bool,
+    /// The znodes that it watches: by path, the transaction that made what was seen there.
+    pub(super) watches: BTreeMap<String, i64>,
+    /// What its clock shows, and what that showed when the leader last counted its session as alive.
+    pub(super) clock: Duration,
+    pub(super) counted: Duration,
     pub(super) frozen: bool,
     pub(super) dead: bool,
-    /// Those who wait for a session, or for its loss.
-    pub(super) waiting: Vec<Waker>,
     /// Everything that the client's code was ever told: what it does next is a function of it.
     pub(super) history: Digest,
     /// How often its circumstances have changed.
     pub(super) changes: usize,
-    /// When a timer of it last fired, in changes of the world, and how often it has since.
-    pub(super) last_fired: (usize, u32),
+    /// When its clock last passed, in changes of the world, and how often it has since.
+    pub(super) last_passed: (usize, u32),
     /// Whether a contender is all that runs on it.
     pub(super) is_alone: bool,
     pub(super) shown: Shown,
 }
 
 impl Client {
-    pub(super) fn new(leader: &mut Leader) -> Client {
+    pub(super) fn new(leader: &Leader) -> Client {
         Client {
             link: 0,
-            session: leader.open_session(),
+            listener: None,
+            session: 0,
             over: false,
-            connection: Connection::Up,
+            connection: Connection::Down,
             silence: None,
             replica: Replica::up_to(leader, leader.log.len()),
             seen: 0,
@@ -103,17 +93,14 @@ impl Client {
             unheard: Vec::new(),
             queued: Vec::new(),
             downlink: VecDeque::new(),
-            watches: Vec::new(),
-            unconfirmed: Vec::new(),
-            period: 0,
-            lost: false,
-            proven: true,
+            watches: BTreeMap::new(),
+            clock: Duration::ZERO,
+            counted: Duration::ZERO,
             frozen: false,
             dead: false,
-            waiting: Vec::new(),
             history: Digest::default(),
             changes: 0,
-            last_fired: (usize::MAX, 0),
+            last_passed: (usize::MAX, 0),
             is_alone: false,
             shown: Shown::default(),
         }
@@ -124,9 +111,28 @@ impl Client {
         !self.frozen && !self.dead
     }
 
-    /// Whether a session is connected and trusted, as far as the client knows.
-    pub(super) fn is_usable(&self) -> bool {
-        self.connection != Connection::Down && !self.over && !self.lost
+    /// Whether nothing is wrong with its connection.
+    pub(super) fn is_well_connected(&self) -> bool {
+        self.connection == Connection::Up && self.silence.is_none()
+    }
+
+    /// Whether a handle is open that has no session yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.listener.is_some() && self.session == 0
+    }
+
+    /// Whether the leader may give the session up by now.
+    pub(super) fn is_overdue(&self) -> bool {
+        self.dead || self.clock >= self.counted + SESSION_TIMEOUT
+    }
+
+    /// Those that were not answered, wherever they are.
+    pub(super) fn requests(&self) -> impl Iterator<Item = &Request> {
+        let answered = self.downlink.iter().filter_map(|message| match message {
+            Message::Answer { request, .. } => Some(request),
+            Message::Event(_) => None,
+        });
+        self.uplink.iter().chain(&self.unheard).chain(&self.queued).chain(answered)
     }
 
     /// Whether the server takes up the next request.
@@ -144,26 +150,18 @@ impl Client {
         self.is_running() && self.silence != Some(Silence::Deaf) && !self.downlink.is_empty()
     }
 
-    /// Its circumstances have changed: whoever waits for that looks again.
+    /// Its circumstances have changed.
     pub(super) fn changed(&mut self) {
         self.changes += 1;
-        (self.connection, self.over, self.lost, self.proven, self.period).hash(&mut self.history);
-        for waker in self.waiting.drain(..) {
-            waker.wake();
-        }
-    }
-
-    /// Ends the present stretch of trust.
-    pub(super) fn lose(&mut self) {
-        self.lost = true;
-        self.changed();
+        (self.connection, self.over, self.session).hash(&mut self.history);
     }
 
     /// For the digest of a state: everything that is not in the history.
     pub(super) fn hash_state(&self, digest: &mut Digest) {
         self.history.hash(digest);
-        (self.session, self.over, self.connection, self.silence, self.lost).hash(digest);
-        (self.frozen, self.dead, self.seen).hash(digest);
+        (self.session, self.over, self.connection, self.silence, self.clock - self.counted)
+            .hash(digest);
+        (self.frozen, self.dead, self.seen, self.listener.is_some()).hash(digest);
         for request in self.uplink.iter().chain(&self.unheard).chain(&self.queued) {
             (&request.op, &request.path, request.reply.number()).hash(digest);
         }
@@ -171,8 +169,8 @@ impl Client {
         for message in &self.downlink {
             match message {
                 Message::Event(event) => (0, &event.path, event.kind as u8).hash(digest),
-                Message::Answer { answer, reply, path, .. } => {
-                    (1, path, reply.number()).hash(digest);
+                Message::Answer { answer, request, .. } => {
+                    (1, &request.path, request.reply.number()).hash(digest);
                     hash_answer(answer, digest);
                 }
             }
@@ -181,12 +179,17 @@ impl Client {
         if self.connection == Connection::Up {
             (self.replica.applied, &self.replica.watches).hash(digest);
         }
-        for watched in &self.watches {
-            (&watched.path, watched.czxid).hash(digest);
-        }
-        for delete in &self.unconfirmed {
-            (&delete.path, delete.czxid, delete.look, delete.first).hash(digest);
-        }
-        digest.write_usize(self.unconfirmed.len());
+        self.watches.hash(digest);
     }
+}
+
+/// As the C client tells of it.
+pub(super) fn event(event: &WatchEvent) -> Event {
+    let kind = match event.kind {
+        WatchEventKind::Created => EventKind::CREATED,
+        WatchEventKind::Deleted => EventKind::DELETED,
+        WatchEventKind::DataChanged => EventKind::CHANGED,
+        WatchEventKind::ChildrenChanged => EventKind::CHILD,
+    };
+    Event { kind, path: event.path.clone() }
 }

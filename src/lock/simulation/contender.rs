@@ -1,5 +1,5 @@
-//! What a contender does: its errands, one after the other, through the acquire loop of
-//! production; and the board on which it says what it believes.
+//! What a contender does: its acquires, one after the other, by the public lock; and the board on which
+//! it says what it believes.
 
 use std::collections::BTreeSet;
 use std::hash::Hash;
@@ -9,17 +9,16 @@ use std::task::{Poll, Waker};
 use futures_lite::future::or;
 use parking_lot::Mutex;
 
-use super::scenario::{Errand, LOCK, Scenario};
+use super::handle::Shared;
+use super::scenario::{LOCK, Scenario, Wait};
 use super::server::{Life, Record, parent};
-use super::service::{Shared, SimulatedService};
-use crate::client::Hold;
+use super::steps::OPERATION_TIMEOUT;
+use crate::client::Client;
 use crate::error::{Code, Error, Result};
-use crate::lock::deletion_watch::DeletionWatch;
 use crate::lock::guard::Tenure;
 use crate::lock::memory::PathMemory;
-use crate::lock::name::Naming;
-use crate::lock::{Spec, Strategy, acquire, claim::Node, contender as written};
-use crate::znode::{Acl, Stat};
+use crate::lock::{Guard, Lock, Strategy, contender as written};
+use crate::znode::Stat;
 
 /// What contenders are told, and what they say.
 #[derive(Default)]
@@ -28,6 +27,8 @@ pub(super) struct Board {
     /// The largest token of any tenure.
     pub(super) token: i64,
     pub(super) tenures: usize,
+    /// How many acquires ended by their deadline.
+    pub(super) late: usize,
     /// The tokens of all tenures.
     pub(super) tokens: BTreeSet<i64>,
     /// What went wrong first.
@@ -39,7 +40,7 @@ pub(super) struct Board {
 pub(super) struct Post {
     pub(super) client: usize,
     /// An acquire is under way, and how it was asked for.
-    pub(super) acquires: Option<Errand>,
+    pub(super) acquires: Option<Wait>,
     /// How many acquires were begun: claims carry the number.
     pub(super) attempts: usize,
     pub(super) tenure: Option<Arc<Tenure>>,
@@ -87,63 +88,52 @@ pub(super) type SharedBoard = Arc<Mutex<Board>>;
 /// One contender, with all it needs.
 struct Party {
     number: usize,
-    spec: Arc<Spec>,
-    deletion_watch: Option<Arc<DeletionWatch>>,
+    client: usize,
+    lock: Lock,
+    memory: Arc<PathMemory>,
     world: Shared,
     board: SharedBoard,
-    /// Whether anything may have gone wrong.
+    /// Whether nothing can go wrong.
     calm: bool,
     waits: bool,
 }
 
-/// Does all errands of a contender.
+/// Does all acquires of a contender.
 pub(super) async fn contend(
+    client: Client,
     world: Shared,
     board: SharedBoard,
-    memory: Arc<PathMemory>,
     number: usize,
     of: Arc<Scenario>,
 ) {
     let contender = &of.contenders[number];
-    let service =
-        Arc::new(SimulatedService { world: Arc::clone(&world), client: contender.client });
-    let spec = Spec {
-        service,
-        path: LOCK.to_owned(),
-        strategy: of.strategy,
-        label: String::new(),
-        acl: Acl::open().into(),
-        naming: Naming::default(),
-        memory,
-        on_position: None,
-    };
-    spec.memory.set_contended(of.contended);
-    let deletion_watch = of.deletion_watch.then(Arc::default);
-    let (calm, waits) = (of.faults == 0, contender.waits);
-    let spec = Arc::new(spec);
-    let party = Party { number, spec, deletion_watch, world, board, calm, waits };
-    for errand in &contender.errands {
-        party.run(*errand).await;
+    let memory = client.inner().remember::<PathMemory>(LOCK);
+    let lock = client.lock(LOCK).strategy(of.strategy);
+    let (calm, waits, client) = (of.faults == 0, contender.waits, contender.client);
+    let party = Party { number, client, lock, memory, world, board, calm, waits };
+    for wait in &contender.acquires {
+        party.run(*wait).await;
     }
     party.board.lock().posts[number].done = true;
 }
 
 impl Party {
-    async fn run(&self, errand: Errand) {
+    async fn run(&self, wait: Wait) {
         let attempt = self.post(|post| {
-            post.acquires = Some(errand);
+            post.acquires = Some(wait);
             post.attempts += 1;
             post.attempts
         });
         let label = label(self.number, attempt);
-        let spec = Arc::new(Spec { label: label.clone(), ..(*self.spec).clone() });
-        let seen = self.seen();
-        let (once, deadline) = match errand {
-            Errand::Acquire => (false, None),
-            Errand::Within(limit) => (false, Some(spec.service.now() + limit)),
-            Errand::Try => (true, None),
+        let lock = self.lock.clone().label(label.clone());
+        let (seen, begun) = (self.seen(), crate::client::now());
+        let acquiring = async {
+            Some(match wait {
+                Wait::Forever => lock.acquire().await.map(Some),
+                Wait::Within(limit) => lock.acquire_within(limit).await.map(Some),
+                Wait::Not => lock.try_acquire().await,
+            })
         };
-        let acquiring = async { Some(acquire::acquire(spec, once, deadline).await) };
         let cancelled = async {
             self.told(|post| post.told_to_cancel).await;
             None
@@ -153,22 +143,25 @@ impl Party {
             post.acquires = None;
             post.told_to_cancel = false;
         });
+        let limit = match wait {
+            Wait::Forever => None,
+            Wait::Within(limit) => Some(limit),
+            Wait::Not => Some(OPERATION_TIMEOUT),
+        };
+        let is_late = limit.is_some_and(|limit| crate::client::now() >= begun + limit);
         match outcome {
-            Some(Ok(Some((node, hold)))) => self.hold(&label, node, hold).await,
-            Some(Ok(None)) if once => self.check_sent_away(&label, seen),
-            Some(Err(error))
-                if deadline.is_some_and(|at| self.spec.service.now() >= at)
-                    && error.is_timeout() => {}
+            Some(Ok(Some(guard))) => self.hold(&label, guard).await,
+            Some(Ok(None)) => self.check_sent_away(&label, seen),
+            Some(Err(error)) if is_late && error.is_timeout() => self.board.lock().late += 1,
             None => {}
-            Some(Ok(None)) => self.complain(|| "an acquire that waits gave nothing".to_owned()),
             Some(Err(error)) => self.complain(|| format!("an acquire failed: {error}")),
         }
     }
 
-    /// Which of its sessions the client has, and what it has seen of the servers.
+    /// Which of its handles the client has, and what it has seen of the servers.
     fn seen(&self) -> (usize, i64) {
         let world = self.world.lock();
-        let client = &world.clients[self.spec.service.id() as usize];
+        let client = &world.clients[self.client];
         (client.link, client.seen)
     }
 
@@ -179,7 +172,7 @@ impl Party {
         let seen = if link_now == link { seen } else { 0 };
         let (anybody, own) = {
             let world = self.world.lock();
-            let session = world.clients[self.spec.service.id() as usize].session;
+            let session = world.clients[self.client].session;
             let is_own = |it: &Record| it.session == session && is_labelled(it, label);
             let alive = world.leader.life(session) == Life::Alive;
             let of_lock = |it: &&Record| it.path == LOCK || parent(&it.path) == LOCK;
@@ -216,11 +209,11 @@ impl Party {
         if !is_labelled(record, label) {
             return Some(format!("it holds with another's claim, {token}"));
         }
-        let in_queue = self.spec.strategy == Strategy::Queue;
+        let in_queue = self.lock.spec.strategy == Strategy::Queue;
         if in_queue && record.gone.is_none() && !world.is_named_for(&node.path) {
             return Some(format!("it holds with {}, the name of another directory", node.path));
         }
-        let client = &world.clients[self.spec.service.id() as usize];
+        let client = &world.clients[self.client];
         if client.shown.has_told(token) {
             return Some(format!("it holds with {token}, which it was shown to be gone"));
         }
@@ -228,14 +221,11 @@ impl Party {
             .then(|| format!("it holds with {token}, which was never first"))
     }
 
-    async fn hold(&self, label: &str, node: Node, hold: Hold) {
-        let token = node.czxid;
-        let tenure = Tenure::begin(Arc::clone(&self.spec.service), node, hold);
+    async fn hold(&self, label: &str, guard: Guard) {
+        let token = guard.fencing_token();
+        let tenure = Arc::clone(guard.tenure());
         if let Some(complaint) = self.check_birth(label, &tenure) {
             self.complain(|| complaint);
-        }
-        if let Some(deletion_watch) = &self.deletion_watch {
-            deletion_watch.add(&tenure);
         }
         let robbed = self.world.lock().robbed.contains_key(&token);
         {
@@ -252,7 +242,7 @@ impl Party {
                 });
             }
             board.token = before.max(token);
-            board.posts[self.number].tenure = Some(Arc::clone(&tenure));
+            board.posts[self.number].tenure = Some(tenure);
         }
         self.told(|post| post.told_to_release).await;
         self.post(|post| {
@@ -260,9 +250,8 @@ impl Party {
             post.tenure = None;
         });
         let (had_gone, before) = (self.is_gone(token), self.changes());
-        let released = tenure.release();
         if self.waits {
-            let released = released.await;
+            let released = guard.release().await;
             // The deletion may have hit another by that name.
             let is_plain = self.is_named_alone(token) && self.changes() == before;
             if released.is_ok() && had_gone && is_plain {
@@ -270,7 +259,7 @@ impl Party {
             }
             self.check_release(token, released);
         } else {
-            drop((released, tenure));
+            drop(guard);
             self.check_is_known(token);
         }
     }
@@ -278,11 +267,11 @@ impl Party {
     /// While its deletion is under way, a claim is known to its client: nobody else deletes it too.
     fn check_is_known(&self, token: i64) {
         let world = self.world.lock();
-        let client = &world.clients[self.spec.service.id() as usize];
+        let client = &world.clients[self.client];
         let there = world.leader.records.get(&token).is_some_and(|record| {
             record.gone.is_none() && record.session == client.session && !client.over
         });
-        let is_forgotten = there && self.spec.memory.is_claim(token) == Some(false);
+        let is_forgotten = there && self.memory.is_claim(token) == Some(false);
         drop(world);
         if is_forgotten {
             self.complain(|| format!("{token} was released, and is forgotten before it is gone"));
@@ -304,7 +293,7 @@ impl Party {
 
     /// How often the circumstances of the client have changed.
     fn changes(&self) -> usize {
-        self.world.lock().clients[self.spec.service.id() as usize].changes
+        self.world.lock().clients[self.client].changes
     }
 
     fn check_release(&self, token: i64, released: Result<()>) {

@@ -1,6 +1,7 @@
 //! What can go wrong, and what it does on the servers.
 
 use super::client::{Connection, Silence};
+use super::request::Request;
 use super::server::{Change, Kind, parent};
 use super::steps::Step;
 use super::world::World;
@@ -27,14 +28,13 @@ impl World {
             steps.extend([Step::Kill(number), Step::Freeze(number)]);
             if client.connection == Connection::Up {
                 steps.push(Step::Cut(number));
-                if !client.lost {
+                if client.clock < self.end_of_trust(number) {
                     steps.push(Step::Doubt(number));
                     if reduced {
                         steps.push(Step::Expel(number));
                     }
                 }
-                let unanswered = client.uplink.iter().any(|request| request.reply.number() != 0);
-                if unanswered || !client.downlink.is_empty() {
+                if client.requests().any(Request::is_awaited) {
                     steps.push(Step::TimeOut(number));
                 }
                 if client.silence.is_none() {

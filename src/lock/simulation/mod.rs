@@ -1,16 +1,24 @@
-//! The acquire loop of production against simulated servers: on one thread, in virtual time, every
-//! run repeatable.
+//! Locks on simulated servers: on one thread, in virtual time, every run repeatable.
+//!
+//! # What is simulated
+//! What is below a client: the C client's handle (it takes requests, and gives answers, events and a
+//! state), the clock, and the thread that drives sessions. So what runs is production code, from the
+//! public [`Lock`](crate::Lock) down to session trust, heartbeats, reconnection, watches and guaranteed
+//! deletion: see [`machine`](crate::client::machine).
 //!
 //! # What is modelled
 //! A leader orders the writes; each session has a server that applies them (at once, or lagging).
 //! A session's requests are taken up in their order, and answers and watch events come back in the
 //! servers' order. A connection can break: what the servers had got they may still execute, until
-//! the session moves on. A client that is back sets its watches again. Trust ends by the client's
-//! clock before the servers give the session up; that and the end of its znodes are two steps, with
-//! the client's next session perhaps between them. A lock can be held on a session some time after it
-//! is trusted, or at once. Timers go off in any order: no two processes have to be equally fast.
+//! the session moves on. A client that is back sets its watches again. The leader counts a session as
+//! alive when it connects, and at each of its writes and syncs. It gives the session up when the
+//! session timeout has passed since then by the clock of *that client*; that and the end of its znodes
+//! are two steps, with the client's next session perhaps between them. Each client has a clock of its own,
+//! which passes at the schedule's pace: nothing in a session depends on another client's, so two
+//! processes need not be equally fast. A healthy connection is faster than half a session timeout.
 //!
-//! What goes wrong: requests are not answered in time; a connection carries one direction only, or
+//! What goes wrong: time passes without an answer, so that requests are late or trust ends; a connection
+//! carries one direction only, or
 //! reaches a server that is cut off from its leader (it answers reads, from the past, and nothing
 //! else), until all that was held up comes late, or the client leaves and it never comes. Processes are
 //! frozen or killed, acquires given up. Operators delete claims, and the directory, and make it anew;
@@ -39,11 +47,12 @@
 //! # All schedules
 //! A *reduced* scenario has fewer schedules and the same outcomes. What one client alone can see
 //! (answers that arrive, code that runs, trust that ends) happens at once, for it commutes with all
-//! that others do: only the order in which the servers take up requests, and where faults fall, is
-//! left to choose. A pause that could change nothing ends once, not for ever. Of clients to whom
+//! that others do: only the order in which the servers take up requests, when pauses end, and where
+//! faults fall, is left to choose. A pause that could change nothing ends once, not for ever. Heartbeats
+//! are taken up at once. Of clients to whom
 //! nothing has happened yet, and who do the same, one stands for all. And where two schedules lead
 //! to one state (as a digest of 64 bits), one of them goes on. Nothing else is left out of it; but
-//! each contender acquires once, held claims are not watched for deletion, and the rarer faults are
+//! each contender acquires once, time does not pass for the watch on held claims, and the rarer faults are
 //! explored by themselves (`unusual`, in long runs). Random schedules reduce nothing, draw all faults,
 //! acquire more than once, and watch held claims; in half of them holders release only at rest.
 //!
@@ -57,14 +66,14 @@ mod contender;
 mod digest;
 mod effort;
 mod faults;
-mod guaranteed_delete;
+mod handle;
+mod machine;
 mod replay;
 mod request;
 mod run;
 mod scenario;
 mod schedule;
 mod server;
-mod service;
 mod session;
 mod shown;
 mod steps;

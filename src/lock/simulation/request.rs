@@ -2,13 +2,11 @@
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+use std::time::Instant;
 
-use oneshot::Sender;
-
-use super::guaranteed_delete::GuaranteedDelete;
 use super::server::Kind;
-use crate::client::{Created, Watch};
-use crate::error::{Code, Error, Result};
+use crate::error::Code;
+use crate::raw::Sink;
 use crate::znode::Stat;
 
 #[derive(Clone, Debug)]
@@ -18,10 +16,9 @@ pub(super) enum Op {
         kind: Kind,
         data: Arc<[u8]>,
     },
-    /// With the transaction that made what is meant, and whether the client had seen a later state
-    /// of the servers than one in which that was there.
     Delete {
-        czxid: i64,
+        /// Whether the client had seen a state of the servers in which all its claims were gone that
+        /// there ever were at that path.
         too_late: bool,
     },
     Children,
@@ -59,7 +56,7 @@ impl Hash for Op {
         match self {
             Op::Create { sequential, kind, .. } => (sequential, kind).hash(state),
             Op::Get { watch } => watch.hash(state),
-            Op::Delete { czxid, too_late } => (czxid, too_late).hash(state),
+            Op::Delete { too_late } => too_late.hash(state),
             Op::Children | Op::Sync => {}
         }
     }
@@ -70,12 +67,33 @@ pub(super) struct Request {
     pub(super) op: Op,
     pub(super) path: String,
     pub(super) reply: Reply,
+    pub(super) deadline: Option<Instant>,
+}
+
+impl Request {
+    /// Whether somebody waits for an answer.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.reply.number() != 0
+    }
+
+    pub(super) fn is_late(&self, now: Instant) -> bool {
+        self.is_awaited() && self.deadline.is_some_and(|deadline| deadline <= now)
+    }
+
+    /// Whether it asks for nothing but a proof that the session is alive.
+    pub(super) fn is_heartbeat(&self) -> bool {
+        match self.op {
+            Op::Sync => self.path == "/",
+            Op::Delete { .. } => self.path.starts_with("/zklock/"),
+            _ => false,
+        }
+    }
 }
 
 /// What a server says to a request.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
-    Created(Created),
+    Created(String, Stat),
     Children(Vec<String>, Stat),
     Data(Vec<u8>, Stat),
     Done,
@@ -86,7 +104,7 @@ pub(super) type Answer = std::result::Result<Value, Code>;
 /// Without the data, as [`Op`].
 pub(super) fn hash_answer<H: Hasher>(answer: &Answer, state: &mut H) {
     match answer {
-        Ok(Value::Created(Created { path, stat })) => (0, path, stat.czxid).hash(state),
+        Ok(Value::Created(path, stat)) => (0, path, stat.czxid).hash(state),
         Ok(Value::Children(names, stat)) => (1, names, stat.czxid).hash(state),
         Ok(Value::Data(_, stat)) => (2, stat.czxid, stat.version, stat.ephemeral_owner).hash(state),
         Ok(Value::Done) => 3.hash(state),
@@ -94,22 +112,14 @@ pub(super) fn hash_answer<H: Hasher>(answer: &Answer, state: &mut H) {
     }
 }
 
-pub(super) type WatchedData = (Vec<u8>, Stat, Watch);
-
 /// Who waits for an answer.
 pub(super) enum Reply {
     /// It was given up, or has been answered on this side.
     Nobody,
-    Created(Sender<Result<Created>>),
-    Children(Sender<Result<(Vec<String>, Stat)>>),
-    Data(Sender<Result<(Vec<u8>, Stat)>>),
-    WatchedData(Sender<Result<WatchedData>>),
-    Done(Sender<Result<()>>),
-    /// The sync before the look before a deletion that is repeated.
-    Sync(GuaranteedDelete),
-    /// The look before a deletion.
-    Look(GuaranteedDelete),
-    Deletion(GuaranteedDelete),
+    Created(Sink<(String, Stat)>),
+    Children(Sink<(Vec<String>, Stat)>),
+    Data(Sink<(Vec<u8>, Stat)>),
+    Done(Sink<()>),
 }
 
 impl Reply {
@@ -124,15 +134,26 @@ impl Reply {
             Reply::Created(_) => 1,
             Reply::Children(_) => 2,
             Reply::Data(_) => 3,
-            Reply::WatchedData(_) => 4,
-            Reply::Done(_) => 5,
-            Reply::Look(_) => 6,
-            Reply::Deletion(_) => 7,
-            Reply::Sync(_) => 8,
+            Reply::Done(_) => 4,
+        }
+    }
+
+    /// Gives the answer to whoever waits for it.
+    pub(super) fn give(self, answer: Answer) {
+        match (self, answer) {
+            (Reply::Nobody, _) => {}
+            (Reply::Created(sink), Ok(Value::Created(path, stat))) => sink(Ok((path, stat))),
+            (Reply::Children(sink), Ok(Value::Children(names, stat))) => sink(Ok((names, stat))),
+            (Reply::Data(sink), Ok(Value::Data(data, stat))) => sink(Ok((data, stat))),
+            (Reply::Done(sink), Ok(Value::Done)) => sink(Ok(())),
+            (Reply::Created(sink), answer) => sink(Err(code(answer))),
+            (Reply::Children(sink), answer) => sink(Err(code(answer))),
+            (Reply::Data(sink), answer) => sink(Err(code(answer))),
+            (Reply::Done(sink), answer) => sink(Err(code(answer))),
         }
     }
 }
 
-pub(super) fn error(op: &Op, path: &str, code: Code) -> Error {
-    Error::new(op.name(), path, code)
+fn code(answer: Answer) -> Code {
+    answer.err().unwrap_or(Code::MARSHALLING_ERROR)
 }

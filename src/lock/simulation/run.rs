@@ -1,7 +1,9 @@
 //! One run of a scenario: what can happen, one thing after the other, until nothing can.
 
 use std::hash::{Hash, Hasher};
+use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -9,13 +11,23 @@ use super::checks;
 use super::client::Connection;
 use super::contender::{Board, Post, SharedBoard, contend, note};
 use super::digest::Digest;
+use super::handle::{Shared, act};
+use super::machine::ClientMachine;
+use super::request::Request;
 use super::scenario::{Fault, LOCK, Scenario};
-use super::server::{Change, Kind};
-use super::service::Shared;
-use super::steps::Step;
+use super::server::{Change, Kind, SESSION_TIMEOUT};
+use super::steps::{OPERATION_TIMEOUT, Step};
 use super::tasks::Tasks;
 use super::world::World;
+use crate::client::{Client, ClientOptions};
 use crate::lock::Strategy;
+use crate::lock::memory::PathMemory;
+
+/// How often a client's clock passes while nothing changes in the world: in random schedules though it
+/// waits for nothing; in reduced ones for those who wait on it, and until its session is trusted again.
+const IDLE_PASSES: u32 = 4;
+const PASSES_THAT_MATTER: u32 = 1;
+const PASSES_TO_SETTLE: u32 = 40;
 
 /// More steps than any run takes that gets anywhere.
 const TOO_MANY_STEPS: usize = 20_000;
@@ -36,6 +48,9 @@ pub(super) trait Schedule {
 pub(super) struct Run {
     pub(super) world: Shared,
     pub(super) board: SharedBoard,
+    pub(super) machines: Vec<Rc<ClientMachine>>,
+    pub(super) clients: Vec<Client>,
+    /// First what drives the clients' sessions, then the contenders.
     pub(super) tasks: Tasks,
     pub(super) scenario: Arc<Scenario>,
     pub(super) faults_left: u32,
@@ -108,10 +123,6 @@ pub(super) fn run(scenario: &Arc<Scenario>, schedule: &mut dyn Schedule) -> Ende
 impl Run {
     fn begin(scenario: &Arc<Scenario>) -> Run {
         let mut world = World::new(scenario.clients, scenario.lag, scenario.server_id);
-        (world.careless, world.proves_late) = (scenario.careless, scenario.proves_late);
-        if world.proves_late {
-            world.clients.iter_mut().for_each(|client| client.proven = false);
-        }
         if let Some(next) = scenario.directory {
             let container = |path: &str| Change::Create {
                 path: path.to_owned(),
@@ -123,51 +134,90 @@ impl Run {
                 world.leader.commit(vec![container(LOCK)]);
                 world.leader.commit(vec![Change::Number { path: LOCK.to_owned(), next }]);
             }
-            for client in 0..scenario.clients {
-                world.catch_up(client, usize::MAX);
-            }
         }
         let posts = scenario.contenders.iter();
         let posts = posts.map(|contender| Post::on(contender.client));
         let board = Board { posts: posts.collect(), ..Board::default() };
         let (world, board) = (Arc::new(Mutex::new(world)), Arc::new(Mutex::new(board)));
+        let machines: Vec<_> =
+            (0..scenario.clients).map(|client| ClientMachine::new(&world, client)).collect();
         let mut tasks = Tasks::default();
-        // Those of one client share what it knows.
-        let memories: Vec<Arc<_>> = (0..scenario.clients).map(|_| Arc::default()).collect();
-        for (number, contender) in scenario.contenders.iter().enumerate() {
-            let (world, board) = (Arc::clone(&world), Arc::clone(&board));
-            let memory = Arc::clone(&memories[contender.client]);
-            let errands = contend(world, board, memory, number, Arc::clone(scenario));
-            tasks.add(contender.client, Box::pin(errands));
+        let mut clients = Vec::new();
+        for (number, machine) in machines.iter().enumerate() {
+            clients.push(machine.run(connect));
+            let session = machine.take_driven().unwrap_or_else(|| panic!("a session is driven"));
+            tasks.add(number, session);
         }
-        let scenario = Arc::clone(scenario);
-        Run {
+        let mut run = Run {
             world,
             board,
+            machines,
+            clients,
             tasks,
             faults_left: scenario.faults,
             touched: vec![false; scenario.clients],
             checked: true,
-            scenario,
+            scenario: Arc::clone(scenario),
             trace: Vec::new(),
+        };
+        run.connect_all();
+        for (number, contender) in scenario.contenders.iter().enumerate() {
+            let client = run.clients[contender.client].clone();
+            let memory = client.inner().remember::<PathMemory>(LOCK);
+            memory.set_contended(scenario.contended);
+            let (world, board) = (Arc::clone(&run.world), Arc::clone(&run.board));
+            let acquires = contend(client, world, board, number, Arc::clone(scenario));
+            run.tasks.add(contender.client, Box::pin(acquires));
         }
+        run
+    }
+
+    /// Until all clients trust their sessions, before anything else happens.
+    fn connect_all(&mut self) {
+        for client in 0..self.clients.len() {
+            self.machines[client].clone().run(|| {
+                self.tasks.run(client);
+                act(&self.world, |world| world.connect(client));
+                while !self.is_settled(client) {
+                    self.tasks.run(client);
+                    act(&self.world, |world| {
+                        world.apply(client);
+                        world.deliver(client);
+                    });
+                }
+                self.tasks.run(client);
+            });
+        }
+    }
+
+    /// Whether the client has no need of time: its session is trusted, and nothing is to be done.
+    /// Its machine's code.
+    fn is_settled(&self, client: usize) -> bool {
+        self.clients[client].inner().is_settled()
     }
 
     fn regular_steps(&self, steps: &mut Vec<Step>) {
         let reduced = self.scenario.reduced;
-        let world = self.world.lock();
-        let runs = |client: usize| world.clients[client].is_running();
-        if !reduced {
-            let woken = self.tasks.woken().filter(|(_, client)| runs(*client));
-            steps.extend(woken.map(|(task, _)| Step::Run(task)));
+        {
+            let world = self.world.lock();
+            let runs = |client: usize| world.clients[client].is_running();
+            if !reduced {
+                let woken = self.tasks.woken().filter(|(_, client)| runs(*client));
+                steps.extend(woken.map(|(task, _)| Step::Run(task)));
+            }
+            world.regular_steps(reduced, steps);
         }
-        world.regular_steps(reduced, steps);
+        for client in 0..self.clients.len() {
+            if self.may_pass(client) {
+                steps.push(Step::Pass(client));
+            }
+        }
         if self.scenario.holds_long && !steps.is_empty() {
             return;
         }
-        let board = self.board.lock();
+        let (world, board) = (self.world.lock(), self.board.lock());
         for (number, post) in board.posts.iter().enumerate() {
-            if board.may_release(number) && runs(post.client) {
+            if board.may_release(number) && world.clients[post.client].is_running() {
                 steps.push(Step::Release(number));
             }
         }
@@ -176,14 +226,48 @@ impl Run {
         }
     }
 
+    /// Whether a client's clock may pass now: not for ever where that changes nothing, and not ahead of
+    /// a healthy connection.
+    fn may_pass(&self, number: usize) -> bool {
+        let machine = &self.machines[number];
+        let (waits, settled) = machine.run(|| (self.waits_for(number), self.is_settled(number)));
+        let next = machine.next();
+        let world = self.world.lock();
+        let client = &world.clients[number];
+        if client.dead || client.listener.is_none() {
+            return false;
+        }
+        if client.frozen {
+            return !self.scenario.reduced && !client.is_overdue();
+        }
+        let passes = world.passes_without_news(number);
+        let is_pending = client.is_served() || client.hears();
+        if self.scenario.reduced {
+            let is_up = client.connection == Connection::Up || client.over;
+            return waits.is_some() && passes < PASSES_THAT_MATTER
+                || !settled && is_up && !is_pending && passes < PASSES_TO_SETTLE;
+        }
+        let wanted = waits.is_some() || !settled || passes < IDLE_PASSES;
+        let is_ahead = next.is_some_and(|next| next > client.counted + SESSION_TIMEOUT / 2);
+        wanted && !(client.is_well_connected() && is_pending && is_ahead)
+    }
+
+    /// When the next of those may go on who wait on a client: of all but what drives its session; in a
+    /// reduced scenario its contender alone, as what watches over held claims changes nothing there.
+    pub(super) fn waits_for(&self, client: usize) -> Option<Duration> {
+        let reduced = self.scenario.reduced;
+        let task = if reduced { self.clients.len() + client } else { client };
+        self.machines[client].next_by(&self.tasks.waker(task), reduced)
+    }
+
     /// Whether a step is not the same, but for the numbers, as one of another client: of those to
     /// whom nothing has happened and who do the same, one stands for all.
     fn is_first_of_its_kind(&self, world: &World, step: Step) -> bool {
         let Some(client) = world.client_of(step).filter(|client| !self.touched[*client]) else {
             return true;
         };
-        let errands = |client: usize| &self.scenario.contenders[client].errands;
-        !(0..client).any(|other| !self.touched[other] && errands(other) == errands(client))
+        let acquires = |client: usize| &self.scenario.contenders[client].acquires;
+        !(0..client).any(|other| !self.touched[other] && acquires(other) == acquires(client))
     }
 
     fn faults(&self, steps: &mut Vec<Step>) {
@@ -220,8 +304,9 @@ impl Run {
                 *touched = true;
             }
         }
+        self.pass(step);
         match step {
-            Step::Run(task) => self.tasks.run(task),
+            Step::Run(task) => self.run_task(task),
             Step::Release(number) => {
                 let client = self.board.lock().posts[number].client;
                 note(&self.world, client, (1, number));
@@ -232,23 +317,65 @@ impl Run {
                 note(&self.world, client, (2, number));
                 self.board.lock().tell_to_cancel(number);
             }
-            Step::Deliver(client) => self.deliver(client),
-            step => {
-                let in_queue = self.scenario.strategy == Strategy::Queue;
-                self.world.lock().perform(step, self.scenario.reduced, (LOCK, in_queue));
-            }
+            step => self.happen(step),
         }
         if let Step::Kill(client) = step {
-            self.tasks.remove_all_of(client);
+            self.machines[client].clone().run(|| self.tasks.remove_all_of(client));
         }
         self.settle();
     }
 
-    /// A client hears the next thing.
-    fn deliver(&self, client: usize) {
-        let mut world = self.world.lock();
-        world.clients[client].is_alone = self.tasks.of(client) == 1;
-        world.deliver(client);
+    /// Something happens in the world, and to a client's code perhaps.
+    fn happen(&self, step: Step) {
+        let client = self.world.lock().client_of(step);
+        let in_queue = self.scenario.strategy == Strategy::Queue;
+        let happens = || {
+            act(&self.world, |world| {
+                if let Step::Deliver(client) = step {
+                    let alone = self.tasks.of(client) == 2;
+                    world.clients[client].is_alone =
+                        alone && self.clients[client].inner().duties().are_done();
+                }
+                world.perform(step, self.scenario.reduced, (LOCK, in_queue));
+            });
+        };
+        match client.and_then(|client| self.machines.get(client)) {
+            Some(machine) => machine.run(happens),
+            None => happens(),
+        }
+        if let Step::Thaw(client) = step {
+            self.machines[client].run(|| self.machines[client].wake_due());
+        }
+    }
+
+    /// Lets a client's clock pass as far as a step wants.
+    fn pass(&self, step: Step) {
+        let reduced = self.scenario.reduced;
+        let clock = self.world.lock().clock_after(step, reduced);
+        let (client, clock) = match (clock, step) {
+            (Some(clock), _) => clock,
+            (None, Step::Pass(client)) => {
+                let machine = &self.machines[client];
+                // What drives a session does nothing new by itself while all is well.
+                let waits = self.waits_for(client).filter(|_| reduced);
+                match waits.or_else(|| machine.next()) {
+                    Some(clock) => (client, clock),
+                    None => return,
+                }
+            }
+            _ => return,
+        };
+        self.world.lock().pass(client, clock);
+        let clock = self.world.lock().clients[client].clock;
+        self.machines[client].run(|| {
+            self.machines[client].set_clock(clock);
+            self.machines[client].wake_due();
+        });
+    }
+
+    fn run_task(&mut self, task: usize) {
+        let Some(client) = self.tasks.client(task) else { return };
+        self.machines[client].clone().run(|| self.tasks.run(task));
     }
 
     /// Whether nothing happens any more unless somebody releases, or makes it happen.
@@ -256,45 +383,43 @@ impl Run {
         !steps.is_empty() && steps.iter().all(|step| matches!(step, Step::Release(_)))
     }
 
-    /// Lets background tasks begin; in a reduced scenario, lets everything happen that only one
-    /// client sees.
+    /// In a reduced scenario, lets everything happen that only one client sees.
     fn settle(&mut self) {
-        loop {
-            let spawned = std::mem::take(&mut self.world.lock().spawned);
-            for (client, task) in spawned {
-                if !self.world.lock().clients[client].dead {
-                    self.tasks.add(client, task);
-                }
-            }
-            if !self.scenario.reduced {
-                return;
-            }
-            let mut world = self.world.lock();
-            let mut woken = self.tasks.woken();
-            let task = woken.find(|(_, client)| world.clients[*client].is_running());
-            drop(woken);
-            if let Some((task, _)) = task {
-                drop(world);
-                self.tasks.run(task);
+        while self.scenario.reduced {
+            let woken = {
+                let world = self.world.lock();
+                let mut woken = self.tasks.woken();
+                woken.find(|(_, client)| world.clients[*client].is_running())
+            };
+            if let Some((task, _)) = woken {
+                self.run_task(task);
                 if self.checked {
                     checks::at_every_step(self);
                 }
                 continue;
             }
-            let mut clients = world.clients.iter();
-            if let Some(client) = clients.position(|client| client.hears()) {
-                drop(world);
-                self.deliver(client);
-                continue;
-            }
-            let mut clients = world.clients.iter();
-            let broken = clients
-                .position(|client| client.is_running() && client.connection == Connection::Broken);
-            match broken {
-                Some(client) => world.notice(client),
-                None => return,
-            }
+            let Some(step) = self.unseen() else { return };
+            self.happen(step);
         }
+    }
+
+    /// What only one client sees, if there is such a thing.
+    fn unseen(&self) -> Option<Step> {
+        let world = self.world.lock();
+        world.clients.iter().enumerate().find_map(|(number, client)| {
+            if client.hears() {
+                return Some(Step::Deliver(number));
+            }
+            let runs = client.is_running();
+            if runs && client.connection == Connection::Broken {
+                return Some(Step::Notice(number));
+            }
+            if runs && client.is_new() {
+                return Some(Step::Connect(number));
+            }
+            let is_heartbeat = client.uplink.front().is_some_and(Request::is_heartbeat);
+            (is_heartbeat && client.is_served()).then_some(Step::Apply(number))
+        })
     }
 
     /// Two runs with the same digest can go on in the same ways.
@@ -308,20 +433,25 @@ impl Run {
 }
 
 impl Drop for Run {
-    /// Nothing of the world may hold on to the world.
+    /// Nothing of the world may hold on to the world, and nothing happens in it any more.
     fn drop(&mut self) {
-        for client in &mut self.world.lock().clients {
-            client.dead = true;
-        }
-        self.tasks = Tasks::default();
-        loop {
-            let spawned = std::mem::take(&mut self.world.lock().spawned);
-            if spawned.is_empty() {
-                break;
-            }
-        }
-        for post in &mut self.board.lock().posts {
-            post.tenure = None;
+        let clients = std::mem::take(&mut self.clients);
+        for (number, client) in clients.into_iter().enumerate() {
+            let machine = Rc::clone(&self.machines[number]);
+            machine.run(|| {
+                act(&self.world, |world| world.kill(number));
+                self.tasks.remove_all_of(number);
+                for post in self.board.lock().posts.iter_mut().filter(|it| it.client == number) {
+                    post.tenure = None;
+                }
+                drop(client);
+            });
         }
     }
+}
+
+fn connect() -> Client {
+    let options =
+        ClientOptions::new().session_timeout(SESSION_TIMEOUT).operation_timeout(OPERATION_TIMEOUT);
+    options.start("simulated:2181").unwrap_or_else(|error| panic!("{error}"))
 }

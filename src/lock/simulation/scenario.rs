@@ -12,20 +12,20 @@ const A_WHILE: Duration = Duration::from_secs(1);
 
 /// One acquire and what follows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Errand {
+pub(super) enum Wait {
     /// Acquires, however long it takes.
-    Acquire,
+    Forever,
     /// Acquires within a deadline, which can pass at any moment.
     Within(Duration),
     /// Acquires if nobody is ahead.
-    Try,
+    Not,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Contender {
     /// On which client.
     pub(super) client: usize,
-    pub(super) errands: Vec<Errand>,
+    pub(super) acquires: Vec<Wait>,
     /// Whether it waits for the end of a release before it goes on.
     pub(super) waits: bool,
 }
@@ -40,16 +40,10 @@ pub(super) struct Scenario {
     pub(super) kinds: Vec<Fault>,
     /// Whether the sessions' servers may lag behind the leader.
     pub(super) lag: bool,
-    /// Whether deletions are repeated without a sync: a defect, to see that it is found.
-    pub(super) careless: bool,
     /// Whether what only one client sees happens at once: see [`super`].
     pub(super) reduced: bool,
-    /// Whether a lock can be held on a session only some time after it is trusted.
-    pub(super) proves_late: bool,
     /// Whether holders release only when nothing else can happen, so that all who wait come to rest.
     pub(super) holds_long: bool,
-    /// Whether held locks are watched for a deletion by somebody else.
-    pub(super) deletion_watch: bool,
     /// The next number in the lock's directory, if that is there from the start.
     pub(super) directory: Option<i32>,
     /// Whether the first acquires expect to wait.
@@ -122,7 +116,7 @@ impl Fault {
 impl Scenario {
     /// One acquire each, every contender on a client of its own, nothing goes wrong.
     pub(super) fn plain(strategy: Strategy, contenders: usize) -> Scenario {
-        let contender = |client| Contender { client, errands: vec![Errand::Acquire], waits: true };
+        let contender = |client| Contender { client, acquires: vec![Wait::Forever], waits: true };
         Scenario {
             strategy,
             clients: contenders,
@@ -130,11 +124,8 @@ impl Scenario {
             faults: 0,
             kinds: Vec::new(),
             lag: false,
-            careless: false,
             reduced: true,
-            proves_late: false,
             holds_long: false,
-            deletion_watch: false,
             directory: Some(0),
             contended: false,
             server_id: 1,
@@ -164,9 +155,8 @@ impl Scenario {
             }
             "unusual" => scenario.kinds = Fault::UNUSUAL.to_vec(),
             "255" => scenario.server_id = u8::MAX,
-            "careless" => (scenario.lag, scenario.careless) = (true, true),
-            "deadline" => scenario.contenders[0].errands = vec![Errand::Within(A_WHILE)],
-            "try" => scenario.contenders[0].errands = vec![Errand::Try],
+            "deadline" => scenario.contenders[0].acquires = vec![Wait::Within(A_WHILE)],
+            "try" => scenario.contenders[0].acquires = vec![Wait::Not],
             _ => panic!("no scenario is set up like {setting}"),
         }
         scenario
@@ -184,15 +174,15 @@ impl Scenario {
         // Now and then some of them share a session.
         let clients = contenders - [0, contenders / 2][random.usize(0..2)];
         let only_try = random.u8(0..16) == 0;
-        let errand = |random: &mut fastrand::Rng| match random.u8(0..10) {
-            _ if only_try => Errand::Try,
-            0 => Errand::Try,
-            1 | 2 => Errand::Within(Duration::from_millis(random.u64(0..400))),
-            _ => Errand::Acquire,
+        let acquire = |random: &mut fastrand::Rng| match random.u8(0..10) {
+            _ if only_try => Wait::Not,
+            0 => Wait::Not,
+            1 | 2 => Wait::Within(Duration::from_millis(random.u64(1..400))),
+            _ => Wait::Forever,
         };
         let contender = |number: usize| Contender {
             client: number % clients,
-            errands: (0..random.usize(1..=2)).map(|_| errand(&mut random)).collect(),
+            acquires: (0..random.usize(1..=2)).map(|_| acquire(&mut random)).collect(),
             waits: random.bool(),
         };
         let contenders = (0..contenders).map(contender).collect();
@@ -209,12 +199,9 @@ impl Scenario {
             faults: random.u32(0..=8),
             kinds,
             lag: random.bool(),
-            careless: false,
             reduced: false,
-            proves_late: random.bool(),
             // Those who poll never come to rest.
             holds_long: strategy != Strategy::Poll && random.bool(),
-            deletion_watch: random.bool(),
             // Sometimes the numbers wrap.
             directory: [None, Some(0), Some(i32::MAX - 2)][random.usize(0..3)],
             contended: random.bool(),
@@ -240,7 +227,6 @@ impl Scenario {
         };
         (self.strategy, self.kinds, self.faults) = (strategy, kinds.to_vec(), 4);
         match to {
-            0 => self.proves_late = true,
             1 => self.clients = 2.min(self.clients),
             2 => self.directory = Some(i32::MAX - 2),
             _ => {}

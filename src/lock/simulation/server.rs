@@ -3,10 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::client::{WatchEvent, WatchEventKind};
 use crate::error::Code;
 use crate::znode::Stat;
+
+/// How long a session lives that the leader does not count as alive.
+pub(super) const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
@@ -180,6 +184,16 @@ impl Leader {
 
     pub(super) fn life(&self, session: i64) -> Life {
         self.sessions.get(&session).copied().unwrap_or(Life::Closed)
+    }
+
+    /// The claims of a session that there ever were at a path.
+    pub(super) fn claims_at<'a>(
+        &'a self,
+        session: i64,
+        path: &'a str,
+    ) -> impl Iterator<Item = (i64, &'a Record)> {
+        let records = self.records.iter().map(|(czxid, record)| (*czxid, record));
+        records.filter(move |(_, record)| record.session == session && record.path == path)
     }
 
     pub(super) fn zxid(&self) -> i64 {

@@ -1,14 +1,55 @@
-//! The life of sessions and connections: reconnection, trust and its end, expiry.
+//! The life of handles, connections and sessions, as the C client and the servers have it.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::client::{Client, Connection, Message, Silence};
-use super::request::{Reply, Request};
-use super::server::{Life, Replica};
-use super::world::World;
-use crate::error::{Code, Error};
+use super::client::{Connection, Message, Silence};
+use super::request::Request;
+use super::server::{Life, Replica, SESSION_TIMEOUT};
+use super::world::{World, session_event};
+use crate::error::Code;
+use crate::raw::Event;
 
 impl World {
+    /// A client opens its next handle; gives its number.
+    pub(super) fn open_handle(
+        &mut self,
+        client: usize,
+        listener: Arc<dyn Fn(Event) + Send + Sync>,
+    ) -> usize {
+        let to = &mut self.clients[client];
+        to.link += 1;
+        to.listener = Some(listener);
+        (to.session, to.over, to.seen) = (0, false, 0);
+        (to.connection, to.silence) = (Connection::Down, None);
+        to.changed();
+        to.link
+    }
+
+    /// A client closes a handle. That ends its session, if the server hears of it.
+    pub(super) fn close_handle(&mut self, client: usize, link: usize) {
+        let from = &mut self.clients[client];
+        if from.dead || from.link != link || from.listener.is_none() {
+            return;
+        }
+        let (session, hears) = (from.session, from.is_well_connected());
+        let listener = from.listener.take();
+        self.calls.push(Box::new(move || drop(listener)));
+        self.give_up(client, Code::CLOSING, |_| true);
+        let from = &mut self.clients[client];
+        (from.connection, from.silence) = (Connection::Down, None);
+        from.watches.clear();
+        from.uplink.clear();
+        from.queued.clear();
+        from.downlink.clear();
+        from.changed();
+        match self.leader.life(session) {
+            Life::Alive if hears => self.close_session(session),
+            Life::Alive => drop(self.leader.sessions.insert(session, Life::Closing)),
+            Life::Closing | Life::Closed => {}
+        }
+    }
+
     /// The connection breaks. What the server has got it may still execute; it answers nobody.
     pub(super) fn cut(&mut self, client: usize) {
         self.clients[client].connection = Connection::Broken;
@@ -44,16 +85,17 @@ impl World {
         let to = &mut self.clients[client];
         to.connection = Connection::Up;
         to.silence = None;
+        to.counted = to.clock;
         to.replica = Replica::up_to(&self.leader, applied);
         // What the old server had not taken up by now, the session has moved away from.
         to.uplink.clear();
-        let watched: BTreeSet<&String> = to.watches.iter().map(|it| &it.path).collect();
-        for path in watched {
+        for path in to.watches.keys() {
             let event = to.replica.watch_again(path, to.seen);
             to.downlink.extend(event.map(Message::Event));
         }
         to.uplink.extend(to.queued.drain(..));
-        self.prove(client);
+        to.changed();
+        self.tell(client, session_event());
     }
 
     /// How much of the log a server may have applied that takes this client.
@@ -62,57 +104,34 @@ impl World {
         self.leader.log.iter().take_while(|transaction| transaction.zxid <= seen).count()
     }
 
-    /// The leader has answered: the session is trusted, anew if trust had ended.
-    pub(super) fn prove(&mut self, client: usize) {
-        let proves_late = self.proves_late;
-        let client = &mut self.clients[client];
-        if client.lost {
-            client.lost = false;
-            client.proven = !proves_late;
-            client.period += 1;
-        }
-        client.changed();
-    }
-
-    /// The client hears that its session is over. There is no other yet.
+    /// The client hears that its session is over.
     fn hear_of_expiry(&mut self, client: usize) {
         self.clients[client].over = true;
-        self.clients[client].lose();
-        let watches = std::mem::take(&mut self.clients[client].watches);
-        for watched in watches {
-            let error = Error::new("watch", &watched.path, Code::SESSION_EXPIRED);
-            let _ = watched.fire.send(Err(error));
-        }
-        self.give_up_requests(client, Code::SESSION_EXPIRED);
-        self.end_deletes(client);
+        self.clients[client].changed();
+        self.give_up(client, Code::SESSION_EXPIRED, |_| true);
+        self.clients[client].queued.clear();
+        self.tell(client, session_event());
     }
 
-    /// The client opens its next session. Its server has applied all that went before that.
+    /// A handle gets its session. Its server has applied all that went before that.
     pub(super) fn connect(&mut self, client: usize) {
-        let fresh = Client::new(&mut self.leader);
-        let client = &mut self.clients[client];
-        client.session = fresh.session;
-        client.replica = fresh.replica;
-        client.seen = 0;
-        client.link += 1;
-        client.over = false;
-        client.lost = false;
-        client.proven = !self.proves_late;
-        client.period += 1;
-        client.connection = Connection::Up;
-        client.uplink.clear();
-        client.changed();
+        let session = self.leader.open_session();
+        let to = &mut self.clients[client];
+        to.session = session;
+        to.replica = Replica::up_to(&self.leader, self.leader.log.len());
+        to.connection = Connection::Up;
+        to.counted = to.clock;
+        to.uplink.clear();
+        to.uplink.extend(to.queued.drain(..));
+        to.changed();
+        self.tell(client, session_event());
     }
 
     /// The servers give a session up: they take no more from it, and soon delete its znodes.
     pub(super) fn condemn(&mut self, client: usize) {
-        let session = self.clients[client].session;
-        self.leader.sessions.insert(session, Life::Closing);
-        let from = &mut self.clients[client];
-        // By the clock its trust is over, also if its process is frozen and can't look.
-        from.lost = true;
-        from.changed();
-        if from.silence.is_none() {
+        self.leader.sessions.insert(self.clients[client].session, Life::Closing);
+        self.clients[client].changes += 1;
+        if self.clients[client].silence.is_none() {
             self.turn_away(client);
         }
     }
@@ -124,13 +143,12 @@ impl World {
         if from.connection == Connection::Up {
             from.connection = Connection::Broken;
             let zxid = from.replica.zxid(&self.leader);
-            for Request { op, path, reply } in refused {
+            for request in refused {
                 let answer = Err(Code::SESSION_EXPIRED);
-                from.downlink.push_back(Message::Answer { op, path, reply, answer, zxid });
+                from.downlink.push_back(Message::Answer { request, answer, zxid });
             }
         } else {
-            let heard = |request: &Request| !matches!(request.reply, Reply::Nobody);
-            from.unheard.extend(refused.into_iter().filter(heard));
+            from.unheard.extend(refused.into_iter().filter(Request::is_awaited));
         }
     }
 
@@ -140,17 +158,32 @@ impl World {
         self.spread();
     }
 
+    /// When the client can't trust its session any more, but the leader has not given it up.
+    pub(super) fn end_of_trust(&self, client: usize) -> Duration {
+        self.clients[client].counted + SESSION_TIMEOUT - Duration::from_millis(1)
+    }
+
+    /// When the leader may give the session up.
+    pub(super) fn end_of_session(&self, client: usize) -> Duration {
+        self.clients[client].counted + SESSION_TIMEOUT
+    }
+
     /// The process is killed.
     pub(super) fn kill(&mut self, client: usize) {
-        let client = &mut self.clients[client];
-        client.dead = true;
-        client.connection = Connection::Broken;
-        client.silence = None;
-        client.lost = true;
-        client.downlink.clear();
-        client.queued.clear();
-        client.unheard.clear();
-        client.unconfirmed.clear();
-        client.watches.clear();
+        let from = &mut self.clients[client];
+        from.dead = true;
+        from.connection = Connection::Broken;
+        from.silence = None;
+        from.watches.clear();
+        // What the server has got it may still execute.
+        let waiting = from.uplink.iter_mut().map(|request| request.reply.take());
+        let dropped = (
+            waiting.collect::<Vec<_>>(),
+            std::mem::take(&mut from.downlink),
+            std::mem::take(&mut from.queued),
+            std::mem::take(&mut from.unheard),
+            from.listener.take(),
+        );
+        self.calls.push(Box::new(move || drop(dropped)));
     }
 }

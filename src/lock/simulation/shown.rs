@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::request::{Op, Reply, Value};
+use super::request::{Op, Request, Value};
 use super::server::parent;
 use super::world::World;
 use crate::client::{WatchEvent, WatchEventKind};
@@ -49,9 +49,7 @@ impl World {
             return;
         }
         let client = &mut self.clients[client];
-        let of_path = client.watches.iter().filter(|watched| watched.path == event.path);
-        let heard = of_path.filter(|watched| !watched.fire.is_closed());
-        client.shown.fresh_to_holder.extend(heard.map(|watched| watched.czxid));
+        client.shown.fresh_to_holder.extend(client.watches.get(&event.path));
     }
 
     /// An answer is delivered that somebody waits for. It counts only where the contender is all that
@@ -59,12 +57,12 @@ impl World {
     pub(super) fn note_answer(
         &mut self,
         client: usize,
-        (op, path, reply): (&Op, &str, &Reply),
+        request: &Request,
         answer: &std::result::Result<Value, Code>,
         zxid: i64,
     ) {
-        let asked = matches!(reply, Reply::Data(_) | Reply::WatchedData(_) | Reply::Children(_));
-        if !asked || !self.clients[client].is_alone {
+        let Request { op, path, .. } = request;
+        if !request.is_awaited() || !self.clients[client].is_alone {
             return;
         }
         let session = self.clients[client].session;
@@ -77,12 +75,12 @@ impl World {
             (Op::Get { .. }, Ok(Value::Data(_, stat))) => {
                 let other = |czxid: i64| stat.czxid != czxid;
                 own.by_ref()
-                    .filter(|(czxid, it)| it.path == path && other(**czxid))
+                    .filter(|(czxid, it)| it.path == *path && other(**czxid))
                     .map(first)
                     .collect()
             }
             (Op::Get { .. }, Err(Code::NO_NODE)) => {
-                own.by_ref().filter(|(_, it)| it.path == path).map(first).collect()
+                own.by_ref().filter(|(_, it)| it.path == *path).map(first).collect()
             }
             (Op::Children, Ok(Value::Children(names, _))) => {
                 let listed = |it: &str| names.iter().any(|name| it == format!("{path}/{name}"));

@@ -1,11 +1,14 @@
 //! What can happen next.
 
 use std::hash::Hash;
+use std::time::Duration;
 
 use super::client::{Connection, Silence};
-use super::server::Life;
+use super::server::{Life, SESSION_TIMEOUT};
 use super::world::World;
-use crate::error::Code;
+
+/// After how long a client gives up on an answer.
+pub(super) const OPERATION_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// Something that happens at once. Numbers are those of clients, unless said otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +21,8 @@ pub(super) enum Step {
     CatchUp(usize),
     /// The client hears the next thing that its server sent.
     Deliver(usize),
-    /// A timer (its number) goes off.
-    Fire(u64),
+    /// The client's clock passes, to where somebody on it waits for.
+    Pass(usize),
     /// The client notices that its connection is gone.
     Notice(usize),
     /// It reaches a server that has everything.
@@ -30,12 +33,8 @@ pub(super) enum Step {
     FailQueued(usize),
     /// A new session begins.
     Connect(usize),
-    /// Trust ends, by the client's clock.
+    /// The client's clock passes, until it can't trust its session any more.
     Distrust(usize),
-    /// The server proves that the session lives.
-    Prove(usize),
-    /// Deletions with an unknown outcome are tried again.
-    Retry(usize),
     /// The servers give the session up.
     Condemn(usize),
     /// The znodes of a session (its id) that was given up are deleted.
@@ -104,9 +103,6 @@ impl World {
             if client.silence.is_some() && !client.dead {
                 steps.push(Step::HearAgain(number));
             }
-            if client.is_running() && up && !client.unconfirmed.is_empty() {
-                steps.push(Step::Retry(number));
-            }
             if client.is_running() && !up && !client.over && !client.queued.is_empty() {
                 steps.push(Step::FailQueued(number));
             }
@@ -124,23 +120,16 @@ impl World {
         if self.foreign.is_some() {
             steps.push(Step::LeaveForeign);
         }
-        for timer in &self.timers {
-            let client = &self.clients[timer.client];
-            if !timer.fired && client.is_running() && (!reduced || self.is_news(timer.client)) {
-                steps.push(Step::Fire(timer.id));
-            }
-        }
     }
 
     /// What can happen to a client's session and its connection.
     fn steps_of_session(&self, number: usize, steps: &mut Vec<Step>) {
         let client = &self.clients[number];
-        let up = client.connection == Connection::Up;
-        let life = self.leader.life(client.session);
+        let alive = self.leader.life(client.session) == Life::Alive;
         if client.frozen && !client.dead {
             steps.push(Step::Thaw(number));
         }
-        if life == Life::Alive && (client.lost || client.frozen || client.dead) {
+        if alive && client.is_overdue() {
             steps.push(Step::Condemn(number));
         }
         if !client.is_running() {
@@ -149,38 +138,29 @@ impl World {
         if client.hears() {
             steps.push(Step::Deliver(number));
         }
-        let silent = client.silence.is_some();
-        if client.connection == Connection::Broken || silent {
+        if client.connection == Connection::Broken || client.silence.is_some() {
             steps.push(Step::Notice(number));
         }
-        if client.over {
+        if client.is_new() {
             steps.push(Step::Connect(number));
-        } else if client.connection == Connection::Down {
+        } else if client.connection == Connection::Down && !client.over {
             steps.push(Step::Reconnect(number));
-            let stale = self.lag && life == Life::Alive;
-            if stale && self.stalest(number) < self.leader.log.len() {
+            if alive && self.lag && self.stalest(number) < self.leader.log.len() {
                 steps.push(Step::ReconnectStale(number));
             }
         }
-        if (!up || silent) && !client.lost {
-            steps.push(Step::Distrust(number));
-        }
-        let unproven = client.lost || !client.proven;
-        if up && !silent && unproven && life == Life::Alive {
-            steps.push(Step::Prove(number));
-        }
     }
 
-    /// The same where all happens together that one client alone sees: trust ends, and the servers
+    /// The same where all happens together that one client alone sees: clocks pass, and the servers
     /// give a session up, only just before somebody could tell.
     fn steps_of_session_in_short(&self, number: usize, steps: &mut Vec<Step>) {
         let client = &self.clients[number];
         let alive = self.leader.life(client.session) == Life::Alive;
-        let down = client.connection == Connection::Down;
+        let down = client.connection == Connection::Down && !client.is_new() && !client.over;
         let silent = client.silence.is_some();
         if client.is_running() && silent {
             steps.push(Step::Notice(number));
-            if !client.lost {
+            if client.clock < self.end_of_trust(number) {
                 steps.push(Step::Distrust(number));
             }
         }
@@ -201,23 +181,32 @@ impl World {
         }
     }
 
-    /// Whether a pause of this client may end: after a change in the world, or for the first few
-    /// times since. What is tried again otherwise gives the same again.
-    pub(super) fn is_news(&self, client: usize) -> bool {
-        const PAUSES_WITHOUT_NEWS: u32 = 1;
-        let client = &self.clients[client];
-        let (when, times) = client.last_fired;
-        when != self.leader.log.len() + client.changes || times < PAUSES_WITHOUT_NEWS
+    /// How often the clock of this client has passed since something has changed in the world. What is
+    /// tried again otherwise gives the same again.
+    pub(super) fn passes_without_news(&self, client: usize) -> u32 {
+        let (when, times) = self.clients[client].last_passed;
+        if when == self.news(client) { times } else { 0 }
+    }
+
+    fn news(&self, client: usize) -> usize {
+        self.leader.log.len() + self.clients[client].changes
+    }
+
+    /// The client's clock shows that from now on.
+    pub(super) fn pass(&mut self, client: usize, clock: Duration) {
+        let (news, times) = (self.news(client), self.passes_without_news(client));
+        let client = &mut self.clients[client];
+        client.clock = client.clock.max(clock);
+        client.clock.hash(&mut client.history);
+        client.last_passed = (news, times + 1);
     }
 
     /// To which client a step happens, if to one. In a reduced scenario a contender has its
     /// client's number.
     pub(super) fn client_of(&self, step: Step) -> Option<usize> {
         match step {
-            Step::Fire(id) => {
-                self.timers.iter().find(|timer| timer.id == id).map(|timer| timer.client)
-            }
-            Step::Apply(client)
+            Step::Pass(client)
+            | Step::Apply(client)
             | Step::CatchUp(client)
             | Step::Deliver(client)
             | Step::Notice(client)
@@ -226,8 +215,6 @@ impl World {
             | Step::FailQueued(client)
             | Step::Connect(client)
             | Step::Distrust(client)
-            | Step::Prove(client)
-            | Step::Retry(client)
             | Step::Condemn(client)
             | Step::Thaw(client)
             | Step::Expire(client)
@@ -256,7 +243,26 @@ impl World {
         }
     }
 
-    /// Makes a step happen that is the world's alone.
+    /// To where a client's clock passes by a step, if it does.
+    pub(super) fn clock_after(&self, step: Step, reduced: bool) -> Option<(usize, Duration)> {
+        Some(match step {
+            Step::Distrust(client) | Step::ReconnectAnew(client) | Step::Doubt(client) => {
+                (client, self.end_of_trust(client))
+            }
+            Step::Expire(client) | Step::NextSession(client) | Step::Expel(client) => {
+                (client, self.end_of_session(client))
+            }
+            // A freeze that costs nothing is a slow process, no more.
+            Step::Thaw(client) if reduced => (client, self.end_of_session(client)),
+            Step::TimeOut(client) => (client, self.clients[client].clock + OPERATION_TIMEOUT),
+            Step::Pass(client) if self.clients[client].frozen => {
+                (client, self.clients[client].clock + SESSION_TIMEOUT / 4)
+            }
+            _ => return None,
+        })
+    }
+
+    /// Makes a step happen that is the world's alone; clocks have passed by now.
     pub(super) fn perform(&mut self, step: Step, reduced: bool, lock: (&str, bool)) {
         let (lock, in_queue) = lock;
         match step {
@@ -264,95 +270,45 @@ impl World {
                 self.condemn(client);
                 self.close_session(self.clients[client].session);
             }
-            Step::ReconnectAnew(client) => {
-                self.clients[client].lose();
-                self.reconnect(client, false);
-            }
+            Step::ReconnectAnew(client) | Step::Reconnect(client) => self.reconnect(client, false),
             Step::NextSession(client) => {
                 self.condemn(client);
                 self.reconnect(client, false);
-                self.connect(client);
             }
-            Step::Expel(client) => {
-                self.clients[client].lose();
-                self.condemn(client);
-            }
-            Step::Reconnect(client) if reduced => {
-                self.reconnect(client, false);
-                if self.clients[client].over {
-                    self.connect(client);
-                }
-            }
-            Step::Doubt(client) if reduced => {
-                self.clients[client].lose();
-                self.prove(client);
-            }
-            Step::Thaw(client) if reduced => {
-                // A freeze that costs nothing is a slow process, no more.
-                if self.leader.life(self.clients[client].session) == Life::Alive {
+            Step::Expel(client) => self.condemn(client),
+            Step::Thaw(client) => {
+                if reduced && self.leader.life(self.clients[client].session) == Life::Alive {
                     self.condemn(client);
                 }
                 self.clients[client].frozen = false;
             }
             // Not the world's: who holds the tasks and the contenders does these.
             Step::Run(_) | Step::Release(_) | Step::Cancel(_) => {}
+            // They are over with the clock.
+            Step::Pass(_) | Step::Distrust(_) => {}
+            Step::Doubt(client) | Step::TimeOut(client) => self.clients[client].changes += 1,
             Step::Apply(client) => self.apply(client),
             Step::CatchUp(client) => self.catch_up(client, 1),
             Step::Deliver(client) => self.deliver(client),
-            Step::Fire(id) => self.fire(id),
             Step::Notice(client) => self.notice(client),
-            Step::Reconnect(client) => self.reconnect(client, false),
             Step::ReconnectStale(client) => self.reconnect(client, true),
-            Step::FailQueued(client) => self.give_up_requests(client, Code::CONNECTION_LOSS),
+            Step::FailQueued(client) => self.fail_queued(client),
             Step::Connect(client) => self.connect(client),
-            Step::Distrust(client) | Step::Doubt(client) => self.clients[client].lose(),
-            Step::Prove(client) => {
-                // Trusted again, it may have to be proven yet.
-                self.clients[client].proven |= !self.clients[client].lost;
-                self.prove(client);
-            }
-            Step::HearAgain(client) => {
-                self.hear_again(client);
-                let alive = self.leader.life(self.clients[client].session) == Life::Alive;
-                if reduced && alive && self.clients[client].lost {
-                    self.prove(client);
-                }
-            }
+            Step::HearAgain(client) => self.hear_again(client),
             Step::Silence(client, kind) => self.fall_silent(client, kind),
             Step::Write(czxid) => self.write(czxid),
             Step::Foreign => self.enter_foreign(lock, in_queue),
             Step::LeaveForeign => self.leave_foreign(),
             Step::Remake => self.remake(lock),
-            Step::Retry(client) => self.retry_deletes(client),
             Step::Condemn(client) => self.condemn(client),
             Step::Close(session) => self.close_session(session),
-            Step::Thaw(client) => self.clients[client].frozen = false,
             Step::Cut(client) => self.cut(client),
             Step::Freeze(client) => self.clients[client].frozen = true,
-            Step::TimeOut(client) => {
-                self.clients[client].changes += 1;
-                self.give_up_requests(client, Code::OPERATION_TIMEOUT);
-            }
             Step::Kill(client) => self.kill(client),
             Step::Rob(czxid) => self.rob(czxid),
             Step::Raze => self.raze(lock),
             Step::Reap(czxid) => self.delete_made_by(czxid),
             Step::Litter(number) => self.litter(number, lock),
         }
-    }
-
-    fn fire(&mut self, id: u64) {
-        let Some(timer) = self.timers.iter_mut().find(|timer| timer.id == id) else { return };
-        timer.fired = true;
-        timer.waker.wake_by_ref();
-        self.now = self.now.max(timer.at);
-        let number = timer.client;
-        let mut of_client = self.timers.iter().filter(|timer| timer.client == number);
-        let place = of_client.position(|timer| timer.id == id);
-        let client = &mut self.clients[number];
-        place.hash(&mut client.history);
-        let when = self.leader.log.len() + client.changes;
-        let times = if client.last_fired.0 == when { client.last_fired.1 + 1 } else { 1 };
-        client.last_fired = (when, times);
     }
 }

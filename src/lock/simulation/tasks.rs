@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Wake, Waker};
 
-use crate::lock::service::BoxFuture;
+use futures_lite::future::Boxed;
 
 struct Flag(AtomicBool);
 
@@ -16,7 +16,7 @@ impl Wake for Flag {
 
 struct Task {
     client: usize,
-    future: BoxFuture<()>,
+    future: Boxed<()>,
     woken: Arc<Flag>,
 }
 
@@ -24,7 +24,7 @@ struct Task {
 pub(super) struct Tasks(Vec<Option<Task>>);
 
 impl Tasks {
-    pub(super) fn add(&mut self, client: usize, future: BoxFuture<()>) {
+    pub(super) fn add(&mut self, client: usize, future: Boxed<()>) {
         let woken = Arc::new(Flag(AtomicBool::new(true)));
         self.0.push(Some(Task { client, future, woken }));
     }
@@ -44,8 +44,19 @@ impl Tasks {
         task.woken.0.store(false, Ordering::Relaxed);
         let waker = Waker::from(Arc::clone(&task.woken));
         if task.future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
-            self.0[number] = None;
+            drop(self.0[number].take());
         }
+    }
+
+    /// Whose task it is.
+    pub(super) fn client(&self, number: usize) -> Option<usize> {
+        self.0.get(number)?.as_ref().map(|task| task.client)
+    }
+
+    /// By what a task waits.
+    pub(super) fn waker(&self, number: usize) -> Waker {
+        let task = self.0.get(number).and_then(Option::as_ref);
+        task.map_or_else(|| Waker::noop().clone(), |task| Waker::from(Arc::clone(&task.woken)))
     }
 
     /// The tasks of a client that has died go without a trace.
@@ -58,10 +69,5 @@ impl Tasks {
     /// How many of a client have not ended.
     pub(super) fn of(&self, client: usize) -> usize {
         self.0.iter().flatten().filter(|task| task.client == client).count()
-    }
-
-    /// How many have not ended.
-    pub(super) fn len(&self) -> usize {
-        self.0.iter().flatten().count()
     }
 }

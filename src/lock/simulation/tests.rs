@@ -8,7 +8,7 @@ use super::effort;
 use super::replay::{report_choices, report_seed};
 use super::run::run;
 use super::scenario::Scenario;
-use super::schedule::{Drawn, Given, explore};
+use super::schedule::{Drawn, explore};
 
 /// How often a long run says how far it is.
 const PROGRESS: Duration = Duration::from_secs(10);
@@ -65,25 +65,6 @@ fn all_schedules_of_a_few_watchers_keep_every_promise() {
 #[test]
 fn all_schedules_of_a_few_pollers_keep_every_promise() {
     explore_all("poll", &SHORT, &LONG);
-}
-
-const TWICE_AS_MANY_AS_IT_TOOK: u64 = 5_000;
-
-/// A deletion was executed and its reply lost. Repeated by way of a server that has not heard of it,
-/// it finds its znode still there and hits the successor's. The schedules are the shortest found.
-#[test]
-fn a_deletion_repeated_without_a_sync_hits_the_successor_and_with_one_does_not() {
-    let schedules: [(&str, &[usize]); 2] = [
-        ("watch", &[0, 0, 0, 0, 0, 3, 0, 4, 1, 0, 1, 1, 1, 0]),
-        ("poll", &[0, 0, 0, 0, 0, 0, 0, 3, 0, 4, 1, 0, 1, 1, 1, 1, 0]),
-    ];
-    for (strategy, choices) in schedules {
-        let careless = Arc::new(Scenario::named(&format!("{strategy}/careless/2+1")));
-        let violation = run(&careless, &mut Given(choices.iter())).violation;
-        assert_eq!(violation.as_deref(), Some("the deletion of 2 hit 4 at /locks/a"));
-        let careful = Arc::new(Scenario::named(&format!("{strategy}/lag/2+1")));
-        assert_eq!(explore(&careful, TWICE_AS_MANY_AS_IT_TOOK, |_| ()).violation, None);
-    }
 }
 
 #[test]

@@ -3,40 +3,22 @@
 
 use std::collections::BTreeMap;
 use std::hash::Hash;
-use std::task::Waker;
-use std::time::Instant;
 
-use super::client::{Client, Connection, Message, Silence, Watched};
+use super::client::{Client, Connection, Message, Silence, event};
 use super::digest::Digest;
-use super::request::{self, Answer, Op, Reply, Request, Value, hash_answer};
-use super::server::{Leader, Life, parent};
-use crate::client::{Created, Watch};
+use super::request::{Answer, Op, Request, Value, hash_answer};
+use super::server::{Kind, Leader, Life, parent};
 use crate::error::Code;
 use crate::lock::name::{self, Naming};
-use crate::lock::service::BoxFuture;
-
-pub(super) struct Timer {
-    pub(super) id: u64,
-    pub(super) client: usize,
-    pub(super) at: Instant,
-    pub(super) fired: bool,
-    pub(super) waker: Waker,
-}
+use crate::raw::{Event, EventKind};
 
 pub(super) struct World {
     pub(super) leader: Leader,
     pub(super) clients: Vec<Client>,
-    pub(super) now: Instant,
-    pub(super) timers: Vec<Timer>,
-    pub(super) next_timer: u64,
-    /// Background tasks that are to begin, and whose they are.
-    pub(super) spawned: Vec<(usize, BoxFuture<()>)>,
+    /// What a client's code is to be told, once nobody looks at the world.
+    pub(super) calls: Vec<Box<dyn FnOnce() + Send>>,
     /// Whether the servers of the sessions may lag behind the leader.
     pub(super) lag: bool,
-    /// Repeats deletions without asking the server to catch up first.
-    pub(super) careless: bool,
-    /// Whether a lock can be held on a session only some time after it is trusted.
-    pub(super) proves_late: bool,
     /// Claims that an operator has deleted, or that went by a mistake that he led to; and whether there
     /// was none before, so that whoever has it may come to believe that it holds.
     pub(super) robbed: BTreeMap<i64, bool>,
@@ -48,32 +30,29 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(clients: usize, lag: bool, server_id: u8) -> World {
-        let mut leader = Leader::new(server_id);
-        let clients = (0..clients).map(|_| Client::new(&mut leader)).collect();
+        let leader = Leader::new(server_id);
+        let clients = (0..clients).map(|_| Client::new(&leader)).collect();
         World {
             leader,
             clients,
-            now: Instant::now(),
-            timers: Vec::new(),
-            next_timer: 0,
-            spawned: Vec::new(),
+            calls: Vec::new(),
             lag,
-            careless: false,
-            proves_late: false,
             robbed: BTreeMap::new(),
             foreign: None,
             violation: None,
         }
     }
 
-    /// Submits a request on one of a client's sessions; it acts on no other.
-    pub(super) fn submit(&mut self, client: usize, link: usize, op: Op, path: &str, reply: Reply) {
-        let request = Request { op, path: path.to_owned(), reply };
+    /// Submits a request on one of a client's handles.
+    pub(super) fn submit(&mut self, client: usize, link: usize, request: Request) {
         let to = &mut self.clients[client];
         if to.dead {
-            return;
+            return self.calls.push(Box::new(move || drop(request)));
         }
-        if to.link != link || to.over {
+        if to.link != link || to.listener.is_none() {
+            return self.answer(client, request, Err(Code::INVALID_STATE));
+        }
+        if to.over {
             return self.answer(client, request, Err(Code::SESSION_EXPIRED));
         }
         match to.connection {
@@ -87,16 +66,17 @@ impl World {
         let Some(request) = self.clients[client].uplink.pop_front() else { return };
         let session = self.clients[client].session;
         let up = self.clients[client].connection == Connection::Up;
+        let is_alive = self.leader.life(session) == Life::Alive;
         let answer = match &request.op {
-            _ if self.leader.life(session) != Life::Alive => Err(Code::SESSION_EXPIRED),
+            _ if !is_alive => Err(Code::SESSION_EXPIRED),
             Op::Create { sequential, kind, data } => {
                 self.leader.create(&request.path, *sequential, *kind, data).map(|path| {
                     let stat = self.leader.tree.get(&path).map(|node| node.stat());
-                    Value::Created(Created { path, stat: stat.unwrap_or_default() })
+                    Value::Created(path, stat.unwrap_or_default())
                 })
             }
-            Op::Delete { czxid, too_late } => {
-                self.delete(&request.path, *czxid, *too_late).map(|()| Value::Done)
+            Op::Delete { too_late } => {
+                self.delete(session, &request.path, *too_late).map(|()| Value::Done)
             }
             Op::Sync | Op::Children | Op::Get { .. } if !up => Err(Code::CONNECTION_LOSS),
             Op::Sync => Ok(Value::Done),
@@ -120,6 +100,9 @@ impl World {
                 }
             }
         };
+        if is_alive && request.op.needs_leader() {
+            self.clients[client].counted = self.clients[client].clock;
+        }
         if !up {
             self.clients[client].unheard.push(request);
         } else {
@@ -127,30 +110,38 @@ impl World {
                 // The leader's word comes by way of the replica, behind all that went before it.
                 self.catch_up(client, usize::MAX);
             }
-            let Request { op, path, reply } = request;
             let zxid = self.clients[client].replica.zxid(&self.leader);
-            let answer = Message::Answer { op, path, reply, answer, zxid };
+            let answer = Message::Answer { request, answer, zxid };
             self.clients[client].downlink.push_back(answer);
         }
         self.spread();
     }
 
-    /// Deletes what is at a path: that should be what was meant.
-    fn delete(&mut self, path: &str, meant: i64, too_late: bool) -> Result<(), Code> {
-        if let Some(hit) =
-            self.leader.tree.get(path).map(|node| node.czxid).filter(|hit| *hit != meant)
-        {
+    /// Whether a client has seen that all claims of its session were gone that there were at a path.
+    pub(super) fn has_seen_it_gone(&self, client: usize, path: &str) -> bool {
+        let client = &self.clients[client];
+        let mut own = self.leader.claims_at(client.session, path);
+        own.all(|(_, record)| record.gone.is_some_and(|gone| gone <= client.seen))
+    }
+
+    /// Deletes what is at a path: that should be the session's own.
+    fn delete(&mut self, session: i64, path: &str, too_late: bool) -> Result<(), Code> {
+        let hit = self.leader.tree.get(path);
+        let hit = hit.filter(|node| node.kind != Kind::Ephemeral(session)).map(|node| node.czxid);
+        if let Some(hit) = hit {
             // An operator can have put another in its place, where names are given again, after
-            // the client has looked. A name that
-            // carries its directory's czxid is not, until the directory's counter is at its end;
-            // one that carries another's belongs to a claim that never holds.
+            // the client has looked. A name that carries its directory's czxid is not, until the
+            // directory's counter is at its end; one that carries another's belongs to a claim that
+            // never holds.
             let is_outdated =
                 name::sequence(name::last(path)).is_some() && !self.is_named_for(path);
             let may_happen = is_outdated || !too_late && !self.is_given_once(path);
-            if self.robbed.contains_key(&meant) && may_happen {
+            let is_robbed = |(czxid, _)| self.robbed.contains_key(&czxid);
+            let was_robbed = self.leader.claims_at(session, path).any(is_robbed);
+            if was_robbed && may_happen {
                 self.note_robbed(path);
             } else {
-                self.violation = Some(format!("the deletion of {meant} hit {hit} at {path}"));
+                self.violation = Some(format!("a deletion by {session:#x} hit {hit} at {path}"));
             }
         }
         self.leader.delete(path)
@@ -191,88 +182,61 @@ impl World {
     pub(super) fn deliver(&mut self, client: usize) {
         match self.clients[client].downlink.pop_front() {
             None => {}
-            Some(Message::Answer { op, path, reply, answer, zxid }) => {
-                self.clients[client].seen = zxid.max(self.clients[client].seen);
-                self.note_answer(client, (&op, &path, &reply), &answer, zxid);
-                self.answer(client, Request { op, path, reply }, answer);
+            Some(Message::Answer { request, answer, zxid }) => {
+                let to = &mut self.clients[client];
+                to.seen = zxid.max(to.seen);
+                if let (Op::Get { watch: true }, Ok(Value::Data(_, stat))) = (&request.op, &answer)
+                {
+                    to.watches.insert(request.path.clone(), stat.czxid);
+                }
+                self.note_answer(client, &request, &answer, zxid);
+                self.answer(client, request, answer);
             }
-            Some(Message::Event(event)) => {
-                self.note_event(client, &event);
-                let client = &mut self.clients[client];
-                (&event.path, event.kind as u8).hash(&mut client.history);
-                let waiting = std::mem::take(&mut client.watches);
-                for watched in waiting {
-                    if watched.path == event.path {
-                        let _ = watched.fire.send(Ok(event.clone()));
-                    } else {
-                        client.watches.push(watched);
-                    }
+            Some(Message::Event(fired)) => {
+                self.note_event(client, &fired);
+                let to = &mut self.clients[client];
+                (&fired.path, fired.kind as u8).hash(&mut to.history);
+                if to.watches.remove(&fired.path).is_some() {
+                    self.tell(client, event(&fired));
                 }
             }
+        }
+    }
+
+    /// A client's handle tells of an event.
+    pub(super) fn tell(&mut self, client: usize, event: Event) {
+        if let Some(listener) = self.clients[client].listener.clone() {
+            self.calls.push(Box::new(move || listener(event)));
         }
     }
 
     /// Answers a request on the client's side. Nobody may be waiting any more.
     pub(super) fn answer(&mut self, client: usize, request: Request, answer: Answer) {
-        let Request { op, path, reply } = request;
+        let Request { op, path, reply, .. } = request;
         let history = &mut self.clients[client].history;
         (&op, &path, reply.number()).hash(history);
         hash_answer(&answer, history);
-        let error = |code| request::error(&op, &path, code);
-        let surprise = || error(Code::MARSHALLING_ERROR);
-        match reply {
-            Reply::Nobody => {}
-            Reply::Sync(delete) => self.caught_up(client, delete, answer),
-            Reply::Look(delete) => self.looked(client, delete, answer),
-            Reply::Deletion(delete) => self.deleted(client, delete, answer),
-            Reply::Created(sender) => drop(sender.send(match answer {
-                Ok(Value::Created(created)) => Ok(created),
-                Ok(_) => Err(surprise()),
-                Err(code) => Err(error(code)),
-            })),
-            Reply::Children(sender) => drop(sender.send(match answer {
-                Ok(Value::Children(names, stat)) => Ok((names, stat)),
-                Ok(_) => Err(surprise()),
-                Err(code) => Err(error(code)),
-            })),
-            Reply::Data(sender) => drop(sender.send(match answer {
-                Ok(Value::Data(data, stat)) => Ok((data, stat)),
-                Ok(_) => Err(surprise()),
-                Err(code) => Err(error(code)),
-            })),
-            Reply::WatchedData(sender) => drop(sender.send(match answer {
-                Ok(Value::Data(data, stat)) => {
-                    let (fire, event) = oneshot::async_channel();
-                    let watched = Watched { path, czxid: stat.czxid, fire };
-                    self.clients[client].watches.push(watched);
-                    Ok((data, stat, Watch::new(event)))
-                }
-                Ok(_) => Err(surprise()),
-                Err(code) => Err(error(code)),
-            })),
-            Reply::Done(sender) => drop(sender.send(answer.map(drop).map_err(error))),
-        }
+        self.calls.push(Box::new(move || reply.give(answer)));
     }
 
-    /// Answers what is on its way, without telling the server: lost, or not in time. What the
-    /// server has got, or will get, it may still execute.
-    pub(super) fn give_up_requests(&mut self, client: usize, code: Code) {
+    /// Answers those of the requests that are not answered yet, without telling the server: lost, or not
+    /// in time. What the server has got, or will get, it may still execute.
+    pub(super) fn give_up(&mut self, client: usize, code: Code, which: impl Fn(&Request) -> bool) {
         let from = &mut self.clients[client];
+        let answered = from.downlink.iter_mut().filter_map(|message| match message {
+            Message::Answer { request, .. } => Some(request),
+            Message::Event(_) => None,
+        });
+        let sent = from.unheard.iter_mut().chain(&mut from.uplink).chain(&mut from.queued);
         let mut lost = Vec::new();
-        for message in &mut from.downlink {
-            if let Message::Answer { op, path, reply, .. } = message {
-                lost.push(Request { op: op.clone(), path: path.clone(), reply: reply.take() });
-            }
+        for request in answered.chain(sent).filter(|it| it.is_awaited() && which(it)) {
+            let Request { op, path, deadline, .. } = &*request;
+            let (op, path, deadline) = (op.clone(), path.clone(), *deadline);
+            lost.push(Request { op, path, deadline, reply: request.reply.take() });
         }
-        lost.append(&mut from.unheard);
-        for Request { op, path, reply } in &mut from.uplink {
-            lost.push(Request { op: op.clone(), path: path.clone(), reply: reply.take() });
-        }
-        lost.append(&mut from.queued);
+        from.unheard.retain(Request::is_awaited);
         for request in lost {
-            if request.reply.number() != 0 {
-                self.answer(client, request, Err(code));
-            }
+            self.answer(client, request, Err(code));
         }
     }
 
@@ -280,11 +244,18 @@ impl World {
     pub(super) fn notice(&mut self, client: usize) {
         self.clients[client].connection = Connection::Down;
         self.clients[client].silence = None;
-        self.give_up_requests(client, Code::CONNECTION_LOSS);
-        let client = &mut self.clients[client];
-        client.downlink.clear();
-        client.uplink.retain(|request| request.op.is_write());
-        client.changed();
+        self.fail_queued(client);
+        let from = &mut self.clients[client];
+        from.downlink.clear();
+        from.uplink.retain(|request| request.op.is_write());
+        from.changed();
+        self.tell(client, session_event());
+    }
+
+    /// An attempt to connect fails, and what was submitted meanwhile with it.
+    pub(super) fn fail_queued(&mut self, client: usize) {
+        self.give_up(client, Code::CONNECTION_LOSS, |_| true);
+        self.clients[client].queued.clear();
     }
 
     /// Two worlds with the same digest go on alike, whatever led to them.
@@ -297,8 +268,13 @@ impl World {
         for client in &self.clients {
             client.hash_state(digest);
         }
-        for timer in &self.timers {
-            (timer.client, timer.fired, self.is_news(timer.client)).hash(digest);
+        for client in 0..self.clients.len() {
+            self.passes_without_news(client).hash(digest);
         }
     }
+}
+
+/// The state of the session has changed.
+pub(super) fn session_event() -> Event {
+    Event { kind: EventKind::SESSION, path: String::new() }
 }

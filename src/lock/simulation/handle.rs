@@ -1,0 +1,194 @@
+//! The simulated stand-in for the C client: a handle, with the requests that locks make.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::client::Connection;
+use super::request::{Op, Reply, Request};
+use super::server::{Kind, SESSION_TIMEOUT};
+use super::world::World;
+use crate::client::machine::Listener;
+use crate::error::Code;
+use crate::raw::{
+    Config, Credentials, Handle, HandleState, RawOp, RawOpResult, Requests, Sink, Terms, WatchOn,
+};
+use crate::session_key::SessionKey;
+use crate::znode::{Acl, CreateMode, Stat};
+
+/// The world, shared by the code that runs in it.
+pub(super) type Shared = Arc<Mutex<World>>;
+
+/// Does something in the world; what that tells a client's code, it is told after that.
+pub(super) fn act<T>(world: &Shared, body: impl FnOnce(&mut World) -> T) -> T {
+    let (result, calls) = {
+        let mut world = world.lock();
+        let result = body(&mut world);
+        (result, std::mem::take(&mut world.calls))
+    };
+    for call in calls {
+        call();
+    }
+    result
+}
+
+pub(super) struct SimulatedHandle {
+    world: Shared,
+    client: usize,
+    /// Which of the client's handles it is.
+    link: usize,
+}
+
+impl SimulatedHandle {
+    /// One that is not connected yet.
+    pub(super) fn open(
+        world: &Shared,
+        client: usize,
+        config: &Config,
+        listener: Listener,
+    ) -> SimulatedHandle {
+        assert!(config.session.is_none(), "no session is taken up here");
+        let link = act(world, |world| world.open_handle(client, listener.into()));
+        SimulatedHandle { world: Arc::clone(world), client, link }
+    }
+
+    fn submit(&self, terms: Terms, op: Op, path: &str, reply: Reply) {
+        let request = Request { op, path: path.to_owned(), reply, deadline: terms.deadline };
+        act(&self.world, |world| world.submit(self.client, self.link, request));
+    }
+
+    /// What it knows, unless it is closed.
+    fn with<T>(&self, body: impl FnOnce(&super::client::Client) -> T) -> Option<T> {
+        let world = self.world.lock();
+        let client = &world.clients[self.client];
+        (client.link == self.link && client.listener.is_some()).then(|| body(client))
+    }
+}
+
+impl Requests for SimulatedHandle {
+    fn create(
+        &self,
+        terms: Terms,
+        path: &str,
+        data: &[u8],
+        _: &[Acl],
+        mode: CreateMode,
+        sink: Sink<(String, Stat)>,
+    ) {
+        let session = self.with(|client| client.session).unwrap_or_default();
+        let (kind, sequential) = match mode {
+            CreateMode::Ephemeral => (Kind::Ephemeral(session), false),
+            CreateMode::EphemeralSequential => (Kind::Ephemeral(session), true),
+            CreateMode::Container => (Kind::Container, false),
+            _ => (Kind::Persistent, false),
+        };
+        let op = Op::Create { sequential, kind, data: data.into() };
+        self.submit(terms, op, path, Reply::Created(sink));
+    }
+
+    fn delete(&self, terms: Terms, path: &str, _: i32, sink: Sink<()>) {
+        let too_late = self.world.lock().has_seen_it_gone(self.client, path);
+        self.submit(terms, Op::Delete { too_late }, path, Reply::Done(sink));
+    }
+
+    fn get(&self, terms: Terms, path: &str, watch: WatchOn, sink: Sink<(Vec<u8>, Stat)>) {
+        let watch = watch == WatchOn::Yes;
+        self.submit(terms, Op::Get { watch }, path, Reply::Data(sink));
+    }
+
+    fn children(&self, terms: Terms, path: &str, _: WatchOn, sink: Sink<(Vec<String>, Stat)>) {
+        self.submit(terms, Op::Children, path, Reply::Children(sink));
+    }
+
+    fn sync(&self, terms: Terms, path: &str, sink: Sink<()>) {
+        self.submit(terms, Op::Sync, path, Reply::Done(sink));
+    }
+
+    fn exists(&self, _: Terms, _: &str, _: WatchOn, _: Sink<Stat>) {
+        unimplemented!("no lock asks for that");
+    }
+
+    fn set(&self, _: Terms, _: &str, _: &[u8], _: i32, _: Sink<Stat>) {
+        unimplemented!("no lock asks for that");
+    }
+
+    fn get_acl(&self, _: Terms, _: &str, _: Sink<(Vec<Acl>, Stat)>) {
+        unimplemented!("no lock asks for that");
+    }
+
+    fn set_acl(&self, _: Terms, _: &str, _: &[Acl], _: i32, _: Sink<()>) {
+        unimplemented!("no lock asks for that");
+    }
+
+    fn add_auth(&self, _: Option<Instant>, _: &Credentials, _: Sink<()>) {
+        unimplemented!("no client here has credentials");
+    }
+
+    fn multi(&self, _: Terms, _: &[RawOp<'_>], _: Sink<Vec<RawOpResult>>) {
+        unimplemented!("no lock asks for that");
+    }
+}
+
+impl Handle for SimulatedHandle {
+    fn is_adopted(&self) -> bool {
+        false
+    }
+
+    fn is_overdue(&self) -> bool {
+        false
+    }
+
+    fn can_be_waited_for(&self) -> bool {
+        true
+    }
+
+    fn watch_session_events(&self, _: Box<dyn FnOnce() + Send>) {}
+
+    fn state(&self) -> Option<HandleState> {
+        self.with(|client| match client.connection {
+            _ if client.over => HandleState::EXPIRED,
+            Connection::Up | Connection::Broken => HandleState::CONNECTED,
+            Connection::Down => HandleState::CONNECTING,
+        })
+    }
+
+    fn while_open(&self, body: &mut dyn FnMut()) {
+        if self.with(|_| ()).is_some() {
+            body();
+        }
+    }
+
+    fn session(&self) -> Option<SessionKey> {
+        self.with(|client| SessionKey::new(client.session, [0; 16]))
+    }
+
+    fn session_timeout(&self) -> Option<Duration> {
+        self.with(|_| SESSION_TIMEOUT)
+    }
+
+    fn cycle_next_server(&self, _: &[SocketAddr]) {}
+
+    fn is_any_late(&self, now: Instant) -> bool {
+        self.with(|client| client.requests().any(|request| request.is_late(now))).unwrap_or(false)
+    }
+
+    fn expire(&self, now: Instant) {
+        act(&self.world, |world| {
+            if world.clients[self.client].link == self.link {
+                world.give_up(self.client, Code::OPERATION_TIMEOUT, |request| request.is_late(now));
+            }
+        });
+    }
+
+    fn close_for(&self, _: Option<HandleState>) {
+        act(&self.world, |world| world.close_handle(self.client, self.link));
+    }
+}
+
+impl Drop for SimulatedHandle {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
