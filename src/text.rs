@@ -4,13 +4,20 @@
 /// but stand there. Control characters, line separators and what turns the direction of writing
 /// become spaces, as does all that [`str::escape_debug`] would not print as it is.
 pub(crate) fn one_line(text: &str, most: usize) -> String {
-    text.chars().take(most).map(|c| if is_plain(c) { c } else { ' ' }).collect()
+    in_one_line(text, most).collect()
+}
+
+/// As [`one_line`], character by character.
+pub(crate) fn in_one_line(text: &str, most: usize) -> impl Iterator<Item = char> {
+    text.chars().take(most).map(|c| if is_plain(c) { c } else { ' ' })
 }
 
 fn is_plain(c: char) -> bool {
+    if c.is_ascii() {
+        return !c.is_ascii_control();
+    }
     // Behind a letter, because a mark that combines with the one before it is plain there.
-    let mut behind_a_letter = ['a', c].iter().collect::<String>();
-    behind_a_letter.retain(|c| !matches!(c, '\\' | '"' | '\''));
+    let behind_a_letter = String::from_iter(['a', c]);
     behind_a_letter.escape_debug().eq(behind_a_letter.chars())
 }
 

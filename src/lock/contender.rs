@@ -3,10 +3,13 @@
 //! The data is text: `zklock/1` and the claim's uuid on the first line, then `key=value` lines.
 //! Anyone can read it with any ZooKeeper client.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 
 use uuid::Uuid;
 
+use crate::text::in_one_line;
 use crate::znode::Stat;
 
 const MAGIC: &str = "zklock/1 ";
@@ -73,16 +76,25 @@ impl std::fmt::Display for Contender {
 
 /// What to write into a claim's node.
 pub(super) fn write(uuid: Uuid, label: &str) -> Vec<u8> {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let thread = std::thread::current();
-    let thread = match thread.name() {
-        Some(name) => name.to_owned(),
-        None => thread_id(),
-    };
-    let pid = std::process::id();
-    let (host, thread, label) = (one_line(&host), one_line(&thread), one_line(label));
-    format!("{MAGIC}{uuid}\nhost={host}\npid={pid}\nthread={thread}\nlabel={label}\n").into_bytes()
+    let host = rustix::system::uname();
+    let (thread, pid) = (std::thread::current(), std::process::id());
+    let thread = thread.name().map_or_else(|| Cow::from(thread_id()), Cow::from);
+    let host = host.nodename().to_string_lossy();
+    let mut text =
+        String::with_capacity(MAGIC.len() + OTHERS + host.len() + thread.len() + label.len());
+    // Writing to a string does not fail.
+    let _ = write!(text, "{MAGIC}{uuid}\nhost=");
+    text.extend(in_one_line(&host, MAX_TEXT));
+    let _ = write!(text, "\npid={pid}\nthread=");
+    text.extend(in_one_line(&thread, MAX_TEXT));
+    text.push_str("\nlabel=");
+    text.extend(in_one_line(label, MAX_TEXT));
+    text.push('\n');
+    text.into_bytes()
 }
+
+/// How many bytes a claim's node has besides the texts.
+const OTHERS: usize = 80;
 
 /// Of this thread, as `ps -L` and `top -H` print it.
 #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -57,8 +57,14 @@ pub(super) fn sequence(name: &str) -> Option<i32> {
 /// or eleven for the smallest ones. What it writes otherwise is none: the `-` in `x--0000000007` ends
 /// a prefix.
 fn written(text: &str) -> Option<i32> {
-    // What parse() takes and the server does not write differs from what it does.
-    text.parse().ok().filter(|number: &i32| format!("{number:010}") == text)
+    let (is_negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text),
+    };
+    // Zeroes fill up to ten characters, and no further.
+    let is_filled = text.len() == 10 || is_negative && text.len() == 11 && !digits.starts_with('0');
+    let is_written = is_filled && digits.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|number| is_written && !(is_negative && *number == 0))
 }
 
 /// A name with its number, as the server writes it: ten characters, a minus sign included.
@@ -84,7 +90,8 @@ pub(super) fn last(path: &str) -> &str {
 
 /// A child's path.
 pub(super) fn join(parent: &str, child: &str) -> String {
-    if parent == "/" { format!("/{child}") } else { format!("{parent}/{child}") }
+    let above = if parent == "/" { "" } else { parent };
+    [above, "/", child].concat()
 }
 
 #[cfg(all(test, not(zklock_loom)))]

@@ -97,8 +97,8 @@ pub(super) unsafe fn acl(vector: *const sys::ACL_vector) -> Option<Vec<Acl>> {
 /// An ACL in C's shape, alive as long as this value. The C client only reads it.
 pub(super) struct AclVector {
     entries: Vec<sys::ACL>,
-    /// What `entries` points into.
-    _strings: Vec<CString>,
+    /// What `entries` points into: strings, each with its NUL.
+    _strings: Vec<u8>,
 }
 
 // SAFETY: the pointers in `entries` lead only into `_strings`, which moves along and is never
@@ -111,18 +111,26 @@ impl AclVector {
         if acl.is_empty() {
             return Err(Code::INVALID_ACL);
         }
-        let mut entries = Vec::with_capacity(acl.len());
-        let mut strings = Vec::with_capacity(acl.len() * 2);
-        for entry in acl {
-            let scheme = c_string(&entry.scheme)?;
-            let id = c_string(&entry.id)?;
-            entries.push(sys::ACL {
-                perms: entry.permissions.bits(),
-                id: sys::Id { scheme: scheme.as_ptr().cast_mut(), id: id.as_ptr().cast_mut() },
-            });
-            strings.push(scheme);
-            strings.push(id);
+        let len = acl.iter().map(|entry| entry.scheme.len() + entry.id.len() + 2).sum();
+        let mut strings: Vec<u8> = Vec::with_capacity(len);
+        for text in acl.iter().flat_map(|entry| [&entry.scheme, &entry.id]) {
+            if text.contains('\0') {
+                return Err(Code::BAD_ARGUMENTS);
+            }
+            strings.extend_from_slice(text.as_bytes());
+            strings.push(0);
         }
+        let mut rest = strings.as_slice();
+        let mut next = |text: &str| {
+            let pointer = rest.as_ptr().cast::<c_char>().cast_mut();
+            rest = &rest[text.len() + 1..];
+            pointer
+        };
+        let entry = |entry: &Acl| {
+            let id = sys::Id { scheme: next(&entry.scheme), id: next(&entry.id) };
+            sys::ACL { perms: entry.permissions.bits(), id }
+        };
+        let entries = acl.iter().map(entry).collect();
         Ok(AclVector { entries, _strings: strings })
     }
 

@@ -1,0 +1,33 @@
+//! What an uncontended acquire and its release allocate, counted in all threads of the process.
+
+use dhat::{Alloc, HeapStats, Profiler};
+use zklock::Client;
+use zklock_testing::Server;
+
+#[global_allocator]
+static ALLOC: Alloc = Alloc;
+
+const CYCLES: u64 = 200;
+
+#[test]
+fn an_uncontended_acquire_and_release_allocate_little() {
+    let server = Server::start().unwrap();
+    let client = Client::connect(&server.hosts()).wait().unwrap();
+    let lock = client.lock("/locks/allocations");
+    let cycle = || lock.acquire().wait().unwrap().release().wait().unwrap();
+    // Tables grow, and the lock's directory is made.
+    (0..CYCLES).for_each(|_| cycle());
+    let profile = std::env::var_os("ZKLOCK_HEAP_PROFILE");
+    let profiler = match &profile {
+        Some(file) => Profiler::builder().file_name(file).trim_backtraces(Some(24)).build(),
+        None => Profiler::builder().testing().build(),
+    };
+    let before = HeapStats::get();
+    (0..CYCLES).for_each(|_| cycle());
+    let after = HeapStats::get();
+    drop(profiler);
+    let (blocks, bytes) =
+        (after.total_blocks - before.total_blocks, after.total_bytes - before.total_bytes);
+    println!("{} blocks and {} bytes a cycle", blocks / CYCLES, bytes / CYCLES);
+    assert!(blocks <= 20 * CYCLES, "{blocks} blocks in {CYCLES} cycles");
+}
