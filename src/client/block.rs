@@ -1,11 +1,19 @@
 //! Drives a future on the caller's thread.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
+use parking::Parker;
+
 use super::wake;
+
+thread_local! {
+    /// What this thread waits by, unless it does.
+    static IDLE: Cell<Option<(Parker, Waker)>> = const { Cell::new(None) };
+}
 
 /// The future's output.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
@@ -20,10 +28,27 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
 /// The future's output, or `None` once the deadline has passed (the future is dropped then).
 /// The future is polled at least once, whatever the deadline.
 pub(crate) fn block_on_until<F: Future>(deadline: Option<Instant>, future: F) -> Option<F::Output> {
-    let (parker, unparker) = parking::pair();
-    let waker = Waker::from(unparker);
-    let _blocked = wake::Blocked::begin(&waker);
-    let mut context = Context::from_waker(&waker);
+    let idle = IDLE.try_with(Cell::take).ok().flatten();
+    let (parker, waker) = idle.unwrap_or_else(|| {
+        let (parker, unparker) = parking::pair();
+        (parker, Waker::from(unparker))
+    });
+    let output = {
+        let _blocked = wake::Blocked::begin(&waker);
+        park_until(deadline, future, &parker, &waker)
+    };
+    // Who woke it last may wake it once more: whoever waits next looks once in vain.
+    let _ = IDLE.try_with(|idle| idle.set(Some((parker, waker))));
+    output
+}
+
+fn park_until<F: Future>(
+    deadline: Option<Instant>,
+    future: F,
+    parker: &Parker,
+    waker: &Waker,
+) -> Option<F::Output> {
+    let mut context = Context::from_waker(waker);
     let mut future = pin!(future);
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {

@@ -417,15 +417,12 @@ impl Link {
         submit: impl FnOnce(&dyn Handle, Terms, Sink<T>),
     ) -> Pending<U> {
         let (lease, submitted) = (Arc::clone(&self.lease), BootInstant::now());
-        self.request(op, path, read, |handle, terms, sink| {
-            let sink: Sink<T> = Box::new(move |reply| {
-                if is_server_decision(&reply) {
-                    lease.answered(submitted, BootInstant::now(), proof);
-                }
-                sink(reply);
-            });
-            submit(handle, terms, sink);
-        })
+        let learn = move |reply: &std::result::Result<T, Code>| {
+            if is_server_decision(reply) {
+                lease.answered(submitted, BootInstant::now(), proof);
+            }
+        };
+        self.submit(op, path, learn, read, submit)
     }
 
     /// Submits a request and gives the receiver of its reply. `read` turns the reply into what the
@@ -437,6 +434,18 @@ impl Link {
         read: impl FnOnce(T) -> std::result::Result<U, Code> + Send + 'static,
         submit: impl FnOnce(&dyn Handle, Terms, Sink<T>),
     ) -> Pending<U> {
+        self.submit(op, path, |_| (), read, submit)
+    }
+
+    /// `learn` sees the reply before anybody else does.
+    fn submit<T: 'static, U: Send + 'static>(
+        &self,
+        op: &'static str,
+        path: &str,
+        learn: impl FnOnce(&std::result::Result<T, Code>) + Send + 'static,
+        read: impl FnOnce(T) -> std::result::Result<U, Code> + Send + 'static,
+        submit: impl FnOnce(&dyn Handle, Terms, Sink<T>),
+    ) -> Pending<U> {
         let Some(handle) = self.handle.get() else {
             return Pending::ready(Err(Error::new(op, path, Code::INVALID_STATE)));
         };
@@ -444,6 +453,7 @@ impl Link {
         let path: Arc<str> = path.into();
         let named = Arc::clone(&path);
         let sink: Sink<T> = Box::new(move |reply| {
+            learn(&reply);
             let result = reply.and_then(read).map_err(|code| Error::answered(op, &named, code));
             // Nobody may be waiting any more; what the reply carried is dropped then.
             let _ = send.send(result);

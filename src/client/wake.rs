@@ -9,6 +9,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 use std::task::{Context, Poll, Wake, Waker};
 
 use event_listener::Event;
@@ -72,6 +73,12 @@ impl Drop for Blocked {
 
 /// Wakes everybody who listens. Listeners are polled through [`DeferredWake`].
 pub(super) fn all(event: &Event) {
+    // An event that nobody listens to has taken no memory yet. The fence is the one that it would have made:
+    // whoever begins to listen after this finds what has changed.
+    fence(Ordering::SeqCst);
+    if event.total_listeners() == 0 {
+        return;
+    }
     // An event wakes under a lock of its own, and a panic there would leave it broken for good.
     let outer = DEFERRED.try_with(|deferred| deferred.replace(Some(Vec::new())));
     event.notify(usize::MAX);
@@ -116,7 +123,7 @@ pub(super) fn send<T>(sender: oneshot::Sender<T>, value: T) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
     struct Bad {
         event: Arc<Event>,

@@ -42,7 +42,7 @@ impl Search {
     /// The nodes of this session that carry the claim's uuid: path and czxid of each.
     async fn run(&self, session: &TrustedSession) -> Result<Vec<(String, i64)>> {
         let found = match &self.layout {
-            NodeLayout::At(path) => Arc::new(lookup::look_at(session, path.clone()).await?),
+            NodeLayout::At(path) => Arc::new(lookup::look_at(session, path.to_string()).await?),
             NodeLayout::Under { directory, .. } => {
                 self.memory.look_up(session, directory, self.sent_after).await?
             }
@@ -96,16 +96,16 @@ impl Search {
 #[derive(Clone)]
 pub(super) enum NodeLayout {
     /// The node is the lock's path itself.
-    At(String),
+    At(Arc<str>),
     /// The node is a numbered child of the lock's path, which the transaction `created` has made.
-    Under { directory: String, naming: Naming, created: i64 },
+    Under { directory: Arc<str>, naming: Naming, created: i64 },
 }
 
 impl NodeLayout {
     /// The path of a claim with that number.
     pub(super) fn numbered(&self, session: i64, number: i32) -> String {
         match self {
-            NodeLayout::At(path) => path.clone(),
+            NodeLayout::At(path) => path.to_string(),
             NodeLayout::Under { directory, naming, created } => {
                 let prefix = name::join(directory, &naming.prefix(session, *created));
                 name::numbered_name(&prefix, number)

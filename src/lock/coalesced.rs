@@ -1,26 +1,39 @@
 //! A query that many make at once, sent once for all of them.
 
+use std::future::Future;
 use std::sync::Arc;
 
+use futures_lite::future::Boxed;
 use futures_util::FutureExt as _;
-use futures_util::future::Shared;
+use futures_util::future::{Either, Shared};
 use parking_lot::Mutex;
 
 use crate::error::Result;
-use futures_lite::future::Boxed;
 
-/// What becomes of a query, for each who asked.
-pub(super) type Answer<T> = Shared<Boxed<Result<Arc<T>>>>;
+/// What becomes of a query, for each who shares it.
+type Answer<T> = Shared<Boxed<Result<Arc<T>>>>;
 
-/// One query at a time: who asks while one is on its way shares the next, which is sent when that one
-/// was answered. So each answer is to a query that was sent after it was asked for.
+/// Who asks alone has a query of its own. Of others there is one at a time: who asks while one is on its
+/// way shares the next, which is sent when that one was answered. So each answer is to a query that was
+/// sent after it was asked for.
 pub(super) struct Coalesced<T> {
     state: Arc<Mutex<State<T>>>,
 }
 
 struct State<T> {
     next: u64,
+    /// Whether somebody has a query of its own. Nobody waits for that: its owner may be slow.
+    is_alone: bool,
     latest: Option<Latest<T>>,
+}
+
+/// Somebody has a query of its own, while this lives.
+struct Alone<T>(Arc<Mutex<State<T>>>);
+
+impl<T> Drop for Alone<T> {
+    fn drop(&mut self) {
+        self.0.lock().is_alone = false;
+    }
 }
 
 struct Latest<T> {
@@ -32,17 +45,43 @@ struct Latest<T> {
 
 impl<T> Default for Coalesced<T> {
     fn default() -> Self {
-        Coalesced { state: Arc::new(Mutex::new(State { next: 0, latest: None })) }
+        Coalesced { state: Arc::new(Mutex::new(State { next: 0, is_alone: false, latest: None })) }
     }
 }
 
 impl<T: Send + Sync + 'static> Coalesced<T> {
-    /// Asks in this session. `query` sends it, or is dropped where another's is joined. Whoever awaits
-    /// an answer drives it, so it does not matter who gives up meanwhile.
-    pub(super) fn ask(
+    /// Asks in this session. `query` sends it, or is dropped where another's is joined.
+    pub(super) fn ask<F, Q>(
         &self,
         session: i64,
-        query: impl FnOnce() -> Boxed<Result<T>> + Send + 'static,
+        query: F,
+    ) -> impl Future<Output = Result<Arc<T>>> + Send + use<T, F, Q>
+    where
+        F: FnOnce() -> Q + Send + 'static,
+        Q: Future<Output = Result<T>> + Send + 'static,
+    {
+        match self.alone() {
+            Some(alone) => Either::Left(async move {
+                let answer = query().await.map(Arc::new);
+                drop(alone);
+                answer
+            }),
+            None => Either::Right(self.share(session, query)),
+        }
+    }
+
+    fn alone(&self) -> Option<Alone<T>> {
+        let mut state = self.state.lock();
+        let is_first = state.latest.is_none() && !state.is_alone;
+        state.is_alone |= is_first;
+        is_first.then(|| Alone(Arc::clone(&self.state)))
+    }
+
+    /// Whoever awaits an answer drives it, so it does not matter who gives up meanwhile.
+    fn share<Q: Future<Output = Result<T>> + Send + 'static>(
+        &self,
+        session: i64,
+        query: impl FnOnce() -> Q + Send + 'static,
     ) -> Answer<T> {
         let mut state = self.state.lock();
         let before = match &state.latest {
@@ -95,9 +134,9 @@ mod tests {
             Server { sent: Arc::default(), queries: Coalesced::default(), replies: Arc::default() }
         }
 
-        fn ask(&self, session: i64) -> Answer<usize> {
+        fn query(&self) -> impl FnOnce() -> Boxed<Result<usize>> + Send + use<> {
             let (sent, replies) = (Arc::clone(&self.sent), Arc::clone(&self.replies));
-            self.queries.ask(session, move || {
+            move || {
                 let number = sent.fetch_add(1, Ordering::Relaxed);
                 let (send, reply) = oneshot::async_channel();
                 replies.lock().push(send);
@@ -105,7 +144,11 @@ mod tests {
                     let _ = reply.await;
                     Ok(number)
                 })
-            })
+            }
+        }
+
+        fn ask(&self, session: i64) -> Answer<usize> {
+            self.queries.share(session, self.query())
         }
 
         fn sent(&self) -> usize {
@@ -119,6 +162,23 @@ mod tests {
 
     fn poll(answer: &mut Answer<usize>) -> Option<usize> {
         block_on(poll_once(answer)).map(|answer| *answer.unwrap())
+    }
+
+    #[test]
+    fn who_asks_alone_has_a_query_of_its_own_and_nobody_waits_for_that() {
+        let server = Server::new();
+        let mut alone = Box::pin(server.queries.ask(1, server.query()));
+        assert!(block_on(poll_once(&mut alone)).is_none());
+        let mut others: Vec<_> =
+            (0..3).map(|_| Box::pin(server.queries.ask(1, server.query()))).collect();
+        assert!(others.iter_mut().all(|other| block_on(poll_once(other)).is_none()));
+        assert_eq!(server.sent(), 2);
+        server.replies.lock().remove(1).send(()).unwrap();
+        assert!(others.iter_mut().all(|other| block_on(poll_once(other)).is_some()));
+        drop(alone);
+        let mut next = Box::pin(server.queries.ask(1, server.query()));
+        assert!(block_on(poll_once(&mut next)).is_none());
+        assert!(server.queries.state.lock().is_alone);
     }
 
     #[test]

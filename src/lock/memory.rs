@@ -4,17 +4,19 @@
 //! it holds.
 
 use std::collections::{HashMap, HashSet};
+use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::coalesced::{Answer, Coalesced};
+use super::coalesced::Coalesced;
 use super::listing::Listing;
 use super::lookup::{self, Found};
 use super::name;
 use super::sent_after::SentAfter;
 use crate::client::TrustedSession;
+use crate::error::Result;
 
 /// How many children that are no claims are known by name.
 const DATA: usize = 100_000;
@@ -155,16 +157,18 @@ impl PathMemory {
         (Arc::strong_count(&claims.sent) == 1).then_some(false)
     }
 
-    /// The claims in the lock's directory, by a listing that is sent from now on.
-    pub(super) fn list(self: &Arc<Self>, session: &TrustedSession, path: &str) -> Answer<Listing> {
-        let (memory, asked, path) = (Arc::clone(self), session.clone(), path.to_owned());
-        self.listings.ask(session.id(), move || {
-            Box::pin(async move {
-                let (children, directory) = asked.children(&path).await?;
-                let listing = Listing::new(children, directory);
-                memory.saw(&listing);
-                Ok(listing)
-            })
+    /// The claims in the lock's directory, by a listing that is sent when this is first awaited, or later.
+    pub(super) fn list(
+        self: &Arc<Self>,
+        session: &TrustedSession,
+        path: &Arc<str>,
+    ) -> impl Future<Output = Result<Arc<Listing>>> + Send + use<> {
+        let (memory, asked, path) = (Arc::clone(self), session.clone(), Arc::clone(path));
+        self.listings.ask(session.id(), move || async move {
+            let (children, directory) = asked.children(&path).await?;
+            let listing = Listing::new(children, directory);
+            memory.saw(&listing);
+            Ok(listing)
         })
     }
 
@@ -175,7 +179,7 @@ impl PathMemory {
         session: &TrustedSession,
         path: &str,
         sent_after: SentAfter,
-    ) -> Answer<Found> {
+    ) -> impl Future<Output = Result<Arc<Found>>> + Send + use<> {
         {
             let mut known = self.known.lock();
             known.sent_after = known.sent_after.and(sent_after);
@@ -190,7 +194,7 @@ impl PathMemory {
                 SentAfter::Nothing => SentAfter::Unknown,
                 sent_after => sent_after,
             };
-            Box::pin(lookup::look_up(asked, path, sent_after))
+            lookup::look_up(asked, path, sent_after)
         })
     }
 }

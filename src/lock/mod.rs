@@ -96,7 +96,7 @@ pub struct Lock {
 #[derive(Clone)]
 struct Spec {
     client: Arc<ClientInner>,
-    path: String,
+    path: Arc<str>,
     strategy: Strategy,
     label: String,
     acl: Arc<[Acl]>,
@@ -121,7 +121,7 @@ impl Client {
     pub fn lock(&self, path: &str) -> Lock {
         let spec = Spec {
             client: Arc::clone(self.inner()),
-            path: path.to_owned(),
+            path: path.into(),
             strategy: Strategy::default(),
             label: String::new(),
             acl: Acl::open().into(),

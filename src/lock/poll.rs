@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::algorithm::{Algorithm, Attempt, ClaimStatus, clear_orphan, create_parents, not_a_lock};
@@ -19,7 +20,7 @@ const LOOK_EVERY: u32 = 32;
 
 impl Algorithm for Poll {
     fn layout(&self, spec: &Spec) -> NodeLayout {
-        NodeLayout::At(spec.path.clone())
+        NodeLayout::At(Arc::clone(&spec.path))
     }
 
     fn step<'a>(
@@ -46,11 +47,11 @@ impl Algorithm for Poll {
                         return Err(not_a_lock("acquire", &attempt.spec.path));
                     }
                     Ok((data, stat)) => {
-                        let path = attempt.spec.path.clone();
+                        let path = Arc::clone(&attempt.spec.path);
                         if clear_orphan(&attempt.spec, session, &path, &data, &stat).await {
                             return Ok(ClaimStatus::Again);
                         }
-                        attempt.note_ahead(contender::read(path, &data, &stat));
+                        attempt.note_ahead(contender::read(path.to_string(), &data, &stat));
                     }
                     Err(error) if error.is_no_node() => {}
                     Err(error) => return Err(error),

@@ -21,7 +21,7 @@ pub(super) struct Queue;
 
 impl Algorithm for Queue {
     fn layout(&self, spec: &Spec) -> NodeLayout {
-        let (directory, created) = (spec.path.clone(), spec.memory.directory());
+        let (directory, created) = (Arc::clone(&spec.path), spec.memory.directory());
         NodeLayout::Under { directory, naming: spec.naming, created }
     }
 

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use super::Spec;
 use super::algorithm::{Ahead, Algorithm, Attempt, ClaimStatus, create_parents, not_a_lock};
@@ -13,7 +14,7 @@ pub(super) struct WatchHolder;
 
 impl Algorithm for WatchHolder {
     fn layout(&self, spec: &Spec) -> NodeLayout {
-        NodeLayout::At(spec.path.clone())
+        NodeLayout::At(Arc::clone(&spec.path))
     }
 
     fn step<'a>(
