@@ -5,11 +5,8 @@
 //! and the network between.
 
 mod build;
-#[path = "../c_programs/mod.rs"]
-mod c_programs;
 mod ends;
 mod memory;
-mod process;
 mod program;
 mod session_password;
 

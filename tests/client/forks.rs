@@ -5,10 +5,8 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use test_support::{Process, child_about, options, say, shared};
 use zklock::{Client, Code, CreateMode, GuardState, LostReason, SessionState};
-
-use crate::bench::{options, shared};
-use crate::child;
 
 /// Runs `work` in a child; it says what was wrong there. Nothing may be printed: another thread of the
 /// parent may have been printing.
@@ -40,9 +38,9 @@ fn is_refused<T>(result: zklock::Result<T>) -> bool {
 /// Runs a test of this module in a process of its own: there no other test resolves host names at the
 /// moment of a fork, under a lock of the C library that the child would find held.
 fn alone(test: &str) {
-    let mut process = child::Process::start(&format!("forks::{test}"), &shared().hosts());
+    let mut process = Process::start_test(&format!("forks::{test}"), &shared().hosts());
     assert_eq!(process.hear().as_deref(), Some("true"), "{test}");
-    assert!(process.end());
+    assert!(process.end().success());
 }
 
 #[test]
@@ -58,7 +56,7 @@ fn a_child_has_clients_of_its_own() {
 /// What the first of these processes does; nothing in any other.
 #[test]
 fn a_process_forks_and_goes_on() {
-    let Some(hosts) = child::hosts() else { return };
+    let Some(hosts) = child_about() else { return };
     let client = options().connect(&hosts).wait().unwrap();
     let path = String::from("/forked");
     client.create(&path, b"", CreateMode::Persistent).wait().unwrap();
@@ -106,13 +104,13 @@ fn a_process_forks_and_goes_on() {
     watch.wait().unwrap();
     guard.release().wait().unwrap();
     waiting.wait().unwrap().release().wait().unwrap();
-    child::say(true);
+    say(true);
 }
 
 /// What the second does.
 #[test]
 fn a_process_forks_and_the_child_begins_anew() {
-    let Some(hosts) = child::hosts() else { return };
+    let Some(hosts) = child_about() else { return };
     let client = options().connect(&hosts).wait().unwrap();
     let (taken, free) = (String::from("/forked-taken"), String::from("/forked-free"));
     let guard = client.lock(&taken).acquire().wait().unwrap();
@@ -128,5 +126,5 @@ fn a_process_forks_and_the_child_begins_anew() {
     });
     assert_eq!(guard.state(), GuardState::Held);
     guard.release().wait().unwrap();
-    child::say(true);
+    say(true);
 }

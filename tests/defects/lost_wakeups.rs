@@ -7,13 +7,13 @@
 use std::sync::Arc;
 use std::thread;
 
+use test_support::{
+    Bench, TIMEOUT, acquire_in_background, eventually, session_id, wait_for_another_session,
+};
 use zklock::SessionState;
 use zklock_testing::Rule;
 use zklock_testing::wire::{CreateMode, Op};
 
-use crate::bench::{
-    Bench, PATIENCE, acquire_in_background, eventually, session_id, wait_told_of_expiry,
-};
 use crate::seeds::c_lock_test::{Neighbour, Watch};
 use crate::seeds::java_children::{Children, ChildrenBlocking};
 use crate::seeds::monitor::Monitor;
@@ -26,7 +26,7 @@ fn ours_is_woken_by_who_goes_at_once(bench: &Bench) {
     let answer = Rule::reply([Op::GetData, Op::Exists]).path(&holder.path);
     let gate = bench.proxy.hold(answer.once());
     let waiting = acquire_in_background(&bench.lock(&client));
-    gate.wait_reached(PATIENCE).unwrap();
+    gate.wait_reached(TIMEOUT).unwrap();
     holder.leave();
     gate.release();
     waiting.join().unwrap().unwrap().release().wait().unwrap();
@@ -41,7 +41,7 @@ fn ours_finds_its_neighbour_gone(bench: &Bench) {
     let look = Rule::request([Op::GetData, Op::Exists]).path(&holder.path);
     let gate = bench.proxy.hold(look.once());
     let waiting = acquire_in_background(&bench.lock(&client));
-    gate.wait_reached(PATIENCE).unwrap();
+    gate.wait_reached(TIMEOUT).unwrap();
     holder.leave();
     gate.release();
     waiting.join().unwrap().unwrap().release().wait().unwrap();
@@ -108,7 +108,7 @@ fn a_signal_before_the_wait_in_c_is_not_lost() {
     let gate = bench.proxy.hold(look.once());
     let lock = bench.lock(&client).strategy(zklock::Strategy::Watch);
     let waiting = acquire_in_background(&lock);
-    gate.wait_reached(PATIENCE).unwrap();
+    gate.wait_reached(TIMEOUT).unwrap();
     holder.delete(&bench.path).unwrap();
     gate.release();
     waiting.join().unwrap().unwrap().release().wait().unwrap();
@@ -148,7 +148,7 @@ fn a_notification_reaches_the_waiter_of_its_own_lock() {
     bench.next();
     let elsewhere = format!("{}-elsewhere", bench.path);
     let _holds_on = bench.stranger("lock-");
-    let held = first.lock(&elsewhere).acquire_within(PATIENCE).wait().unwrap();
+    let held = first.lock(&elsewhere).acquire_within(TIMEOUT).wait().unwrap();
     // Both of one client, as both of one process there.
     let here = acquire_in_background(&bench.lock(&second));
     let there = acquire_in_background(&second.lock(&elsewhere));
@@ -172,7 +172,7 @@ fn a_neighbour_that_is_gone_by_the_time_of_the_watch_is_not_waited_for() {
         let mut seed = ChildrenBlocking { base, monitor: Arc::clone(&monitor) };
         let node = bench.path.as_str();
         let locking = scope.spawn(move || seed.lock(node, || {}).unwrap());
-        gate.wait_reached(PATIENCE).unwrap();
+        gate.wait_reached(TIMEOUT).unwrap();
         holder.leave();
         gate.release();
         eventually("it waits", || monitor.waiting() == 1);
@@ -199,7 +199,7 @@ fn a_neighbour_that_is_gone_by_the_time_of_the_watch_in_c_is_not_waited_for() {
     let gate = bench.proxy.hold(Rule::request(Op::Exists).path(&holder.path).once());
     thread::scope(|scope| {
         let locking = scope.spawn(|| seed.lock().unwrap());
-        gate.wait_reached(PATIENCE).unwrap();
+        gate.wait_reached(TIMEOUT).unwrap();
         holder.leave();
         gate.release();
         eventually("it waits", || condition.waiting() == 1);
@@ -228,7 +228,7 @@ fn a_waiter_whose_session_expires_claims_again() {
         let locking = scope.spawn(move || seed.lock(node, || {}).unwrap());
         eventually("it waits", || monitor.waiting() == 1);
         bench.expire(&client);
-        wait_told_of_expiry(&client, session);
+        wait_for_another_session(&client, session);
         holder.leave();
         assert!(bench.children().is_empty(), "it has no place in the line any more");
         assert!(bench.watched_by(session_id(&client)).is_empty(), "and watches nothing");
@@ -244,7 +244,7 @@ fn a_waiter_whose_session_expires_claims_again() {
     let waiting = acquire_in_background(&bench.lock(&client));
     eventually("it waits", || bench.watched_by(session).len() == 1);
     bench.expire(&client);
-    wait_told_of_expiry(&client, session);
+    wait_for_another_session(&client, session);
     eventually("it has claimed again", || bench.children().len() == 2);
     holder.leave();
     waiting.join().unwrap().unwrap().release().wait().unwrap();
@@ -281,7 +281,7 @@ fn a_waiter_sits_out_a_lost_connection() {
     for leaves_meanwhile in [false, true] {
         let back = bench.proxy.hold(Rule::request(Op::Connect).once());
         bench.proxy.reset_all();
-        back.wait_reached(PATIENCE).unwrap();
+        back.wait_reached(TIMEOUT).unwrap();
         if leaves_meanwhile {
             holder.leave();
         }

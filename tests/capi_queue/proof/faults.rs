@@ -8,7 +8,7 @@ use std::time::Duration;
 use zklock::Client;
 use zklock_testing::Ensemble;
 
-use crate::bench::PATIENCE;
+use crate::bench::TIMEOUT;
 
 /// A thread that does something again and again until it is stopped, and counts how often it did.
 pub struct Again {
@@ -57,7 +57,7 @@ pub fn restart_servers(ensemble: Arc<Ensemble>) -> Again {
         server.kill();
         std::thread::sleep(Duration::from_millis(fastrand::u64(..500)));
         server.start_again().unwrap();
-        ensemble.wait_for_quorum(PATIENCE).unwrap();
+        ensemble.wait_for_quorum(TIMEOUT).unwrap();
         true
     })
 }
