@@ -223,7 +223,7 @@ fn a_drop_after_a_close_waits_for_nothing() {
 }
 
 /// How often this thread has waited so far.
-fn voluntary_waits() -> u64 {
+pub fn voluntary_waits() -> u64 {
     let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
     line.unwrap().trim().parse().unwrap()
