@@ -34,8 +34,8 @@ impl Recipe {
     pub(super) fn lock(
         self: &Arc<Self>,
         mutex: &zkr_lock_mutex,
-        order: std::result::Result<Order, Failure>,
-    ) -> std::result::Result<(), Failure> {
+        order: Result<Order, Failure>,
+    ) -> Result<(), Failure> {
         let mut state = self.state.lock();
         state.program = mutex.program();
         let client = match &state.phase {
@@ -153,7 +153,7 @@ impl Recipe {
         mut state: MutexGuard<'_, State>,
         caller: Option<Caller>,
         client: &Client,
-    ) -> std::result::Result<(), Failure> {
+    ) -> Result<(), Failure> {
         let Some(caller) = caller else { return Ok(()) };
         let can_wait = MutexGuard::unlocked(&mut state, || client.can_be_waited_for());
         let deadline = client.inner().operation_deadline();

@@ -14,11 +14,7 @@ use crate::raw::inside_callback;
 
 impl Recipe {
     /// Gives the lock, or the place in the queue, back.
-    pub(super) fn unlock(
-        &self,
-        mutex: &zkr_lock_mutex,
-        program: Program,
-    ) -> std::result::Result<(), Failure> {
+    pub(super) fn unlock(&self, mutex: &zkr_lock_mutex, program: Program) -> Result<(), Failure> {
         let can_wait = !inside_callback();
         // Ends last, when the state is not locked any more.
         let turn;
@@ -84,7 +80,7 @@ impl Recipe {
         &self,
         mut state: MutexGuard<'_, State>,
         can_wait: bool,
-    ) -> std::result::Result<Option<Failure>, Failure> {
+    ) -> Result<Option<Failure>, Failure> {
         let Phase::Releasing(mut released, client) = std::mem::take(&mut state.phase) else {
             return Ok(None);
         };

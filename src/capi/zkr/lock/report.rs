@@ -3,9 +3,11 @@
 use std::ffi::c_int;
 use std::sync::Arc;
 
+use parking_lot::MutexGuard;
+
 use super::program::{ACQUIRED, RELEASED};
 use super::recipe::{Recipe, loss_of};
-use super::state::Phase;
+use super::state::{Phase, State};
 use crate::capi::callbacks::Line;
 use crate::client::Client;
 use crate::error::{Code, Error, Result};
@@ -52,36 +54,20 @@ impl Report {
 
     /// The acquire is over. Runs on the driver's thread.
     fn settle(&self, acquired: Result<Guard>) {
-        let mut state = self.recipe.state.lock();
+        let state = self.recipe.state.lock();
         if state.attempt != self.attempt || !matches!(state.phase, Phase::Queued { .. }) {
             drop(state);
             // Nobody wants it any more: it is released.
             drop(acquired);
             return;
         }
-        let guard = match acquired {
-            Ok(guard) => guard,
-            Err(error) => {
-                let caller_tells = state.callers > 0;
-                if !caller_tells {
-                    let error = error.clone();
-                    log!(WARN, %error, "a lock that a program waits for can't be had");
-                }
-                let failure = error.into();
-                let refused =
-                    if caller_tells { Phase::Refused(failure) } else { Phase::Lost(None, failure) };
-                drop(std::mem::replace(&mut state.phase, refused));
-                if let Some(at) = state.at.take() {
-                    let _ = self.client.while_attached(|| at.get().show(None, None, false));
-                }
-                self.recipe.changed.notify_all();
-                drop(state);
-                if !caller_tells {
-                    self.tell_later(RELEASED);
-                }
-                return;
-            }
-        };
+        match acquired {
+            Ok(guard) => self.hold(state, guard),
+            Err(error) => self.fail(state, error),
+        }
+    }
+
+    fn hold(&self, mut state: MutexGuard<'_, State>, guard: Guard) {
         let lost = guard.lost();
         drop(std::mem::replace(&mut state.phase, Phase::Held(guard)));
         if let Some(own) = state.names.own.clone() {
@@ -102,6 +88,26 @@ impl Report {
                 report.lose();
             }
         });
+    }
+
+    fn fail(&self, mut state: MutexGuard<'_, State>, error: Error) {
+        let caller_tells = state.callers > 0;
+        if !caller_tells {
+            let error = error.clone();
+            log!(WARN, %error, "a lock that a program waits for can't be had");
+        }
+        let failure = error.into();
+        let refused =
+            if caller_tells { Phase::Refused(failure) } else { Phase::Lost(None, failure) };
+        drop(std::mem::replace(&mut state.phase, refused));
+        if let Some(at) = state.at.take() {
+            let _ = self.client.while_attached(|| at.get().show(None, None, false));
+        }
+        self.recipe.changed.notify_all();
+        drop(state);
+        if !caller_tells {
+            self.tell_later(RELEASED);
+        }
     }
 
     /// The lock that was acquired is lost.

@@ -33,6 +33,14 @@ pub(super) struct State {
     pub(super) client: Option<Client>,
 }
 
+/// ```text
+/// Idle ──lock──▶ Queued ──acquired──▶ Held ──unlock──▶ Releasing ──▶ Idle
+///                │ │ │                 └─lost─▶ Lost ──unlock──▶ Refused
+///                │ │ └─failed, and nobody waits─▶ Lost
+///                │ └─failed, and `lock` returns it─▶ Refused
+///                └─unlock─▶ Releasing
+/// ```
+/// A `lock` begins anew unless it is Queued, or Held and not lost; one that can not even begin is Refused.
 #[derive(Default)]
 pub(super) enum Phase {
     #[default]
