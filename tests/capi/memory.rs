@@ -41,7 +41,7 @@ fn run(step: &str, way: &str, number: u64) -> Run {
     while let Some(line) = process.hear() {
         // The last line of one that was ended may be half a line.
         match line.trim_end().split_once(' ') {
-            Some(("ask", wish)) => process.tell(&world.grant(wish)),
+            Some(("ask", wish)) => process.tell(world.grant(wish)),
             Some(("allocations", count)) => allocations = count.parse().unwrap(),
             _ if line == "works again" => works_again = true,
             _ => said = Some(line),

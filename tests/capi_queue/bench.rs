@@ -2,15 +2,11 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
 
 use test_support::{shared, unused_path};
 use zklock_testing::Server;
 
 use crate::program::Tool;
-
-/// How long an event may take that is certain to come.
-pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub struct Bench(test_support::Bench);
 

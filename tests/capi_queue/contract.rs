@@ -1,9 +1,10 @@
 //! What programs written against the C recipe count on, and what the recipe did wrong.
 
+use test_support::TIMEOUT;
 use zklock_testing::Rule;
 use zklock_testing::wire::{CreateMode, Op, Ops};
 
-use crate::bench::{Bench, TIMEOUT};
+use crate::bench::Bench;
 use crate::program::{Tool, element, empty, nothing};
 
 pub const MARSHALLING_ERROR: i32 = -5;

@@ -1,10 +1,10 @@
 //! Whatever frame is lost, an element is in the queue once, or was taken once.
 
-use test_support::eventually;
+use test_support::{TIMEOUT, eventually};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Rule, expire_session};
 
-use crate::bench::{Bench, TIMEOUT};
+use crate::bench::Bench;
 use crate::program::{Tool, element, empty, nothing};
 
 const CONNECTION_LOSS: i32 = -4;

@@ -1,10 +1,11 @@
 //! A queue whose znode is deleted and made again, and elements that come back under their old names:
 //! nothing that was known of the old ones counts for the new.
 
+use test_support::TIMEOUT;
 use zklock_testing::wire::{Op, Ops, RawClient};
 use zklock_testing::{Action, Rule};
 
-use crate::bench::{Bench, TIMEOUT};
+use crate::bench::Bench;
 use crate::program::{element, empty};
 
 /// Deletes the queue's znode with all its elements.

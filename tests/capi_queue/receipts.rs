@@ -1,10 +1,10 @@
 //! Where receipts can be had, where not, and what a lost reply means there.
 
-use test_support::eventually;
+use test_support::{TIMEOUT, eventually};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Rule};
 
-use crate::bench::{Bench, TIMEOUT};
+use crate::bench::Bench;
 use crate::program::{Tool, element, empty, nothing};
 
 const CONNECTION_LOSS: i32 = -4;

@@ -1,9 +1,10 @@
 //! How large an element can be: what the servers take, as without zklock.
 
+use test_support::TIMEOUT;
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Rule, Server};
 
-use crate::bench::{Bench, TIMEOUT};
+use crate::bench::Bench;
 use crate::program::{Tool, element, empty, nothing};
 
 const CONNECTION_LOSS: i32 = -4;

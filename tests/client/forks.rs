@@ -16,8 +16,11 @@ use zklock::{
 
 use crate::lifecycle::voluntary_waits;
 
+type OfAClient = fn(&Client, &str) -> Result<()>;
+type OfALock = fn(&Lock) -> Result<()>;
+
 /// What a client can be asked for, each by its name.
-const OF_A_CLIENT: [(&str, fn(&Client, &str) -> Result<()>); 16] = [
+const OF_A_CLIENT: [(&str, OfAClient); 16] = [
     ("create", |zk, node| zk.create(node, b"", CreateMode::Persistent).wait().map(drop)),
     ("create_with_acl", |zk, node| {
         zk.create_with_acl(node, b"", CreateMode::Persistent, &Acl::open()).wait().map(drop)
@@ -39,7 +42,7 @@ const OF_A_CLIENT: [(&str, fn(&Client, &str) -> Result<()>); 16] = [
 ];
 
 /// What a lock can be asked for.
-const OF_A_LOCK: [(&str, fn(&Lock) -> Result<()>); 6] = [
+const OF_A_LOCK: [(&str, OfALock); 6] = [
     ("acquire", |lock| lock.acquire().wait().map(drop)),
     ("acquire_within", |lock| lock.acquire_within(TIMEOUT).wait().map(drop)),
     ("try_acquire", |lock| lock.try_acquire().wait().map(drop)),

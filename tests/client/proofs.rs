@@ -3,7 +3,9 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use test_support::{Bench, TIMEOUT, eventually, options, session_id, states_until};
+use test_support::{
+    Bench, LONGEST_SESSION, TIMEOUT, eventually, options, session_id, states_until,
+};
 use zklock::{Acl, Client, CreateMode, Guard, GuardState, Op, SessionState};
 use zklock_testing::wire::{self, Ops};
 use zklock_testing::{Gate, Proxy, Rule};
@@ -273,7 +275,7 @@ fn a_connection_on_which_no_server_has_answered_is_not_believed_in() {
     const WHILE: Duration = Duration::from_secs(1);
     let bench = Bench::untouched();
     let client =
-        options().session_timeout(2 * TIMEOUT).connect(&bench.proxy.hosts()).wait().unwrap();
+        options().session_timeout(LONGEST_SESSION).connect(&bench.proxy.hosts()).wait().unwrap();
     let guard = client.lock("/lock").acquire().wait().unwrap();
     let mut states = client.states();
     assert_eq!(states.wait(), Some(SessionState::Connected));

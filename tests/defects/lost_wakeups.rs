@@ -10,7 +10,7 @@ use std::thread;
 use test_support::{
     Bench, TIMEOUT, acquire_in_background, eventually, session_id, wait_for_another_session,
 };
-use zklock::SessionState;
+use zklock::{Client, SessionState};
 use zklock_testing::Rule;
 use zklock_testing::wire::{CreateMode, Op};
 
@@ -19,26 +19,11 @@ use crate::seeds::java_children::{Children, ChildrenBlocking};
 use crate::seeds::monitor::Monitor;
 use crate::seeds::peers::sit_out_a_suspension;
 
-/// Ours waits behind a stranger who goes between our look and its answer.
-fn ours_is_woken_by_who_goes_at_once(bench: &Bench) {
+/// Ours waits behind a stranger who goes while our look, or its answer, is on the way.
+fn ours_is_woken_by_who_goes(bench: &Bench, meanwhile: impl FnOnce([Op; 2]) -> Rule) {
     let client = bench.client();
     let mut holder = bench.stranger("lock-");
-    let answer = Rule::reply([Op::GetData, Op::Exists]).path(&holder.path);
-    let gate = bench.proxy.hold(answer.once());
-    let waiting = acquire_in_background(&bench.lock(&client));
-    gate.wait_reached(TIMEOUT).unwrap();
-    holder.leave();
-    gate.release();
-    waiting.join().unwrap().unwrap().release().wait().unwrap();
-    bench.expect_empty();
-    assert!(bench.watched_by(session_id(&client)).is_empty());
-}
-
-/// Ours finds its neighbour in the list, but no more when it looks at it.
-fn ours_finds_its_neighbour_gone(bench: &Bench) {
-    let client = bench.client();
-    let mut holder = bench.stranger("lock-");
-    let look = Rule::request([Op::GetData, Op::Exists]).path(&holder.path);
+    let look = meanwhile([Op::GetData, Op::Exists]).path(&holder.path);
     let gate = bench.proxy.hold(look.once());
     let waiting = acquire_in_background(&bench.lock(&client));
     gate.wait_reached(TIMEOUT).unwrap();
@@ -74,7 +59,7 @@ fn a_notification_before_the_wait_is_not_lost() {
     });
 
     bench.next();
-    ours_is_woken_by_who_goes_at_once(&bench);
+    ours_is_woken_by_who_goes(&bench, Rule::reply);
 }
 
 #[test]
@@ -160,18 +145,18 @@ fn a_notification_reaches_the_waiter_of_its_own_lock() {
     assert!(here.join().unwrap().is_err());
 }
 
-#[test]
-fn a_neighbour_that_is_gone_by_the_time_of_the_watch_is_not_waited_for() {
+/// A neighbour that was found in the list is gone when it is to be watched: the seed watches a number that
+/// never comes again, ours looks again.
+fn the_neighbour_goes_before_it_is_watched(
+    seed: impl FnOnce(&Client, &str, &Arc<Monitor>) -> bool + Send,
+) {
     let mut bench = Bench::with_directory();
     let client = bench.client();
     let mut holder = bench.stranger("lock-");
     let monitor = Arc::new(Monitor::default());
     let gate = bench.proxy.hold(Rule::request(Op::Exists).path(&holder.path).once());
     thread::scope(|scope| {
-        let base = Children::new(&client);
-        let mut seed = ChildrenBlocking { base, monitor: Arc::clone(&monitor) };
-        let node = bench.path.as_str();
-        let locking = scope.spawn(move || seed.lock(node, || {}).unwrap());
+        let locking = scope.spawn(|| seed(&client, &bench.path, &monitor));
         gate.wait_reached(TIMEOUT).unwrap();
         holder.leave();
         gate.release();
@@ -185,33 +170,23 @@ fn a_neighbour_that_is_gone_by_the_time_of_the_watch_is_not_waited_for() {
     });
 
     bench.next();
-    ours_finds_its_neighbour_gone(&bench);
+    ours_is_woken_by_who_goes(&bench, Rule::request);
+}
+
+#[test]
+fn a_neighbour_that_is_gone_by_the_time_of_the_watch_is_not_waited_for() {
+    the_neighbour_goes_before_it_is_watched(|client, node, monitor| {
+        let base = Children::new(client);
+        ChildrenBlocking { base, monitor: Arc::clone(monitor) }.lock(node, || {}).unwrap()
+    });
 }
 
 #[test]
 fn a_neighbour_that_is_gone_by_the_time_of_the_watch_in_c_is_not_waited_for() {
-    let mut bench = Bench::with_directory();
-    let client = bench.client();
-    let mut holder = bench.stranger("lock-");
-    let condition = Arc::new(Monitor::default());
-    let seed =
-        Neighbour { zk: &client, node: bench.path.clone(), condition: Arc::clone(&condition) };
-    let gate = bench.proxy.hold(Rule::request(Op::Exists).path(&holder.path).once());
-    thread::scope(|scope| {
-        let locking = scope.spawn(|| seed.lock().unwrap());
-        gate.wait_reached(TIMEOUT).unwrap();
-        holder.leave();
-        gate.release();
-        eventually("it waits", || condition.waiting() == 1);
-        assert_eq!(bench.children().len(), 1);
-        assert_eq!(bench.watched_by(session_id(&client)), [holder.path.clone()]);
-        assert_eq!(condition.notifications(), 0);
-        condition.close();
-        assert!(!locking.join().unwrap());
+    the_neighbour_goes_before_it_is_watched(|zk, node, condition| {
+        let seed = Neighbour { zk, node: node.to_owned(), condition: Arc::clone(condition) };
+        seed.lock().unwrap()
     });
-
-    bench.next();
-    ours_finds_its_neighbour_gone(&bench);
 }
 
 #[test]

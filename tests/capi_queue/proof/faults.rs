@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use test_support::TIMEOUT;
 use zklock::Client;
 use zklock_testing::Ensemble;
-
-use crate::bench::TIMEOUT;
 
 /// A thread that does something again and again until it is stopped, and counts how often it did.
 pub struct Again {

@@ -11,13 +11,12 @@ mod mover;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use test_support::eventually;
+use test_support::{TIMEOUT, eventually};
 use zklock::{Client, Error};
 use zklock_testing::Server;
 
 use self::ledger::Ledger;
 use self::mover::{Mover, Record};
-use crate::bench::TIMEOUT;
 use crate::program::Tool;
 
 const PRODUCERS: usize = 4;

@@ -86,7 +86,7 @@ impl Bench {
 
     fn on(server: Arc<Server>) -> Bench {
         let parent = unused_path();
-        let bench = Bench::at(server, &format!("{parent}/node"));
+        let bench = Bench::at(server, &format!("{parent}/lock"));
         bench.ask(|raw| raw.create(&parent, b"")).unwrap();
         bench
     }
