@@ -2,11 +2,11 @@
 #![cfg(feature = "cli")]
 
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Output, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
+use test_support::Running;
 use zklock::Client;
 use zklock_testing::Server;
 
@@ -150,21 +150,6 @@ fn two_programs_that_share_a_lock_and_a_counter_lose_no_increment() {
     assert_eq!(end.trim().parse(), Ok(sum));
 }
 
-/// Waits for the end of a program that is expected to end.
-fn end_of(child: &mut Child) -> ExitStatus {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    loop {
-        if let Some(status) = child.try_wait().expect("a status") {
-            return status;
-        }
-        if Instant::now() > deadline {
-            let _ = child.kill();
-            panic!("lock_test did not end after Ctrl-C");
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 #[test]
 fn ctrl_c_releases_everything_prints_what_there_is_and_exits_130() {
     let server = Server::start().expect("a server");
@@ -180,9 +165,9 @@ fn ctrl_c_releases_everything_prints_what_there_is_and_exits_130() {
         while !printed.contains("got lock") {
             assert_ne!(out.read_line(&mut printed).expect("a line"), 0, "{printed}");
         }
-        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a pid");
-        kill_process(pid, Signal::INT).expect("a signal");
-        let status = end_of(&mut child);
+        let running = Running(child);
+        running.signal(Signal::INT);
+        let status = running.end();
         out.read_to_string(&mut printed).expect("the rest");
         assert_eq!(status.code(), Some(130), "{printed}");
         assert!(printed.lines().any(|line| line.starts_with(strategy)), "{printed}");

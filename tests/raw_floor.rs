@@ -9,7 +9,7 @@ use zklock_testing::eventually;
 use zklock_testing::wire::Ops;
 use zklock_testing::{Proxy, Rule, Server};
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// One walk at a time: valgrind runs one thread at a time anyway.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -17,8 +17,8 @@ static ALONE: Mutex<()> = Mutex::new(());
 fn options() -> ClientOptions {
     Client::options()
         .session_timeout(Duration::from_secs(60))
-        .connect_timeout(PATIENCE)
-        .operation_timeout(PATIENCE)
+        .connect_timeout(TIMEOUT)
+        .operation_timeout(TIMEOUT)
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn requests_on_their_way_are_answered_by_a_lost_connection_and_by_the_close() {
             .collect();
         let watches: Vec<_> = (0..50).map(|_| zk.exists_and_watch("/x")).collect();
         let added = zk.add_auth("digest", b"user:secret");
-        gate.wait_reached(PATIENCE).unwrap();
+        gate.wait_reached(TIMEOUT).unwrap();
         if close {
             zk.close().wait().unwrap();
         } else {
@@ -145,8 +145,8 @@ fn a_deadline_passes_before_the_answer_comes() {
     let _alone = ALONE.lock();
     let server = Server::start().unwrap();
     let proxy = Proxy::start(server.addr()).unwrap();
-    let patience = Duration::from_secs(3);
-    let zk = options().operation_timeout(patience).connect(&proxy.hosts()).wait().unwrap();
+    let timeout = Duration::from_secs(3);
+    let zk = options().operation_timeout(timeout).connect(&proxy.hosts()).wait().unwrap();
     let gate = proxy.hold(Rule::reply(Ops::any()));
     let ops = [Op::create("/a", "data", CreateMode::Persistent), Op::set("/a", "more")];
     let multi = zk.multi(&ops);

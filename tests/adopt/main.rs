@@ -1,16 +1,13 @@
 //! One handle for two: a program that goes on with its `zhandle_t` while zklock works on it, and that
 //! closes it whenever it likes.
 
-#[path = "../c_programs/mod.rs"]
-mod c_programs;
-
-use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use c_programs::{build, limited, run, under_valgrind};
+use test_support::Process;
+use test_support::c_programs::{build, limited, run, under_valgrind};
 use zklock_testing::{Ops, Proxy, Rule, Server};
 
 fn busy() -> PathBuf {
@@ -27,15 +24,13 @@ fn closing() -> PathBuf {
 fn keep_busy(mut program: Command, rounds: &str) {
     let server = Server::start().unwrap();
     let proxy = Proxy::start(server.addr()).unwrap();
-    program.args([&proxy.hosts(), rounds]).stdout(Stdio::piped());
-    let mut child = program.spawn().unwrap();
-    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-        let line = line.unwrap();
+    let mut program = Process::start(program.args([&proxy.hosts(), rounds]));
+    while let Some(line) = program.hear() {
         if line == "break the connection" {
             proxy.reset_all();
         }
     }
-    let status = child.wait().unwrap();
+    let status = program.end();
     assert!(status.success(), "{status}");
 }
 
@@ -74,36 +69,27 @@ fn a_handle_is_closed_while_other_threads_are_inside_zklock_under_valgrind() {
 }
 
 /// `outage.c`, which says what it has done, and does the next when it is told to.
-struct Outage {
-    child: Child,
-    orders: ChildStdin,
-    said: Lines<BufReader<ChildStdout>>,
-}
+struct Outage(Process);
 
 impl Outage {
     fn start(hosts: &str, what: &str) -> Outage {
         static BUILT: OnceLock<PathBuf> = OnceLock::new();
-        let mut program =
-            limited(BUILT.get_or_init(|| build("tests/adopt/outage.c", "outage", &[])));
-        program.args([hosts, what]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = program.spawn().unwrap();
-        let orders = child.stdin.take().unwrap();
-        let said = BufReader::new(child.stdout.take().unwrap()).lines();
-        Outage { child, orders, said }
+        let program = BUILT.get_or_init(|| build("tests/adopt/outage.c", "outage", &[]));
+        Outage(Process::start(limited(program).args([hosts, what])))
     }
 
     fn expect(&mut self, word: &str) {
-        assert_eq!(self.said.next().unwrap().unwrap(), word);
+        self.0.expect(word);
     }
 
     fn go_on(&mut self) {
-        writeln!(self.orders, "go on").unwrap();
+        self.0.tell("go on");
     }
 
     fn end(mut self) {
         self.go_on();
         self.expect("free");
-        assert!(self.child.wait().unwrap().success());
+        assert!(self.0.end().success());
     }
 }
 

@@ -6,7 +6,7 @@ use super::rust_text::{Named, code_of, modules_of, named_paths, tokens};
 use super::tree::{assert_none, rust_files, text_of};
 
 /// Stands for the crate's root as a whole, from which every floor can be reached.
-const WHOLE_HOUSE: &str = "*";
+const WHOLE_CRATE: &str = "*";
 
 fn floor(module: &str) -> u8 {
     match module {
@@ -14,7 +14,7 @@ fn floor(module: &str) -> u8 {
         "client" => 2,
         "lock" | "recipes" => 3,
         "capi" => 4,
-        WHOLE_HOUSE => 5,
+        WHOLE_CRATE => 5,
         // error, and whatever else every floor may share.
         _ => 0,
     }
@@ -24,7 +24,7 @@ fn floor(module: &str) -> u8 {
 /// re-exports that hide it.
 fn root_names(lib: &str) -> (HashMap<String, String>, Vec<String>) {
     let (mut names, mut complaints) = (HashMap::new(), Vec::new());
-    for Named { mut path, name, line, within } in named_paths(&code_of(lib)) {
+    for Named { mut path, name, line, within, .. } in named_paths(&code_of(lib)) {
         if !within.is_empty() {
             continue;
         }
@@ -97,7 +97,7 @@ fn target(own: &[String], named: &Named, root_names: &HashMap<String, String>) -
         }
         ours = true;
     }
-    let first = place.first().copied().unwrap_or(WHOLE_HOUSE);
+    let first = place.first().copied().unwrap_or(WHOLE_CRATE);
     Some(root_names.get(first).map_or(first, String::as_str).to_owned())
 }
 
@@ -145,8 +145,8 @@ const UP: &str = r##"
     src/raw/handle.rs    fn f(h: &super::super::lock::Guard) {}
     src/raw/handle.rs    use crate::Client;
     src/client/node.rs   fn f() -> crate::Held { g() }
-    src/raw/handle.rs    use crate as house; fn f() { house::lock::g() }
-    src/raw/handle.rs    use crate::{self as house};
+    src/raw/handle.rs    use crate as all; fn f() { all::lock::g() }
+    src/raw/handle.rs    use crate::{self as all};
     src/raw.rs           use super::*;
     src/raw/handle.rs    mod tests { use super::super::super::client::Client; }
     src/raw/handle.rs    mod a { mod b {} } use super::super::client;

@@ -1,8 +1,10 @@
-//! The rules of the tree, read from the source text: imports go down only, unsafe lives in two
+//! The rules of the tree, read from the source text: imports go down only and in no circle, unsafe lives in two
 //! floors, files stay small, and what is written in two places says the same in both.
 
+mod circles;
 mod conventions;
 mod floors;
+mod imports;
 mod rust_text;
 mod single_source;
 mod tree;

@@ -98,6 +98,8 @@ pub(super) struct Named {
     pub(super) line: usize,
     /// The inline modules it stands in.
     pub(super) within: Vec<String>,
+    /// Whether it is a `use` that hands the name on.
+    pub(super) public: bool,
 }
 
 /// Every leaf of every `use`, and every other path that starts at `crate`, `self`, `super`,
@@ -120,9 +122,12 @@ pub(super) fn named_paths(code: &str) -> Vec<Named> {
             // `use<'a>` in a type captures lifetimes and names no path.
             "use" if text(i + 1) != "<" => {
                 let first = found.len();
+                // `pub use`, or the end of `pub(crate) use`.
+                let public = i > 0 && matches!(text(i - 1), "pub" | ")");
                 i = use_tree(&tokens, i + 1, Vec::new(), &mut found);
                 for named in &mut found[first..] {
                     named.within = modules.iter().map(|(_, name)| name.clone()).collect();
+                    named.public = public;
                 }
                 continue;
             }
@@ -136,7 +141,7 @@ pub(super) fn named_paths(code: &str) -> Vec<Named> {
                     i += 2;
                 }
                 let within = modules.iter().map(|(_, name)| name.clone()).collect();
-                found.push(Named { name: String::new(), path, line, within });
+                found.push(Named { name: String::new(), path, line, within, public: false });
             }
             _ => {}
         }
@@ -165,12 +170,12 @@ fn use_tree(tokens: &[Token], mut i: usize, prefix: Vec<String>, found: &mut Vec
             "::" => i += 1,
             "as" => {
                 let name = text(i + 1).to_owned();
-                found.push(Named { path, name, line, within: Vec::new() });
+                found.push(Named { path, name, line, within: Vec::new(), public: false });
                 return i + 2;
             }
             "," | "}" | ";" => {
                 let name = path.last().cloned().unwrap_or_default();
-                found.push(Named { path, name, line, within: Vec::new() });
+                found.push(Named { path, name, line, within: Vec::new(), public: false });
                 return i;
             }
             // `{self}` in a group is the prefix itself.
@@ -181,6 +186,79 @@ fn use_tree(tokens: &[Token], mut i: usize, prefix: Vec<String>, found: &mut Vec
             }
         }
     }
+}
+
+/// The code without what is compiled for tests alone, and the modules in files of their own that are.
+pub(super) fn without_tests(code: &str) -> (String, Vec<String>) {
+    const ITEMS: [&str; 13] = [
+        "async", "const", "enum", "extern", "fn", "impl", "mod", "static", "struct", "trait",
+        "type", "unsafe", "use",
+    ];
+    let tokens = tokens(code);
+    let text = |i: usize| tokens.get(i).map_or("", |token| token.text.as_str());
+    // The first token behind the bracket that opens at or after `i`.
+    let behind = |i: usize, open: &str, close: &str| {
+        let mut depth = 0;
+        for j in i..tokens.len() {
+            depth += i32::from(text(j) == open) - i32::from(text(j) == close);
+            if depth == 0 && text(j) == close {
+                return j + 1;
+            }
+        }
+        tokens.len()
+    };
+    let (mut kept, mut modules): (Vec<&Token>, Vec<String>) = (Vec::new(), Vec::new());
+    let mut i = 0;
+    while i < tokens.len() {
+        let attribute_ends = behind(i, "[", "]");
+        let attribute = || (i..attribute_ends).map(text).collect::<String>();
+        let is_attribute = text(i) == "#" && text(i + 1) == "[" && text(i + 2) == "cfg";
+        if !is_attribute || !is_for_tests(&attribute()) {
+            kept.push(&tokens[i]);
+            i += 1;
+            continue;
+        }
+        // Up to the end of what it stands before, other attributes included.
+        let mut end = attribute_ends;
+        while text(end) == "#" {
+            end = behind(end, "[", "]");
+        }
+        if text(end) == "pub" {
+            end = if text(end + 1) == "(" { behind(end + 1, "(", ")") } else { end + 1 };
+        }
+        if text(end) == "mod" && text(end + 2) == ";" {
+            modules.push(text(end + 1).to_owned());
+        }
+        let is_item = ITEMS.contains(&text(end));
+        end = loop {
+            match text(end) {
+                "(" => end = behind(end, "(", ")"),
+                "[" => end = behind(end, "[", "]"),
+                "{" => break behind(end, "{", "}"),
+                ";" => break end + 1,
+                "," if !is_item => break end + 1,
+                // The last field, variant or argument.
+                "}" | ")" | "" => break end,
+                _ => end += 1,
+            }
+        };
+        i = end;
+    }
+    let mut rest = String::new();
+    let mut line = 1;
+    for token in kept {
+        rest.extend(std::iter::repeat_n('\n', token.line - line));
+        line = token.line;
+        rest += &token.text;
+        rest.push(' ');
+    }
+    (rest, modules)
+}
+
+/// Whether a `cfg` is that of a test, or of a model for the checker of interleavings.
+fn is_for_tests(cfg: &str) -> bool {
+    let cfg = cfg.replace("not(test)", "").replace("not(zklock_loom)", "");
+    cfg.contains("test") || cfg.contains("zklock_loom")
 }
 
 /// The modules a file of the library is, from the root: `src/lock/queue.rs` is `lock`, `queue`.

@@ -1,7 +1,7 @@
 //! The threaded program: it counts violations itself, and its exit status is its verdict.
 
 use crate::built;
-use crate::c_programs::{build, limited, run, under_valgrind};
+use test_support::c_programs::{build, limited, run, under_valgrind};
 use zklock_testing::Server;
 
 /// The acquisitions of each strategy, from a report without a fault.

@@ -1,15 +1,15 @@
 //! The programs in `c-examples/`, built against an installed tree as their first lines say, and run
 //! on real servers.
 
-#[path = "../c_programs/mod.rs"]
-mod c_programs;
 mod lock_test;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use c_programs::{command, limited, prefix, root, run, scratch, under_valgrind, with_pkg_config};
+use test_support::c_programs::{
+    command, limited, prefix, root, run, scratch, under_valgrind, with_pkg_config,
+};
 use zklock_testing::Server;
 
 /// All of them by name, without their endings.

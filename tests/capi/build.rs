@@ -1,8 +1,8 @@
-//! Builds the programs against the installed library, as their authors do.
+//! Builds the programs against the installed library, as their authors do, and starts them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::c_programs;
+use test_support::{Process, c_programs};
 
 /// How a program is built and run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,4 +26,25 @@ pub fn program(name: &str, mode: Mode) -> PathBuf {
         Mode::Static => c_programs::build_static(&source, &program, STRICT),
         Mode::Sanitized => c_programs::build(&source, &program, &[STRICT, SANITIZERS].concat()),
     }
+}
+
+/// Starts a program that was built so.
+pub fn start(program: &Path, mode: Mode, arguments: &[String]) -> Process {
+    let mut command = match mode {
+        Mode::Valgrind => c_programs::valgrind(program, true),
+        _ => c_programs::command(program),
+    };
+    if mode == Mode::Sanitized {
+        command.env("ASAN_OPTIONS", "detect_leaks=1:abort_on_error=0");
+        command.env("LSAN_OPTIONS", leaks_of_the_c_client(program));
+    }
+    Process::start(command.args(arguments))
+}
+
+/// What `zookeeper_close` loses (see `tests/valgrind.supp`), for the leak sanitizer, which can't name
+/// the functions of a stripped library.
+fn leaks_of_the_c_client(program: &Path) -> String {
+    let file = program.with_extension("supp");
+    std::fs::write(&file, "leak:libzookeeper_mt\n").unwrap();
+    format!("suppressions={}:print_suppressions=0", file.display())
 }

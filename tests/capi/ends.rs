@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use crate::build::{self, Mode};
-use crate::process::Process;
 use crate::program::World;
 
 /// How often each of them ends: what is left now and then is found by many.
@@ -18,7 +17,7 @@ fn end_again_and_again(state: &str) {
     for end in 0..ENDS {
         let mut arguments = world.arguments(20_000).to_vec();
         arguments.push(state.to_owned());
-        let status = Process::start(&PROGRAM, Mode::Plain, &arguments).end();
+        let status = build::start(&PROGRAM, Mode::Plain, &arguments).end();
         assert!(status.success(), "{state}: {status}");
         assert_eq!(world.grant("children /locks/end"), "0", "end {end}");
     }

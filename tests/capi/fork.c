@@ -24,6 +24,7 @@ static zhandle_t *zh;
 static zkr_lock_mutex_t owner, waiter, idle;
 static zkr_queue_t queue, unused;
 static told t;
+static zkl_guard *on_handles;
 
 /* How often this thread has waited for anything. */
 static long waits(void)
@@ -33,14 +34,24 @@ static long waits(void)
     return usage.ru_nvcsw;
 }
 
+static double seconds_of(clockid_t clock)
+{
+    struct timespec now;
+    CHECK(clock_gettime(clock, &now) == 0);
+    return now.tv_sec + now.tv_nsec / 1e9;
+}
+
 static int counts_waits;
 
-/* A call that waits for nothing. */
+/* A call that waits for nothing, and takes less than a second of the processor: so it returns within
+ * a second, unless the machine has none for it. */
 #define AT_ONCE(call)                                                                 \
     do {                                                                              \
         long before = waits();                                                        \
+        double used = seconds_of(CLOCK_THREAD_CPUTIME_ID);                            \
         call;                                                                         \
-        if (counts_waits && waits() != before) {                                      \
+        used = seconds_of(CLOCK_THREAD_CPUTIME_ID) - used;                            \
+        if ((counts_waits && waits() != before) || used > 1) {                        \
             fprintf(stderr, "%s:%d: %s has waited\n", __FILE__, __LINE__, #call);     \
             _Exit(1);                                                                 \
         }                                                                             \
@@ -102,6 +113,8 @@ static void what_is_inherited_is_refused(void)
     REFUSED(zkl_guard_wait_lost(guard, ZKL_FOREVER));
     REFUSED(zkl_guard_fd(guard, &fd));
     REFUSED(zkl_guard_set(guard, "/data", "x", 1, -1, NULL));
+    REFUSED(zkl_guard_state(on_handles));
+    REFUSED(zkl_guard_release_within(on_handles, 100));
     CHECK(client_out == nothing && lock_out == nothing && guard_out == nothing);
     CHECK(attempt_out == nothing && contenders_out == nothing && fd == -2);
 
@@ -133,20 +146,35 @@ static void what_is_inherited_is_refused(void)
         AT_ONCE(CHECK(zkr_lock_getcallback(mutex) == NULL));
         IS(0, zkr_lock_destroy(mutex));
     }
-    /* A struct of its own on the parent's handle. */
-    zkr_lock_mutex_t own;
-    IS(0, zkr_lock_init_cb(&own, zh, lock_path, &ZOO_OPEN_ACL_UNSAFE, NULL, NULL));
-    IS(0, zkr_lock_lock(&own));
-    AT_ONCE(GIVES(INVALID_STATE, zkr_lock_error(&own)));
-    IS(0, zkr_lock_destroy(&own));
-
-    zkr_queue_t *const queues[] = {&queue, &unused};
+    /* Structs of its own on the parent's handle. */
     for (int i = 0; i < 2; i++) {
-        REFUSED(zkr_queue_offer(queues[i], "x", 1));
-        REFUSED((length = sizeof data, zkr_queue_element(queues[i], data, &length)));
-        REFUSED((length = sizeof data, zkr_queue_remove(queues[i], data, &length)));
-        REFUSED((length = sizeof data, zkr_queue_take(zh, queues[i], data, &length)));
-        CHECK(length == -1);
+        zkr_lock_mutex_t own;
+        if (i == 0)
+            IS(0, zkr_lock_init(&own, zh, lock_path, &ZOO_OPEN_ACL_UNSAFE));
+        else
+            IS(0, zkr_lock_init_cb(&own, zh, lock_path, &ZOO_OPEN_ACL_UNSAFE, NULL, NULL));
+        IS(0, zkr_lock_lock(&own));
+        AT_ONCE(GIVES(INVALID_STATE, zkr_lock_error(&own)));
+        IS(0, zkr_lock_isowner(&own));
+        AT_ONCE(CHECK(zkr_lock_unlock(&own) != OK));
+        IS(0, zkr_lock_destroy(&own));
+    }
+    /* Of the last the handle alone is the parent's, and the words are those of zkl_client_adopt. */
+    zkr_queue_t own_queue;
+    IS(0, zkr_queue_init(&own_queue, zh, path, &ZOO_OPEN_ACL_UNSAFE));
+    zkr_queue_t *const queues[] = {&queue, &unused, &own_queue};
+    for (int i = 0; i < 3; i++) {
+        for (int call = 0; call < 4; call++) {
+            int rc = OK;
+            length = call == 0 ? -1 : (int)sizeof data;
+            AT_ONCE(rc = call == 0   ? zkr_queue_offer(queues[i], "x", 1)
+                         : call == 1 ? zkr_queue_element(queues[i], data, &length)
+                         : call == 2 ? zkr_queue_remove(queues[i], data, &length)
+                                     : zkr_queue_take(zh, queues[i], data, &length));
+            GIVES(INVALID_STATE, rc);
+            CHECK(queues[i] == &own_queue || strstr(zkl_last_error(), "fork") != NULL);
+            CHECK(length == -1);
+        }
         AT_ONCE(zkr_queue_destroy(queues[i]));
     }
 }
@@ -197,9 +225,90 @@ static void what_the_child_makes_works(void)
     CHECK(zookeeper_close(made) == ZOK);
 }
 
-static void in_a_child(void (*does)(void))
+/* What the parent holds until its child asks for it. */
+static zkl_guard *promised;
+static zkr_lock_mutex_t promised_mutex;
+static char promised_path[] = "/locks/promised-mutex", fed_path[] = "/fed";
+static zkr_queue_t fed;
+
+/* From the child to the parent: a letter for each thing that it asks for. */
+static int asks[2];
+
+static void ask_parent(char what)
+{
+    CHECK(write(asks[1], &what, 1) == 1);
+}
+
+/* It waits for what its parent holds, and gets it when its parent has given it back. */
+static void the_child_waits_for_its_parent(void)
+{
+    zkl_client *own = connected();
+    zkl_lock *awaited = lock_on(own, "/locks/promised");
+    zkl_guard *got = NULL;
+    double began = seconds_of(CLOCK_MONOTONIC);
+    GIVES(TIMEOUT, zkl_lock_acquire(awaited, 1500, &got));
+    double took = seconds_of(CLOCK_MONOTONIC) - began;
+    CHECK(got == NULL && took >= 1.5 && took < PATIENCE_MS / 2000.0);
+    ask_parent('g');
+    got = acquired(awaited);
+    CHECK(zkl_guard_state(got) == ZKL_HELD);
+    GIVES(OK, zkl_guard_release(got));
+    zkl_lock_free(awaited);
+    zkl_client_free(own);
+
+    zhandle_t *made = opened();
+    zkr_lock_mutex_t mutex;
+    GIVES(OK, zkr_lock_init(&mutex, made, promised_path, &ZOO_OPEN_ACL_UNSAFE));
+    zkr_lock_lock(&mutex);
+    GIVES(OK, zkr_lock_error(&mutex));
+    CHECK(!zkr_lock_isowner(&mutex) && zkr_lock_getid(&mutex) != NULL);
+    ask_parent('m');
+    UNTIL(zkr_lock_isowner(&mutex));
+    GIVES(OK, zkr_lock_unlock(&mutex));
+    GIVES(OK, zkr_lock_destroy(&mutex));
+
+    zkr_queue_t empty;
+    char data[16];
+    int length = sizeof data;
+    GIVES(OK, zkr_queue_init(&empty, made, fed_path, &ZOO_OPEN_ACL_UNSAFE));
+    GIVES(OK, zkr_queue_element(&empty, data, &length));
+    CHECK(length == -1);
+    ask_parent('q');
+    length = sizeof data;
+    GIVES(OK, zkr_queue_take(made, &empty, data, &length));
+    CHECK(length == 5 && memcmp(data, "later", 5) == 0);
+    length = sizeof data;
+    GIVES(OK, zkr_queue_remove(&empty, data, &length));
+    CHECK(length == -1);
+    zkr_queue_destroy(&empty);
+    CHECK(zookeeper_close(made) == ZOK);
+}
+
+/* Does what its child asks for, until that has ended. */
+static void the_parent_gives(void)
+{
+    char what, all[8] = "";
+    size_t count = 0;
+    while (read(asks[0], &what, 1) == 1) {
+        CHECK(count < sizeof all - 1);
+        all[count++] = what;
+        if (what == 'g') {
+            GIVES(OK, zkl_guard_release(promised));
+        } else if (what == 'm') {
+            GIVES(OK, zkr_lock_unlock(&promised_mutex));
+        } else {
+            /* The child is waiting for an element by then, most of the time. */
+            pause_ms(300);
+            GIVES(OK, zkr_queue_offer(&fed, "later", 5));
+        }
+    }
+    CHECK(strcmp(all, "gmq") == 0);
+}
+
+static void in_a_child_beside(void (*does)(void), void (*meanwhile)(void))
 {
     fflush(stdout);
+    CHECK(pipe(asks) == 0);
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
@@ -208,11 +317,20 @@ static void in_a_child(void (*does)(void))
         does();
         _exit(0);
     }
+    close(asks[1]);
+    if (meanwhile != NULL)
+        meanwhile();
+    close(asks[0]);
     int status;
     CHECK(waitpid(child, &status, 0) == child);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
         fprintf(stderr, "the child has ended with %x\n", status);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void in_a_child(void (*does)(void))
+{
+    in_a_child_beside(does, NULL);
 }
 
 #ifndef __SANITIZE_ADDRESS__
@@ -311,6 +429,13 @@ int main(int argc, char **argv)
     GIVES(OK, zkl_client_adopt(zh, NULL, &on_handle));
     other = lock_on(on_handle, "/locks/other");
     GIVES(OK, zkl_guard_release(acquired(other)));
+    zkl_lock *fourth = lock_on(on_handle, "/locks/fourth"), *fifth = lock_on(client, "/locks/promised");
+    on_handles = acquired(fourth);
+    promised = acquired(fifth);
+    GIVES(OK, zkr_lock_init(&promised_mutex, zh, promised_path, &ZOO_OPEN_ACL_UNSAFE));
+    zkr_lock_lock(&promised_mutex);
+    UNTIL(zkr_lock_isowner(&promised_mutex));
+    GIVES(OK, zkr_queue_init(&fed, zh, fed_path, &ZOO_OPEN_ACL_UNSAFE));
     GIVES(OK, zkr_lock_init(&owner, zh, lock_path, &ZOO_OPEN_ACL_UNSAFE));
     GIVES(OK, zkr_lock_init(&waiter, zh, lock_path, &ZOO_OPEN_ACL_UNSAFE));
     GIVES(OK, zkr_lock_init(&idle, zh, lock_path, &ZOO_OPEN_ACL_UNSAFE));
@@ -327,6 +452,7 @@ int main(int argc, char **argv)
     GIVES(OK, zkr_queue_take(zh, &queue, data, &length));
     CHECK(length == 4);
     in_a_child(what_the_child_makes_works);
+    in_a_child_beside(the_child_waits_for_its_parent, the_parent_gives);
     in_a_child(in_a_grandchild);
 #ifndef __SANITIZE_ADDRESS__
     in_a_child(exits);
@@ -337,7 +463,7 @@ int main(int argc, char **argv)
 
     /* Nothing of the parent's has changed. */
     CHECK(zkl_guard_state(guard) == ZKL_HELD && zkr_lock_isowner(&owner));
-    CHECK(told_calls(&t) == 0);
+    CHECK(told_calls(&t) == 0 && zkl_guard_state(on_handles) == ZKL_HELD);
     GIVES(OK, zkl_guard_release(guard));
     UNTIL(told_finalized(&t) == 1);
     CHECK(t.result == OK);
@@ -345,6 +471,7 @@ int main(int argc, char **argv)
     CHECK(contenders_of(lock) == 0);
     GIVES(OK, zkl_guard_release(freed));
     GIVES(OK, zkl_guard_release(limited));
+    GIVES(OK, zkl_guard_release(on_handles));
     GIVES(OK, zkr_lock_unlock(&owner));
     UNTIL(zkr_lock_isowner(&waiter));
     GIVES(OK, zkr_lock_unlock(&waiter));
@@ -353,11 +480,15 @@ int main(int argc, char **argv)
     GIVES(OK, zkr_lock_destroy(&idle));
     zkr_queue_destroy(&queue);
     zkr_queue_destroy(&unused);
+    GIVES(OK, zkr_lock_destroy(&promised_mutex));
+    zkr_queue_destroy(&fed);
     zkl_attempt_free(attempt);
     zkl_contenders_free(contenders);
     zkl_lock_free(lock);
     zkl_lock_free(second);
     zkl_lock_free(third);
+    zkl_lock_free(fourth);
+    zkl_lock_free(fifth);
     zkl_lock_free(other);
     zkl_client_free(on_handle);
     CHECK(zookeeper_close(zh) == ZOK);

@@ -10,7 +10,6 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use crate::build::{self, Mode};
-use crate::process::Process;
 use crate::program::World;
 
 /// How many allocations of each step, and of each way to fail, the suite tries.
@@ -37,11 +36,12 @@ fn run(step: &str, way: &str, number: u64) -> Run {
     let world = World::new(&format!("memory-{step}-{way}-{number}"));
     let mut arguments = world.arguments(10_000).to_vec();
     arguments.extend([step, way, &number.to_string()].map(str::to_owned));
-    let mut process = Process::start(&PROGRAM, Mode::Plain, &arguments);
+    let mut process = build::start(&PROGRAM, Mode::Plain, &arguments);
     let (mut said, mut allocations, mut works_again) = (None, 0, false);
     while let Some(line) = process.hear() {
-        match line.split_once(' ') {
-            Some(("ask", wish)) => process.answer(&world.grant(wish)),
+        // The last line of one that was ended may be half a line.
+        match line.trim_end().split_once(' ') {
+            Some(("ask", wish)) => process.tell(world.grant(wish)),
             Some(("allocations", count)) => allocations = count.parse().unwrap(),
             _ if line == "works again" => works_again = true,
             _ => said = Some(line),
@@ -54,7 +54,7 @@ fn run(step: &str, way: &str, number: u64) -> Run {
         (Some(signal), _) if MEMORY_FAULTS.contains(&signal) => {
             format!("ended by signal {signal}: a null pointer of the C client")
         }
-        (Some(KILLED), said) => panic!("{repeat}: it hangs: {said:?}"),
+        (Some(KILLED), said) => panic!("{repeat}: somebody killed it: {said:?}"),
         (_, said) => panic!("{repeat}: {status}: {said:?}"),
     };
     Run { outcome, allocations }

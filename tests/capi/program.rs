@@ -7,7 +7,6 @@ use zklock_testing::wire::RawClient;
 use zklock_testing::{Proxy, Server, expire_session};
 
 use super::build::{self, Mode};
-use super::process::Process;
 use super::session_password::password_of;
 
 /// All programs use one server, each below a path of its own and through a proxy of its own.
@@ -36,12 +35,12 @@ pub fn run(name: &str, mode: Mode) {
         _ => 10_000,
     };
     let arguments = world.arguments(session_timeout_ms);
-    let mut process = Process::start(&program, mode, &arguments);
+    let mut process = build::start(&program, mode, &arguments);
     while let Some(line) = process.hear() {
-        match line.strip_prefix("ask ") {
+        match line.trim_end().strip_prefix("ask ") {
             Some(wish) => {
                 let answer = world.grant(wish);
-                process.answer(&answer);
+                process.tell(&answer);
             }
             None => println!("{line}"),
         }

@@ -1,9 +1,10 @@
 //! What programs written against the C recipe count on, and what the recipe did wrong.
 
+use test_support::TIMEOUT;
 use zklock_testing::Rule;
 use zklock_testing::wire::{CreateMode, Op, Ops};
 
-use crate::bench::{Bench, PATIENCE};
+use crate::bench::Bench;
 use crate::program::{Tool, element, empty, nothing};
 
 pub const MARSHALLING_ERROR: i32 = -5;
@@ -130,7 +131,7 @@ fn who_loses_an_element_to_another_gets_the_next_with_the_whole_buffer() {
     let deletion = Rule::request(Ops::any()).path(format!("{}/qn-0000000000", bench.path));
     let gate = bench.proxy.hold(deletion.containing(zklock_testing::wire::Op::Delete));
     slow.tell("remove 1000");
-    gate.wait_reached(PATIENCE).unwrap();
+    gate.wait_reached(TIMEOUT).unwrap();
     assert_eq!(fast.look("remove", 5), element(b"short"));
     gate.release();
     assert_eq!(slow.hear_answer(), element(&[9; 900]));
@@ -147,7 +148,7 @@ fn an_element_that_is_rewritten_under_its_removal_comes_with_its_new_data() {
         let deletion = Rule::request(Ops::any()).path(&rewritten).containing(Op::Delete);
         let gate = bench.proxy.hold(deletion.once());
         slow.tell(&format!("{how} 10"));
-        gate.wait_reached(PATIENCE).unwrap();
+        gate.wait_reached(TIMEOUT).unwrap();
         raw.set_data(&rewritten, b"new").unwrap();
         gate.release();
         assert_eq!(slow.hear_answer(), element(b"new"), "{how}");
@@ -159,7 +160,7 @@ fn an_element_that_is_rewritten_under_its_removal_comes_with_its_new_data() {
         let deletion = Rule::request(Ops::any()).path(&rewritten).containing(Op::Delete);
         let gate = bench.proxy.hold(deletion.once());
         slow.tell(&format!("{how} 10"));
-        gate.wait_reached(PATIENCE).unwrap();
+        gate.wait_reached(TIMEOUT).unwrap();
         raw.set_data(&rewritten, &[7; 900]).unwrap();
         gate.release();
         assert_eq!(slow.hear_answer(), nothing(MARSHALLING_ERROR, 900), "{how}");
@@ -218,8 +219,8 @@ fn an_offer_takes_one_round_trip_and_a_removal_after_another_two() {
     // The queue and its first element are read at once.
     let gate = bench.proxy.hold(Rule::reply(Ops::any()).path(&bench.path).once());
     tool.tell("remove 10");
-    gate.wait_reached(PATIENCE).unwrap();
-    bench.proxy.wait_for(&ours(Op::GetData.into()), 1, PATIENCE).unwrap();
+    gate.wait_reached(TIMEOUT).unwrap();
+    bench.proxy.wait_for(&ours(Op::GetData.into()), 1, TIMEOUT).unwrap();
     gate.release();
     assert_eq!(tool.hear_answer(), element(b"x"));
     assert_eq!(bench.proxy.count(&ours(Ops::any())), 3);
@@ -232,10 +233,10 @@ fn a_take_that_waits_sends_nothing() {
     bench.raw().create(&bench.path, b"").unwrap();
     tool.tell("take 10");
     let listed = Rule::reply(Ops::lists()).path(&bench.path);
-    bench.proxy.wait_for(&listed, 1, PATIENCE).unwrap();
+    bench.proxy.wait_for(&listed, 1, TIMEOUT).unwrap();
     // Only that the session lives is asked for meanwhile.
     bench.proxy.clear_seen();
-    bench.proxy.wait_for(&Rule::request(Op::Sync), 2, PATIENCE).unwrap();
+    bench.proxy.wait_for(&Rule::request(Op::Sync), 2, TIMEOUT).unwrap();
     assert_eq!(bench.proxy.count(&Rule::request(Ops::any()).path_prefix(&bench.path)), 0);
     assert_eq!(bench.direct().offer(b"x"), 0);
     assert_eq!(tool.hear_answer(), element(b"x"));

@@ -1,15 +1,16 @@
 //! `zoo_queue.h` as a compiler sees it, and what no program may do.
 
+use test_support::c_programs::{check_syntax, command};
+
 use crate::bench::Bench;
-use crate::c_programs::command;
-use crate::program::{build, compiles, source};
+use crate::program::{build, source};
 
 #[test]
 fn the_header_is_c99_and_cpp17_and_the_struct_is_laid_out_as_it_was() {
     let layout = source("layout.c");
     for threaded in ["-DTHREADED", "-UTHREADED"] {
-        assert!(compiles("cc", &["-std=c99", threaded], &layout));
-        assert!(compiles("c++", &["-std=c++17", "-x", "c++", threaded], &layout));
+        check_syntax("cc", &["-std=c99", threaded], &layout).unwrap();
+        check_syntax("c++", &["-std=c++17", "-x", "c++", threaded], &layout).unwrap();
     }
 }
 

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
+use test_support::c_programs::command;
+use test_support::{Running, eventually};
 use zklock_testing::Server;
 
-use crate::bench::{Bench, eventually};
-use crate::c_programs::command;
-use crate::program::{Running, build, source};
+use crate::bench::Bench;
+use crate::program::{build, source};
 
 const PRODUCERS: u8 = 4;
 const CONSUMERS: usize = 4;
@@ -48,8 +49,8 @@ fn read_elements(
     })
 }
 
-fn expect_success(what: &str, mut running: Running) {
-    let status = running.0.wait().unwrap();
+fn expect_success(what: &str, running: Running) {
+    let status = running.end();
     assert!(status.success(), "a {what}: {status}");
 }
 

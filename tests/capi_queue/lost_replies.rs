@@ -1,9 +1,10 @@
 //! Whatever frame is lost, an element is in the queue once, or was taken once.
 
+use test_support::{TIMEOUT, eventually};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Rule, expire_session};
 
-use crate::bench::{Bench, PATIENCE, eventually};
+use crate::bench::Bench;
 use crate::program::{Tool, element, empty, nothing};
 
 const CONNECTION_LOSS: i32 = -4;
@@ -31,7 +32,7 @@ fn an_offer_whose_frames_are_lost_makes_one_element() {
             for data in [b"first", b"other"] {
                 let lost = bench.proxy.on(transaction(&bench, way).once(), loss());
                 assert_eq!(tool.offer(data), 0, "{what}");
-                lost.wait_hits(1, PATIENCE).unwrap();
+                lost.wait_hits(1, TIMEOUT).unwrap();
                 lost.remove();
                 assert_eq!(reader.look("remove", 5), element(data), "{what}");
                 assert_eq!(reader.remove(), empty(), "{what}");
@@ -53,7 +54,7 @@ fn a_removal_whose_frames_are_lost_takes_one_element_and_delivers_it() {
                     assert_eq!([writer.offer(data), writer.offer(b"behind")], [0, 0]);
                     let lost = bench.proxy.on(transaction(&bench, way).once(), loss());
                     assert_eq!(tool.look(how, 10), element(data), "{what}");
-                    lost.wait_hits(1, PATIENCE).unwrap();
+                    lost.wait_hits(1, TIMEOUT).unwrap();
                     lost.remove();
                     assert_eq!(writer.remove(), element(b"behind"), "{what}");
                     assert_eq!(writer.remove(), empty(), "{what}");
@@ -109,7 +110,7 @@ fn a_removal_that_is_sent_again_takes_no_data_that_it_has_not_read() {
     let ran = bench.proxy.on(first.clone(), action);
     bench.proxy.on(first, Action::Drop);
     assert_eq!(slow.remove(), element(b"new"));
-    ran.wait_hits(1, PATIENCE).unwrap();
+    ran.wait_hits(1, TIMEOUT).unwrap();
     assert_eq!(slow.remove(), empty());
 }
 
@@ -122,7 +123,7 @@ fn an_element_that_was_taken_with_a_lost_reply_is_delivered_although_another_loo
     let seen = Rule::reply(Op::Multi).path_prefix(format!("{}/qn-0", bench.path));
     bench.proxy.clear_seen();
     slow.tell("remove 100");
-    bench.proxy.wait_for(&seen, 1, PATIENCE).unwrap();
+    bench.proxy.wait_for(&seen, 1, TIMEOUT).unwrap();
     assert_eq!(fast.remove(), empty());
     assert_eq!(slow.hear_answer(), element(b"ours"));
 }
@@ -201,7 +202,7 @@ fn a_take_waits_through_a_lost_connection() {
     let (mut tool, mut writer) = (bench.tool(), bench.direct());
     tool.tell("take 10");
     let watches = Rule::reply(Ops::lists()).path(&bench.path).error(0);
-    bench.proxy.wait_for(&watches, 1, PATIENCE).unwrap();
+    bench.proxy.wait_for(&watches, 1, TIMEOUT).unwrap();
     bench.proxy.refuse();
     assert_eq!(writer.offer(b"meanwhile"), 0);
     bench.proxy.heal();
@@ -234,7 +235,7 @@ fn what_was_sent_before_the_servers_went_out_of_reach_is_unknown() {
     // The answer stands at the gate when the link is cut for good.
     let gate = bench.proxy.hold(transaction(&bench, Rule::reply));
     tool.tell_offer(b"second");
-    gate.wait_reached(PATIENCE).unwrap();
+    gate.wait_reached(TIMEOUT).unwrap();
     bench.proxy.refuse();
     assert_eq!(tool.hear_code(), CONNECTION_LOSS);
     assert_eq!(bench.children().len(), 2);

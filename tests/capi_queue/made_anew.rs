@@ -1,10 +1,11 @@
 //! A queue whose znode is deleted and made again, and elements that come back under their old names:
 //! nothing that was known of the old ones counts for the new.
 
+use test_support::TIMEOUT;
 use zklock_testing::wire::{Op, Ops, RawClient};
 use zklock_testing::{Action, Rule};
 
-use crate::bench::{Bench, PATIENCE};
+use crate::bench::Bench;
 use crate::program::{element, empty};
 
 /// Deletes the queue's znode with all its elements.
@@ -88,7 +89,7 @@ fn a_removal_that_is_sent_again_takes_no_other_element_of_that_name() {
     let ran = bench.proxy.on(first.clone(), action);
     bench.proxy.on(first, Action::Drop);
     assert_eq!(slow.remove(), element(b"new"));
-    ran.wait_hits(1, PATIENCE).unwrap();
+    ran.wait_hits(1, TIMEOUT).unwrap();
     assert_eq!(slow.remove(), empty());
 }
 
@@ -108,7 +109,7 @@ fn a_removal_whose_reply_was_lost_delivers_although_another_element_has_the_name
     let ran = bench.proxy.on(reply.clone(), action);
     bench.proxy.on(reply, Action::Drop);
     assert_eq!(slow.remove(), element(b"old"));
-    ran.wait_hits(1, PATIENCE).unwrap();
+    ran.wait_hits(1, TIMEOUT).unwrap();
     assert_eq!(slow.remove(), element(b"new"));
     assert_eq!(slow.remove(), empty());
 }
@@ -122,7 +123,7 @@ fn a_removal_that_comes_late_takes_no_other_element_of_that_name() {
     let removal = Rule::request(Ops::any()).path(format!("{}/qn-0000000000", bench.path));
     let gate = bench.proxy.hold(removal.containing(Op::Delete));
     slow.tell("remove 10");
-    gate.wait_reached(PATIENCE).unwrap();
+    gate.wait_reached(TIMEOUT).unwrap();
     assert_eq!(fast.remove(), element(b"old"));
     // What tells them apart is random, and the same once in many times.
     for _ in 0..100 {

@@ -3,8 +3,6 @@
 #![cfg(feature = "capi")]
 
 mod bench;
-#[path = "../c_programs/mod.rs"]
-mod c_programs;
 mod contract;
 mod header;
 mod load;

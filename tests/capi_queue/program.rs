@@ -1,29 +1,11 @@
 //! The programs of this directory, built against the installed library and run.
 
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::LazyLock;
 
-use crate::c_programs::{self, command};
-
-/// What every C program here must get through.
-const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
-
-/// Whether the compiler takes `source` with the project's headers and these arguments.
-pub fn compiles(compiler: &str, arguments: &[&str], source: &Path) -> bool {
-    let status = Command::new(compiler)
-        .args(WARNINGS)
-        .args(arguments)
-        .arg("-fsyntax-only")
-        .arg("-I")
-        .arg(c_programs::root().join("include"))
-        .arg(source)
-        .current_dir(c_programs::root())
-        .status();
-    status.unwrap_or_else(|error| panic!("{compiler}: {error}")).success()
-}
+use test_support::Process;
+use test_support::c_programs::{self, command};
 
 /// A file of this directory.
 pub fn source(name: &str) -> PathBuf {
@@ -38,22 +20,8 @@ pub fn build(file: &Path) -> PathBuf {
     c_programs::build(file.to_str().unwrap(), name, &["-std=c99", "-D_GNU_SOURCE"])
 }
 
-/// A program that is ended with the test.
-pub struct Running(pub Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// `queue_tool.c`, told what to do a line at a time.
-pub struct Tool {
-    stdin: ChildStdin,
-    stdout: BufReader<ChildStdout>,
-    running: Running,
-}
+pub struct Tool(Process);
 
 /// What a look at the head of a queue gave.
 #[derive(Debug, PartialEq, Eq)]
@@ -86,30 +54,19 @@ impl Tool {
     /// `timeout_ms`: the session timeout to ask for.
     pub fn with_session_timeout(hosts: &str, path: &str, timeout_ms: u32) -> Tool {
         static BUILT: LazyLock<PathBuf> = LazyLock::new(|| build(&source("queue_tool.c")));
-        let mut child = command(&*BUILT)
-            .args([hosts, path, &timeout_ms.to_string()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let stdin = child.stdin.take().unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        Tool { stdin, stdout, running: Running(child) }
+        Tool(Process::start(command(&*BUILT).args([hosts, path, &timeout_ms.to_string()])))
     }
 
     pub fn tell(&mut self, what: &str) {
-        writeln!(self.stdin, "{what}").unwrap();
+        self.0.tell(what);
     }
 
     pub fn hear(&mut self) -> String {
-        let mut line = String::new();
-        assert!(self.stdout.read_line(&mut line).unwrap() > 0, "the program has ended");
-        line.trim_end_matches('\n').to_owned()
+        self.0.hear().expect("the program runs")
     }
 
     pub fn ask(&mut self, what: &str) -> String {
-        self.tell(what);
-        self.hear()
+        self.0.ask(what)
     }
 
     pub fn tell_offer(&mut self, data: &[u8]) {
@@ -148,9 +105,7 @@ impl Tool {
 
     /// Lets the program end as it should, its session too.
     pub fn leave(self) -> bool {
-        let Tool { stdin, mut running, .. } = self;
-        drop(stdin);
-        running.0.wait().unwrap().success()
+        self.0.end().success()
     }
 
     /// The session of the program's handle: id and password.

@@ -1,9 +1,10 @@
 //! Where receipts can be had, where not, and what a lost reply means there.
 
+use test_support::{TIMEOUT, eventually};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Rule};
 
-use crate::bench::{Bench, PATIENCE, eventually};
+use crate::bench::Bench;
 use crate::program::{Tool, element, empty, nothing};
 
 const CONNECTION_LOSS: i32 = -4;
@@ -15,7 +16,7 @@ fn expect_an_offer_to_survive_a_lost_reply(bench: &Bench, tool: &mut Tool, chroo
     let reply = Rule::reply(Op::Multi).path_prefix(format!("{chroot}{}/qn-", bench.path));
     let lost = bench.proxy.on(reply.once(), Action::Drop);
     assert_eq!(tool.offer(b"once"), 0, "{}", tool.ask("error"));
-    lost.wait_hits(1, PATIENCE).unwrap();
+    lost.wait_hits(1, TIMEOUT).unwrap();
     assert_eq!(tool.remove(), element(b"once"));
     assert_eq!(tool.remove(), empty());
 }
@@ -35,7 +36,7 @@ fn a_handle_with_a_chroot_has_its_receipts_below_it_too() {
             } else {
                 assert_eq!(tool.remove(), element(b"x"));
             }
-            lost.wait_hits(1, PATIENCE).unwrap();
+            lost.wait_hits(1, TIMEOUT).unwrap();
             lost.remove();
         }
         assert_eq!(tool.remove(), empty());
@@ -61,10 +62,10 @@ fn where_receipts_are_forbidden_a_lost_reply_is_unknown_and_the_rest_works() {
     };
     let lost = lose(Op::Create2);
     assert_eq!(tool.offer(b"4"), CONNECTION_LOSS);
-    lost.wait_hits(1, PATIENCE).unwrap();
+    lost.wait_hits(1, TIMEOUT).unwrap();
     let lost = lose(Op::Multi);
     assert_eq!(tool.remove(), nothing(CONNECTION_LOSS, -1));
-    lost.wait_hits(1, PATIENCE).unwrap();
+    lost.wait_hits(1, TIMEOUT).unwrap();
     assert_eq!(tool.remove(), element(b"3"));
     raw.ping().unwrap();
 }

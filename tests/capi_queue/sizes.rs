@@ -1,9 +1,10 @@
 //! How large an element can be: what the servers take, as without zklock.
 
+use test_support::TIMEOUT;
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Rule, Server};
 
-use crate::bench::{Bench, PATIENCE};
+use crate::bench::Bench;
 use crate::program::{Tool, element, empty, nothing};
 
 const CONNECTION_LOSS: i32 = -4;
@@ -61,7 +62,7 @@ fn an_element_without_room_for_a_receipt_is_unknown_when_its_reply_is_lost() {
     for (room, code) in [(0, CONNECTION_LOSS), (700, 0)] {
         let lost = bench.proxy.on(reply(), Action::Drop);
         assert_eq!(tool.offer(&vec![7; most - room]), code);
-        lost.wait_hits(1, PATIENCE).unwrap();
+        lost.wait_hits(1, TIMEOUT).unwrap();
         assert_eq!(bench.children().len(), 1);
         assert_eq!(tool.look("remove", most).code, 0);
     }
@@ -78,7 +79,7 @@ fn where_servers_take_more_elements_may_be_larger_and_a_lost_reply_costs_none() 
     let reply = Rule::reply(Op::Multi).path_prefix(format!("{}/qn-", bench.path));
     let lost = bench.proxy.on(reply.once(), Action::Drop);
     expect_offer_and_removal(&mut tool, size);
-    lost.wait_hits(1, PATIENCE).unwrap();
+    lost.wait_hits(1, TIMEOUT).unwrap();
     assert_eq!(tool.offer(&vec![7; 1_900_000]), BAD_ARGUMENTS);
 }
 

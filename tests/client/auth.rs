@@ -2,12 +2,11 @@
 
 use zklock::{Acl, Code, CreateMode, SessionState};
 
+use test_support::{
+    Bench, TIMEOUT, alone, connect, eventually, expire, options, session_id, shared, states_until,
+};
 use zklock_testing::Rule;
 use zklock_testing::wire::Op;
-
-use crate::bench::{
-    Bench, PATIENCE, alone, connect, eventually, expire, options, session_id, shared, states_until,
-};
 
 #[test]
 fn a_protected_znode_is_readable_only_to_who_has_authenticated() {
@@ -68,12 +67,12 @@ fn identities_are_known_on_the_session_that_follows_an_expired_one() {
 
 #[test]
 fn an_identity_that_is_being_added_when_the_session_expires_is_added_to_the_next() {
-    let bench = Bench::start();
-    let client = bench.through_proxy();
+    let bench = Bench::untouched();
+    let client = bench.client();
     let node = "/protected";
     let gate = bench.proxy.hold(Rule::reply(Op::Auth));
     let added = client.add_auth("digest", b"user:secret");
-    gate.wait_reached(PATIENCE).unwrap();
+    gate.wait_reached(TIMEOUT).unwrap();
     expire(&bench.server, &client);
     gate.release();
     added.wait().unwrap();
@@ -86,7 +85,7 @@ fn an_identity_that_is_being_added_when_the_session_expires_is_added_to_the_next
 
 #[test]
 fn an_identity_that_the_server_refuses_closes_the_client() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     let client = bench.direct();
     let mut states = client.states();
     let error = client.add_auth("nonsense", b"x").wait().unwrap_err();
@@ -111,8 +110,8 @@ fn a_scheme_that_can_not_be_is_refused_at_once() {
 
 #[test]
 fn an_identity_added_without_a_connection_is_known_on_the_next_one() {
-    let bench = Bench::start();
-    let client = bench.through_proxy();
+    let bench = Bench::untouched();
+    let client = bench.client();
     let owner = bench.direct();
     owner.add_auth("digest", b"user:secret").wait().unwrap();
     let mode = CreateMode::Persistent;

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
+use test_support::{Process, TIMEOUT, child_about, eventually, options, say, shared};
 use zklock::{Client, Code, GuardState, SessionState};
 
-use crate::bench::{PATIENCE, eventually, options, shared};
-use crate::child::{self, Process, preloaded};
+use crate::preload::preloaded;
 
 const NAMES_FILE: &str = "ZKLOCK_TEST_NAMES_FILE";
 
@@ -21,7 +21,7 @@ fn threads() -> Vec<String> {
 
 #[test]
 fn in_a_child_process_many_clients_are_idle() {
-    let Some(hosts) = child::hosts() else { return };
+    let Some(hosts) = child_about() else { return };
     let before = threads().len();
     let clients: Vec<Client> = (0..40).map(|_| options().connect(&hosts).wait().unwrap()).collect();
     let guard = clients[0].lock("/driver").acquire().wait().unwrap();
@@ -32,20 +32,20 @@ fn in_a_child_process_many_clients_are_idle() {
     guard.release().wait().unwrap();
     drop(clients);
     eventually("only the driver", || threads().len() == before + 1);
-    child::say("done");
+    say("done");
 }
 
 #[test]
 fn a_client_has_the_two_threads_of_the_c_client_and_all_have_one() {
     let test = "driver::in_a_child_process_many_clients_are_idle";
-    let mut child = Process::start(test, &shared().hosts());
+    let mut child = Process::start_test(test, &shared().hosts());
     assert_eq!(child.hear().as_deref(), Some("\"done\""));
-    assert!(child.end());
+    assert!(child.end().success());
 }
 
 #[test]
 fn in_a_child_process_a_name_takes_long_to_resolve() {
-    let Some(hosts) = child::hosts() else { return };
+    let Some(hosts) = child_about() else { return };
     let file = PathBuf::from(std::env::var_os(NAMES_FILE).unwrap());
     let good = options().connect(&hosts).wait().unwrap();
     let guard = good.lock("/driver-names").acquire().wait().unwrap();
@@ -63,12 +63,12 @@ fn in_a_child_process_a_name_takes_long_to_resolve() {
         let another = options().connect(&hosts).wait().unwrap();
         let taken = another.lock("/driver-names").acquire_within(Duration::from_millis(50));
         assert_eq!(taken.wait().unwrap_err().code(), Code::OPERATION_TIMEOUT);
-        another.close().wait_timeout(PATIENCE).unwrap();
+        another.close().wait_timeout(TIMEOUT).unwrap();
     }
     assert_eq!(guard.state(), GuardState::Held);
     std::fs::write(file, "").unwrap();
     assert_eq!(patient.wait().unwrap().state(), SessionState::Connected);
-    child::say("done");
+    say("done");
 }
 
 #[test]
@@ -76,14 +76,14 @@ fn a_name_that_takes_long_to_resolve_delays_no_other_client() {
     let (library, directory) = preloaded("names.c");
     let variables = [("LD_PRELOAD", library), (NAMES_FILE, directory.path().join("names"))];
     let test = "driver::in_a_child_process_a_name_takes_long_to_resolve";
-    let mut child = Process::start_with(test, &shared().hosts(), &variables);
+    let mut child = Process::start_test_with(test, &shared().hosts(), &variables);
     assert_eq!(child.hear().as_deref(), Some("\"done\""));
-    assert!(child.end());
+    assert!(child.end().success());
 }
 
 #[test]
 fn in_a_child_process_clients_seek_a_server() {
-    let Some(hosts) = child::hosts() else { return };
+    let Some(hosts) = child_about() else { return };
     let used = || {
         let time = clock_gettime(ClockId::ProcessCPUTime);
         Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap())
@@ -94,7 +94,7 @@ fn in_a_child_process_clients_seek_a_server() {
     std::thread::sleep(Duration::from_secs(3));
     let share = (used() - before).as_secs_f64() / since.elapsed().as_secs_f64();
     drop(seeking);
-    child::say(share < 0.3);
+    say(share < 0.3);
     println!("{share}");
 }
 
@@ -104,7 +104,7 @@ fn clients_that_seek_a_server_wait_for_it() {
     let listeners = [silent(), silent()];
     let hosts = listeners.each_ref().map(|it| it.local_addr().unwrap().to_string()).join(",");
     let test = "driver::in_a_child_process_clients_seek_a_server";
-    let mut child = Process::start(test, &hosts);
+    let mut child = Process::start_test(test, &hosts);
     assert_eq!(child.hear().as_deref(), Some("true"), "they take more than three tenths of a core");
-    assert!(child.end());
+    assert!(child.end().success());
 }

@@ -1,15 +1,14 @@
 //! Three servers that agree.
 
+use test_support::{TIMEOUT, eventually, options, session_id};
 use zklock::{CreateMode, SessionState};
 use zklock_testing::Ensemble;
-
-use crate::bench::{PATIENCE, eventually, options, session_id};
 
 #[test]
 fn the_session_goes_on_when_the_leader_is_killed() {
     let ensemble = Ensemble::start(3).unwrap();
     let _busy = ensemble.keep_busy().unwrap();
-    let leader = ensemble.wait_for_quorum(PATIENCE).unwrap();
+    let leader = ensemble.wait_for_quorum(TIMEOUT).unwrap();
     // One client at the leader itself, one wherever chance puts it.
     let at_leader = format!("{},{}", ensemble.member(leader).hosts(), ensemble.hosts());
     let clients =

@@ -1,18 +1,59 @@
 //! What a child process made by `fork` can do with what its parent has, and with what it makes itself.
 
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use zklock::{Client, Code, CreateMode, GuardState, LostReason, SessionState};
+use test_support::{Process, TIMEOUT, child_about, options, say, shared};
+use zklock::{
+    Acl, Client, Code, CreateMode, GuardState, Lock, LostReason, Op, Result, SessionState,
+};
 
-use crate::bench::{options, shared};
-use crate::child;
+use crate::lifecycle::voluntary_waits;
+
+type OfAClient = fn(&Client, &str) -> Result<()>;
+type OfALock = fn(&Lock) -> Result<()>;
+
+/// What a client can be asked for, each by its name.
+const OF_A_CLIENT: [(&str, OfAClient); 16] = [
+    ("create", |zk, node| zk.create(node, b"", CreateMode::Persistent).wait().map(drop)),
+    ("create_with_acl", |zk, node| {
+        zk.create_with_acl(node, b"", CreateMode::Persistent, &Acl::open()).wait().map(drop)
+    }),
+    ("delete", |zk, node| zk.delete(node, None).wait()),
+    ("exists", |zk, node| zk.exists(node).wait().map(drop)),
+    ("exists_and_watch", |zk, node| zk.exists_and_watch(node).wait().map(drop)),
+    ("get", |zk, node| zk.get(node).wait().map(drop)),
+    ("get_and_watch", |zk, node| zk.get_and_watch(node).wait().map(drop)),
+    ("set", |zk, node| zk.set(node, b"", None).wait().map(drop)),
+    ("children", |zk, node| zk.children(node).wait().map(drop)),
+    ("children_and_watch", |zk, node| zk.children_and_watch(node).wait().map(drop)),
+    ("get_acl", |zk, node| zk.get_acl(node).wait().map(drop)),
+    ("set_acl", |zk, node| zk.set_acl(node, &Acl::open(), None).wait()),
+    ("sync", |zk, node| zk.sync(node).wait()),
+    ("add_auth", |zk, _| zk.add_auth("digest", b"user:secret").wait()),
+    ("make_path", |zk, node| zk.make_path(node).wait()),
+    ("multi", |zk, node| zk.multi(&[Op::check(node)]).wait().map(drop)),
+];
+
+/// What a lock can be asked for.
+const OF_A_LOCK: [(&str, OfALock); 6] = [
+    ("acquire", |lock| lock.acquire().wait().map(drop)),
+    ("acquire_within", |lock| lock.acquire_within(TIMEOUT).wait().map(drop)),
+    ("try_acquire", |lock| lock.try_acquire().wait().map(drop)),
+    ("exists", |lock| lock.exists().wait().map(drop)),
+    ("holder", |lock| lock.holder().wait().map(drop)),
+    ("contenders", |lock| lock.contenders().wait().map(drop)),
+];
 
 /// Runs `work` in a child; it says what was wrong there. Nothing may be printed: another thread of the
 /// parent may have been printing.
-fn in_a_child(work: impl Fn() -> Result<(), &'static str> + Send + Sync + 'static) {
+fn in_a_child(work: impl Fn() -> std::result::Result<(), &'static str> + Send + Sync + 'static) {
     let report = tempfile::NamedTempFile::new().unwrap();
     let place = report.path().to_owned();
     let mut command = Command::new("true");
@@ -27,11 +68,11 @@ fn in_a_child(work: impl Fn() -> Result<(), &'static str> + Send + Sync + 'stati
     assert_eq!(std::fs::read_to_string(report.path()).unwrap(), "fine");
 }
 
-fn ensure(holds: bool, what: &'static str) -> Result<(), &'static str> {
+fn ensure(holds: bool, what: &'static str) -> std::result::Result<(), &'static str> {
     if holds { Ok(()) } else { Err(what) }
 }
 
-fn is_refused<T>(result: zklock::Result<T>) -> bool {
+fn is_refused<T>(result: Result<T>) -> bool {
     result.is_err_and(|error| {
         error.code() == Code::INVALID_STATE && error.to_string().contains("fork")
     })
@@ -40,9 +81,9 @@ fn is_refused<T>(result: zklock::Result<T>) -> bool {
 /// Runs a test of this module in a process of its own: there no other test resolves host names at the
 /// moment of a fork, under a lock of the C library that the child would find held.
 fn alone(test: &str) {
-    let mut process = child::Process::start(&format!("forks::{test}"), &shared().hosts());
+    let mut process = Process::start_test(&format!("forks::{test}"), &shared().hosts());
     assert_eq!(process.hear().as_deref(), Some("true"), "{test}");
-    assert!(process.end());
+    assert!(process.end().success());
 }
 
 #[test]
@@ -58,33 +99,34 @@ fn a_child_has_clients_of_its_own() {
 /// What the first of these processes does; nothing in any other.
 #[test]
 fn a_process_forks_and_goes_on() {
-    let Some(hosts) = child::hosts() else { return };
+    let Some(hosts) = child_about() else { return };
     let client = options().connect(&hosts).wait().unwrap();
     let path = String::from("/forked");
     client.create(&path, b"", CreateMode::Persistent).wait().unwrap();
     let lock = client.lock(&path);
     let guard = lock.acquire().wait().unwrap();
+    let second = client.lock("/forked-second").acquire().wait().unwrap();
     let signal = guard.lost();
     let watch = client.exists_and_watch(&format!("{path}/node")).wait().unwrap().1;
     let waiting = lock.acquire();
-    let inherited = Arc::new(Mutex::new(Some((guard, signal, watch, waiting))));
+    let inherited = Arc::new(Mutex::new(Some((guard, second, signal, watch, waiting))));
     let (theirs, childs, node) = (Arc::clone(&inherited), client.clone(), format!("{path}/node"));
     in_a_child(move || {
         ensure(childs.state() == SessionState::Closed, "the client's state")?;
         ensure(childs.session().is_none(), "a session")?;
+        ensure(childs.session_timeout().is_none(), "a session timeout")?;
         let mut states = childs.states();
         ensure(states.wait() == Some(SessionState::Closed), "a state")?;
         ensure(states.wait().is_none(), "another state")?;
-        let mode = CreateMode::Persistent;
-        ensure(is_refused(childs.create(&node, b"", mode).wait()), "create")?;
-        ensure(is_refused(childs.get_and_watch(&node).wait()), "get_and_watch")?;
-        ensure(is_refused(childs.multi(&[zklock::Op::check(&node)]).wait()), "multi")?;
         let lock = childs.lock(&node);
-        ensure(is_refused(lock.acquire().wait()), "acquire")?;
-        ensure(is_refused(lock.acquire_within(Duration::from_secs(1)).wait()), "acquire_within")?;
-        ensure(is_refused(lock.try_acquire().wait()), "try_acquire")?;
-        ensure(is_refused(lock.contenders().wait()), "contenders")?;
-        let Some((guard, signal, watch, waiting)) = theirs.lock().unwrap().take() else {
+        let before = voluntary_waits();
+        for (name, ask) in OF_A_CLIENT {
+            ensure(is_refused(ask(&childs, &node)), name)?;
+        }
+        for (name, ask) in OF_A_LOCK {
+            ensure(is_refused(ask(&lock)), name)?;
+        }
+        let Some((guard, second, signal, watch, waiting)) = theirs.lock().unwrap().take() else {
             return Err("no guard");
         };
         ensure(guard.state() == GuardState::Lost, "the guard's state")?;
@@ -92,41 +134,84 @@ fn a_process_forks_and_goes_on() {
         ensure(signal.wait() == LostReason::Session, "a loss that is waited for")?;
         ensure(watch.wait().is_err(), "a watch")?;
         ensure(waiting.wait().is_err(), "an acquire that was under way")?;
-        let again = childs.lock(&node);
+        ensure(guard.is_lost(), "is_lost")?;
         ensure(is_refused(guard.release().wait()), "release")?;
+        ensure(is_refused(second.release_within(TIMEOUT).wait()), "release_within")?;
+        ensure(voluntary_waits() == before, "something was waited for")?;
         childs.close().wait().map_err(|_| "close")?;
-        drop(again);
+        drop(lock);
         drop(childs.clone());
         Ok(())
     });
-    let (guard, signal, watch, waiting) = inherited.lock().unwrap().take().unwrap();
-    assert_eq!(guard.state(), GuardState::Held);
+    let (guard, second, signal, watch, waiting) = inherited.lock().unwrap().take().unwrap();
+    assert_eq!((guard.state(), second.state()), (GuardState::Held, GuardState::Held));
     assert_eq!(signal.get(), None);
     client.create(&format!("{path}/node"), b"", CreateMode::Persistent).wait().unwrap();
     watch.wait().unwrap();
     guard.release().wait().unwrap();
+    second.release().wait().unwrap();
     waiting.wait().unwrap().release().wait().unwrap();
-    child::say(true);
+    say(true);
 }
 
 /// What the second does.
 #[test]
 fn a_process_forks_and_the_child_begins_anew() {
-    let Some(hosts) = child::hosts() else { return };
+    let Some(hosts) = child_about() else { return };
     let client = options().connect(&hosts).wait().unwrap();
     let (taken, free) = (String::from("/forked-taken"), String::from("/forked-free"));
     let guard = client.lock(&taken).acquire().wait().unwrap();
+    let (mut asked, asks) = UnixStream::pair().unwrap();
+    let giving = thread::spawn(move || {
+        asked.read_exact(&mut [0]).unwrap();
+        assert_eq!(guard.state(), GuardState::Held);
+        guard.release().wait().unwrap();
+    });
     in_a_child(move || {
         let own: Client = options().connect(&hosts).wait().map_err(|_| "connect")?;
-        let soon = Duration::from_millis(200);
-        let timed_out = own.lock(&taken).acquire_within(soon).wait();
+        let (limit, began) = (Duration::from_millis(1_500), Instant::now());
+        let timed_out = own.lock(&taken).acquire_within(limit).wait();
         ensure(timed_out.is_err_and(|error| error.is_timeout()), "the parent's lock")?;
+        ensure((limit..TIMEOUT).contains(&began.elapsed()), "the limit")?;
         let guard = own.lock(&free).acquire().wait().map_err(|_| "acquire")?;
         ensure(guard.state() == GuardState::Held, "the guard's state")?;
         guard.release().wait().map_err(|_| "release")?;
+        // Now the parent releases.
+        (&asks).write_all(b"x").map_err(|_| "ask")?;
+        let given = own.lock(&taken).acquire_within(TIMEOUT).wait();
+        given.map_err(|_| "what the parent released")?.release().wait().map_err(|_| "release")?;
         own.close().wait().map_err(|_| "close")
     });
-    assert_eq!(guard.state(), GuardState::Held);
-    guard.release().wait().unwrap();
-    child::say(true);
+    giving.join().unwrap();
+    say(true);
+}
+
+/// The names of the functions whose outcome is waited for, in the files of a directory.
+fn requests_in(directory: &Path) -> Vec<String> {
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap_or_default();
+        names.extend(text.split("    pub fn ").skip(1).filter_map(|function| {
+            let (name, rest) = function.split_once('(')?;
+            let (signature, _) = rest.split_once(" {\n")?;
+            let is_request = signature.contains("self") && signature.contains("-> Pending<");
+            is_request.then(|| name.to_owned())
+        }));
+    }
+    names
+}
+
+#[test]
+fn a_child_asks_for_everything_that_can_be_asked_for() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let functions = [requests_in(&src.join("client")), requests_in(&src.join("lock"))].concat();
+    assert!(functions.len() > 20, "only {functions:?}");
+    let asked =
+        OF_A_CLIENT.map(|(name, _)| name).into_iter().chain(OF_A_LOCK.map(|(name, _)| name));
+    // `connect` asks for nothing of what there is.
+    let others = ["release", "release_within", "close", "connect"];
+    let asked: Vec<&str> = asked.chain(others).collect();
+    for function in functions {
+        assert!(asked.contains(&function.as_str()), "no child asks for {function}");
+    }
 }

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
+use test_support::{TIMEOUT, alone, connect, options, session_id, shared};
 use zklock::{Acl, Client, Code, CreateMode, Op, Permissions, SessionState};
-
-use crate::bench::{PATIENCE, alone, connect, options, session_id, shared};
 
 #[test]
 fn hostile_host_strings_are_refused_at_once_and_start_nothing() {
@@ -40,7 +39,7 @@ fn hostile_host_strings_are_refused_at_once_and_start_nothing() {
         &long_name,
         &many,
     ] {
-        let error = Client::connect(hosts).wait_timeout(PATIENCE).unwrap_err();
+        let error = Client::connect(hosts).wait_timeout(TIMEOUT).unwrap_err();
         assert_eq!(error.code(), Code::BAD_ARGUMENTS, "{error}");
         let text = error.to_string();
         assert!(

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use test_support::{Bench, options, states_until};
 use zklock::{Code, CreateMode, SessionState};
 use zklock_testing::Server;
-
-use crate::bench::{Bench, options, states_until};
 
 /// A host that accepts connections and says nothing on them, until it is dropped.
 struct Silent {
@@ -50,20 +49,20 @@ fn among(silent: &[Silent], good: &str) -> String {
 }
 
 /// So long that two silent hosts, tried one after the other, are more than anybody waits for here.
-const LONG: Duration = Duration::from_secs(60);
+const LONGEST_SESSION: Duration = Duration::from_secs(60);
 
 #[test]
 fn one_good_host_among_fifty_is_found_in_time() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     let silent: Vec<Silent> = (0..49).map(|_| Silent::start()).collect();
     let hosts = among(&silent, &bench.proxy.hosts());
-    let client = options().session_timeout(LONG).connect(&hosts).wait().unwrap();
+    let client = options().session_timeout(LONGEST_SESSION).connect(&hosts).wait().unwrap();
     client.create("/node", b"", CreateMode::Ephemeral).wait().unwrap();
 }
 
 #[test]
 fn the_good_host_is_found_again_before_the_session_ends() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     let silent: Vec<Silent> = (0..9).map(|_| Silent::start()).collect();
     let hosts = among(&silent, &bench.proxy.hosts());
     let timeout = Duration::from_secs(12);
@@ -83,14 +82,15 @@ fn the_good_host_is_found_again_before_the_session_ends() {
 
 #[test]
 fn a_session_that_is_taken_up_is_so_behind_silent_hosts_too() {
-    let bench = Bench::start();
-    let first = bench.through_proxy();
+    let bench = Bench::untouched();
+    let first = bench.client();
     let session = first.session().unwrap();
     bench.proxy.cut();
     first.close().wait().unwrap();
     let silent: Vec<Silent> = (0..5).map(|_| Silent::start()).collect();
     let hosts = among(&silent, &bench.server.hosts());
-    let second = options().session_timeout(LONG).session(session).connect(&hosts).wait().unwrap();
+    let second =
+        options().session_timeout(LONGEST_SESSION).session(session).connect(&hosts).wait().unwrap();
     assert_eq!(second.session(), Some(session));
 }
 
@@ -98,9 +98,9 @@ fn a_session_that_is_taken_up_is_so_behind_silent_hosts_too() {
 fn each_host_is_named_with_what_is_wrong_with_it() {
     let silent = Silent::start();
     let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
-    let patience = Duration::from_secs(3);
+    let timeout = Duration::from_secs(3);
     let words = |hosts: &str| {
-        let error = options().connect_timeout(patience).connect(hosts).wait().unwrap_err();
+        let error = options().connect_timeout(timeout).connect(hosts).wait().unwrap_err();
         assert_eq!(error.code(), Code::OPERATION_TIMEOUT);
         error.to_string()
     };
@@ -122,7 +122,10 @@ fn what_can_never_be_a_host_or_a_timeout_is_refused_at_once() {
         assert_eq!(error.code(), Code::BAD_ARGUMENTS, "{error}");
         error.to_string()
     };
-    assert!(code_and_words(LONG, "http://127.0.0.1:2181").contains("is a URL: write host:port"));
+    assert!(
+        code_and_words(LONGEST_SESSION, "http://127.0.0.1:2181")
+            .contains("is a URL: write host:port")
+    );
     for millis in [1, 100, i32::MAX as u64] {
         let words = code_and_words(Duration::from_millis(millis), "127.0.0.1:2181");
         assert!(words.contains("it takes 500 ms to"), "{words}");

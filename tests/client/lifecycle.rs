@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use test_support::{
+    Bench, Process, TIMEOUT, alone, child_about, connect, eventually, options, say, shared,
+};
 use zklock::{Client, Code, CreateMode, Op, SessionState};
 use zklock_testing::Rule;
 use zklock_testing::wire::Ops;
-
-use crate::bench::{Bench, PATIENCE, alone, connect, eventually, options, shared};
-use crate::child;
 
 const ROUNDS: usize = 1_000;
 
@@ -21,7 +21,7 @@ fn count(directory: &str) -> usize {
 /// What a child process does; nothing in any other.
 #[test]
 fn in_a_child_process_clients_come_and_go() {
-    let Some(hosts) = child::hosts() else { return };
+    let Some(hosts) = child_about() else { return };
     let round = |n: usize| {
         let client = options().connect(&hosts).wait().unwrap();
         if n % 4 == 0 {
@@ -45,25 +45,25 @@ fn in_a_child_process_clients_come_and_go() {
         thread::sleep(Duration::from_millis(5));
         after = counts();
     }
-    child::say((before, after, after.0 <= before.0 && after.1 <= before.1));
+    say((before, after, after.0 <= before.0 && after.1 <= before.1));
 }
 
 #[test]
 fn a_thousand_clients_leave_no_thread_file_descriptor_or_session() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     let test = "lifecycle::in_a_child_process_clients_come_and_go";
-    let mut child = child::Process::start(test, &bench.server.hosts());
+    let mut child = Process::start_test(test, &bench.server.hosts());
     let counts = child.hear().unwrap();
     assert!(counts.ends_with("true)"), "threads and descriptors before and after: {counts}");
-    assert!(child.end());
+    assert!(child.end().success());
     eventually("no session is left", || bench.server.sessions().unwrap().is_empty());
 }
 
 #[test]
 fn a_close_answers_each_request_on_its_way_exactly_once() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     for held in [true, false] {
-        let client = bench.through_proxy();
+        let client = bench.client();
         client.create("/node", b"", CreateMode::Ephemeral).wait().unwrap();
         let gate = held.then(|| bench.proxy.hold(Rule::reply(Ops::any())));
         let answers = Arc::new(AtomicUsize::new(0));
@@ -84,9 +84,9 @@ fn a_close_answers_each_request_on_its_way_exactly_once() {
         // Some are waited for already when the client closes, the rest only afterwards.
         let threads: Vec<_> = waits.split_off(90).into_iter().map(thread::spawn).collect();
         if let Some(gate) = &gate {
-            gate.wait_reached(PATIENCE).unwrap();
+            gate.wait_reached(TIMEOUT).unwrap();
         }
-        client.close().wait_timeout(PATIENCE).unwrap();
+        client.close().wait_timeout(TIMEOUT).unwrap();
         let early = threads.into_iter().flat_map(|thread| thread.join().unwrap());
         for code in early.chain(waits.into_iter().flat_map(|wait| wait())) {
             // One that was still waiting to be sent may hear of the lost connection.
@@ -149,7 +149,7 @@ fn threads_that_submit_while_another_closes_all_get_their_answers() {
             })
             .collect();
         client.get("/").wait().unwrap();
-        client.close().wait_timeout(PATIENCE).unwrap();
+        client.close().wait_timeout(TIMEOUT).unwrap();
         for thread in submitting {
             thread.join().unwrap();
         }
@@ -177,17 +177,17 @@ fn many_clients_at_once_each_have_a_session_of_their_own() {
 
 #[test]
 fn a_close_of_a_client_whose_link_is_silent_ends() {
-    let bench = Bench::start();
-    let (closed, dropped) = (bench.through_proxy(), bench.through_proxy());
+    let bench = Bench::untouched();
+    let (closed, dropped) = (bench.client(), bench.client());
     bench.proxy.cut();
-    closed.close().wait_timeout(PATIENCE).unwrap();
+    closed.close().wait_timeout(TIMEOUT).unwrap();
     drop(dropped);
 }
 
 /// What a child process does; nothing in any other.
 #[test]
 fn in_a_child_process_a_guard_is_dropped_at_the_end() {
-    let Some(hosts) = child::hosts() else { return };
+    let Some(hosts) = child_about() else { return };
     let client = options().connect(&hosts).wait().unwrap();
     let guard = client.lock("/end").acquire().wait().unwrap();
     // Held elsewhere: it is not this drop that ends the session.
@@ -198,19 +198,19 @@ fn in_a_child_process_a_guard_is_dropped_at_the_end() {
 
 #[test]
 fn a_guard_that_is_dropped_at_the_end_of_its_process_leaves_no_claim() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     let client = bench.direct();
     for _ in 0..20 {
         let test = "lifecycle::in_a_child_process_a_guard_is_dropped_at_the_end";
-        assert!(child::Process::start(test, &bench.server.hosts()).end());
+        assert!(Process::start_test(test, &bench.server.hosts()).end().success());
         assert!(client.children("/end").wait().unwrap().is_empty());
     }
 }
 
 #[test]
 fn a_drop_after_a_close_waits_for_nothing() {
-    let bench = Bench::start();
-    let client = bench.through_proxy();
+    let bench = Bench::untouched();
+    let client = bench.client();
     // The farewell gets no answer.
     bench.proxy.cut();
     let waits = thread::spawn(move || {
@@ -223,7 +223,7 @@ fn a_drop_after_a_close_waits_for_nothing() {
 }
 
 /// How often this thread has waited so far.
-fn voluntary_waits() -> u64 {
+pub fn voluntary_waits() -> u64 {
     let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
     line.unwrap().trim().parse().unwrap()

@@ -2,12 +2,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use test_support::{Bench, Process, TIMEOUT, child_about, options, say, states_until};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 use zklock::SessionState;
-
-use crate::bench::{Bench, PATIENCE, options, states_until};
-use crate::child;
 
 static EVENTS: AtomicUsize = AtomicUsize::new(0);
 
@@ -44,7 +42,7 @@ impl Subscriber for Bad {
 
 #[test]
 fn in_a_child_process_a_subscriber_is_bad() {
-    let Some((how, hosts)) = child::hosts().and_then(|about| {
+    let Some((how, hosts)) = child_about().and_then(|about| {
         about.split_once(' ').map(|(how, hosts)| (how.to_owned(), hosts.to_owned()))
     }) else {
         return;
@@ -55,11 +53,11 @@ fn in_a_child_process_a_subscriber_is_bad() {
     assert_eq!(states.wait(), Some(SessionState::Connected));
     // Many lines more than are kept.
     for _ in 0..2_000 {
-        client.lock("/other").acquire_within(PATIENCE).wait().unwrap().release().wait().unwrap();
+        client.lock("/other").acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap();
     }
-    child::say("connected");
+    say("connected");
     states_until(&mut states, SessionState::Suspended);
-    child::say("suspended");
+    say("suspended");
     states_until(&mut states, SessionState::Connected);
     client.get("/").wait().unwrap();
     assert!(EVENTS.load(Ordering::SeqCst) > 0);
@@ -69,14 +67,14 @@ fn in_a_child_process_a_subscriber_is_bad() {
 #[test]
 fn a_subscriber_that_blocks_or_panics_costs_no_session() {
     for how in ["blocks", "panics"] {
-        let bench = Bench::start();
+        let bench = Bench::untouched();
         let about = format!("{how} {}", bench.proxy.hosts());
         let mut child =
-            child::Process::start("logging::in_a_child_process_a_subscriber_is_bad", &about);
+            Process::start_test("logging::in_a_child_process_a_subscriber_is_bad", &about);
         assert_eq!(child.hear().as_deref(), Some("\"connected\""), "{how}");
         bench.proxy.refuse();
         assert_eq!(child.hear().as_deref(), Some("\"suspended\""), "{how}");
         bench.proxy.heal();
-        assert!(child.end(), "{how}");
+        assert!(child.end().success(), "{how}");
     }
 }

@@ -1,8 +1,6 @@
 //! The client on real servers: its operations, its session, and everything that can go wrong.
 
 mod auth;
-mod bench;
-mod child;
 mod driver;
 mod ensemble;
 mod forks;
@@ -11,6 +9,7 @@ mod hosts;
 mod lifecycle;
 mod logging;
 mod operations;
+mod preload;
 mod proofs;
 mod reconnect;
 mod refusals;

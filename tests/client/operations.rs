@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use futures_lite::future::block_on;
+use test_support::{alone, connect, eventually, options, session_id, shared};
 use zklock::{Acl, Code, CreateMode, Permissions};
-
-use crate::bench::{alone, connect, eventually, options, session_id, shared};
 
 #[test]
 fn a_persistent_znode_is_created_with_its_stat() {

@@ -3,13 +3,14 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use test_support::{
+    Bench, LONGEST_SESSION, TIMEOUT, eventually, options, session_id, states_until,
+};
 use zklock::{Acl, Client, CreateMode, Guard, GuardState, Op, SessionState};
 use zklock_testing::wire::{self, Ops};
 use zklock_testing::{Gate, Proxy, Rule};
 
-use crate::bench::{Bench, PATIENCE, eventually, options, session_id, states_until};
-
-const TIMEOUT: Duration = Duration::from_secs(6);
+const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
 /// How late the answers come: while what was proven before is believed in yet, and before the C client gives the
 /// server up.
 const LATE: Duration = Duration::from_millis(2_200);
@@ -35,7 +36,7 @@ struct Scene {
 impl Scene {
     fn new(bench: &Bench, path: String) -> Scene {
         let proxy = Proxy::start(bench.server.addr()).unwrap();
-        let options = options().session_timeout(TIMEOUT).tick_time(TICK);
+        let options = options().session_timeout(SESSION_TIMEOUT).tick_time(TICK);
         let client = options.connect(&proxy.hosts()).wait().unwrap();
         client.create(&path, b"", CreateMode::Persistent).wait().unwrap();
         Scene { proxy, client, path, spare: Vec::new() }
@@ -153,9 +154,9 @@ fn answer_late(scene: &mut Scene, call: &Call, answers: u64) -> [Gate; 3] {
     let held = (1..=answers).map(|nth| scene.proxy.hold(replies.clone().nth(nth)));
     let held: Vec<Gate> = held.collect();
     (0..answers).for_each(|n| (call.submit)(scene, n));
-    held[0].wait_reached(PATIENCE).unwrap();
+    held[0].wait_reached(TIMEOUT).unwrap();
     let mut next = Instant::now() + LATE;
-    scene.proxy.wait_for(&requests, answers as usize, PATIENCE).unwrap();
+    scene.proxy.wait_for(&requests, answers as usize, TIMEOUT).unwrap();
     let mute = scene.mute();
     for answer in held {
         thread::sleep(next.saturating_duration_since(Instant::now()));
@@ -177,7 +178,7 @@ fn for_each(calls: impl IntoIterator<Item = Call>, play: impl Fn(Call) + Sync) {
 
 #[test]
 fn a_late_answer_counts_from_the_submission_of_its_request() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     for_each([HEARTBEAT, SYNC].into_iter().chain(WRITES), |call| {
         let mut scene = Scene::new(&bench, format!("/{}", call.name));
         let session = session_id(&scene.client);
@@ -191,7 +192,7 @@ fn a_late_answer_counts_from_the_submission_of_its_request() {
 
 #[test]
 fn late_answers_let_no_guard_outlive_its_session() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     let other = bench.direct();
     for_each([HOLDERS_HEARTBEAT].into_iter().chain(WRITES), |call| {
         let mut scene = Scene::new(&bench, format!("/{}", call.name));
@@ -199,7 +200,7 @@ fn late_answers_let_no_guard_outlive_its_session() {
         let guard = scene.client.lock(&lock).acquire().wait().unwrap();
         let successor = {
             let lock = other.lock(&lock);
-            thread::spawn(move || lock.acquire_within(PATIENCE).wait().unwrap())
+            thread::spawn(move || lock.acquire_within(TIMEOUT).wait().unwrap())
         };
         let _mute = answer_late(&mut scene, &call, PROOFS);
         let others = successor.join().unwrap();
@@ -230,7 +231,7 @@ const PROVE_LESS: [(&str, Ask); 10] = [
 #[test]
 fn what_proves_less_takes_the_place_of_no_heartbeat() {
     const BETWEEN: Duration = Duration::from_millis(20);
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     thread::scope(|scope| {
         for (name, ask) in PROVE_LESS {
             let bench = &bench;
@@ -257,13 +258,13 @@ fn what_proves_less_takes_the_place_of_no_heartbeat() {
 
 #[test]
 fn who_has_released_is_as_one_that_never_held() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     let scene = Scene::new(&bench, "/released".to_owned());
     let mut states = scene.client.states();
     assert_eq!(states.wait(), Some(SessionState::Connected));
     scene.client.lock(&scene.at(LOCK)).acquire().wait().unwrap().release().wait().unwrap();
     scene.proxy.clear_seen();
-    assert_eq!(states.wait_timeout(TIMEOUT), Err(()), "nothing is told");
+    assert_eq!(states.wait_timeout(SESSION_TIMEOUT), Err(()), "nothing is told");
     let write = Rule::request((HOLDERS_HEARTBEAT.ops)());
     assert_eq!(scene.proxy.count(&write), 0);
 }
@@ -272,9 +273,9 @@ fn who_has_released_is_as_one_that_never_held() {
 fn a_connection_on_which_no_server_has_answered_is_not_believed_in() {
     /// Much longer than a client takes to look around.
     const WHILE: Duration = Duration::from_secs(1);
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     let client =
-        options().session_timeout(2 * PATIENCE).connect(&bench.proxy.hosts()).wait().unwrap();
+        options().session_timeout(LONGEST_SESSION).connect(&bench.proxy.hosts()).wait().unwrap();
     let guard = client.lock("/lock").acquire().wait().unwrap();
     let mut states = client.states();
     assert_eq!(states.wait(), Some(SessionState::Connected));
@@ -282,8 +283,8 @@ fn a_connection_on_which_no_server_has_answered_is_not_believed_in() {
     let answers = bench.proxy.hold(Rule::reply(wire::Op::Sync));
     bench.proxy.reset_all();
     assert_eq!(states_until(&mut states, SessionState::Suspended), [SessionState::Suspended]);
-    bench.proxy.wait_for(&Rule::reply(wire::Op::Connect), 1, PATIENCE).unwrap();
-    answers.wait_reached(PATIENCE).unwrap();
+    bench.proxy.wait_for(&Rule::reply(wire::Op::Connect), 1, TIMEOUT).unwrap();
+    answers.wait_reached(TIMEOUT).unwrap();
     let connected = Instant::now();
     while connected.elapsed() < WHILE {
         assert_eq!(client.state(), SessionState::Suspended);

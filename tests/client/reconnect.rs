@@ -3,9 +3,8 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::{Duration, Instant};
 
+use test_support::{Bench, TIMEOUT, eventually, options, shared, states_until};
 use zklock::{Acl, Client, Code, CreateMode, Op, SessionState};
-
-use crate::bench::{Bench, PATIENCE, eventually, options, shared, states_until};
 
 /// An address on which nothing listens, for as long as the guard lives: the port is bound, and
 /// without a listener every connection to it is refused.
@@ -19,7 +18,7 @@ fn dead() -> (Box<dyn std::any::Any>, String) {
 
 #[test]
 fn one_of_two_addresses_may_be_dead() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     let (_dead, dead) = dead();
     for hosts in
         [format!("{dead},{}", bench.proxy.hosts()), format!("{},{dead}", bench.proxy.hosts())]
@@ -40,7 +39,7 @@ fn one_of_two_addresses_may_be_dead() {
 
 #[test]
 fn three_of_four_addresses_may_be_dead() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     let dead = [dead(), dead(), dead()];
     let hosts: Vec<&str> = dead.iter().map(|(_, hosts)| hosts.as_str()).collect();
     let hosts = format!("{},{}", hosts.join(","), bench.proxy.hosts());
@@ -82,7 +81,7 @@ fn every_call_ends(client: &Client) {
 
 #[test]
 fn when_the_server_goes_away_for_ever_every_call_ends() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     let client = options()
         .operation_timeout(Duration::from_millis(100))
         .session_timeout(Duration::from_secs(2))
@@ -94,12 +93,12 @@ fn when_the_server_goes_away_for_ever_every_call_ends() {
     every_call_ends(&client);
     states_until(&mut states, SessionState::Lost);
     every_call_ends(&client);
-    client.close().wait_timeout(PATIENCE).unwrap();
+    client.close().wait_timeout(TIMEOUT).unwrap();
 }
 
 #[test]
 fn when_the_link_goes_silent_for_ever_every_call_ends() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     let client = options()
         .operation_timeout(Duration::from_millis(100))
         .session_timeout(Duration::from_secs(2))
@@ -111,7 +110,7 @@ fn when_the_link_goes_silent_for_ever_every_call_ends() {
     every_call_ends(&client);
     states_until(&mut states, SessionState::Lost);
     every_call_ends(&client);
-    client.close().wait_timeout(PATIENCE).unwrap();
+    client.close().wait_timeout(TIMEOUT).unwrap();
 }
 
 #[test]
@@ -120,14 +119,14 @@ fn a_connect_that_finds_no_server_ends_by_its_timeout() {
     let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let silent = silent.local_addr().unwrap().to_string();
     for hosts in [dead.as_str(), "no-such-host.invalid:2181", silent.as_str()] {
-        let patience = Duration::from_millis(700);
+        let timeout = Duration::from_millis(700);
         let began = Instant::now();
-        let error = options().connect_timeout(patience).connect(hosts).wait().unwrap_err();
+        let error = options().connect_timeout(timeout).connect(hosts).wait().unwrap_err();
         assert_eq!(error.code(), Code::OPERATION_TIMEOUT, "{hosts}");
         assert!(error.to_string().contains(hosts), "{error}");
-        assert!(began.elapsed() >= patience, "{hosts}");
+        assert!(began.elapsed() >= timeout, "{hosts}");
         let error =
-            futures_lite::future::block_on(options().connect_timeout(patience).connect(hosts));
+            futures_lite::future::block_on(options().connect_timeout(timeout).connect(hosts));
         assert_eq!(error.unwrap_err().code(), Code::OPERATION_TIMEOUT, "{hosts}");
         let pending = options().connect(hosts);
         assert!(pending.wait_timeout(Duration::from_millis(10)).unwrap_err().is_timeout());
@@ -136,7 +135,7 @@ fn a_connect_that_finds_no_server_ends_by_its_timeout() {
 
 #[test]
 fn a_server_that_comes_up_late_is_found() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     bench.server.stop().unwrap();
     let connecting = options().connect(&bench.server.hosts());
     let starting = std::thread::spawn(move || {
@@ -150,7 +149,7 @@ fn a_server_that_comes_up_late_is_found() {
 
 #[test]
 fn a_connect_that_is_dropped_leaves_no_session() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     for n in 0..20 {
         // One that was just being made when the client went is left to its timeout.
         let timeout = Duration::from_secs(2);

@@ -4,10 +4,9 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
+use test_support::{TIMEOUT, options, shared};
 use zklock::{Code, CreateMode};
 use zklock_testing::Server;
-
-use crate::bench::{PATIENCE, options, shared};
 
 /// Passes a server's connections on, and answers as ZooKeeper 3.4 does what came after it: creates
 /// with a stat, and containers.
@@ -69,7 +68,7 @@ fn a_server_that_is_too_old_is_named_so() {
     let hosts = old_server(shared().addr()).to_string();
     let client = options().connect(&hosts).wait().unwrap();
     let created = client.create("/old", b"", CreateMode::Persistent).wait().unwrap_err();
-    let acquired = client.lock("/locks/old").acquire_within(PATIENCE).wait().unwrap_err();
+    let acquired = client.lock("/locks/old").acquire_within(TIMEOUT).wait().unwrap_err();
     for error in [created, acquired] {
         assert_eq!(error.code(), Code::UNIMPLEMENTED);
         assert!(error.to_string().contains("older than ZooKeeper 3.5"), "{error}");
@@ -87,7 +86,7 @@ fn a_server_that_demands_an_identity_is_named_so() {
     assert_eq!(error.code(), Code::SESSION_CLOSED_REQUIRE_SASL_AUTH, "{error}");
     assert!(error.to_string().contains("enforce.auth.schemes"), "{error}");
     let client = options().auth("digest", "orders:secret").connect(&server.hosts()).wait().unwrap();
-    client.lock("/locks/a").acquire_within(PATIENCE).wait().unwrap().release().wait().unwrap();
+    client.lock("/locks/a").acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap();
 }
 
 #[test]
@@ -111,7 +110,7 @@ fn a_quota_that_is_exceeded_is_named_so() {
             Err(error) => break error,
         }
     };
-    let acquired = client.lock("/few/lock").acquire_within(PATIENCE).wait().unwrap_err();
+    let acquired = client.lock("/few/lock").acquire_within(TIMEOUT).wait().unwrap_err();
     for error in [created, acquired] {
         assert_eq!(error.code(), Code::QUOTA_EXCEEDED, "{error}");
         assert!(error.to_string().contains("setquota"), "{error}");

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use futures_lite::future::block_on;
+use test_support::{Bench, LONGEST_SESSION, TIMEOUT, alone, eventually, options};
 use zklock::{Code, CreateMode};
-
-use crate::bench::{Bench, LONG, PATIENCE, alone, eventually, options};
 
 #[test]
 fn requests_keep_the_order_in_which_they_were_called() {
@@ -44,8 +43,9 @@ fn threads_that_share_a_client_each_see_their_own_order() {
 
 #[test]
 fn too_many_requests_are_refused_and_the_connection_stays() {
-    let bench = Bench::start();
-    let client = options().session_timeout(LONG).connect(&bench.server.hosts()).wait().unwrap();
+    let bench = Bench::untouched();
+    let client =
+        options().session_timeout(LONGEST_SESSION).connect(&bench.server.hosts()).wait().unwrap();
     let session = client.session();
     let mut states = client.states();
     bench.server.freeze().unwrap();
@@ -58,7 +58,7 @@ fn too_many_requests_are_refused_and_the_connection_stays() {
         let code = get.wait().map_or_else(|error| error.code(), |_| Code::OK);
         *ends.entry(code).or_insert(0) += 1;
     }
-    assert!(submitted < PATIENCE / 2, "submitting took {submitted:?}");
+    assert!(submitted < TIMEOUT / 2, "submitting took {submitted:?}");
     assert_eq!(ends.keys().copied().collect::<Vec<_>>(), [Code::THROTTLED_OP, Code::OK]);
     assert!(ends[&Code::OK] >= 10_000, "{ends:?}");
     // No place is lost by what was refused or answered.
@@ -72,8 +72,9 @@ fn too_many_requests_are_refused_and_the_connection_stays() {
 
 #[test]
 fn a_wait_ends_by_its_own_deadline_and_the_request_goes_on() {
-    let bench = Bench::start();
-    let client = options().session_timeout(LONG).connect(&bench.server.hosts()).wait().unwrap();
+    let bench = Bench::untouched();
+    let client =
+        options().session_timeout(LONGEST_SESSION).connect(&bench.server.hosts()).wait().unwrap();
     client.create("/node", b"", CreateMode::Persistent).wait().unwrap();
     bench.server.freeze().unwrap();
     let error = client.set("/node", b"late", None).wait_timeout(Duration::from_millis(50));
@@ -87,8 +88,9 @@ fn a_wait_ends_by_its_own_deadline_and_the_request_goes_on() {
 
 #[test]
 fn every_operation_ends_by_the_operation_timeout() {
-    let bench = Bench::start();
-    let options = options().session_timeout(LONG).operation_timeout(Duration::from_millis(150));
+    let bench = Bench::untouched();
+    let options =
+        options().session_timeout(LONGEST_SESSION).operation_timeout(Duration::from_millis(150));
     let client = options.connect(&bench.server.hosts()).wait().unwrap();
     bench.server.freeze().unwrap();
     let ops = [zklock::Op::check("/")];
@@ -126,17 +128,17 @@ fn a_dropped_request_is_still_executed() {
 
 #[test]
 fn a_lost_connection_answers_what_was_on_its_way_with_an_unknown_outcome() {
-    let bench = Bench::start();
-    let client = bench.through_proxy();
+    let bench = Bench::untouched();
+    let client = bench.client();
     client.create("/node", b"", CreateMode::Persistent).wait().unwrap();
     let gate = bench.proxy.hold(zklock_testing::Rule::request(zklock_testing::wire::Op::SetData));
     let sets: Vec<_> = (0..100).map(|_| client.set("/node", b"x", None)).collect();
-    gate.wait_reached(PATIENCE).unwrap();
+    gate.wait_reached(TIMEOUT).unwrap();
     bench.proxy.reset_all();
     gate.release();
     for set in sets {
         let error = set.wait().unwrap_err();
         assert!(error.is_outcome_unknown(), "{error}");
     }
-    crate::bench::eventually("a request on the next connection", || client.get("/").wait().is_ok());
+    eventually("a request on the next connection", || client.get("/").wait().is_ok());
 }

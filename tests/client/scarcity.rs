@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use test_support::{
+    Bench, Process, TIMEOUT, child_about, eventually, options, say, shared, states_until,
+};
 use zklock::{Client, Code, SessionState};
 
-use crate::bench::{Bench, PATIENCE, eventually, options, shared, states_until};
-use crate::child::{self, Process, preloaded};
+use crate::preload::preloaded;
 
 /// How many more of a resource there are to be had.
 enum Scarce {
@@ -86,12 +88,12 @@ impl Drop for Scarce {
 fn start(test: &str, about: &str, hosts: &str) -> (Process, tempfile::TempDir) {
     let (library, directory) = preloaded("threads.c");
     let variables = [("LD_PRELOAD", library), (THREADS_FILE, directory.path().join("threads"))];
-    (Process::start_with(test, &format!("{about} {hosts}"), &variables), directory)
+    (Process::start_test_with(test, &format!("{about} {hosts}"), &variables), directory)
 }
 
 /// What this child is about, and its server's address.
 fn wish() -> Option<(String, String, String)> {
-    let wish = child::hosts()?;
+    let wish = child_about()?;
     let mut words = wish.split(' ').map(str::to_owned);
     let mut next = || words.next().unwrap();
     Some((next(), next(), next()))
@@ -99,7 +101,7 @@ fn wish() -> Option<(String, String, String)> {
 
 /// Acquires a lock, and shows that a deadline ends a wait for it.
 fn use_a_lock(client: &Client) {
-    let guard = client.lock("/lock").acquire_within(PATIENCE).wait().unwrap();
+    let guard = client.lock("/lock").acquire_within(TIMEOUT).wait().unwrap();
     let error = client.lock("/lock").acquire_within(Duration::from_millis(50)).wait().unwrap_err();
     assert_eq!(error.code(), Code::OPERATION_TIMEOUT);
     guard.release().wait().unwrap();
@@ -113,15 +115,15 @@ fn in_a_child_process_the_first_use_meets_scarcity() {
         Ok(client) => {
             use_a_lock(&client);
             drop(scarce);
-            child::say("works");
+            say("works");
         }
         Err(error) => {
             drop(scarce);
-            child::say((error.code(), error.to_string()));
+            say((error.code(), error.to_string()));
         }
     }
     use_a_lock(&options().connect(&hosts).wait().unwrap());
-    child::say("works again");
+    say("works again");
 }
 
 #[test]
@@ -148,7 +150,7 @@ fn the_first_use_works_or_says_at_once_what_is_missing() {
                 refused += 1;
             }
             assert_eq!(child.hear().as_deref(), Some("\"works again\""), "{what} {more}");
-            assert!(child.end(), "{what} {more}");
+            assert!(child.end().success(), "{what} {more}");
         }
         assert!(refused > 0 && worked > 0, "{what}: {refused} refused, {worked} worked");
     }
@@ -164,12 +166,12 @@ fn in_a_child_process_a_connection_is_lost_in_scarcity() {
     let lost = guard.lost();
     let mut states = client.states();
     let scarce = Scarce::none(&what);
-    child::say("held");
-    assert!(lost.wait_timeout(PATIENCE).is_some());
+    say("held");
+    assert!(lost.wait_timeout(TIMEOUT).is_some());
     states_until(&mut states, SessionState::Lost);
     let error = client.lock("/other").acquire_within(Duration::from_millis(50)).wait().unwrap_err();
     assert_eq!(error.code(), Code::OPERATION_TIMEOUT);
-    child::say("lost");
+    say("lost");
     // Until the parent has the proxy let connections through again.
     std::io::stdin().read_line(&mut String::new()).unwrap();
     drop(scarce);
@@ -177,14 +179,14 @@ fn in_a_child_process_a_connection_is_lost_in_scarcity() {
     drop(guard);
     eventually("a connection", || client.state() == SessionState::Connected);
     use_a_lock(&client);
-    child::say("works again");
+    say("works again");
 }
 
 #[test]
 fn a_connection_that_is_lost_in_scarcity_comes_back_after_it() {
     let test = "scarcity::in_a_child_process_a_connection_is_lost_in_scarcity";
     for (what, end) in [("descriptors", "cut"), ("threads", "cut"), ("threads", "expiry")] {
-        let bench = Bench::start();
+        let bench = Bench::untouched();
         let (mut child, _directory) = start(test, &format!("{what} {end}"), &bench.proxy.hosts());
         assert_eq!(child.hear().as_deref(), Some("\"held\""), "{what} {end}");
         match end {
@@ -193,8 +195,8 @@ fn a_connection_that_is_lost_in_scarcity_comes_back_after_it() {
         }
         assert_eq!(child.hear().as_deref(), Some("\"lost\""), "{what} {end}");
         bench.proxy.heal();
-        child.answer("healed");
+        child.tell("healed");
         assert_eq!(child.hear().as_deref(), Some("\"works again\""), "{what} {end}");
-        assert!(child.end(), "{what} {end}");
+        assert!(child.end().success(), "{what} {end}");
     }
 }

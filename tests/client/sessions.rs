@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use futures_lite::StreamExt as _;
 use futures_lite::future::block_on;
+use test_support::{
+    Bench, LONGEST_SESSION, SESSION_TIMEOUT, TIMEOUT, alone, connect, eventually, expire, options,
+    session_id, shared, states_until,
+};
 use zklock::{Code, CreateMode, SessionKey, SessionState};
 use zklock_testing::Server;
-
-use crate::bench::{
-    Bench, LONG, PATIENCE, SESSION, alone, connect, eventually, expire, options, session_id,
-    shared, states_until,
-};
 
 #[test]
 fn an_expired_session_is_lost_and_another_one_begins() {
@@ -64,9 +63,10 @@ fn a_client_that_shall_not_reopen_is_closed_by_the_expiry() {
 
 #[test]
 fn a_restarted_server_keeps_the_session() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     // Much longer than the server is away, on a busy machine too.
-    let client = options().session_timeout(LONG).connect(&bench.server.hosts()).wait().unwrap();
+    let client =
+        options().session_timeout(LONGEST_SESSION).connect(&bench.server.hosts()).wait().unwrap();
     client.create("/ephemeral", b"", CreateMode::Ephemeral).wait().unwrap();
     let session = client.session();
     let mut states = client.states();
@@ -83,8 +83,8 @@ fn a_restarted_server_keeps_the_session() {
 
 #[test]
 fn a_session_is_taken_up_by_its_key() {
-    let bench = Bench::start();
-    let first = bench.through_proxy();
+    let bench = Bench::untouched();
+    let first = bench.client();
     first.create("/ephemeral", b"", CreateMode::Ephemeral).wait().unwrap();
     let session = first.session().unwrap();
     // Without a connection the session can't be closed with its client.
@@ -106,8 +106,8 @@ fn a_session_is_taken_up_by_its_key() {
 
 #[test]
 fn a_session_that_was_taken_up_and_expires_is_followed_by_a_new_one() {
-    let bench = Bench::start();
-    let first = bench.through_proxy();
+    let bench = Bench::untouched();
+    let first = bench.client();
     let session = first.session().unwrap();
     bench.proxy.cut();
     first.close().wait().unwrap();
@@ -128,7 +128,7 @@ fn the_session_timeout_is_what_the_server_grants() {
         let client = options().session_timeout(wanted).connect(&server.hosts()).wait();
         client.unwrap().session_timeout().unwrap()
     };
-    assert_eq!(timeout(SESSION), SESSION);
+    assert_eq!(timeout(SESSION_TIMEOUT), SESSION_TIMEOUT);
     assert_eq!(timeout(Duration::from_secs(3_600)), most);
     assert_eq!(timeout(Duration::from_secs(2)), least);
     for wanted in [Duration::ZERO, Duration::from_micros(1), Duration::MAX] {
@@ -178,13 +178,13 @@ fn clones_share_the_session_until_the_last_one_goes() {
 
 #[test]
 fn two_clients_that_want_one_session_do_not_hang() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     let first = bench.direct();
     let key = first.session().unwrap();
     let second = options().session(key).connect(&bench.server.hosts()).wait().unwrap();
     // They push each other off; each gets its turn.
     for client in [&first, &second] {
-        eventually("a turn", || client.get("/").wait_timeout(PATIENCE).is_ok());
+        eventually("a turn", || client.get("/").wait_timeout(TIMEOUT).is_ok());
     }
     second.close().wait().unwrap();
 }

@@ -1,8 +1,7 @@
 //! Several operations, all or none.
 
+use test_support::{alone, options, session_id, shared};
 use zklock::{Code, CreateMode, Op, OpResult};
-
-use crate::bench::{alone, options, session_id, shared};
 
 #[test]
 fn a_transaction_of_all_kinds_gives_a_result_for_each() {

@@ -3,10 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use test_support::{Bench, Process, TIMEOUT, child_about, eventually, options, say, states_until};
 use zklock::{CreateMode, SessionState};
-
-use crate::bench::{Bench, PATIENCE, eventually, options, states_until};
-use crate::child;
 
 const RUNS: usize = 10;
 /// Longer than any pause of a busy machine, and than the session timeout of the frozen process.
@@ -24,7 +22,7 @@ fn in_parallel(bench: &Bench, run: impl Fn(&Bench, usize) + Sync) {
 
 #[test]
 fn who_is_cut_off_hears_of_the_loss_while_its_ephemeral_znode_still_exists() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     in_parallel(&bench, |bench, number| {
         let proxy = zklock_testing::Proxy::start(bench.server.addr()).unwrap();
         let timeout = Duration::from_secs(4);
@@ -52,7 +50,7 @@ fn who_is_cut_off_hears_of_the_loss_while_its_ephemeral_znode_still_exists() {
 
 #[test]
 fn a_link_that_is_cut_is_suspended_before_it_is_lost() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     let client = options()
         .session_timeout(Duration::from_secs(6))
         .connect(&bench.proxy.hosts())
@@ -69,7 +67,7 @@ fn a_link_that_is_cut_is_suspended_before_it_is_lost() {
 
 #[test]
 fn a_server_that_says_nothing_is_not_taken_for_a_session() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     let client = options()
         .session_timeout(Duration::from_secs(2))
         .connect(&bench.server.hosts())
@@ -80,12 +78,12 @@ fn a_server_that_says_nothing_is_not_taken_for_a_session() {
     states_until(&mut states, SessionState::Lost);
     bench.server.thaw().unwrap();
     states_until(&mut states, SessionState::Connected);
-    client.get("/").wait_timeout(PATIENCE).unwrap();
+    client.get("/").wait_timeout(TIMEOUT).unwrap();
 }
 
 #[test]
 fn a_quiet_client_keeps_its_session_and_its_trust() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     let timeout = Duration::from_secs(3);
     let client = options().session_timeout(timeout).connect(&bench.server.hosts()).wait().unwrap();
     let session = client.session();
@@ -99,19 +97,19 @@ fn a_quiet_client_keeps_its_session_and_its_trust() {
 /// What a child process does; nothing in any other.
 #[test]
 fn in_a_child_process_a_session_is_looked_at_after_the_thaw() {
-    let Some(hosts) = child::hosts() else { return };
+    let Some(hosts) = child_about() else { return };
     let client = options().session_timeout(Duration::from_secs(1)).connect(&hosts).wait().unwrap();
     client.create("/frozen", b"", CreateMode::Ephemeral).wait().unwrap();
     let mut states = client.states();
     assert_eq!(states.wait(), Some(SessionState::Connected));
     let began = Instant::now();
     let mut last = began;
-    child::say(client.session().unwrap().id());
-    while began.elapsed() < PATIENCE {
+    say(client.session().unwrap().id());
+    while began.elapsed() < TIMEOUT {
         let now = Instant::now();
         if now - last > FROZEN / 2 {
             // The first look after the thaw.
-            child::say((client.state(), states.wait_timeout(Duration::ZERO)));
+            say((client.state(), states.wait_timeout(Duration::ZERO)));
             return;
         }
         last = now;
@@ -120,22 +118,22 @@ fn in_a_child_process_a_session_is_looked_at_after_the_thaw() {
 
 #[test]
 fn a_frozen_process_sees_the_loss_at_its_first_look_after_the_thaw() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     let test = "trust::in_a_child_process_a_session_is_looked_at_after_the_thaw";
     for _ in 0..2 {
-        let mut child = child::Process::start(test, &bench.server.hosts());
+        let mut child = Process::start_test(test, &bench.server.hosts());
         let session: i64 = child.hear().unwrap().parse().unwrap();
-        child.freeze();
+        child.running.freeze();
         let frozen = Instant::now();
         eventually("the server gives the session up", || {
             frozen.elapsed() > FROZEN && !bench.server.sessions().unwrap().contains(&session)
         });
-        child.thaw();
+        child.running.thaw();
         // The stream tells the loss in any case; by itself the state may already be that of the
         // next session.
         let seen = child.hear().unwrap();
         assert!(seen.contains("Ok(Some(Lost))"), "{seen}");
         assert!(!seen.starts_with("(Connected, Err"), "{seen}");
-        assert!(child.end());
+        assert!(child.end().success());
     }
 }

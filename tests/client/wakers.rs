@@ -9,13 +9,12 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use futures_lite::Stream as _;
+use test_support::{
+    Bench, TIMEOUT, alone, eventually, expire, options, session_id, shared, states_until,
+};
 use zklock::{Client, Code, CreateMode, GuardState, SessionState, WatchEventKind};
 use zklock_testing::wire::Op;
 use zklock_testing::{Gate, Rule};
-
-use crate::bench::{
-    Bench, PATIENCE, alone, eventually, expire, options, session_id, shared, states_until,
-};
 
 type Action = Box<dyn FnOnce() + Send>;
 
@@ -54,19 +53,19 @@ fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::Output> {
 fn held_get(bench: &Bench, client: &Client) -> (zklock::Pending<(Vec<u8>, zklock::Stat)>, Gate) {
     let gate = bench.proxy.hold(Rule::reply(Op::GetData));
     let pending = client.get("/");
-    gate.wait_reached(PATIENCE).unwrap();
+    gate.wait_reached(TIMEOUT).unwrap();
     (pending, gate)
 }
 
 fn woken_elsewhere(woken: &Receiver<ThreadId>) {
-    assert_ne!(woken.recv_timeout(PATIENCE).unwrap(), thread::current().id());
+    assert_ne!(woken.recv_timeout(TIMEOUT).unwrap(), thread::current().id());
 }
 
 #[test]
 fn the_last_client_can_be_dropped_or_closed_when_an_answer_wakes() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     for close in [false, true] {
-        let client = bench.through_proxy();
+        let client = bench.client();
         let session = client.session().unwrap().id();
         let mut states = client.states();
         let (mut pending, gate) = held_get(&bench, &client);
@@ -91,14 +90,14 @@ fn blocking() -> (Waker, Receiver<()>, Sender<()>) {
     let (begin, begun) = channel();
     let (waker, _) = on_wake(move || {
         let _ = begin.send(());
-        let _ = wait.recv_timeout(PATIENCE);
+        let _ = wait.recv_timeout(TIMEOUT);
     });
     (waker, begun, go_on)
 }
 
 #[test]
 fn a_waker_that_blocks_at_a_deadline_delays_nothing_that_a_session_needs() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     let options = options()
         .session_timeout(Duration::from_secs(4))
         .operation_timeout(Duration::from_millis(500));
@@ -116,11 +115,11 @@ fn a_waker_that_blocks_at_a_deadline_delays_nothing_that_a_session_needs() {
         bench.server.stats().unwrap().watches == 2
     });
     assert!(poll(&mut acquire, &time).is_pending());
-    begun_by_time.recv_timeout(PATIENCE).unwrap();
+    begun_by_time.recv_timeout(TIMEOUT).unwrap();
     let (mut pending, gate) = held_get(&bench, &client);
     let (deadline, begun_by_deadline, go_on_by_deadline) = blocking();
     assert!(poll(&mut pending, &deadline).is_pending());
-    begun_by_deadline.recv_timeout(PATIENCE).unwrap();
+    begun_by_deadline.recv_timeout(TIMEOUT).unwrap();
     gate.release();
     // Both clients go on: heartbeats are sent and answered, deadlines of others are kept.
     let begun = Instant::now();
@@ -131,7 +130,7 @@ fn a_waker_that_blocks_at_a_deadline_delays_nothing_that_a_session_needs() {
     assert_eq!(guard.state(), GuardState::Held);
     bench.proxy.cut();
     states_until(&mut states, SessionState::Lost);
-    assert!(guard.lost().wait_timeout(PATIENCE).is_some());
+    assert!(guard.lost().wait_timeout(TIMEOUT).is_some());
     eventually("the session is over", || !bench.server.sessions().unwrap().contains(&session));
     drop((go_on_by_time, go_on_by_deadline));
     assert_eq!(pending.wait().unwrap_err().code(), Code::OPERATION_TIMEOUT);
@@ -190,8 +189,8 @@ fn look_around(client: &Client) {
 
 #[test]
 fn a_waker_may_use_the_client_that_wakes_it() {
-    let bench = Bench::start();
-    let client = bench.through_proxy();
+    let bench = Bench::untouched();
+    let client = bench.client();
     let (mut pending, gate) = held_get(&bench, &client);
     let inner = client.clone();
     let (waker, woken) = on_wake(move || look_around(&inner));
@@ -223,16 +222,16 @@ fn a_waker_may_use_the_client_that_wakes_it() {
     let inner = client.clone();
     let (waker, woken) = on_wake(move || look_around(&inner));
     assert!(poll(&mut added, &waker).is_pending());
-    gate.wait_reached(PATIENCE).unwrap();
+    gate.wait_reached(TIMEOUT).unwrap();
     gate.release();
     woken_elsewhere(&woken);
-    client.close().wait_timeout(PATIENCE).unwrap();
+    client.close().wait_timeout(TIMEOUT).unwrap();
 }
 
 #[test]
 fn a_waker_that_panics_costs_nobody_an_answer() {
-    let bench = Bench::start();
-    let client = bench.through_proxy();
+    let bench = Bench::untouched();
+    let client = bench.client();
     let (first, gate) = held_get(&bench, &client);
     let mut gets = vec![first, client.get("/"), client.get("/")];
     for get in &mut gets {
@@ -240,9 +239,9 @@ fn a_waker_that_panics_costs_nobody_an_answer() {
     }
     let last = client.get("/");
     gate.release();
-    last.wait_timeout(PATIENCE).unwrap();
+    last.wait_timeout(TIMEOUT).unwrap();
     for get in gets {
-        get.wait_timeout(PATIENCE).unwrap();
+        get.wait_timeout(TIMEOUT).unwrap();
     }
 }
 
@@ -256,7 +255,7 @@ fn a_waker_that_panics_costs_nobody_an_event() {
     }
     client.set(&path, b"x", None).wait().unwrap();
     for mut watch in watches {
-        let event = watch.wait_timeout(PATIENCE).unwrap();
+        let event = watch.wait_timeout(TIMEOUT).unwrap();
         assert_eq!(event.kind, WatchEventKind::DataChanged);
     }
 }
@@ -281,13 +280,13 @@ fn a_waker_that_panics_does_not_stop_the_client_from_watching_over_its_session()
     for states in &mut bad {
         states_until(states, SessionState::Lost);
     }
-    client.close().wait_timeout(PATIENCE).unwrap();
+    client.close().wait_timeout(TIMEOUT).unwrap();
     states_until(&mut good, SessionState::Closed);
 }
 
 #[test]
 fn a_waker_that_panics_at_a_deadline_or_at_the_close_leaves_the_others_theirs() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     let client = options()
         .operation_timeout(Duration::from_millis(200))
         .connect(&bench.server.hosts())
@@ -311,7 +310,7 @@ fn a_waker_that_panics_at_a_deadline_or_at_the_close_leaves_the_others_theirs() 
     for get in &mut gets {
         assert!(poll(get, &panicking()).is_pending());
     }
-    client.close().wait_timeout(PATIENCE).unwrap();
+    client.close().wait_timeout(TIMEOUT).unwrap();
     for get in gets {
         assert_eq!(get.wait().unwrap_err().code(), Code::CLOSING);
     }

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use futures_lite::future::block_on;
+use test_support::{
+    Bench, LONGEST_SESSION, TIMEOUT, alone, connect, eventually, expire, options, shared,
+    states_until,
+};
 use zklock::{Client, Code, CreateMode, SessionState, Watch, WatchEvent, WatchEventKind};
 
-use crate::bench::{
-    Bench, LONG, PATIENCE, alone, connect, eventually, expire, options, shared, states_until,
-};
-
 fn end(mut watch: Watch) -> Result<(WatchEventKind, String), Code> {
-    let event: Result<WatchEvent, zklock::Error> = watch.wait_timeout(PATIENCE);
+    let event: Result<WatchEvent, zklock::Error> = watch.wait_timeout(TIMEOUT);
     event.map(|event| (event.kind, event.path)).map_err(|error| error.code())
 }
 
@@ -148,9 +148,9 @@ fn expect_all_to_fire(other: &Client, path: &str, [data, exists, children]: [Wat
 
 #[test]
 fn watches_survive_a_reset_connection_and_a_restarted_server() {
-    let bench = Bench::start();
+    let bench = Bench::untouched();
     // Much longer than the server is away.
-    let patient = options().session_timeout(LONG);
+    let patient = options().session_timeout(LONGEST_SESSION);
     let client = patient.connect(&bench.proxy.hosts()).wait().unwrap();
     let other = bench.direct();
     for (path, reset) in [("/reset", true), ("/restart", false)] {
@@ -174,8 +174,8 @@ fn watches_survive_a_reset_connection_and_a_restarted_server() {
 
 #[test]
 fn what_happened_while_the_link_was_down_is_told_afterwards() {
-    let bench = Bench::start();
-    let (client, other) = (bench.through_proxy(), bench.direct());
+    let bench = Bench::untouched();
+    let (client, other) = (bench.client(), bench.direct());
     other.create("/node", b"", CreateMode::Persistent).wait().unwrap();
     let mut states = client.states();
     let watches = set_one_of_each(&client, "/node");

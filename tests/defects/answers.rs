@@ -2,11 +2,11 @@
 
 use std::thread;
 
+use test_support::{Bench, TIMEOUT, acquire_in_background, eventually, poll_until, session_id};
 use zklock::Strategy;
 use zklock_testing::Rule;
 use zklock_testing::wire::{CreateMode, Op, Ops};
 
-use crate::bench::{Bench, PATIENCE, acquire_in_background, eventually, poll_until, session_id};
 use crate::seeds::curator_locks::Optimised;
 use crate::seeds::java_children::Children;
 use crate::seeds::java_node::NodeBlockless;
@@ -20,7 +20,7 @@ fn of_two_that_see_a_free_lock_the_slower_is_told_that_it_is_taken() {
     let gate = bench.proxy.hold(creates(&bench.path).once());
     thread::scope(|scope| {
         let slower = scope.spawn(|| NodeBlockless { zk: &client }.lock(&bench.path, "a"));
-        gate.wait_reached(PATIENCE).unwrap();
+        gate.wait_reached(TIMEOUT).unwrap();
         assert!(NodeBlockless { zk: &other }.lock(&bench.path, "b").unwrap());
         gate.release();
         let error = slower.join().unwrap().unwrap_err();
@@ -35,7 +35,7 @@ fn of_two_that_see_a_free_lock_the_slower_is_told_that_it_is_taken() {
         let gate = bench.proxy.hold(creates(&bench.path).once());
         let lock = bench.lock(&client).strategy(strategy);
         let slower = thread::spawn(move || lock.try_acquire().wait());
-        gate.wait_reached(PATIENCE).unwrap();
+        gate.wait_reached(TIMEOUT).unwrap();
         let lock = bench.lock(&other).strategy(strategy);
         let guard = lock.try_acquire().wait().unwrap().unwrap();
         gate.release();
@@ -54,7 +54,7 @@ fn a_lock_makes_the_path_that_it_needs() {
 
     for strategy in [Strategy::Poll, Strategy::Watch, Strategy::Queue] {
         let lock = client.lock(&format!("{path}/{strategy}")).strategy(strategy);
-        lock.acquire_within(PATIENCE).wait().unwrap().release().wait().unwrap();
+        lock.acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap();
     }
 }
 
@@ -77,7 +77,7 @@ fn a_directory_that_is_reaped_before_the_first_claim_is_made_again() {
     let gate = bench.proxy.hold(child(&bench.path));
     thread::scope(|scope| {
         let making = scope.spawn(|| make_directory_then_child(&client, &bench.path));
-        gate.wait_reached(PATIENCE).unwrap();
+        gate.wait_reached(TIMEOUT).unwrap();
         bench.delete(&bench.path);
         gate.release();
         assert!(making.join().unwrap().unwrap_err().is_no_node());
@@ -86,7 +86,7 @@ fn a_directory_that_is_reaped_before_the_first_claim_is_made_again() {
     bench.next();
     let gate = bench.proxy.hold(child(&bench.path));
     let acquiring = acquire_in_background(&bench.lock(&client));
-    gate.wait_reached(PATIENCE).unwrap();
+    gate.wait_reached(TIMEOUT).unwrap();
     bench.delete(&bench.path);
     gate.release();
     acquiring.join().unwrap().unwrap().release().wait().unwrap();
@@ -123,7 +123,7 @@ fn a_child_that_is_no_claim_blocks_nobody() {
     let lock = bench.lock(&client);
     assert!(!lock.exists().wait().unwrap());
     lock.try_acquire().wait().unwrap().unwrap().release().wait().unwrap();
-    lock.acquire_within(PATIENCE).wait().unwrap().release().wait().unwrap();
+    lock.acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap();
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn one_who_was_refused_is_in_nobodys_way() {
     let gate = bench.proxy.hold(Rule::request(Op::Delete).path_prefix(&bench.path).once());
     thread::scope(|scope| {
         let refused = scope.spawn(|| Children::new(&client).lock_blockless(&bench.path).unwrap());
-        gate.wait_reached(PATIENCE).unwrap();
+        gate.wait_reached(TIMEOUT).unwrap();
         holder.leave();
         let second = Children::new(&other).lock_blockless(&bench.path).unwrap();
         gate.release();
@@ -187,8 +187,8 @@ fn a_cancellation_while_nobody_waits_does_not_end_the_next_acquire() {
     poll_until(&mut waiting, || bench.watched_by(session) == [holder.path.clone()]);
     drop(waiting);
     holder.leave();
-    drop(lock.acquire_within(PATIENCE).wait().unwrap());
-    let guard = lock.acquire_within(PATIENCE).wait().unwrap();
+    drop(lock.acquire_within(TIMEOUT).wait().unwrap());
+    let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
     guard.release().wait().unwrap();
     eventually("nothing is left", || bench.children().is_empty());
 }

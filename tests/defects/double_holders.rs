@@ -2,12 +2,13 @@
 
 use std::thread;
 
+use test_support::{
+    Bench, TIMEOUT, acquire_in_background, eventually, poll_until, session_id,
+    wait_for_another_session,
+};
 use zklock_testing::wire::{CreateMode, Op, Ops};
 use zklock_testing::{Action, Rule};
 
-use crate::bench::{
-    Bench, PATIENCE, acquire_in_background, eventually, poll_until, session_id, wait_told_of_expiry,
-};
 use crate::seeds::c_lock_test::{Neighbour, Poll};
 use crate::seeds::c_recipe::{Order, RecipeMutex};
 use crate::seeds::curator_locks::Simple;
@@ -23,10 +24,10 @@ fn ours_finds_its_claim_gone(bench: &mut Bench) {
     // The first listing asks for the directory, the second follows the create.
     let gate = bench.proxy.hold(Rule::request(Ops::lists()).path(&bench.path).nth(2));
     let acquiring = acquire_in_background(&bench.lock(&client));
-    gate.wait_reached(PATIENCE).unwrap();
+    gate.wait_reached(TIMEOUT).unwrap();
     eventually("its claim is there", || bench.children().len() == 1);
     bench.delete(&format!("{}/{}", bench.path, bench.children()[0]));
-    let holds = bench.lock(&other).acquire_within(PATIENCE).wait().unwrap();
+    let holds = bench.lock(&other).acquire_within(TIMEOUT).wait().unwrap();
     gate.release();
     eventually("it claims again", || bench.children().len() == 2);
     eventually("it waits", || {
@@ -43,7 +44,7 @@ fn both_hold(bench: &Bench, lock: impl FnOnce() -> bool + Send, other: impl FnOn
     let gate = bench.proxy.hold(Rule::request(Ops::lists()).path(&bench.path).once());
     thread::scope(|scope| {
         let locking = scope.spawn(lock);
-        gate.wait_reached(PATIENCE).unwrap();
+        gate.wait_reached(TIMEOUT).unwrap();
         eventually("its child is there", || bench.children().len() == 1);
         bench.delete(&format!("{}/{}", bench.path, bench.children()[0]));
         assert!(other(), "the lock is free");
@@ -96,7 +97,7 @@ fn a_waiter_whose_neighbour_dies_does_not_hold_beside_the_holder() {
     let mut between = bench.stranger("lock-");
     let seed = Simple { zk: &client, node: bench.path.clone() };
     thread::scope(|scope| {
-        let acquiring = scope.spawn(|| seed.acquire(PATIENCE).unwrap());
+        let acquiring = scope.spawn(|| seed.acquire(TIMEOUT).unwrap());
         eventually("it waits", || bench.watched_by(session) == [between.path.clone()]);
         between.leave();
         assert!(acquiring.join().unwrap(), "it holds");
@@ -124,7 +125,7 @@ fn a_change_to_the_holders_claim_is_not_its_end() {
     let mut holder = bench.stranger("lock-");
     let seed = TimedLock { zk: &client, root: bench.path.clone() };
     thread::scope(|scope| {
-        let locking = scope.spawn(|| seed.lock("name", PATIENCE).unwrap());
+        let locking = scope.spawn(|| seed.lock("name", TIMEOUT).unwrap());
         eventually("it waits", || bench.watched_by(session) == [holder.path.clone()]);
         holder.raw.set_data(&holder.path, b"a note").unwrap();
         assert!(locking.join().unwrap(), "it holds");
@@ -135,9 +136,9 @@ fn a_change_to_the_holders_claim_is_not_its_end() {
     let mut holder = bench.stranger("lock-");
     let looked = Rule::reply([Op::GetData, Op::Exists]).path(&holder.path);
     let acquiring = acquire_in_background(&bench.lock(&client));
-    bench.proxy.wait_for(&looked, 1, PATIENCE).unwrap();
+    bench.proxy.wait_for(&looked, 1, TIMEOUT).unwrap();
     holder.raw.set_data(&holder.path, b"a note").unwrap();
-    bench.proxy.wait_for(&looked, 2, PATIENCE).unwrap();
+    bench.proxy.wait_for(&looked, 2, TIMEOUT).unwrap();
     eventually("it waits again", || bench.watched_by(session) == [holder.path.clone()]);
     assert!(!acquiring.is_finished());
     holder.leave();
@@ -159,7 +160,7 @@ fn news_of_the_session_is_not_the_holders_end() {
     });
     assert_eq!(bench.children().len(), 1, "and so does the holder");
     holder.leave();
-    wait_told_of_expiry(&client, session);
+    wait_for_another_session(&client, session);
 
     bench.next();
     let session = session_id(&client);
@@ -167,7 +168,7 @@ fn news_of_the_session_is_not_the_holders_end() {
     let acquiring = acquire_in_background(&bench.lock(&client));
     eventually("it waits", || bench.watched_by(session) == [holder.path.clone()]);
     bench.expire(&client);
-    wait_told_of_expiry(&client, session);
+    wait_for_another_session(&client, session);
     eventually("it waits again", || bench.watched_by(session_id(&client)) == [holder.path.clone()]);
     assert!(!acquiring.is_finished());
     holder.leave();
@@ -186,7 +187,7 @@ fn a_lock_is_held_while_the_work_is_done() {
     assert!(beside, "another has locked in the middle of the work");
 
     bench.next();
-    let guard = bench.lock(&client).acquire_within(PATIENCE).wait().unwrap();
+    let guard = bench.lock(&client).acquire_within(TIMEOUT).wait().unwrap();
     assert!(bench.lock(&other).try_acquire().wait().unwrap().is_none());
     guard.release().wait().unwrap();
 }
@@ -263,17 +264,17 @@ fn a_claim_of_a_session_that_is_dying_is_not_adopted() {
     let lost = bench.proxy.on(reply, Action::Drop);
     let reconnection = bench.proxy.hold(Rule::request(Op::Connect).once());
     let acquiring = acquire_in_background(&bench.lock(&client));
-    lost.wait_hits(1, PATIENCE).unwrap();
+    lost.wait_hits(1, TIMEOUT).unwrap();
     let claim = format!("{}/{}", bench.path, bench.children()[0]);
     let mut dying = bench.raw();
     let (data, _) = dying.get_data(&claim).unwrap();
-    reconnection.wait_reached(PATIENCE).unwrap();
+    reconnection.wait_reached(TIMEOUT).unwrap();
     bench.expire(&client);
     // As a server shows it that is behind: the claim, word for word, of a session that is not ours now.
     let prefix = format!("{}/zl-2a-lock-", bench.path);
     let left = dying.create_with(&prefix, &data, CreateMode::EphemeralSequential).unwrap();
     reconnection.release();
-    wait_told_of_expiry(&client, session);
+    wait_for_another_session(&client, session);
     eventually("it claims anew", || bench.children().len() == 2);
     eventually("and waits", || bench.watched_by(session_id(&client)).contains(&left));
     assert!(!acquiring.is_finished());

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use test_support::{Bench, TIMEOUT, eventually, options, session_id, wait_for_another_session};
 use zklock::{LostReason, SessionState};
 
-use crate::bench::{Bench, PATIENCE, eventually, options, session_id, wait_told_of_expiry};
 use crate::seeds::c_lock_test::Poll;
 use crate::seeds::textbook::Reentrant;
 use crate::seeds::timed::HeartbeatLock;
@@ -24,9 +24,9 @@ fn a_holder_that_is_cut_off_knows_before_the_next_one_holds() {
     bench.next();
     bench.proxy.heal();
     let client = short.connect(&bench.proxy.hosts()).wait().unwrap();
-    let guard = bench.lock(&client).acquire_within(PATIENCE).wait().unwrap();
+    let guard = bench.lock(&client).acquire_within(TIMEOUT).wait().unwrap();
     bench.proxy.cut();
-    let next = bench.lock(&other).acquire_within(PATIENCE).wait().unwrap();
+    let next = bench.lock(&other).acquire_within(TIMEOUT).wait().unwrap();
     assert!(guard.is_lost(), "it is told by its own clock, with no word from the servers");
     assert_eq!(guard.lost().get(), Some(LostReason::Session));
     assert!(next.fencing_token() > guard.fencing_token());
@@ -40,16 +40,16 @@ fn a_holder_is_told_of_the_expiry_while_it_does_not_wait() {
     seed.lock().unwrap();
     let session = session_id(&client);
     bench.expire(&client);
-    wait_told_of_expiry(&client, session);
+    wait_for_another_session(&client, session);
     let mut beside = Reentrant::new(&other, &bench.path);
     beside.lock().unwrap();
     assert!(seed.has_lock() && beside.has_lock(), "its client knows, it does not");
 
     bench.next();
-    let guard = bench.lock(&client).acquire_within(PATIENCE).wait().unwrap();
+    let guard = bench.lock(&client).acquire_within(TIMEOUT).wait().unwrap();
     let lost = guard.lost();
     bench.expire(&client);
-    assert_eq!(lost.wait_timeout(PATIENCE), Some(LostReason::Session));
+    assert_eq!(lost.wait_timeout(TIMEOUT), Some(LostReason::Session));
     assert!(guard.is_lost());
     assert!(guard.release().wait().unwrap_err().is_session_over());
 }
@@ -66,11 +66,11 @@ fn a_holder_whose_claim_is_deleted_is_told() {
     assert!(HeartbeatLock::new(&other, &bench.path).try_lock().unwrap());
 
     bench.next();
-    let guard = bench.lock(&client).acquire_within(PATIENCE).wait().unwrap();
+    let guard = bench.lock(&client).acquire_within(TIMEOUT).wait().unwrap();
     bench.delete(guard.path());
-    assert_eq!(guard.lost().wait_timeout(PATIENCE), Some(LostReason::Deleted));
+    assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Deleted));
     assert_eq!(client.state(), SessionState::Connected);
-    let next = bench.lock(&other).acquire_within(PATIENCE).wait().unwrap();
+    let next = bench.lock(&other).acquire_within(TIMEOUT).wait().unwrap();
     // What it would have written in ZooKeeper is refused.
     let write = [guard.check(), zklock::Op::set(&bench.path, "stale")];
     assert!(client.multi(&write).wait().unwrap_err().is_session_over());

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use test_support::{Bench, TIMEOUT, acquire_in_background, eventually, session_id};
 use zklock::{Client, Strategy};
 use zklock_testing::Rule;
 use zklock_testing::wire::{CreateMode, Op, Ops};
 
-use crate::bench::{Bench, PATIENCE, acquire_in_background, eventually, session_id};
 use crate::seeds::c_lock_test::{Poll, Watch};
 use crate::seeds::monitor::Monitor;
 use crate::seeds::numbered_child;
@@ -82,7 +82,7 @@ fn a_release_makes_nobody_try_in_vain() {
         eventually("all wait", || waiting() == WAITERS);
         bench.proxy.clear_seen();
         holder.delete(&bench.path).unwrap();
-        bench.proxy.wait_for(&creates(&bench), WAITERS, PATIENCE).unwrap();
+        bench.proxy.wait_for(&creates(&bench), WAITERS, TIMEOUT).unwrap();
         eventually("all but one wait again", || waiting() == WAITERS - 1);
         let refused = Rule::reply(Ops::creates()).path(&bench.path).error(-110);
         assert_eq!(bench.proxy.count(&refused), WAITERS - 1);
@@ -123,7 +123,7 @@ fn a_crowd_is_served_with_events_in_proportion_to_it() {
         .map(|client| {
             let (lock, session) = (bench.lock(client), session_id(client));
             let one = thread::spawn(move || {
-                lock.acquire_within(PATIENCE).wait().unwrap().release().wait().unwrap();
+                lock.acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap();
             });
             eventually("it waits", || bench.watched_by(session).len() == 1);
             one
@@ -150,7 +150,7 @@ fn a_lock_that_polls_pauses() {
     bench.path.push('2');
     holder.create_with(&bench.path, b"", CreateMode::Ephemeral).unwrap();
     let waiting = acquire_in_background(&bench.lock(&ours).strategy(Strategy::Poll));
-    bench.proxy.wait_for(&creates(&bench.path), 1, PATIENCE).unwrap();
+    bench.proxy.wait_for(&creates(&bench.path), 1, TIMEOUT).unwrap();
     // Side by side, for as long as the port takes for its tries.
     assert!(!seed.lock(TRIES).unwrap());
     let (asked, paused) =
@@ -173,7 +173,7 @@ fn waits_that_come_to_nothing_leave_no_watch() {
         let gate = bench.proxy.hold(Rule::request(Op::Exists).path(&holder.path).once());
         thread::scope(|scope| {
             let waiting = scope.spawn(|| wait_by_exists(&client, &bench.path, &own).unwrap());
-            gate.wait_reached(PATIENCE).unwrap();
+            gate.wait_reached(TIMEOUT).unwrap();
             holder.leave();
             gate.release();
             assert!(waiting.join().unwrap().is_none(), "it holds");
@@ -189,15 +189,15 @@ fn waits_that_come_to_nothing_leave_no_watch() {
         let mut holder = bench.stranger("lock-");
         let gate = bench.proxy.hold(Rule::request(Op::GetData).path(&holder.path).once());
         let waiting = acquire_in_background(&lock);
-        gate.wait_reached(PATIENCE).unwrap();
+        gate.wait_reached(TIMEOUT).unwrap();
         holder.leave();
         gate.release();
         waiting.join().unwrap().unwrap().release().wait().unwrap();
         // And waits that are given up, some before the first answer, some later.
         let mut holder = bench.stranger("lock-");
         for wait in 0..8 {
-            let patience = Duration::from_micros(200 + 300 * (wait + round as u64 % 8));
-            assert!(lock.acquire_within(patience).wait().unwrap_err().is_timeout());
+            let timeout = Duration::from_micros(200 + 300 * (wait + round as u64 % 8));
+            assert!(lock.acquire_within(timeout).wait().unwrap_err().is_timeout());
         }
         eventually("only the holder is left", || bench.children().len() == 1);
         holder.leave();

@@ -7,41 +7,26 @@
 use std::sync::Arc;
 use std::thread;
 
-use zklock::SessionState;
+use test_support::{
+    Bench, TIMEOUT, acquire_in_background, eventually, session_id, wait_for_another_session,
+};
+use zklock::{Client, SessionState};
 use zklock_testing::Rule;
 use zklock_testing::wire::{CreateMode, Op};
 
-use crate::bench::{
-    Bench, PATIENCE, acquire_in_background, eventually, session_id, wait_told_of_expiry,
-};
 use crate::seeds::c_lock_test::{Neighbour, Watch};
 use crate::seeds::java_children::{Children, ChildrenBlocking};
 use crate::seeds::monitor::Monitor;
 use crate::seeds::peers::sit_out_a_suspension;
 
-/// Ours waits behind a stranger who goes between our look and its answer.
-fn ours_is_woken_by_who_goes_at_once(bench: &Bench) {
+/// Ours waits behind a stranger who goes while our look, or its answer, is on the way.
+fn ours_is_woken_by_who_goes(bench: &Bench, meanwhile: impl FnOnce([Op; 2]) -> Rule) {
     let client = bench.client();
     let mut holder = bench.stranger("lock-");
-    let answer = Rule::reply([Op::GetData, Op::Exists]).path(&holder.path);
-    let gate = bench.proxy.hold(answer.once());
-    let waiting = acquire_in_background(&bench.lock(&client));
-    gate.wait_reached(PATIENCE).unwrap();
-    holder.leave();
-    gate.release();
-    waiting.join().unwrap().unwrap().release().wait().unwrap();
-    bench.expect_empty();
-    assert!(bench.watched_by(session_id(&client)).is_empty());
-}
-
-/// Ours finds its neighbour in the list, but no more when it looks at it.
-fn ours_finds_its_neighbour_gone(bench: &Bench) {
-    let client = bench.client();
-    let mut holder = bench.stranger("lock-");
-    let look = Rule::request([Op::GetData, Op::Exists]).path(&holder.path);
+    let look = meanwhile([Op::GetData, Op::Exists]).path(&holder.path);
     let gate = bench.proxy.hold(look.once());
     let waiting = acquire_in_background(&bench.lock(&client));
-    gate.wait_reached(PATIENCE).unwrap();
+    gate.wait_reached(TIMEOUT).unwrap();
     holder.leave();
     gate.release();
     waiting.join().unwrap().unwrap().release().wait().unwrap();
@@ -74,7 +59,7 @@ fn a_notification_before_the_wait_is_not_lost() {
     });
 
     bench.next();
-    ours_is_woken_by_who_goes_at_once(&bench);
+    ours_is_woken_by_who_goes(&bench, Rule::reply);
 }
 
 #[test]
@@ -108,7 +93,7 @@ fn a_signal_before_the_wait_in_c_is_not_lost() {
     let gate = bench.proxy.hold(look.once());
     let lock = bench.lock(&client).strategy(zklock::Strategy::Watch);
     let waiting = acquire_in_background(&lock);
-    gate.wait_reached(PATIENCE).unwrap();
+    gate.wait_reached(TIMEOUT).unwrap();
     holder.delete(&bench.path).unwrap();
     gate.release();
     waiting.join().unwrap().unwrap().release().wait().unwrap();
@@ -148,7 +133,7 @@ fn a_notification_reaches_the_waiter_of_its_own_lock() {
     bench.next();
     let elsewhere = format!("{}-elsewhere", bench.path);
     let _holds_on = bench.stranger("lock-");
-    let held = first.lock(&elsewhere).acquire_within(PATIENCE).wait().unwrap();
+    let held = first.lock(&elsewhere).acquire_within(TIMEOUT).wait().unwrap();
     // Both of one client, as both of one process there.
     let here = acquire_in_background(&bench.lock(&second));
     let there = acquire_in_background(&second.lock(&elsewhere));
@@ -160,19 +145,19 @@ fn a_notification_reaches_the_waiter_of_its_own_lock() {
     assert!(here.join().unwrap().is_err());
 }
 
-#[test]
-fn a_neighbour_that_is_gone_by_the_time_of_the_watch_is_not_waited_for() {
+/// A neighbour that was found in the list is gone when it is to be watched: the seed watches a number that
+/// never comes again, ours looks again.
+fn the_neighbour_goes_before_it_is_watched(
+    seed: impl FnOnce(&Client, &str, &Arc<Monitor>) -> bool + Send,
+) {
     let mut bench = Bench::with_directory();
     let client = bench.client();
     let mut holder = bench.stranger("lock-");
     let monitor = Arc::new(Monitor::default());
     let gate = bench.proxy.hold(Rule::request(Op::Exists).path(&holder.path).once());
     thread::scope(|scope| {
-        let base = Children::new(&client);
-        let mut seed = ChildrenBlocking { base, monitor: Arc::clone(&monitor) };
-        let node = bench.path.as_str();
-        let locking = scope.spawn(move || seed.lock(node, || {}).unwrap());
-        gate.wait_reached(PATIENCE).unwrap();
+        let locking = scope.spawn(|| seed(&client, &bench.path, &monitor));
+        gate.wait_reached(TIMEOUT).unwrap();
         holder.leave();
         gate.release();
         eventually("it waits", || monitor.waiting() == 1);
@@ -185,33 +170,23 @@ fn a_neighbour_that_is_gone_by_the_time_of_the_watch_is_not_waited_for() {
     });
 
     bench.next();
-    ours_finds_its_neighbour_gone(&bench);
+    ours_is_woken_by_who_goes(&bench, Rule::request);
+}
+
+#[test]
+fn a_neighbour_that_is_gone_by_the_time_of_the_watch_is_not_waited_for() {
+    the_neighbour_goes_before_it_is_watched(|client, node, monitor| {
+        let base = Children::new(client);
+        ChildrenBlocking { base, monitor: Arc::clone(monitor) }.lock(node, || {}).unwrap()
+    });
 }
 
 #[test]
 fn a_neighbour_that_is_gone_by_the_time_of_the_watch_in_c_is_not_waited_for() {
-    let mut bench = Bench::with_directory();
-    let client = bench.client();
-    let mut holder = bench.stranger("lock-");
-    let condition = Arc::new(Monitor::default());
-    let seed =
-        Neighbour { zk: &client, node: bench.path.clone(), condition: Arc::clone(&condition) };
-    let gate = bench.proxy.hold(Rule::request(Op::Exists).path(&holder.path).once());
-    thread::scope(|scope| {
-        let locking = scope.spawn(|| seed.lock().unwrap());
-        gate.wait_reached(PATIENCE).unwrap();
-        holder.leave();
-        gate.release();
-        eventually("it waits", || condition.waiting() == 1);
-        assert_eq!(bench.children().len(), 1);
-        assert_eq!(bench.watched_by(session_id(&client)), [holder.path.clone()]);
-        assert_eq!(condition.notifications(), 0);
-        condition.close();
-        assert!(!locking.join().unwrap());
+    the_neighbour_goes_before_it_is_watched(|zk, node, condition| {
+        let seed = Neighbour { zk, node: node.to_owned(), condition: Arc::clone(condition) };
+        seed.lock().unwrap()
     });
-
-    bench.next();
-    ours_finds_its_neighbour_gone(&bench);
 }
 
 #[test]
@@ -228,7 +203,7 @@ fn a_waiter_whose_session_expires_claims_again() {
         let locking = scope.spawn(move || seed.lock(node, || {}).unwrap());
         eventually("it waits", || monitor.waiting() == 1);
         bench.expire(&client);
-        wait_told_of_expiry(&client, session);
+        wait_for_another_session(&client, session);
         holder.leave();
         assert!(bench.children().is_empty(), "it has no place in the line any more");
         assert!(bench.watched_by(session_id(&client)).is_empty(), "and watches nothing");
@@ -244,7 +219,7 @@ fn a_waiter_whose_session_expires_claims_again() {
     let waiting = acquire_in_background(&bench.lock(&client));
     eventually("it waits", || bench.watched_by(session).len() == 1);
     bench.expire(&client);
-    wait_told_of_expiry(&client, session);
+    wait_for_another_session(&client, session);
     eventually("it has claimed again", || bench.children().len() == 2);
     holder.leave();
     waiting.join().unwrap().unwrap().release().wait().unwrap();
@@ -281,7 +256,7 @@ fn a_waiter_sits_out_a_lost_connection() {
     for leaves_meanwhile in [false, true] {
         let back = bench.proxy.hold(Rule::request(Op::Connect).once());
         bench.proxy.reset_all();
-        back.wait_reached(PATIENCE).unwrap();
+        back.wait_reached(TIMEOUT).unwrap();
         if leaves_meanwhile {
             holder.leave();
         }

@@ -7,7 +7,6 @@
 //! happens to zklock's lock.
 
 mod answers;
-mod bench;
 mod catalogue;
 mod double_holders;
 mod expiry;

@@ -3,10 +3,10 @@
 use std::thread;
 use std::time::Duration;
 
+use test_support::{Bench, TIMEOUT, acquire_in_background, eventually, session_id};
 use zklock_testing::Rule;
 use zklock_testing::wire::Op;
 
-use crate::bench::{Bench, PATIENCE, acquire_in_background, eventually, session_id};
 use crate::seeds::c_recipe::{Order, RecipeMutex};
 use crate::seeds::curator_locks::Optimised;
 use crate::seeds::peers::wait_or_begin_anew;
@@ -73,7 +73,7 @@ fn locks_of_different_names_do_not_exclude_each_other() {
     assert!(guards.iter().all(Option::is_some));
     assert!(bench.lock(&client).acquire_within(Duration::ZERO).wait().unwrap_err().is_timeout());
     drop(guards);
-    all.acquire_within(PATIENCE).wait().unwrap().release().wait().unwrap();
+    all.acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap();
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_waiter_whose_neighbour_is_gone_keeps_its_place() {
     let gate = bench.proxy.hold(Rule::request(Op::Exists).path(&holder.path).once());
     thread::scope(|scope| {
         let locking = scope.spawn(|| wait_or_begin_anew(&client, &bench.path).unwrap());
-        gate.wait_reached(PATIENCE).unwrap();
+        gate.wait_reached(TIMEOUT).unwrap();
         let later = bench.stranger("lock-");
         holder.leave();
         gate.release();
@@ -98,7 +98,7 @@ fn a_waiter_whose_neighbour_is_gone_keeps_its_place() {
     let look = Rule::request([Op::GetData, Op::Exists]).path(&holder.path);
     let gate = bench.proxy.hold(look.once());
     let acquiring = acquire_in_background(&bench.lock(&client));
-    gate.wait_reached(PATIENCE).unwrap();
+    gate.wait_reached(TIMEOUT).unwrap();
     let later = bench.stranger("lock-");
     holder.leave();
     gate.release();

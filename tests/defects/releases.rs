@@ -2,11 +2,11 @@
 
 use std::thread;
 
-use zklock::{Code, Strategy};
+use test_support::{Bench, TIMEOUT, session_id, wait_for_another_session};
+use zklock::{Client, Code, Strategy};
 use zklock_testing::Rule;
 use zklock_testing::wire::Op;
 
-use crate::bench::{Bench, PATIENCE, session_id, wait_told_of_expiry};
 use crate::seeds::c_lock_test::Poll;
 use crate::seeds::java_children::Children;
 use crate::seeds::java_node::NodeBlockless;
@@ -21,7 +21,7 @@ fn a_stale_release_does_not_delete_its_successors_claim() {
     let gate = bench.proxy.hold(Rule::request(Op::Delete).once());
     thread::scope(|scope| {
         let releasing = scope.spawn(|| stale.release(&bench.path, "a"));
-        gate.wait_reached(PATIENCE).unwrap();
+        gate.wait_reached(TIMEOUT).unwrap();
         // It has read its own version 0. The successor's is 0 as well.
         bench.delete(&bench.path);
         assert!(successor.lock(&bench.path, "b").unwrap());
@@ -31,13 +31,13 @@ fn a_stale_release_does_not_delete_its_successors_claim() {
     assert!(NodeBlockless { zk: &third }.lock(&bench.path, "c").unwrap(), "beside the successor");
 
     bench.next();
-    let guard = bench.lock(&client).acquire_within(PATIENCE).wait().unwrap();
+    let guard = bench.lock(&client).acquire_within(TIMEOUT).wait().unwrap();
     let gate = bench.proxy.hold(Rule::request(Op::Delete).path(guard.path()).once());
     let path = guard.path().to_owned();
     let releasing = thread::spawn(move || guard.release().wait());
-    gate.wait_reached(PATIENCE).unwrap();
+    gate.wait_reached(TIMEOUT).unwrap();
     bench.delete(&path);
-    let successor = bench.lock(&other).acquire_within(PATIENCE).wait().unwrap();
+    let successor = bench.lock(&other).acquire_within(TIMEOUT).wait().unwrap();
     gate.release();
     assert_eq!(releasing.join().unwrap().unwrap_err().code(), Code::NO_NODE);
     assert!(bench.exists(successor.path()));
@@ -45,32 +45,58 @@ fn a_stale_release_does_not_delete_its_successors_claim() {
     successor.release().wait().unwrap();
 }
 
-#[test]
-fn an_unlock_after_the_expiry_does_not_delete_another_holders_claim() {
+/// What takes a lock from its holder: the client, and its claim.
+type Loss = fn(&Bench, &Client, &str);
+
+/// The seed unlocks what it has lost, and lets a third in beside its successor; ours is told so.
+fn an_unlock_after_a_loss_does_not_delete_another_holders_claim(lose: Loss, code: Code) {
     let mut bench = Bench::shared();
     let (client, other, third) = (bench.direct(), bench.direct(), bench.direct());
     let seed = |zk| Poll { zk, node: bench.path.clone() };
     assert!(seed(&client).lock(1).unwrap());
-    let session = session_id(&client);
-    bench.expire(&client);
+    let lost = session_id(&client);
+    lose(&bench, &client, &bench.path);
     assert!(seed(&other).lock(1).unwrap());
-    wait_told_of_expiry(&client, session);
+    wait_until_over(&client, lost, code);
     seed(&client).unlock().unwrap();
     assert!(seed(&third).lock(1).unwrap(), "beside the other");
 
     for strategy in [Strategy::Poll, Strategy::Watch, Strategy::Queue] {
         bench.path.push('2');
         let lock = |zk| bench.lock(zk).strategy(strategy);
-        let guard = lock(&client).acquire_within(PATIENCE).wait().unwrap();
-        let session = session_id(&client);
-        bench.expire(&client);
-        let holds = lock(&other).acquire_within(PATIENCE).wait().unwrap();
-        wait_told_of_expiry(&client, session);
+        let guard = lock(&client).acquire_within(TIMEOUT).wait().unwrap();
+        let lost = session_id(&client);
+        lose(&bench, &client, guard.path());
+        let holds = lock(&other).acquire_within(TIMEOUT).wait().unwrap();
+        wait_until_over(&client, lost, code);
         let error = guard.release().wait().unwrap_err();
-        assert_eq!(error.code(), Code::SESSION_EXPIRED, "{error}");
+        assert_eq!(error.code(), code, "{error}");
         assert_eq!(bench.owner(holds.path()), Some(session_id(&other)));
         assert!(lock(&third).try_acquire().wait().unwrap().is_none());
     }
+}
+
+/// Where the session was lost with the lock, the client has learned so.
+fn wait_until_over(client: &Client, session: i64, code: Code) {
+    if code == Code::SESSION_EXPIRED {
+        wait_for_another_session(client, session);
+    }
+}
+
+#[test]
+fn an_unlock_after_the_expiry_does_not_delete_another_holders_claim() {
+    an_unlock_after_a_loss_does_not_delete_another_holders_claim(
+        |bench, client, _| bench.expire(client),
+        Code::SESSION_EXPIRED,
+    );
+}
+
+#[test]
+fn an_unlock_after_an_operators_deletion_does_not_delete_another_holders_claim() {
+    an_unlock_after_a_loss_does_not_delete_another_holders_claim(
+        |bench, _, claim| bench.delete(claim),
+        Code::NO_NODE,
+    );
 }
 
 #[test]
@@ -84,32 +110,8 @@ fn a_release_frees_the_lock_it_names() {
 
     bench.next();
     let of_others = client.lock(&format!("{}-of-others", bench.path));
-    let guard = bench.lock(&client).acquire_within(PATIENCE).wait().unwrap();
-    of_others.acquire_within(PATIENCE).wait().unwrap().release().wait().unwrap();
+    let guard = bench.lock(&client).acquire_within(TIMEOUT).wait().unwrap();
+    of_others.acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap();
     assert!(bench.lock(&other).try_acquire().wait().unwrap().is_none());
     guard.release().wait().unwrap();
-}
-
-#[test]
-fn an_unlock_after_an_operators_deletion_does_not_delete_another_holders_claim() {
-    let mut bench = Bench::shared();
-    let (client, other, third) = (bench.direct(), bench.direct(), bench.direct());
-    let seed = |zk| Poll { zk, node: bench.path.clone() };
-    assert!(seed(&client).lock(1).unwrap());
-    bench.delete(&bench.path);
-    assert!(seed(&other).lock(1).unwrap());
-    seed(&client).unlock().unwrap();
-    assert!(seed(&third).lock(1).unwrap(), "beside the other");
-
-    for strategy in [Strategy::Poll, Strategy::Watch, Strategy::Queue] {
-        bench.path.push('2');
-        let lock = |zk| bench.lock(zk).strategy(strategy);
-        let guard = lock(&client).acquire_within(PATIENCE).wait().unwrap();
-        bench.delete(guard.path());
-        let holds = lock(&other).acquire_within(PATIENCE).wait().unwrap();
-        let error = guard.release().wait().unwrap_err();
-        assert_eq!(error.code(), Code::NO_NODE, "{error}");
-        assert_eq!(bench.owner(holds.path()), Some(session_id(&other)));
-        assert!(lock(&third).try_acquire().wait().unwrap().is_none());
-    }
 }

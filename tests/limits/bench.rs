@@ -10,12 +10,12 @@ pub use zklock_testing::eventually;
 use zklock_testing::{Server, Stats};
 
 /// How long anything may take that is certain to come: no crowd here takes as long on any machine.
-pub const PATIENCE: Duration = Duration::from_secs(600);
+pub const TIMEOUT: Duration = Duration::from_secs(600);
 /// The session timeout where it does not matter.
 pub const SESSION: Duration = Duration::from_secs(30);
 
 pub fn options() -> ClientOptions {
-    Client::options().session_timeout(SESSION).operation_timeout(PATIENCE).connect_timeout(PATIENCE)
+    Client::options().session_timeout(SESSION).operation_timeout(TIMEOUT).connect_timeout(TIMEOUT)
 }
 
 pub fn client(server: &Server) -> Client {

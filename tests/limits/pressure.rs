@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use zklock::{Code, CreateMode, GuardState, SessionState};
 use zklock_testing::Server;
 
-use crate::bench::{PATIENCE, eventually, options, with_crowd};
+use crate::bench::{TIMEOUT, eventually, options, with_crowd};
 
 /// Reads of that size, as many at once as there is room for, on the client that holds a lock.
 fn hold_while_reading(size: usize) {
@@ -65,7 +65,7 @@ fn a_lock_is_kept_beside_more_bytes_than_there_is_room_for() {
     let server = Server::start().unwrap();
     let client = options().connect(&server.hosts()).wait().unwrap();
     client.create("/data", b"", CreateMode::Persistent).wait().unwrap();
-    let guard = client.lock("/locks/held").acquire_within(PATIENCE).wait().unwrap();
+    let guard = client.lock("/locks/held").acquire_within(TIMEOUT).wait().unwrap();
     server.freeze().unwrap();
     // Of a version that it never has: the server need not keep so much data.
     let data = vec![7; 500_000];

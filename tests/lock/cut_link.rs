@@ -3,9 +3,10 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use test_support::{TIMEOUT, eventually, options};
 use zklock::{Acl, Client, Code, CreateMode, Guard, GuardState, Op, Result, Strategy};
 
-use crate::bench::{Bench, PATIENCE, eventually, options};
+use crate::bench::Bench;
 
 /// What ends any call without a limit of its own.
 const SESSION: Duration = Duration::from_secs(4);
@@ -106,7 +107,7 @@ fn every_call_ends_under_a_cut_link() {
                 let acquire = |what: &str| {
                     let lock =
                         client.lock(&format!("/cut-{number}/{what}")).strategy(Strategy::Queue);
-                    lock.acquire_within(PATIENCE).wait().unwrap()
+                    lock.acquire_within(TIMEOUT).wait().unwrap()
                 };
                 let (held, lost) = (acquire("held"), acquire("lost"));
                 bench.direct().delete(lost.path(), None).wait().unwrap();
@@ -131,13 +132,13 @@ fn the_release_of_a_guard_that_is_lost_ends_at_once_and_is_done_later() {
     let bench = Bench::shared();
     let client = options()
         .session_timeout(SESSION)
-        .operation_timeout(PATIENCE)
+        .operation_timeout(TIMEOUT)
         .connect(&bench.proxy.hosts())
         .wait()
         .unwrap();
     let guard = bench.lock(&client, Strategy::Queue).acquire().wait().unwrap();
     bench.proxy.cut();
-    assert_eq!(guard.lost().wait_timeout(PATIENCE), Some(zklock::LostReason::Session));
+    assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(zklock::LostReason::Session));
     // No server can be asked, and none has to be.
     let released = futures_lite::future::block_on(futures_lite::future::poll_once(guard.release()));
     assert_eq!(released.expect("it is ready at once").unwrap_err().code(), Code::SESSION_EXPIRED);

@@ -6,10 +6,11 @@ use std::thread;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use test_support::{TIMEOUT, eventually, options};
 use zklock::{Client, GuardState, Lock, Strategy};
 use zklock_testing::Ensemble;
 
-use crate::bench::{Bench, PATIENCE, each_strategy, eventually, options};
+use crate::bench::{Bench, each_strategy};
 
 /// What a lock is to protect, and what shows that it did.
 #[derive(Default)]
@@ -51,7 +52,7 @@ fn contend(locks: Vec<Lock>) {
             let protected = Arc::clone(&protected);
             thread::spawn(move || {
                 for round in 0..ROUNDS {
-                    let guard = lock.acquire_within(PATIENCE).wait().unwrap();
+                    let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
                     protected.enter(guard.fencing_token());
                     // All three ways to let go.
                     match (thread + round) % 3 {
@@ -95,7 +96,7 @@ each_strategy! {
         let inside = Arc::clone(&protected);
         let waiter = thread::spawn(move || {
             for _ in 0..ROUNDS {
-                let guard = lock.acquire_within(PATIENCE).wait().unwrap();
+                let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
                 inside.enter(guard.fencing_token());
             }
         });
@@ -124,7 +125,7 @@ struct Worker {
 impl Worker {
     fn work(&self, stop: &AtomicBool) {
         while !stop.load(Ordering::SeqCst) {
-            let guard = self.lock.acquire_within(2 * PATIENCE).wait().unwrap();
+            let guard = self.lock.acquire_within(2 * TIMEOUT).wait().unwrap();
             // A holder that was told to stop does not write.
             if guard.state() == GuardState::Held {
                 self.protected.enter(guard.fencing_token());
@@ -164,7 +165,7 @@ fn the_death_of_the_leader_breaks_neither_exclusion_nor_progress() {
         eventually("they work", || entered() > 10);
         let leader = ensemble.leader().unwrap();
         ensemble.member(leader).kill();
-        ensemble.wait_for_quorum(PATIENCE).unwrap();
+        ensemble.wait_for_quorum(TIMEOUT).unwrap();
         let before: Vec<u64> =
             counts.iter().map(|(_, count)| count.load(Ordering::SeqCst)).collect();
         let now = || counts.iter().map(|(_, count)| count.load(Ordering::SeqCst));

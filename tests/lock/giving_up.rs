@@ -6,13 +6,12 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use test_support::{Stranger, TIMEOUT, acquire_in_background, eventually, session_id};
 use zklock::{Client, Guard, Pending, Strategy};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Gate, Rule};
 
-use crate::bench::{
-    Bench, PATIENCE, Stranger, acquire_in_background, each_strategy, eventually, session_id,
-};
+use crate::bench::{Bench, each_strategy};
 
 /// An acquire that is driven by hand.
 struct Driven {
@@ -38,7 +37,7 @@ impl Driven {
 
     /// Goes on until `there` says so, or it has acquired, which is what it returns.
     fn poll_until(&mut self, mut there: impl FnMut() -> bool) -> bool {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !self.poll() {
             if there() {
                 return false;
@@ -151,7 +150,7 @@ each_strategy! {
                 drop(driven);
                 gate.release();
                 // Another finds the way as far as it was made.
-                pending = client.lock(&path).strategy(strategy).acquire_within(PATIENCE);
+                pending = client.lock(&path).strategy(strategy).acquire_within(TIMEOUT);
                 pending.wait().unwrap().release().wait().unwrap();
                 if acquired && !reached {
                     assert!(nth > 4, "{nth} frames are too few to make the way");
@@ -178,7 +177,7 @@ each_strategy! {
         };
         let lost = bench.proxy.on(Rule::reply(looks).path(&bench.path).once(), Action::Drop);
         bench.proxy.reset_all();
-        lost.wait_hits(1, PATIENCE).unwrap();
+        lost.wait_hits(1, TIMEOUT).unwrap();
         bench.expect_free(strategy);
     }
 
@@ -275,7 +274,7 @@ each_strategy! {
         let gate = bench.proxy.hold(Rule::reply(Ops::creates()).once());
         let error = bench.lock(&client, strategy).acquire_within(Duration::from_millis(50));
         assert!(error.wait().unwrap_err().is_timeout());
-        gate.wait_reached(PATIENCE).unwrap();
+        gate.wait_reached(TIMEOUT).unwrap();
         assert_eq!(bench.claims(strategy).len(), 1);
         gate.release();
         bench.expect_free(strategy);
@@ -292,11 +291,11 @@ fn a_try_that_comes_too_late_is_gone_when_it_says_so() {
     // Between its look and its claim somebody else claims.
     let gate = bench.proxy.hold(Rule::request(Ops::creates()).once());
     let trying = thread::spawn(move || lock.try_acquire().wait().unwrap());
-    gate.wait_reached(PATIENCE).unwrap();
+    gate.wait_reached(TIMEOUT).unwrap();
     let mut stranger = bench.stranger(strategy);
     let slow = bench.proxy.hold(Rule::request(Op::Delete).once());
     gate.release();
-    slow.wait_reached(PATIENCE).unwrap();
+    slow.wait_reached(TIMEOUT).unwrap();
     assert!(!trying.is_finished(), "its claim still stands in others' way");
     slow.release();
     assert!(trying.join().unwrap().is_none());
@@ -331,8 +330,8 @@ fn a_waiter_that_gives_up_does_not_hand_the_lock_over() {
     bench.proxy.clear_seen();
     drop(gives_up);
     // c is woken, finds a, and waits for it.
-    bench.proxy.wait_for(&Rule::event(), 1, PATIENCE).unwrap();
-    bench.proxy.wait_for(&Rule::reply(Op::GetData).path(held.path()), 1, PATIENCE).unwrap();
+    bench.proxy.wait_for(&Rule::event(), 1, TIMEOUT).unwrap();
+    bench.proxy.wait_for(&Rule::reply(Op::GetData).path(held.path()), 1, TIMEOUT).unwrap();
     eventually("c watches a", || {
         let watches = bench.server.watches().unwrap();
         watches.get(held.path()).is_some_and(|sessions| sessions.contains(&c_session))

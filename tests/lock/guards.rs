@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use test_support::{TIMEOUT, acquire_in_background, eventually, session_id};
 use zklock::{Code, CreateMode, GuardState, LostReason, SessionState, Strategy};
 use zklock_testing::wire::Op;
 use zklock_testing::{Action, Rule, expire_session};
 
-use crate::bench::{Bench, PATIENCE, acquire_in_background, each_strategy, eventually, session_id};
+use crate::bench::{Bench, each_strategy};
 
 each_strategy! {
     fn a_guard_that_is_dropped_lets_the_next_one_in(strategy) {
@@ -56,8 +57,8 @@ each_strategy! {
         let session = session_id(&client);
         // Long enough held to be watched.
         eventually("it is watched", || bench.watches_of(session) == 1);
-        bench.raw(|raw| raw.delete(guard.path())).unwrap();
-        assert_eq!(lost.wait_timeout(PATIENCE), Some(LostReason::Deleted));
+        bench.ask(|raw| raw.delete(guard.path())).unwrap();
+        assert_eq!(lost.wait_timeout(TIMEOUT), Some(LostReason::Deleted));
         assert_eq!(guard.state(), GuardState::Lost);
         assert_eq!(futures_lite::future::block_on(lost), LostReason::Deleted);
         let error = guard.release().wait().unwrap_err();
@@ -70,8 +71,8 @@ each_strategy! {
         let bench = Bench::shared();
         let client = bench.direct();
         let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
-        bench.raw(|raw| raw.delete(guard.path())).unwrap();
-        assert_eq!(guard.lost().wait_timeout(PATIENCE), Some(LostReason::Deleted));
+        bench.ask(|raw| raw.delete(guard.path())).unwrap();
+        assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Deleted));
         assert_eq!(guard.release().wait().unwrap_err().code(), Code::NO_NODE);
     }
 
@@ -81,9 +82,9 @@ each_strategy! {
         let lock = bench.lock(&client, strategy);
         let robbed = lock.acquire().wait().unwrap();
         // Before it is watched, on a machine that is quick enough.
-        bench.raw(|raw| raw.delete(robbed.path())).unwrap();
-        let guard = lock.acquire_within(PATIENCE).wait().unwrap();
-        assert_eq!(robbed.lost().wait_timeout(PATIENCE), Some(LostReason::Deleted));
+        bench.ask(|raw| raw.delete(robbed.path())).unwrap();
+        let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
+        assert_eq!(robbed.lost().wait_timeout(TIMEOUT), Some(LostReason::Deleted));
         assert_eq!(robbed.release().wait().unwrap_err().code(), Code::NO_NODE);
         assert_eq!(guard.state(), GuardState::Held);
         assert_eq!(bench.claims(strategy)[0].czxid, guard.fencing_token());
@@ -101,8 +102,8 @@ each_strategy! {
         let path = guard.path().to_owned();
         let looked = bench.proxy.hold(Rule::reply(Op::GetData).path(&path).watching(false).once());
         let released = guard.release();
-        looked.wait_reached(PATIENCE).unwrap();
-        bench.raw(|raw| raw.delete(&path)).unwrap();
+        looked.wait_reached(TIMEOUT).unwrap();
+        bench.ask(|raw| raw.delete(&path)).unwrap();
         let mut stranger = bench.stranger_at(&path);
         // Longer than a look may be old.
         std::thread::sleep(Duration::from_millis(300));
@@ -119,7 +120,7 @@ each_strategy! {
         let session = session_id(&client);
         for _ in 0..3 {
             eventually("it is watched", || bench.watches_of(session) == 1);
-            bench.raw(|raw| raw.set_data(guard.path(), b"scribble")).unwrap();
+            bench.ask(|raw| raw.set_data(guard.path(), b"scribble")).unwrap();
         }
         eventually("it is watched", || bench.watches_of(session) == 1);
         assert_eq!(guard.state(), GuardState::Held);
@@ -131,14 +132,14 @@ each_strategy! {
         let bench = Bench::shared();
         let (client, other) = (bench.direct(), bench.direct());
         let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
-        bench.raw(|raw| raw.delete(guard.path())).unwrap();
+        bench.ask(|raw| raw.delete(guard.path())).unwrap();
         // Under a directory that is made anew the numbers begin anew, too.
         if strategy == Strategy::Queue {
-            bench.raw(|raw| raw.delete(&bench.path)).unwrap();
+            bench.ask(|raw| raw.delete(&bench.path)).unwrap();
         }
-        let others = bench.lock(&other, strategy).acquire_within(PATIENCE).wait().unwrap();
+        let others = bench.lock(&other, strategy).acquire_within(TIMEOUT).wait().unwrap();
         assert_eq!(others.path() == guard.path(), strategy != Strategy::Queue);
-        assert_eq!(guard.lost().wait_timeout(PATIENCE), Some(LostReason::Deleted));
+        assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Deleted));
         assert_eq!(guard.release().wait().unwrap_err().code(), Code::NO_NODE);
         let claims = bench.claims(strategy);
         assert_eq!(claims.len(), 1);
@@ -154,8 +155,8 @@ each_strategy! {
         let lost = bench.proxy.on(Rule::reply(Op::Delete).once(), Action::Drop);
         let catches_up = bench.proxy.hold(Rule::request([Op::Sync]).path(guard.path()));
         let released = guard.release();
-        lost.wait_hits(1, PATIENCE).unwrap();
-        catches_up.wait_reached(PATIENCE).unwrap();
+        lost.wait_hits(1, TIMEOUT).unwrap();
+        catches_up.wait_reached(TIMEOUT).unwrap();
         catches_up.release();
         released.wait().unwrap();
     }
@@ -171,7 +172,7 @@ each_strategy! {
             client.multi(&[check.clone(), write]).wait()
         };
         let [released, dropped] = [true, false].map(|waits| {
-            let guard = lock.acquire_within(PATIENCE).wait().unwrap();
+            let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
             let check = guard.check();
             match waits {
                 true => guard.release().wait().unwrap(),
@@ -180,7 +181,7 @@ each_strategy! {
             check
         });
         // Another tenure of the same client, under the same name where names are given again.
-        let guard = lock.acquire_within(PATIENCE).wait().unwrap();
+        let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
         for check in [&released, &dropped] {
             let error = write(check).unwrap_err();
             assert_eq!(error.code(), Code::SESSION_EXPIRED, "{error}");
@@ -198,7 +199,7 @@ each_strategy! {
         let lost = guard.lost();
         let key = client.session().unwrap();
         expire_session(&bench.server.hosts(), key.id(), &key.password()).unwrap();
-        assert_eq!(lost.wait_timeout(PATIENCE), Some(LostReason::Session));
+        assert_eq!(lost.wait_timeout(TIMEOUT), Some(LostReason::Session));
         drop(guard);
         assert_eq!(lost.get(), Some(LostReason::Session));
         assert_eq!(lost.clone().wait(), LostReason::Session);
@@ -212,7 +213,7 @@ each_strategy! {
         let write = || [guard.check(), zklock::Op::create(&store, b"written", CreateMode::Persistent)];
         client.multi(&write()).wait().unwrap();
         client.delete(&store, None).wait().unwrap();
-        bench.raw(|raw| raw.delete(guard.path())).unwrap();
+        bench.ask(|raw| raw.delete(guard.path())).unwrap();
         let error = client.multi(&write()).wait().unwrap_err();
         assert_eq!(error.code(), Code::NO_NODE, "{error}");
         assert!(client.exists(&store).wait().unwrap().is_none());
@@ -275,7 +276,7 @@ fn it_can_be_seen_since_when_a_lock_is_held() {
     let bench = Bench::shared();
     let clients: Vec<_> = (0..3).map(|_| bench.direct()).collect();
     for strategy in [Strategy::Watch, Strategy::Poll, Strategy::Queue] {
-        bench.raw(|raw| raw.delete(&bench.path)).ok();
+        bench.ask(|raw| raw.delete(&bench.path)).ok();
         let lock = |n: usize| bench.lock(&clients[n], strategy);
         let guard = lock(0).acquire().wait().unwrap();
         let holder = lock(1).holder().wait().unwrap().unwrap();
@@ -316,10 +317,10 @@ fn a_deletion_that_is_repeated_leaves_the_claim_of_a_successor_alone() {
     let lost = bench.proxy.on(Rule::reply(Op::Delete).once(), Action::Drop);
     let back = bench.proxy.hold(Rule::request([Op::Delete, Op::GetData]).path(&path).nth(2));
     let released = guard.release();
-    lost.wait_hits(1, PATIENCE).unwrap();
+    lost.wait_hits(1, TIMEOUT).unwrap();
     // The deletion is done, its deleter does not know, and the directory is made anew.
-    back.wait_reached(PATIENCE).unwrap();
-    bench.raw(|raw| raw.delete(&bench.path)).unwrap();
+    back.wait_reached(TIMEOUT).unwrap();
+    bench.ask(|raw| raw.delete(&bench.path)).unwrap();
     bench.prepare(strategy);
     let mut stranger = bench.stranger_at(&path);
     back.release();
@@ -342,7 +343,7 @@ each_strategy! {
         // The directory is made anew, as after the reaping of an empty container, so the numbers
         // begin anew and a successor gets the very name.
         if strategy == Strategy::Queue {
-            bench.raw(|raw| raw.delete(&bench.path)).unwrap();
+            bench.ask(|raw| raw.delete(&bench.path)).unwrap();
             bench.prepare(strategy);
         }
         let _successor = bench.stranger_at(guard.path());

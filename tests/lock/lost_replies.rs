@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
+use test_support::{TIMEOUT, acquire_in_background, eventually, session_id};
 use zklock::{GuardState, Strategy};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Rule};
 
-use crate::bench::{
-    Bench, Claim, PATIENCE, acquire_in_background, each_strategy, eventually, session_id,
-};
+use crate::bench::{Bench, Claim, each_strategy};
 
 /// How a frame is lost.
 const LOSSES: [fn() -> Action; 2] = [|| Action::Drop, || Action::Reset];
@@ -28,7 +27,7 @@ fn expect_no_harm(bench: &Bench, strategy: Strategy, what: &str, rule: Rule, act
     let client = bench.client();
     let session = session_id(&client);
     let lost = bench.proxy.on(rule, action);
-    let guard = bench.lock(&client, strategy).acquire_within(PATIENCE).wait();
+    let guard = bench.lock(&client, strategy).acquire_within(TIMEOUT).wait();
     let guard = guard.unwrap_or_else(|error| panic!("{what}: {error}"));
     let claims = bench.claims(strategy);
     assert_eq!(claims.len(), 1, "{what}: {claims:?}");
@@ -45,7 +44,7 @@ fn expect_no_harm(bench: &Bench, strategy: Strategy, what: &str, rule: Rule, act
     };
     if is_sent {
         // The proxy counts a loss when it is done, which the client may outrun.
-        lost.wait_hits(1, PATIENCE).unwrap();
+        lost.wait_hits(1, TIMEOUT).unwrap();
     }
     assert_eq!(lost.hits(), u64::from(is_sent), "{what}");
     lost.remove();
@@ -87,12 +86,12 @@ each_strategy! {
         // Another claim of the same client with replaced data must stay.
         let held_path = format!("{}-held", bench.path);
         let held = client.lock(&held_path).strategy(strategy).acquire().wait().unwrap();
-        bench.raw(|raw| raw.set_data(held.path(), b"replaced")).unwrap();
+        bench.ask(|raw| raw.set_data(held.path(), b"replaced")).unwrap();
         let reply = bench.proxy.hold(Rule::reply(Ops::creates()).once());
         let acquired = acquire_in_background(&bench.lock(&client, strategy));
-        reply.wait_reached(PATIENCE).unwrap();
+        reply.wait_reached(TIMEOUT).unwrap();
         let claim = bench.claims(strategy).pop().unwrap();
-        bench.raw(|raw| raw.set_data(&claim.path, b"replaced")).unwrap();
+        bench.ask(|raw| raw.set_data(&claim.path, b"replaced")).unwrap();
         bench.proxy.reset_all();
         let guard = acquired.join().unwrap().unwrap();
         let claims = bench.claims(strategy);
@@ -100,10 +99,10 @@ each_strategy! {
         assert_eq!(claims[0].czxid, guard.fencing_token());
         assert_eq!(held.state(), GuardState::Held);
         // Nor does one that is held stand in the way of a look-up, or go by it.
-        bench.raw(|raw| raw.set_data(guard.path(), b"replaced")).unwrap();
+        bench.ask(|raw| raw.set_data(guard.path(), b"replaced")).unwrap();
         let lost = bench.proxy.on(Rule::reply(Ops::creates()).once(), Action::Drop);
         let next = acquire_in_background(&bench.lock(&client, strategy));
-        lost.wait_hits(1, PATIENCE).unwrap();
+        lost.wait_hits(1, TIMEOUT).unwrap();
         std::thread::sleep(Duration::from_millis(200));
         // It may not be connected again yet.
         eventually("it is held", || guard.state() != GuardState::Suspended);
@@ -121,11 +120,11 @@ each_strategy! {
         let client = bench.client();
         let reply = bench.proxy.hold(Rule::reply(Ops::creates()).once());
         let acquired = acquire_in_background(&bench.lock(&client, strategy));
-        reply.wait_reached(PATIENCE).unwrap();
+        reply.wait_reached(TIMEOUT).unwrap();
         let claim = bench.claims(strategy).pop().unwrap();
         // What it says stays the same.
-        let (data, _) = bench.raw(|raw| raw.get_data(&claim.path)).unwrap();
-        let written = bench.raw(|raw| raw.set_data(&claim.path, &data)).unwrap();
+        let (data, _) = bench.ask(|raw| raw.get_data(&claim.path)).unwrap();
+        let written = bench.ask(|raw| raw.set_data(&claim.path, &data)).unwrap();
         assert!(written.mzxid > claim.czxid);
         bench.proxy.reset_all();
         let guard = acquired.join().unwrap().unwrap();
@@ -146,11 +145,11 @@ each_strategy! {
         let client = bench.client();
         let lost = bench.proxy.on(Rule::reply(Ops::creates()).once(), Action::Drop);
         let acquired = acquire_in_background(&bench.lock(&client, strategy));
-        lost.wait_hits(1, PATIENCE).unwrap();
+        lost.wait_hits(1, TIMEOUT).unwrap();
         // It has looked for its own claim, and found this one.
         let look = Rule::reply(Op::GetData).path(&path);
-        bench.proxy.wait_for(&look, 2, PATIENCE).unwrap();
-        bench.raw(|raw| raw.ping()).unwrap();
+        bench.proxy.wait_for(&look, 2, TIMEOUT).unwrap();
+        bench.ask(|raw| raw.ping()).unwrap();
         assert_eq!(bench.claims(strategy)[0], theirs);
         assert!(!acquired.is_finished());
         stranger.leave();
@@ -165,13 +164,13 @@ each_strategy! {
         let lock = bench.lock(&client, strategy);
         let created = bench.proxy.hold(Rule::reply(Ops::creates()).once());
         let first = acquire_in_background(&lock);
-        created.wait_reached(PATIENCE).unwrap();
+        created.wait_reached(TIMEOUT).unwrap();
         let claim = bench.claims(strategy).pop().unwrap();
         let found = bench.proxy.hold(Rule::reply(Op::GetData).path(&claim.path).once());
         bench.proxy.reset_all();
-        found.wait_reached(PATIENCE).unwrap();
+        found.wait_reached(TIMEOUT).unwrap();
         // Before it hears that its claim was found, that is another one of the same session.
-        bench.raw(|raw| raw.delete(&claim.path)).unwrap();
+        bench.ask(|raw| raw.delete(&claim.path)).unwrap();
         let second = acquire_in_background(&lock);
         let is_theirs = |claims: &[Claim]| claims.len() == 1 && claims[0].czxid > claim.czxid;
         eventually("the other one has claimed", || is_theirs(&bench.claims(strategy)));
@@ -197,18 +196,18 @@ each_strategy! {
         for n in 0..5_000 {
             drop(client.lock(&format!("{}-{n}", bench.path)));
         }
-        bench.raw(|raw| raw.set_data(guard.path(), b"replaced")).unwrap();
+        bench.ask(|raw| raw.set_data(guard.path(), b"replaced")).unwrap();
         let claim = bench.claims(strategy).pop().unwrap();
         let lost = bench.proxy.on(Rule::reply(Ops::creates()).once(), Action::Drop);
         let next = acquire_in_background(&bench.lock(&client, strategy));
-        lost.wait_hits(1, PATIENCE).unwrap();
+        lost.wait_hits(1, TIMEOUT).unwrap();
         // On the next connection it has looked for its own claim, and found this one: not as the guard's own watch,
         // which has read it on the first.
         let look = Rule::reply(Op::GetData).path(&claim.path);
         eventually("it has looked", || {
             bench.proxy.seen().iter().any(|seen| look.matches(seen) && seen.connection > 1)
         });
-        bench.raw(|raw| raw.ping()).unwrap();
+        bench.ask(|raw| raw.ping()).unwrap();
         assert!(bench.claims(strategy).contains(&claim));
         eventually("it is connected again", || guard.state() != GuardState::Suspended);
         assert_eq!(guard.state(), GuardState::Held);
@@ -228,7 +227,7 @@ each_strategy! {
             bench.proxy.on(Rule::reply(Op::GetData).nth(n), Action::Drop);
             bench.proxy.on(Rule::reply(Op::Delete).nth(n), Action::Drop);
         }
-        let guard = bench.lock(&client, strategy).acquire_within(PATIENCE).wait().unwrap();
+        let guard = bench.lock(&client, strategy).acquire_within(TIMEOUT).wait().unwrap();
         assert_eq!(bench.claims(strategy).len(), 1);
         guard.release().wait().unwrap();
         assert_eq!(bench.claims(strategy), []);
@@ -240,11 +239,11 @@ each_strategy! {
         let client = bench.client();
         for rule in [Rule::request(Op::Delete), Rule::reply(Op::Delete)] {
             let lost = bench.proxy.on(rule.once(), Action::Drop);
-            let guard = bench.lock(&client, strategy).acquire_within(PATIENCE).wait().unwrap();
+            let guard = bench.lock(&client, strategy).acquire_within(TIMEOUT).wait().unwrap();
             let next = bench.direct();
             let next = acquire_in_background(&bench.lock(&next, strategy));
             drop(guard);
-            lost.wait_hits(1, PATIENCE).unwrap();
+            lost.wait_hits(1, TIMEOUT).unwrap();
             let next = next.join().unwrap().unwrap();
             eventually("only the next one's claim is left", || bench.claims(strategy).len() == 1);
             assert_eq!(bench.claims(strategy)[0].czxid, next.fencing_token());
@@ -270,7 +269,7 @@ each_strategy! {
             let lost = bench.proxy.on(rule.clone().once(), Action::Drop);
             let waiter = acquire_in_background(&bench.lock(&client, strategy));
             if strategy == Strategy::Poll {
-                bench.proxy.wait_for(&Rule::reply(Ops::creates()).error(-110), 2, PATIENCE).unwrap();
+                bench.proxy.wait_for(&Rule::reply(Ops::creates()).error(-110), 2, TIMEOUT).unwrap();
             } else {
                 eventually("it watches", || bench.watches_of(session) == 1);
             }
@@ -295,7 +294,7 @@ each_strategy! {
         let error = lock.acquire_within(std::time::Duration::from_millis(200)).wait().unwrap_err();
         assert!(error.is_timeout(), "{error}");
         assert!(error.to_string().contains(&bench.path), "{error}");
-        stalled.wait_hits(1, PATIENCE).unwrap();
+        stalled.wait_hits(1, TIMEOUT).unwrap();
         assert_eq!(bench.claims(strategy).len(), 1);
         bench.proxy.heal();
         bench.expect_free(strategy);

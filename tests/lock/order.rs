@@ -1,12 +1,11 @@
 //! A queue's order: first come, first served, whoever stands in it and whoever leaves it.
 
+use test_support::{SESSION_TIMEOUT, TIMEOUT, acquire_in_background, eventually, session_id};
 use zklock::{Acl, CreateMode, Permissions, Strategy};
 use zklock_testing::wire::{self, Op, Ops, RawClient};
 use zklock_testing::{Action, Rule};
 
-use crate::bench::{
-    Bench, PATIENCE, SESSION, acquire_in_background, each_strategy, eventually, session_id,
-};
+use crate::bench::{Bench, each_strategy};
 
 const QUEUE: Strategy = Strategy::Queue;
 
@@ -22,7 +21,7 @@ fn waiters_are_served_in_the_order_of_their_coming() {
     for (number, client) in clients.iter().enumerate() {
         let (lock, send) = (bench.lock(client, QUEUE), send.clone());
         waiters.push(std::thread::spawn(move || {
-            let guard = lock.acquire_within(PATIENCE).wait().unwrap();
+            let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
             send.send((number, guard.fencing_token())).unwrap();
             guard.release().wait().unwrap();
         }));
@@ -49,7 +48,7 @@ fn a_predecessor_that_goes_between_list_and_watch_is_not_waited_for() {
         let session = session_id(&client);
         let gate = bench.proxy.hold(Rule::request(Op::GetData).path(&second.path).once());
         let waiting = acquire_in_background(&bench.lock(&client, QUEUE));
-        gate.wait_reached(PATIENCE).unwrap();
+        gate.wait_reached(TIMEOUT).unwrap();
         if direct {
             first.leave();
         }
@@ -78,7 +77,7 @@ fn a_waiter_whose_claim_is_deleted_claims_again() {
     let waiting = acquire_in_background(&bench.lock(&client, QUEUE));
     eventually("it watches", || bench.watches_of(session) == 1);
     let claim = bench.claims(QUEUE).pop().unwrap();
-    bench.raw(|raw| raw.delete(&claim.path)).unwrap();
+    bench.ask(|raw| raw.delete(&claim.path)).unwrap();
     // Somebody comes in between, and is ahead now.
     let mut other = bench.stranger(QUEUE);
     stranger.leave();
@@ -104,13 +103,13 @@ fn a_waiter_whose_directory_is_deleted_claims_again_and_leaves_the_new_claims_al
     let listing = bench.proxy.hold(Rule::request(Ops::lists()).once());
     let ops = [Op::Delete, Op::GetData];
     let giving_up = bench.proxy.hold(Rule::request(ops).path(&claim.path).once());
-    bench.raw(|raw| raw.delete(&claim.path)).unwrap();
+    bench.ask(|raw| raw.delete(&claim.path)).unwrap();
     stranger.leave();
-    listing.wait_reached(PATIENCE).unwrap();
-    bench.raw(|raw| raw.delete(&bench.path)).unwrap();
+    listing.wait_reached(TIMEOUT).unwrap();
+    bench.ask(|raw| raw.delete(&bench.path)).unwrap();
     listing.release();
     // Before it deletes what it believes to be its own, somebody else's has that name.
-    giving_up.wait_reached(PATIENCE).unwrap();
+    giving_up.wait_reached(TIMEOUT).unwrap();
     bench.prepare(QUEUE);
     let mut others = [bench.stranger(QUEUE), bench.stranger_at(&claim.path)];
     giving_up.release();
@@ -131,8 +130,8 @@ fn a_claim_that_may_not_be_read_is_not_taken_for_our_own() {
     let path = format!("{}/zl-2a-lock-0000001000", bench.path);
     bench.direct().create_with_acl(&path, b"", CreateMode::Persistent, &nobody).wait().unwrap();
     let lost = bench.proxy.on(Rule::reply(Ops::creates()).once(), Action::Drop);
-    let guard = bench.lock(&client, QUEUE).acquire_within(PATIENCE).wait().unwrap();
-    lost.wait_hits(1, PATIENCE).unwrap();
+    let guard = bench.lock(&client, QUEUE).acquire_within(TIMEOUT).wait().unwrap();
+    lost.wait_hits(1, TIMEOUT).unwrap();
     guard.release().wait().unwrap();
     assert_eq!(bench.children(), ["zl-2a-lock-0000001000"]);
 }
@@ -142,7 +141,7 @@ fn children_that_are_no_claims_stand_in_nobodys_way() {
     let bench = Bench::shared();
     bench.prepare(QUEUE);
     let names = ["config", "lock-", "x", "日本語", "é-0000000000x", "-", "__", "lock-123", "a-b-c"];
-    let mut raw = RawClient::connect(bench.server.addr(), SESSION * 4).unwrap();
+    let mut raw = RawClient::connect(bench.server.addr(), SESSION_TIMEOUT * 4).unwrap();
     for (n, name) in names.into_iter().enumerate() {
         let mode =
             if n % 2 == 0 { wire::CreateMode::Persistent } else { wire::CreateMode::Ephemeral };
@@ -159,7 +158,7 @@ fn children_that_are_no_claims_stand_in_nobodys_way() {
     let lock = bench.lock(&client, QUEUE);
     assert!(!lock.exists().wait().unwrap());
     for _ in 0..2 {
-        let guard = lock.acquire_within(PATIENCE).wait().unwrap();
+        let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
         assert_eq!(lock.holder().wait().unwrap().unwrap().path, guard.path());
         guard.release().wait().unwrap();
         lock.try_acquire().wait().unwrap().expect("it is free").release().wait().unwrap();
@@ -173,7 +172,7 @@ fn claims_of_other_libraries_are_waited_for_in_the_order_of_their_numbers() {
     bench.prepare(QUEUE);
     let client = bench.direct();
     let session = session_id(&client);
-    let mut raw = RawClient::connect(bench.server.addr(), SESSION * 4).unwrap();
+    let mut raw = RawClient::connect(bench.server.addr(), SESSION_TIMEOUT * 4).unwrap();
     for prefix in [
         "_c_8a7ed3a3-3e4f-44c2-a8f0-3b6e6d0a9c11-lock-",
         "_c_0123456789abcdef0123456789abcdef-lock-",
@@ -204,7 +203,7 @@ fn claims_of_other_libraries_are_waited_for_in_the_order_of_their_numbers() {
 fn numbers_from_all_around_the_circle_confuse_nobody() {
     let bench = Bench::shared();
     bench.prepare(QUEUE);
-    let mut raw = RawClient::connect(bench.server.addr(), SESSION * 4).unwrap();
+    let mut raw = RawClient::connect(bench.server.addr(), SESSION_TIMEOUT * 4).unwrap();
     // No order puts all of these in one line. They are no claims either: nothing will end them.
     for n in 0..60_i64 {
         let number = (n * 1_431_655_765 % (1 << 32)) as u32 as i32;
@@ -215,7 +214,7 @@ fn numbers_from_all_around_the_circle_confuse_nobody() {
     let lock = bench.lock(&client, QUEUE);
     assert!(!lock.exists().wait().unwrap());
     lock.try_acquire().wait().unwrap().expect("it is free").release().wait().unwrap();
-    lock.acquire_within(PATIENCE).wait().unwrap().release().wait().unwrap();
+    lock.acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap();
 }
 
 each_strategy! {

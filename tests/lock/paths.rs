@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use test_support::{SESSION_TIMEOUT, TIMEOUT, eventually, options};
 use zklock::{Code, Strategy};
 use zklock_testing::wire::{CreateMode, Ops, RawClient};
 use zklock_testing::{Proxy, Rule, Server};
 
-use crate::bench::{Bench, PATIENCE, SESSION, each_strategy, options};
+use crate::bench::{Bench, each_strategy};
 
 each_strategy! {
     fn what_is_missing_above_a_lock_is_made(strategy) {
@@ -16,7 +17,7 @@ each_strategy! {
         let client = bench.direct();
         let path = format!("{}/a/b/c/d/e/lock", bench.path);
         let lock = client.lock(&path).strategy(strategy);
-        let guard = lock.acquire_within(PATIENCE).wait().unwrap();
+        let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
         assert!(lock.exists().wait().unwrap());
         guard.release().wait().unwrap();
         assert!(lock.try_acquire().wait().unwrap().is_some());
@@ -30,7 +31,7 @@ each_strategy! {
         let stop = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {
-                let mut raw = RawClient::connect(bench.server.addr(), SESSION * 4).unwrap();
+                let mut raw = RawClient::connect(bench.server.addr(), SESSION_TIMEOUT * 4).unwrap();
                 while !stop.load(Ordering::SeqCst) {
                     for path in [path.as_str(), &path[..path.len() - 5], &path[..path.len() - 7]] {
                         // Not while it is a poll or watch lock that is held.
@@ -42,7 +43,7 @@ each_strategy! {
                 }
             });
             for _ in 0..30 {
-                let guard = lock.acquire_within(PATIENCE).wait();
+                let guard = lock.acquire_within(TIMEOUT).wait();
                 let released = guard.map(|guard| guard.release().wait());
                 if !matches!(released, Ok(Ok(()))) {
                     stop.store(true, Ordering::SeqCst);
@@ -61,10 +62,10 @@ each_strategy! {
         let below = format!("{}/a/b", bench.path);
         let gate = bench.proxy.hold(Rule::request(Ops::creates()).path(&below).nth(2));
         let lock = client.lock(&path).strategy(strategy);
-        let acquiring = thread::spawn(move || lock.acquire_within(PATIENCE).wait());
-        gate.wait_reached(PATIENCE).unwrap();
+        let acquiring = thread::spawn(move || lock.acquire_within(TIMEOUT).wait());
+        gate.wait_reached(TIMEOUT).unwrap();
         let parent = format!("{}/a", bench.path);
-        bench.raw(|raw| raw.delete(&parent)).unwrap();
+        bench.ask(|raw| raw.delete(&parent)).unwrap();
         gate.release();
         acquiring.join().unwrap().unwrap().release().wait().unwrap();
     }
@@ -90,7 +91,7 @@ each_strategy! {
         let client = options().connect(&hosts).wait().unwrap();
         for path in ["/lock", "/a/b/lock"] {
             let lock = client.lock(path).strategy(strategy);
-            let error = lock.acquire_within(PATIENCE).wait().unwrap_err();
+            let error = lock.acquire_within(TIMEOUT).wait().unwrap_err();
             assert_eq!(error.code(), Code::NO_NODE, "{error}");
             assert_eq!((error.op(), error.path()), ("acquire", path));
             assert!(error.to_string().contains("chroot"), "{error}");
@@ -102,14 +103,14 @@ each_strategy! {
         let (parent, _) = bench.path.rsplit_once('/').unwrap();
         let client = options().connect(&format!("{}{parent}", bench.server.hosts())).wait().unwrap();
         let lock = client.lock("/lock").strategy(strategy);
-        let guard = lock.acquire_within(PATIENCE).wait().unwrap();
+        let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
         assert_eq!(bench.claims(strategy)[0].czxid, guard.fencing_token());
         assert_eq!(lock.holder().wait().unwrap().unwrap().path, guard.path());
         let proxy = Proxy::start(bench.server.addr()).unwrap();
         let other = options().connect(&format!("{}{parent}", proxy.hosts())).wait().unwrap();
-        let waiting = other.lock("/lock").strategy(strategy).acquire_within(PATIENCE);
+        let waiting = other.lock("/lock").strategy(strategy).acquire_within(TIMEOUT);
         let waiting = thread::spawn(move || waiting.wait());
-        proxy.wait_for(&Rule::request(Ops::creates()), 1, PATIENCE).unwrap();
+        proxy.wait_for(&Rule::request(Ops::creates()), 1, TIMEOUT).unwrap();
         guard.release().wait().unwrap();
         waiting.join().unwrap().unwrap().release().wait().unwrap();
     }
@@ -118,9 +119,11 @@ each_strategy! {
 #[test]
 fn a_path_that_is_somebodys_data_is_an_error_and_no_wait() {
     for strategy in [Strategy::Poll, Strategy::Watch] {
-        for mode in [CreateMode::Persistent, CreateMode::Container, CreateMode::Ttl(SESSION * 60)] {
+        for mode in
+            [CreateMode::Persistent, CreateMode::Container, CreateMode::Ttl(SESSION_TIMEOUT * 60)]
+        {
             let bench = Bench::shared();
-            match bench.raw(|raw| raw.create_with(&bench.path, b"data", mode)) {
+            match bench.ask(|raw| raw.create_with(&bench.path, b"data", mode)) {
                 // A server whose id is 255 knows no time to live.
                 Err(error) if error.code() == Some(Code::UNIMPLEMENTED.as_raw()) => continue,
                 made => drop(made.unwrap()),
@@ -128,7 +131,7 @@ fn a_path_that_is_somebodys_data_is_an_error_and_no_wait() {
             let client = bench.direct();
             let lock = bench.lock(&client, strategy);
             for error in [
-                lock.acquire_within(PATIENCE).wait().unwrap_err(),
+                lock.acquire_within(TIMEOUT).wait().unwrap_err(),
                 lock.try_acquire().wait().unwrap_err(),
                 lock.acquire_within(Duration::ZERO).wait().unwrap_err(),
             ] {
@@ -159,7 +162,7 @@ fn a_queue_under_somebodys_ephemeral_znode_is_an_error_and_no_wait() {
     for path in [bench.path.clone(), format!("{}/below", bench.path)] {
         let lock = client.lock(&path);
         for error in [
-            lock.acquire_within(PATIENCE).wait().unwrap_err(),
+            lock.acquire_within(TIMEOUT).wait().unwrap_err(),
             lock.try_acquire().wait().unwrap_err(),
         ] {
             assert_eq!(error.code(), Code::NO_CHILDREN_FOR_EPHEMERALS, "{error}");
@@ -177,14 +180,14 @@ fn the_root_is_a_queue_and_no_lock_of_another_strategy() {
     let bench = Bench::own();
     let client = bench.direct();
     let lock = client.lock("/");
-    let guard = lock.acquire_within(PATIENCE).wait().unwrap();
+    let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
     assert!(guard.path().starts_with("/zl-"));
     let other = bench.direct();
     assert!(other.lock("/").try_acquire().wait().unwrap().is_none());
     guard.release().wait().unwrap();
     for strategy in [Strategy::Poll, Strategy::Watch] {
         let lock = client.lock("/").strategy(strategy);
-        let acquired = lock.acquire_within(PATIENCE).wait().map(drop);
+        let acquired = lock.acquire_within(TIMEOUT).wait().map(drop);
         for refused in [acquired, lock.exists().wait().map(drop)] {
             let error = refused.unwrap_err();
             assert_eq!(error.code(), Code::BAD_ARGUMENTS, "{error}");
@@ -205,9 +208,9 @@ fn a_server_that_reaps_empty_containers_does_not_disturb() {
     let mut reaped = 0;
     for _ in 0..20 {
         let lock = client.lock(&bench.path);
-        lock.acquire_within(PATIENCE).wait().unwrap().release().wait().unwrap();
+        lock.acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap();
         reaped += u32::from(deletions(&bench));
     }
-    crate::bench::eventually("the last one is reaped, too", || deletions(&bench));
+    eventually("the last one is reaped, too", || deletions(&bench));
     println!("reaped {reaped} times on the way");
 }

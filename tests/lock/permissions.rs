@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use test_support::{TIMEOUT, eventually};
 use zklock::{Acl, Client, Code, CreateMode, GuardState, Permissions};
 
-use crate::bench::{Bench, PATIENCE, eventually};
+use crate::bench::Bench;
 
 /// A directory in which everybody may queue, and nobody may delete.
 fn without_delete(bench: &Bench, name: &str) -> String {
@@ -39,7 +40,7 @@ fn a_release_without_the_permission_says_so_and_ends_the_session_once_it_holds_n
     assert_eq!(client.session().unwrap().id(), session);
     other.release().wait().unwrap();
     eventually("the claim is gone", || claims(&witness, &path) == 0);
-    let next = client.lock(&path).acquire_within(PATIENCE).wait().unwrap();
+    let next = client.lock(&path).acquire_within(TIMEOUT).wait().unwrap();
     assert_ne!(client.session().unwrap().id(), session);
     drop(next);
     eventually("that of a guard that was dropped, too", || claims(&witness, &path) == 0);
@@ -57,5 +58,5 @@ fn an_acquire_that_was_given_up_without_the_permission_blocks_nobody_for_long() 
     eventually("only the holder's claim is there", || claims(&witness, &path) == 1);
     assert_eq!(held.state(), GuardState::Held);
     drop(held);
-    witness.lock(&path).acquire_within(PATIENCE).wait().unwrap().release().wait().unwrap_err();
+    witness.lock(&path).acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap_err();
 }

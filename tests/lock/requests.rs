@@ -2,11 +2,12 @@
 
 use std::thread;
 
+use test_support::{TIMEOUT, acquire_in_background, eventually, session_id};
 use zklock::Strategy;
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Direction, Rule};
 
-use crate::bench::{Bench, PATIENCE, acquire_in_background, eventually, session_id};
+use crate::bench::Bench;
 
 const QUEUE: Strategy = Strategy::Queue;
 
@@ -34,9 +35,9 @@ fn acquiring_a_free_queue_lock_takes_one_round_trip() {
     bench.proxy.clear_seen();
     let gate = bench.proxy.hold(bench.replies().once());
     let waiting = acquire_in_background(&bench.lock(&client, QUEUE));
-    gate.wait_reached(PATIENCE).unwrap();
+    gate.wait_reached(TIMEOUT).unwrap();
     // No reply has arrived, and all that it needs to ask has been asked.
-    bench.proxy.wait_for(&Rule::request(Ops::lists()), 1, PATIENCE).unwrap();
+    bench.proxy.wait_for(&Rule::request(Ops::lists()), 1, TIMEOUT).unwrap();
     assert_eq!(bench.asked(), [Op::Create2, Op::GetChildren2]);
     gate.release();
     let guard = waiting.join().unwrap().unwrap();
@@ -100,7 +101,7 @@ fn threads_that_contend_for_a_queue_lock_stay_within_five_requests_for_each_acqu
             let lock = bench.lock(client, QUEUE);
             thread::spawn(move || {
                 for _ in 0..ROUNDS {
-                    lock.acquire_within(PATIENCE).wait().unwrap().release().wait().unwrap();
+                    lock.acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap();
                 }
             })
         })

@@ -6,13 +6,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use test_support::{Stranger, TIMEOUT, acquire_in_background, eventually, options, session_id};
 use zklock::{Client, Code, Guard, GuardState, LostReason, SessionState, Strategy};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Proxy, Rule, Server, expire_session};
 
-use crate::bench::{
-    Bench, PATIENCE, acquire_in_background, each_strategy, eventually, options, session_id,
-};
+use crate::bench::{Bench, each_strategy};
 
 fn expire(bench: &Bench, client: &Client) {
     let key = client.session().unwrap();
@@ -42,7 +41,7 @@ fn keep_from_hearing_until_lost(bench: &Bench, client: &Client) {
     let said = Ops::any();
     let rules = [Rule::reply(said), Rule::reply([Op::Ping, Op::Connect]), Rule::event()];
     let held = rules.map(|rule| bench.proxy.hold(rule));
-    eventually("it is lost", || states.wait_timeout(PATIENCE) == Ok(Some(SessionState::Lost)));
+    eventually("it is lost", || states.wait_timeout(TIMEOUT) == Ok(Some(SessionState::Lost)));
     drop(held);
     eventually("it is back", || client.state() == SessionState::Connected);
     assert_eq!(session_id(client), session);
@@ -183,7 +182,7 @@ each_strategy! {
         let client = bench.direct();
         let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
         let (lost, awaited) = (guard.lost(), guard.lost());
-        let waiting = thread::spawn(move || lost.wait_timeout(PATIENCE));
+        let waiting = thread::spawn(move || lost.wait_timeout(TIMEOUT));
         expire(&bench, &client);
         assert_eq!(waiting.join().unwrap(), Some(LostReason::Session));
         assert_eq!(guard.state(), GuardState::Lost);
@@ -195,7 +194,7 @@ each_strategy! {
         assert_eq!(guard.state(), GuardState::Lost, "of no use to the old guard");
         // Another may hold it by now, and keeps it.
         let other = bench.direct();
-        let others = bench.lock(&other, strategy).acquire_within(PATIENCE).wait().unwrap();
+        let others = bench.lock(&other, strategy).acquire_within(TIMEOUT).wait().unwrap();
         assert!(others.fencing_token() > guard.fencing_token());
         let error = guard.release().wait().unwrap_err();
         assert_eq!(error.code(), Code::SESSION_EXPIRED);
@@ -206,7 +205,7 @@ each_strategy! {
     }
 }
 
-fn bench_stranger(bench: &Bench, strategy: Strategy) -> crate::bench::Stranger {
+fn bench_stranger(bench: &Bench, strategy: Strategy) -> Stranger {
     bench.prepare(strategy);
     bench.stranger(strategy)
 }
@@ -267,7 +266,7 @@ fn a_holder_that_is_cut_off_is_told_before_another_acquires_in_50_of_50_runs() {
     const RUNS: u64 = 50;
     const AT_ONCE: usize = 17;
     // Long enough that the margin, a tenth of it, outlasts the pauses of a busy machine.
-    const TIMEOUT: Duration = Duration::from_secs(4);
+    const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
     let bench = Bench::own();
     let next = Arc::new(AtomicU64::new(0));
     let runners: Vec<_> = (0..AT_ONCE)
@@ -284,7 +283,7 @@ fn a_holder_that_is_cut_off_is_told_before_another_acquires_in_50_of_50_runs() {
                     let strategies = [Strategy::Poll, Strategy::Watch, Strategy::Queue];
                     let strategy = strategies[run as usize % 3];
                     let path = format!("{path}-{run}");
-                    runs.push(cut_off(&server, &path, strategy, TIMEOUT));
+                    runs.push(cut_off(&server, &path, strategy, SESSION_TIMEOUT));
                 }
             })
         })

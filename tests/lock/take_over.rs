@@ -1,8 +1,9 @@
 //! Sessions that a client takes up from another, which is gone.
 
+use test_support::{TIMEOUT, acquire_in_background, eventually, options, session_id};
 use zklock::{Client, Strategy};
 
-use crate::bench::{Bench, PATIENCE, each_strategy, eventually, options, session_id};
+use crate::bench::{Bench, each_strategy};
 
 /// A client that takes up the session of another, as a program does that was started again.
 fn restarted(bench: &Bench, before: &Client) -> Client {
@@ -23,7 +24,7 @@ each_strategy! {
         let others = lock.try_acquire().wait().unwrap().expect("nobody holds it");
         assert!(others.fencing_token() > guard.fencing_token());
         others.release().wait().unwrap();
-        let again = lock.acquire_within(PATIENCE).wait().unwrap();
+        let again = lock.acquire_within(TIMEOUT).wait().unwrap();
         assert_eq!(bench.claims(strategy).len(), 1);
         again.release().wait().unwrap();
         // What is left of the first must not reach the server any more.
@@ -38,9 +39,9 @@ each_strategy! {
         bench.proxy.cut();
         let after = restarted(&bench, &before);
         let lock = bench.lock(&after, strategy);
-        let guard = lock.acquire_within(PATIENCE).wait().unwrap();
+        let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
         assert!(lock.try_acquire().wait().unwrap().is_none());
-        let waiting = crate::bench::acquire_in_background(&lock);
+        let waiting = acquire_in_background(&lock);
         if strategy != Strategy::Poll {
             let session = session_id(&after);
             eventually("it watches", || bench.watches_of(session) >= 1);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::fault::{Fault, Strike};
-use crate::foreign::Deed;
+use crate::foreign::Interference;
 use crate::operation::Operation;
 use crate::recipe::Recipe;
 use crate::step::{Kind, Side};
@@ -30,7 +30,7 @@ impl<'a> Allowed<'a> {
 
     /// Something goes wrong at all.
     pub fn any_fault(&self) -> bool {
-        self.any(|fault| !matches!(fault, Fault::Meddled(..)))
+        self.any(|fault| !matches!(fault, Fault::Interfered(..)))
     }
 
     /// Frames are kept back until the caller's deadline has passed.
@@ -55,7 +55,7 @@ impl<'a> Allowed<'a> {
 
     /// Others may claim where they find a claim of ours.
     pub fn usurpation(&self) -> bool {
-        self.any(|fault| matches!(fault, Fault::Meddled(_, Deed::ReplacesClaim)))
+        self.any(|fault| matches!(fault, Fault::Interfered(_, Interference::ReplacesClaim)))
     }
 
     /// Our claim's name is another's by the time that it is deleted, and nobody could have known: in a
@@ -63,14 +63,14 @@ impl<'a> Allowed<'a> {
     pub fn robbery(&self) -> bool {
         let numbered = self.recipe.is_numbered();
         self.strikes.iter().any(|Strike { step, fault }| match fault {
-            Fault::Meddled(_, Deed::ReplacesClaim) if numbered => true,
-            Fault::Meddled(..) if numbered => false,
-            Fault::Meddled(side, deed) => {
+            Fault::Interfered(_, Interference::ReplacesClaim) if numbered => true,
+            Fault::Interfered(..) if numbered => false,
+            Fault::Interfered(side, interference) => {
                 let looked = matches!(
                     (step.kind, side),
                     (Kind::Delete, Side::Request) | (Kind::GetData, Side::Reply)
                 );
-                looked && deed.takes_the_claim()
+                looked && interference.takes_the_claim()
             }
             _ => false,
         })
@@ -80,7 +80,7 @@ impl<'a> Allowed<'a> {
     /// counts as deleted by it.
     pub fn unknown_deletion(&self) -> bool {
         let of_a_deletion = |strike: &Strike| {
-            strike.step.kind == Kind::Delete && !matches!(strike.fault, Fault::Meddled(..))
+            strike.step.kind == Kind::Delete && !matches!(strike.fault, Fault::Interfered(..))
         };
         self.operation.loses_deletions || self.strikes.iter().any(of_a_deletion)
     }

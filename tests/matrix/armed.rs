@@ -7,7 +7,7 @@ use zklock_testing::{Action, Gate, InstalledRule, Rule};
 
 use crate::fault::{Fault, Strike};
 use crate::flag::Flag;
-use crate::scenario::{Outcome, PATIENCE, Scenario};
+use crate::scenario::{Outcome, Scenario, TIMEOUT};
 
 #[derive(Default)]
 pub struct Armed {
@@ -55,7 +55,7 @@ impl Armed {
     /// Waits until what the steps have begun is over.
     pub fn finish(&self) -> Outcome {
         self.each.iter().try_for_each(|one| match &one.over {
-            Some(over) if one.is_reached() && !over.wait(PATIENCE) => {
+            Some(over) if one.is_reached() && !over.wait(TIMEOUT) => {
                 Err("the fault itself has no end".to_owned())
             }
             _ => Ok(()),
@@ -99,9 +99,9 @@ impl One {
                 scenario.proxy.heal();
                 started.map_err(|error| error.to_string())
             }),
-            Fault::Meddled(_, deed) => {
+            Fault::Interfered(_, interference) => {
                 scenario.usurpers_give_way();
-                One::happening(scenario, rule(), move |scenario| scenario.meddle(deed))
+                One::happening(scenario, rule(), move |scenario| scenario.interfere(interference))
             }
         }
     }

@@ -8,7 +8,7 @@ use zklock::Client;
 use zklock_testing::{Proxy, Server};
 
 use crate::recipe::Recipe;
-use crate::scenario::{Outcome, PATIENCE, Scenario};
+use crate::scenario::{Outcome, Scenario, TIMEOUT};
 use crate::tree::Tree;
 
 pub struct Bench {
@@ -28,7 +28,7 @@ impl Bench {
         let aside = Arc::new(Proxy::start(server.addr()).unwrap());
         let tree = Arc::new(Tree::behind(&aside));
         let options = Client::options().session_timeout(Duration::from_secs(60));
-        let options = options.operation_timeout(PATIENCE).connect_timeout(PATIENCE);
+        let options = options.operation_timeout(TIMEOUT).connect_timeout(TIMEOUT);
         let other = options.connect(&aside.hosts()).wait().unwrap();
         Bench { server, proxy, aside, tree, other }
     }
@@ -43,7 +43,7 @@ impl Bench {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let directory = format!("/{}-{}", recipe.name, NEXT.fetch_add(1, Ordering::Relaxed));
         let options = Client::options().session_timeout(session_timeout);
-        let options = options.operation_timeout(operation_timeout).connect_timeout(PATIENCE);
+        let options = options.operation_timeout(operation_timeout).connect_timeout(TIMEOUT);
         let client = options.connect(&self.proxy.hosts()).wait();
         let client = client.map_err(|error| error.to_string())?;
         self.proxy.clear_seen();

@@ -7,7 +7,7 @@ use zklock_testing::Rule;
 use zklock_testing::wire::Op;
 
 use crate::operation::{How, Operation};
-use crate::scenario::{Outcome, PATIENCE, Scenario};
+use crate::scenario::{Outcome, Scenario, TIMEOUT};
 
 /// A deadline that passes; long enough that a claim is made before it on most machines.
 const SOON: Duration = Duration::from_secs(1);
@@ -92,10 +92,10 @@ fn come_back_late(
         }
     }
     let session = scenario.session();
-    scenario.twisted.raise();
+    scenario.disturbed.raise();
     scenario.expire_session()?;
     scenario.wait_until_session_is_not(session)?;
-    Ok(acquire.wait_timeout(PATIENCE).into())
+    Ok(acquire.wait_timeout(TIMEOUT).into())
 }
 
 fn ops_of(scenario: &Scenario, ops: [Op; 2]) -> Rule {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::foreign::Deed;
+use crate::foreign::Interference;
 use crate::silence::Lasting;
 use crate::step::{Side, Step};
 
@@ -23,7 +23,7 @@ pub enum Fault {
     /// The server crashes when it has done what was asked, and comes back.
     Restarted,
     /// Nothing, but that a client of another kind does something to the tree.
-    Meddled(Side, Deed),
+    Interfered(Side, Interference),
 }
 
 impl Fault {
@@ -54,7 +54,7 @@ impl Fault {
             | Fault::Expired(side)
             | Fault::Silent(side)
             | Fault::OneWay(side, _)
-            | Fault::Meddled(side, _) => side,
+            | Fault::Interfered(side, _) => side,
             Fault::Restarted => Side::Reply,
         }
     }
@@ -107,7 +107,7 @@ impl fmt::Display for Fault {
             Fault::OneWay(_, Lasting::UntilDoubted) => write!(f, "{frames} held, doubted"),
             Fault::OneWay(_, Lasting::UntilOver) => write!(f, "{frames} held, over"),
             Fault::Restarted => f.write_str("restarted"),
-            Fault::Meddled(_, deed) => write!(f, "{} {before}", deed.name()),
+            Fault::Interfered(_, interference) => write!(f, "{} {before}", interference.name()),
         }
     }
 }

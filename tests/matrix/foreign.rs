@@ -6,7 +6,7 @@ use crate::tree::{NODE_EXISTS, Stranger};
 
 /// What it does, to the claim of the client that is tested or to the directory that claims are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum Interference {
     /// Other data.
     WritesClaim,
     /// The same data once more.
@@ -21,53 +21,55 @@ pub enum Deed {
     ReplacesDirectory,
 }
 
-impl Deed {
-    pub const ALL: [Deed; 7] = [
-        Deed::WritesClaim,
-        Deed::TouchesClaim,
-        Deed::DeletesClaim,
-        Deed::ReplacesClaim,
-        Deed::WritesDirectory,
-        Deed::DeletesDirectory,
-        Deed::ReplacesDirectory,
+impl Interference {
+    pub const ALL: [Interference; 7] = [
+        Interference::WritesClaim,
+        Interference::TouchesClaim,
+        Interference::DeletesClaim,
+        Interference::ReplacesClaim,
+        Interference::WritesDirectory,
+        Interference::DeletesDirectory,
+        Interference::ReplacesDirectory,
     ];
 
     pub fn name(self) -> &'static str {
         match self {
-            Deed::WritesClaim => "claim written",
-            Deed::TouchesClaim => "claim touched",
-            Deed::DeletesClaim => "claim deleted",
-            Deed::ReplacesClaim => "claim replaced",
-            Deed::WritesDirectory => "directory written",
-            Deed::DeletesDirectory => "directory deleted",
-            Deed::ReplacesDirectory => "directory replaced",
+            Interference::WritesClaim => "claim written",
+            Interference::TouchesClaim => "claim touched",
+            Interference::DeletesClaim => "claim deleted",
+            Interference::ReplacesClaim => "claim replaced",
+            Interference::WritesDirectory => "directory written",
+            Interference::DeletesDirectory => "directory deleted",
+            Interference::ReplacesDirectory => "directory replaced",
         }
     }
 
     /// Whether the claim is gone by it.
     pub fn takes_the_claim(self) -> bool {
-        use Deed::{DeletesClaim, DeletesDirectory, ReplacesClaim, ReplacesDirectory};
+        use Interference::{DeletesClaim, DeletesDirectory, ReplacesClaim, ReplacesDirectory};
         matches!(self, DeletesClaim | ReplacesClaim | DeletesDirectory | ReplacesDirectory)
     }
 
     /// Whether there is nothing to do where there is no claim.
     pub fn needs_a_claim(self) -> bool {
-        use Deed::{DeletesClaim, ReplacesClaim, TouchesClaim, WritesClaim};
+        use Interference::{DeletesClaim, ReplacesClaim, TouchesClaim, WritesClaim};
         matches!(self, WritesClaim | TouchesClaim | DeletesClaim | ReplacesClaim)
     }
 }
 
 impl Scenario {
-    pub fn meddle(&self, deed: Deed) -> Outcome {
+    pub fn interfere(&self, interference: Interference) -> Outcome {
         let directory = self.recipe.directory_of(&self.path);
-        match deed {
-            Deed::WritesClaim => self.to_own_claim(|path| self.tree.write(path, b"not a claim")),
-            Deed::TouchesClaim => self.to_own_claim(|path| {
+        match interference {
+            Interference::WritesClaim => {
+                self.to_own_claim(|path| self.tree.write(path, b"not a claim"))
+            }
+            Interference::TouchesClaim => self.to_own_claim(|path| {
                 let data = self.tree.data(path)?;
                 self.tree.write(path, &data)
             }),
-            Deed::DeletesClaim => self.take_own_claim(),
-            Deed::ReplacesClaim => {
+            Interference::DeletesClaim => self.take_own_claim(),
+            Interference::ReplacesClaim => {
                 let own = self.own_claim()?;
                 self.take_own_claim()?;
                 let Some(own) = own else { return Ok(()) };
@@ -82,12 +84,12 @@ impl Scenario {
                 }
                 Ok(())
             }
-            Deed::WritesDirectory => self.tree.write(directory, b"not a lock"),
-            Deed::DeletesDirectory => {
+            Interference::WritesDirectory => self.tree.write(directory, b"not a lock"),
+            Interference::DeletesDirectory => {
                 self.take_own_claim()?;
                 self.tree.delete_if_empty(directory).map(drop)
             }
-            Deed::ReplacesDirectory => {
+            Interference::ReplacesDirectory => {
                 self.take_own_claim()?;
                 let deleted = self.tree.delete_if_empty(directory)?;
                 if deleted { self.tree.make(directory) } else { Ok(()) }

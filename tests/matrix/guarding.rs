@@ -4,7 +4,7 @@ use zklock::{Code, Guard, GuardState, LostReason, LostSignal, SessionState};
 
 use crate::allowed::Allowed;
 use crate::checks::{holds, names_the_path};
-use crate::scenario::{Outcome, PATIENCE, Scenario};
+use crate::scenario::{Outcome, Scenario, TIMEOUT};
 
 /// A guard that was just handed out must be worth something: held, and with the largest token so far,
 /// which is the czxid of the claim that comes first.
@@ -91,7 +91,7 @@ pub fn release(scenario: &Scenario, guard: Guard) -> Released {
     let signal = guard.lost();
     let before = signal.get();
     scenario.releasing.raise();
-    let result = guard.release().wait_timeout(PATIENCE);
+    let result = guard.release().wait_timeout(TIMEOUT);
     scenario.released.raise();
     Released { path, token, signal, before, result }
 }
@@ -169,7 +169,7 @@ pub fn is_closed(guard: Guard) -> Outcome {
 pub fn write_tells_the_truth(scenario: &Scenario, guard: &Guard, allowed: &Allowed<'_>) -> Outcome {
     let path = scenario.data_path();
     let write = zklock::Op::Set { path: path.clone(), data: b"written".to_vec(), version: None };
-    let result = scenario.client.multi(&[guard.check(), write]).wait_timeout(PATIENCE);
+    let result = scenario.client.multi(&[guard.check(), write]).wait_timeout(TIMEOUT);
     // An outcome that is unknown to the client may still be on its way to the server.
     let version = scenario.tree.version(&path)?;
     let may_be_refused = scenario.was_taken(guard.fencing_token());

@@ -56,7 +56,7 @@ fn every_recovery_from_a_fault_withstands_a_second_one() {
 
 #[test]
 fn every_operation_withstands_a_foreign_client_between_any_two_steps() {
-    play(Wanted::meddling, 300);
+    play(Wanted::interfering, 300);
 }
 
 /// `at_least`: fewer cases would mean that the matrix has lost a part.

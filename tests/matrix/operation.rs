@@ -77,7 +77,7 @@ pub enum Then {
 pub enum Begins {
     AtOnce,
     /// With the first thing that happens on the way.
-    WithTheTwist,
+    WithTheDisturbance,
     /// When the caller has its answer.
     WithTheAnswer,
     /// When the first of two faults has come.

@@ -8,35 +8,35 @@ use std::sync::Arc;
 use zklock_testing::Rule;
 use zklock_testing::wire::{Op, Ops};
 
-use crate::foreign::Deed;
+use crate::foreign::Interference;
 use crate::operation::{Answer, Begins, How, Operation, Then};
 use crate::recipe::Recipe;
-use crate::scenario::{Outcome, PATIENCE, Scenario};
+use crate::scenario::{Outcome, Scenario, TIMEOUT};
 
 pub const OPERATIONS: &[Operation] = &[
     Operation::new("acquire a free lock").restarts().pairs(),
     Operation::new("acquire in a missing directory").before(|_| Ok(())),
     Operation::new("acquire while its directory is tidied away")
         .before(tidied_away)
-        .begins(Begins::WithTheTwist),
+        .begins(Begins::WithTheDisturbance),
     Operation::new("acquire behind a holder that releases")
         .before(behind_a_holder)
         .restarts()
         .pairs(),
     Operation::new("acquire behind a holder that dies")
         .before(behind_a_dying_holder)
-        .begins(Begins::WithTheTwist),
+        .begins(Begins::WithTheDisturbance),
     Operation::new("acquire while the one ahead goes")
         .before(the_one_ahead_goes)
-        .begins(Begins::WithTheTwist)
+        .begins(Begins::WithTheDisturbance)
         .only(Recipe::watches),
     Operation::new("acquire behind a waiter that goes unseen")
         .before(the_waiter_ahead_goes_unseen)
-        .begins(Begins::WithTheTwist)
+        .begins(Begins::WithTheDisturbance)
         .only(Recipe::is_numbered),
     Operation::new("acquire behind a waiter that gives up")
         .before(the_waiter_ahead_gives_up)
-        .begins(Begins::WithTheTwist)
+        .begins(Begins::WithTheDisturbance)
         .only(Recipe::is_numbered),
     Operation::new("acquire behind a holder again")
         .before(behind_a_holder_again)
@@ -45,41 +45,41 @@ pub const OPERATIONS: &[Operation] = &[
     Operation::new("acquire through a reconnection")
         .before(behind)
         .meanwhile(reconnect_and_leave)
-        .begins(Begins::WithTheTwist)
+        .begins(Begins::WithTheDisturbance)
         .restarts()
         .only(Recipe::watches),
     Operation::new("acquire with its reply lost")
         .before(reply_to_create_lost)
-        .begins(Begins::WithTheTwist)
+        .begins(Begins::WithTheDisturbance)
         .restarts(),
     Operation::new("acquire with its claim deleted by somebody")
         .before(claim_deleted)
-        .begins(Begins::WithTheTwist)
+        .begins(Begins::WithTheDisturbance)
         .only(Recipe::is_numbered),
     Operation::new("acquire with its claim replaced by another's")
         .before(claim_replaced)
-        .begins(Begins::WithTheTwist)
+        .begins(Begins::WithTheDisturbance)
         .only(|recipe| !recipe.is_numbered()),
     Operation::new("acquire with its lost claim still shown")
         .before(lost_claim_shown)
-        .begins(Begins::WithTheTwist)
+        .begins(Begins::WithTheDisturbance)
         .ends_the_session()
         .only(Recipe::is_numbered),
     Operation::new("acquire with its claim's name another's")
         .before(name_of_claim_taken)
-        .begins(Begins::WithTheTwist)
+        .begins(Begins::WithTheDisturbance)
         .ends_the_session()
         .only(Recipe::is_numbered),
     Operation::new("acquire and come back late")
         .how(How::ComeBackLate, Answer::Held)
-        .begins(Begins::WithTheTwist)
+        .begins(Begins::WithTheDisturbance)
         .ends_the_session(),
     Operation::new("try a free lock").how(How::Try, Answer::Held),
     Operation::new("try a taken lock").how(How::Try, Answer::Taken).before(behind),
     Operation::new("try and be overtaken")
         .how(How::Try, Answer::Taken)
         .before(overtaken)
-        .begins(Begins::WithTheTwist)
+        .begins(Begins::WithTheDisturbance)
         .only(Recipe::is_numbered),
     Operation::new("give up while waiting")
         .how(How::GiveUp, Answer::Nothing)
@@ -92,7 +92,7 @@ pub const OPERATIONS: &[Operation] = &[
     Operation::new("give up with its reply lost")
         .how(How::GiveUp, Answer::Nothing)
         .before(given_up_with_its_reply_lost)
-        .begins(Begins::WithTheTwist)
+        .begins(Begins::WithTheDisturbance)
         .pairs(),
     Operation::new("hold").then(Then::Hold).begins(Begins::WithTheAnswer).restarts(),
     Operation::new("drop the guard").then(Then::Drop).begins(Begins::WithTheAnswer).pairs(),
@@ -137,13 +137,13 @@ pub const OPERATIONS: &[Operation] = &[
     Operation::new("close while waiting")
         .how(How::Close, Answer::Closed)
         .before(given_up)
-        .begins(Begins::WithTheTwist)
+        .begins(Begins::WithTheDisturbance)
         .closes()
         .only(Recipe::watches),
     Operation::new("close while claiming")
         .how(How::Close, Answer::Closed)
         .before(given_up_while_claiming)
-        .begins(Begins::WithTheTwist)
+        .begins(Begins::WithTheDisturbance)
         .closes(),
     Operation::new("close after dropping the guard")
         .then(Then::DropAndClose)
@@ -171,9 +171,9 @@ fn behind_a_dying_holder(scenario: &Arc<Scenario>) -> Outcome {
 /// The lock had to be waited for before, so the next acquire expects that, too.
 fn wait_once(scenario: &Arc<Scenario>) -> Outcome {
     behind_a_holder(scenario)?;
-    let guard = scenario.lock.acquire_within(PATIENCE).wait().map_err(|error| error.to_string())?;
-    guard.release().wait_timeout(PATIENCE).map_err(|error| error.to_string())?;
-    scenario.twisted.lower();
+    let guard = scenario.lock.acquire_within(TIMEOUT).wait().map_err(|error| error.to_string())?;
+    guard.release().wait_timeout(TIMEOUT).map_err(|error| error.to_string())?;
+    scenario.disturbed.lower();
     Ok(())
 }
 
@@ -226,7 +226,7 @@ fn reconnect_and_leave(scenario: &Scenario) -> Outcome {
     let told = || scenario.proxy.count(&refusals);
     scenario.unless_answered("it is told to wait", || told() > 0)?;
     scenario.wait_until_heard();
-    scenario.twisted.raise();
+    scenario.disturbed.raise();
     scenario.proxy.reset_all();
     let again = Rule::reply([Op::SetWatches, Op::SetWatches2]);
     scenario
@@ -248,7 +248,7 @@ fn replies_to_create(scenario: &Scenario) -> Rule {
 fn claim_deleted(scenario: &Arc<Scenario>) -> Outcome {
     behind(scenario)?;
     scenario.when_refused(|scenario| {
-        scenario.meddle(Deed::DeletesClaim)?;
+        scenario.interfere(Interference::DeletesClaim)?;
         scenario.strangers_leave()
     });
     Ok(())
@@ -332,7 +332,7 @@ fn given_up_with_its_reply_lost(scenario: &Arc<Scenario>) -> Outcome {
 fn timed_out_while_claiming(scenario: &Arc<Scenario>) -> Outcome {
     scenario.create_parents()?;
     scenario.when_released(replies_to_create(scenario).once(), |scenario| {
-        scenario.answered.wait(PATIENCE);
+        scenario.answered.wait(TIMEOUT);
         scenario.lose()
     });
     Ok(())

@@ -2,7 +2,7 @@
 
 use crate::case::Case;
 use crate::fault::{Fault, Strike};
-use crate::foreign::Deed;
+use crate::foreign::Interference;
 use crate::operation::{Begins, How};
 use crate::operations::OPERATIONS;
 use crate::pool::{Counted, Pool};
@@ -79,19 +79,19 @@ impl Wanted {
     }
 
     /// A client of another kind, between any two steps.
-    pub fn meddling(&self, pool: &Pool) -> Plan {
+    pub fn interfering(&self, pool: &Pool) -> Plan {
         let (counted, failures) = pool.count(self.plays());
         let mut cases = self.each(&counted, |case, steps, step| {
             let (all, is_main) = (self.all, case.operation.is_main());
             let is_first = is_first(steps, step);
             let comes_between = comes_between(steps, step) && !case.operation.closes;
-            let deeds = Deed::ALL.into_iter().filter(move |deed| {
-                let fits = step.claimed || !deed.needs_a_claim();
-                let is_plain = *deed == deed_for(step);
+            let interferences = Interference::ALL.into_iter().filter(move |interference| {
+                let fits = step.claimed || !interference.needs_a_claim();
+                let is_plain = *interference == interference_for(step);
                 let is_chosen = is_first && is_main || is_plain && (is_first || step.claimed);
                 comes_between && fits && (all || is_chosen)
             });
-            deeds.map(move |deed| Fault::Meddled(step.side, deed))
+            interferences.map(move |interference| Fault::Interfered(step.side, interference))
         });
         cases.retain(|case| self.is(case));
         (cases, failures)
@@ -150,8 +150,8 @@ fn is_first(steps: &[Step], step: Step) -> bool {
 }
 
 /// What disturbs most at a step: where there is a claim, its end.
-fn deed_for(step: Step) -> Deed {
-    if step.claimed { Deed::DeletesClaim } else { Deed::DeletesDirectory }
+fn interference_for(step: Step) -> Interference {
+    if step.claimed { Interference::DeletesClaim } else { Interference::DeletesDirectory }
 }
 
 /// Whether what happens at the step happens between two requests as no other step has it. What is done
@@ -167,12 +167,12 @@ fn comes_between(steps: &[Step], step: Step) -> bool {
 /// silences take longest, so they meet the first step of each kind, of the main operations.
 fn makes_sense(case: &Case, fault: Fault, is_first: bool) -> bool {
     let operation = case.operation;
-    let repairs = operation.begins == Begins::WithTheTwist;
+    let repairs = operation.begins == Begins::WithTheDisturbance;
     match fault {
         Fault::Late(_) => operation.how != How::ComeBackLate,
         Fault::Reset(_) | Fault::Silent(_) => !repairs,
         Fault::OneWay(..) => !repairs && is_first && operation.is_main(),
         Fault::Restarted => operation.restarts,
-        Fault::Dropped(_) | Fault::Expired(_) | Fault::Meddled(..) => true,
+        Fault::Dropped(_) | Fault::Expired(_) | Fault::Interfered(..) => true,
     }
 }

@@ -13,10 +13,10 @@ use crate::case::Case;
 use crate::checks;
 use crate::drive::{self, Told};
 use crate::flag::Flag;
-use crate::foreign::Deed;
+use crate::foreign::Interference;
 use crate::guarding;
 use crate::operation::{Begins, Operation, Then};
-use crate::scenario::{LOOK_AGAIN, Outcome, PATIENCE, Scenario};
+use crate::scenario::{LOOK_AGAIN, Outcome, Scenario, TIMEOUT};
 use crate::step::{Census, Step};
 
 /// How much time an operation has whose frames come late, until they do.
@@ -41,9 +41,9 @@ impl Bench {
             _ => Begins::WithTheFault,
         };
         let mut steps = Vec::new();
-        self.play(case, PATIENCE, |run| {
+        self.play(case, TIMEOUT, |run| {
             let census = Census::begin(run.scenario);
-            let armed = census.watch(Armed::arm(run.scenario, &case.strikes, PATIENCE));
+            let armed = census.watch(Armed::arm(run.scenario, &case.strikes, TIMEOUT));
             run.perform(armed)?;
             steps = census.end(begins);
             Ok(())
@@ -55,7 +55,7 @@ impl Bench {
     /// clean run, but they come.
     pub fn run(&self, case: &Case, attempt: u32) -> Outcome<bool> {
         let allowed = Allowed::by(case.recipe, case.operation, &case.strikes);
-        let deadline = if allowed.lateness() { DEADLINE * attempt } else { PATIENCE };
+        let deadline = if allowed.lateness() { DEADLINE * attempt } else { TIMEOUT };
         let mut reached = false;
         self.play(case, deadline, |run| {
             let armed = Armed::arm(run.scenario, &case.strikes, deadline);
@@ -120,7 +120,7 @@ impl Run<'_> {
                 Then::Drop => drop(guard),
                 Then::Release => self.release(guard)?,
                 Then::ReleaseTooLate => {
-                    scenario.meddle(Deed::DeletesClaim)?;
+                    scenario.interfere(Interference::DeletesClaim)?;
                     scenario.stranger_claims()?;
                     self.release(guard)?;
                 }
@@ -151,7 +151,7 @@ impl Run<'_> {
     }
 
     fn close(&self) -> Outcome {
-        let closed = self.scenario.client.close().wait_timeout(PATIENCE);
+        let closed = self.scenario.client.close().wait_timeout(TIMEOUT);
         closed.map_err(|error| format!("close: {error}"))
     }
 
@@ -177,7 +177,7 @@ impl Run<'_> {
     fn hold(&self, guard: Guard, armed: &Armed) -> Outcome {
         let Run { scenario, allowed, .. } = self;
         let other = self.other();
-        let waiting = thread::spawn(move || other.acquire_within(PATIENCE).wait());
+        let waiting = thread::spawn(move || other.acquire_within(TIMEOUT).wait());
         let session = scenario.session();
         let over = Flag::default();
         thread::scope(|scope| {
@@ -212,7 +212,7 @@ impl Run<'_> {
         }
         let next = waiting.join().map_err(|_| "the next one panicked".to_owned())?;
         let next = next.map_err(|error| format!("the next one: {error}"))?;
-        match next.release().wait_timeout(PATIENCE) {
+        match next.release().wait_timeout(TIMEOUT) {
             Err(error) if error.code() == Code::NO_NODE && allowed.robbery() => Ok(()),
             released => released.map_err(|error| format!("the next one: {error}")),
         }
@@ -245,6 +245,6 @@ fn finish(scenario: &Arc<Scenario>, run: Outcome) -> Outcome {
     scenario.proxy.clear_rules();
     scenario.proxy.heal();
     let _ = scenario.strangers_leave();
-    let _ = scenario.client.close().wait_timeout(PATIENCE);
+    let _ = scenario.client.close().wait_timeout(TIMEOUT);
     run
 }

@@ -14,7 +14,7 @@ use crate::recipe::{Recipe, Waits};
 use crate::tree::{Claim, NO_NODE, Stranger, Tree};
 
 /// How long anything may take that is certain to come.
-pub const PATIENCE: Duration = Duration::from_secs(45);
+pub const TIMEOUT: Duration = Duration::from_secs(45);
 /// Between two looks for something that tells nobody when it comes.
 pub const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
@@ -53,7 +53,7 @@ pub struct Scenario {
     pub give_up: Flag,
     pub given_up: Flag,
     /// The first thing of those that happen on the way has happened.
-    pub twisted: Flag,
+    pub disturbed: Flag,
     /// The caller has its answer.
     pub answered: Flag,
     /// Nothing happens any more that an operation had in mind.
@@ -91,7 +91,7 @@ impl Scenario {
             released_in_silence: Flag::default(),
             give_up: Flag::default(),
             given_up: Flag::default(),
-            twisted: Flag::default(),
+            disturbed: Flag::default(),
             answered: Flag::default(),
             quiet: Mutex::default(),
             troubles: Mutex::default(),
@@ -125,15 +125,15 @@ impl Scenario {
 
     /// Looks until it holds.
     pub fn until(&self, what: &str, holds: impl FnMut() -> bool) -> Outcome {
-        match self.within(PATIENCE, holds) {
+        match self.within(TIMEOUT, holds) {
             true => Ok(()),
-            false => Err(format!("{what}: not within {PATIENCE:?}")),
+            false => Err(format!("{what}: not within {TIMEOUT:?}")),
         }
     }
 
     /// Looks until it holds, or so long; tells whether it held.
-    pub fn within(&self, patience: Duration, mut holds: impl FnMut() -> bool) -> bool {
-        let deadline = Instant::now() + patience;
+    pub fn within(&self, timeout: Duration, mut holds: impl FnMut() -> bool) -> bool {
+        let deadline = Instant::now() + timeout;
         loop {
             if holds() {
                 return true;
@@ -230,13 +230,13 @@ impl Scenario {
 
     /// Waits until the client has heard all that was sent to it, or has lost its connection.
     pub fn wait_until_heard(&self) {
-        let _ = self.client.exists("/").wait_timeout(PATIENCE);
+        let _ = self.client.exists("/").wait_timeout(TIMEOUT);
     }
 
     /// Tells the caller to give up, and waits until it has.
     pub fn tell_to_give_up(&self) -> Outcome {
         self.give_up.raise();
-        if self.given_up.wait(PATIENCE) { Ok(()) } else { Err("it does not give up".to_owned()) }
+        if self.given_up.wait(TIMEOUT) { Ok(()) } else { Err("it does not give up".to_owned()) }
     }
 
     /// Makes what the first claim needs above it.
@@ -320,7 +320,7 @@ impl Scenario {
 
     fn on_the_way(self: &Arc<Self>, rule: Rule, act: impl Fn() -> Outcome + Send + 'static) {
         self.at(rule, move |scenario| {
-            scenario.twisted.raise();
+            scenario.disturbed.raise();
             act()
         });
     }

@@ -118,7 +118,7 @@ pub struct Census {
 /// A frame that has passed, and what had happened by then.
 struct Passed {
     step: Step,
-    twisted: bool,
+    disturbed: bool,
     struck: bool,
 }
 
@@ -130,13 +130,13 @@ impl Census {
             for side in [Side::Request, Side::Reply] {
                 let Some(rule) = kind.rule(side, &scenario.directory) else { continue };
                 let (passed, faults) = (Arc::clone(&passed), Arc::clone(&faults));
-                let stage_ = Arc::clone(scenario);
+                let run = Arc::clone(scenario);
                 let note = move |nth| {
-                    let (twisted, acquiring) = (stage_.twisted.is_up(), !stage_.answered.is_up());
+                    let (disturbed, acquiring) = (run.disturbed.is_up(), !run.answered.is_up());
                     let struck = faults.get().is_some_and(Armed::is_reached);
-                    let claimed = stage_.may_have_a_claim();
+                    let claimed = run.may_have_a_claim();
                     let step = Step { kind, side, nth, acquiring, claimed };
-                    passed.lock().push(Passed { step, twisted, struck });
+                    passed.lock().push(Passed { step, disturbed, struck });
                 };
                 scenario.proxy.on(rule, Action::run_numbered(note));
             }
@@ -152,9 +152,9 @@ impl Census {
     /// The steps, from where the operation differs from others.
     pub fn end(&self, begins: Begins) -> Vec<Step> {
         let passed = self.passed.lock();
-        let own = passed.iter().filter(|Passed { step, twisted, struck }| match begins {
+        let own = passed.iter().filter(|Passed { step, disturbed, struck }| match begins {
             Begins::AtOnce => true,
-            Begins::WithTheTwist => *twisted,
+            Begins::WithTheDisturbance => *disturbed,
             Begins::WithTheAnswer => !step.acquiring,
             Begins::WithTheFault => *struck,
         });

@@ -9,7 +9,7 @@ use zklock_testing::wire::{CreateMode, RawClient};
 use zklock_testing::{Error, Proxy, Server, expire_session};
 
 use crate::recipe::{Claims, Recipe};
-use crate::scenario::PATIENCE;
+use crate::scenario::TIMEOUT;
 
 pub const NO_NODE: i32 = -101;
 pub const NODE_EXISTS: i32 = -110;
@@ -42,7 +42,7 @@ impl Tree {
         &self,
         mut question: impl FnMut(&mut RawClient) -> zklock_testing::Result<T>,
     ) -> zklock_testing::Result<T> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let mut slot = self.session.lock();
             let answer = match slot.as_mut() {

@@ -1,6 +1,6 @@
 //! The struct and the functions are those that programs were compiled with.
 
-use crate::c_programs::{build, build_as_cpp, limited, run};
+use test_support::c_programs::{build, build_as_cpp, limited, run};
 
 #[test]
 fn the_struct_and_the_functions_are_the_recipes() {

@@ -1,22 +1,13 @@
 //! `driver.c`, running: told a line at a time.
 
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
-use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
 
-use crate::c_programs::{build, build_with_libraries, command, valgrind};
+use test_support::Process;
+use test_support::c_programs::{build, build_with_libraries, command, valgrind};
 
-/// Longer than any command takes, also under valgrind on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(240);
-
-pub struct Driver {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    answers: Receiver<String>,
-}
+pub struct Driver(Process);
 
 /// How a program was compiled and linked.
 pub struct Build {
@@ -88,36 +79,22 @@ impl Driver {
     }
 
     fn run(mut command: Command) -> Driver {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let stdin = child.stdin.take();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        let (sender, answers) = channel();
-        // Ends with the program.
-        std::thread::spawn(move || {
-            for line in stdout.lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    break;
-                }
-            }
-        });
-        Driver { child, stdin, answers }
+        Driver(Process::start(&mut command))
     }
 
     /// Has it do one thing, and waits until it is done.
     pub fn ask(&mut self, command: &str) -> String {
-        self.begin(command);
-        self.answer(command)
+        self.0.ask(command).trim().to_owned()
     }
 
     /// Has it begin one thing; the [`answer`](Driver::answer) comes later.
     pub fn begin(&mut self, command: &str) {
-        let stdin = self.stdin.as_mut().expect("it runs");
-        writeln!(stdin, "{command}").unwrap_or_else(|error| panic!("{command}: {error}"));
+        self.0.tell(command);
     }
 
     pub fn answer(&mut self, command: &str) -> String {
-        let answer = self.answers.recv_timeout(PATIENCE);
-        answer.unwrap_or_else(|error| panic!("{command}: no answer: {error}")).trim().to_owned()
+        let answer = self.0.hear().unwrap_or_else(|| panic!("{command}: no answer"));
+        answer.trim().to_owned()
     }
 
     /// Has it do one thing, which must have that answer.
@@ -127,25 +104,8 @@ impl Driver {
     }
 
     /// Lets it end by itself, as programs do that never clean up; it must end well.
-    pub fn end(mut self) {
-        drop(self.stdin.take());
-        let deadline = Instant::now() + PATIENCE;
-        let status = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status;
-            }
-            assert!(Instant::now() < deadline, "the program does not end");
-            std::thread::sleep(Duration::from_millis(10));
-        };
+    pub fn end(self) {
+        let status = self.0.end();
         assert!(status.success(), "the program ended with {status}");
-    }
-}
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        drop(self.stdin.take());
-        // Only where a test has failed: it may hang.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -3,8 +3,6 @@
 //! the network and the other clients in its hands.
 
 mod abi;
-#[path = "../c_programs/mod.rs"]
-mod c_programs;
 mod closing;
 mod completions;
 mod copies;

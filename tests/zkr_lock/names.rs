@@ -1,7 +1,9 @@
 //! What claims are called, so that programs with the recipe and programs with this library exclude
 //! each other; and what the struct says of it.
 
-use crate::scene::{PATH, Scene, eventually};
+use test_support::eventually;
+
+use crate::scene::{PATH, Scene};
 
 #[test]
 fn a_claim_is_named_for_its_session_and_number() {

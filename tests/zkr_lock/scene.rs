@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use test_support::eventually;
 use zklock::{Client, CreateMode};
-pub use zklock_testing::eventually;
 use zklock_testing::{Server, expire_session};
 
 use crate::driver::Driver;
 
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The longest that servers give. Valgrind on a busy machine lets threads wait for many seconds, and
 /// a session that can't be proved alive meanwhile is lost.

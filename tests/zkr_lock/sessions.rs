@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::driver::Driver;
-use crate::scene::{PATIENCE, Scene, eventually};
+use crate::scene::{Scene, TIMEOUT};
+use test_support::eventually;
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Proxy, Rule};
 
@@ -143,7 +144,7 @@ fn lost_replies_leave_one_place_and_then_none() {
                 assert_eq!(scene.claims(), [scene.id('a')]);
                 scene.program.expect("unlock a", "0");
                 assert_eq!(scene.claims(), [""; 0]);
-                lost.wait_hits(1, PATIENCE).unwrap();
+                lost.wait_hits(1, TIMEOUT).unwrap();
                 assert_eq!(scene.program.ask("told a").matches('0').count(), 2);
             }
         }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use event_listener::{Event, Listener};
 use futures_lite::future::{block_on, or};
 
-use crate::trouble::Trouble;
+use crate::trouble::{self, Trouble};
 
 const GO_ON: u8 = 0;
 const FAILED: u8 = 1;
@@ -31,7 +31,7 @@ impl Stop {
         let raised = Arc::clone(&stop);
         let handler = move || {
             if raised.is_interrupted() {
-                std::process::exit(crate::INTERRUPTED.into());
+                std::process::exit(trouble::INTERRUPTED.into());
             }
             raised.raise(INTERRUPTED);
         };

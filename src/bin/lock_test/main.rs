@@ -7,6 +7,7 @@ mod counter;
 mod interrupt;
 mod latency;
 mod leftovers;
+mod output;
 mod progress;
 mod report;
 mod run;
@@ -19,14 +20,14 @@ use std::process::ExitCode;
 use args::Args;
 use counter::Counter;
 use interrupt::Stop;
-use report::{Report, say, show};
+use output::{say, show};
+use report::Report;
 use run::Bench;
 use server::Servers;
-use trouble::Trouble;
+use trouble::{INTERRUPTED, Trouble};
 
 /// Two holders at once, a lost increment, a node left behind: what the program looks for.
 const FOUND_A_FAULT: u8 = 1;
-const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
     let args = Args::read();

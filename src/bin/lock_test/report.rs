@@ -1,7 +1,5 @@
 //! What a run tells: words about faults, a table for people, a line of JSON for programs.
 
-use std::fmt;
-use std::io::Write;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -205,15 +203,4 @@ fn aligned(rows: &[Vec<String>]) -> String {
     let lines: Vec<&str> =
         std::iter::once(&group_line).chain(&lines).map(|l| l.trim_end()).collect();
     lines.join("\n") + "\n"
-}
-
-/// Writes to stdout. Nobody is there to be told when nobody reads it.
-pub fn show(text: fmt::Arguments) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_fmt(text).and_then(|()| out.flush());
-}
-
-/// Writes a line to stderr.
-pub fn say(line: fmt::Arguments) {
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
 }

@@ -8,7 +8,7 @@ use zklock_testing::{Ensemble, KeepBusy, Server, four_letter};
 
 use crate::args::Args;
 use crate::interrupt::Stop;
-use crate::report::say;
+use crate::output::say;
 use crate::trouble::Trouble;
 
 /// How much, and how long, a server of ours is used before anything is measured: a cold Java

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// The exit code where Ctrl-C has ended a run, as shells have it.
+pub const INTERRUPTED: u8 = 130;
+
 /// The test could not be made, or not to its end.
 #[derive(Debug)]
 pub enum Trouble {
@@ -39,7 +42,7 @@ impl Trouble {
         match self {
             Trouble::Usage(_) => 2,
             Trouble::Cannot(_) => 3,
-            Trouble::Interrupted => super::INTERRUPTED,
+            Trouble::Interrupted => INTERRUPTED,
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::checks::{Checks, Violation};
 use crate::counter::Counter;
 use crate::interrupt::Stop;
 use crate::latency::Latency;
-use crate::report::{say, show};
+use crate::output::{say, show};
 
 /// How long to wait, beyond the session timeout, for the word that a release is done.
 const RELEASE_PATIENCE: Duration = Duration::from_secs(15);

@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use test_support::TIMEOUT;
 use zklock::Client;
 use zklock_testing::Ensemble;
-
-use crate::bench::PATIENCE;
 
 /// A thread that does something again and again until it is stopped, and counts how often it did.
 pub struct Again {
@@ -57,7 +56,7 @@ pub fn restart_servers(ensemble: Arc<Ensemble>) -> Again {
         server.kill();
         std::thread::sleep(Duration::from_millis(fastrand::u64(..500)));
         server.start_again().unwrap();
-        ensemble.wait_for_quorum(PATIENCE).unwrap();
+        ensemble.wait_for_quorum(TIMEOUT).unwrap();
         true
     })
 }

@@ -11,12 +11,12 @@ mod mover;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use test_support::{TIMEOUT, eventually};
 use zklock::{Client, Error};
 use zklock_testing::Server;
 
 use self::ledger::Ledger;
 use self::mover::{Mover, Record};
-use crate::bench::{PATIENCE, eventually};
 use crate::program::Tool;
 
 const PRODUCERS: usize = 4;
@@ -177,12 +177,12 @@ fn whatever_fails_nothing_is_lost_or_doubled_and_each_producers_order_is_kept() 
         .jvm_arg("-Xmx384m")
         .jvm_arg("-XX:TieredStopAtLevel=1")
         .jvm_arg("-Dzookeeper.forceSync=no")
-        .start_timeout(3 * PATIENCE)
+        .start_timeout(3 * TIMEOUT)
         .start_ensemble(3)
         .unwrap();
     let ensemble = Arc::new(ensemble);
     let hosts = ensemble.hosts();
-    let client = Client::options().session_timeout(PATIENCE).connect(&hosts).wait().unwrap();
+    let client = Client::options().session_timeout(TIMEOUT).connect(&hosts).wait().unwrap();
     let mut proof = Proof {
         hosts: hosts.clone(),
         each: elements / PRODUCERS,
@@ -200,7 +200,7 @@ fn whatever_fails_nothing_is_lost_or_doubled_and_each_producers_order_is_kept() 
     proof.producers = (0..PRODUCERS).map(|number| proof.producer(number, 0)).collect();
     let deletions = faults::delete_when_empty(client.clone(), PATH);
     let restarts = faults::restart_servers(Arc::clone(&ensemble));
-    let limit = 10 * PATIENCE + Duration::from_millis(200) * u32::try_from(elements).unwrap();
+    let limit = 10 * TIMEOUT + Duration::from_millis(200) * u32::try_from(elements).unwrap();
     while proof.producers.iter().any(Option::is_some) {
         assert!(began.elapsed() < limit, "{} taken in {limit:?}", proof.taken());
         std::thread::sleep(Duration::from_millis(fastrand::u64(50..500)));
@@ -213,7 +213,7 @@ fn whatever_fails_nothing_is_lost_or_doubled_and_each_producers_order_is_kept() 
     }
     let restarts = restarts.stop();
     let deletions = deletions.stop();
-    ensemble.wait_for_quorum(PATIENCE).unwrap();
+    ensemble.wait_for_quorum(TIMEOUT).unwrap();
     eventually("the queue is empty", || {
         proof.tend();
         client.children(PATH).wait().is_ok_and(|names| names.is_empty())

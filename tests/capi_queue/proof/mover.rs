@@ -7,10 +7,10 @@ use std::sync::{Arc, LazyLock};
 use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
-use rustix::process::{Pid, Signal, kill_process};
+use test_support::Running;
+use test_support::c_programs::command;
 
-use crate::c_programs::command;
-use crate::program::{Running, build, source};
+use crate::program::{build, source};
 
 /// The n-th element of a producer.
 pub type Element = (usize, usize);
@@ -90,18 +90,12 @@ impl Mover {
         self.running.0.try_wait().unwrap()
     }
 
-    fn signal(&self, signal: Signal) {
-        let pid = Pid::from_child(&self.running.0);
-        // It may have ended; its id is its own until it is waited for.
-        let _ = kill_process(pid, signal);
-    }
-
     pub fn freeze(&self) {
-        self.signal(Signal::STOP);
+        self.running.freeze();
     }
 
     pub fn thaw(&self) {
-        self.signal(Signal::CONT);
+        self.running.thaw();
     }
 
     pub fn taken(&self) -> usize {

@@ -16,9 +16,8 @@ pub mod timed;
 
 use std::time::{Duration, Instant};
 
+use test_support::TIMEOUT;
 use zklock::{Client, CreateMode, Result};
-
-use crate::bench::PATIENCE;
 
 /// The children of a directory, sorted as strings.
 pub fn sorted_children(zk: &Client, directory: &str) -> Result<Vec<String>> {
@@ -41,7 +40,7 @@ pub fn number(name: &str) -> Option<i64> {
 
 /// A retry policy: what lost its connection is simply done again.
 pub fn retrying<T>(mut act: impl FnMut() -> Result<T>) -> Result<T> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         match act() {
             Err(error) if error.is_connection_loss() && Instant::now() < deadline => {

@@ -16,12 +16,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use test_support::{TIMEOUT, eventually, options, session_id};
 use zklock::{Client, Guard, GuardState, LostReason};
 use zklock_testing::{Ensemble, Proxy, Server};
 
 pub use self::scene::{Scene, sleep_until};
 use self::tally::Tally;
-use crate::bench::{PATIENCE, eventually, options, session_id};
 
 const MEMBERS: usize = 3;
 /// Between two looks at a guard.
@@ -128,7 +128,7 @@ impl Scenario {
         static STARTING: Mutex<()> = Mutex::new(());
         let starting = STARTING.lock();
         let ensemble = Server::builder()
-            .start_timeout(3 * PATIENCE)
+            .start_timeout(3 * TIMEOUT)
             .tick_time(pace.tick())
             .min_session_timeout(2 * pace.tick())
             .sync_limit(pace.tick() * pace.sync_limit)
@@ -171,11 +171,11 @@ impl Scenario {
         let path = format!("/{}-{}-{round}", self.name.replace(' ', "-"), pace.session);
         let holder = self.seated(doors, seat, pace);
         let guard =
-            Arc::new(holder.lock(&path).acquire_within(PATIENCE).wait().expect("it is free"));
+            Arc::new(holder.lock(&path).acquire_within(TIMEOUT).wait().expect("it is free"));
         let session = session_id(&holder);
 
         let lost = guard.lost();
-        let within = PATIENCE + 3 * pace.session();
+        let within = TIMEOUT + 3 * pace.session();
         let teller = thread::spawn(move || {
             let reason = lost.wait_timeout(within);
             (reason, Instant::now())

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::wire::{Op, RawClient, Writer, connect_request};
 
 /// How long [`expire_session`] tries in all.
-const PATIENCE: Duration = Duration::from_secs(10);
+const EXPIRY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long it pauses when no server has answered, so that it does not spin.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -54,7 +54,7 @@ pub(crate) fn expire_session_at(
     session_id: i64,
     password: &[u8; 16],
 ) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + EXPIRY_TIMEOUT;
     let mut known = false;
     let mut last = None;
     while Instant::now() < deadline {
@@ -73,7 +73,10 @@ pub(crate) fn expire_session_at(
         thread::sleep(PAUSE);
     }
     let why = last.map_or_else(String::new, |error| format!(" (last: {error})"));
-    Err(Error::Timeout { what: format!("expire session {session_id:#x}{why}"), waited: PATIENCE })
+    Err(Error::Timeout {
+        what: format!("expire session {session_id:#x}{why}"),
+        waited: EXPIRY_TIMEOUT,
+    })
 }
 
 /// Both frames go out together, so that the client has no time to take its session back in between.

@@ -7,11 +7,11 @@ use zklock_testing::wire::{CreateMode, RawClient};
 use zklock_testing::{Ensemble, Error, Server, expire_session};
 
 const SESSION: Duration = Duration::from_secs(10);
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A commit through any member that takes one.
 fn create_somewhere(ensemble: &Ensemble, path: &str) -> RawClient {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     for addr in ensemble.addrs().into_iter().cycle() {
         let created = RawClient::connect(addr, SESSION).and_then(|mut client| {
             client.set_reply_timeout(Duration::from_secs(2));
@@ -31,12 +31,12 @@ fn an_ensemble_survives_the_kill_of_its_leader() {
     let ensemble = Ensemble::start(3).unwrap();
     assert_eq!(ensemble.hosts().split(',').count(), 3);
     let _busy = ensemble.keep_busy().unwrap();
-    let first = ensemble.wait_for_quorum(PATIENCE).unwrap();
+    let first = ensemble.wait_for_quorum(TIMEOUT).unwrap();
     assert_eq!(ensemble.leader(), Some(first));
     drop(create_somewhere(&ensemble, "/before"));
 
     ensemble.member(first).kill();
-    let second = ensemble.wait_for_quorum(PATIENCE).unwrap();
+    let second = ensemble.wait_for_quorum(TIMEOUT).unwrap();
     assert_ne!(first, second);
     let mut client = create_somewhere(&ensemble, "/after");
     assert!(client.exists("/before").unwrap().is_some());
@@ -53,14 +53,14 @@ fn a_session_expires_through_another_member_than_its_client_uses() {
     let (id, password) = (client.session_id(), client.password());
     let hosts: Vec<String> = ensemble.members().iter().rev().map(|member| member.hosts()).collect();
     expire_session(&hosts.join(","), id, &password).unwrap();
-    client.wait_closed(PATIENCE).unwrap();
+    client.wait_closed(TIMEOUT).unwrap();
     let back = RawClient::attach(ensemble.member(0).addr(), SESSION, id, &password);
     assert!(matches!(back, Err(Error::SessionExpired { .. })), "{back:?}");
 }
 
 /// A leader and its followers.
 fn roles(ensemble: &Ensemble) -> (usize, Vec<usize>) {
-    let leader = ensemble.wait_for_quorum(PATIENCE).unwrap();
+    let leader = ensemble.wait_for_quorum(TIMEOUT).unwrap();
     (leader, (0..ensemble.members().len()).filter(|index| *index != leader).collect())
 }
 
@@ -80,12 +80,12 @@ fn an_isolated_follower_answers_its_clients_and_knows_nothing_of_the_others() {
     ensemble.isolate(isolated).unwrap();
     outside.create("/after", b"").unwrap();
     assert!(inside.exists("/after").unwrap().is_none());
-    inside.wait_closed(PATIENCE).unwrap();
+    inside.wait_closed(TIMEOUT).unwrap();
     eventually("it serves nobody", || ensemble.member(isolated).mode().is_none());
     assert_eq!(ensemble.leader(), Some(leader));
 
     ensemble.rejoin(isolated).unwrap();
-    ensemble.member(isolated).wait_ready(PATIENCE).unwrap();
+    ensemble.member(isolated).wait_ready(TIMEOUT).unwrap();
     let mut inside = RawClient::connect(ensemble.member(isolated).addr(), SESSION).unwrap();
     assert!(inside.exists("/after").unwrap().is_some());
 }
@@ -112,13 +112,13 @@ fn an_isolated_leader_is_replaced_and_follows_when_it_is_back() {
 #[test]
 fn an_ensemble_without_a_quorum_has_no_leader() {
     let ensemble = Ensemble::start(3).unwrap();
-    let leader = ensemble.wait_for_quorum(PATIENCE).unwrap();
+    let leader = ensemble.wait_for_quorum(TIMEOUT).unwrap();
     for (index, member) in ensemble.members().iter().enumerate() {
         if index != leader {
             member.kill();
         }
     }
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while ensemble.leader().is_some() {
         assert!(Instant::now() < deadline, "it still leads");
         std::thread::sleep(Duration::from_millis(20));
@@ -160,5 +160,5 @@ fn the_members_of_an_ensemble_count_on_from_the_first_id() {
     ensemble.isolate(followers[0]).unwrap();
     eventually("it serves nobody", || ensemble.member(followers[0]).mode().is_none());
     ensemble.rejoin(followers[0]).unwrap();
-    ensemble.member(followers[0]).wait_ready(PATIENCE).unwrap();
+    ensemble.member(followers[0]).wait_ready(TIMEOUT).unwrap();
 }

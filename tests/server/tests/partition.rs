@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use common::{Bench, PATIENCE, SESSION};
+use common::{Bench, SESSION, TIMEOUT};
 use zklock_testing::Proxy;
 use zklock_testing::eventually;
 use zklock_testing::wire::RawClient;
@@ -27,7 +27,7 @@ fn a_cut_is_silent_and_what_was_sent_into_it_never_arrives() {
     eventually("it is accepted", || bench.proxy.connections() == 2);
     assert!(!newcomer.is_finished());
     bench.proxy.heal();
-    assert_eq!(client.wait_closed(PATIENCE).unwrap(), ConnectionReset);
+    assert_eq!(client.wait_closed(TIMEOUT).unwrap(), ConnectionReset);
     assert!(newcomer.join().unwrap().unwrap_err().is_connection_loss());
     assert!(other.exists("/lost").unwrap().is_none());
     let mut client = bench.through_proxy();
@@ -54,7 +54,7 @@ fn a_refusing_proxy_looks_like_a_server_that_is_down() {
     let mut client = bench.through_proxy();
     for _ in 0..3 {
         bench.proxy.refuse();
-        assert_eq!(client.wait_closed(PATIENCE).unwrap(), ConnectionReset);
+        assert_eq!(client.wait_closed(TIMEOUT).unwrap(), ConnectionReset);
         let refused: std::io::Error =
             RawClient::connect(bench.proxy.addr(), SESSION).unwrap_err().into();
         assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
@@ -62,7 +62,7 @@ fn a_refusing_proxy_looks_like_a_server_that_is_down() {
         client = bench.through_proxy();
     }
     bench.proxy.reset_all();
-    assert_eq!(client.wait_closed(PATIENCE).unwrap(), ConnectionReset);
+    assert_eq!(client.wait_closed(TIMEOUT).unwrap(), ConnectionReset);
     bench.through_proxy().create("/a", b"").unwrap();
 }
 
@@ -71,7 +71,7 @@ fn a_killed_server_is_noticed_through_the_proxy_and_found_again_after_it() {
     let bench = Bench::start();
     let mut client = bench.through_proxy();
     bench.server.kill();
-    client.wait_closed(PATIENCE).unwrap();
+    client.wait_closed(TIMEOUT).unwrap();
     assert!(RawClient::connect(bench.proxy.addr(), SESSION).is_err());
     bench.server.start_again().unwrap();
     bench.through_proxy().create("/a", b"").unwrap();
@@ -90,6 +90,6 @@ fn a_switch_that_another_thread_throws_back_at_once_returns_all_the_same() {
         });
     }
     for _ in 0..3 {
-        finished.recv_timeout(PATIENCE).expect("no switch hangs");
+        finished.recv_timeout(TIMEOUT).expect("no switch hangs");
     }
 }

@@ -5,7 +5,7 @@ mod common;
 use std::io::ErrorKind::ConnectionReset;
 use std::time::{Duration, Instant};
 
-use common::{Bench, PATIENCE};
+use common::{Bench, TIMEOUT};
 use zklock_testing::eventually;
 use zklock_testing::wire::{CreateMode, MultiOp, Op, Ops, RawClient};
 use zklock_testing::{Action, Direction, Proxy, Rule, four_letter};
@@ -19,12 +19,12 @@ fn without_rules_everything_passes() {
     assert_eq!(client.get_data_and_watch("/a").unwrap().0, b"data");
     let large = vec![7; 900_000];
     bench.direct().set_data("/a", &large).unwrap();
-    let event = client.next_event(PATIENCE).unwrap();
+    let event = client.next_event(TIMEOUT).unwrap();
     assert_eq!((event.kind, event.path.as_str()), (3, "/a"));
     assert_eq!(client.get_data("/a").unwrap().0, large);
     client.set_data("/a", &large[1..]).unwrap();
     client.close_session().unwrap();
-    let answer = four_letter(bench.proxy.addr(), "srvr", PATIENCE).unwrap();
+    let answer = four_letter(bench.proxy.addr(), "srvr", TIMEOUT).unwrap();
     assert!(answer.contains("Mode: standalone"), "{answer}");
     eventually("the links go", || bench.proxy.connections() == 0);
 }
@@ -37,7 +37,7 @@ fn a_dropped_reply_leaves_the_server_having_done_it() {
     client.create("/first", b"").unwrap();
     let error: std::io::Error = client.create("/second", b"").unwrap_err().into();
     assert_eq!(error.kind(), ConnectionReset);
-    lost.wait_hits(1, PATIENCE).unwrap();
+    lost.wait_hits(1, TIMEOUT).unwrap();
     assert!(bench.direct().exists("/second").unwrap().is_some());
     // The rule is done: the next connection works.
     bench.through_proxy().create("/third", b"").unwrap();
@@ -80,12 +80,12 @@ fn a_stalled_connection_is_silent_both_ways_until_it_is_healed() {
     client.exists_and_watch("/watched").unwrap();
     client.set_reply_timeout(Duration::from_millis(100));
     assert!(client.create("/lost", b"").unwrap_err().is_timeout());
-    stalled.wait_hits(1, PATIENCE).unwrap();
+    stalled.wait_hits(1, TIMEOUT).unwrap();
     bench.direct().create("/watched", b"").unwrap();
     assert!(client.ping().unwrap_err().is_timeout());
     assert!(client.next_event(Duration::ZERO).unwrap_err().is_timeout());
     bench.proxy.heal();
-    assert_eq!(client.wait_closed(PATIENCE).unwrap(), ConnectionReset);
+    assert_eq!(client.wait_closed(TIMEOUT).unwrap(), ConnectionReset);
     assert!(bench.direct().exists("/lost").unwrap().is_none());
 }
 
@@ -120,7 +120,7 @@ fn a_gate_lets_a_test_act_between_a_request_and_its_reply() {
     assert!(gate.wait_reached(Duration::ZERO).unwrap_err().is_timeout());
     let mut client = bench.through_proxy();
     let lister = std::thread::spawn(move || (client.children("/").unwrap(), client));
-    gate.wait_reached(PATIENCE).unwrap();
+    gate.wait_reached(TIMEOUT).unwrap();
     other.delete("/a").unwrap();
     assert!(!lister.is_finished());
     gate.release();
@@ -155,13 +155,13 @@ fn a_rule_sees_inside_a_multi_and_knows_errors_and_events() {
     let announced = [MultiOp::SetData { path: a, data: Vec::new() }, MultiOp::Delete { path: b }];
     let lost = proxy.on(Rule::request(Op::Multi).containing(Op::Delete).path("/b"), Action::Drop);
     assert!(client.multi(&announced).unwrap_err().is_connection_loss());
-    lost.wait_hits(1, PATIENCE).unwrap();
+    lost.wait_hits(1, TIMEOUT).unwrap();
     lost.remove();
     proxy.on(Rule::event().path("/a"), Action::Stall);
     let mut client = bench.through_proxy();
     client.get_data_and_watch("/a").unwrap();
     bench.direct().multi(&announced).unwrap();
-    proxy.wait_for(&Rule::event().path("/a").connection(2), 1, PATIENCE).unwrap();
+    proxy.wait_for(&Rule::event().path("/a").connection(2), 1, TIMEOUT).unwrap();
     assert!(client.next_event(Duration::from_millis(50)).unwrap_err().is_timeout());
 }
 
@@ -206,7 +206,7 @@ fn a_rule_may_pick_all_frames_from_one_on_and_paths_by_any_test() {
     for path in ["/2.tmp", "/3.tmp"] {
         assert!(bench.through_proxy().create(path, b"").unwrap_err().is_connection_loss());
     }
-    late.wait_hits(2, PATIENCE).unwrap();
+    late.wait_hits(2, TIMEOUT).unwrap();
     assert_eq!(bench.direct().children("/").unwrap().len(), 3);
 }
 

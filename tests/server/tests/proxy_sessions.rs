@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Instant;
 
-use common::{Bench, PATIENCE};
+use common::{Bench, TIMEOUT};
 use zklock_testing::wire::{CreateMode, RawClient};
 use zklock_testing::{Action, Error, Op, Rule};
 
@@ -17,7 +17,7 @@ fn the_sessions_opened_through_a_proxy_end_and_no_others() {
     closed.close_session().unwrap();
     assert_eq!(bench.proxy.expire_sessions().unwrap(), [one.session_id()]);
     assert!(other.exists("/mine").unwrap().is_none());
-    one.wait_closed(PATIENCE).unwrap();
+    one.wait_closed(TIMEOUT).unwrap();
     let (id, password) = (one.session_id(), one.password());
     let back = RawClient::attach(bench.proxy.addr(), common::SESSION, id, &password);
     assert!(matches!(back, Err(Error::SessionExpired { .. })), "{back:?}");
@@ -32,10 +32,10 @@ fn a_client_that_always_comes_back_at_once_is_told() {
         let (id, password, addr) = (client.session_id(), client.password(), bench.proxy.addr());
         let stubborn = std::thread::spawn(move || {
             let mut client = client;
-            let deadline = Instant::now() + PATIENCE;
+            let deadline = Instant::now() + TIMEOUT;
             while Instant::now() < deadline {
                 // It sends no pings: only the end of its connection can tell it.
-                client.wait_closed(PATIENCE).unwrap();
+                client.wait_closed(TIMEOUT).unwrap();
                 match RawClient::attach(addr, common::SESSION, id, &password) {
                     Ok(again) => client = again,
                     Err(Error::SessionExpired { .. }) => return,

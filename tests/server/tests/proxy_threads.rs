@@ -4,7 +4,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Bench, PATIENCE};
+use common::{Bench, TIMEOUT};
 use zklock_testing::eventually;
 use zklock_testing::wire::{Op, RawClient};
 use zklock_testing::{Action, Proxy, Rule};
@@ -21,11 +21,8 @@ fn a_dropped_proxy_leaves_no_thread_whatever_its_links_were_doing() {
     for (client, op) in clients.iter_mut().zip([Op::Create, Op::Delete, Op::Exists, Op::Sync]) {
         client.submit(op, path).unwrap();
     }
-    bench
-        .proxy
-        .wait_for(&Rule::request([Op::Create, Op::Delete, Op::Exists]), 3, PATIENCE)
-        .unwrap();
-    gate.wait_reached(PATIENCE).unwrap();
+    bench.proxy.wait_for(&Rule::request([Op::Create, Op::Delete, Op::Exists]), 3, TIMEOUT).unwrap();
+    gate.wait_reached(TIMEOUT).unwrap();
     bench.proxy.cut();
     let addr = bench.proxy.addr();
     let other = Proxy::start(bench.server.addr()).unwrap();

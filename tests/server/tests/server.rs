@@ -7,7 +7,7 @@ use zklock_testing::wire::{CreateMode, RawClient};
 use zklock_testing::{Error, Server, expire_session};
 
 const SESSION: Duration = Duration::from_secs(10);
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn connect(server: &Server) -> RawClient {
     RawClient::connect(server.addr(), SESSION).unwrap()
@@ -64,7 +64,7 @@ fn a_frozen_server_is_silent_until_it_is_thawed() {
     client.set_reply_timeout(Duration::from_millis(300));
     assert!(client.exists("/a").unwrap_err().is_timeout());
     server.thaw().unwrap();
-    client.set_reply_timeout(PATIENCE);
+    client.set_reply_timeout(TIMEOUT);
     assert!(client.exists("/a").unwrap().is_some());
     server.freeze().unwrap();
     server.stop().unwrap();
@@ -95,7 +95,7 @@ fn an_expired_client_is_told_and_its_ephemeral_nodes_are_gone() {
 
     expire_session(&server.hosts(), id, &password).unwrap();
     assert_eq!(connect(&server).exists("/mine").unwrap(), None);
-    client.wait_closed(PATIENCE).unwrap();
+    client.wait_closed(TIMEOUT).unwrap();
     let back = RawClient::attach(server.addr(), SESSION, id, &password);
     assert!(matches!(back, Err(Error::SessionExpired { session_id }) if session_id == id));
     // Nobody is there to expire any more.
@@ -110,7 +110,7 @@ fn a_client_that_always_comes_back_at_once_expires_all_the_same() {
     let (id, password, addr) = (client.session_id(), client.password(), server.addr());
     let stubborn = std::thread::spawn(move || {
         let mut client = client;
-        let deadline = Instant::now() + 2 * PATIENCE;
+        let deadline = Instant::now() + 2 * TIMEOUT;
         while Instant::now() < deadline {
             // The server can forget a connection that is made while the session ends: it stays open, and as any
             // client its own finds out by a ping.
@@ -141,7 +141,7 @@ fn a_session_shorter_than_a_second_expires_by_itself() {
     let mut other = connect(&server);
     assert!(other.exists_and_watch("/mine").unwrap().is_some());
     let began = Instant::now();
-    assert_eq!(other.next_event(PATIENCE).unwrap().kind, 2);
+    assert_eq!(other.next_event(TIMEOUT).unwrap().kind, 2);
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
 }
 
@@ -209,7 +209,7 @@ fn a_server_keeps_no_socket_of_its_program_open() {
     let (mut peer, _) = listener.accept().unwrap();
     let _server = Server::start().unwrap();
     drop(client);
-    peer.set_read_timeout(Some(PATIENCE)).unwrap();
+    peer.set_read_timeout(Some(TIMEOUT)).unwrap();
     assert_eq!(std::io::Read::read(&mut peer, &mut [0]).unwrap(), 0);
 }
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{PATIENCE, SESSION};
+use common::{SESSION, TIMEOUT};
 use zklock_testing::wire::RawClient;
 use zklock_testing::{Action, Ops, Proxy, Rule, Server};
 
@@ -17,7 +17,7 @@ fn connections_take_turns_at_the_servers_and_rules_count_over_all() {
     let mut first = through();
     first.create("/a", b"").unwrap();
     assert!(through().create("/a", b"").unwrap_err().is_connection_loss());
-    lost.wait_hits(1, PATIENCE).unwrap();
+    lost.wait_hits(1, TIMEOUT).unwrap();
     assert!(
         RawClient::connect(servers[1].addr(), SESSION).unwrap().exists("/a").unwrap().is_some()
     );

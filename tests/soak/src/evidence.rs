@@ -34,7 +34,7 @@ pub struct Run {
     pub locks_of_each: u16,
     pub session_timeout: Duration,
     /// How long an acquire may take when all faults are over.
-    pub patience: Duration,
+    pub wait_limit: Duration,
     pub start: Moment,
     /// When all faults were over.
     pub calm: Moment,
@@ -59,7 +59,7 @@ impl Run {
             "sessions": self.sessions,
             "locks_of_each": self.locks_of_each,
             "session_timeout_ms": self.session_timeout.as_millis() as u64,
-            "patience_ms": self.patience.as_millis() as u64,
+            "wait_limit_ms": self.wait_limit.as_millis() as u64,
             "start_ns": self.start.0,
             "calm_ns": self.calm.0,
             "end_ns": self.end.0,
@@ -92,7 +92,7 @@ impl Run {
             sessions: small("sessions")?,
             locks_of_each: small("locks_of_each")?,
             session_timeout: millis("session_timeout_ms")?,
-            patience: millis("patience_ms")?,
+            wait_limit: millis("wait_limit_ms")?,
             start: moment("start_ns")?,
             calm: moment("calm_ns")?,
             end: moment("end_ns")?,
@@ -236,7 +236,7 @@ impl Evidence {
             left: &self.run.left,
             tolerance: self.wall.tolerance(),
             calm: self.run.calm,
-            patience: self.run.patience,
+            wait_limit: self.run.wait_limit,
             hears_within: HEARS_WITHIN * self.run.session_timeout,
         }
         .judge()
@@ -265,7 +265,7 @@ mod tests {
             sessions: 64,
             locks_of_each: 3,
             session_timeout: Duration::from_secs(4),
-            patience: Duration::from_secs(60),
+            wait_limit: Duration::from_secs(60),
             start: Moment(1),
             calm: Moment(2),
             end: Moment(3),

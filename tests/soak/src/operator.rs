@@ -96,13 +96,13 @@ impl Operator {
         self.sessions.lock().clone()
     }
 
-    /// The nodes of these locks that are still there when `patience` is over; returns as soon as
+    /// The nodes of these locks that are still there when `timeout` is over; returns as soon as
     /// there are none.
     ///
     /// # Errors
     /// When no server tells.
-    pub fn left(&self, locks: &[LockName], patience: Duration) -> Result<Vec<String>, Trouble> {
-        let deadline = Instant::now() + patience;
+    pub fn left(&self, locks: &[LockName], timeout: Duration) -> Result<Vec<String>, Trouble> {
+        let deadline = Instant::now() + timeout;
         loop {
             let look: zklock::Result<Vec<Vec<String>>> =
                 locks.iter().map(|lock| self.nodes(lock)).collect();

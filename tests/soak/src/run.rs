@@ -23,7 +23,7 @@ use crate::worker::{CLOSE, Orders, PARK};
 /// How long all go on when the faults are over, before they are told to finish.
 const AFTERMATH: Duration = Duration::from_secs(3);
 /// How long an acquire may take then.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const CLOSES_WITHIN: Duration = Duration::from_secs(20);
 const TICK: Duration = Duration::from_millis(100);
 
@@ -109,7 +109,7 @@ pub fn run(settings: &Settings, directory: &Path, until: &Until) -> Result<Ended
     let calm = Moment::now();
     thread::sleep(AFTERMATH);
     let mut processes = processes.into_inner();
-    let crashed = park(&mut processes, Instant::now() + PATIENCE);
+    let crashed = park(&mut processes, Instant::now() + TIMEOUT);
     // Sessions of clients that were killed may last a little longer.
     let left = operator.left(&locks, settings.session_timeout * 3)?;
     close(&mut processes);
@@ -124,7 +124,7 @@ pub fn run(settings: &Settings, directory: &Path, until: &Until) -> Result<Ended
         sessions: settings.sessions,
         locks_of_each: settings.locks_of_each,
         session_timeout: settings.session_timeout,
-        patience: PATIENCE,
+        wait_limit: TIMEOUT,
         start,
         calm,
         end: Moment::now(),

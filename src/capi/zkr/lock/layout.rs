@@ -1,26 +1,18 @@
-//! The recipe's struct, byte for byte, and the way from it to the state behind it.
+//! The recipe's struct, byte for byte.
 //!
 //! Programs copy it, so it holds no pointer of ours: a number in the unused tail of its mutex names the
 //! state, and a copy names the same.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
-use parking_lot::Mutex;
 use zookeeper_sys as sys;
 
-use super::recipe::Recipe;
-use super::state::Program;
+use super::program::{Completion, Program};
 use crate::capi::boundary::Failure;
 use crate::capi::zkr::pmutex::Pmutex;
 use crate::process::inherited;
-use crate::sync::per_process;
-
-/// What a program is told: `rc` is 0 when it has the lock, and 1 when it has it no more.
-pub(super) type Completion = Option<unsafe extern "C" fn(rc: c_int, cbdata: *mut c_void)>;
 
 /// `zkr_lock_mutex_t`. Programs read and write its fields while we do.
 #[repr(C)]
@@ -49,17 +41,6 @@ const _: () = {
     assert!(std::mem::offset_of!(zkr_lock_mutex, isOwner) == 48 + PMUTEX);
     assert!(std::mem::offset_of!(zkr_lock_mutex, ownerid) == 56 + PMUTEX);
 };
-
-per_process! {
-    /// The states behind the structs, by number.
-    static STATES: Mutex<States> = Mutex::default();
-}
-
-#[derive(Default)]
-struct States {
-    latest: u64,
-    by_number: HashMap<u64, Arc<Recipe>>,
-}
 
 impl zkr_lock_mutex {
     pub(super) fn new(
@@ -115,38 +96,23 @@ impl zkr_lock_mutex {
         Program { completion: self.completion.get(), cbdata: self.cbdata }
     }
 
-    fn number(&self) -> u64 {
+    /// The number of its state; copies have the same.
+    pub(super) fn number(&self) -> u64 {
         self.pmutex.number()
     }
 
-    /// The state behind the struct, if it was ever locked.
-    pub(super) fn state(&self) -> Option<Arc<Recipe>> {
-        let states = STATES.lock();
-        states.by_number.get(&self.number()).cloned()
+    /// Gives it the number of its state, and returns that, with the process in it.
+    pub(super) fn set_number(&self, number: u64) -> u64 {
+        self.pmutex.set_number(number)
     }
 
-    /// The state behind the struct, made if there is none.
-    pub(super) fn state_for_lock(&self) -> Arc<Recipe> {
-        // The number is written under this lock only.
-        let mut states = STATES.lock();
-        if let Some(state) = states.by_number.get(&self.number()) {
-            return Arc::clone(state);
-        }
-        states.latest += 1;
-        let number = self.pmutex.set_number(states.latest);
-        Arc::clone(states.by_number.entry(number).or_default())
-    }
-}
-
-impl zkr_lock_mutex {
-    /// Empties the struct, and gives the state that was behind it and its copies.
-    pub(super) fn forget(&self) -> Option<Arc<Recipe>> {
+    /// Empties the struct: it is not initialised any more.
+    pub(super) fn clear(&self) {
         self.show(None, None, false);
         self.path.set(std::ptr::null_mut());
         self.acl.set(std::ptr::null_mut());
         self.completion.set(None);
         self.pmutex.unmark();
-        STATES.lock().by_number.remove(&self.number())
     }
 }
 

@@ -1,12 +1,17 @@
 //! The C recipe's lock, for programs that were written against `zoo_lock.h`.
 //!
-//! `layout.rs` is the program's struct, `recipe.rs` what stands behind it, `state.rs` what that is at
-//! the moment, `report.rs` how it hears of the end of an acquire, `refusal.rs` why it has no place in
-//! the queue, `turn.rs` how the program's completion is called.
+//! From the bottom up: `program.rs` is the program's completion, `layout.rs` its struct, `state.rs` what a
+//! mutex is at the moment, `recipe.rs` where that is kept, `registry.rs` the way from the struct to it.
+//! `turn.rs` calls the completion, `refusal.rs` keeps why there is no place in the queue, `report.rs` brings
+//! the end of an acquire. `acquire.rs` takes a place, `release.rs` gives it back.
 
+mod acquire;
 mod layout;
+mod program;
 mod recipe;
 mod refusal;
+mod registry;
+mod release;
 mod report;
 mod state;
 mod turn;
@@ -15,9 +20,10 @@ use std::ffi::{c_char, c_int, c_void};
 
 use zookeeper_sys as sys;
 
-use self::layout::{Completion, checked, initialised, zkr_lock_mutex};
-use self::recipe::Order;
-use self::refusal::not_locked;
+use self::acquire::Order;
+use self::layout::{checked, initialised, zkr_lock_mutex};
+use self::program::Completion;
+use self::release::not_locked;
 use super::clients;
 use crate::capi::acl;
 use crate::capi::boundary::{self, Failure};
@@ -103,7 +109,7 @@ unsafe fn lock(function: &'static str, mutex: *mut zkr_lock_mutex) -> bool {
     let code = boundary::status(|| {
         // SAFETY: the header's contract.
         let mutex = unsafe { checked(function, mutex) }?;
-        let (recipe, _) = found.insert((mutex.state_for_lock(), mutex.program()));
+        let (recipe, _) = found.insert((registry::find_or_make(mutex), mutex.program()));
         // SAFETY: the struct was checked, and the rest is the header's contract.
         let order = recipe.check_handle().and_then(|()| unsafe { order(function, mutex) });
         recipe.lock(mutex, order)
@@ -145,7 +151,7 @@ pub unsafe extern "C" fn zkr_lock_error(mutex: *mut zkr_lock_mutex) -> c_int {
     boundary::status(|| {
         // SAFETY: the header's contract.
         let mutex = unsafe { checked("zkr_lock_error", mutex) }?;
-        mutex.state().and_then(|state| state.failure()).map_or(Ok(()), Err)
+        registry::find(mutex).and_then(|recipe| recipe.failure()).map_or(Ok(()), Err)
     })
 }
 
@@ -158,8 +164,8 @@ pub unsafe extern "C" fn zkr_lock_unlock(mutex: *mut zkr_lock_mutex) -> c_int {
     boundary::status(|| {
         // SAFETY: the header's contract.
         let mutex = unsafe { checked("zkr_lock_unlock", mutex) }?;
-        match mutex.state() {
-            Some(state) => state.unlock(mutex, mutex.program()),
+        match registry::find(mutex) {
+            Some(recipe) => recipe.unlock(mutex, mutex.program()),
             None => Err(not_locked()),
         }
     })
@@ -175,8 +181,8 @@ pub unsafe extern "C" fn zkr_lock_setcallback(mutex: *mut zkr_lock_mutex, comple
         // SAFETY: the header's contract.
         let Ok(mutex) = (unsafe { initialised("zkr_lock_setcallback", mutex) }) else { return };
         mutex.set_completion(completion);
-        if let Some(state) = mutex.state() {
-            state.set_completion(completion);
+        if let Some(recipe) = registry::find(mutex) {
+            recipe.set_completion(completion);
         }
     });
 }
@@ -202,9 +208,9 @@ pub unsafe extern "C" fn zkr_lock_destroy(mutex: *mut zkr_lock_mutex) -> c_int {
     boundary::status(|| {
         // SAFETY: the header's contract.
         let mutex = unsafe { initialised("zkr_lock_destroy", mutex) }?;
-        let state = mutex.forget();
-        if let Some(state) = state {
-            state.end();
+        mutex.clear();
+        if let Some(recipe) = registry::remove(mutex) {
+            recipe.end();
         }
         Ok(())
     })
@@ -232,7 +238,9 @@ pub unsafe extern "C" fn zkr_lock_isowner(mutex: *mut zkr_lock_mutex) -> c_int {
     boundary::value(0, || {
         // SAFETY: the header's contract.
         let mutex = unsafe { checked("zkr_lock_isowner", mutex) };
-        mutex.is_ok_and(|mutex| mutex.state().is_some_and(|state| state.is_owner(mutex))).into()
+        mutex
+            .is_ok_and(|mutex| registry::find(mutex).is_some_and(|recipe| recipe.is_owner(mutex)))
+            .into()
     })
 }
 
@@ -247,8 +255,8 @@ pub unsafe extern "C" fn zkr_lock_getid(mutex: *mut zkr_lock_mutex) -> *mut c_ch
         let Ok(mutex) = (unsafe { initialised("zkr_lock_getid", mutex) }) else {
             return std::ptr::null_mut();
         };
-        if let Some(state) = mutex.state() {
-            state.is_owner(mutex);
+        if let Some(recipe) = registry::find(mutex) {
+            recipe.is_owner(mutex);
         }
         mutex.ownerid()
     })

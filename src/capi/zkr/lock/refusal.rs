@@ -1,22 +1,13 @@
-//! Why a mutex has no place in the queue, or has lost it: for `zkr_lock_error`.
+//! A mutex that gets no place in the queue.
 
 use parking_lot::MutexGuard;
 
+use super::program::{Program, RELEASED};
 use super::recipe::Recipe;
-use super::state::{Phase, Program, RELEASED, State};
+use super::state::{Phase, State};
 use crate::capi::boundary::{Failure, panicked};
-use crate::client::Client;
-use crate::error::{Code, Error};
-use crate::lock::{Guard, LostReason};
 
 impl Recipe {
-    /// Why the mutex can't be locked any more: its handle's session is over, or the program has closed
-    /// the handle, which then must not be touched.
-    pub(super) fn check_handle(&self) -> Result<(), Failure> {
-        let client = self.state.lock().client.clone();
-        client.as_ref().and_then(Client::failure).map_or(Ok(()), |error| Err(error.into()))
-    }
-
     /// The mutex gets no place in the queue: keeps the reason, and runs the completion.
     pub(super) fn refuse(&self, mut state: MutexGuard<'_, State>, failure: &Failure) {
         // So that the completion can ask for it too.
@@ -39,29 +30,6 @@ impl Recipe {
         state.program = program;
         self.refuse(state, &panicked());
     }
-
-    /// Why the mutex has no place in the queue, if it was to have one.
-    pub(super) fn failure(&self) -> Option<Failure> {
-        match &self.state.lock().phase {
-            Phase::Refused(failure) | Phase::Lost(_, failure) => Some(failure.clone()),
-            Phase::Held(guard) if guard.is_lost() => Some(loss_of(guard)),
-            _ => None,
-        }
-    }
-}
-
-/// Why a lock is lost, as a code.
-pub(super) fn loss_of(guard: &Guard) -> Failure {
-    let code = match guard.lost().get() {
-        Some(LostReason::Deleted) => Code::NO_NODE,
-        _ => guard.client().failure().map_or(Code::SESSION_EXPIRED, |error| error.code()),
-    };
-    Error::with_detail("hold", guard.path(), code, "the lock is lost").into()
-}
-
-/// The recipe's code for it.
-pub(super) fn not_locked() -> Failure {
-    Failure::new(Code::SYSTEM_ERROR.as_raw(), "zkr_lock_unlock: the mutex is not locked".into())
 }
 
 #[cfg(all(test, not(zklock_loom)))]

@@ -1,18 +1,14 @@
 //! What a mutex is at the moment, and what its program knows of it.
 
-use std::ffi::{CStr, CString, c_int, c_void};
+use std::ffi::{CStr, CString, c_int};
 use std::sync::Arc;
 use std::thread::ThreadId;
 
-use super::layout::{Completion, Place, zkr_lock_mutex};
+use super::layout::{Place, zkr_lock_mutex};
+use super::program::{Program, RELEASED};
 use crate::capi::boundary::Failure;
 use crate::client::{Client, Duties, Duty, Pending};
 use crate::lock::Guard;
-
-/// Has the lock.
-pub(super) const ACQUIRED: c_int = 0;
-/// Has it no more.
-pub(super) const RELEASED: c_int = 1;
 
 #[derive(Default)]
 pub(super) struct State {
@@ -37,6 +33,14 @@ pub(super) struct State {
     pub(super) client: Option<Client>,
 }
 
+/// ```text
+/// Idle ──lock──▶ Queued ──acquired──▶ Held ──unlock──▶ Releasing ──▶ Idle
+///                │ │ │                 └─lost─▶ Lost ──unlock──▶ Refused
+///                │ │ └─failed, and nobody waits─▶ Lost
+///                │ └─failed, and `lock` returns it─▶ Refused
+///                └─unlock─▶ Releasing
+/// ```
+/// A `lock` begins anew unless it is Queued, or Held and not lost; one that can not even begin is Refused.
 #[derive(Default)]
 pub(super) enum Phase {
     #[default]
@@ -87,32 +91,6 @@ impl Drop for GiveUp {
 pub(super) struct Names {
     pub(super) own: Option<CString>,
     pub(super) first: Vec<CString>,
-}
-
-/// Whom to tell.
-#[derive(Clone, Copy)]
-pub(super) struct Program {
-    pub(super) completion: Completion,
-    pub(super) cbdata: *mut c_void,
-}
-
-impl Default for Program {
-    fn default() -> Program {
-        Program { completion: None, cbdata: std::ptr::null_mut() }
-    }
-}
-
-// SAFETY: zklock never looks behind the pointer; that completions come on another thread is the
-// recipe's contract.
-unsafe impl Send for Program {}
-
-impl Program {
-    pub(super) fn tell(self, rc: c_int) {
-        if let Some(completion) = self.completion {
-            // SAFETY: the program gave the function for this pointer.
-            unsafe { completion(rc, self.cbdata) };
-        }
-    }
 }
 
 impl State {

@@ -5,8 +5,9 @@ use std::ffi::c_int;
 
 use parking_lot::MutexGuard;
 
+use super::program::{ACQUIRED, RELEASED};
 use super::recipe::Recipe;
-use super::state::{ACQUIRED, Phase, RELEASED, State};
+use super::state::{Phase, State};
 use crate::raw::inside_callback;
 
 impl Recipe {

@@ -17,7 +17,7 @@ use zklock::Client;
 use zklock_testing::{Action, Op, Proxy, Rule, Server};
 
 /// How long what is certain to come may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// What one deposit adds to an empty account.
 const AMOUNT: i64 = 10;
 
@@ -59,7 +59,7 @@ fn balance_after(
     }
     if let Some(lost) = lost {
         // A fault that never came has tested nothing.
-        lost.wait_hits(1, PATIENCE)?;
+        lost.wait_hits(1, TIMEOUT)?;
     }
     Ok(account.balance()?.0)
 }

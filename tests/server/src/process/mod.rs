@@ -46,14 +46,14 @@ impl Process {
 
     /// Stops the child in its tracks: when this returns all of its threads stand still.
     pub(crate) fn freeze(&self) -> io::Result<()> {
-        const PATIENCE: Duration = Duration::from_secs(5);
+        const TIMEOUT: Duration = Duration::from_secs(5);
         self.signal(Signal::STOP)?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         // The status is left where it is, so that freezing a frozen child sees it again.
         let how = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         while waitid(WaitId::Pid(self.id()?), how)?.is_none() {
             if Instant::now() >= deadline {
-                let message = format!("pid {} does not stop within {PATIENCE:?}", self.pid());
+                let message = format!("pid {} does not stop within {TIMEOUT:?}", self.pid());
                 return Err(io::Error::new(io::ErrorKind::TimedOut, message));
             }
             thread::sleep(Duration::from_millis(1));

@@ -16,9 +16,8 @@ const LISTEN: Duration = Duration::from_secs(1);
 
 impl Pump {
     pub(super) fn reach(&self) -> io::Result<TcpStream> {
-        let patience =
-            if self.shared.traffic == Traffic::Clients { Duration::ZERO } else { LISTEN };
-        let deadline = Instant::now() + patience;
+        let timeout = if self.shared.traffic == Traffic::Clients { Duration::ZERO } else { LISTEN };
+        let deadline = Instant::now() + timeout;
         loop {
             match self.reach_one() {
                 Err(error)

@@ -9,7 +9,7 @@ use zklock_testing::{Proxy, Server};
 pub const SESSION: Duration = Duration::from_secs(10);
 /// How long an event may take that is certain to come.
 #[allow(dead_code, reason = "not every test program uses all of it")]
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What each of these tests works on.
 pub struct Bench {

@@ -46,7 +46,7 @@ pub struct Case<'a> {
     /// When all faults were over.
     pub calm: Moment,
     /// How long an acquire or a release may take after that.
-    pub patience: Duration,
+    pub wait_limit: Duration,
     /// How soon a holder has to know that an operator has deleted its claim.
     pub hears_within: Duration,
 }

@@ -102,7 +102,7 @@ impl Story {
             left: &self.left,
             tolerance: Duration::from_millis(1),
             calm: ms(10_000),
-            patience: Duration::from_secs(1),
+            wait_limit: Duration::from_secs(1),
             hears_within: Duration::from_millis(500),
         }
         .judge()

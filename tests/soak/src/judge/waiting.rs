@@ -47,7 +47,7 @@ impl Case<'_> {
         verdict: &mut Verdict,
     ) {
         let what = match until {
-            Some(until) if until.since(from.max(self.calm)) > self.patience => {
+            Some(until) if until.since(from.max(self.calm)) > self.wait_limit => {
                 let seconds = until.since(from.max(self.calm)).as_secs_f64();
                 format!("{} took {seconds:.1} s when all was well", who())
             }

@@ -4,8 +4,6 @@
 //! All of it lies in a directory that only this process has, so that any number of test processes run
 //! side by side, whatever they install and compile.
 
-#![allow(dead_code, reason = "each test crate uses a part of it")]
-
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -38,18 +36,22 @@ pub fn prefix() -> &'static Path {
 
 /// The checkout.
 pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("a crate of the checkout")
 }
 
-/// Cargo's directory for tests, where others write as well.
-fn tmpdir() -> &'static Path {
-    Path::new(env!("CARGO_TARGET_TMPDIR"))
+/// Cargo's directory for tests, where others write as well: beside that of the profile, in which the
+/// test programs are.
+fn tmpdir() -> PathBuf {
+    let program = std::env::current_exe().expect("the test program");
+    let directory = program.ancestors().nth(3).expect("cargo's directory").join("tmp");
+    fs::create_dir_all(&directory).expect("a directory for tests");
+    directory
 }
 
 /// A place below cargo's directory for tests, for this test process alone.
 pub fn scratch(name: &str) -> PathBuf {
     static OWN: LazyLock<Scratch> =
-        LazyLock::new(|| Scratch::new(tmpdir(), "c-programs-").expect("a directory for tests"));
+        LazyLock::new(|| Scratch::new(&tmpdir(), "c-programs-").expect("a directory for tests"));
     let scratch = OWN.path().join(name);
     fs::create_dir_all(&scratch).expect("a directory for tests");
     scratch
@@ -119,6 +121,16 @@ pub fn build_as_cpp(source: &str, name: &str) -> PathBuf {
     compile(compiler, source, name, &["-x", "c++"], &pkg_config(&["--libs"]))
 }
 
+/// Whether a compiler takes `source` with the project's headers, these arguments, and all warnings as
+/// errors; what it says if it does not.
+pub fn check_syntax(compiler: &str, arguments: &[&str], source: &Path) -> Result<(), String> {
+    let mut compiler = command(compiler);
+    compiler.args(arguments).args(WARNINGS).args(["-fsyntax-only", "-I"]);
+    let output = outcome(compiler.arg(root().join("include")).arg(source).current_dir(root()));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() { Ok(()) } else { Err(format!("{compiler:?}:\n{errors}")) }
+}
+
 fn c_compiler() -> Command {
     let mut compiler = command(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     compiler.arg("-std=gnu11");
@@ -186,7 +198,7 @@ pub fn run(command: &mut Command) -> String {
 
 /// Runs the command, which must succeed.
 fn succeed(command: &mut Command) -> Output {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let output = outcome(command);
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(
         output.status.success(),
@@ -196,4 +208,8 @@ fn succeed(command: &mut Command) -> Output {
         text(&output.stderr)
     );
     output
+}
+
+fn outcome(command: &mut Command) -> Output {
+    command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }

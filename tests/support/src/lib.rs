@@ -1,0 +1,22 @@
+//! What the test groups of zklock share: a server with a proxy to work on ([`Bench`]), clients of it
+//! ([`options`], [`connect`]), processes that are told what to do a line at a time ([`Process`]), and
+//! C programs, built against an installed zklock ([`c_programs`]).
+//!
+//! The library's unit tests can't use it: it is linked with the library as others use it.
+
+#![deny(unsafe_code)]
+
+mod acquires;
+mod bench;
+pub mod c_programs;
+mod clients;
+mod process;
+
+pub use acquires::{acquire_in_background, poll_until};
+pub use bench::{Bench, Stranger, alone, shared, unused_path};
+pub use clients::{
+    LONGEST_SESSION, SESSION_TIMEOUT, TIMEOUT, connect, expire, options, session_id, states_until,
+    wait_for_another_session,
+};
+pub use process::{Process, Running, child_about, say};
+pub use zklock_testing::eventually;

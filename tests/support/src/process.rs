@@ -1,0 +1,150 @@
+//! Programs that run beside a test, and are told what to do a line at a time.
+
+use std::fmt::{Debug, Display};
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Longer than any program needs for its next line or its end, also under valgrind on a busy machine.
+const LIMIT: Duration = Duration::from_secs(240);
+
+/// What a test that runs as a program of its own says starts so: the test harness talks on the same line.
+const MARK: &str = "child: ";
+/// What such a test is about is in the environment.
+const ABOUT: &str = "ZKLOCK_TEST_CHILD";
+
+/// A process that is killed with the test.
+pub struct Running(pub Child);
+
+impl Running {
+    /// Stops it, as a process is that gets no processor.
+    pub fn freeze(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        // It may have ended; its id is its own until it is waited for.
+        let _ = kill_process(Pid::from_child(&self.0), signal);
+    }
+
+    /// Waits for its end, which comes by itself.
+    pub fn end(mut self) -> ExitStatus {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "the process {} does not end", self.0.id());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A process that is told what to do, and says what it did.
+pub struct Process {
+    name: String,
+    stdin: Option<ChildStdin>,
+    said: Receiver<String>,
+    /// For signals.
+    pub running: Running,
+}
+
+impl Process {
+    /// Starts a program.
+    pub fn start(command: &mut Command) -> Process {
+        Process::start_with(command, Some)
+    }
+
+    /// Starts this very test program once more, with that test alone, which does nothing unless it
+    /// finds out [what it is about](child_about).
+    pub fn start_test(test: &str, about: &str) -> Process {
+        Process::start_test_with(test, about, &[])
+    }
+
+    /// As [`start_test`](Process::start_test), with more in its environment.
+    pub fn start_test_with(test: &str, about: &str, variables: &[(&str, PathBuf)]) -> Process {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(ABOUT, about);
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
+        Process::start_with(&mut command, |line| line.strip_prefix(MARK).map(str::to_owned))
+    }
+
+    fn start_with(
+        command: &mut Command,
+        is_for_us: impl Fn(String) -> Option<String> + Send + 'static,
+    ) -> Process {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let stdin = child.stdin.take();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let (sender, said) = channel();
+        // Ends with the program; what nobody listens to any more is read, so that it need not wait to say it.
+        thread::spawn(move || {
+            for line in lines.map_while(Result::ok).filter_map(is_for_us) {
+                let _ = sender.send(line);
+            }
+        });
+        Process { name: format!("{command:?}"), stdin, said, running: Running(child) }
+    }
+
+    /// Says a line to the program. One that has ended meanwhile shows that by saying nothing.
+    pub fn tell(&mut self, line: impl Display) {
+        let stdin = self.stdin.as_mut().expect("only the end closes it");
+        let _ = writeln!(stdin, "{line}");
+    }
+
+    /// The next line that the program says; `None` when it has ended.
+    pub fn hear(&mut self) -> Option<String> {
+        match self.said.recv_timeout(LIMIT) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => panic!("{}: hangs", self.name),
+        }
+    }
+
+    /// Says a line to the program; gives its answer.
+    pub fn ask(&mut self, line: impl Display) -> String {
+        self.tell(&line);
+        self.hear().unwrap_or_else(|| panic!("{line}: {} has ended", self.name))
+    }
+
+    /// The program says this next.
+    #[track_caller]
+    pub fn expect(&mut self, line: &str) {
+        assert_eq!(self.hear().as_deref(), Some(line), "{}", self.name);
+    }
+
+    /// Has nothing more to say to the program, and waits for its end.
+    pub fn end(self) -> ExitStatus {
+        drop(self.stdin);
+        self.running.end()
+    }
+}
+
+/// In a test that was [started](Process::start_test) as a program of its own: what it is about.
+pub fn child_about() -> Option<String> {
+    std::env::var(ABOUT).ok()
+}
+
+/// Says a line to the test that started this one.
+pub fn say(line: impl Debug) {
+    println!("\n{MARK}{line:?}");
+}
