@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use zklock::{Client, Code, CreateMode, GuardState, LostReason, SessionState};
+use zklock::{Client, Code, CreateMode, GuardState, LockError, LostReason, SessionState};
 
 use crate::bench::{options, shared};
 use crate::child;
@@ -34,6 +34,15 @@ fn ensure(holds: bool, what: &'static str) -> Result<(), &'static str> {
 fn is_refused<T>(result: zklock::Result<T>) -> bool {
     result.is_err_and(|error| {
         error.code() == Code::INVALID_STATE && error.to_string().contains("fork")
+    })
+}
+
+fn is_refused_of_a_lock<T>(result: zklock::Result<T, LockError>) -> bool {
+    result.is_err_and(|error| match error {
+        LockError::Closed { ref source, .. } => {
+            is_refused::<()>(Err(source.clone())) && error.to_string().contains("fork")
+        }
+        _ => false,
     })
 }
 
@@ -80,10 +89,11 @@ fn a_process_forks_and_goes_on() {
         ensure(is_refused(childs.get_and_watch(&node).wait()), "get_and_watch")?;
         ensure(is_refused(childs.multi(&[zklock::Op::check(&node)]).wait()), "multi")?;
         let lock = childs.lock(&node);
-        ensure(is_refused(lock.acquire().wait()), "acquire")?;
-        ensure(is_refused(lock.acquire_within(Duration::from_secs(1)).wait()), "acquire_within")?;
-        ensure(is_refused(lock.try_acquire().wait()), "try_acquire")?;
-        ensure(is_refused(lock.contenders().wait()), "contenders")?;
+        ensure(is_refused_of_a_lock(lock.acquire().wait()), "acquire")?;
+        let second = Duration::from_secs(1);
+        ensure(is_refused_of_a_lock(lock.acquire_within(second).wait()), "acquire_within")?;
+        ensure(is_refused_of_a_lock(lock.try_acquire().wait()), "try_acquire")?;
+        ensure(is_refused_of_a_lock(lock.contenders().wait()), "contenders")?;
         let Some((guard, signal, watch, waiting)) = theirs.lock().unwrap().take() else {
             return Err("no guard");
         };
@@ -91,9 +101,12 @@ fn a_process_forks_and_goes_on() {
         ensure(signal.get() == Some(LostReason::Session), "a loss")?;
         ensure(signal.wait() == LostReason::Session, "a loss that is waited for")?;
         ensure(watch.wait().is_err(), "a watch")?;
-        ensure(waiting.wait().is_err(), "an acquire that was under way")?;
+        let given_up = matches!(waiting.wait(), Err(LockError::Closed { .. }));
+        ensure(given_up, "an acquire that was under way")?;
+        let written = guard.multi(&[]).wait();
+        ensure(matches!(written, Err(LockError::NotHeld { .. })), "a guarded write")?;
         let again = childs.lock(&node);
-        ensure(is_refused(guard.release().wait()), "release")?;
+        ensure(is_refused_of_a_lock(guard.release().wait()), "release")?;
         childs.close().wait().map_err(|_| "close")?;
         drop(again);
         drop(childs.clone());

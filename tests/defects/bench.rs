@@ -8,7 +8,7 @@ use std::task::{Context, Waker};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use zklock::{Client, ClientOptions, Guard, Lock, Pending, SessionState};
+use zklock::{Client, ClientOptions, Guard, Lock, LockError, Pending, SessionState};
 pub use zklock_testing::eventually;
 use zklock_testing::wire::{CreateMode, RawClient};
 use zklock_testing::{Proxy, Server, expire_session};
@@ -172,13 +172,13 @@ pub fn wait_told_of_expiry(client: &Client, session: i64) {
 }
 
 /// Acquires our lock on a thread of its own.
-pub fn acquire_in_background(lock: &Lock) -> JoinHandle<zklock::Result<Guard>> {
+pub fn acquire_in_background(lock: &Lock) -> JoinHandle<Result<Guard, LockError>> {
     let lock = lock.clone();
     std::thread::spawn(move || lock.acquire_within(PATIENCE).wait())
 }
 
 /// Drives an acquire by hand until `there` says so; it must not acquire before.
-pub fn poll_until(acquiring: &mut Pending<Guard>, mut there: impl FnMut() -> bool) {
+pub fn poll_until(acquiring: &mut Pending<Guard, LockError>, mut there: impl FnMut() -> bool) {
     let mut context = Context::from_waker(Waker::noop());
     eventually("an acquire stands where it is wanted", || {
         assert!(Pin::new(&mut *acquiring).poll(&mut context).is_pending());

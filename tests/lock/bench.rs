@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use zklock::{Client, ClientOptions, Guard, Lock, Strategy};
+use zklock::{Client, ClientOptions, Guard, Lock, LockError, Strategy};
 pub use zklock_testing::eventually;
 use zklock_testing::wire::{CreateMode, Op, Ops, RawClient};
 use zklock_testing::{Builder, Proxy, Rule, Server};
@@ -244,7 +244,7 @@ pub fn session_id(client: &Client) -> i64 {
 }
 
 /// Acquires on a thread of its own.
-pub fn acquire_in_background(lock: &Lock) -> JoinHandle<zklock::Result<Guard>> {
+pub fn acquire_in_background(lock: &Lock) -> JoinHandle<Result<Guard, LockError>> {
     let lock = lock.clone();
     std::thread::spawn(move || lock.acquire_within(PATIENCE).wait())
 }

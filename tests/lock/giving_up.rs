@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use zklock::{Client, Guard, Pending, Strategy};
+use zklock::{Client, Guard, LockError, Pending, Strategy};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Gate, Rule};
 
@@ -16,7 +16,7 @@ use crate::bench::{
 
 /// An acquire that is driven by hand.
 struct Driven {
-    future: Pending<Guard>,
+    future: Pending<Guard, LockError>,
     guard: Option<Guard>,
 }
 

@@ -17,8 +17,8 @@ use super::turn::Turn;
 use crate::capi::boundary::Failure;
 use crate::capi::callbacks::Line;
 use crate::client::{Client, Pending, block_on_until};
-use crate::error::{Code, Error, Result};
-use crate::lock::{Guard, LostReason};
+use crate::error::{Code, Error};
+use crate::lock::{Guard, LockError, LostReason};
 use crate::logging::log;
 use crate::raw::inside_callback;
 use crate::znode::Acl;
@@ -44,8 +44,8 @@ impl Recipe {
     pub(super) fn lock(
         self: &Arc<Self>,
         mutex: &zkr_lock_mutex,
-        order: std::result::Result<Order, Failure>,
-    ) -> std::result::Result<(), Failure> {
+        order: Result<Order, Failure>,
+    ) -> Result<(), Failure> {
         let mut state = self.state.lock();
         state.program = mutex.program();
         let client = match &state.phase {
@@ -117,7 +117,7 @@ impl Recipe {
             let acquired = async { Ok(lock.acquire().await) };
             let given_up = async { Err(cancelled.await.ok()) };
             match or(acquired, given_up).await {
-                Ok(acquired) => report.make(acquired),
+                Ok(acquired) => report.make(acquired.map_err(Failure::from)),
                 Err(duty) => {
                     report.cancel();
                     drop(duty);
@@ -163,7 +163,7 @@ impl Recipe {
         mut state: MutexGuard<'_, State>,
         caller: Option<Caller>,
         client: &Client,
-    ) -> std::result::Result<(), Failure> {
+    ) -> Result<(), Failure> {
         let Some(caller) = caller else { return Ok(()) };
         let can_wait = MutexGuard::unlocked(&mut state, || client.can_be_waited_for());
         let deadline = client.inner().operation_deadline();
@@ -200,7 +200,12 @@ impl Recipe {
     }
 
     /// The acquire is over. Runs on the driver's thread.
-    pub(super) fn settle(self: &Arc<Self>, attempt: u64, acquired: Result<Guard>, report: &Report) {
+    pub(super) fn settle(
+        self: &Arc<Self>,
+        attempt: u64,
+        acquired: Result<Guard, Failure>,
+        report: &Report,
+    ) {
         let mut state = self.state.lock();
         if state.attempt != attempt || !matches!(state.phase, Phase::Queued { .. }) {
             drop(state);
@@ -210,13 +215,12 @@ impl Recipe {
         }
         let guard = match acquired {
             Ok(guard) => guard,
-            Err(error) => {
+            Err(failure) => {
                 let caller_tells = state.callers > 0;
                 if !caller_tells {
-                    let error = error.clone();
+                    let error = failure.message().to_owned();
                     log!(WARN, %error, "a lock that a program waits for can't be had");
                 }
-                let failure = error.into();
                 let refused =
                     if caller_tells { Phase::Refused(failure) } else { Phase::Lost(None, failure) };
                 drop(std::mem::replace(&mut state.phase, refused));
@@ -270,11 +274,7 @@ impl Recipe {
     }
 
     /// Gives the lock, or the place in the queue, back.
-    pub(super) fn unlock(
-        &self,
-        mutex: &zkr_lock_mutex,
-        program: Program,
-    ) -> std::result::Result<(), Failure> {
+    pub(super) fn unlock(&self, mutex: &zkr_lock_mutex, program: Program) -> Result<(), Failure> {
         let can_wait = !inside_callback();
         // Ends last, when the state is not locked any more.
         let turn;
@@ -340,7 +340,7 @@ impl Recipe {
         &self,
         mut state: MutexGuard<'_, State>,
         can_wait: bool,
-    ) -> std::result::Result<Option<Failure>, Failure> {
+    ) -> Result<Option<Failure>, Failure> {
         let Phase::Releasing(mut released, client) = std::mem::take(&mut state.phase) else {
             return Ok(None);
         };
@@ -351,7 +351,7 @@ impl Recipe {
             return Ok(None);
         }
         match block_on_until(client.inner().operation_deadline(), &mut released) {
-            Some(Err(error)) if error.code() == Code::NO_AUTH => Ok(Some(error.into())),
+            Some(Err(error @ LockError::NotPermitted { .. })) => Ok(Some(error.into())),
             // Also when the session was over before, or somebody had deleted the node: it is gone.
             Some(_) => Ok(None),
             None => {
@@ -398,8 +398,8 @@ impl Recipe {
 }
 
 /// Waits until a claim that was given up is gone, or its session.
-fn withdrawn(over: oneshot::AsyncReceiver<()>, client: Client) -> Pending<()> {
-    Pending::run("unlock", "", async move {
+fn withdrawn(over: oneshot::AsyncReceiver<()>, client: Client) -> Pending<(), LockError> {
+    Pending::run_as("unlock", "", LockError::of_pending, async move {
         // It comes also when the task is dropped with its client.
         let _ = over.await;
         client.inner().duties().done().await;

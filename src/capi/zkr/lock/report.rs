@@ -4,9 +4,10 @@ use std::ffi::c_int;
 use std::sync::Arc;
 
 use super::recipe::Recipe;
+use crate::capi::boundary::Failure;
 use crate::capi::callbacks::Line;
 use crate::client::Client;
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Error};
 use crate::lock::Guard;
 
 /// Reports the end of an acquire, also when its task is dropped with the client.
@@ -40,10 +41,11 @@ impl Report {
         self.due = false;
     }
 
-    pub(super) fn make(&mut self, acquired: Result<Guard>) {
+    pub(super) fn make(&mut self, acquired: Result<Guard, Failure>) {
         self.due = false;
         // What else ends an acquire when the handle's session does is but a consequence.
-        let acquired = acquired.map_err(|error| self.client.failure().unwrap_or(error));
+        let acquired =
+            acquired.map_err(|failure| self.client.failure().map_or(failure, Failure::from));
         self.recipe.settle(self.attempt, acquired, self);
     }
 
@@ -68,7 +70,7 @@ impl Report {
 impl Drop for Report {
     fn drop(&mut self) {
         if self.due {
-            self.make(Err(Error::new("acquire", "", Code::CLOSING)));
+            self.make(Err(Error::new("acquire", "", Code::CLOSING).into()));
         }
     }
 }

@@ -7,7 +7,7 @@ use std::thread::ThreadId;
 use super::layout::{Completion, Place, zkr_lock_mutex};
 use crate::capi::boundary::Failure;
 use crate::client::{Client, Duties, Duty, Pending};
-use crate::lock::Guard;
+use crate::lock::{Guard, LockError};
 
 /// Has the lock.
 pub(super) const ACQUIRED: c_int = 0;
@@ -55,7 +55,7 @@ pub(super) enum Phase {
     Held(Guard),
     /// It was lost, with its lock or while it waited, and the program has not unlocked it yet.
     Lost(Option<Guard>, Failure),
-    Releasing(Pending<()>, Client),
+    Releasing(Pending<(), LockError>, Client),
 }
 
 /// Has an acquire given up when it is dropped.
