@@ -11,6 +11,20 @@ use crate::error::{Code, Error, recognisable};
 /// It prints as one lowercase line, which names the path, and says what would help where that is not plain:
 /// `acquire /locks/a: not acquired in time: behind web-3 pid 71 thread main (nightly run)`. The line tells
 /// what the [`source`](std::error::Error::source) says, too.
+///
+/// ```no_run
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let lock = zklock::Client::connect("127.0.0.1:2181").wait()?.lock("/locks/invoices");
+/// use zklock::LockError;
+///
+/// match lock.acquire_within(std::time::Duration::from_secs(5)).wait() {
+///     Ok(guard) => println!("mine, with token {}", guard.fencing_token()),
+///     Err(LockError::TimedOut { ahead: Some(who), .. }) => println!("{} has it", who.host),
+///     Err(error) if error.is_timeout() => println!("no server answers"),
+///     Err(error) => return Err(error.into()),
+/// }
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {

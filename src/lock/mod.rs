@@ -79,10 +79,11 @@ use service::{Service, Session, within};
 /// What a lock makes gets the ACL of [`acl`](Lock::acl), which gives everything to everybody unless it is set.
 /// ZooKeeper asks for `DELETE` on the znode above the one that is deleted. Where a session has it not, its
 /// claims stay until it ends: [`Guard::release`] fails with [`NotPermitted`](LockError::NotPermitted), a claim that
-/// is given up or dropped is logged as a warning, and the client replaces its session as soon as it holds no lock on it. That is an expiry
-/// to everything else on the session: acquires that wait go to the end of the queue, ephemeral znodes and watches
-/// of the program go, [`Client::states`] says `Lost`. (Not with [`reopen(false)`](crate::ClientOptions::reopen), and not on a
-/// handle that a C program owns: there claims stay until that session ends.)
+/// is given up or dropped is logged as a warning, and the client replaces its session as soon as it holds no lock
+/// on it. That is an expiry to everything else on the session: acquires that wait go to the end of the queue,
+/// ephemeral znodes and watches of the program go, [`Client::states`] says `Lost`. (Not with
+/// [`reopen(false)`](crate::ClientOptions::reopen), and not on a handle that a C program owns: there claims stay
+/// until that session ends.)
 ///
 /// # On connection loss
 /// An acquire goes on: it waits for the next connection, looks up what became of its claim, and
@@ -183,12 +184,12 @@ impl Lock {
     /// Acquires the lock, however long that takes. It begins when it is awaited or waited for.
     ///
     /// # Errors
-    /// [`Unusable`](LockError::Unusable) for a path that ZooKeeper does not allow or is too long for a request, `/` with another strategy than
-    /// [`Strategy::Queue`], a path that is something else than a lock of this strategy, a chroot that does not
-    /// exist, or an empty ACL; [`NotPermitted`](LockError::NotPermitted); [`Closed`](LockError::Closed) when the
-    /// client is closed or no session will follow; [`Store`](LockError::Store) for what else the servers refuse
-    /// (a quota, say). Nothing is left behind. See [on connection loss](Lock#on-connection-loss) and
-    /// [cancellation](Lock#cancellation).
+    /// [`Unusable`](LockError::Unusable) for a path that ZooKeeper does not allow or that is too long, for `/`
+    /// with another strategy than [`Strategy::Queue`], a path that is something else than a lock of this
+    /// strategy, a chroot that does not exist, or an empty ACL; [`NotPermitted`](LockError::NotPermitted);
+    /// [`Closed`](LockError::Closed) when the client is closed and no session will follow;
+    /// [`Store`](LockError::Store) for what else the servers refuse (a quota, say). Nothing is left behind. See
+    /// [on connection loss](Lock#on-connection-loss) and [cancellation](Lock#cancellation).
     pub fn acquire(&self) -> Pending<Guard, LockError> {
         self.acquire_by(false, None)
     }
