@@ -237,6 +237,14 @@ impl fmt::Display for Report {
     }
 }
 
+/// Enough of a path to recognise it; a hostile one of a megabyte would bury the message.
+pub(crate) fn recognisable(path: &str) -> String {
+    match path.char_indices().nth(256) {
+        Some((at, _)) => format!("{}...", &path[..at]),
+        None => path.to_owned(),
+    }
+}
+
 impl Error {
     pub(crate) fn new(op: &'static str, path: &str, code: Code) -> Error {
         Error::with_detail(op, path, code, "")
@@ -253,11 +261,7 @@ impl Error {
         code: Code,
         detail: impl Into<Cow<'static, str>>,
     ) -> Error {
-        // Enough of a path to recognise it; a hostile one of a megabyte would bury the message.
-        let path = match path.char_indices().nth(256) {
-            Some((at, _)) => format!("{}...", &path[..at]),
-            None => path.to_owned(),
-        };
+        let path = recognisable(path);
         Error(Box::new(Report { op, path, code, detail: detail.into(), operation: None }))
     }
 
@@ -333,8 +337,8 @@ impl fmt::Debug for Error {
     }
 }
 
-/// The result of an operation.
-pub type Result<T> = std::result::Result<T, Error>;
+/// The result of an operation of the client; with another error, of another: `Result<Guard, LockError>`.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[cfg(test)]
 mod tests {

@@ -3,12 +3,13 @@
 //! ```no_run
 //! use zklock::Client;
 //!
-//! fn main() -> zklock::Result<()> {
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let zk = Client::connect("127.0.0.1:2181").wait()?; // or .await
 //!     let lock = zk.lock("/locks/invoices"); // a fair queue; others by .strategy(...)
 //!     let guard = lock.acquire().wait()?; // or acquire_within(...), try_acquire()
 //!     println!("mine; my writes carry the token {}", guard.fencing_token());
-//!     guard.release().wait() // or drop it: released in the background
+//!     guard.release().wait()?; // or drop it: released in the background
+//!     Ok(())
 //! }
 //! ```
 //!
@@ -56,7 +57,9 @@ pub use client::{
     Watch, WatchEvent, WatchEventKind,
 };
 pub use error::{Code, Error, Result};
-pub use lock::{Contender, Guard, GuardState, HeldSince, Lock, LostReason, LostSignal, Strategy};
+pub use lock::{
+    Contender, Guard, GuardState, HeldSince, Lock, LockError, LostReason, LostSignal, Strategy,
+};
 pub use session_key::SessionKey;
 pub use znode::{Acl, CreateMode, Permissions, Stat};
 

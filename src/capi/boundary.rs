@@ -10,6 +10,7 @@ use super::cancellation::Uncancelled;
 use super::codes;
 use crate::client::Client;
 use crate::error::{Code, Error};
+use crate::lock::LockError;
 use crate::process::inherited;
 
 /// What an exported function ends with when it does not succeed.
@@ -29,6 +30,10 @@ impl Failure {
         Failure { code, message }
     }
 
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Leaves the message on this thread and gives the code to return.
     pub(super) fn tell(self) -> c_int {
         remember(self.message);
@@ -39,6 +44,16 @@ impl Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         Failure::new(error.code().as_raw(), error.to_string())
+    }
+}
+
+impl From<LockError> for Failure {
+    fn from(error: LockError) -> Failure {
+        let code = match &error {
+            LockError::NotHeld { .. } => codes::ZKL_NOT_HELD,
+            error => error.code().as_raw(),
+        };
+        Failure::new(code, error.to_string())
     }
 }
 

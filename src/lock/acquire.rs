@@ -6,17 +6,20 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::Spec;
 use super::algorithm::{Attempt, ClaimStatus};
 use super::claim::{Claim, Node};
-
+use super::refusal::refused;
+use super::{Contender, LockError, Spec};
 use crate::client::{Hold, Timer, WatchEventKind, WatchFor, within};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, Result};
 use crate::logging::log;
 
 /// A pause after an outcome that has to be looked up, so that a link which breaks at once again
 /// does not make the loop spin.
 const AFTER_TROUBLE: Duration = Duration::from_millis(5);
+
+/// Who was ahead when that was last seen.
+type Ahead = Arc<Mutex<Option<Contender>>>;
 
 /// Acquires the lock; with `once`, gives `None` instead of waiting for somebody who is ahead.
 ///
@@ -26,8 +29,27 @@ pub(super) async fn acquire(
     spec: Arc<Spec>,
     once: bool,
     deadline: Option<Instant>,
-) -> Result<Option<(Node, Hold)>> {
-    let ahead: Arc<Mutex<Option<String>>> = Arc::default();
+) -> Result<Option<(Node, Hold)>, LockError> {
+    acquire_behind(spec, once, deadline, Ahead::default()).await
+}
+
+/// As [`acquire`], but where that gives `None` the time is over.
+pub(super) async fn acquire_in_time(
+    spec: Arc<Spec>,
+    once: bool,
+    deadline: Option<Instant>,
+) -> Result<(Node, Hold), LockError> {
+    let ahead = Ahead::default();
+    let acquired = acquire_behind(Arc::clone(&spec), once, deadline, Arc::clone(&ahead)).await?;
+    acquired.ok_or_else(|| LockError::timed_out(&spec.path, ahead.lock().take()))
+}
+
+async fn acquire_behind(
+    spec: Arc<Spec>,
+    once: bool,
+    deadline: Option<Instant>,
+    ahead: Ahead,
+) -> Result<Option<(Node, Hold)>, LockError> {
     let attempt = Attempt {
         spec: Arc::clone(&spec),
         claim: Claim::new(&spec),
@@ -38,21 +60,14 @@ pub(super) async fn acquire(
         ahead: Arc::clone(&ahead),
     };
     let acquired = contend(&spec, attempt);
-    let late = || {
-        let detail = match ahead.lock().take() {
-            Some(who) => format!("not acquired in time: behind {who}"),
-            None => "not acquired in time: no word from the servers".to_owned(),
-        };
-        Err(Error::with_detail("acquire", &spec.path, Code::OPERATION_TIMEOUT, detail))
-    };
+    let late = || Err(LockError::timed_out(&spec.path, ahead.lock().take()));
     within(deadline, acquired, late).await
 }
 
-async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<(Node, Hold)>> {
+async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<(Node, Hold)>, LockError> {
     loop {
-        let session = spec.client.trusted_session().await.map_err(|error| {
-            Error::with_detail("acquire", &spec.path, error.code(), "the client is closed")
-        })?;
+        let session = spec.client.trusted_session().await;
+        let session = session.map_err(|error| LockError::closed(&spec.path, error))?;
         let status = match attempt.claim.reconcile(&session).await {
             Ok(()) => spec.strategy.algorithm().step(&mut attempt, &session).await,
             Err(error) => Err(error),
@@ -84,17 +99,12 @@ async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<(Node, Hold
                 attempt.behind = None;
                 Timer::after(pause).await;
             }
+            Ok(ClaimStatus::Impossible(obstacle)) => return Err(obstacle.at(&spec.path)),
             Err(error) if is_transient(&error) => {
                 log!(DEBUG, %error, "acquire goes on");
                 Timer::after(AFTER_TROUBLE).await;
             }
-            Err(error) => {
-                let detail = error.to_string();
-                return Err(match error.op() {
-                    "acquire" => error,
-                    _ => Error::with_detail("acquire", &spec.path, error.code(), detail),
-                });
-            }
+            Err(error) => return Err(refused(&spec.path, error)),
         }
     }
 }

@@ -8,10 +8,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::claim::{Claim, NodeLayout};
-use super::{Spec, contender};
+use super::refusal::{NO_CHROOT, Obstacle};
+use super::{Contender, Spec, contender};
 use crate::client::TrustedSession;
 use crate::client::{Watch, WatchFor};
-use crate::error::{Code, Error, Result};
+use crate::error::Result;
 use crate::logging::log;
 use crate::znode::Stat;
 
@@ -30,6 +31,8 @@ pub(super) enum ClaimStatus {
     Watching(Watch),
     /// Look again after a pause.
     Pausing(Duration),
+    /// Nowhere, and nothing that can be waited for changes that.
+    Impossible(Obstacle),
 }
 
 /// One caller's attempt at a lock.
@@ -45,12 +48,12 @@ pub(super) struct Attempt {
     /// What the next watch is for.
     pub(super) purpose: WatchFor,
     /// Who is ahead, for the error that a deadline gives.
-    pub(super) ahead: Arc<Mutex<Option<String>>>,
+    pub(super) ahead: Arc<Mutex<Option<Contender>>>,
 }
 
 impl Attempt {
-    pub(super) fn note_ahead(&self, who: impl std::fmt::Display) {
-        *self.ahead.lock() = Some(who.to_string());
+    pub(super) fn note_ahead(&self, who: Contender) {
+        *self.ahead.lock() = Some(who);
     }
 
     /// Reads what is ahead, and watches it unless the caller would not wait, or there is no room for a
@@ -166,13 +169,5 @@ pub(super) async fn create_parents(
     if refused.rfind('/') != Some(0) {
         return Ok(ClaimStatus::Again);
     }
-    let detail = "there is nothing above it: the chroot that the client was given is missing";
-    Err(Error::with_detail("acquire", &spec.path, Code::NO_NODE, detail))
-}
-
-/// Refuses to wait for a node that no session's end will ever remove.
-pub(super) fn not_a_lock(op: &'static str, path: &str) -> Error {
-    let detail = "the znode there is not ephemeral, so it is no lock of this strategy: \
-                  use another path, or the queue strategy";
-    Error::with_detail(op, path, Code::NODE_EXISTS, detail)
+    Ok(ClaimStatus::Impossible(NO_CHROOT))
 }

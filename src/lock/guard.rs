@@ -6,15 +6,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use super::LockError;
 use super::claim::Node;
-
+use super::refusal::{not_released, not_written};
 use futures_lite::future::Boxed;
 
 use crate::client::{
-    CheckHeld, Client, ClientInner, Hold, Latest, Op, Pending, block_on, block_on_until, now,
-    within,
+    CheckHeld, Client, ClientInner, Hold, Latest, Op, OpResult, Pending, block_on, block_on_until,
+    now, within,
 };
-use crate::error::{Code, Error, Result};
+use crate::error::Result;
 use crate::process::{Process, inherited};
 
 /// Whether a lock is still held.
@@ -88,7 +89,9 @@ impl Tenure {
 
     /// Ends the tenure by its holder's will. The deletion of the znode is submitted now, and
     /// repeated until it is certain; the future only waits for that, and not once it is lost.
-    pub(super) fn release(self: &Arc<Self>) -> impl Future<Output = Result<()>> + Send + use<> {
+    pub(super) fn release(
+        self: &Arc<Self>,
+    ) -> impl Future<Output = Result<(), LockError>> + Send + use<> {
         let lost = self.ended().or_else(|| {
             let reason = self.end(LostReason::Released);
             (reason != LostReason::Released).then_some(reason)
@@ -98,38 +101,22 @@ impl Tenure {
         let tenure = Arc::clone(self);
         async move {
             let path = &tenure.node.path;
-            let error = |code, detail| Err(Error::with_detail("release", path, code, detail));
-            let was_lost = || {
-                error(Code::SESSION_EXPIRED, "the lock was lost before its release was confirmed")
-            };
+            let was_lost = |reason| Err(LockError::lost(path, reason));
             let gone = match (lost, gone) {
                 (None, Some(gone)) => gone,
-                (Some(LostReason::Deleted), _) => {
-                    return error(Code::NO_NODE, "somebody had deleted the lock's znode");
-                }
-                _ => return was_lost(),
+                // Nothing was submitted for what is known to be gone.
+                (lost, _) => return was_lost(lost.unwrap_or(LostReason::Deleted)),
             };
             let confirmed = async {
                 match gone.await {
                     Ok(true) => Ok(()),
-                    Ok(false) => error(Code::NO_NODE, "somebody had deleted the lock's znode"),
-                    Err(gone) if gone.code() == Code::NO_AUTH => {
-                        let directory = path.rsplit_once('/').map_or("", |(above, _)| above);
-                        let directory = if directory.is_empty() { "/" } else { directory };
-                        let detail = format!(
-                            "the session has no DELETE permission on {directory}: the lock stays until the \
-                             session ends"
-                        );
-                        Err(Error::with_detail("release", path, Code::NO_AUTH, detail))
-                    }
-                    Err(gone) => {
-                        error(gone.code(), "the session ended before the release was confirmed")
-                    }
+                    Ok(false) => was_lost(LostReason::Deleted),
+                    Err(error) => Err(not_released(path, error)),
                 }
             };
             let session_lost = async {
                 tenure.node.session.lost().await;
-                was_lost()
+                was_lost(LostReason::Session)
             };
             futures_lite::future::or(confirmed, session_lost).await
         }
@@ -161,7 +148,7 @@ impl Tenure {
 /// ([`ClientOptions::session`](crate::ClientOptions::session)), or where the servers grant sessions
 /// of less than two ticks and [`tick_time`](crate::ClientOptions::tick_time) does not say so. And
 /// time passes between a look and the write that follows it. What must be safe even then is done
-/// with [`fencing_token`](Guard::fencing_token) or [`check`](Guard::check).
+/// with [`fencing_token`](Guard::fencing_token), or inside ZooKeeper with [`multi`](Guard::multi).
 #[must_use = "dropping a guard releases the lock"]
 pub struct Guard {
     tenure: Arc<Tenure>,
@@ -234,13 +221,47 @@ impl Guard {
         Op::CheckHeld(CheckHeld { path, hold })
     }
 
+    /// Executes several operations in one transaction with the [`check`](Guard::check) that the lock is still
+    /// held: all of them, or none. An empty list asks the servers whether it is.
+    ///
+    /// # Errors
+    /// [`NotHeld`](LockError::NotHeld) when the lock is lost, or somebody has deleted its znode;
+    /// [`OutcomeUnknown`](LockError::OutcomeUnknown) when the servers' answer was lost; otherwise
+    /// [`Store`](LockError::Store) with that of [`Client::multi`], where the check counts as operation 0. In each case
+    /// but an unknown outcome nothing was done.
+    ///
+    /// # Cancellation
+    /// It is executed all the same.
+    pub fn multi(&self, ops: &[Op]) -> Pending<Vec<OpResult>, LockError> {
+        let client = match (self.tenure.ended(), &self.client) {
+            (None, Some(client)) => client,
+            (reason, _) => {
+                let reason = reason.unwrap_or(LostReason::Released);
+                let error = LockError::not_held(self.path(), reason);
+                return Pending::ready_as(LockError::of_pending, Err(error));
+            }
+        };
+        let checked: Vec<Op> = std::iter::once(self.check()).chain(ops.iter().cloned()).collect();
+        let written = client.multi(&checked);
+        let tenure = Arc::clone(&self.tenure);
+        Pending::run_as("multi", self.path(), LockError::of_pending, async move {
+            let written = written.await;
+            let mut results = written.map_err(|error| not_written(&tenure.node.path, error))?;
+            // That of the check.
+            results.remove(0);
+            Ok(results)
+        })
+    }
+
     /// Releases the lock. The deletion of its znode is submitted now and repeated until it, or the
     /// session, is gone; waiting is only for the confirmation.
     ///
     /// # Errors
-    /// `SESSION_EXPIRED` when the session was lost before the release was confirmed, `NO_NODE` when
-    /// somebody had deleted the znode: others may have held the lock meanwhile. `NO_AUTH` when the session
-    /// may not delete it: see [permissions](crate::Lock#permissions).
+    /// [`Lost`](LockError::Lost) when the session was lost before the release was confirmed, or somebody had
+    /// deleted the znode: others may have held the lock meanwhile. [`NotPermitted`](LockError::NotPermitted)
+    /// when the session may not delete it: see [permissions](crate::Lock#permissions).
+    /// [`Closed`](LockError::Closed), or [`OutcomeUnknown`](LockError::OutcomeUnknown), when the client is closed
+    /// meanwhile.
     ///
     /// # On connection loss
     /// Waits for the next connection, but not for longer than the session can be trusted: so it
@@ -248,34 +269,31 @@ impl Guard {
     ///
     /// # Cancellation
     /// The lock is released all the same.
-    pub fn release(self) -> Pending<()> {
+    pub fn release(self) -> Pending<(), LockError> {
         self.release_by(None)
     }
 
     /// As [`release`](Guard::release), but waits no longer than `timeout`; zero does not wait.
     ///
     /// # Errors
-    /// As [`release`](Guard::release), and `OPERATION_TIMEOUT` when no server has confirmed it in time: it
-    /// goes on in the background.
-    pub fn release_within(self, timeout: Duration) -> Pending<()> {
+    /// As [`release`](Guard::release), and [`OutcomeUnknown`](LockError::OutcomeUnknown) when no server has
+    /// confirmed it in time: it goes on in the background.
+    pub fn release_within(self, timeout: Duration) -> Pending<(), LockError> {
         let deadline = now().checked_add(timeout);
         self.release_by(deadline)
     }
 
-    fn release_by(mut self, deadline: Option<Instant>) -> Pending<()> {
+    fn release_by(mut self, deadline: Option<Instant>) -> Pending<(), LockError> {
         if !self.tenure.process.is_this() {
-            return Pending::ready(Err(inherited("release", self.path())));
+            let error = LockError::closed(self.path(), inherited("release", ""));
+            return Pending::ready_as(LockError::of_pending, Err(error));
         }
         // Taken out of the guard, so that the session stays open until the end is known.
         let client = self.client.take();
         let released = self.tenure.release();
         let tenure = Arc::clone(&self.tenure);
-        Pending::run("release", &self.tenure.node.path, async move {
-            let late = || {
-                let detail = "no server has confirmed it yet; it goes on in the background";
-                let path = &tenure.node.path;
-                Err(Error::with_detail("release", path, Code::OPERATION_TIMEOUT, detail))
-            };
+        Pending::run_as("release", self.path(), LockError::of_pending, async move {
+            let late = || Err(LockError::outcome_unknown(&tenure.node.path, None));
             let released = within(deadline, released, late).await;
             drop(client);
             released

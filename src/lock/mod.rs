@@ -2,7 +2,8 @@
 //!
 //! One acquire loop (`acquire.rs`) drives three strategies (`poll.rs`, `watch.rs`, `queue.rs`). A
 //! claim (`claim.rs`) is the node that stands for one attempt; when it holds, a tenure
-//! (`guard.rs`) takes it over. It runs on [`client`](crate::client) alone.
+//! (`guard.rs`) takes it over. It runs on [`client`](crate::client) alone. Inside, errors are the client's;
+//! callers get a lock's own (`error.rs`), which `refusal.rs` makes of them.
 
 mod acquire;
 mod algorithm;
@@ -10,6 +11,7 @@ mod claim;
 mod coalesced;
 mod contender;
 mod deletion_watch;
+mod error;
 mod guard;
 mod listing;
 mod lookup;
@@ -17,6 +19,7 @@ mod memory;
 mod name;
 mod poll;
 mod queue;
+mod refusal;
 mod scan;
 mod sent_after;
 #[cfg(test)]
@@ -24,28 +27,31 @@ mod simulation;
 mod strategy;
 mod watch;
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use contender::{Contender, HeldSince};
+pub use error::LockError;
 pub use guard::{Guard, GuardState, LostReason, LostSignal};
 pub use strategy::Strategy;
 
-use crate::client::{Client, ClientInner, Pending, TrustedSession, now, within};
+use crate::client::{Client, ClientInner, Hold, Pending, TrustedSession, now, within};
 use crate::error::{Code, Error, Result};
 use crate::process::inherited;
 use crate::znode::Acl;
-use claim::NodeLayout;
+use claim::{Node, NodeLayout};
 use deletion_watch::DeletionWatch;
 use guard::Tenure;
 use memory::PathMemory;
 use name::Naming;
+use refusal::{NOT_A_LOCK, NOT_A_QUEUE, Obstacle, refused};
 use scan::{Claimed, Scan};
 
 /// A lock on a path. Clones are the same lock; every acquire, also by clones, contends for it.
 ///
 /// ```no_run
-/// # fn main() -> zklock::Result<()> {
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// use std::time::Duration;
 ///
 /// let zk = zklock::Client::connect("127.0.0.1:2181").wait()?;
@@ -53,7 +59,7 @@ use scan::{Claimed, Scan};
 /// match lock.acquire_within(Duration::from_secs(5)).wait() {
 ///     Ok(guard) => println!("mine, with token {}", guard.fencing_token()),
 ///     Err(error) if error.is_timeout() => println!("{error}"),
-///     Err(error) => return Err(error),
+///     Err(error) => return Err(error.into()),
 /// }
 /// # Ok(()) }
 /// ```
@@ -70,11 +76,12 @@ use scan::{Claimed, Scan};
 ///
 /// What a lock makes gets the ACL of [`acl`](Lock::acl), which gives everything to everybody unless it is set.
 /// ZooKeeper asks for `DELETE` on the znode above the one that is deleted. Where a session has it not, its
-/// claims stay until it ends: [`Guard::release`] fails with `NO_AUTH`, a claim that is given up or dropped is
-/// logged as a warning, and the client replaces its session as soon as it holds no lock on it. That is an expiry
-/// to everything else on the session: acquires that wait go to the end of the queue, ephemeral znodes and watches
-/// of the program go, [`Client::states`] says `Lost`. (Not with [`reopen(false)`](crate::ClientOptions::reopen), and not on a
-/// handle that a C program owns: there claims stay until that session ends.)
+/// claims stay until it ends: [`Guard::release`] fails with [`NotPermitted`](LockError::NotPermitted), a claim that
+/// is given up or dropped is logged as a warning, and the client replaces its session as soon as it holds no lock
+/// on it. That is an expiry to everything else on the session: acquires that wait go to the end of the queue,
+/// ephemeral znodes and watches of the program go, [`Client::states`] says `Lost`. (Not with
+/// [`reopen(false)`](crate::ClientOptions::reopen), and not on a handle that a C program owns: there claims stay
+/// until that session ends.)
 ///
 /// # On connection loss
 /// An acquire goes on: it waits for the next connection, looks up what became of its claim, and
@@ -151,7 +158,7 @@ impl Lock {
 
     /// Who may do what with the znodes that are made for the lock: its claims, and what is missing
     /// of the path above them. Everyone may do everything unless this is set. Contenders have to be
-    /// able to read and create; an empty list fails the acquire with `INVALID_ACL`.
+    /// able to read and create; an empty list makes it [`Unusable`](LockError::Unusable).
     #[must_use]
     pub fn acl(mut self, acl: impl Into<Vec<Acl>>) -> Lock {
         Arc::make_mut(&mut self.spec).acl = acl.into().into();
@@ -175,65 +182,68 @@ impl Lock {
     /// Acquires the lock, however long that takes. It begins when it is awaited or waited for.
     ///
     /// # Errors
-    /// `BAD_ARGUMENTS` for a path that ZooKeeper does not allow, or `/` with another strategy than
-    /// [`Strategy::Queue`]; `NODE_EXISTS` and
-    /// `NO_CHILDREN_FOR_EPHEMERALS` when the path is something else than a lock of this strategy;
-    /// `NO_AUTH`; `INVALID_STATE`, `SESSION_EXPIRED` or `AUTH_FAILED` when the client is closed and
-    /// no session will follow. See [on connection loss](Lock#on-connection-loss) and
-    /// [cancellation](Lock#cancellation).
-    pub fn acquire(&self) -> Pending<Guard> {
-        self.contend(false, None).map(expect_guard)
+    /// [`Unusable`](LockError::Unusable) for a path that ZooKeeper does not allow or that is too long, for `/`
+    /// with another strategy than [`Strategy::Queue`], a path that is something else than a lock of this
+    /// strategy, a chroot that does not exist, or an empty ACL; [`NotPermitted`](LockError::NotPermitted);
+    /// [`Closed`](LockError::Closed) when the client is closed and no session will follow;
+    /// [`Store`](LockError::Store) for what else the servers refuse (a quota, say). Nothing is left behind. See
+    /// [on connection loss](Lock#on-connection-loss) and [cancellation](Lock#cancellation).
+    pub fn acquire(&self) -> Pending<Guard, LockError> {
+        self.acquire_by(false, None)
     }
 
     /// As [`acquire`](Lock::acquire), within a deadline for all of it; zero looks once.
     ///
     /// # Errors
-    /// As [`acquire`](Lock::acquire), and `OPERATION_TIMEOUT`, which says who was ahead. No claim
-    /// is left then.
-    pub fn acquire_within(&self, timeout: Duration) -> Pending<Guard> {
-        if !timeout.is_zero() {
-            // A time too far to name is no deadline.
-            return self.contend(false, now().checked_add(timeout)).map(expect_guard);
+    /// As [`acquire`](Lock::acquire), and [`TimedOut`](LockError::TimedOut), which says who was ahead. No
+    /// claim is left then.
+    pub fn acquire_within(&self, timeout: Duration) -> Pending<Guard, LockError> {
+        if timeout.is_zero() {
+            return self.acquire_by(true, self.client.inner().operation_deadline());
         }
-        let path = self.spec.path.clone();
-        self.try_acquire().map(move |guard| {
-            let taken =
-                || Error::with_detail("acquire", &path, Code::OPERATION_TIMEOUT, "it is taken");
-            guard?.ok_or_else(taken)
-        })
+        // A time too far to name is no deadline.
+        self.acquire_by(false, now().checked_add(timeout))
+    }
+
+    fn acquire_by(&self, once: bool, deadline: Option<Instant>) -> Pending<Guard, LockError> {
+        let acquired = acquire::acquire_in_time(Arc::clone(&self.spec), once, deadline);
+        let lock = self.clone();
+        self.run("acquire", async move { Ok(lock.guard(acquired.await?)) })
     }
 
     /// Acquires the lock if nobody is ahead: neither a holder nor, in a queue, a waiter.
     ///
     /// # Errors
-    /// As [`acquire`](Lock::acquire), and `OPERATION_TIMEOUT` when no server answers within the
+    /// As [`acquire`](Lock::acquire), and [`TimedOut`](LockError::TimedOut) when no server answers within the
     /// client's operation timeout.
-    pub fn try_acquire(&self) -> Pending<Option<Guard>> {
-        self.contend(true, self.client.inner().operation_deadline())
-    }
-
-    fn contend(&self, once: bool, deadline: Option<Instant>) -> Pending<Option<Guard>> {
-        if let Err(error) = self.check_path() {
-            return Pending::ready(Err(error));
-        }
+    pub fn try_acquire(&self) -> Pending<Option<Guard>, LockError> {
+        let deadline = self.client.inner().operation_deadline();
+        let acquired = acquire::acquire(Arc::clone(&self.spec), true, deadline);
         let lock = self.clone();
-        Pending::run("acquire", &self.spec.path, async move {
-            let node = acquire::acquire(Arc::clone(&lock.spec), once, deadline).await?;
-            Ok(node.map(|(node, hold)| {
-                let tenure = Tenure::begin(Arc::clone(&lock.spec.client), node, hold);
-                lock.deletion_watch.add(&tenure);
-                Guard::new(tenure, lock.client)
-            }))
-        })
+        self.run("acquire", async move { Ok(acquired.await?.map(|held| lock.guard(held))) })
     }
 
-    fn check_path(&self) -> Result<()> {
-        if self.client.is_inherited() {
-            return Err(inherited("acquire", &self.spec.path));
-        }
-        let checked = self.spec.strategy.check_path(&self.spec.path);
-        checked
-            .map_err(|why| Error::with_detail("acquire", &self.spec.path, Code::BAD_ARGUMENTS, why))
+    fn guard(self, (node, hold): (Node, Hold)) -> Guard {
+        let tenure = Tenure::begin(Arc::clone(&self.spec.client), node, hold);
+        self.deletion_watch.add(&tenure);
+        Guard::new(tenure, self.client)
+    }
+
+    /// Runs an operation, unless there can be no such lock.
+    fn run<T>(
+        &self,
+        op: &'static str,
+        work: impl Future<Output = Result<T, LockError>> + Send + 'static,
+    ) -> Pending<T, LockError> {
+        let path = &self.spec.path;
+        let refused = if self.client.is_inherited() {
+            LockError::closed(path, inherited(op, ""))
+        } else if let Err(why) = self.spec.strategy.check_path(path) {
+            Obstacle::bad_path(why).at(path)
+        } else {
+            return Pending::run_as(op, path, LockError::of_pending, work);
+        };
+        Pending::ready_as(LockError::of_pending, Err(refused))
     }
 
     /// Whether anybody holds the lock. In a queue, waiters alone count too: the first of them holds
@@ -241,7 +251,7 @@ impl Lock {
     ///
     /// # Errors
     /// As [`contenders`](Lock::contenders).
-    pub fn exists(&self) -> Pending<bool> {
+    pub fn exists(&self) -> Pending<bool, LockError> {
         self.first_contenders(1).map(|first| Ok(!first?.is_empty()))
     }
 
@@ -249,7 +259,7 @@ impl Lock {
     ///
     /// # Errors
     /// As [`contenders`](Lock::contenders).
-    pub fn holder(&self) -> Pending<Option<Contender>> {
+    pub fn holder(&self) -> Pending<Option<Contender>, LockError> {
         self.first_contenders(1).map(|first| Ok(first?.into_iter().next()))
     }
 
@@ -257,52 +267,50 @@ impl Lock {
     /// queue: those of the other strategies leave no node.
     ///
     /// # Errors
-    /// `OPERATION_TIMEOUT` when no server answers within the client's operation timeout; `NODE_EXISTS` and
-    /// `NO_CHILDREN_FOR_EPHEMERALS` as [`acquire`](Lock::acquire), when the path is something else than a
-    /// lock of this strategy; those of [`Client::get`].
-    pub fn contenders(&self) -> Pending<Vec<Contender>> {
+    /// As [`acquire`](Lock::acquire); [`Store`](LockError::Store) with the client's error also when no server
+    /// answers within its operation timeout ([`is_timeout`](LockError::is_timeout)), or the connection is lost.
+    pub fn contenders(&self) -> Pending<Vec<Contender>, LockError> {
         self.first_contenders(usize::MAX)
     }
 
     /// The first of them, up to that number.
-    pub(crate) fn first_contenders(&self, number: usize) -> Pending<Vec<Contender>> {
-        if let Err(error) = self.check_path() {
-            return Pending::ready(Err(error));
-        }
+    pub(crate) fn first_contenders(&self, number: usize) -> Pending<Vec<Contender>, LockError> {
         let lock = self.clone();
         let deadline = self.client.inner().operation_deadline();
-        Pending::run("contenders", &self.spec.path, async move {
+        self.run("contenders", async move {
             let spec = &lock.spec;
             let look = async {
-                let session = spec.client.trusted_session().await.map_err(|error| {
-                    let detail = "the client is closed";
-                    Error::with_detail("contenders", &spec.path, error.code(), detail)
-                })?;
+                let session = spec.client.trusted_session().await;
+                let session = session.map_err(|error| LockError::closed(&spec.path, error))?;
                 match spec.strategy {
                     Strategy::Queue => queued(spec, &session, number).await,
                     Strategy::Poll | Strategy::Watch => alone(&session, &spec.path).await,
                 }
             };
-            let late = || Err(Error::new("contenders", &spec.path, Code::OPERATION_TIMEOUT));
+            let late = || {
+                let (op, detail) = ("contenders", "no word from the servers");
+                let error = Error::with_detail(op, "", Code::OPERATION_TIMEOUT, detail);
+                Err(LockError::store(&spec.path, error))
+            };
             within(deadline, look, late).await
         })
     }
 }
 
-fn expect_guard(guard: Result<Option<Guard>>) -> Result<Guard> {
-    // Only a caller who looks once is sent away without a guard.
-    guard?.ok_or_else(|| Error::new("acquire", "", Code::NOTHING))
-}
-
 /// The first of a queue, up to that number; no others are read but the last, which dates the hold.
-async fn queued(spec: &Spec, session: &TrustedSession, number: usize) -> Result<Vec<Contender>> {
+async fn queued(
+    spec: &Spec,
+    session: &TrustedSession,
+    number: usize,
+) -> Result<Vec<Contender>, LockError> {
+    let refused = |error| refused(&spec.path, error);
     let listing = match spec.memory.list(session, &spec.path).await {
         Ok(listing) => listing,
         Err(error) if error.is_no_node() => return Ok(Vec::new()),
-        Err(error) => return Err(error),
+        Err(error) => return Err(refused(error)),
     };
     if listing.directory.is_ephemeral() {
-        return Err(queue::not_a_queue("contenders", &spec.path));
+        return Err(NOT_A_QUEUE.at(&spec.path));
     }
     let read = |Claimed { name, data, stat }: Claimed<'_>| {
         contender::read(name::join(&spec.path, name), &data, &stat)
@@ -316,12 +324,13 @@ async fn queued(spec: &Spec, session: &TrustedSession, number: usize) -> Result<
         claims = claims.wide();
     }
     while contenders.len() < needed {
-        let Some(claim) = claims.next().await? else { break };
+        let Some(claim) = claims.next().await.map_err(refused)? else { break };
         contenders.push(read(claim));
     }
     if contenders.len() == needed {
         let last = listing.in_order().last().into_iter();
-        contenders.extend(Scan::new(spec, session, directory, last).next().await?.map(read));
+        let last = Scan::new(spec, session, directory, last).next().await;
+        contenders.extend(last.map_err(refused)?.map(read));
     }
     if listing.is_out_of_turn {
         contenders.sort_by_key(|contender| contender.czxid);
@@ -332,16 +341,16 @@ async fn queued(spec: &Spec, session: &TrustedSession, number: usize) -> Result<
 }
 
 /// The holder of a lock whose znode is its claim.
-async fn alone(session: &TrustedSession, path: &str) -> Result<Vec<Contender>> {
+async fn alone(session: &TrustedSession, path: &str) -> Result<Vec<Contender>, LockError> {
     match session.get(path).await {
         Ok((data, stat)) if stat.is_ephemeral() => {
             let mut holder = contender::read(path.to_owned(), &data, &stat);
             contender::date_the_only_hold(&mut holder);
             Ok(vec![holder])
         }
-        Ok(_) => Err(algorithm::not_a_lock("contenders", path)),
+        Ok(_) => Err(NOT_A_LOCK.at(path)),
         Err(error) if error.is_no_node() => Ok(Vec::new()),
-        Err(error) => Err(error),
+        Err(error) => Err(refused(path, error)),
     }
 }
 

@@ -5,8 +5,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::algorithm::{Algorithm, Attempt, ClaimStatus, clear_orphan, create_parents, not_a_lock};
+use super::algorithm::{Algorithm, Attempt, ClaimStatus, clear_orphan, create_parents};
 use super::claim::NodeLayout;
+use super::refusal::NOT_A_LOCK;
 use super::{Spec, contender};
 use crate::client::TrustedSession;
 use crate::error::Result;
@@ -44,7 +45,7 @@ impl Algorithm for Poll {
             if attempt.attempts % LOOK_EVERY == 0 {
                 match session.get(&attempt.spec.path).await {
                     Ok((_, stat)) if !stat.is_ephemeral() => {
-                        return Err(not_a_lock("acquire", &attempt.spec.path));
+                        return Ok(ClaimStatus::Impossible(NOT_A_LOCK));
                     }
                     Ok((data, stat)) => {
                         let path = Arc::clone(&attempt.spec.path);

@@ -7,15 +7,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Spec;
 use super::algorithm::{Ahead, Algorithm, Attempt, ClaimStatus, clear_orphan, create_parents};
 use super::claim::{Node, NodeLayout};
 use super::listing::Listing;
 use super::name;
+use super::refusal::{NO_NUMBER_LEFT, NOT_A_QUEUE};
 use super::scan::{Claimed, Scan};
+use super::{Contender, Spec, contender};
 use crate::client::TrustedSession;
 use crate::client::WatchFor;
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Result};
 
 pub(super) struct Queue;
 
@@ -129,8 +130,11 @@ async fn claim(attempt: &mut Attempt, session: &TrustedSession) -> Result<Claimi
         match spec.memory.list(session, &spec.path).await {
             Ok(listing) => {
                 directory = listing.directory.czxid;
-                if attempt.once && is_busy(&spec, &listing, session).await? {
-                    return Ok(Claiming::Decided(ClaimStatus::Taken));
+                if attempt.once {
+                    if let Some(who) = anybody(&spec, &listing, session).await? {
+                        attempt.note_ahead(who);
+                        return Ok(Claiming::Decided(ClaimStatus::Taken));
+                    }
                 }
             }
             Err(error) if error.is_no_node() => return make_directory(&spec, session).await,
@@ -157,7 +161,7 @@ async fn claim(attempt: &mut Attempt, session: &TrustedSession) -> Result<Claimi
             return wait_for_the_last_number(attempt, session).await.map(Claiming::Decided);
         }
         Err(error) if error.code() == Code::NO_CHILDREN_FOR_EPHEMERALS => {
-            return Err(not_a_queue("acquire", &spec.path));
+            return Ok(Claiming::Decided(ClaimStatus::Impossible(NOT_A_QUEUE)));
         }
         Err(error) => return Err(error),
     };
@@ -176,13 +180,6 @@ async fn make_directory(spec: &Spec, session: &TrustedSession) -> Result<Claimin
     // Any child will do: it is what stands above that is missing.
     let claim = name::join(&spec.path, "claim");
     create_parents(session, spec, &claim).await.map(Claiming::Decided)
-}
-
-/// Refuses a path whose znode can have no children.
-pub(super) fn not_a_queue(op: &'static str, path: &str) -> Error {
-    let detail = "the znode there is ephemeral, perhaps a poll or watch lock: \
-                  a queue lock needs a path of its own";
-    Error::with_detail(op, path, Code::NO_CHILDREN_FOR_EPHEMERALS, detail)
 }
 
 /// Watches the nearest claim before ours. Only it: when it goes, the next is looked for anew, so a
@@ -302,11 +299,7 @@ async fn wait_for_the_last_number(
 ) -> Result<ClaimStatus> {
     let path = attempt.claim.layout().numbered(session.id(), i32::MAX);
     match attempt.look_ahead(session, &path).await {
-        Ok(Ahead::Data) => {
-            let detail = "the directory's counter is at its end, and the last number is taken by a \
-                          znode that no session will ever end: delete the directory";
-            Err(Error::with_detail("acquire", &attempt.spec.path, Code::NODE_EXISTS, detail))
-        }
+        Ok(Ahead::Data) => Ok(ClaimStatus::Impossible(NO_NUMBER_LEFT)),
         Ok(Ahead::Claim(_, status)) => Ok(status),
         Ok(Ahead::Nobody) => Ok(ClaimStatus::Again),
         Err(error) if error.is_no_node() => Ok(ClaimStatus::Pausing(BEFORE_ANOTHER_NUMBER)),
@@ -314,14 +307,18 @@ async fn wait_for_the_last_number(
     }
 }
 
-/// Whether anybody holds the lock or waits for it.
-async fn is_busy(spec: &Spec, listing: &Listing, session: &TrustedSession) -> Result<bool> {
+/// The first who holds the lock or waits for it.
+async fn anybody(
+    spec: &Spec,
+    listing: &Listing,
+    session: &TrustedSession,
+) -> Result<Option<Contender>> {
     let mut claims = Scan::new(spec, session, listing.directory.czxid, listing.in_order());
     while let Some(Claimed { name, data, stat }) = claims.next().await? {
         let path = name::join(&spec.path, name);
         if !clear_orphan(spec, session, &path, &data, &stat).await {
-            return Ok(true);
+            return Ok(Some(contender::read(path, &data, &stat)));
         }
     }
-    Ok(false)
+    Ok(None)
 }

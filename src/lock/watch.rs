@@ -5,8 +5,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use super::Spec;
-use super::algorithm::{Ahead, Algorithm, Attempt, ClaimStatus, create_parents, not_a_lock};
+use super::algorithm::{Ahead, Algorithm, Attempt, ClaimStatus, create_parents};
 use super::claim::NodeLayout;
+use super::refusal::NOT_A_LOCK;
 use crate::client::TrustedSession;
 use crate::error::Result;
 
@@ -37,7 +38,7 @@ impl Algorithm for WatchHolder {
             }
             let path = attempt.spec.path.clone();
             match attempt.look_ahead(session, &path).await {
-                Ok(Ahead::Data) => Err(not_a_lock("acquire", &path)),
+                Ok(Ahead::Data) => Ok(ClaimStatus::Impossible(NOT_A_LOCK)),
                 Ok(Ahead::Claim(_, status)) => Ok(status),
                 Ok(Ahead::Nobody) => Ok(ClaimStatus::Again),
                 Err(error) if error.is_no_node() => Ok(ClaimStatus::Again),

@@ -11,13 +11,14 @@ use std::time::{Duration, Instant};
 
 use test_support::{Process, TIMEOUT, child_about, options, say, shared};
 use zklock::{
-    Acl, Client, Code, CreateMode, GuardState, Lock, LostReason, Op, Result, SessionState,
+    Acl, Client, Code, CreateMode, GuardState, Lock, LockError, LostReason, Op, Result,
+    SessionState,
 };
 
 use crate::lifecycle::voluntary_waits;
 
 type OfAClient = fn(&Client, &str) -> Result<()>;
-type OfALock = fn(&Lock) -> Result<()>;
+type OfALock = fn(&Lock) -> Result<(), LockError>;
 
 /// What a client can be asked for, each by its name.
 const OF_A_CLIENT: [(&str, OfAClient); 16] = [
@@ -78,6 +79,15 @@ fn is_refused<T>(result: Result<T>) -> bool {
     })
 }
 
+fn is_refused_of_a_lock<T>(result: zklock::Result<T, LockError>) -> bool {
+    result.is_err_and(|error| match error {
+        LockError::Closed { ref source, .. } => {
+            is_refused::<()>(Err(source.clone())) && error.to_string().contains("fork")
+        }
+        _ => false,
+    })
+}
+
 /// Runs a test of this module in a process of its own: there no other test resolves host names at the
 /// moment of a fork, under a lock of the C library that the child would find held.
 fn alone(test: &str) {
@@ -124,7 +134,7 @@ fn a_process_forks_and_goes_on() {
             ensure(is_refused(ask(&childs, &node)), name)?;
         }
         for (name, ask) in OF_A_LOCK {
-            ensure(is_refused(ask(&lock)), name)?;
+            ensure(is_refused_of_a_lock(ask(&lock)), name)?;
         }
         let Some((guard, second, signal, watch, waiting)) = theirs.lock().unwrap().take() else {
             return Err("no guard");
@@ -133,10 +143,13 @@ fn a_process_forks_and_goes_on() {
         ensure(signal.get() == Some(LostReason::Session), "a loss")?;
         ensure(signal.wait() == LostReason::Session, "a loss that is waited for")?;
         ensure(watch.wait().is_err(), "a watch")?;
-        ensure(waiting.wait().is_err(), "an acquire that was under way")?;
+        let given_up = matches!(waiting.wait(), Err(LockError::Closed { .. }));
+        ensure(given_up, "an acquire that was under way")?;
+        let written = guard.multi(&[]).wait();
+        ensure(matches!(written, Err(LockError::NotHeld { .. })), "a guarded write")?;
         ensure(guard.is_lost(), "is_lost")?;
-        ensure(is_refused(guard.release().wait()), "release")?;
-        ensure(is_refused(second.release_within(TIMEOUT).wait()), "release_within")?;
+        ensure(is_refused_of_a_lock(guard.release().wait()), "release")?;
+        ensure(is_refused_of_a_lock(second.release_within(TIMEOUT).wait()), "release_within")?;
         ensure(voluntary_waits() == before, "something was waited for")?;
         childs.close().wait().map_err(|_| "close")?;
         drop(lock);

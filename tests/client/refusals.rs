@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use test_support::{TIMEOUT, options, shared};
-use zklock::{Code, CreateMode};
+use zklock::{Code, CreateMode, LockError};
 use zklock_testing::Server;
 
 /// Passes a server's connections on, and answers as ZooKeeper 3.4 does what came after it: creates
@@ -69,7 +69,9 @@ fn a_server_that_is_too_old_is_named_so() {
     let client = options().connect(&hosts).wait().unwrap();
     let created = client.create("/old", b"", CreateMode::Persistent).wait().unwrap_err();
     let acquired = client.lock("/locks/old").acquire_within(TIMEOUT).wait().unwrap_err();
-    for error in [created, acquired] {
+    let LockError::Store { source, .. } = &acquired else { panic!("{acquired}") };
+    assert!(acquired.to_string().contains(&source.to_string()), "{acquired}");
+    for error in [&created, source] {
         assert_eq!(error.code(), Code::UNIMPLEMENTED);
         assert!(error.to_string().contains("older than ZooKeeper 3.5"), "{error}");
     }
@@ -111,7 +113,10 @@ fn a_quota_that_is_exceeded_is_named_so() {
         }
     };
     let acquired = client.lock("/few/lock").acquire_within(TIMEOUT).wait().unwrap_err();
-    for error in [created, acquired] {
+    assert_eq!(acquired.code(), Code::QUOTA_EXCEEDED);
+    assert!(acquired.to_string().starts_with("lock /few/lock: create /few/"), "{acquired}");
+    let LockError::Store { source, .. } = &acquired else { panic!("{acquired}") };
+    for error in [&created, source] {
         assert_eq!(error.code(), Code::QUOTA_EXCEEDED, "{error}");
         assert!(error.to_string().contains("setquota"), "{error}");
     }

@@ -51,7 +51,7 @@ fn a_holder_is_told_of_the_expiry_while_it_does_not_wait() {
     bench.expire(&client);
     assert_eq!(lost.wait_timeout(TIMEOUT), Some(LostReason::Session));
     assert!(guard.is_lost());
-    assert!(guard.release().wait().unwrap_err().is_session_over());
+    assert!(guard.release().wait().unwrap_err().is_lost());
 }
 
 #[test]

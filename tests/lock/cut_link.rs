@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use test_support::{TIMEOUT, eventually, options};
-use zklock::{Acl, Client, Code, CreateMode, Guard, GuardState, Op, Result, Strategy};
+use zklock::{Acl, Client, Code, CreateMode, Guard, GuardState, Op, Strategy};
 
 use crate::bench::Bench;
 
@@ -21,72 +21,90 @@ struct Scene {
     path: String,
 }
 
-type Call = fn(Scene) -> Result<()>;
+type Call = fn(Scene) -> Result<(), Code>;
+
+/// How a call has ended, whose error is the client's or a lock's.
+fn ended<T>(result: Result<T, impl Into<Ended>>) -> Result<(), Code> {
+    result.map(drop).map_err(|error| error.into().0)
+}
+
+struct Ended(Code);
+
+impl From<zklock::Error> for Ended {
+    fn from(error: zklock::Error) -> Ended {
+        Ended(error.code())
+    }
+}
+
+impl From<zklock::LockError> for Ended {
+    fn from(error: zklock::LockError) -> Ended {
+        Ended(error.code())
+    }
+}
 
 /// Every call of the crate that may wait for a server, and the error that it ends with; `None` where
 /// it may end well.
 const CALLS: &[(&str, Option<Code>, Call)] = &[
     ("create", Some(Code::OPERATION_TIMEOUT), |s| {
-        s.client.create(&s.path, b"", CreateMode::Persistent).wait().map(drop)
+        ended(s.client.create(&s.path, b"", CreateMode::Persistent).wait())
     }),
     ("create_with_acl", Some(Code::OPERATION_TIMEOUT), |s| {
-        s.client
-            .create_with_acl(&s.path, b"", CreateMode::Persistent, &Acl::open())
-            .wait()
-            .map(drop)
+        ended(s.client.create_with_acl(&s.path, b"", CreateMode::Persistent, &Acl::open()).wait())
     }),
-    ("delete", Some(Code::OPERATION_TIMEOUT), |s| s.client.delete(&s.path, None).wait()),
-    ("exists", Some(Code::OPERATION_TIMEOUT), |s| s.client.exists(&s.path).wait().map(drop)),
+    ("delete", Some(Code::OPERATION_TIMEOUT), |s| ended(s.client.delete(&s.path, None).wait())),
+    ("exists", Some(Code::OPERATION_TIMEOUT), |s| ended(s.client.exists(&s.path).wait())),
     ("exists_and_watch", Some(Code::OPERATION_TIMEOUT), |s| {
-        s.client.exists_and_watch(&s.path).wait().map(drop)
+        ended(s.client.exists_and_watch(&s.path).wait())
     }),
-    ("get", Some(Code::OPERATION_TIMEOUT), |s| s.client.get(&s.path).wait().map(drop)),
+    ("get", Some(Code::OPERATION_TIMEOUT), |s| ended(s.client.get(&s.path).wait())),
     ("get_and_watch", Some(Code::OPERATION_TIMEOUT), |s| {
-        s.client.get_and_watch(&s.path).wait().map(drop)
+        ended(s.client.get_and_watch(&s.path).wait())
     }),
-    ("set", Some(Code::OPERATION_TIMEOUT), |s| s.client.set(&s.path, b"", None).wait().map(drop)),
-    ("children", Some(Code::OPERATION_TIMEOUT), |s| s.client.children(&s.path).wait().map(drop)),
+    ("set", Some(Code::OPERATION_TIMEOUT), |s| ended(s.client.set(&s.path, b"", None).wait())),
+    ("children", Some(Code::OPERATION_TIMEOUT), |s| ended(s.client.children(&s.path).wait())),
     ("children_and_watch", Some(Code::OPERATION_TIMEOUT), |s| {
-        s.client.children_and_watch(&s.path).wait().map(drop)
+        ended(s.client.children_and_watch(&s.path).wait())
     }),
-    ("get_acl", Some(Code::OPERATION_TIMEOUT), |s| s.client.get_acl(&s.path).wait().map(drop)),
+    ("get_acl", Some(Code::OPERATION_TIMEOUT), |s| ended(s.client.get_acl(&s.path).wait())),
     ("set_acl", Some(Code::OPERATION_TIMEOUT), |s| {
-        s.client.set_acl(&s.path, &Acl::open(), None).wait()
+        ended(s.client.set_acl(&s.path, &Acl::open(), None).wait())
     }),
-    ("sync", Some(Code::OPERATION_TIMEOUT), |s| s.client.sync("/").wait()),
-    ("multi", Some(Code::OPERATION_TIMEOUT), |s| {
-        s.client.multi(&[Op::check("/")]).wait().map(drop)
-    }),
+    ("sync", Some(Code::OPERATION_TIMEOUT), |s| ended(s.client.sync("/").wait())),
+    ("multi", Some(Code::OPERATION_TIMEOUT), |s| ended(s.client.multi(&[Op::check("/")]).wait())),
     ("make_path", Some(Code::OPERATION_TIMEOUT), |s| {
-        s.client.make_path(&format!("{}/a", s.path)).wait()
+        ended(s.client.make_path(&format!("{}/a", s.path)).wait())
     }),
-    ("add_auth", None, |s| s.client.add_auth("digest", b"a:b").wait()),
-    ("close", None, |s| s.client.close().wait()),
+    ("add_auth", None, |s| ended(s.client.add_auth("digest", b"a:b").wait())),
+    ("close", None, |s| ended(s.client.close().wait())),
     ("dropping all", None, |s| {
         drop(s);
         Ok(())
     }),
     ("acquire_within", Some(Code::OPERATION_TIMEOUT), |s| {
-        s.client.lock("/free").acquire_within(OPERATION).wait().map(drop)
+        ended(s.client.lock("/free").acquire_within(OPERATION).wait())
     }),
     ("try_acquire", Some(Code::OPERATION_TIMEOUT), |s| {
-        s.client.lock("/free").try_acquire().wait().map(drop)
+        ended(s.client.lock("/free").try_acquire().wait())
     }),
-    ("holder", Some(Code::OPERATION_TIMEOUT), |s| s.client.lock("/free").holder().wait().map(drop)),
+    ("holder", Some(Code::OPERATION_TIMEOUT), |s| ended(s.client.lock("/free").holder().wait())),
     ("contenders", Some(Code::OPERATION_TIMEOUT), |s| {
-        s.client.lock("/free").contenders().wait().map(drop)
+        ended(s.client.lock("/free").contenders().wait())
     }),
     ("exists of a lock", Some(Code::OPERATION_TIMEOUT), |s| {
-        s.client.lock("/free").exists().wait().map(drop)
+        ended(s.client.lock("/free").exists().wait())
     }),
-    ("release", Some(Code::SESSION_EXPIRED), |s| s.held.release().wait()),
+    ("multi of a guard", Some(Code::OPERATION_TIMEOUT), |s| {
+        ended(s.held.multi(&[Op::check("/")]).wait())
+    }),
+    ("multi of a guard that is lost", Some(Code::NO_NODE), |s| ended(s.lost.multi(&[]).wait())),
+    ("release", Some(Code::SESSION_EXPIRED), |s| ended(s.held.release().wait())),
     ("release_within", Some(Code::OPERATION_TIMEOUT), |s| {
-        s.held.release_within(Duration::from_millis(50)).wait()
+        ended(s.held.release_within(Duration::from_millis(50)).wait())
     }),
     ("release_within of zero", Some(Code::OPERATION_TIMEOUT), |s| {
-        s.held.release_within(Duration::ZERO).wait()
+        ended(s.held.release_within(Duration::ZERO).wait())
     }),
-    ("release of a lock that is lost", Some(Code::NO_NODE), |s| s.lost.release().wait()),
+    ("release of a lock that is lost", Some(Code::NO_NODE), |s| ended(s.lost.release().wait())),
     ("waiting for the loss", None, |s| {
         assert_eq!(s.held.lost().wait(), zklock::LostReason::Session);
         Ok(())
@@ -120,7 +138,7 @@ fn every_call_ends_under_a_cut_link() {
                 let took = began.elapsed();
                 assert!(took < ENDS_WITHIN, "{name} took {took:?}");
                 if let Some(expected) = expected {
-                    assert_eq!(ended.unwrap_err().code(), *expected, "{name}");
+                    assert_eq!(ended, Err(*expected), "{name}");
                 }
             });
         }

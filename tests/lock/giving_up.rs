@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use test_support::{Stranger, TIMEOUT, acquire_in_background, eventually, session_id};
-use zklock::{Client, Guard, Pending, Strategy};
+use zklock::{Client, Guard, LockError, Pending, Strategy};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Gate, Rule};
 
@@ -15,7 +15,7 @@ use crate::bench::{Bench, each_strategy};
 
 /// An acquire that is driven by hand.
 struct Driven {
-    future: Pending<Guard>,
+    future: Pending<Guard, LockError>,
     guard: Option<Guard>,
 }
 

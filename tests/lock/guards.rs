@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use test_support::{TIMEOUT, acquire_in_background, eventually, session_id};
-use zklock::{Code, CreateMode, GuardState, LostReason, SessionState, Strategy};
+use zklock::{Code, CreateMode, GuardState, LockError, LostReason, SessionState, Strategy};
 use zklock_testing::wire::Op;
 use zklock_testing::{Action, Rule, expire_session};
 
@@ -62,7 +62,8 @@ each_strategy! {
         assert_eq!(guard.state(), GuardState::Lost);
         assert_eq!(futures_lite::future::block_on(lost), LostReason::Deleted);
         let error = guard.release().wait().unwrap_err();
-        assert_eq!(error.code(), Code::NO_NODE, "{error}");
+        assert!(matches!(error, LockError::Lost { reason: LostReason::Deleted, .. }), "{error:?}");
+        assert!(error.is_lost() && error.code() == Code::NO_NODE);
         assert!(error.to_string().contains("deleted"), "{error}");
         bench.expect_free(strategy);
     }
@@ -219,6 +220,47 @@ each_strategy! {
         assert!(client.exists(&store).wait().unwrap().is_none());
     }
 
+    fn a_transaction_of_a_guard_happens_only_while_it_holds(strategy) {
+        let bench = Bench::shared();
+        let client = bench.direct();
+        let lock = bench.lock(&client, strategy);
+        let guard = lock.acquire().wait().unwrap();
+        let store = format!("{}-store", bench.path);
+        let create = [zklock::Op::create(&store, b"written", CreateMode::Persistent)];
+        let results = guard.multi(&create).wait().unwrap();
+        assert_eq!(results, [zklock::OpResult::Created(store.clone())]);
+        assert_eq!(guard.multi(&[]).wait().unwrap(), []);
+        // What the store refuses for another reason is no loss.
+        let error = guard.multi(&create).wait().unwrap_err();
+        let LockError::Store { source, .. } = &error else { panic!("{error:?}") };
+        assert!(source.is_node_exists() && source.operation() == Some(1), "{error}");
+        assert!(!error.is_lost() && !error.is_outcome_unknown());
+        client.delete(&store, None).wait().unwrap();
+        // Before the guard can know, and once it does.
+        bench.raw().delete(guard.path()).unwrap();
+        for _ in 0..2 {
+            let error = guard.multi(&create).wait().unwrap_err();
+            assert!(
+                matches!(error, LockError::NotHeld { reason: LostReason::Deleted, .. }),
+                "{error:?}"
+            );
+            assert_eq!((error.path(), error.code()), (guard.path(), Code::NO_NODE));
+            assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Deleted));
+        }
+        let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
+        let key = client.session().unwrap();
+        expire_session(&bench.server.hosts(), key.id(), &key.password()).unwrap();
+        assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Session));
+        let error = guard.multi(&create).wait().unwrap_err();
+        assert!(
+            matches!(error, LockError::NotHeld { reason: LostReason::Session, .. }),
+            "{error:?}"
+        );
+        assert!(error.is_lost() && error.code() == Code::SESSION_EXPIRED, "{error}");
+        let looker = bench.direct();
+        assert_eq!(looker.exists(&store).wait().unwrap(), None);
+    }
+
     fn it_can_be_seen_who_holds_a_lock(strategy) {
         let bench = Bench::shared();
         let (client, looker) = (bench.direct(), bench.direct());
@@ -232,10 +274,10 @@ each_strategy! {
         assert_eq!((holder.session, holder.pid), (session_id(&client), std::process::id()));
         assert_eq!(holder.label, "night run no. 7");
         assert!(!holder.host.is_empty() && !holder.thread.is_empty());
-        let error = lock.acquire_within(Duration::ZERO).wait().unwrap_err();
-        assert!(error.is_timeout(), "{error}");
-        let error = lock.acquire_within(Duration::from_millis(200)).wait().unwrap_err();
-        assert!(error.to_string().contains("night run no. 7"), "it says who is ahead: {error}");
+        for timeout in [0, 200] {
+            let error = lock.acquire_within(Duration::from_millis(timeout)).wait().unwrap_err();
+            assert!(error.to_string().contains("night run no. 7"), "it says who is ahead: {error}");
+        }
         guard.release().wait().unwrap();
         assert!(!lock.exists().wait().unwrap());
         // Another library's data is all that is known of its claim.

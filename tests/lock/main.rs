@@ -3,6 +3,7 @@
 mod bench;
 mod cut_link;
 mod deposed;
+mod errors;
 mod exclusion;
 mod giving_up;
 mod guards;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use test_support::{TIMEOUT, eventually};
-use zklock::{Acl, Client, Code, CreateMode, GuardState, Permissions};
+use zklock::{Acl, Client, Code, CreateMode, GuardState, LockError, Permissions, Strategy};
 
 use crate::bench::Bench;
 
@@ -30,6 +30,7 @@ fn a_release_without_the_permission_says_so_and_ends_the_session_once_it_holds_n
     let guard = client.lock(&path).acquire().wait().unwrap();
     let session = client.session().unwrap().id();
     let error = guard.release().wait().unwrap_err();
+    assert!(matches!(error, LockError::NotPermitted { .. }), "{error:?}");
     assert_eq!(error.code(), Code::NO_AUTH);
     let said = error.to_string();
     assert!(said.contains(&format!("DELETE permission on {path}:")), "{said}");
@@ -54,9 +55,38 @@ fn an_acquire_that_was_given_up_without_the_permission_blocks_nobody_for_long() 
     let held = holder.lock(&path).acquire().wait().unwrap();
     let soon = Duration::from_millis(100);
     let error = waiter.lock(&path).acquire_within(soon).wait().unwrap_err();
-    assert_eq!(error.code(), Code::OPERATION_TIMEOUT);
+    assert!(matches!(error, LockError::TimedOut { .. }), "{error:?}");
     eventually("only the holder's claim is there", || claims(&witness, &path) == 1);
     assert_eq!(held.state(), GuardState::Held);
     drop(held);
     witness.lock(&path).acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap_err();
+}
+
+#[test]
+fn an_acquire_and_a_look_say_which_permission_is_missing_on_what() {
+    let bench = Bench::shared();
+    let client = bench.direct();
+    let may = |name: &str, permissions| {
+        let path = format!("{}-{name}", bench.path);
+        let acl = [Acl::new(permissions, "world", "anyone")];
+        client.create_with_acl(&path, b"", CreateMode::Persistent, &acl).wait().unwrap();
+        path
+    };
+    let (unreadable, closed) =
+        (may("unreadable", Permissions::CREATE), may("closed", Permissions::READ));
+    let below = format!("{closed}/lock");
+    let poll = client.lock(&below).strategy(Strategy::Poll);
+    for (error, missing, on) in [
+        (client.lock(&unreadable).acquire().wait().unwrap_err(), "READ", &unreadable),
+        (client.lock(&unreadable).contenders().wait().unwrap_err(), "READ", &unreadable),
+        (client.lock(&closed).acquire().wait().unwrap_err(), "CREATE", &closed),
+        (client.lock(&below).acquire().wait().unwrap_err(), "CREATE", &closed),
+        (poll.try_acquire().wait().unwrap_err(), "CREATE", &closed),
+    ] {
+        assert!(matches!(error, LockError::NotPermitted { .. }), "{error:?}");
+        assert_eq!(error.code(), Code::NO_AUTH);
+        let said = error.to_string();
+        assert!(said.ends_with(&format!("no {missing} permission on {on}")), "{said}");
+        assert!(!error.is_timeout() && !error.is_outcome_unknown() && !error.is_lost());
+    }
 }

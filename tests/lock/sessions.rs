@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use test_support::{Stranger, TIMEOUT, acquire_in_background, eventually, options, session_id};
-use zklock::{Client, Code, Guard, GuardState, LostReason, SessionState, Strategy};
+use zklock::{Client, Code, Guard, GuardState, LockError, LostReason, SessionState, Strategy};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Proxy, Rule, Server, expire_session};
 
@@ -197,7 +197,8 @@ each_strategy! {
         let others = bench.lock(&other, strategy).acquire_within(TIMEOUT).wait().unwrap();
         assert!(others.fencing_token() > guard.fencing_token());
         let error = guard.release().wait().unwrap_err();
-        assert_eq!(error.code(), Code::SESSION_EXPIRED);
+        assert!(matches!(error, LockError::Lost { reason: LostReason::Session, .. }), "{error:?}");
+        assert!(error.is_lost() && error.code() == Code::SESSION_EXPIRED);
         assert!(error.to_string().contains(&bench.path), "{error}");
         assert_eq!(bench.claims(strategy)[0].czxid, others.fencing_token());
         others.release().wait().unwrap();
@@ -328,7 +329,9 @@ fn an_acquire_ends_with_an_error_when_its_client_is_closed() {
             client.close().wait().unwrap();
             let error = waiting.join().unwrap().unwrap_err();
             assert_eq!(error.code(), Code::INVALID_STATE, "{error}");
-            assert_eq!((error.op(), error.path()), ("acquire", bench.path.as_str()), "{error}");
+            assert!(matches!(error, LockError::Closed { .. }), "{error:?}");
+            assert_eq!(error.path(), bench.path, "{error}");
+            assert!(!error.is_outcome_unknown() && !error.is_timeout() && !error.is_lost());
         }
     }
 }
@@ -344,6 +347,7 @@ fn a_client_that_opens_no_second_session_says_that_the_first_one_expired() {
     wait_until_behind(&bench, strategy, &client);
     expire(&bench, &client);
     let error = waiting.join().unwrap().unwrap_err();
+    assert!(matches!(error, LockError::Closed { .. }), "{error:?}");
     assert_eq!(error.code(), Code::SESSION_EXPIRED, "{error}");
     assert_eq!(error.path(), bench.path, "{error}");
 }

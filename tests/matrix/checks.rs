@@ -1,6 +1,6 @@
 //! What has to be so, whatever went wrong.
 
-use zklock::{Code, Guard, GuardState, Lock};
+use zklock::{Guard, GuardState, Lock, LockError, LostReason};
 
 use crate::allowed::Allowed;
 use crate::drive::Told;
@@ -32,7 +32,7 @@ pub fn is_told(scenario: &Scenario, told: &Told, answer: Answer, allowed: &Allow
         (Told::Failed(error), _) if allowed.lateness() && error.is_timeout() => {
             names_the_path(scenario, error)
         }
-        (Told::Failed(error), Answer::Closed) if error.code() == Code::INVALID_STATE => {
+        (Told::Failed(error @ LockError::Closed { .. }), Answer::Closed) => {
             names_the_path(scenario, error)
         }
         // The frame at which it should have given up was lost.
@@ -52,7 +52,7 @@ fn leaves_nothing(scenario: &Scenario) -> Outcome {
     }
 }
 
-pub fn names_the_path(scenario: &Scenario, error: &zklock::Error) -> Outcome {
+pub fn names_the_path(scenario: &Scenario, error: &LockError) -> Outcome {
     if error.to_string().contains(&scenario.path) {
         Ok(())
     } else {
@@ -65,7 +65,7 @@ pub fn names_the_path(scenario: &Scenario, error: &zklock::Error) -> Outcome {
 pub fn goes_on(scenario: &Scenario, others: &[(&str, &Lock)], allowed: &Allowed) -> Outcome {
     const ROUNDS: usize = 5;
     for (who, lock) in others {
-        let wrong = |error: zklock::Error| format!("{who} client afterwards: {error}");
+        let wrong = |error: LockError| format!("{who} client afterwards: {error}");
         for round in 1..=ROUNDS {
             let guard = lock.acquire_within(TIMEOUT).wait().map_err(wrong)?;
             let claims = scenario.tree.claims(scenario.recipe, &scenario.path)?;
@@ -81,11 +81,11 @@ pub fn goes_on(scenario: &Scenario, others: &[(&str, &Lock)], allowed: &Allowed)
                 return Err(format!("{who} client afterwards: {guard:?} after token {largest}"));
             }
             match guard.release().wait_timeout(TIMEOUT) {
-                Err(error)
+                Err(LockError::Lost { reason, .. })
                     if round < ROUNDS
-                        && match error.code() {
-                            Code::SESSION_EXPIRED => allowed.short_sessions(),
-                            Code::NO_NODE => allowed.robbery(),
+                        && match reason {
+                            LostReason::Session => allowed.short_sessions(),
+                            LostReason::Deleted => allowed.robbery(),
                             _ => false,
                         } => {}
                 released => {

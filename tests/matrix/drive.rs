@@ -2,7 +2,7 @@
 
 use futures_lite::future::{block_on, or, pending, poll_once};
 use std::time::Duration;
-use zklock::Guard;
+use zklock::{Guard, LockError};
 use zklock_testing::Rule;
 use zklock_testing::wire::Op;
 
@@ -18,11 +18,11 @@ pub enum Told {
     Held(Guard),
     Taken,
     Nothing,
-    Failed(zklock::Error),
+    Failed(LockError),
 }
 
-impl From<zklock::Result<Guard>> for Told {
-    fn from(answer: zklock::Result<Guard>) -> Told {
+impl From<Result<Guard, LockError>> for Told {
+    fn from(answer: Result<Guard, LockError>) -> Told {
         answer.map_or_else(Told::Failed, Told::Held)
     }
 }

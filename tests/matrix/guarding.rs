@@ -1,6 +1,6 @@
 //! What a guard says of itself, and whether that is so.
 
-use zklock::{Code, Guard, GuardState, LostReason, LostSignal, SessionState};
+use zklock::{Code, Guard, GuardState, LockError, LostReason, LostSignal, SessionState};
 
 use crate::allowed::Allowed;
 use crate::checks::{holds, names_the_path};
@@ -82,7 +82,7 @@ pub struct Released {
     signal: LostSignal,
     /// Why it was lost before.
     before: Option<LostReason>,
-    result: zklock::Result<()>,
+    result: Result<(), LockError>,
 }
 
 /// Releases, and waits for the end of it.
@@ -108,10 +108,11 @@ impl Released {
             }
             Ok(()) => self.is_gone_by_itself(scenario, allowed),
             Err(error) if error.is_outcome_unknown() => Err(format!("release: {error}")),
-            Err(error) if error.code() == Code::NO_NODE && taken => names_the_path(scenario, error),
-            Err(error)
-                if error.code() == Code::SESSION_EXPIRED
-                    && (allowed.loss() || allowed.short_sessions()) =>
+            Err(error @ LockError::Lost { reason: LostReason::Deleted, .. }) if taken => {
+                names_the_path(scenario, error)
+            }
+            Err(error @ LockError::Lost { reason: LostReason::Session, .. })
+                if allowed.loss() || allowed.short_sessions() =>
             {
                 names_the_path(scenario, error)
             }
@@ -139,11 +140,9 @@ impl Released {
     fn has_its_reason(&self, scenario: &Scenario, allowed: &Allowed<'_>) -> Outcome {
         is_lost_for_a_reason(scenario, &self.signal, self.token, allowed)?;
         let after = self.signal.get();
-        let code = self.result.as_ref().err().map(zklock::Error::code);
-        let fits = match after {
-            Some(LostReason::Released) => self.before.is_none(),
-            Some(LostReason::Deleted) => code == Some(Code::NO_NODE),
-            Some(LostReason::Session) => code == Some(Code::SESSION_EXPIRED),
+        let fits = match (after, &self.result) {
+            (Some(LostReason::Released), _) => self.before.is_none(),
+            (Some(after), Err(LockError::Lost { reason, .. })) => *reason == after,
             _ => false,
         };
         let is_final = self.before.is_none() || self.before == after;

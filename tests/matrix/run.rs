@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use zklock::{Code, Guard, Lock};
+use zklock::{Guard, Lock, LockError, LostReason};
 
 use crate::allowed::Allowed;
 use crate::armed::Armed;
@@ -213,7 +213,7 @@ impl Run<'_> {
         let next = waiting.join().map_err(|_| "the next one panicked".to_owned())?;
         let next = next.map_err(|error| format!("the next one: {error}"))?;
         match next.release().wait_timeout(TIMEOUT) {
-            Err(error) if error.code() == Code::NO_NODE && allowed.robbery() => Ok(()),
+            Err(LockError::Lost { reason: LostReason::Deleted, .. }) if allowed.robbery() => Ok(()),
             released => released.map_err(|error| format!("the next one: {error}")),
         }
     }

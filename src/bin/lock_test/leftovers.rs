@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use zklock::{Client, Lock, Strategy};
 
+use crate::trouble::Trouble;
+
 /// How often to look again.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -20,7 +22,7 @@ pub struct Leftovers<'a> {
 
 impl Leftovers<'_> {
     /// The nodes that are left when `patience` is over; returns as soon as there are none.
-    pub fn after(&self, patience: Duration) -> zklock::Result<Vec<String>> {
+    pub fn after(&self, patience: Duration) -> Result<Vec<String>, Trouble> {
         let deadline = Instant::now() + patience;
         loop {
             let left = if self.alone { self.any()? } else { self.ours()? };
@@ -31,19 +33,19 @@ impl Leftovers<'_> {
         }
     }
 
-    fn ours(&self) -> zklock::Result<Vec<String>> {
+    fn ours(&self) -> Result<Vec<String>, Trouble> {
         let contenders = self.lock.contenders().wait()?.into_iter();
         let ours = contenders.filter(|contender| contender.label.starts_with(self.tag));
         Ok(ours.map(|contender| contender.path).collect())
     }
 
-    fn any(&self) -> zklock::Result<Vec<String>> {
+    fn any(&self) -> Result<Vec<String>, Trouble> {
         let path = self.lock.path();
         match self.strategy {
             Strategy::Queue => match self.client.children(path).wait() {
                 Ok(names) => Ok(names.iter().map(|name| format!("{path}/{name}")).collect()),
                 Err(error) if error.is_no_node() => Ok(Vec::new()),
-                Err(error) => Err(error),
+                Err(error) => Err(error.into()),
             },
             _ => {
                 Ok(self.client.exists(path).wait()?.map(|_| path.to_owned()).into_iter().collect())

@@ -47,9 +47,8 @@ impl Bench<'_> {
         let control = lock_of(self.servers.control(), "control");
         // Makes the path, so that the test does not measure that, and finds out whether a lock can
         // be there at all.
-        let first = self.stop.or(control.try_acquire()).ok_or(Trouble::Interrupted)?;
-        if let Some(guard) = first.map_err(|error| Trouble::from(&error))? {
-            guard.release().wait().map_err(|error| Trouble::from(&error))?;
+        if let Some(guard) = self.stop.or(control.try_acquire()).ok_or(Trouble::Interrupted)?? {
+            guard.release().wait()?;
         }
         let clients = self.connect()?;
         let locks: Vec<Lock> = (0..self.args.threads())
@@ -85,12 +84,11 @@ impl Bench<'_> {
         });
 
         let failure = arena.failure.lock().take();
-        let mut trouble = failure.map(|(thread, error)| {
-            Trouble::of(format_args!("{strategy}: thread {thread}"), &error)
-        });
+        let mut trouble = failure
+            .map(|(thread, error)| Trouble::of(format_args!("{strategy}: thread {thread}"), error));
         let (left, unknown) = match left {
             Ok(left) => (Some(left), None),
-            Err(error) => (None, Some(Trouble::of("look for nodes left on the server", &error))),
+            Err(error) => (None, Some(Trouble::of("look for nodes left on the server", error))),
         };
         trouble = trouble.or(unknown);
         Ok((self.report(strategy, arena, contest, left), trouble))
@@ -108,7 +106,7 @@ impl Bench<'_> {
                 let client = self.stop.or(client).ok_or(Trouble::Interrupted)?;
                 clients.push(client.map_err(|error| {
                     let number = clients.len() + 1;
-                    Trouble::of(format_args!("client {number} of {sessions}"), &error)
+                    Trouble::of(format_args!("client {number} of {sessions}"), error)
                 })?);
             }
         }

@@ -71,8 +71,7 @@ impl Servers {
         // It only looks, and its session keeps itself alive among the packets that are counted:
         // with a long timeout, seldom.
         let pending = options(args).session_timeout(CONTROL_SESSION).connect(&hosts);
-        let control = stop.or(pending).ok_or(Trouble::Interrupted)?;
-        let control = control.map_err(|error| Trouble::from(&error))?;
+        let control = stop.or(pending).ok_or(Trouble::Interrupted)??;
         let servers = Servers { control, hosts, addrs, _busy: busy, own };
         if servers.are_ours() {
             servers.warm_up(args, stop)?;
@@ -104,7 +103,7 @@ impl Servers {
     fn warm_up(&self, args: &Args, stop: &Stop) -> Result<(), Trouble> {
         let addrs = self.addrs.as_deref().unwrap_or_default();
         let started = Instant::now();
-        let cycles = |addr: &SocketAddr| -> zklock::Result<u64> {
+        let cycles = |addr: &SocketAddr| -> Result<u64, Trouble> {
             let lock = options(args).connect(&addr.to_string()).wait()?.lock(WARM_UP_PATH);
             let mut cycles = 0;
             let is_cold = |cycles| cycles < WARM_UP_CYCLES && started.elapsed() < WARM_UP_TIME;
@@ -116,9 +115,9 @@ impl Servers {
         };
         let cycles = std::thread::scope(|scope| {
             let threads: Vec<_> = addrs.iter().map(|addr| scope.spawn(|| cycles(addr))).collect();
-            threads.into_iter().filter_map(|thread| thread.join().ok()).sum::<zklock::Result<u64>>()
+            threads.into_iter().filter_map(|thread| thread.join().ok()).sum::<Result<u64, _>>()
         });
-        let cycles = cycles.map_err(|error| Trouble::of("warm-up", &error))?;
+        let cycles = cycles.map_err(|trouble| Trouble::of("warm-up", trouble))?;
         if args.verbose {
             let time = started.elapsed().as_secs_f64();
             say(format_args!("warm-up: {cycles} acquisitions in {time:.1} s, not counted"));

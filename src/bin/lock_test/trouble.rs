@@ -17,9 +17,14 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// Who met it, and the library's message.
-    pub fn of(who: impl fmt::Display, error: &zklock::Error) -> Trouble {
-        Trouble::with_code(format!("{who}: {error}"), error.code())
+    /// Who met it, and what it was.
+    pub fn of(who: impl fmt::Display, trouble: impl Into<Trouble>) -> Trouble {
+        let said = |message| format!("{who}: {message}");
+        match trouble.into() {
+            Trouble::Usage(message) => Trouble::Usage(said(message)),
+            Trouble::Cannot(message) => Trouble::Cannot(said(message)),
+            Trouble::Interrupted => Trouble::Interrupted,
+        }
     }
 
     /// Bad arguments that only the library recognises are still bad arguments.
@@ -47,8 +52,14 @@ impl Trouble {
     }
 }
 
-impl From<&zklock::Error> for Trouble {
-    fn from(error: &zklock::Error) -> Trouble {
+impl From<zklock::Error> for Trouble {
+    fn from(error: zklock::Error) -> Trouble {
+        Trouble::with_code(error.to_string(), error.code())
+    }
+}
+
+impl From<zklock::LockError> for Trouble {
+    fn from(error: zklock::LockError) -> Trouble {
         Trouble::with_code(error.to_string(), error.code())
     }
 }

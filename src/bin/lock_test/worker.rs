@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
-use zklock::{Error, Guard, Lock, LostReason, LostSignal};
+use zklock::{Guard, Lock, LockError, LostReason, LostSignal};
 
 use crate::args::Args;
 use crate::checks::{Checks, Violation};
@@ -31,7 +31,7 @@ pub struct Arena<'a> {
     last_release: AtomicU64,
     epoch: Instant,
     /// Why the test can't go on.
-    pub failure: Mutex<Option<(usize, Error)>>,
+    pub failure: Mutex<Option<(usize, LockError)>>,
 }
 
 /// What one thread has to tell at the end.
@@ -63,7 +63,7 @@ impl<'a> Arena<'a> {
         }
     }
 
-    fn fail(&self, thread: usize, error: Error) {
+    fn fail(&self, thread: usize, error: LockError) {
         self.failure.lock().get_or_insert((thread, error));
         self.stop.fail();
     }
@@ -219,7 +219,9 @@ impl Visit<'_> {
         let released = guard.release().wait_timeout(patience);
         let what = match (lost, released) {
             (Some(LostReason::Deleted), _) => return self.deleted(token, outcome),
-            (None, Err(error)) if error.is_no_node() => return self.deleted(token, outcome),
+            (None, Err(LockError::Lost { reason: LostReason::Deleted, .. })) => {
+                return self.deleted(token, outcome);
+            }
             (Some(_), _) => "while inside: its session could not be trusted any more".to_owned(),
             (None, Err(error)) => format!("by the time of its release: {error}"),
             (None, Ok(())) => return,

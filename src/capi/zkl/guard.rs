@@ -280,28 +280,17 @@ pub unsafe extern "C" fn zkl_guard_set(
             _ => return Err(Failure::bad_argument(NAME, "a version below -1")),
         };
         may_block(NAME)?;
-        let Some(held) = guard.guard.as_ref().filter(|guard| !guard.is_lost()) else {
-            return Err(not_held(path, "the lock is lost"));
+        let Some(held) = guard.guard.as_ref() else {
+            let message = format!("{NAME}: the guard is given up");
+            return Err(Failure::new(codes::ZKL_NOT_HELD, message));
         };
         let set = Op::Set { path: path.to_owned(), data: data.to_vec(), version };
-        let results = guard.shared.client.multi(&[held.check(), set]).wait();
-        let results = results.map_err(|error| match error.code() {
-            Code::SESSION_EXPIRED => not_held(path, "the session that held the lock is over"),
-            // The first operation looks for the lock's znode.
-            Code::NO_NODE if error.operation() == Some(0) => {
-                not_held(path, "somebody has deleted the lock's znode")
-            }
-            _ => Failure::from(error),
-        })?;
+        let results = held.multi(&[set]).wait()?;
         if let (Some(place), Some(OpResult::Set(new))) = (stat, results.last()) {
             place.write(stat::for_c(new));
         }
         Ok(())
     })
-}
-
-fn not_held(path: &str, why: &str) -> Failure {
-    Failure::new(codes::ZKL_NOT_HELD, format!("set {}: not written: {why}", path.escape_debug()))
 }
 
 /// Releases the lock and waits until that is confirmed. Frees the guard, whatever it returns.

@@ -14,7 +14,7 @@ use crate::capi::zkl::guard::zkl_guard;
 use crate::capi::zkl::options::{self, zkl_lock_options};
 use crate::capi::zkl::timeout::timeout;
 use crate::client::Pending;
-use crate::lock::{Guard, Lock};
+use crate::lock::{Guard, Lock, LockError};
 
 /// A lock on a path; see zkl_lock_new.
 #[allow(non_camel_case_types)]
@@ -147,7 +147,7 @@ pub extern "C" fn zkl_lock_try(
     })
 }
 
-pub(super) fn contend(lock: &Lock, within: Option<Duration>) -> Pending<Guard> {
+pub(super) fn contend(lock: &Lock, within: Option<Duration>) -> Pending<Guard, LockError> {
     match within {
         Some(within) => lock.acquire_within(within),
         None => lock.acquire(),

@@ -14,10 +14,9 @@ use super::scenario::{LOCK, Scenario, Wait};
 use super::server::{Life, Record, parent};
 use super::steps::OPERATION_TIMEOUT;
 use crate::client::Client;
-use crate::error::{Code, Error, Result};
 use crate::lock::guard::Tenure;
 use crate::lock::memory::PathMemory;
-use crate::lock::{Guard, Lock, Strategy, contender as written};
+use crate::lock::{Guard, Lock, LockError, Strategy, contender as written};
 use crate::znode::Stat;
 
 /// What contenders are told, and what they say.
@@ -296,13 +295,13 @@ impl Party {
         self.world.lock().clients[self.client].changes
     }
 
-    fn check_release(&self, token: i64, released: Result<()>) {
+    fn check_release(&self, token: i64, released: Result<(), LockError>) {
         let there = self.world.lock().leader.tree.nodes.values().any(|node| node.czxid == token);
         match released {
             Ok(()) if there => self.complain(|| format!("{token} was released and is there")),
             Ok(()) => {}
             Err(error) if self.calm => self.complain(|| format!("a release failed: {error}")),
-            Err(error) if is_told(&error) => {}
+            Err(LockError::Lost { .. }) => {}
             Err(error) => self.complain(|| format!("a release gave up: {error}")),
         }
     }
@@ -337,11 +336,6 @@ pub(super) fn label(contender: usize, attempt: usize) -> String {
 /// Whether a claim was made with that label.
 pub(super) fn is_labelled(record: &Record, label: &str) -> bool {
     written::read(String::new(), &record.data, &Stat::default()).label == label
-}
-
-/// What a holder may be told: its session was over, or its znode gone.
-fn is_told(error: &Error) -> bool {
-    [Code::SESSION_EXPIRED, Code::NO_NODE].contains(&error.code())
 }
 
 /// What a contender is told is part of what its client's code was ever told.

@@ -5,19 +5,19 @@ use std::pin::Pin;
 use std::task::{Context, Waker};
 use std::thread::JoinHandle;
 
-use zklock::{Guard, Lock, Pending};
+use zklock::{Guard, Lock, LockError, Pending};
 use zklock_testing::eventually;
 
 use crate::TIMEOUT;
 
 /// Acquires on a thread of its own.
-pub fn acquire_in_background(lock: &Lock) -> JoinHandle<zklock::Result<Guard>> {
+pub fn acquire_in_background(lock: &Lock) -> JoinHandle<Result<Guard, LockError>> {
     let lock = lock.clone();
     std::thread::spawn(move || lock.acquire_within(TIMEOUT).wait())
 }
 
 /// Polls an acquire until `holds` does; it must not acquire before.
-pub fn poll_until(acquiring: &mut Pending<Guard>, mut holds: impl FnMut() -> bool) {
+pub fn poll_until(acquiring: &mut Pending<Guard, LockError>, mut holds: impl FnMut() -> bool) {
     let mut context = Context::from_waker(Waker::noop());
     eventually("an acquire is where it is wanted", || {
         assert!(Pin::new(&mut *acquiring).poll(&mut context).is_pending());

@@ -107,7 +107,7 @@ impl Recipe {
             let acquired = async { Ok(lock.acquire().await) };
             let given_up = async { Err(cancelled.await.ok()) };
             match or(acquired, given_up).await {
-                Ok(acquired) => report.make(acquired),
+                Ok(acquired) => report.make(acquired.map_err(Failure::from)),
                 Err(duty) => {
                     report.cancel();
                     drop(duty);

@@ -10,6 +10,7 @@ use super::turn::Turn;
 use crate::capi::boundary::Failure;
 use crate::client::{Client, Pending, block_on_until};
 use crate::error::{Code, Error};
+use crate::lock::LockError;
 use crate::raw::inside_callback;
 
 impl Recipe {
@@ -91,7 +92,7 @@ impl Recipe {
             return Ok(None);
         }
         match block_on_until(client.inner().operation_deadline(), &mut released) {
-            Some(Err(error)) if error.code() == Code::NO_AUTH => Ok(Some(error.into())),
+            Some(Err(error @ LockError::NotPermitted { .. })) => Ok(Some(error.into())),
             // Also when the session was over before, or somebody had deleted the node: it is gone.
             Some(_) => Ok(None),
             None => {
@@ -122,8 +123,8 @@ impl Recipe {
 }
 
 /// Waits until a claim that was given up is gone, or its session.
-fn withdrawn(over: oneshot::AsyncReceiver<()>, client: Client) -> Pending<()> {
-    Pending::run("unlock", "", async move {
+fn withdrawn(over: oneshot::AsyncReceiver<()>, client: Client) -> Pending<(), LockError> {
+    Pending::run_as("unlock", "", LockError::of_pending, async move {
         // It comes also when the task is dropped with its client.
         let _ = over.await;
         client.inner().duties().done().await;

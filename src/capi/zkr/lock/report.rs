@@ -8,9 +8,10 @@ use parking_lot::MutexGuard;
 use super::program::{ACQUIRED, RELEASED};
 use super::recipe::{Recipe, loss_of};
 use super::state::{Phase, State};
+use crate::capi::boundary::Failure;
 use crate::capi::callbacks::Line;
 use crate::client::Client;
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Error};
 use crate::lock::{Guard, LostReason};
 use crate::logging::log;
 
@@ -45,15 +46,16 @@ impl Report {
         self.due = false;
     }
 
-    pub(super) fn make(&mut self, acquired: Result<Guard>) {
+    pub(super) fn make(&mut self, acquired: Result<Guard, Failure>) {
         self.due = false;
         // What else ends an acquire when the handle's session does is but a consequence.
-        let acquired = acquired.map_err(|error| self.client.failure().unwrap_or(error));
+        let acquired =
+            acquired.map_err(|failure| self.client.failure().map_or(failure, Failure::from));
         self.settle(acquired);
     }
 
     /// The acquire is over. Runs on the driver's thread.
-    fn settle(&self, acquired: Result<Guard>) {
+    fn settle(&self, acquired: Result<Guard, Failure>) {
         let state = self.recipe.state.lock();
         if state.attempt != self.attempt || !matches!(state.phase, Phase::Queued { .. }) {
             drop(state);
@@ -63,7 +65,7 @@ impl Report {
         }
         match acquired {
             Ok(guard) => self.hold(state, guard),
-            Err(error) => self.fail(state, error),
+            Err(failure) => self.fail(state, failure),
         }
     }
 
@@ -90,13 +92,12 @@ impl Report {
         });
     }
 
-    fn fail(&self, mut state: MutexGuard<'_, State>, error: Error) {
+    fn fail(&self, mut state: MutexGuard<'_, State>, failure: Failure) {
         let caller_tells = state.callers > 0;
         if !caller_tells {
-            let error = error.clone();
+            let error = failure.message().to_owned();
             log!(WARN, %error, "a lock that a program waits for can't be had");
         }
-        let failure = error.into();
         let refused =
             if caller_tells { Phase::Refused(failure) } else { Phase::Lost(None, failure) };
         drop(std::mem::replace(&mut state.phase, refused));
@@ -143,7 +144,7 @@ impl Report {
 impl Drop for Report {
     fn drop(&mut self) {
         if self.due {
-            self.make(Err(Error::new("acquire", "", Code::CLOSING)));
+            self.make(Err(Error::new("acquire", "", Code::CLOSING).into()));
         }
     }
 }

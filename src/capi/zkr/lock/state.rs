@@ -8,7 +8,7 @@ use super::layout::{Place, zkr_lock_mutex};
 use super::program::{Program, RELEASED};
 use crate::capi::boundary::Failure;
 use crate::client::{Client, Duties, Duty, Pending};
-use crate::lock::Guard;
+use crate::lock::{Guard, LockError};
 
 #[derive(Default)]
 pub(super) struct State {
@@ -59,7 +59,7 @@ pub(super) enum Phase {
     Held(Guard),
     /// It was lost, with its lock or while it waited, and the program has not unlocked it yet.
     Lost(Option<Guard>, Failure),
-    Releasing(Pending<()>, Client),
+    Releasing(Pending<(), LockError>, Client),
 }
 
 /// Has an acquire given up when it is dropped.

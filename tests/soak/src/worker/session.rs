@@ -9,7 +9,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use futures_lite::future::{block_on, or};
 use futures_util::future::select_all;
-use zklock::{Client, Error, Guard, Lock, Op};
+use zklock::{Client, Guard, Lock, LockError, Op};
 
 use super::{Phase, Shared};
 use crate::clock::Moment;
@@ -65,7 +65,7 @@ impl How {
     }
 
     /// Whether this error is how such an ask may end.
-    fn may_end_so(&self, error: &Error) -> bool {
+    fn may_end_so(&self, error: &LockError) -> bool {
         !matches!(self, How::Acquire | How::Crowd(_)) && error.is_timeout()
     }
 }

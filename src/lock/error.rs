@@ -1,0 +1,233 @@
+//! Why an operation on a lock failed: in words of locks, whatever store keeps them.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::{Contender, LostReason};
+use crate::error::{Code, Error, recognisable};
+
+/// Why an operation on a lock failed.
+///
+/// It prints as one lowercase line, which names the path, and says what would help where that is not plain:
+/// `acquire /locks/a: not acquired in time: behind web-3 pid 71 thread main (nightly run)`. The line tells
+/// what the [`source`](std::error::Error::source) says, too.
+///
+/// ```no_run
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let lock = zklock::Client::connect("127.0.0.1:2181").wait()?.lock("/locks/invoices");
+/// use zklock::LockError;
+///
+/// match lock.acquire_within(std::time::Duration::from_secs(5)).wait() {
+///     Ok(guard) => println!("mine, with token {}", guard.fencing_token()),
+///     Err(LockError::TimedOut { ahead: Some(who), .. }) => println!("{} has it", who.host),
+///     Err(error) if error.is_timeout() => println!("no server answers"),
+///     Err(error) => return Err(error.into()),
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LockError {
+    /// The lock was not acquired in time. Nothing is left behind.
+    #[error("acquire {}: not acquired in time: {}", line(path), Ahead(ahead.as_deref()))]
+    TimedOut {
+        /// The lock's path.
+        path: String,
+        /// Who was ahead, as last seen: in a queue the claim before ours, otherwise the holder. `None` where
+        /// no server has told yet, and where [`Pending::wait_timeout`](crate::Pending::wait_timeout) has
+        /// ended the acquire.
+        ahead: Option<Box<Contender>>,
+    },
+    /// The lock was lost before its release was confirmed: others may have held it meanwhile.
+    #[error("release {}: lost before its release was confirmed: {}", line(path), why(*reason))]
+    Lost {
+        /// What was held: [`Guard::path`](crate::Guard::path).
+        path: String,
+        /// Why it was lost.
+        reason: LostReason,
+    },
+    /// The lock is not held any more, so what needs it was not done.
+    #[error("guard of {}: not held any more, so nothing was done: {}", line(path), why(*reason))]
+    NotHeld {
+        /// What was held: [`Guard::path`](crate::Guard::path).
+        path: String,
+        /// Why it is not any more.
+        reason: LostReason,
+    },
+    /// There can be no such lock at that path, however long one waits.
+    #[error("lock {}: {why}", line(path))]
+    Unusable {
+        /// The lock's path.
+        path: String,
+        /// What is wrong with the path, with what is found there or with how the lock was made, and what
+        /// would help.
+        why: Cow<'static, str>,
+        /// The same as a code.
+        code: Code,
+    },
+    /// A permission is missing.
+    #[error("lock {}: {why}", line(path))]
+    NotPermitted {
+        /// The path of the lock, or of what was to be released.
+        path: String,
+        /// Which permission is missing on what.
+        why: String,
+    },
+    /// The client is closed, or will never have a session again.
+    #[error("lock {}: the client is closed: {source}", line(path))]
+    Closed {
+        /// The path of the lock, or of what was to be released.
+        path: String,
+        /// Why it is.
+        source: Error,
+    },
+    /// It is not known whether it was done.
+    #[error("guard of {}: {}", line(path), Unconfirmed(source.as_ref()))]
+    OutcomeUnknown {
+        /// What is, or was, held: [`Guard::path`](crate::Guard::path).
+        path: String,
+        /// Why it will never be known. `None` of a release that goes on in the background.
+        source: Option<Error>,
+    },
+    /// The store where the lock is kept has failed or refused a request. Nothing is left behind.
+    #[error("lock {}: {source}", line(path))]
+    Store {
+        /// The path of the lock, or of what is held.
+        path: String,
+        /// What the store has answered.
+        source: Error,
+    },
+}
+
+impl LockError {
+    pub(super) fn timed_out(path: &str, ahead: Option<Contender>) -> LockError {
+        LockError::TimedOut { path: recognisable(path), ahead: ahead.map(Box::new) }
+    }
+
+    pub(super) fn lost(path: &str, reason: LostReason) -> LockError {
+        LockError::Lost { path: recognisable(path), reason }
+    }
+
+    pub(super) fn not_held(path: &str, reason: LostReason) -> LockError {
+        LockError::NotHeld { path: recognisable(path), reason }
+    }
+
+    pub(super) fn closed(path: &str, source: Error) -> LockError {
+        LockError::Closed { path: recognisable(path), source }
+    }
+
+    pub(super) fn outcome_unknown(path: &str, source: impl Into<Option<Error>>) -> LockError {
+        LockError::OutcomeUnknown { path: recognisable(path), source: source.into() }
+    }
+
+    pub(super) fn store(path: &str, source: Error) -> LockError {
+        LockError::Store { path: recognisable(path), source }
+    }
+
+    /// What a [`Pending`](crate::Pending) ends with by itself, of an operation on a lock: the caller waits no
+    /// longer, or is in another process.
+    pub(crate) fn of_pending(error: Error) -> LockError {
+        let path = error.path().to_owned();
+        match (error.op(), error.code()) {
+            // It is given up, and its claim deleted.
+            ("acquire", Code::OPERATION_TIMEOUT) => LockError::timed_out(&path, None),
+            // It goes on.
+            ("release", Code::OPERATION_TIMEOUT) => LockError::outcome_unknown(&path, None),
+            ("multi", Code::OPERATION_TIMEOUT) => LockError::outcome_unknown(&path, error),
+            (_, Code::CLOSING) => LockError::closed(&path, error),
+            _ => LockError::store(&path, error),
+        }
+    }
+
+    /// The path it is about (its first 256 characters): the lock's, or [`Guard::path`](crate::Guard::path)
+    /// where it was held.
+    pub fn path(&self) -> &str {
+        match self {
+            LockError::TimedOut { path, .. }
+            | LockError::Lost { path, .. }
+            | LockError::NotHeld { path, .. }
+            | LockError::Unusable { path, .. }
+            | LockError::NotPermitted { path, .. }
+            | LockError::Closed { path, .. }
+            | LockError::OutcomeUnknown { path, .. }
+            | LockError::Store { path, .. } => path,
+        }
+    }
+
+    /// Whether only the time was over: nothing was acquired, changed or left behind, and another try may
+    /// succeed.
+    pub fn is_timeout(&self) -> bool {
+        match self {
+            LockError::TimedOut { .. } => true,
+            LockError::Store { source, .. } => source.is_timeout(),
+            _ => false,
+        }
+    }
+
+    /// Whether it is not known if it was done. Never so of an acquire: one that fails leaves nothing behind.
+    pub fn is_outcome_unknown(&self) -> bool {
+        matches!(self, LockError::OutcomeUnknown { .. })
+    }
+
+    /// Whether the lock was lost, so that others may have held it before its holder let go.
+    pub fn is_lost(&self) -> bool {
+        matches!(self, LockError::Lost { .. } | LockError::NotHeld { .. })
+    }
+
+    /// ZooKeeper's code for it, which is what a C program gets: `OPERATION_TIMEOUT` of a timeout and of a
+    /// release that goes on; `SESSION_EXPIRED`, or `NO_NODE` where somebody has deleted it, of a lock that was
+    /// lost; `NO_AUTH` where a permission is missing; otherwise the code of what is wrong with the path, of the
+    /// client or of the store.
+    pub fn code(&self) -> Code {
+        match self {
+            LockError::TimedOut { .. } => Code::OPERATION_TIMEOUT,
+            LockError::Lost { reason, .. } | LockError::NotHeld { reason, .. } => match reason {
+                LostReason::Deleted => Code::NO_NODE,
+                LostReason::Session | LostReason::Released => Code::SESSION_EXPIRED,
+            },
+            LockError::Unusable { code, .. } => *code,
+            LockError::NotPermitted { .. } => Code::NO_AUTH,
+            LockError::OutcomeUnknown { source, .. } => {
+                source.as_ref().map_or(Code::OPERATION_TIMEOUT, Error::code)
+            }
+            LockError::Closed { source, .. } | LockError::Store { source, .. } => source.code(),
+        }
+    }
+}
+
+/// A path in the line that an error prints: a hostile one must not be able to forge a second line.
+fn line(path: &str) -> impl fmt::Display + '_ {
+    path.escape_debug()
+}
+
+fn why(reason: LostReason) -> &'static str {
+    match reason {
+        LostReason::Session => "its session is over, or can't be trusted any more",
+        LostReason::Deleted => "somebody has deleted it",
+        LostReason::Released => "it was released",
+    }
+}
+
+struct Ahead<'a>(Option<&'a Contender>);
+
+impl fmt::Display for Ahead<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(who) => write!(f, "behind {who}"),
+            None => f.write_str("no word from the servers yet of who is ahead"),
+        }
+    }
+}
+
+struct Unconfirmed<'a>(Option<&'a Error>);
+
+impl fmt::Display for Unconfirmed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(why) => write!(f, "it is not known whether it was done: {why}"),
+            None => {
+                f.write_str("no server has confirmed the release yet; it goes on in the background")
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What it means for a lock when ZooKeeper refuses a request, or shows that there can be no lock.
+
+use super::{LockError, LostReason};
+use crate::error::{Code, Error, recognisable};
+
+/// Why there can be no lock at a path, however long one waits.
+#[derive(Clone, Copy)]
+pub(super) struct Obstacle {
+    code: Code,
+    why: &'static str,
+}
+
+/// Somebody's data, which no session's end will ever remove.
+pub(super) const NOT_A_LOCK: Obstacle = Obstacle {
+    code: Code::NODE_EXISTS,
+    why: "the znode there is not ephemeral, so it is no lock of this strategy: use another path, or the \
+          queue strategy",
+};
+
+/// The znode there can have no children.
+pub(super) const NOT_A_QUEUE: Obstacle = Obstacle {
+    code: Code::NO_CHILDREN_FOR_EPHEMERALS,
+    why: "the znode there is ephemeral, perhaps a poll or watch lock: a queue lock needs a path of its own",
+};
+
+pub(super) const NO_CHROOT: Obstacle = Obstacle {
+    code: Code::NO_NODE,
+    why: "there is nothing above it: the chroot that the client was given is missing",
+};
+
+pub(super) const NO_NUMBER_LEFT: Obstacle = Obstacle {
+    code: Code::NODE_EXISTS,
+    why: "the directory's counter is at its end, and the last number is taken by a znode that no session \
+          will ever end: delete the directory",
+};
+
+impl Obstacle {
+    pub(super) fn bad_path(why: &'static str) -> Obstacle {
+        Obstacle { code: Code::BAD_ARGUMENTS, why }
+    }
+
+    pub(super) fn at(self, path: &str) -> LockError {
+        LockError::Unusable { path: recognisable(path), why: self.why.into(), code: self.code }
+    }
+}
+
+/// Of an acquire, or of a look at who contends.
+pub(super) fn refused(path: &str, error: Error) -> LockError {
+    let code = error.code();
+    let advice = match code {
+        Code::NO_AUTH => return not_permitted(path, missing_permission(&error)),
+        // It says itself what is wrong.
+        Code::BAD_ARGUMENTS => "",
+        Code::NO_CHILDREN_FOR_EPHEMERALS => ": nothing can be below it, so use another path",
+        Code::INVALID_ACL => ": what the lock makes needs an acl that the servers accept",
+        _ => return LockError::store(path, error),
+    };
+    LockError::Unusable { path: recognisable(path), why: format!("{error}{advice}").into(), code }
+}
+
+/// Of a release.
+pub(super) fn not_released(path: &str, error: Error) -> LockError {
+    match error.code() {
+        Code::NO_AUTH => {
+            let missing = missing_permission(&error);
+            not_permitted(path, format!("{missing}: the lock stays until the session ends"))
+        }
+        Code::SESSION_EXPIRED => LockError::lost(path, LostReason::Session),
+        code if code.is_outcome_unknown() => LockError::outcome_unknown(path, error),
+        code if code.is_session_over() => LockError::closed(path, error),
+        _ => LockError::store(path, error),
+    }
+}
+
+/// Of a transaction whose first operation is the check of the lock.
+pub(super) fn not_written(path: &str, error: Error) -> LockError {
+    match error.code() {
+        Code::SESSION_EXPIRED => LockError::not_held(path, LostReason::Session),
+        Code::NO_NODE if error.operation() == Some(0) => {
+            LockError::not_held(path, LostReason::Deleted)
+        }
+        code if code.is_outcome_unknown() => LockError::outcome_unknown(path, error),
+        _ => LockError::store(path, error),
+    }
+}
+
+fn not_permitted(path: &str, why: String) -> LockError {
+    LockError::NotPermitted { path: recognisable(path), why }
+}
+
+/// ZooKeeper asks for some permissions on the znode above.
+fn missing_permission(error: &Error) -> String {
+    let above = match error.path().rsplit_once('/') {
+        Some(("", _)) | None => "/",
+        Some((above, _)) => above,
+    };
+    let (permission, on) = match error.op() {
+        "create" => ("CREATE", above),
+        "delete" => ("DELETE", above),
+        _ => ("READ", error.path()),
+    };
+    format!("the session has no {permission} permission on {}", on.escape_debug())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CODES: [Code; 13] = [
+        Code::SYSTEM_ERROR,
+        Code::CONNECTION_LOSS,
+        Code::OPERATION_TIMEOUT,
+        Code::BAD_ARGUMENTS,
+        Code::CLOSING,
+        Code::INVALID_STATE,
+        Code::AUTH_FAILED,
+        Code::SESSION_EXPIRED,
+        Code::NO_AUTH,
+        Code::NO_CHILDREN_FOR_EPHEMERALS,
+        Code::INVALID_ACL,
+        Code::QUOTA_EXCEEDED,
+        Code::from_raw(-199),
+    ];
+
+    #[test]
+    fn a_c_program_gets_the_code_of_what_was_refused() {
+        for code in CODES {
+            for meaning in [refused, not_released, not_written] {
+                let error = Error::new("delete", "/locks/a/zl-1f-lock-0000000007", code);
+                let meant = meaning("/locks/a", error);
+                assert_eq!((meant.code(), meant.path()), (code, "/locks/a"), "{meant:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_outcome_is_unknown_only_of_what_may_have_been_done() {
+        for code in CODES {
+            let error = || Error::new("delete", "/locks/a", code);
+            let unknown = |meant: LockError| meant.is_outcome_unknown();
+            assert!(!unknown(refused("/locks/a", error())), "{code:?}");
+            assert_eq!(unknown(not_released("/locks/a", error())), code.is_outcome_unknown());
+            assert_eq!(unknown(not_written("/locks/a", error())), code.is_outcome_unknown());
+        }
+    }
+
+    #[test]
+    fn a_permission_is_that_of_the_znode_that_zookeeper_asks() {
+        for (op, path, missing) in [
+            ("create", "/locks/a/zl-1f-lock-", "CREATE permission on /locks/a"),
+            ("create", "/locks", "CREATE permission on /"),
+            ("delete", "/locks/a/zl-1f-lock-0000000007", "DELETE permission on /locks/a"),
+            ("get", "/locks/a", "READ permission on /locks/a"),
+            ("children", "/", "READ permission on /"),
+        ] {
+            let said = refused("/locks/a", Error::new(op, path, Code::NO_AUTH)).to_string();
+            assert_eq!(said, format!("lock /locks/a: the session has no {missing}"));
+        }
+    }
+
+    #[test]
+    fn a_node_that_is_missing_is_the_lock_s_only_where_its_check_says_so() {
+        let missing = |at| Error::new("multi", "/locks/a", Code::NO_NODE).of_operation(at);
+        assert!(not_written("/locks/a", missing(0)).is_lost());
+        assert!(!not_written("/locks/a", missing(1)).is_lost());
+    }
+}
