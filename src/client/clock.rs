@@ -1,9 +1,18 @@
-//! The clock that sessions are judged by.
+//! The clocks: one for timers, and one that sessions are judged by.
 //!
-//! It goes on while the machine sleeps, as the server's does. `Instant` stands still then on
+//! The other goes on while the machine sleeps, as the server's does. `Instant` stands still then on
 //! Linux, and a laptop that wakes after an hour would still believe in its session.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// The time, by the clock that timers and deadlines go by.
+pub(crate) fn now() -> Instant {
+    #[cfg(test)]
+    if let Some(machine) = super::simulated::current() {
+        return super::simulated::time_of(machine.clock());
+    }
+    Instant::now()
+}
 
 /// A point in time, in nanoseconds: only differences mean anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,7 +26,7 @@ const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
 impl BootInstant {
     pub(crate) fn now() -> BootInstant {
         #[cfg(test)]
-        if let Some(machine) = super::machine::simulated() {
+        if let Some(machine) = super::simulated::current() {
             // Some time after it was booted.
             return BootInstant(1 << 50) + machine.clock();
         }

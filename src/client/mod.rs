@@ -16,7 +16,7 @@ mod inner;
 mod latest;
 mod lease;
 mod link;
-pub(crate) mod machine;
+mod machine;
 mod multi;
 mod offload;
 mod operations;
@@ -28,6 +28,8 @@ mod probe;
 mod role;
 mod session;
 mod settings;
+#[cfg(test)]
+pub(crate) mod simulated;
 mod state;
 mod timer;
 mod trust;
@@ -46,11 +48,12 @@ pub use state::{SessionState, SessionStates};
 pub use watch::{Watch, WatchEvent, WatchEventKind};
 
 pub(crate) use block::{block_on, block_on_until};
+pub(crate) use clock::now;
 pub(crate) use duty::{Duties, Duty};
 pub(crate) use inner::ClientInner;
 pub(crate) use latest::Latest;
 pub(crate) use link::Link;
-pub(crate) use machine::now;
+
 pub(crate) use path::validate as validate_path;
 #[cfg(test)]
 pub(crate) use timer::Timers;
@@ -114,7 +117,7 @@ impl Drop for Owner {
         // locks on it, to expire. On the client's own threads waiting would be waiting for
         // ourselves.
         if !role::is_ours() && !crate::raw::inside_callback() {
-            let _ = block_on_until(Some(machine::now() + FAREWELL), self.inner.closed());
+            let _ = block_on_until(Some(now() + FAREWELL), self.inner.closed());
         }
     }
 }

@@ -10,7 +10,7 @@ use futures_lite::future::or;
 use parking::Unparker;
 use parking_lot::Mutex;
 
-use super::machine::now;
+use super::clock::now;
 use super::wake::Sleeper;
 use crate::process::Process;
 use crate::sync::per_process;
@@ -43,7 +43,7 @@ per_process! {
 /// Those of this process.
 fn timers<T>(body: impl FnOnce(&mut Timers) -> T) -> T {
     #[cfg(test)]
-    if let Some(machine) = super::machine::simulated() {
+    if let Some(machine) = super::simulated::current() {
         return body(&mut machine.timers().borrow_mut());
     }
     body(&mut TIMERS.lock())

@@ -6,11 +6,15 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::algorithm::{Attempt, ClaimStatus};
+use super::attempt::{Attempt, ClaimStatus};
 use super::claim::{Claim, Node};
+use super::contender::Contender;
+use super::error::LockError;
 use super::refusal::refused;
-use super::{Contender, LockError, Spec};
-use crate::client::{Hold, Timer, WatchEventKind, WatchFor, within};
+use super::spec::Spec;
+use super::strategy::Strategy;
+use super::{poll, queue, watch};
+use crate::client::{Hold, Timer, TrustedSession, WatchEventKind, WatchFor, within};
 use crate::error::{Error, Result};
 use crate::logging::log;
 
@@ -69,7 +73,7 @@ async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<(Node, Hold
         let session = spec.client.trusted_session().await;
         let session = session.map_err(|error| LockError::closed(&spec.path, error))?;
         let status = match attempt.claim.reconcile(&session).await {
-            Ok(()) => spec.strategy.algorithm().step(&mut attempt, &session).await,
+            Ok(()) => step(&mut attempt, &session).await,
             Err(error) => Err(error),
         };
         match status {
@@ -106,6 +110,15 @@ async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<(Node, Hold
             }
             Err(error) => return Err(refused(&spec.path, error)),
         }
+    }
+}
+
+/// Claims, or looks again where the claim stands.
+async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimStatus> {
+    match attempt.spec.strategy {
+        Strategy::Poll => poll::step(attempt, session).await,
+        Strategy::Watch => watch::step(attempt, session).await,
+        Strategy::Queue => queue::step(attempt, session).await,
     }
 }
 

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use super::layout::NodeLayout;
 use super::memory::PathMemory;
-use super::name::Naming;
 use super::sent_after::SentAfter;
-use super::{Spec, contender, lookup, name};
+use super::spec::Spec;
+use super::{contender, lookup, name};
 use crate::client::{ClientInner, Created, Pending, Timer, TrustedSession};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
@@ -92,35 +93,6 @@ impl Search {
     }
 }
 
-/// Where a claim's node is created.
-#[derive(Clone)]
-pub(super) enum NodeLayout {
-    /// The node is the lock's path itself.
-    At(Arc<str>),
-    /// The node is a numbered child of the lock's path, which the transaction `created` has made.
-    Under { directory: Arc<str>, naming: Naming, created: i64 },
-}
-
-impl NodeLayout {
-    /// The path of a claim with that number.
-    pub(super) fn numbered(&self, session: i64, number: i32) -> String {
-        match self {
-            NodeLayout::At(path) => path.to_string(),
-            NodeLayout::Under { directory, naming, created } => {
-                let prefix = name::join(directory, &naming.prefix(session, *created));
-                name::numbered_name(&prefix, number)
-            }
-        }
-    }
-
-    /// The lock's path.
-    fn lock(&self) -> &str {
-        match self {
-            NodeLayout::At(path) | NodeLayout::Under { directory: path, .. } => path,
-        }
-    }
-}
-
 /// A node that is certainly ours.
 #[derive(Clone)]
 pub(super) struct Node {
@@ -165,7 +137,7 @@ impl Claim {
         let search = Search {
             client: Arc::clone(&spec.client),
             memory: Arc::clone(&spec.memory),
-            layout: spec.layout(),
+            layout: NodeLayout::of(spec),
             uuid,
             sent_after: SentAfter::Unknown,
         };

@@ -9,7 +9,8 @@ use std::time::Duration;
 use futures_lite::future::or;
 use parking_lot::Mutex;
 
-use super::guard::{LostReason, Tenure};
+use super::guard::Tenure;
+use super::loss::LostReason;
 
 use crate::client::{ClientInner, Timer, WatchEventKind, WatchFor, now};
 

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::{Contender, LostReason};
+use super::contender::Contender;
+use super::loss::LostReason;
 use crate::error::{Code, Error, recognisable};
 
 /// Why an operation on a lock failed.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use super::LockError;
 use super::claim::Node;
+use super::error::LockError;
+use super::loss::{GuardState, LostReason};
 use super::refusal::{not_released, not_written};
 use futures_lite::future::Boxed;
 
@@ -17,30 +18,6 @@ use crate::client::{
 };
 use crate::error::Result;
 use crate::process::{Process, inherited};
-
-/// Whether a lock is still held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum GuardState {
-    /// It is held: no other client can acquire it now.
-    Held,
-    /// The connection is lost. It is held yet, but may be lost soon: stop writing.
-    Suspended,
-    /// It is lost: others may hold it. It stays so.
-    Lost,
-}
-
-/// Why a guard's tenure is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum LostReason {
-    /// The session expired, or could not be trusted any more by the local clock.
-    Session,
-    /// Somebody deleted the lock's znode.
-    Deleted,
-    /// The guard was released or dropped.
-    Released,
-}
 
 /// One holding of a lock, from the acquire on.
 pub(super) struct Tenure {

@@ -6,15 +6,17 @@
 //! callers get a lock's own (`error.rs`), which `refusal.rs` makes of them.
 
 mod acquire;
-mod algorithm;
+mod attempt;
 mod claim;
 mod coalesced;
 mod contender;
 mod deletion_watch;
 mod error;
 mod guard;
+mod layout;
 mod listing;
 mod lookup;
+mod loss;
 mod memory;
 mod name;
 mod poll;
@@ -24,6 +26,7 @@ mod scan;
 mod sent_after;
 #[cfg(test)]
 mod simulation;
+mod spec;
 mod strategy;
 mod watch;
 
@@ -33,20 +36,21 @@ use std::time::{Duration, Instant};
 
 pub use contender::{Contender, HeldSince};
 pub use error::LockError;
-pub use guard::{Guard, GuardState, LostReason, LostSignal};
+pub use guard::{Guard, LostSignal};
+pub use loss::{GuardState, LostReason};
 pub use strategy::Strategy;
 
-use crate::client::{Client, ClientInner, Hold, Pending, TrustedSession, now, within};
+use crate::client::{Client, Hold, Pending, TrustedSession, now, within};
 use crate::error::{Code, Error, Result};
 use crate::process::inherited;
 use crate::znode::Acl;
-use claim::{Node, NodeLayout};
+use claim::Node;
 use deletion_watch::DeletionWatch;
 use guard::Tenure;
-use memory::PathMemory;
 use name::Naming;
 use refusal::{NOT_A_LOCK, NOT_A_QUEUE, Obstacle, refused};
 use scan::{Claimed, Scan};
+use spec::{OnPosition, Spec};
 
 /// A lock on a path. Clones are the same lock; every acquire, also by clones, contends for it.
 ///
@@ -97,29 +101,6 @@ pub struct Lock {
     client: Client,
     spec: Arc<Spec>,
     deletion_watch: Arc<DeletionWatch>,
-}
-
-/// What all acquires of a lock have in common.
-#[derive(Clone)]
-struct Spec {
-    client: Arc<ClientInner>,
-    path: Arc<str>,
-    strategy: Strategy,
-    label: String,
-    acl: Arc<[Acl]>,
-    naming: Naming,
-    memory: Arc<PathMemory>,
-    /// Hears where a claim stands in its queue.
-    on_position: Option<OnPosition>,
-}
-
-/// Gets the name of our claim, and of the claim that is first.
-pub(crate) type OnPosition = Arc<dyn Fn(&str, &str) + Send + Sync>;
-
-impl Spec {
-    fn layout(&self) -> NodeLayout {
-        self.strategy.algorithm().layout(self)
-    }
 }
 
 impl Client {

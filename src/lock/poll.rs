@@ -1,70 +1,53 @@
 //! Create the lock's znode; while it exists, pause and try again.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::algorithm::{Algorithm, Attempt, ClaimStatus, clear_orphan, create_parents};
-use super::claim::NodeLayout;
+use super::attempt::{Attempt, ClaimStatus, clear_orphan, create_parents};
+use super::contender;
 use super::refusal::NOT_A_LOCK;
-use super::{Spec, contender};
 use crate::client::TrustedSession;
 use crate::error::Result;
-
-pub(super) struct Poll;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// How many attempts go by between two looks at what stands in the way.
 const LOOK_EVERY: u32 = 32;
 
-impl Algorithm for Poll {
-    fn layout(&self, spec: &Spec) -> NodeLayout {
-        NodeLayout::At(Arc::clone(&spec.path))
+pub(super) async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimStatus> {
+    if let Some(status) = attempt.look_at_own(session).await? {
+        return Ok(status);
     }
-
-    fn step<'a>(
-        &'a self,
-        attempt: &'a mut Attempt,
-        session: &'a TrustedSession,
-    ) -> Pin<Box<dyn Future<Output = Result<ClaimStatus>> + Send + 'a>> {
-        Box::pin(async move {
-            if let Some(status) = attempt.look_at_own(session).await? {
-                return Ok(status);
-            }
-            attempt.claim.send(session);
-            match attempt.claim.confirm().await {
-                Ok(_) => return Ok(ClaimStatus::Held),
-                Err(error) if error.is_no_node() => {
-                    return create_parents(session, &attempt.spec, &attempt.spec.path).await;
-                }
-                Err(error) if error.is_node_exists() => {}
-                Err(error) => return Err(error),
-            }
-            if attempt.attempts % LOOK_EVERY == 0 {
-                match session.get(&attempt.spec.path).await {
-                    Ok((_, stat)) if !stat.is_ephemeral() => {
-                        return Ok(ClaimStatus::Impossible(NOT_A_LOCK));
-                    }
-                    Ok((data, stat)) => {
-                        let path = Arc::clone(&attempt.spec.path);
-                        if clear_orphan(&attempt.spec, session, &path, &data, &stat).await {
-                            return Ok(ClaimStatus::Again);
-                        }
-                        attempt.note_ahead(contender::read(path.to_string(), &data, &stat));
-                    }
-                    Err(error) if error.is_no_node() => {}
-                    Err(error) => return Err(error),
-                }
-            }
-            attempt.attempts += 1;
-            if attempt.once {
-                return Ok(ClaimStatus::Taken);
-            }
-            Ok(ClaimStatus::Pausing(pause(attempt.attempts)))
-        })
+    attempt.claim.send(session);
+    match attempt.claim.confirm().await {
+        Ok(_) => return Ok(ClaimStatus::Held),
+        Err(error) if error.is_no_node() => {
+            return create_parents(session, &attempt.spec, &attempt.spec.path).await;
+        }
+        Err(error) if error.is_node_exists() => {}
+        Err(error) => return Err(error),
     }
+    if attempt.attempts % LOOK_EVERY == 0 {
+        match session.get(&attempt.spec.path).await {
+            Ok((_, stat)) if !stat.is_ephemeral() => {
+                return Ok(ClaimStatus::Impossible(NOT_A_LOCK));
+            }
+            Ok((data, stat)) => {
+                let path = Arc::clone(&attempt.spec.path);
+                if clear_orphan(&attempt.spec, session, &path, &data, &stat).await {
+                    return Ok(ClaimStatus::Again);
+                }
+                attempt.note_ahead(contender::read(path.to_string(), &data, &stat));
+            }
+            Err(error) if error.is_no_node() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    attempt.attempts += 1;
+    if attempt.once {
+        return Ok(ClaimStatus::Taken);
+    }
+    Ok(ClaimStatus::Pausing(pause(attempt.attempts)))
 }
 
 /// Doubles up to the longest, and takes between half and all of that, so that pollers spread out.

@@ -2,43 +2,25 @@
 //! before it.
 
 use std::cmp::Reverse;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::algorithm::{Ahead, Algorithm, Attempt, ClaimStatus, clear_orphan, create_parents};
-use super::claim::{Node, NodeLayout};
+use super::attempt::{Ahead, Attempt, ClaimStatus, clear_orphan, create_parents};
+use super::claim::Node;
+use super::contender::{self, Contender};
 use super::listing::Listing;
 use super::name;
 use super::refusal::{NO_NUMBER_LEFT, NOT_A_QUEUE};
 use super::scan::{Claimed, Scan};
-use super::{Contender, Spec, contender};
+use super::spec::Spec;
 use crate::client::TrustedSession;
 use crate::client::WatchFor;
 use crate::error::{Code, Result};
 
-pub(super) struct Queue;
-
-impl Algorithm for Queue {
-    fn layout(&self, spec: &Spec) -> NodeLayout {
-        let (directory, created) = (Arc::clone(&spec.path), spec.memory.directory());
-        NodeLayout::Under { directory, naming: spec.naming, created }
-    }
-
-    fn step<'a>(
-        &'a self,
-        attempt: &'a mut Attempt,
-        session: &'a TrustedSession,
-    ) -> Pin<Box<dyn Future<Output = Result<ClaimStatus>> + Send + 'a>> {
-        Box::pin(step(attempt, session))
-    }
-}
-
 /// Whose turn comes soon: with at most so many before it.
 const NEAR: usize = 100;
 
-async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimStatus> {
+pub(super) async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimStatus> {
     let spec = Arc::clone(&attempt.spec);
     let behind = attempt.behind.take();
     let listed = if let Some(own) = attempt.claim.node().cloned() {

@@ -1,6 +1,7 @@
 //! What it means for a lock when ZooKeeper refuses a request, or shows that there can be no lock.
 
-use super::{LockError, LostReason};
+use super::error::LockError;
+use super::loss::LostReason;
 use crate::error::{Code, Error, recognisable};
 
 /// Why there can be no lock at a path, however long one waits.

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use super::lookup::READS;
+use super::memory::PathMemory;
 use super::name;
-use super::{Spec, memory::PathMemory};
+use super::spec::Spec;
 use crate::client::Pending;
 use crate::client::TrustedSession;
 use crate::error::Result;

@@ -1,7 +1,5 @@
 //! The choice of a strategy.
 
-use super::algorithm::Algorithm;
-use super::{poll, queue, watch};
 use crate::client::validate_path;
 use crate::error::{Code, Error, Result};
 
@@ -37,14 +35,6 @@ impl Strategy {
             );
         }
         Ok(())
-    }
-
-    pub(super) fn algorithm(self) -> &'static dyn Algorithm {
-        match self {
-            Strategy::Poll => &poll::Poll,
-            Strategy::Watch => &watch::WatchHolder,
-            Strategy::Queue => &queue::Queue,
-        }
     }
 }
 

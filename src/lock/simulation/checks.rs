@@ -10,7 +10,7 @@ use super::run::Run;
 use super::scenario::{LOCK, Wait};
 use super::server::{Kind, Life, parent};
 use super::world::World;
-use crate::lock::guard::LostReason;
+use crate::lock::LostReason;
 use crate::lock::{Strategy, claim::Node, name};
 
 pub(super) fn at_every_step(run: &Run) {

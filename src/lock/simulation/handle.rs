@@ -10,7 +10,7 @@ use super::client::Connection;
 use super::request::{Op, Reply, Request};
 use super::server::{Kind, SESSION_TIMEOUT};
 use super::world::World;
-use crate::client::machine::Listener;
+use crate::client::simulated::Listener;
 use crate::error::Code;
 use crate::raw::{
     Config, Credentials, Handle, HandleState, RawOp, RawOpResult, Requests, Sink, Terms, WatchOn,
@@ -67,6 +67,11 @@ impl SimulatedHandle {
     }
 }
 
+/// What locks and their clients do not ask for.
+fn unasked() -> ! {
+    panic!("the simulation knows nothing of that request");
+}
+
 impl Requests for SimulatedHandle {
     fn create(
         &self,
@@ -107,27 +112,27 @@ impl Requests for SimulatedHandle {
     }
 
     fn exists(&self, _: Terms, _: &str, _: WatchOn, _: Sink<Stat>) {
-        unimplemented!("no lock asks for that");
+        unasked();
     }
 
     fn set(&self, _: Terms, _: &str, _: &[u8], _: i32, _: Sink<Stat>) {
-        unimplemented!("no lock asks for that");
+        unasked();
     }
 
     fn get_acl(&self, _: Terms, _: &str, _: Sink<(Vec<Acl>, Stat)>) {
-        unimplemented!("no lock asks for that");
+        unasked();
     }
 
     fn set_acl(&self, _: Terms, _: &str, _: &[Acl], _: i32, _: Sink<()>) {
-        unimplemented!("no lock asks for that");
+        unasked();
     }
 
     fn add_auth(&self, _: Option<Instant>, _: &Credentials, _: Sink<()>) {
-        unimplemented!("no client here has credentials");
+        unasked();
     }
 
     fn multi(&self, _: Terms, _: &[RawOp<'_>], _: Sink<Vec<RawOpResult>>) {
-        unimplemented!("no lock asks for that");
+        unasked();
     }
 }
 

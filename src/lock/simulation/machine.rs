@@ -13,7 +13,7 @@ use futures_lite::future::Boxed;
 
 use super::handle::{Shared, SimulatedHandle};
 use crate::client::Timers;
-use crate::client::machine::{self, Listener, Machine};
+use crate::client::simulated::{self, Listener, Machine};
 use crate::raw::{Config, Handle};
 
 pub(super) struct ClientMachine {
@@ -38,7 +38,7 @@ impl ClientMachine {
 
     /// Runs `body` as its code.
     pub(super) fn run<T>(self: &Rc<Self>, body: impl FnOnce() -> T) -> T {
-        machine::on(&(Rc::clone(self) as Rc<dyn Machine>), body)
+        simulated::on(&(Rc::clone(self) as Rc<dyn Machine>), body)
     }
 
     pub(super) fn take_driven(&self) -> Option<Boxed<()>> {
@@ -52,16 +52,16 @@ impl ClientMachine {
 
     /// When the next timer is due.
     pub(super) fn next(&self) -> Option<Duration> {
-        self.timers.borrow().first().map(machine::clock_of)
+        self.timers.borrow().first().map(simulated::clock_of)
     }
 
     /// When the next is due of those for whom somebody waits by that waker, or by others than that.
     pub(super) fn next_by(&self, waker: &Waker, is_that: bool) -> Option<Duration> {
-        self.timers.borrow().next_by(waker, is_that).map(machine::clock_of)
+        self.timers.borrow().next_by(waker, is_that).map(simulated::clock_of)
     }
 
     pub(super) fn wake_due(&self) {
-        self.timers.borrow_mut().wake_due(machine::time_of(self.clock.get()));
+        self.timers.borrow_mut().wake_due(simulated::time_of(self.clock.get()));
     }
 }
 

@@ -4,7 +4,7 @@
 //! What is below a client: the C client's handle (it takes requests, and gives answers, events and a
 //! state), the clock, and the thread that drives sessions. So what runs is production code, from the
 //! public [`Lock`](crate::Lock) down to session trust, heartbeats, reconnection, watches and guaranteed
-//! deletion: see [`machine`](crate::client::machine).
+//! deletion: see [`simulated`](crate::client::simulated).
 //!
 //! # What is modelled
 //! A leader orders the writes; each session has a server that applies them (at once, or lagging).

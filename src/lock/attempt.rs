@@ -1,17 +1,15 @@
-//! What a strategy has to do: claim a lock, and say where the claim stands.
+//! One caller's attempt at a lock: its claim, where that stands, and what the strategies do alike.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::claim::{Claim, NodeLayout};
+use super::claim::Claim;
+use super::contender::{self, Contender};
 use super::refusal::{NO_CHROOT, Obstacle};
-use super::{Contender, Spec, contender};
-use crate::client::TrustedSession;
-use crate::client::{Watch, WatchFor};
+use super::spec::Spec;
+use crate::client::{TrustedSession, Watch, WatchFor};
 use crate::error::Result;
 use crate::logging::log;
 use crate::znode::Stat;
@@ -137,18 +135,6 @@ pub(super) async fn clear_orphan(
         log!(INFO, path, ?gone, "deleted a claim that an earlier client of the session left");
     }
     is_orphan
-}
-
-/// Claims, or looks again where the claim stands. The acquire loop calls it until it holds; it
-/// alone handles lost replies, lost sessions, deadlines and the claim's end.
-pub(super) trait Algorithm: Send + Sync {
-    fn layout(&self, spec: &Spec) -> NodeLayout;
-
-    fn step<'a>(
-        &'a self,
-        attempt: &'a mut Attempt,
-        session: &'a TrustedSession,
-    ) -> Pin<Box<dyn Future<Output = Result<ClaimStatus>> + Send + 'a>>;
 }
 
 /// Makes the znodes that are missing above `claim`, which the server refused for want of them.

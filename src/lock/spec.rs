@@ -1,0 +1,25 @@
+//! What all acquires of a lock have in common.
+
+use std::sync::Arc;
+
+use super::memory::PathMemory;
+use super::name::Naming;
+use super::strategy::Strategy;
+use crate::client::ClientInner;
+use crate::znode::Acl;
+
+#[derive(Clone)]
+pub(super) struct Spec {
+    pub(super) client: Arc<ClientInner>,
+    pub(super) path: Arc<str>,
+    pub(super) strategy: Strategy,
+    pub(super) label: String,
+    pub(super) acl: Arc<[Acl]>,
+    pub(super) naming: Naming,
+    pub(super) memory: Arc<PathMemory>,
+    /// Hears where a claim stands in its queue.
+    pub(super) on_position: Option<OnPosition>,
+}
+
+/// Gets the name of our claim, and of the claim that is first.
+pub(crate) type OnPosition = Arc<dyn Fn(&str, &str) + Send + Sync>;
