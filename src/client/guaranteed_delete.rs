@@ -27,7 +27,7 @@ pub(super) struct Unconfirmed {
 
 /// A znode that must go.
 struct GuaranteedDelete {
-    path: String,
+    path: Arc<str>,
     czxid: i64,
     /// Whether to look first if it is still the one that this transaction created.
     look: bool,
@@ -57,7 +57,7 @@ impl GuaranteedDelete {
         };
         // Whatever else went wrong, the znode is still there and has to go.
         if code.is_server_decision() || code.is_session_over() && !code.is_outcome_unknown() {
-            let forbidden = (code == Code::NO_AUTH).then(|| self.path.clone());
+            let forbidden = (code == Code::NO_AUTH).then(|| Arc::clone(&self.path));
             self.end(Err(code));
             if let Some(path) = forbidden {
                 link.leave_behind(&path);
@@ -87,16 +87,14 @@ impl Link {
     /// `false` if the first deletion found no such znode. `kept` is kept until it is certain.
     pub(crate) fn guaranteed_delete(
         self: &Arc<Self>,
-        path: &str,
+        path: &Arc<str>,
         czxid: i64,
         look: bool,
         kept: Arc<()>,
     ) -> Pending<bool> {
         let (send, done) = oneshot::async_channel();
-        let path = path.to_owned();
-        let named = path.as_str().into();
         self.attempt_delete(GuaranteedDelete {
-            path,
+            path: Arc::clone(path),
             czxid,
             look,
             first: true,
@@ -105,7 +103,7 @@ impl Link {
             _kept: kept,
             _duty: self.duties.begin(),
         });
-        Pending::reply("delete", named, done)
+        Pending::reply("delete", Arc::clone(path), done)
     }
 
     fn attempt_delete(self: &Arc<Self>, delete: GuaranteedDelete) {
@@ -121,7 +119,7 @@ impl Link {
             return;
         };
         let link = Arc::downgrade(self);
-        let path = delete.path.clone();
+        let path = Arc::clone(&delete.path);
         let sink: Sink<()> = Box::new(move |reply| match (reply, link.upgrade()) {
             (Ok(()), Some(link)) => link.look_for(delete),
             (Ok(()), None) => delete.end(Err(Code::CLOSING)),
@@ -136,7 +134,7 @@ impl Link {
         };
         let czxid = delete.czxid;
         let link = Arc::downgrade(self);
-        let (path, asked) = (delete.path.clone(), BootInstant::now());
+        let (path, asked) = (Arc::clone(&delete.path), BootInstant::now());
         // After what its owner has submitted before the release. A repetition can't keep that order.
         let turn = if delete.first { Turn::InOrderAlways } else { Turn::Ahead };
         let sink: Sink<(Vec<u8>, Stat)> = Box::new(move |reply| match (reply, link.upgrade()) {
@@ -162,7 +160,7 @@ impl Link {
             return;
         };
         let link = Arc::downgrade(self);
-        let path = delete.path.clone();
+        let path = Arc::clone(&delete.path);
         let submitted = BootInstant::now();
         // After a look it is the look that was in order, and the sooner after it the better.
         let in_order = delete.first && !delete.look;

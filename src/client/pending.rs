@@ -67,7 +67,7 @@ impl<T, E> Pending<T, E> {
     /// As [`run`](Pending::run), for an operation that fails with errors of its own.
     pub(crate) fn run_as(
         op: &'static str,
-        path: &str,
+        path: impl Into<Arc<str>>,
         into_error: fn(Error) -> E,
         future: impl Future<Output = Result<T, E>> + Send + 'static,
     ) -> Pending<T, E> {

@@ -63,7 +63,8 @@ async fn acquire_behind(
         purpose: WatchFor::Next,
         ahead: Arc::clone(&ahead),
     };
-    let acquired = contend(&spec, attempt);
+    // In a box: each future around it would have room for it twice.
+    let acquired = Box::pin(contend(&spec, attempt));
     let late = || Err(LockError::timed_out(&spec.path, ahead.lock().take()));
     within(deadline, acquired, late).await
 }
@@ -73,7 +74,8 @@ async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<(Node, Hold
         let session = spec.client.trusted_session().await;
         let session = session.map_err(|error| LockError::closed(&spec.path, error))?;
         let status = match attempt.claim.reconcile(&session).await {
-            Ok(()) => step(&mut attempt, &session).await,
+            // In a box of its own, which goes while the claim waits: there may be many.
+            Ok(()) => Box::pin(step(&mut attempt, &session)).await,
             Err(error) => Err(error),
         };
         match status {

@@ -130,7 +130,7 @@ pub(super) async fn clear_orphan(
     // One deletion is enough: a second could hit the next claim, where that has the same name.
     if is_orphan && spec.memory.is_claim(stat.czxid) != Some(true) {
         let kept = spec.memory.made(stat.czxid);
-        let gone = session.guaranteed_delete(path, stat.czxid, true, kept).await;
+        let gone = session.guaranteed_delete(&path.into(), stat.czxid, true, kept).await;
         let path = path.to_owned();
         log!(INFO, path, ?gone, "deleted a claim that an earlier client of the session left");
     }

@@ -41,7 +41,7 @@ struct Search {
 
 impl Search {
     /// The nodes of this session that carry the claim's uuid: path and czxid of each.
-    async fn run(&self, session: &TrustedSession) -> Result<Vec<(String, i64)>> {
+    async fn run(&self, session: &TrustedSession) -> Result<Vec<(Arc<str>, i64)>> {
         let found = match &self.layout {
             NodeLayout::At(path) => Arc::new(lookup::look_at(session, path.to_string()).await?),
             NodeLayout::Under { directory, .. } => {
@@ -66,7 +66,7 @@ impl Search {
                     // From now on it is known: two deletions of one claim could hit its successor, which
                     // at the lock's own path has the same name.
                     drop(session.guaranteed_delete(path, *czxid, true, self.memory.made(*czxid)));
-                    let path = path.clone();
+                    let path = path.to_string();
                     log!(WARN, path, "deleted a claim whose data somebody has replaced");
                 }
                 // It will be known once the reply has come.
@@ -77,7 +77,7 @@ impl Search {
     }
 
     /// Our node.
-    fn node(&self, session: &TrustedSession, path: String, czxid: i64) -> Node {
+    fn node(&self, session: &TrustedSession, path: Arc<str>, czxid: i64) -> Node {
         // A name that carries its directory's czxid is given once, until the directory's counter has
         // reached its end. The lock's own path is given again and again, and the recipe's names
         // where a directory was made anew.
@@ -97,7 +97,7 @@ impl Search {
 #[derive(Clone)]
 pub(super) struct Node {
     pub(super) session: TrustedSession,
-    pub(super) path: String,
+    pub(super) path: Arc<str>,
     pub(super) czxid: i64,
     /// Whether its name can become another's.
     name_is_reused: bool,
@@ -205,7 +205,7 @@ impl Claim {
             };
             self.state = match reply {
                 Ok(Created { path, stat }) => {
-                    State::Placed(self.search.node(session, path, stat.czxid))
+                    State::Placed(self.search.node(session, path.into(), stat.czxid))
                 }
                 Err(error) => {
                     if may_exist(&error) {
@@ -320,7 +320,7 @@ async fn clean_up(search: Search, sent: TrustedSession, reply: Option<Reply>) {
     if let Some((reply, _sent)) = reply {
         match reply.await {
             Ok(Created { path, stat }) => {
-                return drop(search.node(&sent, path, stat.czxid).guaranteed_delete());
+                return drop(search.node(&sent, path.into(), stat.czxid).guaranteed_delete());
             }
             Err(error) if !may_exist(&error) => return,
             Err(_) => {}

@@ -221,13 +221,18 @@ impl Guard {
         let checked: Vec<Op> = std::iter::once(self.check()).chain(ops.iter().cloned()).collect();
         let written = client.multi(&checked);
         let tenure = Arc::clone(&self.tenure);
-        Pending::run_as("multi", self.path(), LockError::of_pending, async move {
-            let written = written.await;
-            let mut results = written.map_err(|error| not_written(&tenure.node.path, error))?;
-            // That of the check.
-            results.remove(0);
-            Ok(results)
-        })
+        Pending::run_as(
+            "multi",
+            Arc::clone(&self.tenure.node.path),
+            LockError::of_pending,
+            async move {
+                let written = written.await;
+                let mut results = written.map_err(|error| not_written(&tenure.node.path, error))?;
+                // That of the check.
+                results.remove(0);
+                Ok(results)
+            },
+        )
     }
 
     /// Releases the lock. The deletion of its znode is submitted now and repeated until it, or the
@@ -269,12 +274,17 @@ impl Guard {
         let client = self.client.take();
         let released = self.tenure.release();
         let tenure = Arc::clone(&self.tenure);
-        Pending::run_as("release", self.path(), LockError::of_pending, async move {
-            let late = || Err(LockError::outcome_unknown(&tenure.node.path, None));
-            let released = within(deadline, released, late).await;
-            drop(client);
-            released
-        })
+        Pending::run_as(
+            "release",
+            Arc::clone(&self.tenure.node.path),
+            LockError::of_pending,
+            async move {
+                let late = || Err(LockError::outcome_unknown(&tenure.node.path, None));
+                let released = within(deadline, released, late).await;
+                drop(client);
+                released
+            },
+        )
     }
 }
 

@@ -4,6 +4,7 @@
 //! that for all claims of a session in a directory.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
@@ -23,17 +24,17 @@ const AGAIN: Duration = Duration::from_millis(5);
 /// The claims of a session in one directory: path and czxid of each.
 #[derive(Default)]
 pub(super) struct Found {
-    by_uuid: HashMap<Uuid, Vec<(String, i64)>>,
+    by_uuid: HashMap<Uuid, Vec<(Arc<str>, i64)>>,
     /// Those whose data somebody has replaced.
-    nameless: Vec<(String, i64)>,
+    nameless: Vec<(Arc<str>, i64)>,
 }
 
 impl Found {
-    pub(super) fn claims(&self, uuid: Uuid) -> Vec<(String, i64)> {
+    pub(super) fn claims(&self, uuid: Uuid) -> Vec<(Arc<str>, i64)> {
         self.by_uuid.get(&uuid).cloned().unwrap_or_default()
     }
 
-    pub(super) fn nameless(&self) -> &[(String, i64)] {
+    pub(super) fn nameless(&self) -> &[(Arc<str>, i64)] {
         &self.nameless
     }
 }
@@ -87,9 +88,11 @@ fn note(found: &mut Found, session: &TrustedSession, read: Read, path: String) -
     match read {
         Ok((data, stat)) if stat.ephemeral_owner == session.id() => {
             match contender::uuid(&data) {
-                Some(uuid) => found.by_uuid.entry(uuid).or_default().push((path, stat.czxid)),
+                Some(uuid) => {
+                    found.by_uuid.entry(uuid).or_default().push((path.into(), stat.czxid))
+                }
                 // What the program made by hand, and never wrote to again, is no claim.
-                None if stat.version > 0 => found.nameless.push((path, stat.czxid)),
+                None if stat.version > 0 => found.nameless.push((path.into(), stat.czxid)),
                 None => {}
             }
         }

@@ -222,7 +222,7 @@ impl Lock {
         } else if let Err(why) = self.spec.strategy.check_path(path) {
             Obstacle::bad_path(why).at(path)
         } else {
-            return Pending::run_as(op, path, LockError::of_pending, work);
+            return Pending::run_as(op, Arc::clone(path), LockError::of_pending, work);
         };
         Pending::ready_as(LockError::of_pending, Err(refused))
     }

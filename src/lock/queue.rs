@@ -46,7 +46,7 @@ pub(super) async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Res
         }
         Err(error) => return Err(error),
     };
-    let node = attempt.claim.node().map(|node| (node.path.clone(), node.czxid));
+    let node = attempt.claim.node().map(|node| (Arc::clone(&node.path), node.czxid));
     let (own, czxid) = node.unwrap_or_default();
     let own = name::last(&own);
     let place = listing.find(own).filter(|_| attempt.claim.can_be_in(&listing.directory));
@@ -137,7 +137,7 @@ async fn claim(attempt: &mut Attempt, session: &TrustedSession) -> Result<Claimi
         None => None,
     };
     let own = match attempt.claim.confirm().await {
-        Ok(node) => node.path.clone(),
+        Ok(node) => Arc::clone(&node.path),
         Err(error) if error.is_no_node() => return make_directory(&spec, session).await,
         Err(error) if error.is_node_exists() => {
             return wait_for_the_last_number(attempt, session).await.map(Claiming::Decided);

@@ -68,7 +68,7 @@ fn let_the_shown_sink_in(run: &Run) {
 
 /// Why a guard may not say that it is held.
 fn wrong_belief(run: &Run, world: &World, client: usize, node: &Node) -> Option<String> {
-    let (path, token) = (node.path.as_str(), node.czxid);
+    let (path, token) = (&*node.path, node.czxid);
     if world.leader.life(node.session.id()) != Life::Alive {
         return Some(format!("holds with {token}, and its session is over"));
     }

@@ -75,6 +75,9 @@ pub(super) struct Client {
     pub(super) last_passed: (usize, u32),
     /// Whether a contender is all that runs on it.
     pub(super) is_alone: bool,
+    /// Whether its code waits for the event that comes next: not where it has given the watch up, or never
+    /// got the answer to the request that has set it.
+    pub(super) awaits_event: bool,
     pub(super) shown: Shown,
 }
 
@@ -102,6 +105,7 @@ impl Client {
             changes: 0,
             last_passed: (usize::MAX, 0),
             is_alone: false,
+            awaits_event: false,
             shown: Shown::default(),
         }
     }
@@ -142,6 +146,14 @@ impl Client {
             Some(Silence::Mute) => false,
             Some(Silence::Isolated) => !self.uplink.front().is_some_and(needs_leader),
             Some(Silence::Deaf) | None => !self.uplink.is_empty(),
+        }
+    }
+
+    /// The event that it hears next, if it is one.
+    pub(super) fn next_event(&self) -> Option<&WatchEvent> {
+        match self.downlink.front() {
+            Some(Message::Event(event)) => Some(event),
+            _ => None,
         }
     }
 

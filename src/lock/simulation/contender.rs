@@ -199,7 +199,7 @@ impl Party {
         let Some(record) = world.leader.records.get(&token) else {
             return Some(format!("its token {token} is no claim's czxid"));
         };
-        if (&record.path, record.session) != (&node.path, node.session.id()) {
+        if (record.path.as_str(), record.session) != (&*node.path, node.session.id()) {
             return Some(format!(
                 "its token {token} is that of {}, not {}",
                 record.path, node.path

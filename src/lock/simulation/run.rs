@@ -333,8 +333,10 @@ impl Run {
             act(&self.world, |world| {
                 if let Step::Deliver(client) = step {
                     let alone = self.tasks.of(client) == 2;
-                    world.clients[client].is_alone =
-                        alone && self.clients[client].inner().duties().are_done();
+                    let (to, inner) = (&mut world.clients[client], self.clients[client].inner());
+                    to.is_alone = alone && inner.duties().are_done();
+                    let fired = to.next_event().map(|event| event.path.as_str());
+                    to.awaits_event = fired.is_some_and(|path| inner.waits_for_event(path));
                 }
                 world.perform(step, self.scenario.reduced, (LOCK, in_queue));
             });

@@ -45,7 +45,7 @@ impl Shown {
 impl World {
     /// An event is delivered: it ends the watches on that znode.
     pub(super) fn note_event(&mut self, client: usize, event: &WatchEvent) {
-        if event.kind != WatchEventKind::Deleted {
+        if event.kind != WatchEventKind::Deleted || !self.clients[client].awaits_event {
             return;
         }
         let client = &mut self.clients[client];
