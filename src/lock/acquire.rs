@@ -56,7 +56,7 @@ async fn acquire_behind(
 ) -> Result<Option<(Node, Hold)>, LockError> {
     let attempt = Attempt {
         spec: Arc::clone(&spec),
-        claim: Claim::new(&spec),
+        claim: Claim::new(&spec, once),
         once,
         attempts: 0,
         behind: None,
@@ -73,6 +73,7 @@ async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<(Node, Hold
     loop {
         let session = spec.client.trusted_session().await;
         let session = session.map_err(|error| LockError::closed(&spec.path, error))?;
+        attempt.claim.given_up_are_gone().await;
         let status = match attempt.claim.reconcile(&session).await {
             // In a box of its own, which goes while the claim waits: there may be many.
             Ok(()) => Box::pin(step(&mut attempt, &session)).await,
@@ -89,6 +90,7 @@ async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<(Node, Hold
             Ok(ClaimStatus::Taken) => {
                 // Once the caller knows, its claim stands in the way of no other that tries.
                 attempt.claim.withdraw().await;
+                attempt.claim.given_up_are_gone().await;
                 return Ok(None);
             }
             Ok(ClaimStatus::Watching(watch)) => {

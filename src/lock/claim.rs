@@ -26,6 +26,8 @@ pub(super) struct Claim {
     data: Vec<u8>,
     acl: Arc<[Acl]>,
     state: State,
+    /// The ends of nodes that were given up, where somebody wants to know.
+    given_up: Option<Vec<Pending<bool>>>,
 }
 
 /// How to find a claim's node.
@@ -132,7 +134,7 @@ enum State {
 type Reply = (Pending<Created>, Arc<()>);
 
 impl Claim {
-    pub(super) fn new(spec: &Spec) -> Claim {
+    pub(super) fn new(spec: &Spec, only_tries: bool) -> Claim {
         let uuid = contender::new_uuid(spec.client.id());
         let search = Search {
             client: Arc::clone(&spec.client),
@@ -147,6 +149,7 @@ impl Claim {
             data: contender::write(uuid, &spec.label),
             acl: Arc::clone(&spec.acl),
             state: State::None,
+            given_up: only_tries.then(Vec::new),
         }
     }
 
@@ -252,6 +255,15 @@ impl Claim {
         Ok(())
     }
 
+    /// Waits until the nodes that were given up are gone: who only tries would take them for another's. Nobody else has
+    /// to.
+    pub(super) async fn given_up_are_gone(&mut self) {
+        for gone in self.given_up.iter_mut().flat_map(|ends| ends.drain(..)) {
+            let gone = gone.await;
+            log!(DEBUG, ?gone, "a claim that was given up");
+        }
+    }
+
     /// Deletes the node, if there is one, and waits until it is gone.
     pub(super) async fn withdraw(&mut self) {
         if let Some(node) = self.take() {
@@ -266,7 +278,10 @@ impl Claim {
     /// for it must not find this one, which is being deleted.
     pub(super) fn give_up(&mut self) {
         if let Some(node) = self.take() {
-            drop(node.dispose_with(true));
+            let gone = node.dispose_with(true);
+            if let Some(ends) = &mut self.given_up {
+                ends.push(gone);
+            }
             self.search.uuid = contender::new_uuid(self.search.client.id());
             self.data = contender::write(self.search.uuid, &self.label);
         }

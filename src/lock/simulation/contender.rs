@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use futures_lite::future::or;
 use parking_lot::Mutex;
@@ -12,7 +13,6 @@ use parking_lot::Mutex;
 use super::handle::Shared;
 use super::scenario::{LOCK, Scenario, Wait};
 use super::server::{Life, Record, parent};
-use super::steps::OPERATION_TIMEOUT;
 use crate::client::Client;
 use crate::lock::guard::Tenure;
 use crate::lock::memory::PathMemory;
@@ -95,6 +95,7 @@ struct Party {
     /// Whether nothing can go wrong.
     calm: bool,
     waits: bool,
+    operation_timeout: Duration,
 }
 
 /// Does all acquires of a contender.
@@ -109,7 +110,9 @@ pub(super) async fn contend(
     let memory = client.inner().remember::<PathMemory>(LOCK);
     let lock = client.lock(LOCK).strategy(of.strategy);
     let (calm, waits, client) = (of.faults == 0, contender.waits, contender.client);
-    let party = Party { number, client, lock, memory, world, board, calm, waits };
+    let operation_timeout = of.operation_timeout;
+    let party =
+        Party { number, client, lock, memory, world, board, calm, waits, operation_timeout };
     for wait in &contender.acquires {
         party.run(*wait).await;
     }
@@ -145,7 +148,7 @@ impl Party {
         let limit = match wait {
             Wait::Forever => None,
             Wait::Within(limit) => Some(limit),
-            Wait::Not => Some(OPERATION_TIMEOUT),
+            Wait::Not => Some(self.operation_timeout),
         };
         let is_late = limit.is_some_and(|limit| crate::client::now() >= begun + limit);
         match outcome {

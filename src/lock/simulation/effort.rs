@@ -12,7 +12,7 @@ fn read<T: FromStr>(name: &str) -> Option<T> {
 
 /// How many random schedules: `ZKLOCK_SCHEDULES`.
 pub(super) fn schedules() -> u64 {
-    read("ZKLOCK_SCHEDULES").unwrap_or(6_000)
+    read("ZKLOCK_SCHEDULES").unwrap_or(3_000)
 }
 
 /// The seed of the first: `ZKLOCK_FIRST_SEED`.

@@ -55,8 +55,12 @@ impl SimulatedHandle {
     }
 
     fn submit(&self, terms: Terms, op: Op, path: &str, reply: Reply) {
-        let request = Request { op, path: path.to_owned(), reply, deadline: terms.deadline };
-        act(&self.world, |world| world.submit(self.client, self.link, request));
+        let (path, deadline) = (path.to_owned(), terms.deadline);
+        act(&self.world, |world| {
+            let submitted = world.clients[self.client].clock;
+            let request = Request { op, path, reply, deadline, submitted };
+            world.submit(self.client, self.link, request);
+        });
     }
 
     /// What it knows, unless it is closed.

@@ -12,6 +12,7 @@ use std::time::Duration;
 use futures_lite::future::Boxed;
 
 use super::handle::{Shared, SimulatedHandle};
+use super::server::SESSION_TIMEOUT;
 use crate::client::Timers;
 use crate::client::simulated::{self, Listener, Machine};
 use crate::raw::{Config, Handle};
@@ -50,9 +51,11 @@ impl ClientMachine {
         self.clock.set(clock);
     }
 
-    /// When the next timer is due.
+    /// To when the clock passes, if anybody waits for it: no further at once than what drives a session
+    /// sleeps, whose own timer is not there while it has been woken.
     pub(super) fn next(&self) -> Option<Duration> {
-        self.timers.borrow().first().map(simulated::clock_of)
+        let first = self.timers.borrow().first().map(simulated::clock_of);
+        first.map(|first| first.min(self.clock.get() + SESSION_TIMEOUT / 20))
     }
 
     /// When the next is due of those for whom somebody waits by that waker, or by others than that.

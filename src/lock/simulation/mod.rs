@@ -15,7 +15,7 @@
 //! session timeout has passed since then by the clock of *that client*; that and the end of its znodes
 //! are two steps, with the client's next session perhaps between them. Each client has a clock of its own,
 //! which passes at the schedule's pace: nothing in a session depends on another client's, so two
-//! processes need not be equally fast. A healthy connection is faster than half a session timeout.
+//! processes need not be equally fast. A healthy connection answers within a quarter of the session timeout.
 //!
 //! What goes wrong: time passes without an answer, so that requests are late or trust ends; a connection
 //! carries one direction only, or

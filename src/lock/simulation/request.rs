@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::server::Kind;
 use crate::error::Code;
@@ -68,6 +68,8 @@ pub(super) struct Request {
     pub(super) path: String,
     pub(super) reply: Reply,
     pub(super) deadline: Option<Instant>,
+    /// What the client's clock showed then.
+    pub(super) submitted: Duration,
 }
 
 impl Request {

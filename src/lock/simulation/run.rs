@@ -16,7 +16,7 @@ use super::machine::ClientMachine;
 use super::request::Request;
 use super::scenario::{Fault, LOCK, Scenario};
 use super::server::{Change, Kind, SESSION_TIMEOUT};
-use super::steps::{OPERATION_TIMEOUT, Step};
+use super::steps::Step;
 use super::tasks::Tasks;
 use super::world::World;
 use crate::client::{Client, ClientOptions};
@@ -144,7 +144,7 @@ impl Run {
         let mut tasks = Tasks::default();
         let mut clients = Vec::new();
         for (number, machine) in machines.iter().enumerate() {
-            clients.push(machine.run(connect));
+            clients.push(machine.run(|| connect(scenario)));
             let session = machine.take_driven().unwrap_or_else(|| panic!("a session is driven"));
             tasks.add(number, session);
         }
@@ -248,7 +248,9 @@ impl Run {
                 || !settled && is_up && !is_pending && passes < PASSES_TO_SETTLE;
         }
         let wanted = waits.is_some() || !settled || passes < IDLE_PASSES;
-        let is_ahead = next.is_some_and(|next| next > client.counted + SESSION_TIMEOUT / 2);
+        let oldest = client.requests().map(|request| request.submitted).min();
+        let is_ahead =
+            next.zip(oldest).is_some_and(|(next, oldest)| next > oldest + SESSION_TIMEOUT / 4);
         wanted && !(client.is_well_connected() && is_pending && is_ahead)
     }
 
@@ -452,8 +454,9 @@ impl Drop for Run {
     }
 }
 
-fn connect() -> Client {
-    let options =
-        ClientOptions::new().session_timeout(SESSION_TIMEOUT).operation_timeout(OPERATION_TIMEOUT);
+fn connect(scenario: &Scenario) -> Client {
+    let options = ClientOptions::new()
+        .session_timeout(SESSION_TIMEOUT)
+        .operation_timeout(scenario.operation_timeout);
     options.start("simulated:2181").unwrap_or_else(|error| panic!("{error}"))
 }

@@ -8,6 +8,9 @@ use crate::lock::Strategy;
 /// The lock that everybody contends for.
 pub(super) const LOCK: &str = "/locks/a";
 
+/// How late an answer can be by a fault.
+pub(super) const A_DELAY: Duration = Duration::from_millis(1_500);
+
 const A_WHILE: Duration = Duration::from_secs(1);
 
 /// One acquire and what follows it.
@@ -42,6 +45,8 @@ pub(super) struct Scenario {
     pub(super) lag: bool,
     /// Whether what only one client sees happens at once: see [`super`].
     pub(super) reduced: bool,
+    /// After how long a client gives up on an answer: long before its session is over, or long after.
+    pub(super) operation_timeout: Duration,
     /// Whether holders release only when nothing else can happen, so that all who wait come to rest.
     pub(super) holds_long: bool,
     /// The next number in the lock's directory, if that is there from the start.
@@ -125,6 +130,7 @@ impl Scenario {
             kinds: Vec::new(),
             lag: false,
             reduced: true,
+            operation_timeout: A_DELAY,
             holds_long: false,
             directory: Some(0),
             contended: false,
@@ -200,6 +206,7 @@ impl Scenario {
             kinds,
             lag: random.bool(),
             reduced: false,
+            operation_timeout: [A_DELAY, 20 * A_DELAY][random.usize(0..2)],
             // Those who poll never come to rest.
             holds_long: strategy != Strategy::Poll && random.bool(),
             // Sometimes the numbers wrap.
@@ -207,7 +214,7 @@ impl Scenario {
             contended: random.bool(),
             server_id: [1, u8::MAX][random.usize(0..2)],
         };
-        scenario.narrow(random.u8(0..12));
+        scenario.narrow(random.u8(0..14));
         scenario
     }
 
@@ -223,12 +230,18 @@ impl Scenario {
             3 => (Strategy::Queue, [Fault::Raze, Fault::Rob, Fault::Litter].as_slice()),
             // A claim is given up and made again, and the reply is lost.
             4 => (Strategy::Queue, [Fault::Remake, Fault::Cut].as_slice()),
+            // Answers come late, and then the servers hear no more of a holder.
+            5 => (Strategy::Queue, [Fault::TimeOut, Fault::Silence].as_slice()),
+            6 => (Strategy::Watch, [Fault::TimeOut, Fault::Silence, Fault::Cut].as_slice()),
             _ => return,
         };
         (self.strategy, self.kinds, self.faults) = (strategy, kinds.to_vec(), 4);
         match to {
             1 => self.clients = 2.min(self.clients),
             2 => self.directory = Some(i32::MAX - 2),
+            5 | 6 => {
+                (self.holds_long, self.operation_timeout, self.faults) = (true, 20 * A_DELAY, 8)
+            }
             _ => {}
         }
         for (number, contender) in self.contenders.iter_mut().enumerate() {

@@ -4,11 +4,9 @@ use std::hash::Hash;
 use std::time::Duration;
 
 use super::client::{Connection, Silence};
+use super::scenario::A_DELAY;
 use super::server::{Life, SESSION_TIMEOUT};
 use super::world::World;
-
-/// After how long a client gives up on an answer.
-pub(super) const OPERATION_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// Something that happens at once. Numbers are those of clients, unless said otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +61,7 @@ pub(super) enum Step {
     Doubt(usize),
     /// Fault: the same, and the servers have given the session up.
     Expel(usize),
-    /// Fault: requests were not answered in time, though the connection is up.
+    /// Fault: answers are late, though the connection is up.
     TimeOut(usize),
     /// Fault: the process is killed.
     Kill(usize),
@@ -254,7 +252,7 @@ impl World {
             }
             // A freeze that costs nothing is a slow process, no more.
             Step::Thaw(client) if reduced => (client, self.end_of_session(client)),
-            Step::TimeOut(client) => (client, self.clients[client].clock + OPERATION_TIMEOUT),
+            Step::TimeOut(client) => (client, self.clients[client].clock + A_DELAY),
             Step::Pass(client) if self.clients[client].frozen => {
                 (client, self.clients[client].clock + SESSION_TIMEOUT / 4)
             }

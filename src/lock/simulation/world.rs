@@ -126,9 +126,7 @@ impl World {
 
     /// Deletes what is at a path: that should be the session's own.
     fn delete(&mut self, session: i64, path: &str, too_late: bool) -> Result<(), Code> {
-        let hit = self.leader.tree.get(path);
-        let hit = hit.filter(|node| node.kind != Kind::Ephemeral(session)).map(|node| node.czxid);
-        if let Some(hit) = hit {
+        if let Some(hit) = self.leader.tree.get(path).map(|node| (node.czxid, node.kind)) {
             // An operator can have put another in its place, where names are given again, after
             // the client has looked. A name that carries its directory's czxid is not, until the
             // directory's counter is at its end; one that carries another's belongs to a claim that
@@ -139,9 +137,11 @@ impl World {
             let is_robbed = |(czxid, _)| self.robbed.contains_key(&czxid);
             let was_robbed = self.leader.claims_at(session, path).any(is_robbed);
             if was_robbed && may_happen {
+                // Also the session's own next claim.
                 self.note_robbed(path);
-            } else {
-                self.violation = Some(format!("a deletion by {session:#x} hit {hit} at {path}"));
+            } else if hit.1 != Kind::Ephemeral(session) {
+                self.violation =
+                    Some(format!("a deletion by {session:#x} hit {} at {path}", hit.0));
             }
         }
         self.leader.delete(path)
@@ -230,9 +230,9 @@ impl World {
         let sent = from.unheard.iter_mut().chain(&mut from.uplink).chain(&mut from.queued);
         let mut lost = Vec::new();
         for request in answered.chain(sent).filter(|it| it.is_awaited() && which(it)) {
-            let Request { op, path, deadline, .. } = &*request;
-            let (op, path, deadline) = (op.clone(), path.clone(), *deadline);
-            lost.push(Request { op, path, deadline, reply: request.reply.take() });
+            let (op, path, reply) =
+                (request.op.clone(), request.path.clone(), request.reply.take());
+            lost.push(Request { op, path, reply, ..*request });
         }
         from.unheard.retain(Request::is_awaited);
         for request in lost {
