@@ -65,6 +65,9 @@ pub(super) struct Client {
     /// What its clock shows, and what that showed when the leader last counted its session as alive.
     pub(super) clock: Duration,
     pub(super) counted: Duration,
+    /// What its clock shows when what was wrong with its connection or its process can be over at the
+    /// earliest.
+    pub(super) recovers_at: Duration,
     pub(super) frozen: bool,
     pub(super) dead: bool,
     /// Everything that the client's code was ever told: what it does next is a function of it.
@@ -99,6 +102,7 @@ impl Client {
             watches: BTreeMap::new(),
             clock: Duration::ZERO,
             counted: Duration::ZERO,
+            recovers_at: Duration::ZERO,
             frozen: false,
             dead: false,
             history: Digest::default(),
@@ -128,6 +132,20 @@ impl Client {
     /// Whether the leader may give the session up by now.
     pub(super) fn is_overdue(&self) -> bool {
         self.dead || self.clock >= self.counted + SESSION_TIMEOUT
+    }
+
+    /// Whether what was wrong with it can be over.
+    pub(super) fn can_recover(&self) -> bool {
+        self.clock >= self.recovers_at
+    }
+
+    /// Something goes wrong with it: mostly not for long, sometimes for longer than its session lives.
+    pub(super) fn fails(&mut self, reduced: bool) {
+        self.changes += 1;
+        if !reduced {
+            let quarters = [0, 0, 1, 2, 4, 8][fastrand::usize(0..6)];
+            self.recovers_at = self.clock + quarters * SESSION_TIMEOUT / 4;
+        }
     }
 
     /// Those that were not answered, wherever they are.

@@ -18,10 +18,9 @@
 //! processes need not be equally fast. A healthy connection answers within a quarter of the session timeout.
 //!
 //! What goes wrong: time passes without an answer, so that requests are late or trust ends; a connection
-//! carries one direction only, or
-//! reaches a server that is cut off from its leader (it answers reads, from the past, and nothing
-//! else), until all that was held up comes late, or the client leaves and it never comes. Processes are
-//! frozen or killed, acquires given up. Operators delete claims, and the directory, and make it anew;
+//! carries one direction only, or reaches a server that is cut off from its leader (it answers reads, from
+//! the past, and nothing else), for up to twice the session timeout; then all that was held up comes late,
+//! or the client leaves and it never comes. Processes are frozen or killed, acquires given up. Operators delete claims, and the directory, and make it anew;
 //! empty directories are reaped. Somebody puts children into the directory, or sets a claim's data: to
 //! something else, or with a line more. Another library's contender makes its claim and goes.
 //!
@@ -49,8 +48,7 @@
 //! (answers that arrive, code that runs, trust that ends) happens at once, for it commutes with all
 //! that others do: only the order in which the servers take up requests, when pauses end, and where
 //! faults fall, is left to choose. A pause that could change nothing ends once, not for ever. Heartbeats
-//! are taken up at once. Of clients to whom
-//! nothing has happened yet, and who do the same, one stands for all. And where two schedules lead
+//! are taken up at once. Of clients to whom nothing has happened yet, and who do the same, one stands for all. And where two schedules lead
 //! to one state (as a digest of 64 bits), one of them goes on. Nothing else is left out of it; but
 //! each contender acquires once, time does not pass for the watch on held claims, and the rarer faults are
 //! explored by themselves (`unusual`, in long runs). Random schedules reduce nothing, draw all faults,

@@ -238,7 +238,7 @@ impl Run {
             return false;
         }
         if client.frozen {
-            return !self.scenario.reduced && !client.is_overdue();
+            return !self.scenario.reduced && !(client.is_overdue() && client.can_recover());
         }
         let passes = world.passes_without_news(number);
         let is_pending = client.is_served() || client.hears();
@@ -247,7 +247,8 @@ impl Run {
             return waits.is_some() && passes < PASSES_THAT_MATTER
                 || !settled && is_up && !is_pending && passes < PASSES_TO_SETTLE;
         }
-        let wanted = waits.is_some() || !settled || passes < IDLE_PASSES;
+        let is_idle = waits.is_none() && settled && client.can_recover();
+        let wanted = !is_idle || passes < IDLE_PASSES;
         let oldest = client.requests().map(|request| request.submitted).min();
         let is_ahead =
             next.zip(oldest).is_some_and(|(next, oldest)| next > oldest + SESSION_TIMEOUT / 4);

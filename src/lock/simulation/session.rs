@@ -51,16 +51,16 @@ impl World {
     }
 
     /// The connection breaks. What the server has got it may still execute; it answers nobody.
-    pub(super) fn cut(&mut self, client: usize) {
+    pub(super) fn cut(&mut self, client: usize, reduced: bool) {
         self.clients[client].connection = Connection::Broken;
         self.clients[client].silence = None;
-        self.clients[client].changes += 1;
+        self.clients[client].fails(reduced);
     }
 
     /// Something is wrong with the connection, and nobody has noticed.
-    pub(super) fn fall_silent(&mut self, client: usize, silence: Silence) {
+    pub(super) fn fall_silent(&mut self, client: usize, silence: Silence, reduced: bool) {
         self.clients[client].silence = Some(silence);
-        self.clients[client].changes += 1;
+        self.clients[client].fails(reduced);
     }
 
     /// It is well again: what was held up comes late. If the servers have given the session up

@@ -98,7 +98,7 @@ impl World {
             if up && !isolated && client.replica.applied < self.leader.log.len() {
                 steps.push(Step::CatchUp(number));
             }
-            if client.silence.is_some() && !client.dead {
+            if client.silence.is_some() && !client.dead && client.can_recover() {
                 steps.push(Step::HearAgain(number));
             }
             if client.is_running() && !up && !client.over && !client.queued.is_empty() {
@@ -124,7 +124,7 @@ impl World {
     fn steps_of_session(&self, number: usize, steps: &mut Vec<Step>) {
         let client = &self.clients[number];
         let alive = self.leader.life(client.session) == Life::Alive;
-        if client.frozen && !client.dead {
+        if client.frozen && !client.dead && client.can_recover() {
             steps.push(Step::Thaw(number));
         }
         if alive && client.is_overdue() {
@@ -136,12 +136,13 @@ impl World {
         if client.hears() {
             steps.push(Step::Deliver(number));
         }
-        if client.connection == Connection::Broken || client.silence.is_some() {
+        let is_noticed = client.silence.is_some() && client.can_recover();
+        if client.connection == Connection::Broken || is_noticed {
             steps.push(Step::Notice(number));
         }
         if client.is_new() {
             steps.push(Step::Connect(number));
-        } else if client.connection == Connection::Down && !client.over {
+        } else if client.connection == Connection::Down && !client.over && client.can_recover() {
             steps.push(Step::Reconnect(number));
             if alive && self.lag && self.stalest(number) < self.leader.log.len() {
                 steps.push(Step::ReconnectStale(number));
@@ -293,15 +294,18 @@ impl World {
             Step::FailQueued(client) => self.fail_queued(client),
             Step::Connect(client) => self.connect(client),
             Step::HearAgain(client) => self.hear_again(client),
-            Step::Silence(client, kind) => self.fall_silent(client, kind),
+            Step::Silence(client, kind) => self.fall_silent(client, kind, reduced),
             Step::Write(czxid) => self.write(czxid),
             Step::Foreign => self.enter_foreign(lock, in_queue),
             Step::LeaveForeign => self.leave_foreign(),
             Step::Remake => self.remake(lock),
             Step::Condemn(client) => self.condemn(client),
             Step::Close(session) => self.close_session(session),
-            Step::Cut(client) => self.cut(client),
-            Step::Freeze(client) => self.clients[client].frozen = true,
+            Step::Cut(client) => self.cut(client, reduced),
+            Step::Freeze(client) => {
+                self.clients[client].frozen = true;
+                self.clients[client].fails(reduced);
+            }
             Step::Kill(client) => self.kill(client),
             Step::Rob(czxid) => self.rob(czxid),
             Step::Raze => self.raze(lock),
