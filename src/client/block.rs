@@ -9,10 +9,12 @@ use std::time::Instant;
 use parking::Parker;
 
 use super::wake;
+use crate::process::Process;
 
 thread_local! {
-    /// What this thread waits by, unless it does.
-    static IDLE: Cell<Option<(Parker, Waker)>> = const { Cell::new(None) };
+    /// What this thread waits by, unless it does; and in which process. In a child of that, a thread which is
+    /// not there may have been inside of it.
+    static IDLE: Cell<Option<(Process, Parker, Waker)>> = const { Cell::new(None) };
 }
 
 /// The future's output.
@@ -28,17 +30,17 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
 /// The future's output, or `None` once the deadline has passed (the future is dropped then).
 /// The future is polled at least once, whatever the deadline.
 pub(crate) fn block_on_until<F: Future>(deadline: Option<Instant>, future: F) -> Option<F::Output> {
-    let idle = IDLE.try_with(Cell::take).ok().flatten();
-    let (parker, waker) = idle.unwrap_or_else(|| {
+    let idle = IDLE.try_with(Cell::take).ok().flatten().filter(|(process, ..)| process.is_this());
+    let (process, parker, waker) = idle.unwrap_or_else(|| {
         let (parker, unparker) = parking::pair();
-        (parker, Waker::from(unparker))
+        (Process::this(), parker, Waker::from(unparker))
     });
     let output = {
         let _blocked = wake::Blocked::begin(&waker);
         park_until(deadline, future, &parker, &waker)
     };
     // Who woke it last may wake it once more: whoever waits next looks once in vain.
-    let _ = IDLE.try_with(|idle| idle.set(Some((parker, waker))));
+    let _ = IDLE.try_with(|idle| idle.set(Some((process, parker, waker))));
     output
 }
 
