@@ -39,6 +39,10 @@ pub(super) enum Message {
     Answer { request: Request, answer: Answer, zxid: i64 },
 }
 
+/// How long a server takes to report a session, at most, by what a client without a word of `tickTime`
+/// assumes.
+const BETWEEN_REPORTS: Duration = Duration::from_millis(1_620);
+
 pub(super) struct Client {
     /// Which of this client's handles it is: requests name the one they are for.
     pub(super) link: usize,
@@ -65,6 +69,8 @@ pub(super) struct Client {
     /// What its clock shows, and what that showed when the leader last counted its session as alive.
     pub(super) clock: Duration,
     pub(super) counted: Duration,
+    /// What it showed when the client's server took up requests that it has not reported to the leader.
+    pub(super) unreported: VecDeque<Duration>,
     /// What its clock shows when what was wrong with its connection or its process can be over at the
     /// earliest.
     pub(super) recovers_at: Duration,
@@ -102,6 +108,7 @@ impl Client {
             watches: BTreeMap::new(),
             clock: Duration::ZERO,
             counted: Duration::ZERO,
+            unreported: VecDeque::new(),
             recovers_at: Duration::ZERO,
             frozen: false,
             dead: false,
@@ -127,6 +134,40 @@ impl Client {
     /// Whether a handle is open that has no session yet.
     pub(super) fn is_new(&self) -> bool {
         self.listener.is_some() && self.session == 0
+    }
+
+    /// The client's server has taken up a request.
+    pub(super) fn took_up(&mut self, reduced: bool) {
+        if reduced {
+            self.counted = self.clock;
+        } else if self.unreported.back() != Some(&self.clock) {
+            self.unreported.push_back(self.clock);
+        }
+    }
+
+    /// The client's server reports to the leader, which counts the session as alive.
+    pub(super) fn report(&mut self) {
+        self.unreported.clear();
+        self.counted = self.clock;
+    }
+
+    /// The clock is about to show that. What was taken up long before has been reported by then, no later
+    /// than that is due, and no earlier than must be.
+    fn report_what_is_due(&mut self, clock: Duration) {
+        if self.silence == Some(Silence::Isolated) {
+            return;
+        }
+        let is_due = |taken_up: &Duration| *taken_up + BETWEEN_REPORTS < clock;
+        while let Some(taken_up) = self.unreported.front().copied().filter(is_due) {
+            self.unreported.pop_front();
+            self.counted = self.counted.max(taken_up);
+        }
+    }
+
+    /// The clock shows that from now on.
+    pub(super) fn pass(&mut self, clock: Duration) {
+        self.report_what_is_due(clock);
+        self.clock = self.clock.max(clock);
     }
 
     /// Whether the leader may give the session up by now.

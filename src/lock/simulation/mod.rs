@@ -11,9 +11,10 @@
 //! A session's requests are taken up in their order, and answers and watch events come back in the
 //! servers' order. A connection can break: what the servers had got they may still execute, until
 //! the session moves on. A client that is back sets its watches again. The leader counts a session as
-//! alive when it connects, and at each of its writes and syncs. It gives the session up when the
-//! session timeout has passed since then by the clock of *that client*; that and the end of its znodes
-//! are two steps, with the client's next session perhaps between them. Each client has a clock of its own,
+//! alive when it connects, and when its server reports that it has heard of the client, which takes up to
+//! half a tick. It gives the session up when the session timeout has passed since then by the clock of
+//! *that client*; that and the end of its znodes are two steps, with the client's next session perhaps
+//! between them. Each client has a clock of its own,
 //! which passes at the schedule's pace: nothing in a session depends on another client's, so two
 //! processes need not be equally fast. A healthy connection answers within a quarter of the session timeout.
 //!
@@ -48,7 +49,7 @@
 //! (answers that arrive, code that runs, trust that ends) happens at once, for it commutes with all
 //! that others do: only the order in which the servers take up requests, when pauses end, and where
 //! faults fall, is left to choose. A pause that could change nothing ends once, not for ever. Heartbeats
-//! are taken up at once. Of clients to whom nothing has happened yet, and who do the same, one stands for all. And where two schedules lead
+//! are taken up, and reported, at once. Of clients to whom nothing has happened yet, and who do the same, one stands for all. And where two schedules lead
 //! to one state (as a digest of 64 bits), one of them goes on. Nothing else is left out of it; but
 //! each contender acquires once, time does not pass for the watch on held claims, and the rarer faults are
 //! explored by themselves (`unusual`, in long runs). Random schedules reduce nothing, draw all faults,

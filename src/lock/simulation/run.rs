@@ -181,7 +181,7 @@ impl Run {
                 while !self.is_settled(client) {
                     self.tasks.run(client);
                     act(&self.world, |world| {
-                        world.apply(client);
+                        world.apply(client, true);
                         world.deliver(client);
                     });
                 }

@@ -21,6 +21,7 @@ impl World {
         to.link += 1;
         to.listener = Some(listener);
         (to.session, to.over, to.seen) = (0, false, 0);
+        to.unreported.clear();
         (to.connection, to.silence) = (Connection::Down, None);
         to.changed();
         to.link
@@ -85,7 +86,7 @@ impl World {
         let to = &mut self.clients[client];
         to.connection = Connection::Up;
         to.silence = None;
-        to.counted = to.clock;
+        to.report();
         to.replica = Replica::up_to(&self.leader, applied);
         // What the old server had not taken up by now, the session has moved away from.
         to.uplink.clear();
@@ -120,7 +121,7 @@ impl World {
         to.session = session;
         to.replica = Replica::up_to(&self.leader, self.leader.log.len());
         to.connection = Connection::Up;
-        to.counted = to.clock;
+        to.report();
         to.uplink.clear();
         to.uplink.extend(to.queued.drain(..));
         to.changed();

@@ -31,6 +31,8 @@ pub(super) enum Step {
     FailQueued(usize),
     /// A new session begins.
     Connect(usize),
+    /// A client's server reports to the leader that it has heard of the client.
+    Report(usize),
     /// The client's clock passes, until it can't trust its session any more.
     Distrust(usize),
     /// The servers give the session up.
@@ -130,6 +132,10 @@ impl World {
         if alive && client.is_overdue() {
             steps.push(Step::Condemn(number));
         }
+        let is_cut_off = client.silence == Some(Silence::Isolated);
+        if alive && !client.unreported.is_empty() && !is_cut_off {
+            steps.push(Step::Report(number));
+        }
         if !client.is_running() {
             return;
         }
@@ -195,7 +201,7 @@ impl World {
     pub(super) fn pass(&mut self, client: usize, clock: Duration) {
         let (news, times) = (self.news(client), self.passes_without_news(client));
         let client = &mut self.clients[client];
-        client.clock = client.clock.max(clock);
+        client.pass(clock);
         client.clock.hash(&mut client.history);
         client.last_passed = (news, times + 1);
     }
@@ -213,6 +219,7 @@ impl World {
             | Step::ReconnectStale(client)
             | Step::FailQueued(client)
             | Step::Connect(client)
+            | Step::Report(client)
             | Step::Distrust(client)
             | Step::Condemn(client)
             | Step::Thaw(client)
@@ -286,13 +293,14 @@ impl World {
             // They are over with the clock.
             Step::Pass(_) | Step::Distrust(_) => {}
             Step::Doubt(client) | Step::TimeOut(client) => self.clients[client].changes += 1,
-            Step::Apply(client) => self.apply(client),
+            Step::Apply(client) => self.apply(client, reduced),
             Step::CatchUp(client) => self.catch_up(client, 1),
             Step::Deliver(client) => self.deliver(client),
-            Step::Notice(client) => self.notice(client),
+            Step::Notice(client) => self.notice(client, reduced),
             Step::ReconnectStale(client) => self.reconnect(client, true),
             Step::FailQueued(client) => self.fail_queued(client),
             Step::Connect(client) => self.connect(client),
+            Step::Report(client) => self.clients[client].report(),
             Step::HearAgain(client) => self.hear_again(client),
             Step::Silence(client, kind) => self.fall_silent(client, kind, reduced),
             Step::Write(czxid) => self.write(czxid),

@@ -62,7 +62,7 @@ impl World {
     }
 
     /// The server takes up a client's next request.
-    pub(super) fn apply(&mut self, client: usize) {
+    pub(super) fn apply(&mut self, client: usize, reduced: bool) {
         let Some(request) = self.clients[client].uplink.pop_front() else { return };
         let session = self.clients[client].session;
         let up = self.clients[client].connection == Connection::Up;
@@ -100,8 +100,8 @@ impl World {
                 }
             }
         };
-        if is_alive && request.op.needs_leader() {
-            self.clients[client].counted = self.clients[client].clock;
+        if is_alive {
+            self.clients[client].took_up(reduced);
         }
         if !up {
             self.clients[client].unheard.push(request);
@@ -241,13 +241,14 @@ impl World {
     }
 
     /// The client notices that its connection is gone.
-    pub(super) fn notice(&mut self, client: usize) {
+    pub(super) fn notice(&mut self, client: usize, reduced: bool) {
         self.clients[client].connection = Connection::Down;
         self.clients[client].silence = None;
         self.fail_queued(client);
         let from = &mut self.clients[client];
         from.downlink.clear();
         from.uplink.retain(|request| request.op.is_write());
+        from.fails(reduced);
         from.changed();
         self.tell(client, session_event());
     }
