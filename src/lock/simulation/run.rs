@@ -238,7 +238,8 @@ impl Run {
             return false;
         }
         if client.frozen {
-            return !self.scenario.reduced && !(client.is_overdue() && client.can_recover());
+            let is_for_nothing = client.is_overdue() && client.can_recover();
+            return !(self.scenario.reduced || is_for_nothing);
         }
         let passes = world.passes_without_news(number);
         let is_pending = client.is_served() || client.hears();
