@@ -50,7 +50,7 @@ use guard::Tenure;
 use name::Naming;
 use refusal::{NOT_A_LOCK, NOT_A_QUEUE, Obstacle, refused};
 use scan::{Claimed, Scan};
-use spec::{OnPosition, Spec};
+use spec::Spec;
 
 /// A lock on a path. Clones are the same lock; every acquire, also by clones, contends for it.
 ///
@@ -148,7 +148,7 @@ impl Lock {
 
     /// Names its claims otherwise, and tells of their place in the queue whenever that was listed.
     #[cfg(feature = "capi")]
-    pub(crate) fn like_the_recipe(mut self, on_position: OnPosition) -> Lock {
+    pub(crate) fn like_the_recipe(mut self, on_position: spec::OnPosition) -> Lock {
         let spec = Arc::make_mut(&mut self.spec);
         spec.naming = Naming::Recipe;
         spec.on_position = Some(on_position);

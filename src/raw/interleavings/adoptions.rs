@@ -6,7 +6,7 @@ use loom::thread;
 
 use super::{Answers, DELETE, Seen, nothing_is_left, sending_again, terms};
 use crate::error::Code;
-use crate::raw::{Adopted, Handle, sys};
+use crate::raw::{Adopted, Handle as _, Requests as _, Zhandle, sys};
 use crate::sync::every_interleaving;
 
 /// A handle of the program's.
@@ -25,10 +25,10 @@ impl Lent {
         })
     }
 
-    fn adopt(self) -> Arc<Handle> {
+    fn adopt(self) -> Arc<Zhandle> {
         // SAFETY: the models close it after that, and never inside a callback.
         let adopted = unsafe { Adopted::new(self.0) }.unwrap();
-        Arc::new(Handle::adopt(adopted, |_| {}).unwrap())
+        Arc::new(Zhandle::adopt(adopted, |_| {}).unwrap())
     }
 
     fn close(self) {

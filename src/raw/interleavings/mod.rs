@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Config, Handle, RawOp, Sink, Terms, Turn, slots};
+use super::{Config, RawOp, Requests as _, Sink, Terms, Turn, Zhandle, slots};
 use crate::error::Code;
 
 mod adoptions;
@@ -75,18 +75,18 @@ fn terms(deadline: Option<Instant>) -> Terms {
     Terms { deadline, turn: Turn::InOrder }
 }
 
-fn open(hosts: &str) -> Arc<Handle> {
-    Arc::new(Handle::open(&config(hosts), |_| {}).unwrap())
+fn open(hosts: &str) -> Arc<Zhandle> {
+    Arc::new(Zhandle::open(&config(hosts), |_| {}).unwrap())
 }
 
-fn nothing_is_left(handle: &Handle) {
+fn nothing_is_left(handle: &Zhandle) {
     assert_eq!(handle.in_flight(), 0);
     assert_eq!(slots::len(), 0);
 }
 
 /// A sink that sends two more requests: one of them meets the lock under which the first was found,
 /// and would wait for itself if that were still held.
-fn sending_again(handle: &Arc<Handle>, first: &Answers, others: &[Answers; 2]) -> Sink<()> {
+fn sending_again(handle: &Arc<Zhandle>, first: &Answers, others: &[Answers; 2]) -> Sink<()> {
     let (handle, first, others) = (Arc::downgrade(handle), first.clone(), others.clone());
     Box::new(move |reply| {
         first.push(reply.err().unwrap_or(Code::OK));

@@ -11,6 +11,7 @@ use super::{
     Answers, DELETE, LOSES_WHAT_IS_LEFT, Seen, Sink, nothing_is_left, open, sending_again, terms,
 };
 use crate::error::Code;
+use crate::raw::{Handle as _, Requests as _};
 use crate::sync::every_interleaving;
 
 #[test]
