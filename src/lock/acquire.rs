@@ -73,10 +73,12 @@ async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<(Node, Hold
     loop {
         let session = spec.client.trusted_session().await;
         let session = session.map_err(|error| LockError::closed(&spec.path, error))?;
-        attempt.claim.given_up_are_gone().await;
         let status = match attempt.claim.reconcile(&session).await {
-            // In a box of its own, which goes while the claim waits: there may be many.
-            Ok(()) => Box::pin(step(&mut attempt, &session)).await,
+            Ok(()) => {
+                attempt.claim.given_up_are_gone().await;
+                // In a box of its own, which goes while the claim waits: there may be many.
+                Box::pin(step(&mut attempt, &session)).await
+            }
             Err(error) => Err(error),
         };
         match status {

@@ -27,8 +27,11 @@ pub(super) struct Claim {
     acl: Arc<[Acl]>,
     state: State,
     /// The ends of nodes that were given up, where somebody wants to know.
-    given_up: Option<Vec<Pending<bool>>>,
+    given_up: Option<Ends>,
 }
+
+/// The ends of nodes that are being deleted.
+type Ends = Vec<Pending<bool>>;
 
 /// How to find a claim's node.
 #[derive(Clone)]
@@ -42,8 +45,9 @@ struct Search {
 }
 
 impl Search {
-    /// The nodes of this session that carry the claim's uuid: path and czxid of each.
-    async fn run(&self, session: &TrustedSession) -> Result<Vec<(Arc<str>, i64)>> {
+    /// The nodes of this session that carry the claim's uuid: path and czxid of each. And the ends of those
+    /// that may have been the claim's, and are being deleted.
+    async fn run(&self, session: &TrustedSession) -> Result<(Vec<(Arc<str>, i64)>, Ends)> {
         let found = match &self.layout {
             NodeLayout::At(path) => Arc::new(lookup::look_at(session, path.to_string()).await?),
             NodeLayout::Under { directory, .. } => {
@@ -51,23 +55,26 @@ impl Search {
             }
         };
         let claims = found.claims(self.uuid);
+        let mut ends = Ends::new();
         if claims.is_empty() && session.is_ours_alone() {
-            self.delete_nameless(session, &found)?;
+            ends = self.delete_nameless(session, &found)?;
         }
-        Ok(claims)
+        Ok((claims, ends))
     }
 
     /// Of the nodes whose data somebody has replaced, those that are no claim of this client must have
     /// been made by a create that was not answered, ours perhaps. They are deleted, as nobody would
     /// ever release them; who has lost one claims again.
-    fn delete_nameless(&self, session: &TrustedSession, found: &lookup::Found) -> Result<()> {
+    fn delete_nameless(&self, session: &TrustedSession, found: &lookup::Found) -> Result<Ends> {
+        let mut ends = Ends::new();
         for (path, czxid) in found.nameless() {
             match self.memory.is_claim(*czxid) {
                 Some(true) => {}
                 Some(false) => {
                     // From now on it is known: two deletions of one claim could hit its successor, which
                     // at the lock's own path has the same name.
-                    drop(session.guaranteed_delete(path, *czxid, true, self.memory.made(*czxid)));
+                    let kept = self.memory.made(*czxid);
+                    ends.push(session.guaranteed_delete(path, *czxid, true, kept));
                     let path = path.to_string();
                     log!(WARN, path, "deleted a claim whose data somebody has replaced");
                 }
@@ -75,7 +82,7 @@ impl Search {
                 None => return Err(unknown(&self.layout)),
             }
         }
-        Ok(())
+        Ok(ends)
     }
 
     /// Our node.
@@ -149,7 +156,7 @@ impl Claim {
             data: contender::write(uuid, &spec.label),
             acl: Arc::clone(&spec.acl),
             state: State::None,
-            given_up: only_tries.then(Vec::new),
+            given_up: only_tries.then(Ends::new),
         }
     }
 
@@ -236,7 +243,11 @@ impl Claim {
                 self.state = State::None;
             }
             State::Sent { .. } => {
-                let mut found = self.search.run(session).await?.into_iter();
+                let (found, ends) = self.search.run(session).await?;
+                if let Some(given_up) = &mut self.given_up {
+                    given_up.extend(ends);
+                }
+                let mut found = found.into_iter();
                 self.state = match found.next() {
                     Some((path, czxid)) => State::Placed(self.search.node(session, path, czxid)),
                     None => State::None,
@@ -255,8 +266,8 @@ impl Claim {
         Ok(())
     }
 
-    /// Waits until the nodes that were given up are gone: who only tries would take them for another's. Nobody else has
-    /// to.
+    /// Waits until the nodes that were given up are gone: who only tries would take them for
+    /// another's. Nobody else has to.
     pub(super) async fn given_up_are_gone(&mut self) {
         for gone in self.given_up.iter_mut().flat_map(|ends| ends.drain(..)) {
             let gone = gone.await;
@@ -348,7 +359,7 @@ async fn clean_up(search: Search, sent: TrustedSession, reply: Option<Reply>) {
             return;
         }
         match search.run(&session).await {
-            Ok(found) => {
+            Ok((found, _)) => {
                 for (path, czxid) in found {
                     drop(session.guaranteed_delete(&path, czxid, true, search.memory.made(czxid)));
                 }
