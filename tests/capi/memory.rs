@@ -39,7 +39,6 @@ fn run(step: &str, way: &str, number: u64) -> Run {
     let mut process = build::start(&PROGRAM, Mode::Plain, &arguments);
     let (mut said, mut allocations, mut works_again) = (None, 0, false);
     while let Some(line) = process.hear() {
-        // The last line of one that was ended may be half a line.
         match line.trim_end().split_once(' ') {
             Some(("ask", wish)) => process.tell(world.grant(wish)),
             Some(("allocations", count)) => allocations = count.parse().unwrap(),

@@ -175,15 +175,6 @@ static void open_handle(struct handle *handle, const char *hosts, int timeout_ms
     strcpy(answer, handle->zh != NULL && await(&handle->connects, 1) ? "ok" : "failed");
 }
 
-static void print_session(struct handle *handle, char *answer)
-{
-    const clientid_t *id = zoo_client_id(handle->zh);
-    int i, n = sprintf(answer, "%llx ", (long long)id->client_id);
-    for (i = 0; i < 16; i++) {
-        n += sprintf(answer + n, "%02x", (unsigned char)id->passwd[i]);
-    }
-}
-
 /* Mutexes */
 
 static void completion(int rc, void *cbdata)
@@ -410,7 +401,7 @@ static int obey_for_handle(const char *verb, struct handle *handle, char **words
     if (strcmp(verb, "open") == 0) {
         open_handle(handle, words[0], atoi(words[1]), answer);
     } else if (strcmp(verb, "session") == 0) {
-        print_session(handle, answer);
+        sprintf(answer, "%llx", (long long)zoo_client_id(handle->zh)->client_id);
     } else if (strcmp(verb, "close") == 0) {
         zhandle_t *zh = handle->zh;
         handle->zh = NULL;

@@ -10,7 +10,7 @@ fn a_claim_is_named_for_its_session_and_number() {
     let mut scene = Scene::on_one_handle("a");
     scene.line_up("a");
     let session = scene.program.ask("session a");
-    let session = u64::from_str_radix(session.split(' ').next().unwrap(), 16).unwrap();
+    let session = u64::from_str_radix(&session, 16).unwrap();
     let claims = scene.claims();
     let name = &claims[0];
     let number =

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use test_support::eventually;
 use zklock::{Client, CreateMode};
-use zklock_testing::{Server, expire_session};
+use zklock_testing::{Proxy, Server};
 
 use crate::driver::Driver;
 
@@ -20,6 +20,8 @@ pub const PATH: &str = "/locks/recipe";
 pub struct Scene {
     pub program: Driver,
     pub zk: Client,
+    /// Where handles connect: it can end a session so that the C client is certain to hear of it at once.
+    proxy: Proxy,
     pub server: Server,
 }
 
@@ -32,12 +34,13 @@ impl Scene {
         let server = Server::start().unwrap();
         let options = Client::options().session_timeout(SESSION);
         let zk = options.connect(&server.hosts()).wait().unwrap();
-        Scene { program, zk, server }
+        let proxy = Proxy::start(server.addr()).unwrap();
+        Scene { program, zk, proxy, server }
     }
 
     /// Opens a handle.
     pub fn open(&mut self, handle: char) {
-        self.open_at(handle, &self.server.hosts());
+        self.open_at(handle, &self.proxy.hosts());
     }
 
     pub fn open_at(&mut self, handle: char, hosts: &str) {
@@ -106,13 +109,11 @@ impl Scene {
         self.zk.delete(&format!("{PATH}/{claim}"), None).wait().unwrap();
     }
 
-    /// Ends the session of a handle behind its back.
+    /// Ends the session of a handle that was opened here by `open`, behind its back.
     pub fn expire(&mut self, handle: char) {
         let said = self.program.ask(&format!("session {handle}"));
-        let (id, password) = said.split_once(' ').unwrap();
-        let id = u64::from_str_radix(id, 16).unwrap() as i64;
-        let byte = |at: usize| u8::from_str_radix(&password[2 * at..2 * at + 2], 16).unwrap();
-        expire_session(&self.server.hosts(), id, &std::array::from_fn(byte)).unwrap();
+        let id = u64::from_str_radix(&said, 16).unwrap() as i64;
+        self.proxy.expire_session(id).unwrap();
     }
 
     /// Waits until it owns, or does not.

@@ -25,6 +25,19 @@ fn the_sessions_opened_through_a_proxy_end_and_no_others() {
 }
 
 #[test]
+fn one_session_among_several_ends() {
+    let bench = Bench::start();
+    let (one, mut other, elsewhere) =
+        (bench.through_proxy(), bench.through_proxy(), bench.direct());
+    bench.proxy.expire_session(one.session_id()).unwrap();
+    one.wait_closed(TIMEOUT).unwrap();
+    assert!(other.exists("/").unwrap().is_some());
+    let unknown = bench.proxy.expire_session(elsewhere.session_id());
+    assert!(matches!(unknown, Err(Error::SessionExpired { .. })), "{unknown:?}");
+    assert_eq!(bench.server.sessions().unwrap().len(), 2);
+}
+
+#[test]
 fn a_client_that_always_comes_back_at_once_is_told() {
     let bench = Bench::start();
     for _ in 0..10 {

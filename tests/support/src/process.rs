@@ -58,6 +58,16 @@ impl Drop for Running {
     }
 }
 
+/// The lines without the last one of a program that was ended in the middle of it: half a line says something
+/// else, or nothing.
+fn whole_lines(mut from: impl BufRead) -> impl Iterator<Item = String> {
+    std::iter::from_fn(move || {
+        let mut line = String::new();
+        from.read_line(&mut line).ok()?;
+        line.strip_suffix('\n').map(str::to_owned)
+    })
+}
+
 /// A process that is told what to do, and says what it did.
 pub struct Process {
     name: String,
@@ -94,11 +104,11 @@ impl Process {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let stdin = child.stdin.take();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
         let (sender, said) = channel();
         // Ends with the program; what nobody listens to any more is read, so that it need not wait to say it.
         thread::spawn(move || {
-            for line in lines.map_while(Result::ok).filter_map(is_for_us) {
+            for line in whole_lines(stdout).filter_map(is_for_us) {
                 let _ = sender.send(line);
             }
         });
@@ -147,4 +157,18 @@ pub fn child_about() -> Option<String> {
 /// Says a line to the test that started this one.
 pub fn say(line: impl Debug) {
     println!("\n{MARK}{line:?}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_line_is_none() {
+        for (written, lines) in
+            [("ask reset\nask r", vec!["ask reset"]), ("a\n\nb\n", vec!["a", "", "b"])]
+        {
+            assert_eq!(whole_lines(written.as_bytes()).collect::<Vec<_>>(), lines);
+        }
+    }
 }

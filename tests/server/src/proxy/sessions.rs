@@ -28,14 +28,31 @@ impl Proxy {
         let sessions = self.shared.core.lock().sessions.clone();
         let mut ended = Vec::new();
         for (id, password) in sessions {
-            match expire_session_at(&self.shared.upstream, id, &password) {
+            match self.expire(id, &password) {
                 Ok(()) => ended.push(id),
                 Err(Error::SessionExpired { .. }) => {}
                 Err(error) => return Err(error),
             }
-            self.disconnect(id);
         }
         Ok(ended)
+    }
+
+    /// As [`expire_sessions`](Proxy::expire_sessions), for one of them.
+    ///
+    /// # Errors
+    /// As [`expire_session`](crate::expire_session); [`Error::SessionExpired`] also when the session was not opened
+    /// through this proxy.
+    pub fn expire_session(&self, id: i64) -> Result<()> {
+        let password = self.shared.core.lock().sessions.get(&id).copied();
+        self.expire(id, &password.ok_or(Error::SessionExpired { session_id: id })?)
+    }
+
+    fn expire(&self, id: i64, password: &[u8; 16]) -> Result<()> {
+        let ended = expire_session_at(&self.shared.upstream, id, password);
+        if matches!(ended, Ok(()) | Err(Error::SessionExpired { .. })) {
+            self.disconnect(id);
+        }
+        ended
     }
 
     /// Resets what the session's client is on. The server would close that; but it can forget a connection on which a
