@@ -17,7 +17,7 @@
 #include <zklock.h>
 #include <zookeeper.h>
 
-enum { PATIENCE_SECONDS = 30 };
+enum { TIMEOUT_SECONDS = 30 };
 
 /* What the callbacks of this program tell its main thread. */
 static struct {
@@ -43,7 +43,7 @@ static void await(const char *name, const int *what, int count)
     int rc = 0;
 
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += PATIENCE_SECONDS;
+    until.tv_sec += TIMEOUT_SECONDS;
     pthread_mutex_lock(&news.mutex);
     while (*what < count && rc == 0) {
         rc = pthread_cond_timedwait(&news.changed, &news.mutex, &until);
@@ -132,7 +132,7 @@ int main(int argc, char **argv)
     /* New: it lends the handle to zklock. */
     zkl("zkl_client_adopt", zkl_client_adopt(zh, NULL, &client));
     zkl("zkl_lock_new", zkl_lock_new(client, lock_path, NULL, &lock));
-    zkl("zkl_lock_acquire", zkl_lock_acquire(lock, PATIENCE_SECONDS * 1000, &guard));
+    zkl("zkl_lock_acquire", zkl_lock_acquire(lock, TIMEOUT_SECONDS * 1000, &guard));
     printf("lock: held as %s\n", zkl_guard_path(guard));
 
     /* Meanwhile all goes on as before: synchronous calls, asynchronous ones, and watches. */

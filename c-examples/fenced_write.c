@@ -15,7 +15,7 @@
 #include <zklock.h>
 #include <zookeeper.h>
 
-enum { PATIENCE_MS = 30000 };
+enum { TIMEOUT_MS = 30000 };
 
 static void zoo(const char *what, int rc)
 {
@@ -59,7 +59,7 @@ int main(int argc, char **argv)
     }
     zkl("zkl_client_adopt", zkl_client_adopt(zh, NULL, &client));
     zkl("zkl_lock_new", zkl_lock_new(client, lock_path, NULL, &lock));
-    zkl("zkl_lock_acquire", zkl_lock_acquire(lock, PATIENCE_MS, &guard));
+    zkl("zkl_lock_acquire", zkl_lock_acquire(lock, TIMEOUT_MS, &guard));
     printf("held, with the token %" PRId64 "\n", zkl_guard_token(guard));
     zoo("zoo_create",
         zoo_create(zh, account, "100", 3, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL, NULL, 0));

@@ -20,7 +20,7 @@
 #include <zookeeper.h>
 #include <zoo_lock.h>
 
-enum { PATIENCE_SECONDS = 30 };
+enum { TIMEOUT_SECONDS = 30 };
 
 struct contender {
     const char *name;
@@ -54,7 +54,7 @@ static void await(const int *what, int count)
     int rc = 0;
 
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += PATIENCE_SECONDS;
+    until.tv_sec += TIMEOUT_SECONDS;
     pthread_mutex_lock(&news);
     while (*what < count && rc == 0) {
         rc = pthread_cond_timedwait(&changed, &news, &until);

@@ -25,7 +25,7 @@
 
 enum { SESSION_TIMEOUT_MS = 30000, NOBODY = -1, MAX_THREADS = 256 };
 /* With --rounds: how long one acquire may take. Far more than any needs. */
-enum { PATIENCE_MS = 60000 };
+enum { TIMEOUT_MS = 60000 };
 
 static const char *const strategy_names[] = {
     [ZKL_QUEUE] = "queue", [ZKL_WATCH] = "watch", [ZKL_POLL] = "poll"};
@@ -157,7 +157,7 @@ static void *contend(void *argument)
     while (rounds == 0 || me->acquired < rounds) {
         zkl_guard *guard;
         int64_t start = now_us();
-        int64_t left_ms = rounds == 0 ? (me->ends_us - start) / 1000 : PATIENCE_MS;
+        int64_t left_ms = rounds == 0 ? (me->ends_us - start) / 1000 : TIMEOUT_MS;
         int rc;
 
         if (left_ms <= 0) {

@@ -21,7 +21,7 @@
 #include <zklock.h>
 #include <zookeeper.h>
 
-enum { PATIENCE_MS = 30000, PIECE_MS = 50, PIECES_BEFORE_THE_LOSS = 10, PIECES = 600 };
+enum { TIMEOUT_MS = 30000, PIECE_MS = 50, PIECES_BEFORE_THE_LOSS = 10, PIECES = 600 };
 
 /* What the callbacks get as their userdata. */
 struct worker {
@@ -57,7 +57,7 @@ static int wait_until_finished(struct worker *worker)
     int rc = 0;
 
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += PATIENCE_MS / 1000;
+    until.tv_sec += TIMEOUT_MS / 1000;
     pthread_mutex_lock(&worker->mutex);
     while (!worker->finished && rc == 0) {
         rc = pthread_cond_timedwait(&worker->changed, &worker->mutex, &until);
@@ -100,7 +100,7 @@ int main(int argc, char **argv)
     }
     zkl("zkl_client_adopt", zkl_client_adopt(zh, NULL, &client));
     zkl("zkl_lock_new", zkl_lock_new(client, lock_path, NULL, &lock));
-    zkl("zkl_lock_acquire", zkl_lock_acquire(lock, PATIENCE_MS, &guard));
+    zkl("zkl_lock_acquire", zkl_lock_acquire(lock, TIMEOUT_MS, &guard));
     zkl("zkl_guard_on_lost", zkl_guard_on_lost(guard, on_lost, &worker, finished));
     /* The descriptor belongs to the guard: to be polled, not read or closed. */
     zkl("zkl_guard_fd", zkl_guard_fd(guard, &lost.fd));
@@ -127,7 +127,7 @@ int main(int argc, char **argv)
     printf("poll: stopped after %d pieces of work\n", done);
 
     /* For programs that would rather wait: this returns at once now. */
-    zkl("zkl_guard_wait_lost", zkl_guard_wait_lost(guard, PATIENCE_MS));
+    zkl("zkl_guard_wait_lost", zkl_guard_wait_lost(guard, TIMEOUT_MS));
 
     /* The callback comes at the same time as the news in poll(), but not once the guard is freed. */
     if (wait_until_finished(&worker) != 0) {

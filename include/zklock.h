@@ -579,7 +579,7 @@ int zkl_lock_try(const zkl_lock *lock, zkl_guard **guard);
  * Any thread, callbacks of the C client included; does not block.
  *
  * ZOK when it has begun; ZBADARGUMENTS for a NULL lock or done, or a negative timeout other than
- * ZKL_FOREVER; ZSYSTEMERROR when there is no thread to be had. Everything else is told by `done`.
+ * ZKL_FOREVER; ZSYSTEMERROR when there is no thread to be had. Everything else is reported by `done`.
  */
 int zkl_lock_acquire_async(const zkl_lock *lock,
                            int timeout_ms,
@@ -689,8 +689,8 @@ const char *zkl_guard_path(const zkl_guard *guard);
  * called once in any case, on that thread: after `lost`, or when the guard ends. When this returns an
  * error, neither is called.
  *
- * A lost session is told before the servers can let anyone else in. That somebody deleted the znode
- * is told only after the fact, and once the lock has been held for about 100 ms.
+ * A lost session is reported before the servers can let anyone else in. That somebody deleted the znode
+ * is reported only after the fact, and once the lock has been held for about 100 ms.
  *
  * `lost` may block and may call any function of zklock; it may free the guard. Callbacks of one client
  * come one after the other: one that blocks holds up those behind it. Once zkl_guard_release or
@@ -723,7 +723,7 @@ int zkl_guard_wait_lost(const zkl_guard *guard,
  * A file descriptor that becomes readable (POLLIN) when the lock is lost, for poll, epoll and event
  * loops. It belongs to the guard, is closed with it, and is the same at every call: the program must
  * neither read nor close it, and must take it out of its event loop before it ends the guard. See
- * zkl_guard_on_lost for when it is told.
+ * zkl_guard_on_lost for when that is called.
  *
  * Any thread, callbacks included; does not block.
  *

@@ -237,7 +237,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Enough of a path to recognise it; a hostile one of a megabyte would bury the message.
+/// Enough of a path to recognise it; a hostile one of a megabyte would hide the message.
 pub(crate) fn recognisable(path: &str) -> String {
     match path.char_indices().nth(256) {
         Some((at, _)) => format!("{}...", &path[..at]),
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_huge_path_does_not_bury_the_message() {
+    fn a_huge_path_does_not_hide_the_message() {
         let error = Error::new("get", &"/é".repeat(100_000), Code::BAD_ARGUMENTS);
         assert!(error.to_string().len() < 1_000);
     }

@@ -66,7 +66,7 @@ fn serve(jobs: &Receiver<Job>) {
     }
 }
 
-/// What the program wants back in its callbacks, and how it is told that we are done with it.
+/// What the program wants back in its callbacks, and how it hears that we are done with it.
 pub(super) struct Userdata {
     pointer: *mut c_void,
     finalizer: zkl_finalizer_fn,

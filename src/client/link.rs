@@ -371,8 +371,9 @@ impl Link {
         self.handle.get()?.session_timeout()
     }
 
-    /// Turns to the next server, or has one of those that serve follow, if any is known to. On a helper thread: the C client holds a lock while it resolves host names, and the client's must not
-    /// wait for DNS.
+    /// Turns to the next server, or has one of those that serve follow, if any is known to. On a helper
+    /// thread, for the C client holds a lock while it resolves host names; where there is no thread to be
+    /// had it is left for the next turn.
     pub(super) fn cycle_next_server(self: &Arc<Self>, inner: &Arc<ClientInner>) {
         if self.cycling.swap(true, Ordering::AcqRel) {
             return;
@@ -384,7 +385,9 @@ impl Link {
             }
             link.cycling.store(false, Ordering::Release);
         };
-        machine::run(cycle);
+        if !machine::try_run(cycle) {
+            self.cycling.store(false, Ordering::Release);
+        }
     }
 
     /// Has the requests answered whose deadline has passed: on a helper thread, for their wakers are code of

@@ -39,6 +39,16 @@ pub(super) fn run(job: impl FnOnce() + Send + 'static) {
     offload::run(job);
 }
 
+/// As [`run`]; where there is no thread to be had, nothing is done. Gives whether there is one.
+pub(super) fn try_run(job: impl FnOnce() + Send + 'static) -> bool {
+    #[cfg(test)]
+    if simulated().is_some() {
+        job();
+        return true;
+    }
+    offload::try_run(job)
+}
+
 /// As [`run`]; gives the result of `job`, or `None` if it has panicked. Where nobody waits for the
 /// result any more, it is dropped on that thread.
 pub(super) async fn result<T: Send + 'static>(

@@ -103,8 +103,8 @@ struct Owner {
     inner: Arc<ClientInner>,
 }
 
-/// How long dropping the last clone waits for the server's farewell.
-const FAREWELL: Duration = Duration::from_secs(1);
+/// How long dropping the last clone waits for the server's reply.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Drop for Owner {
     fn drop(&mut self) {
@@ -117,7 +117,7 @@ impl Drop for Owner {
         // locks on it, to expire. On the client's own threads waiting would be waiting for
         // ourselves.
         if !role::is_ours() && !crate::raw::inside_callback() {
-            let _ = block_on_until(Some(now() + FAREWELL), self.inner.closed());
+            let _ = block_on_until(Some(now() + CLOSE_TIMEOUT), self.inner.closed());
         }
     }
 }

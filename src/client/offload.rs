@@ -18,15 +18,23 @@ type Job = Box<dyn FnOnce() + Send>;
 pub(super) fn run(job: impl FnOnce() + Send + 'static) {
     let job = Arc::new(Mutex::new(Some(job)));
     let there = Arc::clone(&job);
+    let run = |job: &Mutex<Option<_>>| {
+        let job = job.lock().take();
+        job.map(catch_panic);
+    };
+    if !try_run(move || run(&there)) {
+        run(&job);
+    }
+}
+
+/// As [`run`]; where there is no thread to be had, nothing is done. Gives whether there is one.
+pub(super) fn try_run(job: impl FnOnce() + Send + 'static) -> bool {
     let thread = std::thread::Builder::new().name("zklock-client".into());
     let started = thread.spawn(move || {
         role::take(Role::Helper);
-        there.lock().take().map(catch_panic)
+        catch_panic(job)
     });
-    if started.is_err() {
-        let job = job.lock().take();
-        job.map(catch_panic);
-    }
+    started.is_ok()
 }
 
 /// How long the thread that wakes others waits for the next.

@@ -141,15 +141,15 @@ impl Hosts {
         }
     }
 
-    /// Asks all of them, each for no longer than `patience` at each step. Blocks.
-    fn ask(&self, patience: Duration) {
+    /// Asks all of them, each for no longer than `timeout` at each step. Blocks.
+    fn ask(&self, timeout: Duration) {
         let next = AtomicUsize::new(0);
         let work = || {
             loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(host) = self.hosts.get(at) else { return };
                 let note = |finding| self.findings.lock()[at] = Some(finding);
-                note(ask(host, patience, &note));
+                note(ask(host, timeout, &note));
             }
         };
         std::thread::scope(|scope| {
@@ -164,7 +164,7 @@ impl Hosts {
 }
 
 /// Asks one host; `note` gets what is known meanwhile.
-fn ask(host: &str, patience: Duration, note: &impl Fn(Finding)) -> Finding {
+fn ask(host: &str, timeout: Duration, note: &impl Fn(Finding)) -> Finding {
     let failed = |error: io::Error| {
         if scarcity::is_scarcity(&error) {
             return Finding::Scarce(scarcity::describe(&error));
@@ -185,10 +185,10 @@ fn ask(host: &str, patience: Duration, note: &impl Fn(Finding)) -> Finding {
     let mut found = Finding::Unresolvable("the name has no address".to_owned());
     for address in addresses {
         note(Finding::Connecting);
-        found = match TcpStream::connect_timeout(&address, patience) {
+        found = match TcpStream::connect_timeout(&address, timeout) {
             Ok(stream) => {
                 note(Finding::Silent);
-                question(stream, patience)
+                question(stream, timeout)
             }
             Err(error) => failed(error),
         };
@@ -199,11 +199,11 @@ fn ask(host: &str, patience: Duration, note: &impl Fn(Finding)) -> Finding {
     found
 }
 
-fn question(mut stream: TcpStream, patience: Duration) -> Finding {
+fn question(mut stream: TcpStream, timeout: Duration) -> Finding {
     let mut answer = [0; ANSWER];
     let read = stream
-        .set_read_timeout(Some(patience))
-        .and_then(|()| stream.set_write_timeout(Some(patience)))
+        .set_read_timeout(Some(timeout))
+        .and_then(|()| stream.set_write_timeout(Some(timeout)))
         .and_then(|()| stream.write_all(b"srvr"))
         .and_then(|()| stream.read(&mut answer));
     let is_silence = |error: &io::Error| {
@@ -234,23 +234,23 @@ fn resolve(host: &str) -> io::Result<Vec<SocketAddr>> {
 /// The first question is asked after so long without a connection.
 const FIRST: Duration = Duration::from_millis(300);
 /// How long a host may take for a step: at first, and at most.
-const PATIENCE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(4));
+const TIMEOUTS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(4));
 
 /// When a client has its hosts asked.
 pub(super) struct Schedule {
     next: Instant,
-    patience: Duration,
+    timeout: Duration,
     asking: Arc<AtomicBool>,
 }
 
 impl Schedule {
     pub(super) fn new() -> Schedule {
-        Schedule { next: now() + FIRST, patience: PATIENCE.0, asking: Arc::default() }
+        Schedule { next: now() + FIRST, timeout: TIMEOUTS.0, asking: Arc::default() }
     }
 
     /// There is a connection: begins anew.
     pub(super) fn rest(&mut self) {
-        (self.next, self.patience) = (now() + FIRST, PATIENCE.0);
+        (self.next, self.timeout) = (now() + FIRST, TIMEOUTS.0);
     }
 
     /// Has the hosts asked on threads of their own, if it is time to; has its session looked after then.
@@ -268,11 +268,11 @@ impl Schedule {
         }
         self.asking.store(true, Ordering::Release);
         let turn = Turn(Arc::clone(&self.asking), Arc::clone(inner));
-        let patience = self.patience;
+        let timeout = self.timeout;
         let thread = std::thread::Builder::new().name("zklock-probe".into());
-        if thread.spawn(move || turn.1.hosts().ask(patience)).is_ok() {
-            self.patience = (patience * 2).min(PATIENCE.1);
-            self.next = now + self.patience;
+        if thread.spawn(move || turn.1.hosts().ask(timeout)).is_ok() {
+            self.timeout = (timeout * 2).min(TIMEOUTS.1);
+            self.next = now + self.timeout;
         }
     }
 }

@@ -85,12 +85,29 @@ impl Attempt {
         Ok(Ahead::Claim(stat.czxid, status))
     }
 
-    /// Where a claim stands that was made before, when its node is the lock's path itself: it holds
-    /// if the node is still there. `None` if there is no claim.
-    pub(super) async fn look_at_own(
+    /// Where the claim stands, when its node is the lock's path itself, and creates it if there is none.
+    /// `None` if the path is taken.
+    pub(super) async fn create_own(
         &mut self,
         session: &TrustedSession,
     ) -> Result<Option<ClaimStatus>> {
+        if let Some(status) = self.look_at_own(session).await? {
+            return Ok(Some(status));
+        }
+        self.claim.send(session);
+        match self.claim.confirm().await {
+            Ok(_) => Ok(Some(ClaimStatus::Held)),
+            Err(error) if error.is_no_node() => {
+                create_parents(session, &self.spec, &self.spec.path).await.map(Some)
+            }
+            Err(error) if error.is_node_exists() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Where a claim stands that was made before: it holds if the node is still there. `None` if there is
+    /// no claim.
+    async fn look_at_own(&mut self, session: &TrustedSession) -> Result<Option<ClaimStatus>> {
         let Some(czxid) = self.claim.node().map(|node| node.czxid) else { return Ok(None) };
         match session.get(&self.spec.path).await {
             Ok((_, stat)) if stat.czxid == czxid => Ok(Some(ClaimStatus::Held)),

@@ -115,7 +115,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Deletes it: submits that now, and repeats it until it is certain. See [`Link::guaranteed_delete`](crate::client::Link::guaranteed_delete).
+    /// Deletes it: submits that now, and repeats it until it is certain.
     pub(super) fn guaranteed_delete(&self) -> Pending<bool> {
         self.dispose_with(self.name_is_reused)
     }

@@ -11,7 +11,6 @@ use parking_lot::Mutex;
 
 use super::guard::Tenure;
 use super::loss::LostReason;
-
 use crate::client::{ClientInner, Timer, WatchEventKind, WatchFor, now};
 
 /// From how long on a tenure is watched.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use futures_lite::future::Boxed;
+
 use super::claim::Node;
 use super::error::LockError;
 use super::loss::{GuardState, LostReason};
 use super::refusal::{not_released, not_written};
-use futures_lite::future::Boxed;
-
 use crate::client::{
     CheckHeld, Client, ClientInner, Hold, Latest, Op, OpResult, Pending, block_on, block_on_until,
     now, within,
@@ -178,8 +178,8 @@ impl Guard {
 
     /// A signal that comes when the lock is lost. It may outlive the guard.
     ///
-    /// A lost session is told before the server can let anyone else in. That somebody deleted the
-    /// znode is told only after the fact, and once the lock has been held for about 100 ms.
+    /// A lost session is reported before the server can let anyone else in. That somebody deleted the
+    /// znode is reported only after the fact, and once the lock has been held for about 100 ms.
     pub fn lost(&self) -> LostSignal {
         LostSignal { tenure: Arc::clone(&self.tenure), over: None }
     }

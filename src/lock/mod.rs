@@ -130,7 +130,7 @@ impl Lock {
     }
 
     /// What the owner calls itself, for people who look at who holds the lock: one line of up to
-    /// 256 characters. Host, process and thread are told anyway.
+    /// 256 characters. Host, process and thread are written anyway.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Lock {
         Arc::make_mut(&mut self.spec).label = label.into();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::attempt::{Attempt, ClaimStatus, clear_orphan, create_parents};
+use super::attempt::{Attempt, ClaimStatus, clear_orphan};
 use super::contender;
 use super::refusal::NOT_A_LOCK;
 use crate::client::TrustedSession;
@@ -15,17 +15,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 const LOOK_EVERY: u32 = 32;
 
 pub(super) async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimStatus> {
-    if let Some(status) = attempt.look_at_own(session).await? {
+    if let Some(status) = attempt.create_own(session).await? {
         return Ok(status);
-    }
-    attempt.claim.send(session);
-    match attempt.claim.confirm().await {
-        Ok(_) => return Ok(ClaimStatus::Held),
-        Err(error) if error.is_no_node() => {
-            return create_parents(session, &attempt.spec, &attempt.spec.path).await;
-        }
-        Err(error) if error.is_node_exists() => {}
-        Err(error) => return Err(error),
     }
     if attempt.attempts % LOOK_EVERY == 0 {
         match session.get(&attempt.spec.path).await {

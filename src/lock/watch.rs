@@ -1,22 +1,13 @@
 //! Create the lock's znode; while it exists, watch it and try again when it is gone.
 
-use super::attempt::{Ahead, Attempt, ClaimStatus, create_parents};
+use super::attempt::{Ahead, Attempt, ClaimStatus};
 use super::refusal::NOT_A_LOCK;
 use crate::client::TrustedSession;
 use crate::error::Result;
 
 pub(super) async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimStatus> {
-    if let Some(status) = attempt.look_at_own(session).await? {
+    if let Some(status) = attempt.create_own(session).await? {
         return Ok(status);
-    }
-    attempt.claim.send(session);
-    match attempt.claim.confirm().await {
-        Ok(_) => return Ok(ClaimStatus::Held),
-        Err(error) if error.is_no_node() => {
-            return create_parents(session, &attempt.spec, &attempt.spec.path).await;
-        }
-        Err(error) if error.is_node_exists() => {}
-        Err(error) => return Err(error),
     }
     let path = attempt.spec.path.clone();
     match attempt.look_ahead(session, &path).await {

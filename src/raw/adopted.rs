@@ -19,7 +19,7 @@
 //!
 //! One way remains on which the thread ends too late: `zookeeper_close` *inside* a callback of the
 //! handle frees it on the completion thread itself. A program that does so must let go of the
-//! handle first. Where the session is over, it need not: every watch is told of that on the
+//! handle first. Where the session is over, it need not: every watch is notified of that on the
 //! completion thread, and the gate is shut there and then.
 
 use std::cell::{Cell, RefCell};
@@ -257,8 +257,8 @@ impl Zhandle {
             return false;
         }
         self.adoption().filter(|adoption| adoption.connected).is_none_or(|adoption| {
-            let patience = (adoption.session_timeout / 4).min(LEEWAY);
-            adoption.gate.wait_for_opening(Instant::now() + patience)
+            let timeout = (adoption.session_timeout / 4).min(LEEWAY);
+            adoption.gate.wait_for_opening(Instant::now() + timeout)
         })
     }
 

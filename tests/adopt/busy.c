@@ -17,7 +17,7 @@
 #include <zklock.h>
 #include <zookeeper.h>
 
-enum { PATIENCE_SECONDS = 90, THREADS_OF_EACH = 2 };
+enum { TIMEOUT_SECONDS = 90, THREADS_OF_EACH = 2 };
 
 #define CHECK(what) check(what, #what, __LINE__)
 
@@ -51,7 +51,7 @@ static int await(const long *what, long count)
     int rc = 0;
 
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += PATIENCE_SECONDS;
+    until.tv_sec += TIMEOUT_SECONDS;
     pthread_mutex_lock(&news);
     while (*what < count && rc == 0) {
         rc = pthread_cond_timedwait(&changed, &news, &until);
@@ -178,7 +178,7 @@ static void *contending(void *argument)
         zkl_guard *guard;
         long before;
 
-        CHECK(zkl_lock_acquire(lock, PATIENCE_SECONDS * 1000, &guard) == ZOK);
+        CHECK(zkl_lock_acquire(lock, TIMEOUT_SECONDS * 1000, &guard) == ZOK);
         before = held[me->strategy];
         CHECK(zkl_guard_set(guard, "/fenced", "x", 1, -1, NULL) == ZOK);
         CHECK(held[me->strategy] == before);

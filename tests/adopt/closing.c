@@ -15,7 +15,7 @@
 #include <zklock.h>
 #include <zookeeper.h>
 
-enum { PATIENCE_MS = 60000, THREADS = 6, ORDERS = 9 };
+enum { TIMEOUT_MS = 60000, THREADS = 6, ORDERS = 9 };
 
 #define CHECK(what) check(what, #what, __LINE__)
 
@@ -67,7 +67,7 @@ static void finalized(void *userdata)
 static void await_finalized(struct told *told)
 {
     int tries, is_over = 0;
-    for (tries = 0; tries < PATIENCE_MS / 5 && !is_over; tries++) {
+    for (tries = 0; tries < TIMEOUT_MS / 5 && !is_over; tries++) {
         pthread_mutex_lock(&told->mutex);
         is_over = told->finalized > 0;
         CHECK(told->done <= 1 && told->finalized <= 1 && told->finalized <= told->done);
@@ -106,31 +106,31 @@ static void one_cycle(const char *hosts, long number)
         CHECK(zookeeper_close(zh) == ZOK);
         return;
     case 2: /* while it holds */
-        CHECK(zkl_lock_acquire(lock, PATIENCE_MS, &guard) == ZOK);
+        CHECK(zkl_lock_acquire(lock, TIMEOUT_MS, &guard) == ZOK);
         CHECK(zookeeper_close(zh) == ZOK);
         CHECK(zkl_guard_state(guard) == ZKL_LOST);
         CHECK(zkl_guard_release(guard) != ZOK);
         break;
     case 3: /* with an acquire on its way, which is told of it */
-        CHECK(zkl_lock_acquire(lock, PATIENCE_MS, &guard) == ZOK);
-        CHECK(zkl_lock_acquire_async(lock, PATIENCE_MS, done, &told, finalized, NULL) == ZOK);
+        CHECK(zkl_lock_acquire(lock, TIMEOUT_MS, &guard) == ZOK);
+        CHECK(zkl_lock_acquire_async(lock, TIMEOUT_MS, done, &told, finalized, NULL) == ZOK);
         CHECK(zookeeper_close(zh) == ZOK);
         await_finalized(&told);
         zkl_guard_free(guard);
         break;
     case 4: /* after a detach */
-        CHECK(zkl_lock_acquire(lock, PATIENCE_MS, &guard) == ZOK);
+        CHECK(zkl_lock_acquire(lock, TIMEOUT_MS, &guard) == ZOK);
         CHECK(zkl_guard_release(guard) == ZOK);
         CHECK(zkl_client_detach(client) == ZOK);
         CHECK(zookeeper_close(zh) == ZOK);
         break;
     case 5: /* right after a release in the background */
-        CHECK(zkl_lock_acquire(lock, PATIENCE_MS, &guard) == ZOK);
+        CHECK(zkl_lock_acquire(lock, TIMEOUT_MS, &guard) == ZOK);
         zkl_guard_free(guard);
         CHECK(zookeeper_close(zh) == ZOK);
         break;
     case 6: /* everything is freed while it holds, the guard last, and after the handle */
-        CHECK(zkl_lock_acquire(lock, PATIENCE_MS, &guard) == ZOK);
+        CHECK(zkl_lock_acquire(lock, TIMEOUT_MS, &guard) == ZOK);
         zkl_lock_free(lock);
         zkl_client_free(client);
         CHECK(zookeeper_close(zh) == ZOK);
@@ -138,7 +138,7 @@ static void one_cycle(const char *hosts, long number)
         zkl_guard_free(guard);
         return;
     case 7: /* with an acquire on its way on a handle that is not even connected */
-        CHECK(zkl_lock_acquire_async(lock, PATIENCE_MS, done, &told, finalized, NULL) == ZOK);
+        CHECK(zkl_lock_acquire_async(lock, TIMEOUT_MS, done, &told, finalized, NULL) == ZOK);
         CHECK(zookeeper_close(zh) == ZOK);
         CHECK(zkl_client_detach(client) == ZOK);
         await_finalized(&told);
@@ -147,7 +147,7 @@ static void one_cycle(const char *hosts, long number)
     {
         zkl_client *other;
         CHECK(zkl_client_adopt(zh, NULL, &other) == ZOK);
-        CHECK(zkl_lock_acquire(lock, PATIENCE_MS, &guard) == ZOK);
+        CHECK(zkl_lock_acquire(lock, TIMEOUT_MS, &guard) == ZOK);
         CHECK(zookeeper_close(zh) == ZOK);
         CHECK(zkl_client_state(client) == ZKL_CLOSED);
         CHECK(zkl_client_state(other) == ZKL_CLOSED);
@@ -156,7 +156,7 @@ static void one_cycle(const char *hosts, long number)
     }
     }
     CHECK(zkl_client_state(client) == ZKL_CLOSED);
-    CHECK(zkl_lock_acquire(lock, PATIENCE_MS, &guard) != ZOK);
+    CHECK(zkl_lock_acquire(lock, TIMEOUT_MS, &guard) != ZOK);
     zkl_lock_free(lock);
     zkl_client_free(client);
 }
@@ -191,7 +191,7 @@ static void *race(void *argument)
         zkl_contenders *contenders = NULL;
 
         CHECK(zkl_client_state(me->client) > 0);
-        rc = me->calls % 2 == 0 ? zkl_lock_acquire(lock, PATIENCE_MS, &guard)
+        rc = me->calls % 2 == 0 ? zkl_lock_acquire(lock, TIMEOUT_MS, &guard)
                                 : zkl_lock_try(lock, &guard);
         CHECK(rc == ZOK || rc == ZKL_TAKEN || is_over(rc));
         if (rc == ZOK) {
@@ -221,7 +221,7 @@ static void one_race(const char *hosts, long number)
 
     CHECK(zkl_client_adopt(zh, NULL, &client) == ZOK);
     /* Before that the C client can swallow the news of a close: see the cycles. */
-    for (i = 0; i < PATIENCE_MS && zkl_client_state(client) != ZKL_CONNECTED; i++) {
+    for (i = 0; i < TIMEOUT_MS && zkl_client_state(client) != ZKL_CONNECTED; i++) {
         pause_ms(1);
     }
     CHECK(zkl_client_state(client) == ZKL_CONNECTED);

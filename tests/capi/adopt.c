@@ -113,7 +113,7 @@ static void a_handle_is_closed_first(void)
     CHECK(!is_readable(fd, 0));
     CHECK(zookeeper_close(o.zh) == ZOK);
     CHECK(zkl_guard_state(guard) == ZKL_LOST && zkl_client_state(client) == ZKL_CLOSED);
-    CHECK(is_readable(fd, PATIENCE_MS));
+    CHECK(is_readable(fd, TIMEOUT_MS));
     UNTIL(told_finalized(&lost) == 1 && told_finalized(&waiting) == 1);
     CHECK(lost.calls == 1 && lost.result == ZKL_LOST_SESSION);
     CHECK(waiting.calls == 1);
@@ -137,7 +137,7 @@ static void a_session_expires(void)
     int fd = -1;
     GIVES(OK, zkl_guard_fd(guard, &fd));
     ask("expire %lld", (long long)zkl_client_session_id(client));
-    CHECK(is_readable(fd, PATIENCE_MS));
+    CHECK(is_readable(fd, TIMEOUT_MS));
     UNTIL(seen(&o, &o.expired) == 1);
     UNTIL(zkl_client_state(client) == ZKL_CLOSED);
     CHECK(zkl_guard_state(guard) == ZKL_LOST);
@@ -165,7 +165,7 @@ static void an_expired_handle_is_closed_by_its_own_watcher(void)
     o.close_when_expired = 1;
     ask("expire %lld", (long long)zkl_client_session_id(client));
     UNTIL(seen(&o, &o.expired) == 1);
-    GIVES(OK, zkl_guard_wait_lost(guard, PATIENCE_MS));
+    GIVES(OK, zkl_guard_wait_lost(guard, TIMEOUT_MS));
     UNTIL(zkl_client_state(client) == ZKL_CLOSED);
     UNTIL(told_finalized(&waiting) == 1);
     CHECK(waiting.calls == 1 && waiting.guard == NULL);

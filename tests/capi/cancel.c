@@ -89,7 +89,7 @@ static void expect_end(caller *c, int rc)
         return NULL;                                                                  \
     }
 
-BODY(acquires, zkl_lock_acquire(c->lock, PATIENCE_MS, &c->acquired))
+BODY(acquires, zkl_lock_acquire(c->lock, TIMEOUT_MS, &c->acquired))
 BODY(acquires_briefly, zkl_lock_acquire(c->lock, 400, &c->acquired))
 BODY(acquires_for_ever, zkl_lock_acquire(c->lock, ZKL_FOREVER, &c->acquired))
 BODY(waits_for_the_loss, zkl_guard_wait_lost(c->guard, 400))

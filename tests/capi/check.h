@@ -29,7 +29,7 @@ enum {
 };
 
 /* How long anything may take that will certainly happen. */
-enum { PATIENCE_MS = 60000 };
+enum { TIMEOUT_MS = 60000 };
 
 #define CHECK(condition)                                                              \
     do {                                                                              \
@@ -63,7 +63,7 @@ static inline void pause_ms(long ms)
     do {                                                                              \
         int looks = 0;                                                                \
         while (!(condition)) {                                                        \
-            CHECK(("in time: " #condition) && looks++ < PATIENCE_MS / 5);             \
+            CHECK(("in time: " #condition) && looks++ < TIMEOUT_MS / 5);             \
             pause_ms(5);                                                              \
         }                                                                             \
     } while (0)
@@ -185,8 +185,8 @@ static inline zkl_client *connected(void)
 {
     zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
     options.session_timeout_ms = session_timeout_ms;
-    options.connect_timeout_ms = PATIENCE_MS;
-    options.operation_timeout_ms = PATIENCE_MS;
+    options.connect_timeout_ms = TIMEOUT_MS;
+    options.operation_timeout_ms = TIMEOUT_MS;
     zkl_client *client = NULL;
     GIVES(OK, zkl_client_connect(hosts, &options, &client));
     return client;
@@ -205,7 +205,7 @@ static inline zkl_guard *acquired(const zkl_lock *lock)
     int rc, tries = 0;
     /* A handle that was just adopted may take more than its two seconds to answer, on a busy machine. */
     do
-        rc = zkl_lock_acquire(lock, PATIENCE_MS, &guard);
+        rc = zkl_lock_acquire(lock, TIMEOUT_MS, &guard);
     while (rc == ZKL_WOULD_DEADLOCK && tries++ < 10);
     GIVES(OK, rc);
     return guard;

@@ -11,9 +11,9 @@ static void a_cut_link_is_lost_by_the_local_clock(zkl_client *client)
     GIVES(OK, zkl_guard_on_lost(guard, tell_lost, &t, finalize));
     GIVES(OK, zkl_guard_fd(guard, &fd));
     ask("cut");
-    GIVES(OK, zkl_guard_wait_lost(guard, PATIENCE_MS));
+    GIVES(OK, zkl_guard_wait_lost(guard, TIMEOUT_MS));
     CHECK(zkl_guard_state(guard) == ZKL_LOST);
-    CHECK(is_readable(fd, PATIENCE_MS));
+    CHECK(is_readable(fd, TIMEOUT_MS));
     UNTIL(told_finalized(&t) == 1);
     CHECK(t.calls == 1 && t.result == ZKL_LOST_SESSION);
     GIVES(ZKL_NOT_HELD, zkl_guard_set(guard, "/data", "lost", 4, -1, NULL));

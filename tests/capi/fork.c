@@ -248,7 +248,7 @@ static void the_child_waits_for_its_parent(void)
     double began = seconds_of(CLOCK_MONOTONIC);
     GIVES(TIMEOUT, zkl_lock_acquire(awaited, 1500, &got));
     double took = seconds_of(CLOCK_MONOTONIC) - began;
-    CHECK(got == NULL && took >= 1.5 && took < PATIENCE_MS / 2000.0);
+    CHECK(got == NULL && took >= 1.5 && took < TIMEOUT_MS / 2000.0);
     ask_parent('g');
     got = acquired(awaited);
     CHECK(zkl_guard_state(got) == ZKL_HELD);
@@ -313,7 +313,7 @@ static void in_a_child_beside(void (*does)(void), void (*meanwhile)(void))
     CHECK(child >= 0);
     if (child == 0) {
         /* A call that hangs. */
-        alarm(PATIENCE_MS / 1000);
+        alarm(TIMEOUT_MS / 1000);
         does();
         _exit(0);
     }

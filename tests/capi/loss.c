@@ -29,7 +29,7 @@ static void an_expiry_is_told_in_every_way(zkl_client *client)
     CHECK(first.calls == 0);
 
     expire(client);
-    CHECK(is_readable(fd, PATIENCE_MS));
+    CHECK(is_readable(fd, TIMEOUT_MS));
     CHECK(zkl_guard_state(guard) == ZKL_LOST && zkl_guard_lost_reason(guard) == ZKL_LOST_SESSION);
     GIVES(OK, zkl_guard_wait_lost(guard, 0));
     GIVES(OK, zkl_guard_wait_lost(guard, ZKL_FOREVER));
@@ -152,7 +152,7 @@ static void the_end_of_a_client_is_a_loss(void)
     GIVES(OK, zkl_guard_on_lost(guard, tell_lost, &before, finalize));
     GIVES(OK, zkl_guard_fd(guard, &fd));
     GIVES(OK, zkl_client_detach(client));
-    CHECK(is_readable(fd, PATIENCE_MS));
+    CHECK(is_readable(fd, TIMEOUT_MS));
     UNTIL(told_finalized(&before) == 1);
     GIVES(OK, zkl_guard_on_lost(guard, tell_lost, &after, finalize));
     UNTIL(told_finalized(&after) == 1);

@@ -150,7 +150,7 @@ static void use_on(zhandle_t *zh, zkl_client *client)
     zkl_guard *guard = NULL;
     do {
         zkl_lock *lock = lock_on(client, lock_path);
-        rc = zkl_lock_acquire(lock, PATIENCE_MS, &guard);
+        rc = zkl_lock_acquire(lock, TIMEOUT_MS, &guard);
         zkl_lock_free(lock);
     } while (rc == ZKL_WOULD_DEADLOCK);
     if (rc == OK) {
@@ -270,7 +270,7 @@ static void asking_for_signals(void)
     if (told_rc == OK)
         UNTIL(told_calls(&t) == 1 && told_finalized(&t) == 1);
     if (fd_rc == OK)
-        CHECK(is_readable(fd, PATIENCE_MS));
+        CHECK(is_readable(fd, TIMEOUT_MS));
     zkl_guard_free(guard);
     zkl_lock_free(lock);
     zkl_client_free(client);
@@ -293,7 +293,7 @@ static void locking_as_the_recipe_does(void)
         CHECK(strcmp(ask("exists %s/%s", recipe_path, mutex.id), "yes") == 0);
     /* Where it could not be had it is asked for again, until it can: the handle's client may have to end first. */
     for (int looks = 0; !zkr_lock_isowner(&mutex); looks++) {
-        CHECK(looks < PATIENCE_MS / 20);
+        CHECK(looks < TIMEOUT_MS / 20);
         if (zkr_lock_error(&mutex) != OK)
             CHECK(zkr_lock_lock(&mutex) == 0);
         /* What the C client has lost inside itself, it finds with the next connection. */
@@ -372,7 +372,7 @@ static void reconnecting_with(zkl_client *client)
         CHECK(strcmp(ask("exists %s", zkl_guard_path(guard)), "yes") == 0 ||
               zkl_guard_state(guard) == ZKL_LOST);
     } else {
-        CHECK(is_readable(fd, PATIENCE_MS));
+        CHECK(is_readable(fd, TIMEOUT_MS));
         UNTIL(told_calls(&t) == 1);
         /* Nobody has deleted it. */
         CHECK(zkl_guard_lost_reason(guard) == ZKL_LOST_SESSION);

@@ -84,7 +84,7 @@ static void hold(held *h, zkl_client *client, const char *path)
 /* It is lost, and its callback, which was asked for before the descriptor, is queued. */
 static void await_loss(held *h)
 {
-    CHECK(is_readable(h->fd, PATIENCE_MS));
+    CHECK(is_readable(h->fd, TIMEOUT_MS));
     CHECK(zkl_guard_state(h->guard) == ZKL_LOST);
     GIVES(OK, zkl_guard_wait_lost(h->guard, ZKL_FOREVER));
     CHECK(told_calls(&h->told) == 0 && told_finalized(&h->told) == 0);
@@ -190,7 +190,7 @@ static void the_first_callback_frees_the_guard_of_the_second(void)
     GIVES(OK, zkl_guard_fd(pair.guard, &h.fd));
     block_callbacks(&b, client);
     expire(client);
-    CHECK(is_readable(h.fd, PATIENCE_MS));
+    CHECK(is_readable(h.fd, TIMEOUT_MS));
     /* Both are asked for when it is lost, so they are queued in this order. */
     GIVES(OK, zkl_guard_on_lost(pair.guard, free_the_guard, &pair, NULL));
     GIVES(OK, zkl_guard_on_lost(pair.guard, tell_lost, &h.told, finalize));
@@ -274,7 +274,7 @@ static void a_descriptor_waits_for_no_callback(void)
             expire(client);
         if (way == DETACHED)
             GIVES(OK, zkl_client_detach(client));
-        CHECK(is_readable(fd, PATIENCE_MS));
+        CHECK(is_readable(fd, TIMEOUT_MS));
         CHECK(zkl_guard_lost_reason(guard) == reasons[way]);
         GIVES(OK, zkl_guard_fd(guard, &later));
         CHECK(fd == later);
@@ -297,7 +297,7 @@ static void a_descriptor_of_a_guard_that_was_given_up_is_not_written_to(void)
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, others) == 0);
     CHECK(others[0] == given_up.fd || others[1] == given_up.fd);
     expire(client);
-    CHECK(is_readable(kept.fd, PATIENCE_MS));
+    CHECK(is_readable(kept.fd, TIMEOUT_MS));
     expect_told(&given_up, 0, 0);
     expect_told(&kept, 1, ZKL_LOST_SESSION);
     CHECK(!is_readable(others[0], 0) && !is_readable(others[1], 0));

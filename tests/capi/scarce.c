@@ -100,7 +100,7 @@ static void nothing_needs_a_descriptor_but_the_guards_own(void)
     limit_descriptors(before);
     GIVES(OK, zkl_guard_fd(guard, &fd));
     ask("expire %lld", (long long)zkl_client_session_id(client));
-    CHECK(is_readable(fd, PATIENCE_MS));
+    CHECK(is_readable(fd, TIMEOUT_MS));
     UNTIL(told_calls(&t) == 1 && told_finalized(&t) == 1);
     zkl_guard_free(guard);
     zkl_lock_free(lock);

@@ -51,7 +51,7 @@
 /* The header may be one that a program has of its own, and knows nothing of this. */
 int zkr_lock_error(zkr_lock_mutex_t *mutex);
 
-enum { LETTERS = 26, PATIENCE_SECONDS = 120, DEAD = 0x5a, MAX_WORDS = 8, ROOM = 4096 };
+enum { LETTERS = 26, TIMEOUT_SECONDS = 120, DEAD = 0x5a, MAX_WORDS = 8, ROOM = 4096 };
 
 struct handle {
     zhandle_t *zh;
@@ -97,7 +97,7 @@ static int await(const int *what, int count)
     int rc = 0, reached;
 
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += PATIENCE_SECONDS;
+    until.tv_sec += TIMEOUT_SECONDS;
     pthread_mutex_lock(&news);
     while (*what < count && rc == 0) {
         rc = pthread_cond_timedwait(&changed, &news, &until);
@@ -281,7 +281,7 @@ static int is_intact(const zkr_lock_mutex_t *mutex)
 static int becomes_owner(zkr_lock_mutex_t *mutex, int is_owner)
 {
     int tries;
-    for (tries = 0; tries < PATIENCE_SECONDS * 100; tries++) {
+    for (tries = 0; tries < TIMEOUT_SECONDS * 100; tries++) {
         if (zkr_lock_isowner(mutex) == is_owner) {
             return 1;
         }
@@ -357,7 +357,7 @@ static int threads_named(const char *wanted)
 static int becomes_count(int wanted)
 {
     int tries;
-    for (tries = 0; tries < PATIENCE_SECONDS * 100; tries++) {
+    for (tries = 0; tries < TIMEOUT_SECONDS * 100; tries++) {
         if (threads_named("zklock-callback") == wanted) {
             return 1;
         }

@@ -15,7 +15,7 @@ const DEFAULT_SECONDS: Duration = Duration::from_secs(5);
 /// Each thread is a client with a session of its own. It acquires the lock, increments a counter
 /// file that nothing but the lock protects, and releases the lock, over and over. Nobody may ever
 /// hold the lock together with somebody else, fencing tokens must grow, no increment may be lost,
-/// and no node may be left on the server. Every fault is told on stderr.
+/// and no node may be left on the server. Every fault is printed on stderr.
 #[derive(Debug, Parser)]
 #[command(name = "lock_test", version, after_help = EXAMPLES, after_long_help = EXAMPLES)]
 #[command(max_term_width = 100)]

@@ -5,7 +5,7 @@ use std::fmt;
 use parking_lot::Mutex;
 use zklock::{LostReason, LostSignal};
 
-/// As many faults are told in words; the others are counted.
+/// As many faults are printed in words; the others are counted.
 const TOLD: usize = 10;
 /// With fewer acquisitions per thread than that, uneven counts say nothing.
 const ENOUGH_TO_COMPARE: u64 = 10;
@@ -111,7 +111,7 @@ impl<L: Loss> Checks<L> {
 
     /// A thread has acquired the lock. Call it as soon as that is known.
     ///
-    /// Whoever is inside then must have been told that its lock is lost. A thread that was told so
+    /// Whoever is inside then must have been notified that its lock is lost. A thread that was notified
     /// before it got here is no holder any more.
     pub fn enter(&self, thread: usize, token: i64, loss: L) {
         let mut inner = self.inner.lock();

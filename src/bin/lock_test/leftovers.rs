@@ -21,9 +21,9 @@ pub struct Leftovers<'a> {
 }
 
 impl Leftovers<'_> {
-    /// The nodes that are left when `patience` is over; returns as soon as there are none.
-    pub fn after(&self, patience: Duration) -> Result<Vec<String>, Trouble> {
-        let deadline = Instant::now() + patience;
+    /// The nodes that are left when `timeout` is over; returns as soon as there are none.
+    pub fn after(&self, timeout: Duration) -> Result<Vec<String>, Trouble> {
+        let deadline = Instant::now() + timeout;
         loop {
             let left = if self.alone { self.any()? } else { self.ours()? };
             if left.is_empty() || Instant::now() >= deadline {

@@ -10,7 +10,7 @@ use crate::checks::Violations;
 use crate::latency::Quantiles;
 use crate::server::{Servers, Traffic};
 
-/// Of more nodes and losses than that, only the number is told.
+/// Of more nodes and losses than that, only the number is printed.
 const TOLD: usize = 10;
 
 /// What one strategy's run has come to.

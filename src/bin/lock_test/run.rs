@@ -25,7 +25,7 @@ const CONNECT_AT_ONCE: usize = 32;
 const STACK: usize = 256 * 1024;
 const REDRAW: Duration = Duration::from_millis(100);
 /// How long closing may take, and how much longer than a session nodes may be left.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What every strategy's run needs.
 pub struct Bench<'a> {
@@ -75,11 +75,11 @@ impl Bench<'_> {
         };
         let lost = contest.outcomes.iter().any(|outcome| outcome.lost > 0);
         let session = if lost { self.args.session_timeout } else { Duration::ZERO };
-        let left = leftovers.after(PATIENCE + session);
+        let left = leftovers.after(TIMEOUT + session);
         drop(locks);
         close(clients);
         let left = left.and_then(|before| {
-            let after = leftovers.after(PATIENCE + session)?;
+            let after = leftovers.after(TIMEOUT + session)?;
             Ok(if after.len() > before.len() { after } else { before })
         });
 
@@ -215,7 +215,7 @@ struct Contest {
 
 /// Ends all sessions at the same time.
 fn close(clients: Vec<Client>) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     let closing: Vec<_> = clients.iter().map(Client::close).collect();
     for pending in closing {
         // A session that can't say farewell expires; its nodes are looked for all the same.

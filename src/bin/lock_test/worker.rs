@@ -14,7 +14,7 @@ use crate::latency::Latency;
 use crate::output::{say, show};
 
 /// How long to wait, beyond the session timeout, for the word that a release is done.
-const RELEASE_PATIENCE: Duration = Duration::from_secs(15);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Of so many losses a thread tells how they came.
 const TOLD: usize = 3;
 
@@ -215,8 +215,8 @@ impl Visit<'_> {
         let lost = if guard.is_lost() { loss.get() } else { None };
         arena.checks.leave(number);
         arena.note_release();
-        let patience = arena.args.session_timeout + RELEASE_PATIENCE;
-        let released = guard.release().wait_timeout(patience);
+        let limit = arena.args.session_timeout + RELEASE_TIMEOUT;
+        let released = guard.release().wait_timeout(limit);
         let what = match (lost, released) {
             (Some(LostReason::Deleted), _) => return self.deleted(token, outcome),
             (None, Err(LockError::Lost { reason: LostReason::Deleted, .. })) => {

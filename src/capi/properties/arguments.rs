@@ -56,7 +56,7 @@ pub(super) fn text(good: impl Strategy<Value = String> + 'static) -> impl Strate
     option::weighted(0.9, bytes).prop_map(Text)
 }
 
-/// An options struct's place in memory, and what is told of its size.
+/// An options struct's place in memory, and what it says of its size.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
     null: bool,

@@ -141,7 +141,7 @@ fn cancelled() -> Failure {
 /// Any thread, callbacks of the C client included; does not block.
 ///
 /// ZOK when it has begun; ZBADARGUMENTS for a NULL lock or done, or a negative timeout other than
-/// ZKL_FOREVER; ZSYSTEMERROR when there is no thread to be had. Everything else is told by `done`.
+/// ZKL_FOREVER; ZSYSTEMERROR when there is no thread to be had. Everything else is reported by `done`.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_lock_acquire_async(
     lock: Option<&zkl_lock>,

@@ -72,7 +72,7 @@ impl zkl_guard {
         }
     }
 
-    /// The program gives the guard up: it is told nothing any more, and its descriptor is closed.
+    /// The program gives the guard up: it is notified of nothing any more, and its descriptor is closed.
     fn give_up(&mut self) -> Option<Guard> {
         self.is_over.store(true, Ordering::Release);
         if let Some(loss_fd) = self.loss_fd.get_mut() {
@@ -145,8 +145,8 @@ pub extern "C" fn zkl_guard_path(guard: Option<&zkl_guard>) -> *const c_char {
 /// called once in any case, on that thread: after `lost`, or when the guard ends. When this returns an
 /// error, neither is called.
 ///
-/// A lost session is told before the servers can let anyone else in. That somebody deleted the znode
-/// is told only after the fact, and once the lock has been held for about 100 ms.
+/// A lost session is reported before the servers can let anyone else in. That somebody deleted the znode
+/// is reported only after the fact, and once the lock has been held for about 100 ms.
 ///
 /// `lost` may block and may call any function of zklock; it may free the guard. Callbacks of one client
 /// come one after the other: one that blocks holds up those behind it. Once zkl_guard_release or
@@ -211,7 +211,7 @@ pub extern "C" fn zkl_guard_wait_lost(guard: Option<&zkl_guard>, timeout_ms: c_i
 /// A file descriptor that becomes readable (POLLIN) when the lock is lost, for poll, epoll and event
 /// loops. It belongs to the guard, is closed with it, and is the same at every call: the program must
 /// neither read nor close it, and must take it out of its event loop before it ends the guard. See
-/// zkl_guard_on_lost for when it is told.
+/// zkl_guard_on_lost for when that is called.
 ///
 /// Any thread, callbacks included; does not block.
 ///

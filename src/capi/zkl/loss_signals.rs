@@ -38,7 +38,7 @@ pub(super) fn reason_number(reason: Option<LostReason>) -> c_int {
 pub(super) struct Notice {
     pub(super) signal: LostSignal,
     pub(super) lost: unsafe extern "C" fn(c_int, *mut c_void),
-    /// Whether the program has given up the guard: it is told nothing any more.
+    /// Whether the program has given up the guard: it is notified of nothing any more.
     pub(super) is_over: Arc<AtomicBool>,
     pub(super) pending: Option<(Line, Userdata)>,
 }

@@ -19,7 +19,7 @@ use crate::lock::memory::PathMemory;
 use crate::lock::{Guard, Lock, LockError, Strategy, contender as written};
 use crate::znode::Stat;
 
-/// What contenders are told, and what they say.
+/// What contenders are ordered to do, and what they report.
 #[derive(Default)]
 pub(super) struct Board {
     pub(super) posts: Vec<Post>,
@@ -341,7 +341,7 @@ pub(super) fn is_labelled(record: &Record, label: &str) -> bool {
     written::read(String::new(), &record.data, &Stat::default()).label == label
 }
 
-/// What a contender is told is part of what its client's code was ever told.
+/// What a contender has heard is part of what its client's code has ever heard.
 pub(super) fn note(world: &Shared, client: usize, what: impl Hash) {
     what.hash(&mut world.lock().clients[client].history);
 }

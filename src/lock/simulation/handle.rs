@@ -21,7 +21,7 @@ use crate::znode::{Acl, CreateMode, Stat};
 /// The world, shared by the code that runs in it.
 pub(super) type Shared = Arc<Mutex<World>>;
 
-/// Does something in the world; what that tells a client's code, it is told after that.
+/// Does something in the world; then notifies the client's code of what came of it.
 pub(super) fn act<T>(world: &Shared, body: impl FnOnce(&mut World) -> T) -> T {
     let (result, calls) = {
         let mut world = world.lock();

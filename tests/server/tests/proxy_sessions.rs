@@ -27,7 +27,7 @@ fn the_sessions_opened_through_a_proxy_end_and_no_others() {
 #[test]
 fn one_session_among_several_ends() {
     let bench = Bench::start();
-    let (one, mut other, elsewhere) =
+    let (mut one, mut other, elsewhere) =
         (bench.through_proxy(), bench.through_proxy(), bench.direct());
     bench.proxy.expire_session(one.session_id()).unwrap();
     one.wait_closed(TIMEOUT).unwrap();

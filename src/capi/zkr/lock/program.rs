@@ -1,4 +1,4 @@
-//! The program's completion: what it is told, and with what.
+//! The program's completion: when it is called, and with what.
 
 use std::ffi::{c_int, c_void};
 

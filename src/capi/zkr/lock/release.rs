@@ -24,10 +24,10 @@ impl Recipe {
         while can_wait && state.is_anothers_turn() {
             self.changed.wait(&mut state);
         }
-        // Until completion(1) has run, nobody is told of a later attempt.
+        // Until completion(1) has run, nobody hears of a later attempt.
         turn = Turn::begin(self, &mut state, RELEASED);
         if matches!(state.phase, Phase::Held(_)) {
-            // It was ours, so the program is told of that first.
+            // It was ours, so the program is notified of that first.
             let attempt = state.attempt;
             self.tell(state, attempt, ACQUIRED);
             state = self.state.lock();

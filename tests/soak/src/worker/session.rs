@@ -22,7 +22,7 @@ const AFTER_TROUBLE: Duration = Duration::from_millis(50);
 const NAP: Duration = Duration::from_millis(20);
 /// From how many milliseconds on a hold is one that a fault may be aimed at.
 const LONG: u64 = 400;
-const FAREWELL: Duration = Duration::from_secs(5);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub struct Session {
     number: u16,
@@ -96,7 +96,7 @@ impl Session {
             }
             // Its locks hold the client too.
             drop(locks);
-            let _ = client.close().wait_timeout(FAREWELL);
+            let _ = client.close().wait_timeout(CLOSE_TIMEOUT);
         } else {
             self.shared.parked.fetch_add(1, Ordering::SeqCst);
         }
