@@ -46,6 +46,7 @@ mod process;
 mod raw;
 #[cfg(feature = "capi")]
 mod recipes;
+mod runtime;
 mod scarcity;
 mod session_key;
 mod sync;
@@ -53,13 +54,14 @@ mod text;
 mod znode;
 
 pub use client::{
-    CheckHeld, Client, ClientOptions, Created, Op, OpResult, Pending, SessionState, SessionStates,
-    Watch, WatchEvent, WatchEventKind,
+    CheckHeld, Client, ClientOptions, Created, Op, OpResult, SessionState, SessionStates, Watch,
+    WatchEvent, WatchEventKind,
 };
 pub use error::{Code, Error, Result};
 pub use lock::{
     Contender, Guard, GuardState, HeldSince, Lock, LockError, LostReason, LostSignal, Strategy,
 };
+pub use runtime::Pending;
 pub use session_key::SessionKey;
 pub use znode::{Acl, CreateMode, Permissions, Stat};
 

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::ClientInner;
 use super::state::SessionState;
-use super::{ClientInner, Pending, Timer, within};
 use crate::error::{Code, Error};
 use crate::process::inherited;
 use crate::raw::Credentials;
+use crate::runtime::{Pending, Timer, within};
 
 /// How long to wait after a connection turned out to be gone.
 const ADD_AUTH_AGAIN: Duration = Duration::from_millis(10);

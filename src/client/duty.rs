@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use event_listener::{Event, EventListener};
 use parking_lot::Mutex;
 
-use super::wake;
 use crate::process::Process;
+use crate::runtime::wake;
 use crate::sync::per_process;
 
 per_process! {

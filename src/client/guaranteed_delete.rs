@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::clock::BootInstant;
 use super::lease::Proof;
-use super::{Duty, Link, Pending, wake};
+use super::{Duty, Link};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
 use crate::raw::{Sink, Turn, WatchOn};
+use crate::runtime::{BootInstant, Pending, wake};
 use crate::znode::Stat;
 
 /// How old a look may be that a deletion follows, and how often it is repeated for that: a link may be

@@ -11,16 +11,16 @@ use async_executor::Executor;
 use event_listener::{Event, EventListener};
 use parking_lot::Mutex;
 
-use super::clock::BootInstant;
 use super::probe::Hosts;
 use super::settings::Settings;
 use super::state::SessionState;
-use super::{Duties, Duty, Latest, Link, TrustPeriod, TrustedSession};
+use super::{Duties, Duty, Link, TrustPeriod, TrustedSession};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
 use crate::panics::catch_panic_of;
 use crate::process::{Process, inherited};
 use crate::raw::{Credentials, HandleState};
+use crate::runtime::{BootInstant, Latest, now};
 use crate::session_key::SessionKey;
 
 pub(crate) struct ClientInner {
@@ -446,7 +446,7 @@ impl ClientInner {
 
     /// When an operation that begins now has to end.
     pub(crate) fn operation_deadline(&self) -> Option<Instant> {
-        super::now().checked_add(self.options.operation_timeout)
+        now().checked_add(self.options.operation_timeout)
     }
 }
 

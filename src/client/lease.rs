@@ -49,11 +49,9 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::runtime::{BootInstant, wake};
 use event_listener::{Event, EventListener};
 use parking_lot::Mutex;
-
-use super::clock::BootInstant;
-use super::wake;
 
 /// What an answered request shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::clock::BootInstant;
 use super::guaranteed_delete::Unconfirmed;
 use super::lease::{Lease, Proof};
 use super::watch::{WatchRoom, WatchTable};
-use super::{ClientInner, Duties, Pending, machine, now};
+use super::{ClientInner, Duties, handles};
 use crate::error::{Code, Error};
 use crate::logging::log;
 use crate::raw::{self, Event, EventKind, Handle, HandleState, Sink, Terms, Turn, Zhandle};
+use crate::runtime::{BootInstant, Pending, machine, now};
 use crate::session_key::SessionKey;
 
 /// When the servers were last asked to renew the lease.
@@ -87,7 +87,7 @@ impl Link {
             session,
         };
         let events = Arc::downgrade(&link);
-        let handle = machine::open(&config, move |event| {
+        let handle = handles::open(&config, move |event| {
             if let Some(link) = events.upgrade() {
                 link.on_event(&event);
             }

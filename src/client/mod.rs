@@ -6,35 +6,24 @@
 //! back through channels.
 
 mod add_auth;
-mod block;
-mod clock;
-mod driver;
 mod duty;
 mod guaranteed_delete;
+mod handles;
 mod hosts;
 mod inner;
-mod latest;
 mod lease;
 mod link;
-mod machine;
 mod multi;
-mod offload;
 mod operations;
 mod options;
 pub(crate) mod packet;
 mod path;
-mod pending;
 mod probe;
-mod role;
 mod session;
 mod settings;
-#[cfg(test)]
-pub(crate) mod simulated;
 mod state;
-mod timer;
 mod trust;
 mod trusted_session;
-mod wake;
 mod watch;
 
 use std::sync::Arc;
@@ -43,21 +32,14 @@ use std::time::Duration;
 pub use multi::{CheckHeld, Op, OpResult};
 pub use operations::Created;
 pub use options::ClientOptions;
-pub use pending::Pending;
 pub use state::{SessionState, SessionStates};
 pub use watch::{Watch, WatchEvent, WatchEventKind};
 
-pub(crate) use block::{block_on, block_on_until};
-pub(crate) use clock::now;
 pub(crate) use duty::{Duties, Duty};
 pub(crate) use inner::ClientInner;
-pub(crate) use latest::Latest;
 pub(crate) use link::Link;
 
 pub(crate) use path::validate as validate_path;
-#[cfg(test)]
-pub(crate) use timer::Timers;
-pub(crate) use timer::{Timer, within};
 pub(crate) use trust::{Hold, TrustPeriod};
 pub(crate) use trusted_session::TrustedSession;
 pub(crate) use watch::WatchFor;
@@ -66,6 +48,7 @@ pub(crate) use watch::WatchFor;
 use crate::error::Error;
 use crate::error::Result;
 use crate::raw::HandleState;
+use crate::runtime::{Pending, block_on_until, now, role};
 use crate::session_key::SessionKey;
 
 /// A connection to a ZooKeeper ensemble, and the session that lives on it.

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::lease::Proof;
 use super::operations::{acl_len, present};
-use super::{Client, Hold, Link, Pending, path};
+use super::{Client, Hold, Link, path};
 use crate::error::{Code, Error, Result};
 use crate::raw::{RawOp, RawOpResult};
+use crate::runtime::Pending;
 use crate::znode::{Acl, CreateMode, Stat};
 
 #[cfg(all(test, not(zklock_loom)))]

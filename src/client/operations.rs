@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use super::lease::Proof;
 use super::watch::{WatchFor, WatchOf};
-use super::{Client, Link, Pending, Watch, path};
+use super::{Client, Link, Watch, path};
 use crate::error::{Code, Error, Result};
 use crate::raw::{Credentials, WatchOn};
+use crate::runtime::Pending;
 use crate::znode::{Acl, CreateMode, Stat};
 
 /// A znode that was created.

@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use super::settings::Settings;
-use super::{Client, Pending, hosts, session, within};
+use super::{Client, hosts, session};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
 use crate::raw::{Adopted, Credentials};
+use crate::runtime::{Pending, now, within};
 use crate::session_key::SessionKey;
 
 /// How to connect: made by [`Client::options`].
@@ -148,7 +149,7 @@ impl ClientOptions {
     pub fn connect(&self, hosts: &str) -> Pending<Client> {
         match self.start(hosts) {
             Ok(client) => {
-                let deadline = super::now().checked_add(self.connect_timeout);
+                let deadline = now().checked_add(self.connect_timeout);
                 Pending::run("connect", hosts, established(client, hosts.to_owned(), deadline))
             }
             Err(error) => Pending::ready(Err(error)),

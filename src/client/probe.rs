@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::{ClientInner, machine, now};
+use super::{ClientInner, handles};
 use crate::process::PerProcess;
+use crate::runtime::now;
 use crate::scarcity;
 
 /// How many hosts are asked at a time.
@@ -256,7 +257,7 @@ impl Schedule {
     /// Has the hosts asked on threads of their own, if it is time to; has its session looked after then.
     pub(super) fn ask_if_due(&mut self, inner: &Arc<ClientInner>) {
         let now = now();
-        if now < self.next || self.asking.load(Ordering::Acquire) || !machine::has_a_network() {
+        if now < self.next || self.asking.load(Ordering::Acquire) || !handles::has_a_network() {
             return;
         }
         // Also where it is not this client's turn yet, or there is no thread: whoever tried again at once would

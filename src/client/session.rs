@@ -13,11 +13,12 @@ use futures_lite::future::or;
 use super::probe::Schedule;
 use super::settings::Settings;
 use super::state::SessionState;
-use super::{ClientInner, Link, Timer, duty, machine, now};
+use super::{ClientInner, Link, duty};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
 use crate::panics::{catch_panic, catch_panic_of};
 use crate::raw::{Adopted, HandleState, at_exit, watch_for_forks};
+use crate::runtime::{Timer, machine, now};
 use crate::scarcity;
 use crate::session_key::SessionKey;
 

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use event_listener::EventListener;
 
-use super::{ClientInner, block_on, block_on_until, wake};
+use super::ClientInner;
+use crate::runtime::{block_on, block_on_until, wake};
 
 /// What a program can know of its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -14,9 +14,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use event_listener::Event;
 use futures_lite::future::or;
 
-use super::clock::BootInstant;
 use super::lease::Lease;
-use super::wake;
+use crate::runtime::{BootInstant, wake};
 
 pub(crate) struct TrustPeriod {
     session: i64,

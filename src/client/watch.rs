@@ -7,10 +7,10 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use super::{block_on, block_on_until, wake};
 use crate::error::{Code, Error, Result};
 use crate::process::{INHERITED, Process};
 use crate::raw::{Event, EventKind};
+use crate::runtime::{block_on, block_on_until, wake};
 use crate::sync::Mutex;
 
 /// What happened to a watched znode.

@@ -14,9 +14,10 @@ use super::refusal::refused;
 use super::spec::Spec;
 use super::strategy::Strategy;
 use super::{poll, queue, watch};
-use crate::client::{Hold, Timer, TrustedSession, WatchEventKind, WatchFor, within};
+use crate::client::{Hold, TrustedSession, WatchEventKind, WatchFor};
 use crate::error::{Error, Result};
 use crate::logging::log;
+use crate::runtime::{Timer, within};
 
 /// A pause after an outcome that has to be looked up, so that a link which breaks at once again
 /// does not make the loop spin.

@@ -14,9 +14,10 @@ use super::memory::PathMemory;
 use super::sent_after::SentAfter;
 use super::spec::Spec;
 use super::{contender, lookup, name};
-use crate::client::{ClientInner, Created, Pending, Timer, TrustedSession};
+use crate::client::{ClientInner, Created, TrustedSession};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
+use crate::runtime::{Pending, Timer};
 use crate::znode::{Acl, CreateMode, Stat};
 
 pub(super) struct Claim {

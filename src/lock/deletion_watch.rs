@@ -11,7 +11,8 @@ use parking_lot::Mutex;
 
 use super::guard::Tenure;
 use super::loss::LostReason;
-use crate::client::{ClientInner, Timer, WatchEventKind, WatchFor, now};
+use crate::client::{ClientInner, WatchEventKind, WatchFor};
+use crate::runtime::{Timer, now};
 
 /// From how long on a tenure is watched.
 const LONG: Duration = Duration::from_millis(100);

@@ -12,12 +12,10 @@ use super::claim::Node;
 use super::error::LockError;
 use super::loss::{GuardState, LostReason};
 use super::refusal::{not_released, not_written};
-use crate::client::{
-    CheckHeld, Client, ClientInner, Hold, Latest, Op, OpResult, Pending, block_on, block_on_until,
-    now, within,
-};
+use crate::client::{CheckHeld, Client, ClientInner, Hold, Op, OpResult};
 use crate::error::Result;
 use crate::process::{Process, inherited};
+use crate::runtime::{Latest, Pending, block_on, block_on_until, now, within};
 
 /// One holding of a lock, from the acquire on.
 pub(super) struct Tenure {

@@ -12,8 +12,9 @@ use uuid::Uuid;
 use super::contender;
 use super::name::{self, Naming};
 use super::sent_after::SentAfter;
-use crate::client::{Pending, Timer, TrustedSession};
+use crate::client::TrustedSession;
 use crate::error::{Code, Result};
+use crate::runtime::{Pending, Timer};
 use crate::znode::Stat;
 
 /// How many reads are on their way at once.

@@ -40,9 +40,10 @@ pub use guard::{Guard, LostSignal};
 pub use loss::{GuardState, LostReason};
 pub use strategy::Strategy;
 
-use crate::client::{Client, Hold, Pending, TrustedSession, now, within};
+use crate::client::{Client, Hold, TrustedSession};
 use crate::error::{Code, Error, Result};
 use crate::process::inherited;
+use crate::runtime::{Pending, now, within};
 use crate::znode::Acl;
 use claim::Node;
 use deletion_watch::DeletionWatch;

@@ -6,9 +6,9 @@ use super::lookup::READS;
 use super::memory::PathMemory;
 use super::name;
 use super::spec::Spec;
-use crate::client::Pending;
 use crate::client::TrustedSession;
 use crate::error::Result;
+use crate::runtime::Pending;
 use crate::znode::Stat;
 
 type Read = Pending<(Vec<u8>, Stat)>;

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::client::{Client, Timer, TrustedSession, within};
+use crate::client::{Client, TrustedSession};
 use crate::error::{Code, Error, Result};
+use crate::runtime::{Timer, within};
 
 /// A pause after trouble, so that a link which breaks at once again does not make a loop spin.
 const AFTER_TROUBLE: Duration = Duration::from_millis(5);

@@ -13,7 +13,7 @@ const SIMULATION: &str = "src/lock/simulation/";
 
 fn floor(module: &str) -> u8 {
     match module {
-        "raw" => 1,
+        "raw" | "runtime" => 1,
         "client" => 2,
         "lock" | "recipes" => 3,
         "capi" => 4,

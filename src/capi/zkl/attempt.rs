@@ -16,10 +16,11 @@ use crate::capi::zkl::client::Shared;
 use crate::capi::zkl::guard::zkl_guard;
 use crate::capi::zkl::lock::{contend, zkl_lock};
 use crate::capi::zkl::timeout::timeout;
-use crate::client::{Duties, Duty, Latest};
+use crate::client::{Duties, Duty};
 use crate::error::Code;
 use crate::lock::Guard;
 use crate::process::Process;
+use crate::runtime::Latest;
 
 /// Told how an acquire ended: `rc` as zkl_lock_acquire returns it, or ZKL_CANCELLED. With ZOK `guard`
 /// is the program's, otherwise it is NULL. Must not throw.

@@ -13,8 +13,8 @@ use crate::capi::zkl::client::{Shared, zkl_client};
 use crate::capi::zkl::guard::zkl_guard;
 use crate::capi::zkl::options::{self, zkl_lock_options};
 use crate::capi::zkl::timeout::timeout;
-use crate::client::Pending;
 use crate::lock::{Guard, Lock, LockError};
+use crate::runtime::Pending;
 
 /// A lock on a path; see zkl_lock_new.
 #[allow(non_camel_case_types)]

@@ -14,11 +14,11 @@ use super::clients;
 use crate::capi::acl;
 use crate::capi::boundary::{self, Failure};
 use crate::capi::zkr::pmutex::Pmutex;
-use crate::client::block_on;
 use crate::error::Code;
 use crate::process::inherited;
 use crate::raw::watch_for_forks;
 use crate::recipes::{Head, Queue};
+use crate::runtime::block_on;
 use crate::znode::Acl;
 
 /// As the original laid it out: programs have it on their stacks and read its fields.

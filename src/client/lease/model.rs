@@ -16,7 +16,7 @@ use fastrand::Rng;
 use line::{Line, Packet, Request, Word};
 
 use super::{Lease, Proof};
-use crate::client::clock::BootInstant;
+use crate::runtime::BootInstant;
 
 /// Steps in a session timeout.
 const T: u64 = 600;

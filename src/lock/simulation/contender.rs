@@ -128,7 +128,7 @@ impl Party {
         });
         let label = label(self.number, attempt);
         let lock = self.lock.clone().label(label.clone());
-        let (seen, begun) = (self.seen(), crate::client::now());
+        let (seen, begun) = (self.seen(), crate::runtime::now());
         let acquiring = async {
             Some(match wait {
                 Wait::Forever => lock.acquire().await.map(Some),
@@ -150,7 +150,7 @@ impl Party {
             Wait::Within(limit) => Some(limit),
             Wait::Not => Some(self.operation_timeout),
         };
-        let is_late = limit.is_some_and(|limit| crate::client::now() >= begun + limit);
+        let is_late = limit.is_some_and(|limit| crate::runtime::now() >= begun + limit);
         match outcome {
             Some(Ok(Some(guard))) => self.hold(&label, guard).await,
             Some(Ok(None)) => self.check_sent_away(&label, seen),

@@ -13,9 +13,9 @@ use futures_lite::future::Boxed;
 
 use super::handle::{Shared, SimulatedHandle};
 use super::server::SESSION_TIMEOUT;
-use crate::client::Timers;
-use crate::client::simulated::{self, Listener, Machine};
 use crate::raw::{Config, Handle};
+use crate::runtime::Timers;
+use crate::runtime::simulated::{self, Listener, Machine};
 
 pub(super) struct ClientMachine {
     world: Shared,

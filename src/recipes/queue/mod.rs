@@ -53,8 +53,9 @@ use self::front::{Elements, Found, Front};
 use super::receipt;
 use super::retry_budget::{RetryBudget, is_transient};
 use super::transaction::{Target, execute_once, named};
-use crate::client::{Client, Op, Timer, validate_path};
+use crate::client::{Client, Op, validate_path};
 use crate::error::{Code, Error, Result};
+use crate::runtime::Timer;
 use crate::znode::{Acl, CreateMode};
 
 /// A queue at a path.

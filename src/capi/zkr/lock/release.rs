@@ -8,10 +8,11 @@ use super::recipe::Recipe;
 use super::state::{Phase, State};
 use super::turn::Turn;
 use crate::capi::boundary::Failure;
-use crate::client::{Client, Pending, block_on_until};
+use crate::client::Client;
 use crate::error::{Code, Error};
 use crate::lock::LockError;
 use crate::raw::inside_callback;
+use crate::runtime::{Pending, block_on_until};
 
 impl Recipe {
     /// Gives the lock, or the place in the queue, back.

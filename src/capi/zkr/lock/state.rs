@@ -7,8 +7,9 @@ use std::thread::ThreadId;
 use super::layout::{Place, zkr_lock_mutex};
 use super::program::{Program, RELEASED};
 use crate::capi::boundary::Failure;
-use crate::client::{Client, Duties, Duty, Pending};
+use crate::client::{Client, Duties, Duty};
 use crate::lock::{Guard, LockError};
+use crate::runtime::Pending;
 
 #[derive(Default)]
 pub(super) struct State {

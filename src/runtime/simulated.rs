@@ -52,6 +52,6 @@ pub(crate) fn on<T>(machine: &Rc<dyn Machine>, body: impl FnOnce() -> T) -> T {
     body()
 }
 
-pub(super) fn current() -> Option<Rc<dyn Machine>> {
+pub(crate) fn current() -> Option<Rc<dyn Machine>> {
     CURRENT.try_with(|current| current.borrow().clone()).ok().flatten()
 }

@@ -32,7 +32,7 @@ per_process! {
 ///
 /// # Errors
 /// When there is no thread to be had.
-pub(super) fn start() -> io::Result<()> {
+pub(crate) fn start() -> io::Result<()> {
     let mut is_running = DRIVER.is_running.lock();
     if !*is_running {
         let (parker, unparker) = parking::pair();
@@ -50,7 +50,7 @@ pub(super) fn start() -> io::Result<()> {
 }
 
 /// Drives a session to its end.
-pub(super) fn spawn(session: impl Future<Output = ()> + Send + 'static) {
+pub(crate) fn spawn(session: impl Future<Output = ()> + Send + 'static) {
     DRIVER.sessions.spawn(session).detach();
 }
 

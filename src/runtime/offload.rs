@@ -15,7 +15,7 @@ use crate::sync::per_process;
 type Job = Box<dyn FnOnce() + Send>;
 
 /// Runs `job` on a thread of its own. Where there is none to be had, it runs here: nothing is left undone.
-pub(super) fn run(job: impl FnOnce() + Send + 'static) {
+pub(crate) fn run(job: impl FnOnce() + Send + 'static) {
     let job = Arc::new(Mutex::new(Some(job)));
     let there = Arc::clone(&job);
     let run = |job: &Mutex<Option<_>>| {
@@ -28,7 +28,7 @@ pub(super) fn run(job: impl FnOnce() + Send + 'static) {
 }
 
 /// As [`run`]; where there is no thread to be had, nothing is done. Gives whether there is one.
-pub(super) fn try_run(job: impl FnOnce() + Send + 'static) -> bool {
+pub(crate) fn try_run(job: impl FnOnce() + Send + 'static) -> bool {
     let thread = std::thread::Builder::new().name("zklock-client".into());
     let started = thread.spawn(move || {
         role::take(Role::Helper);
@@ -46,7 +46,7 @@ per_process! {
 }
 
 /// Runs somebody else's code, a waker say, one piece after the other on a thread that works for nothing else.
-pub(super) fn run_in_order(job: impl FnOnce() + Send + 'static) {
+pub(crate) fn run_in_order(job: impl FnOnce() + Send + 'static) {
     let job: Job = Box::new(job);
     let mut wakes = WAKES.lock();
     if let Some(wakes) = &*wakes {

@@ -76,12 +76,12 @@ pub(crate) async fn within<T>(
 }
 
 /// Whom to wake when somebody comes who waits for less long than all others: the driver.
-pub(super) fn wakes(driver: Unparker) {
+pub(crate) fn wakes(driver: Unparker) {
     TIMERS.lock().driver = Some(driver);
 }
 
 /// Wakes those whose time has come; gives when to look again. The driver's work.
-pub(super) fn wake_due() -> Option<Instant> {
+pub(crate) fn wake_due() -> Option<Instant> {
     loop {
         let mut timers = TIMERS.lock();
         let due = timers.take_due(now());
@@ -165,7 +165,7 @@ impl Drop for Timer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::{block_on, block_on_until, driver};
+    use crate::runtime::{block_on, block_on_until, driver};
 
     #[test]
     fn timers_come_in_their_order_and_not_too_early() {

@@ -36,16 +36,16 @@ impl BootInstant {
         BootInstant(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
     }
 
-    pub(super) const fn from_nanos(nanos: u64) -> BootInstant {
+    pub(crate) const fn from_nanos(nanos: u64) -> BootInstant {
         BootInstant(nanos)
     }
 
-    pub(super) const fn as_nanos(self) -> u64 {
+    pub(crate) const fn as_nanos(self) -> u64 {
         self.0
     }
 
     /// The point in time that lies so long before.
-    pub(super) fn earlier(self, by: Duration) -> BootInstant {
+    pub(crate) fn earlier(self, by: Duration) -> BootInstant {
         BootInstant(self.0.saturating_sub(u64::try_from(by.as_nanos()).unwrap_or(u64::MAX)))
     }
 }

@@ -26,7 +26,7 @@ thread_local! {
 
 /// Somebody who waits.
 #[derive(Clone)]
-pub(super) struct Sleeper {
+pub(crate) struct Sleeper {
     waker: Waker,
     /// Whether the waker is our own: the driver's, or that of a thread that blocks.
     is_ours: bool,
@@ -34,18 +34,18 @@ pub(super) struct Sleeper {
 
 impl Sleeper {
     /// Whoever polls on this thread with that waker.
-    pub(super) fn new(waker: &Waker) -> Sleeper {
+    pub(crate) fn new(waker: &Waker) -> Sleeper {
         let is_ours = role::is_driver() || waker.data() == BLOCKED.get();
         Sleeper { waker: waker.clone(), is_ours }
     }
 
     /// Whether it is by that waker that somebody waits.
     #[cfg(test)]
-    pub(super) fn is(&self, waker: &Waker) -> bool {
+    pub(crate) fn is(&self, waker: &Waker) -> bool {
         self.waker.will_wake(waker)
     }
 
-    pub(super) fn wake(self) {
+    pub(crate) fn wake(self) {
         if self.is_ours || !role::is_driver() {
             catch_panic(|| self.waker.wake());
         } else {
@@ -55,12 +55,12 @@ impl Sleeper {
 }
 
 /// A thread blocks by this waker, while it lasts.
-pub(super) struct Blocked {
+pub(crate) struct Blocked {
     before: *const (),
 }
 
 impl Blocked {
-    pub(super) fn begin(waker: &Waker) -> Blocked {
+    pub(crate) fn begin(waker: &Waker) -> Blocked {
         Blocked { before: BLOCKED.replace(waker.data()) }
     }
 }
@@ -72,7 +72,7 @@ impl Drop for Blocked {
 }
 
 /// Wakes everybody who listens. Listeners are polled through [`DeferredWake`].
-pub(super) fn all(event: &Event) {
+pub(crate) fn all(event: &Event) {
     // An event that nobody listens to has taken no memory yet. The fence is the one that it would have made:
     // whoever begins to listen after this finds what has changed.
     fence(Ordering::SeqCst);
@@ -90,7 +90,7 @@ pub(super) fn all(event: &Event) {
 }
 
 /// Polls a listener in a way that its waker can do no harm to the event, whatever it does.
-pub(super) struct DeferredWake<F>(pub(super) F);
+pub(crate) struct DeferredWake<F>(pub(crate) F);
 
 impl<F: Future + Unpin> Future for DeferredWake<F> {
     type Output = F::Output;
@@ -116,7 +116,7 @@ impl Wake for Later {
 }
 
 /// Sends to a receiver that may be gone.
-pub(super) fn send<T>(sender: oneshot::Sender<T>, value: T) {
+pub(crate) fn send<T>(sender: oneshot::Sender<T>, value: T) {
     catch_panic(|| drop(sender.send(value)));
 }
 

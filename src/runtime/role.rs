@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(crate) enum Role {
     /// It waits for nothing, and runs no code of others.
     Driver,
     /// It does for the driver what may block.
@@ -15,15 +15,15 @@ thread_local! {
 }
 
 /// This thread has that role from now on.
-pub(super) fn take(role: Role) {
+pub(crate) fn take(role: Role) {
     ROLE.set(Some(role));
 }
 
-pub(super) fn is_driver() -> bool {
+pub(crate) fn is_driver() -> bool {
     ROLE.get() == Some(Role::Driver)
 }
 
 /// Whether it is one of ours: it must not wait for a client's end, which may have to be brought about here.
-pub(super) fn is_ours() -> bool {
+pub(crate) fn is_ours() -> bool {
     ROLE.get().is_some()
 }

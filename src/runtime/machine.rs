@@ -7,13 +7,12 @@ use std::io;
 #[cfg(test)]
 use super::simulated::current as simulated;
 use super::{driver, offload};
-use crate::raw::{self, Event, Handle, Zhandle};
 
 /// Makes sure that there is something to drive sessions.
 ///
 /// # Errors
 /// When there is no thread to be had.
-pub(super) fn start() -> io::Result<()> {
+pub(crate) fn start() -> io::Result<()> {
     #[cfg(test)]
     if simulated().is_some() {
         return Ok(());
@@ -22,7 +21,7 @@ pub(super) fn start() -> io::Result<()> {
 }
 
 /// Drives a session to its end.
-pub(super) fn drive(session: impl Future<Output = ()> + Send + 'static) {
+pub(crate) fn drive(session: impl Future<Output = ()> + Send + 'static) {
     #[cfg(test)]
     if let Some(machine) = simulated() {
         return machine.drive(Box::pin(session));
@@ -31,7 +30,7 @@ pub(super) fn drive(session: impl Future<Output = ()> + Send + 'static) {
 }
 
 /// Runs what may block, on a thread of its own.
-pub(super) fn run(job: impl FnOnce() + Send + 'static) {
+pub(crate) fn run(job: impl FnOnce() + Send + 'static) {
     #[cfg(test)]
     if simulated().is_some() {
         return job();
@@ -40,7 +39,7 @@ pub(super) fn run(job: impl FnOnce() + Send + 'static) {
 }
 
 /// As [`run`]; where there is no thread to be had, nothing is done. Gives whether there is one.
-pub(super) fn try_run(job: impl FnOnce() + Send + 'static) -> bool {
+pub(crate) fn try_run(job: impl FnOnce() + Send + 'static) -> bool {
     #[cfg(test)]
     if simulated().is_some() {
         job();
@@ -51,33 +50,10 @@ pub(super) fn try_run(job: impl FnOnce() + Send + 'static) -> bool {
 
 /// As [`run`]; gives the result of `job`, or `None` if it has panicked. Where nobody waits for the
 /// result any more, it is dropped on that thread.
-pub(super) async fn result<T: Send + 'static>(
+pub(crate) async fn result<T: Send + 'static>(
     job: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
     let (send, result) = oneshot::async_channel();
     run(move || drop(send.send(job())));
     result.await.ok()
-}
-
-/// Whether hosts can be asked how they are.
-pub(super) fn has_a_network() -> bool {
-    #[cfg(test)]
-    return simulated().is_none();
-    #[cfg(not(test))]
-    true
-}
-
-/// Opens a handle of the C client's.
-///
-/// # Errors
-/// As [`Zhandle::open`].
-pub(super) fn open(
-    config: &raw::Config,
-    listener: impl Fn(Event) + Send + Sync + 'static,
-) -> io::Result<Box<dyn Handle>> {
-    #[cfg(test)]
-    if let Some(machine) = simulated() {
-        return Ok(machine.open(config, Box::new(listener)));
-    }
-    Ok(Box::new(Zhandle::open(config, listener)?))
 }

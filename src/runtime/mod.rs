@@ -1,0 +1,24 @@
+//! What futures run on: one driver thread for all of a process, its timers, helper threads for what may
+//! block, and results that can be awaited and waited for. It knows neither sessions nor locks.
+
+mod block;
+mod clock;
+mod driver;
+mod latest;
+pub(crate) mod machine;
+mod offload;
+mod pending;
+pub(crate) mod role;
+#[cfg(test)]
+pub(crate) mod simulated;
+mod timer;
+pub(crate) mod wake;
+
+pub use pending::Pending;
+
+pub(crate) use block::{block_on, block_on_until};
+pub(crate) use clock::{BootInstant, now};
+pub(crate) use latest::Latest;
+#[cfg(test)]
+pub(crate) use timer::Timers;
+pub(crate) use timer::{Timer, within};
