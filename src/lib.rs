@@ -38,9 +38,11 @@ mod capi;
 #[cfg_attr(not(feature = "capi"), allow(dead_code))]
 mod client;
 mod error;
+pub mod local;
 mod lock;
 mod logging;
 mod panics;
+mod path;
 mod process;
 #[cfg_attr(not(feature = "capi"), allow(dead_code))]
 mod raw;
@@ -52,6 +54,7 @@ mod session_key;
 mod sync;
 mod text;
 mod znode;
+mod zookeeper;
 
 pub use client::{
     CheckHeld, Client, ClientOptions, Created, Op, OpResult, SessionState, SessionStates, Watch,

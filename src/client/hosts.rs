@@ -3,7 +3,7 @@
 
 use std::net::Ipv6Addr;
 
-use super::path;
+use crate::path;
 
 const DEFAULT_PORT: u16 = 2181;
 /// More would be a mistake; the C client resolves them one after the other.

@@ -1,7 +1,5 @@
 //! What the clones of a client share: the present link, the session's state, and what wakes its driver.
 
-use std::any::Any;
-use std::collections::HashMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -12,6 +10,7 @@ use event_listener::{Event, EventListener};
 use parking_lot::Mutex;
 
 use super::probe::Hosts;
+use super::registry::Registry;
 use super::settings::Settings;
 use super::state::SessionState;
 use super::{Duties, Duty, Link, TrustPeriod, TrustedSession};
@@ -39,7 +38,7 @@ pub(crate) struct ClientInner {
     tasks: Weak<Executor<'static>>,
     pub(super) credentials: Mutex<Vec<Credentials>>,
     hosts: Hosts,
-    memories: Mutex<HashMap<String, Arc<dyn Any + Send + Sync>>>,
+    pub(crate) registry: Registry,
     duties: Arc<Duties>,
 }
 
@@ -56,9 +55,6 @@ pub(super) struct Status {
     over: bool,
 }
 
-/// How many paths are remembered that nobody uses: twice as many at the most.
-const REMEMBERED: usize = 1024;
-
 impl ClientInner {
     pub(super) fn new(options: Settings, tasks: Weak<Executor<'static>>) -> ClientInner {
         let credentials = Mutex::new(options.credentials.clone());
@@ -71,7 +67,6 @@ impl ClientInner {
             over: false,
         });
         let closing = AtomicBool::new(false);
-        let memories = Mutex::default();
         ClientInner {
             id: uuid::Uuid::new_v4().as_u64_pair().0,
             process: Process::this(),
@@ -84,7 +79,7 @@ impl ClientInner {
             killed: AtomicBool::new(false),
             tasks,
             credentials,
-            memories,
+            registry: Registry::default(),
             duties: Arc::default(),
         }
     }
@@ -96,24 +91,6 @@ impl ClientInner {
     /// Whether another process has made it, of which this is a child.
     pub(crate) fn is_inherited(&self) -> bool {
         !self.process.is_this()
-    }
-
-    /// What is remembered of a path, made when it is first asked for. What nobody uses may be
-    /// forgotten.
-    pub(crate) fn remember<T: Default + Send + Sync + 'static>(&self, path: &str) -> Arc<T> {
-        if self.is_inherited() {
-            return Arc::default();
-        }
-        let mut memories = self.memories.lock();
-        if let Some(Ok(memory)) = memories.get(path).map(|memory| Arc::clone(memory).downcast()) {
-            return memory;
-        }
-        if memories.len() >= REMEMBERED && memories.len().is_power_of_two() {
-            memories.retain(|_, memory| Arc::strong_count(memory) > 1);
-        }
-        let memory = Arc::new(T::default());
-        memories.insert(path.to_owned(), Arc::clone(&memory) as _);
-        memory
     }
 
     pub(super) fn options(&self) -> &Settings {

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use super::guaranteed_delete::Unconfirmed;
 use super::lease::{Lease, Proof};
+use super::registry::Registry;
 use super::watch::{WatchRoom, WatchTable};
 use super::{ClientInner, Duties, handles};
 use crate::error::{Code, Error};
@@ -49,6 +50,8 @@ pub(crate) struct Link {
     pub(super) watches: Arc<WatchTable>,
     pub(super) watch_room: Arc<WatchRoom>,
     pub(super) lease: Arc<Lease>,
+    /// What is known of its session.
+    pub(crate) registry: Registry,
     asked: Mutex<Asked>,
     connection: Mutex<Connection>,
     /// The session's key: one link has one session.
@@ -123,6 +126,7 @@ impl Link {
             watches: Arc::default(),
             watch_room: WatchRoom::new(options.max_request, options.chroot().len()),
             lease: Arc::default(),
+            registry: Registry::default(),
             asked: Mutex::new(Asked {
                 sync: BootInstant::from_nanos(0),
                 write: BootInstant::from_nanos(0),

@@ -8,7 +8,7 @@
 mod add_auth;
 mod duty;
 mod guaranteed_delete;
-mod handles;
+pub(crate) mod handles;
 mod hosts;
 mod inner;
 mod lease;
@@ -17,8 +17,10 @@ mod multi;
 mod operations;
 mod options;
 pub(crate) mod packet;
-mod path;
+#[cfg(all(test, not(zklock_loom)))]
+mod path_properties;
 mod probe;
+mod registry;
 mod session;
 mod settings;
 mod state;
@@ -26,6 +28,7 @@ mod trust;
 mod trusted_session;
 mod watch;
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,7 +42,6 @@ pub(crate) use duty::{Duties, Duty};
 pub(crate) use inner::ClientInner;
 pub(crate) use link::Link;
 
-pub(crate) use path::validate as validate_path;
 pub(crate) use trust::{Hold, TrustPeriod};
 pub(crate) use trusted_session::TrustedSession;
 pub(crate) use watch::WatchFor;
@@ -144,6 +146,17 @@ impl Client {
     }
 
     /// Whether another process has made the client, of which this is a child: it is of no use here.
+    /// What keeps it open, as guards have it.
+    pub(crate) fn to_store(&self) -> Arc<dyn Any + Send + Sync> {
+        Arc::clone(&self.owner) as _
+    }
+
+    /// The client of which that was made, if it was one's.
+    pub(crate) fn of_store(store: &Arc<dyn Any + Send + Sync>) -> Option<Client> {
+        let owner = Arc::clone(store).downcast().ok()?;
+        Some(Client { owner })
+    }
+
     pub(crate) fn is_inherited(&self) -> bool {
         self.inner().is_inherited()
     }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::lease::Proof;
 use super::operations::{acl_len, present};
-use super::{Client, Hold, Link, path};
+use super::{Client, Hold, Link};
 use crate::error::{Code, Error, Result};
+use crate::path;
 use crate::raw::{RawOp, RawOpResult};
 use crate::runtime::Pending;
 use crate::znode::{Acl, CreateMode, Stat};
@@ -62,12 +63,14 @@ pub enum Op {
 pub struct CheckHeld {
     /// Its znode.
     pub(crate) path: String,
-    pub(crate) hold: Arc<Hold>,
+    /// `None` of a lock that is not kept in ZooKeeper.
+    pub(crate) hold: Option<Arc<Hold>>,
 }
 
 impl PartialEq for CheckHeld {
     fn eq(&self, other: &CheckHeld) -> bool {
-        Arc::ptr_eq(&self.hold, &other.hold)
+        let of = |held: &CheckHeld| held.hold.as_ref().map(Arc::as_ptr);
+        self.path == other.path && of(self) == of(other)
     }
 }
 
@@ -167,6 +170,7 @@ impl Op {
                 path::validate(path)?;
                 Ok(RawOp::Set { path, data, version: any(version) })
             }
+            Op::CheckHeld(CheckHeld { hold: None, .. }) => Err("its lock is not kept in ZooKeeper"),
             Op::CheckHeld(CheckHeld { path, .. }) => {
                 path::validate(path)?;
                 Ok(RawOp::Check { path, version: -1 })
@@ -201,7 +205,9 @@ impl Link {
         }
         let present = self.session().map(|key| key.id());
         let is_over = |op: &&Op| match op {
-            Op::CheckHeld(held) => !held.hold.is_held() || Some(held.hold.session()) != present,
+            Op::CheckHeld(CheckHeld { hold: Some(hold), .. }) => {
+                !hold.is_held() || Some(hold.session()) != present
+            }
             _ => false,
         };
         if let Some(at) = ops.iter().position(|op| is_over(&op)) {

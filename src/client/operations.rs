@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use super::lease::Proof;
 use super::watch::{WatchFor, WatchOf};
-use super::{Client, Link, Watch, path};
+use super::{Client, Link, Watch};
 use crate::error::{Code, Error, Result};
+use crate::path;
 use crate::raw::{Credentials, WatchOn};
 use crate::runtime::Pending;
 use crate::znode::{Acl, CreateMode, Stat};

@@ -1,36 +1,26 @@
-//! Who holds a lock or waits for it: what a claim's node says of its owner.
-//!
-//! The data is text: `zklock/1` and the claim's uuid on the first line, then `key=value` lines.
-//! Anyone can read it with any ZooKeeper client.
+//! Who holds a lock or waits for it.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use uuid::Uuid;
-
-use crate::text::in_one_line;
-use crate::znode::Stat;
-
-const MAGIC: &str = "zklock/1 ";
-/// A label longer than that is cut: it is for people.
-const MAX_TEXT: usize = 256;
+/// A text about an owner that is longer than that is cut: it is for people.
+pub(crate) const MAX_TEXT: usize = 256;
 
 /// Somebody who holds a lock or waits for it.
 ///
-/// Anyone may have written what is in the claim's znode. Host, thread and label are lines of up to 256
+/// Anyone may have written what a store says of it. Host, thread and label are lines of up to 256
 /// characters that can be shown on a terminal: others than can be printed are spaces, those among them
-/// that turn the direction of writing. The path is as ZooKeeper has it.
+/// that turn the direction of writing. The path is as the store has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Contender {
-    /// The claim's znode.
+    /// What stands for the claim in its store: in ZooKeeper a znode.
     pub path: String,
-    /// The session that the claim lives on.
+    /// The session that the claim lives on; 0 where the store has none.
     pub session: i64,
-    /// The transaction that made the claim: the fencing token, once it holds.
-    pub czxid: i64,
-    /// When the claim was made, by the servers' clocks. A holder that had to wait holds for less.
+    /// Its fencing token, once it holds: in ZooKeeper the transaction that made the claim (its czxid).
+    pub token: i64,
+    /// When the claim was made, by the store's clock. A holder that had to wait holds for less.
     pub since: SystemTime,
     /// When it has come to hold the lock; `None` for those who wait.
     pub held_since: Option<HeldSince>,
@@ -74,27 +64,13 @@ impl std::fmt::Display for Contender {
     }
 }
 
-/// What to write into a claim's node.
-pub(super) fn write(uuid: Uuid, label: &str) -> Vec<u8> {
+/// Gives the host, the process and the thread that call this.
+pub(crate) fn with_owner<T>(body: impl FnOnce(&str, u32, &str) -> T) -> T {
     let host = rustix::system::uname();
-    let (thread, pid) = (std::thread::current(), std::process::id());
+    let thread = std::thread::current();
     let thread = thread.name().map_or_else(|| Cow::from(thread_id()), Cow::from);
-    let host = host.nodename().to_string_lossy();
-    let mut text =
-        String::with_capacity(MAGIC.len() + OTHERS + host.len() + thread.len() + label.len());
-    // Writing to a string does not fail.
-    let _ = write!(text, "{MAGIC}{uuid}\nhost=");
-    text.extend(in_one_line(&host, MAX_TEXT));
-    let _ = write!(text, "\npid={pid}\nthread=");
-    text.extend(in_one_line(&thread, MAX_TEXT));
-    text.push_str("\nlabel=");
-    text.extend(in_one_line(label, MAX_TEXT));
-    text.push('\n');
-    text.into_bytes()
+    body(&host.nodename().to_string_lossy(), std::process::id(), &thread)
 }
-
-/// How many bytes a claim's node has besides the texts.
-const OTHERS: usize = 80;
 
 /// Of this thread, as `ps -L` and `top -H` print it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -106,128 +82,4 @@ fn thread_id() -> String {
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn thread_id() -> String {
     format!("{:?}", std::thread::current().id())
-}
-
-fn one_line(text: &str) -> String {
-    crate::text::one_line(text, MAX_TEXT)
-}
-
-/// A new uuid for a claim: its first half is the client's.
-pub(super) fn new_uuid(client: u64) -> Uuid {
-    Uuid::from_u64_pair(client, Uuid::new_v4().as_u64_pair().1)
-}
-
-/// Whether the claim's uuid was made by that client.
-pub(super) fn is_of_client(uuid: Uuid, client: u64) -> bool {
-    uuid.as_u64_pair().0 == client
-}
-
-/// The uuid of a claim, if the data is one of ours.
-pub(super) fn uuid(data: &[u8]) -> Option<Uuid> {
-    let text = std::str::from_utf8(data).ok()?;
-    text.strip_prefix(MAGIC)?.lines().next()?.parse().ok()
-}
-
-/// Reads a claim's node, whoever wrote it.
-pub(super) fn read(path: String, data: &[u8], stat: &Stat) -> Contender {
-    let mut contender = Contender {
-        path,
-        session: stat.ephemeral_owner,
-        czxid: stat.czxid,
-        since: created_at(stat),
-        held_since: None,
-        host: String::new(),
-        pid: 0,
-        thread: String::new(),
-        label: String::new(),
-    };
-    let text = String::from_utf8_lossy(data);
-    if !text.starts_with(MAGIC) {
-        contender.label = one_line(&text);
-        return contender;
-    }
-    for (key, value) in text.lines().filter_map(|line| line.split_once('=')) {
-        match key {
-            "host" => contender.host = one_line(value),
-            "pid" => contender.pid = value.parse().unwrap_or(0),
-            "thread" => contender.thread = one_line(value),
-            "label" => contender.label = one_line(value),
-            // A later version may know more.
-            _ => {}
-        }
-    }
-    contender
-}
-
-fn created_at(stat: &Stat) -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(stat.ctime).unwrap_or(0))
-}
-
-/// Says since when the first of a queue holds.
-pub(super) fn date_the_hold(contenders: &mut [Contender], directory: &Stat) {
-    let last = contenders.iter().map(|contender| (contender.czxid, contender.since)).max();
-    let (Some(holder), Some((czxid, since))) = (contenders.first_mut(), last) else { return };
-    let unchanged = directory.pzxid == czxid;
-    let latest = if unchanged { since } else { SystemTime::now() };
-    holder.held_since =
-        Some(HeldSince { earliest: holder.since, latest: latest.max(holder.since) });
-}
-
-/// Says since when the only one holds.
-pub(super) fn date_the_only_hold(holder: &mut Contender) {
-    holder.held_since = Some(HeldSince { earliest: holder.since, latest: holder.since });
-}
-
-#[cfg(all(test, not(zklock_loom)))]
-mod properties;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_written_is_read_again() {
-        let id = Uuid::new_v4();
-        let data = write(id, "billing\nnightly=run");
-        assert_eq!(uuid(&data), Some(id));
-        let contender = read("/l/zl-2a-lock-0000000000".into(), &data, &Stat::default());
-        assert_eq!(contender.pid, std::process::id());
-        assert!(!contender.host.is_empty());
-        assert_eq!(contender.label, "billing nightly=run");
-        assert!(contender.thread.contains("what_is_written_is_read_again"));
-    }
-
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn a_thread_without_a_name_has_the_kernels_number() {
-        let (data, id) =
-            std::thread::spawn(|| (write(Uuid::new_v4(), ""), rustix::thread::gettid()))
-                .join()
-                .unwrap();
-        assert_eq!(read("/l".into(), &data, &Stat::default()).thread, id.to_string());
-    }
-
-    #[test]
-    fn what_others_wrote_can_be_shown_on_a_terminal() {
-        let evil: String = crate::text::HARMFUL.chars().filter(|c| *c != '\n').collect();
-        let ours = format!("{MAGIC}{}\nhost=h{evil}\nthread=t{evil}\nlabel=l{evil}", Uuid::nil());
-        for data in [ours, evil.clone()] {
-            let contender =
-                read("/l/zl-2a-lock-0000000000".into(), data.as_bytes(), &Stat::default());
-            for text in [contender.to_string(), contender.host, contender.thread, contender.label] {
-                assert!(!text.contains(|c| evil.contains(c)), "{text:?}");
-            }
-        }
-        let own = String::from_utf8(write(Uuid::nil(), &evil)).unwrap();
-        assert!(!own.contains(|c| evil.contains(c)), "{own:?}");
-    }
-
-    #[test]
-    fn foreign_data_is_only_a_label() {
-        for data in [&b""[..], b"\xff\xfe", b"192.168.0.1", b"zklock/1 not-a-uuid", b"zklock/1"] {
-            assert_eq!(uuid(data), None, "{data:?}");
-        }
-        let contender = read("/l/x-1-0000000000".into(), b"10.0.0.7", &Stat::default());
-        assert_eq!((contender.pid, contender.label.as_str()), (0, "10.0.0.7"));
-    }
 }

@@ -101,27 +101,35 @@ pub enum LockError {
 }
 
 impl LockError {
-    pub(super) fn timed_out(path: &str, ahead: Option<Contender>) -> LockError {
+    pub(crate) fn timed_out(path: &str, ahead: Option<Contender>) -> LockError {
         LockError::TimedOut { path: recognisable(path), ahead: ahead.map(Box::new) }
     }
 
-    pub(super) fn lost(path: &str, reason: LostReason) -> LockError {
+    pub(crate) fn lost(path: &str, reason: LostReason) -> LockError {
         LockError::Lost { path: recognisable(path), reason }
     }
 
-    pub(super) fn not_held(path: &str, reason: LostReason) -> LockError {
+    pub(crate) fn not_held(path: &str, reason: LostReason) -> LockError {
         LockError::NotHeld { path: recognisable(path), reason }
     }
 
-    pub(super) fn closed(path: &str, source: Error) -> LockError {
+    pub(crate) fn unusable(path: &str, why: impl Into<Cow<'static, str>>, code: Code) -> LockError {
+        LockError::Unusable { path: recognisable(path), why: why.into(), code }
+    }
+
+    pub(crate) fn not_permitted(path: &str, why: String) -> LockError {
+        LockError::NotPermitted { path: recognisable(path), why }
+    }
+
+    pub(crate) fn closed(path: &str, source: Error) -> LockError {
         LockError::Closed { path: recognisable(path), source }
     }
 
-    pub(super) fn outcome_unknown(path: &str, source: impl Into<Option<Error>>) -> LockError {
+    pub(crate) fn outcome_unknown(path: &str, source: impl Into<Option<Error>>) -> LockError {
         LockError::OutcomeUnknown { path: recognisable(path), source: source.into() }
     }
 
-    pub(super) fn store(path: &str, source: Error) -> LockError {
+    pub(crate) fn store(path: &str, source: Error) -> LockError {
         LockError::Store { path: recognisable(path), source }
     }
 

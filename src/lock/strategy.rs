@@ -1,7 +1,7 @@
 //! The choice of a strategy.
 
-use crate::client::validate_path;
 use crate::error::{Code, Error, Result};
+use crate::path;
 
 /// How a lock is contended for. Everyone on one path has to use the same.
 ///
@@ -25,10 +25,16 @@ pub enum Strategy {
     Queue,
 }
 
+/// Stores take no more.
+const LONGEST_PATH: usize = 1_000_000;
+
 impl Strategy {
     /// Says what is wrong with a lock's path, if anything is.
     pub(crate) fn check_path(self, path: &str) -> std::result::Result<(), &'static str> {
-        validate_path(path)?;
+        path::validate(path)?;
+        if path.len() > LONGEST_PATH {
+            return Err("a lock's path is shorter than a megabyte");
+        }
         if path == "/" && self != Strategy::Queue {
             return Err(
                 "the root is always there, so only the queue strategy can have a lock on it",

@@ -1,6 +1,5 @@
 //! Floor 3: what is built on the client beside locks.
 
-mod per_session;
 mod queue;
 mod receipt;
 mod retry_budget;

@@ -13,12 +13,11 @@
 //! A receipt is used by one operation at a time, and kept for the next one of its session. It dies
 //! with the session; the directory is a container, which the servers remove when it is empty.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use uuid::Uuid;
 
-use super::per_session::PerSession;
 use crate::client::{Link, Op, packet};
 use crate::error::{Code, Error};
 use crate::znode::CreateMode;
@@ -75,11 +74,16 @@ impl Refusals {
     }
 }
 
-static POOLS: PerSession<Pool> = PerSession::new();
+/// That of a session.
+fn pool<T>(link: &Link, with: impl FnOnce(&mut Pool) -> T) -> T {
+    let pool = link.registry.of::<Mutex<Pool>>(DIRECTORY);
+    let mut pool = pool.lock();
+    with(&mut pool)
+}
 
 /// A receipt of that session; `None` where there can be none, as far as is known.
-pub(super) fn take(link: &Arc<Link>) -> Option<Receipt> {
-    POOLS.with(link, |pool| {
+pub(super) fn take(link: &Link) -> Option<Receipt> {
+    pool(link, |pool| {
         if let Some(refusals) = pool.refusals.as_mut().filter(|refusals| !refusals.are_outdated()) {
             refusals.without += 1;
             return None;
@@ -90,8 +94,8 @@ pub(super) fn take(link: &Arc<Link>) -> Option<Receipt> {
 }
 
 /// Notes that the session could have no receipt.
-pub(super) fn refused(link: &Arc<Link>) {
-    POOLS.with(link, |pool| {
+pub(super) fn refused(link: &Link) {
+    pool(link, |pool| {
         let before = pool.refusals.as_ref().map_or(0, |refusals| refusals.in_a_row);
         let in_a_row = before.saturating_add(1);
         pool.refusals = Some(Refusals { in_a_row, at: Instant::now(), without: 0 });
@@ -99,8 +103,8 @@ pub(super) fn refused(link: &Arc<Link>) {
 }
 
 /// Forgets that the session could have none: it is tried again for the next transaction.
-pub(super) fn forget_refusals(link: &Arc<Link>) {
-    POOLS.with(link, |pool| pool.refusals = None);
+pub(super) fn forget_refusals(link: &Link) {
+    pool(link, |pool| pool.refusals = None);
 }
 
 /// What a receipt adds to the length of a transaction, at most.
@@ -143,8 +147,8 @@ impl Receipt {
 
     /// Back for the next operation, after the servers took it for this one. Nothing may be on its way
     /// that names it.
-    pub(super) fn put_back(self, link: &Arc<Link>) {
-        POOLS.with(link, |pool| {
+    pub(super) fn put_back(self, link: &Link) {
+        pool(link, |pool| {
             pool.refusals = None;
             // Beyond it, -1 would come to mean any version.
             if self.version != Some(i32::MAX) {

@@ -3,15 +3,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::LazyLock;
+use std::thread::LocalKey;
 use std::time::{Duration, Instant};
 
 use futures_lite::future::Boxed;
 
 use super::role::{self, Role};
 use super::timer::Timers;
-use crate::raw::{Config, Event, Handle};
-
-pub(crate) type Listener = Box<dyn Fn(Event) + Send + Sync>;
 
 /// What a client is simulated on.
 pub(crate) trait Machine {
@@ -19,7 +17,6 @@ pub(crate) trait Machine {
     fn clock(&self) -> Duration;
     fn timers(&self) -> &RefCell<Timers>;
     fn drive(&self, session: Boxed<()>);
-    fn open(&self, config: &Config, listener: Listener) -> Box<dyn Handle>;
 }
 
 static BEGINNING: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -40,15 +37,26 @@ thread_local! {
 
 /// Runs `body` as code on that machine.
 pub(crate) fn on<T>(machine: &Rc<dyn Machine>, body: impl FnOnce() -> T) -> T {
-    struct Back(Option<Rc<dyn Machine>>);
-    impl Drop for Back {
-        fn drop(&mut self) {
-            let _ = CURRENT.try_with(|current| current.replace(self.0.take()));
-        }
-    }
     // Nothing here may wait for an end that is brought about here.
     role::take(Role::Helper);
-    let _back = Back(CURRENT.with(|current| current.replace(Some(Rc::clone(machine)))));
+    within(&CURRENT, machine, body)
+}
+
+/// Runs `body` while that is the thread's.
+pub(crate) fn within<M: ?Sized, T>(
+    current: &'static LocalKey<RefCell<Option<Rc<M>>>>,
+    machine: &Rc<M>,
+    body: impl FnOnce() -> T,
+) -> T {
+    struct Back<M: ?Sized + 'static>(&'static LocalKey<RefCell<Option<Rc<M>>>>, Option<Rc<M>>);
+    impl<M: ?Sized> Drop for Back<M> {
+        fn drop(&mut self) {
+            let before = self.1.take();
+            let _ = self.0.try_with(|current| current.replace(before));
+        }
+    }
+    let before = current.with(|current| current.replace(Some(Rc::clone(machine))));
+    let _back = Back(current, before);
     body()
 }
 

@@ -9,18 +9,27 @@ use super::tree::{assert_none, rust_files, text_of};
 const WHOLE_CRATE: &str = "*";
 
 /// What stands below the client in simulations: it does what the C client does.
-const SIMULATION: &str = "src/lock/simulation/";
+const SIMULATION: &str = "src/zookeeper/simulation/";
 
-fn floor(module: &str) -> u8 {
-    match module {
-        "raw" | "runtime" => 1,
-        "client" => 2,
-        "lock" | "recipes" => 3,
-        "capi" => 4,
-        WHOLE_CRATE => 5,
-        // error, and whatever else every floor may share.
-        _ => 0,
-    }
+/// Which floors each uses, besides what every floor may share (errors, say), which uses none.
+const BELOW: &[(&str, &[&str])] = &[
+    ("runtime", &[]),
+    ("raw", &[]),
+    ("client", &["raw", "runtime"]),
+    ("lock", &["runtime"]),
+    ("local", &["lock", "runtime"]),
+    ("zookeeper", &["client", "lock", "runtime"]),
+    ("recipes", &["client", "runtime"]),
+    ("capi", &["raw", "client", "lock", "zookeeper", "recipes", "runtime"]),
+];
+
+fn below(module: &str) -> Option<&'static [&'static str]> {
+    BELOW.iter().find(|(floor, _)| *floor == module).map(|(_, below)| *below)
+}
+
+fn may_use(from: &str, to: &str) -> bool {
+    let is_floor = to == WHOLE_CRATE || below(to).is_some();
+    from == to || !is_floor || below(from).is_some_and(|below| below.contains(&to))
 }
 
 /// Which module each name comes from that `lib.rs` re-exports at the root, and complaints about
@@ -34,7 +43,7 @@ fn root_names(lib: &str) -> (HashMap<String, String>, Vec<String>) {
         if matches!(path.first().map(String::as_str), Some("crate" | "self")) {
             path.remove(0);
         }
-        if path.len() > 1 && floor(&path[0]) > 0 {
+        if path.len() > 1 && below(&path[0]).is_some() {
             if name == "*" {
                 complaints.push(format!("src/lib.rs:{line}: re-export {} by name", path[0]));
             }
@@ -75,11 +84,9 @@ fn upward_imports(file: &str, source: &str, root_names: &HashMap<String, String>
         let Some(to) = target(&own, &named, root_names) else {
             continue;
         };
-        let (from_floor, to_floor) = (floor(&own[0]), floor(&to));
-        if to_floor > from_floor {
-            complain(named.line, format!("{} reaches up to {to}", own[0]));
-        } else if from_floor == 3 && to == "raw" && !file.starts_with(SIMULATION) {
-            complain(named.line, format!("{} reaches past client to raw", own[0]));
+        let is_simulation = to == "raw" && file.starts_with(SIMULATION);
+        if !may_use(&own[0], &to) && !is_simulation {
+            complain(named.line, format!("{} uses {to}, which is not below it", own[0]));
         }
     }
     complaints
@@ -157,6 +164,9 @@ const UP: &str = r##"
     src/error.rs         use crate::raw::Code;
     src/client/mod.rs    use crate::\n    lock::\n    Lock;
     src/lock/mod.rs      use crate::capi::zkl_lock;
+    src/lock/mod.rs      use crate::client::Client;
+    src/local/mod.rs     use crate::zookeeper::name;
+    src/runtime/mod.rs   use crate::raw::Handle;
     src/lock/mod.rs      use crate::raw::Handle;
     src/recipes/queue.rs fn f(h: crate::raw::Handle) {}
     src/raw/mod.rs       #[path = "../lock/mod.rs"] mod other;
@@ -175,7 +185,8 @@ const DOWN: &str = r##"
     src/raw/handle.rs    pub(crate) fn f() -> impl Sized + use<> {} pub(super) struct X;
     src/client/mod.rs    use crate::raw::Handle; use tokio::sync; use lock_api::RawMutex;
     src/client/mod.rs    use other::client::super_lock; fn f() { std::fs::lock::x() }
-    src/lock/queue.rs    use crate::{Client, Lock, client::{Stat, node::*}, recipes::x};
+    src/zookeeper/queue.rs use crate::{Client, Lock, client::{Stat, node::*}, runtime::x};
+    src/zookeeper/simulation/world.rs use crate::raw::Handle;
     src/capi/mod.rs      use crate::{raw::Handle, lock, recipes, client};
     src/lib.rs           pub use lock::Lock; mod prelude { pub use crate::raw::Code; }
     src/bin/lock_test.rs use zklock::{Client, lock::Lock}; mod table; use crate::table;

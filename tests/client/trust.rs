@@ -84,7 +84,7 @@ fn a_server_that_says_nothing_is_not_taken_for_a_session() {
 #[test]
 fn a_quiet_client_keeps_its_session_and_its_trust() {
     let bench = Bench::untouched();
-    let timeout = Duration::from_secs(3);
+    let timeout = Duration::from_secs(6);
     let client = options().session_timeout(timeout).connect(&bench.server.hosts()).wait().unwrap();
     let session = client.session();
     let mut states = client.states();

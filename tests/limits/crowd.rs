@@ -52,7 +52,7 @@ fn waiters_of(clients: &[Client], server: &Server, waiters: usize, kind: &str) -
         let asked_to_queue = meter.requests() - asked;
         // Who holds it can be asked without reading all who wait.
         let holder = outsider.lock(PATH).holder().wait().unwrap().unwrap();
-        assert_eq!(holder.czxid, first.fencing_token());
+        assert_eq!(holder.token, first.fencing_token());
         let asked_for_holder = meter.requests() - asked - asked_to_queue;
         assert!(asked_for_holder < 20 + 4 * clients.len() as u64, "{asked_for_holder} requests");
         let began = Instant::now();

@@ -24,7 +24,7 @@ each_strategy! {
             assert!(error.is_timeout() && !error.is_outcome_unknown() && !error.is_lost());
             assert_eq!((error.path(), error.code()), (bench.path.as_str(), Code::OPERATION_TIMEOUT));
             let LockError::TimedOut { ahead: Some(ahead), .. } = &error else { panic!("{error:?}") };
-            assert_eq!((ahead.path.as_str(), ahead.czxid), (guard.path(), guard.fencing_token()));
+            assert_eq!((ahead.path.as_str(), ahead.token), (guard.path(), guard.fencing_token()));
             assert_eq!((ahead.session, ahead.label.as_str()), (session_id(&holder), "night run"));
             let line = error.to_string();
             assert!(line.starts_with(&format!("acquire {}: not acquired in time: behind ", bench.path)));

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use test_support::{TIMEOUT, eventually, options};
-use zklock::{Client, GuardState, Lock, Strategy};
+use zklock::{GuardState, Lock, Strategy};
 use zklock_testing::Ensemble;
 
 use crate::bench::{Bench, each_strategy};
+use crate::place::each_store;
 
 /// What a lock is to protect, and what shows that it did.
 #[derive(Default)]
@@ -70,24 +71,22 @@ fn contend(locks: Vec<Lock>) {
     protected.expect_entered(times);
 }
 
-each_strategy! {
-    fn clients_exclude_one_another(strategy) {
-        let bench = Bench::shared();
-        let clients: Vec<Client> = (0..THREADS).map(|_| bench.direct()).collect();
-        contend(clients.iter().map(|client| bench.lock(client, strategy)).collect());
-        eventually("no claim is left", || bench.claims(strategy).is_empty());
+each_store! {
+    fn clients_exclude_one_another(place) {
+        contend((0..THREADS).map(|_| place.lock()).collect());
+        place.expect_free();
     }
 
-    fn threads_of_one_client_exclude_one_another(strategy) {
-        let bench = Bench::shared();
-        let client = bench.direct();
-        let lock = bench.lock(&client, strategy);
+    fn threads_of_one_client_exclude_one_another(place) {
+        let lock = place.lock();
         // Clones of a lock, and locks made apart.
-        let locks = (0..THREADS).map(|n| if n % 2 == 0 { lock.clone() } else { bench.lock(&client, strategy) });
+        let locks = (0..THREADS).map(|n| if n % 2 == 0 { lock.clone() } else { place.again(&lock) });
         contend(locks.collect());
-        eventually("no claim is left", || bench.claims(strategy).is_empty());
+        place.expect_free();
     }
+}
 
+each_strategy! {
     fn a_client_that_tries_beside_those_that_wait_excludes_them(strategy) {
         let bench = Bench::shared();
         let protected = Arc::new(Protected::default());

@@ -12,6 +12,7 @@ use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Gate, Rule};
 
 use crate::bench::{Bench, each_strategy};
+use crate::place::each_store;
 
 /// An acquire that is driven by hand.
 struct Driven {
@@ -122,6 +123,24 @@ fn give_up_everywhere(
     assert_eq!(session_id(&client), session);
     bench.expect_free(strategy);
     places
+}
+
+each_store! {
+    fn of_two_that_try_a_free_lock_exactly_one_gets_it(place) {
+        let locks = [place.lock(), place.lock()];
+        for round in 0..100 {
+            let guards = thread::scope(|scope| {
+                let tries = locks.each_ref().map(|lock| scope.spawn(|| lock.try_acquire().wait().unwrap()));
+                tries.map(|one| one.join().unwrap())
+            });
+            let winners = guards.iter().flatten().count();
+            assert_eq!(winners, 1, "round {round}");
+            for guard in guards.into_iter().flatten() {
+                guard.release().wait().unwrap();
+            }
+        }
+        place.expect_free();
+    }
 }
 
 each_strategy! {
@@ -245,25 +264,6 @@ each_strategy! {
         assert_eq!(bench.watches_of(session), 0, "nobody waits");
         stranger.leave();
         lock.acquire_within(Duration::ZERO).wait().unwrap().release().wait().unwrap();
-        bench.expect_free(strategy);
-    }
-
-    fn of_two_that_try_a_free_lock_exactly_one_gets_it(strategy) {
-        let bench = Bench::shared();
-        bench.prepare(strategy);
-        let clients = [bench.direct(), bench.direct()];
-        let locks = clients.each_ref().map(|client| bench.lock(client, strategy));
-        for round in 0..100 {
-            let guards = thread::scope(|scope| {
-                let tries = locks.each_ref().map(|lock| scope.spawn(|| lock.try_acquire().wait().unwrap()));
-                tries.map(|one| one.join().unwrap())
-            });
-            let winners = guards.iter().flatten().count();
-            assert_eq!(winners, 1, "round {round}");
-            for guard in guards.into_iter().flatten() {
-                guard.release().wait().unwrap();
-            }
-        }
         bench.expect_free(strategy);
     }
 

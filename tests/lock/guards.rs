@@ -10,16 +10,6 @@ use zklock_testing::{Action, Rule, expire_session};
 use crate::bench::{Bench, each_strategy};
 
 each_strategy! {
-    fn a_guard_that_is_dropped_lets_the_next_one_in(strategy) {
-        let bench = Bench::shared();
-        let (client, next) = (bench.direct(), bench.direct());
-        let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
-        let waiting = acquire_in_background(&bench.lock(&next, strategy));
-        drop(guard);
-        waiting.join().unwrap().unwrap().release().wait().unwrap();
-        bench.expect_free(strategy);
-    }
-
     fn a_guard_that_outlives_client_and_lock_keeps_the_session(strategy) {
         let bench = Bench::shared();
         let client = bench.direct();
@@ -270,7 +260,7 @@ each_strategy! {
         let guard = bench.lock(&client, strategy).label("night run\nno. 7").acquire().wait().unwrap();
         assert!(lock.exists().wait().unwrap());
         let holder = lock.holder().wait().unwrap().unwrap();
-        assert_eq!((holder.path.as_str(), holder.czxid), (guard.path(), guard.fencing_token()));
+        assert_eq!((holder.path.as_str(), holder.token), (guard.path(), guard.fencing_token()));
         assert_eq!((holder.session, holder.pid), (session_id(&client), std::process::id()));
         assert_eq!(holder.label, "night run no. 7");
         assert!(!holder.host.is_empty() && !holder.thread.is_empty());
@@ -305,7 +295,7 @@ fn a_queue_is_listed_in_its_order() {
     let contenders = lock(0).contenders().wait().unwrap();
     let labels: Vec<&str> = contenders.iter().map(|one| one.label.as_str()).collect();
     assert_eq!(labels, ["number 0", "number 1", "number 2", "number 3"]);
-    assert!(contenders.is_sorted_by(|a, b| a.czxid < b.czxid));
+    assert!(contenders.is_sorted_by(|a, b| a.token < b.token));
     guard.release().wait().unwrap();
     for waiter in waiting {
         waiter.join().unwrap().unwrap().release().wait().unwrap();

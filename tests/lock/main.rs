@@ -1,17 +1,20 @@
 //! Locks under faults, on real servers: what is promised holds whatever is lost on the way.
 
 mod bench;
+mod contract;
 mod cut_link;
 mod deposed;
 mod errors;
 mod exclusion;
 mod giving_up;
 mod guards;
+mod local;
 mod lost_replies;
 mod order;
 mod partition;
 mod paths;
 mod permissions;
+mod place;
 mod processes;
 mod requests;
 mod rounds;

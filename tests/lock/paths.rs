@@ -10,6 +10,22 @@ use zklock_testing::wire::{CreateMode, Ops, RawClient};
 use zklock_testing::{Proxy, Rule, Server};
 
 use crate::bench::{Bench, each_strategy};
+use crate::place::each_store;
+
+each_store! {
+    fn a_bad_path_is_refused(place) {
+        let huge = format!("/{}", "x".repeat(2 << 20));
+        for path in ["", "lock", "/lock/", "/a//b", "/a/../b", "/a\0b", "/a\u{1}b", huge.as_str()] {
+            let lock = place.lock_at(path);
+            let error = lock.acquire().wait().unwrap_err();
+            assert_eq!(error.code(), Code::BAD_ARGUMENTS, "{error}");
+            assert!(matches!(error, LockError::Unusable { .. }), "{error:?}");
+            assert!(!error.to_string().contains('\n') && error.to_string().len() < 2_000);
+            assert_eq!(lock.try_acquire().wait().unwrap_err().code(), Code::BAD_ARGUMENTS);
+            assert_eq!(lock.holder().wait().unwrap_err().code(), Code::BAD_ARGUMENTS);
+        }
+    }
+}
 
 each_strategy! {
     fn what_is_missing_above_a_lock_is_made(strategy) {
@@ -68,21 +84,6 @@ each_strategy! {
         bench.ask(|raw| raw.delete(&parent)).unwrap();
         gate.release();
         acquiring.join().unwrap().unwrap().release().wait().unwrap();
-    }
-
-    fn a_bad_path_is_refused(strategy) {
-        let bench = Bench::shared();
-        let client = bench.direct();
-        let huge = format!("/{}", "x".repeat(2 << 20));
-        for path in ["", "lock", "/lock/", "/a//b", "/a/../b", "/a\0b", "/a\u{1}b", huge.as_str()] {
-            let lock = client.lock(path).strategy(strategy);
-            let error = lock.acquire().wait().unwrap_err();
-            assert_eq!(error.code(), Code::BAD_ARGUMENTS, "{error}");
-            assert!(matches!(error, LockError::Unusable { .. }), "{error:?}");
-            assert!(!error.to_string().contains('\n') && error.to_string().len() < 2_000);
-            assert_eq!(lock.try_acquire().wait().unwrap_err().code(), Code::BAD_ARGUMENTS);
-            assert_eq!(lock.holder().wait().unwrap_err().code(), Code::BAD_ARGUMENTS);
-        }
     }
 
     fn a_chroot_that_does_not_exist_is_an_error_and_no_wait(strategy) {

@@ -12,7 +12,8 @@ use crate::bench::{Bench, each_strategy};
 fn in_a_child_process_a_lock_is_held_and_looked_at() {
     let Some(about) = child_about() else { return };
     let words: Vec<&str> = about.split(' ').collect();
-    let options = options().session_timeout(Duration::from_secs(1));
+    // Long enough that it is there yet when somebody looks right after the kill.
+    let options = options().session_timeout(Duration::from_secs(5));
     let client = options.connect(words[0]).wait().unwrap();
     let lock = client.lock(words[1]).strategy(words[2].parse().unwrap());
     let guard = lock.acquire().wait().unwrap();

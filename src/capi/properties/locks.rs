@@ -25,8 +25,8 @@ use crate::capi::zkl::lock::{
     zkl_lock, zkl_lock_acquire, zkl_lock_free, zkl_lock_new, zkl_lock_path, zkl_lock_try,
 };
 use crate::capi::zkl::timeout::ZKL_FOREVER;
-use crate::client::validate_path;
 use crate::error::Code;
+use crate::path;
 
 fn path() -> impl Strategy<Value = String> {
     prop_oneof![4 => "(/[a-c]{1,2}){1,2}", 1 => "/?[a-c./]{0,6}"]
@@ -66,7 +66,7 @@ fn a_lock_is_made_and_acquired_by_arguments_that_are_right() {
             })
         });
         let is_good = scene.client(which).is_some() && has_lock_place;
-        let is_path = path.said().is_some_and(|path| validate_path(path).is_ok());
+        let is_path = path.said().is_some_and(|path| path::validate(path).is_ok());
         let is_allowed = is_path && (options.is_queue() || path.said() != Some("/"));
         let said = refused_unless(is_good && path.said().is_some()).and(options.verdict());
         let verdict = said.and(refused_unless(is_allowed));
@@ -124,7 +124,7 @@ fn a_guard_survives_whatever_it_is_asked() {
         // SAFETY: NULL or a string; NULL, or `len` bytes.
         let code =
             unsafe { zkl_guard_set(Some(&guard), path.pointer(), bytes, len, version, stat) };
-        let is_path = path.said().is_some_and(|path| validate_path(path).is_ok());
+        let is_path = path.said().is_some_and(|path| path::validate(path).is_ok());
         let is_data = data.is_some() || len == 0;
         let is_refused = told(code) == Err(Code::BAD_ARGUMENTS);
         prop_assert_eq!(is_refused, !is_path || !is_data || version < -1);

@@ -16,8 +16,8 @@ use crate::capi::zkr::lock::{
 use crate::capi::zkr::queue::{
     zkr_queue_destroy, zkr_queue_element, zkr_queue_init, zkr_queue_offer, zkr_queue_remove,
 };
-use crate::client::validate_path;
 use crate::error::Code;
+use crate::path;
 use zklock_testing::Server;
 use zookeeper_sys as sys;
 
@@ -59,7 +59,7 @@ fn a_queue_takes_what_has_a_length_and_gives_what_has_room() {
             // SAFETY: filled above; NULL, or `len` bytes.
             let offered = told(unsafe { zkr_queue_offer(queue, bytes, len) });
             let is_path =
-                path.said().is_some_and(|path| path != "/" && validate_path(path).is_ok());
+                path.said().is_some_and(|path| path != "/" && path::validate(path).is_ok());
             if data.is_none() && !matches!(len, -1 | 0) || !is_path || no_handle {
                 prop_assert_eq!(offered, Err(Code::BAD_ARGUMENTS));
             } else if no_acl {
@@ -122,7 +122,7 @@ fn a_recipes_lock_refuses_a_struct_that_was_never_filled_and_paths_that_are_wron
         prop_assert_eq!(unsafe { zkr_lock_lock(mutex) }, 0);
         // SAFETY: as above.
         let locked = told(unsafe { zkr_lock_error(mutex) });
-        let is_path = path.said().is_some_and(|path| validate_path(path).is_ok());
+        let is_path = path.said().is_some_and(|path| path::validate(path).is_ok());
         prop_assert_eq!(locked, refused_unless(is_filled && is_path));
         // SAFETY: as above.
         let owns = unsafe { zkr_lock_isowner(mutex) };

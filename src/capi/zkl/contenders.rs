@@ -69,7 +69,7 @@ impl zkl_contenders {
             .map(|contender| zkl_contender {
                 path: keep(&contender.path),
                 session_id: contender.session,
-                token: contender.czxid,
+                token: contender.token,
                 since_ms: millis(contender.since),
                 host: keep(&contender.host),
                 pid: contender.pid,

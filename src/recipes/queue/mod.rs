@@ -53,8 +53,9 @@ use self::front::{Elements, Found, Front};
 use super::receipt;
 use super::retry_budget::{RetryBudget, is_transient};
 use super::transaction::{Target, execute_once, named};
-use crate::client::{Client, Op, validate_path};
+use crate::client::{Client, Op};
 use crate::error::{Code, Error, Result};
+use crate::path;
 use crate::runtime::Timer;
 use crate::znode::{Acl, CreateMode};
 
@@ -80,7 +81,7 @@ impl Queue {
     pub(crate) fn new(client: Client, path: &str) -> Result<Queue> {
         check_path(path)
             .map_err(|why| Error::with_detail("queue", path, Code::BAD_ARGUMENTS, why))?;
-        let head = client.inner().remember(path);
+        let head = client.inner().registry.of(path);
         Ok(Queue { client, elements: Elements { path: path.to_owned(), head } })
     }
 
@@ -247,7 +248,7 @@ const MOST_PATH: usize = 500_000;
 
 /// Says what is wrong with a queue's path, if anything is.
 fn check_path(path: &str) -> std::result::Result<(), &'static str> {
-    validate_path(path)?;
+    path::validate(path)?;
     if path == "/" {
         return Err("the root is no queue");
     }

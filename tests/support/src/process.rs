@@ -71,10 +71,10 @@ fn whole_lines(mut from: impl BufRead) -> impl Iterator<Item = String> {
 /// A process that is told what to do, and says what it did.
 pub struct Process {
     name: String,
+    /// For signals. It is killed before its input ends, which it could take for the order to end in peace.
+    pub running: Running,
     stdin: Option<ChildStdin>,
     said: Receiver<String>,
-    /// For signals.
-    pub running: Running,
 }
 
 impl Process {

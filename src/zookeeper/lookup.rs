@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::contender;
+use super::claim_data;
 use super::name::{self, Naming};
 use super::sent_after::SentAfter;
 use crate::client::TrustedSession;
@@ -88,7 +88,7 @@ type Read = Result<(Vec<u8>, Stat)>;
 fn note(found: &mut Found, session: &TrustedSession, read: Read, path: String) -> Result<()> {
     match read {
         Ok((data, stat)) if stat.ephemeral_owner == session.id() => {
-            match contender::uuid(&data) {
+            match claim_data::uuid(&data) {
                 Some(uuid) => {
                     found.by_uuid.entry(uuid).or_default().push((path.into(), stat.czxid))
                 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::hash::Hash;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -14,10 +15,22 @@ use super::handle::Shared;
 use super::scenario::{LOCK, Scenario, Wait};
 use super::server::{Life, Record, parent};
 use crate::client::Client;
-use crate::lock::guard::Tenure;
-use crate::lock::memory::PathMemory;
-use crate::lock::{Guard, Lock, LockError, Strategy, contender as written};
+use crate::lock::{Guard, Lock, LockError, Strategy, tenure};
 use crate::znode::Stat;
+use crate::zookeeper::claim_data;
+use crate::zookeeper::memory::PathMemory;
+use crate::zookeeper::tenure::Tenure;
+
+/// A guard's tenure, beside the guard.
+pub(super) struct SeenTenure(Arc<dyn tenure::Tenure>);
+
+impl Deref for SeenTenure {
+    type Target = Tenure;
+
+    fn deref(&self) -> &Tenure {
+        self.0.as_any().downcast_ref().unwrap()
+    }
+}
 
 /// What contenders are ordered to do, and what they report.
 #[derive(Default)]
@@ -42,7 +55,7 @@ pub(super) struct Post {
     pub(super) acquires: Option<Wait>,
     /// How many acquires were begun: claims carry the number.
     pub(super) attempts: usize,
-    pub(super) tenure: Option<Arc<Tenure>>,
+    pub(super) tenure: Option<SeenTenure>,
     pub(super) done: bool,
     told_to_cancel: bool,
     told_to_release: bool,
@@ -107,7 +120,7 @@ pub(super) async fn contend(
     of: Arc<Scenario>,
 ) {
     let contender = &of.contenders[number];
-    let memory = client.inner().remember::<PathMemory>(LOCK);
+    let memory = client.inner().registry.of::<PathMemory>(LOCK);
     let lock = client.lock(LOCK).strategy(of.strategy);
     let (calm, waits, client) = (of.faults == 0, contender.waits, contender.client);
     let operation_timeout = of.operation_timeout;
@@ -211,7 +224,7 @@ impl Party {
         if !is_labelled(record, label) {
             return Some(format!("it holds with another's claim, {token}"));
         }
-        let in_queue = self.lock.spec.strategy == Strategy::Queue;
+        let in_queue = self.lock.stored().strategy() == Strategy::Queue;
         if in_queue && record.gone.is_none() && !world.is_named_for(&node.path) {
             return Some(format!("it holds with {}, the name of another directory", node.path));
         }
@@ -225,7 +238,7 @@ impl Party {
 
     async fn hold(&self, label: &str, guard: Guard) {
         let token = guard.fencing_token();
-        let tenure = Arc::clone(guard.tenure());
+        let tenure = SeenTenure(Arc::clone(guard.tenure()));
         if let Some(complaint) = self.check_birth(label, &tenure) {
             self.complain(|| complaint);
         }
@@ -338,7 +351,7 @@ pub(super) fn label(contender: usize, attempt: usize) -> String {
 
 /// Whether a claim was made with that label.
 pub(super) fn is_labelled(record: &Record, label: &str) -> bool {
-    written::read(String::new(), &record.data, &Stat::default()).label == label
+    claim_data::read(String::new(), &record.data, &Stat::default()).label == label
 }
 
 /// What a contender has heard is part of what its client's code has ever heard.

@@ -13,7 +13,7 @@ use super::layout::NodeLayout;
 use super::memory::PathMemory;
 use super::sent_after::SentAfter;
 use super::spec::Spec;
-use super::{contender, lookup, name};
+use super::{claim_data, lookup, name};
 use crate::client::{ClientInner, Created, TrustedSession};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
@@ -143,7 +143,7 @@ type Reply = (Pending<Created>, Arc<()>);
 
 impl Claim {
     pub(super) fn new(spec: &Spec, only_tries: bool) -> Claim {
-        let uuid = contender::new_uuid(spec.client.id());
+        let uuid = claim_data::new_uuid(spec.client.id());
         let search = Search {
             client: Arc::clone(&spec.client),
             memory: Arc::clone(&spec.memory),
@@ -154,7 +154,7 @@ impl Claim {
         Claim {
             search,
             label: spec.label.clone(),
-            data: contender::write(uuid, &spec.label),
+            data: claim_data::write(uuid, &spec.label),
             acl: Arc::clone(&spec.acl),
             state: State::None,
             given_up: only_tries.then(Ends::new),
@@ -294,8 +294,8 @@ impl Claim {
             if let Some(ends) = &mut self.given_up {
                 ends.push(gone);
             }
-            self.search.uuid = contender::new_uuid(self.search.client.id());
-            self.data = contender::write(self.search.uuid, &self.label);
+            self.search.uuid = claim_data::new_uuid(self.search.client.id());
+            self.data = claim_data::write(self.search.uuid, &self.label);
         }
     }
 

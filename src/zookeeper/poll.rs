@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::attempt::{Attempt, ClaimStatus, clear_orphan};
-use super::contender;
+use super::claim_data;
 use super::refusal::NOT_A_LOCK;
 use crate::client::TrustedSession;
 use crate::error::Result;
@@ -28,7 +28,7 @@ pub(super) async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Res
                 if clear_orphan(&attempt.spec, session, &path, &data, &stat).await {
                     return Ok(ClaimStatus::Again);
                 }
-                attempt.note_ahead(contender::read(path.to_string(), &data, &stat));
+                attempt.note_ahead(claim_data::read(path.to_string(), &data, &stat));
             }
             Err(error) if error.is_no_node() => {}
             Err(error) => return Err(error),

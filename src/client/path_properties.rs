@@ -10,8 +10,8 @@ use proptest::test_runner::{Config, TestError, TestRunner};
 use zklock_testing::Server;
 use zklock_testing::wire::{Op, RawClient};
 
-use super::*;
 use crate::error::Code;
+use crate::path::{parent, validate, validate_prefix};
 use crate::raw::{self, Requests as _, WatchOn, Zhandle};
 
 /// Characters of all kinds, those near the edges of what is forbidden above all.

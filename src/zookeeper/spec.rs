@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use super::admission::Admission;
 use super::memory::PathMemory;
 use super::name::Naming;
-use super::strategy::Strategy;
 use crate::client::ClientInner;
+use crate::lock::Strategy;
 use crate::znode::Acl;
 
 #[derive(Clone)]
@@ -16,6 +17,7 @@ pub(super) struct Spec {
     pub(super) label: String,
     pub(super) acl: Arc<[Acl]>,
     pub(super) naming: Naming,
+    pub(super) admission: Admission,
     pub(super) memory: Arc<PathMemory>,
     /// Hears where a claim stands in its queue.
     pub(super) on_position: Option<OnPosition>,

@@ -1,8 +1,8 @@
 //! What it means for a lock when ZooKeeper refuses a request, or shows that there can be no lock.
 
-use super::error::LockError;
-use super::loss::LostReason;
-use crate::error::{Code, Error, recognisable};
+use crate::error::{Code, Error};
+use crate::lock::LockError;
+use crate::lock::LostReason;
 
 /// Why there can be no lock at a path, however long one waits.
 #[derive(Clone, Copy)]
@@ -41,7 +41,7 @@ impl Obstacle {
     }
 
     pub(super) fn at(self, path: &str) -> LockError {
-        LockError::Unusable { path: recognisable(path), why: self.why.into(), code: self.code }
+        LockError::unusable(path, self.why, self.code)
     }
 }
 
@@ -49,14 +49,14 @@ impl Obstacle {
 pub(super) fn refused(path: &str, error: Error) -> LockError {
     let code = error.code();
     let advice = match code {
-        Code::NO_AUTH => return not_permitted(path, missing_permission(&error)),
+        Code::NO_AUTH => return LockError::not_permitted(path, missing_permission(&error)),
         // It says itself what is wrong.
         Code::BAD_ARGUMENTS => "",
         Code::NO_CHILDREN_FOR_EPHEMERALS => ": nothing can be below it, so use another path",
         Code::INVALID_ACL => ": what the lock makes needs an acl that the servers accept",
         _ => return LockError::store(path, error),
     };
-    LockError::Unusable { path: recognisable(path), why: format!("{error}{advice}").into(), code }
+    LockError::unusable(path, format!("{error}{advice}"), code)
 }
 
 /// Of a release.
@@ -64,7 +64,10 @@ pub(super) fn not_released(path: &str, error: Error) -> LockError {
     match error.code() {
         Code::NO_AUTH => {
             let missing = missing_permission(&error);
-            not_permitted(path, format!("{missing}: the lock stays until the session ends"))
+            LockError::not_permitted(
+                path,
+                format!("{missing}: the lock stays until the session ends"),
+            )
         }
         Code::SESSION_EXPIRED => LockError::lost(path, LostReason::Session),
         code if code.is_outcome_unknown() => LockError::outcome_unknown(path, error),
@@ -83,10 +86,6 @@ pub(super) fn not_written(path: &str, error: Error) -> LockError {
         code if code.is_outcome_unknown() => LockError::outcome_unknown(path, error),
         _ => LockError::store(path, error),
     }
-}
-
-fn not_permitted(path: &str, why: String) -> LockError {
-    LockError::NotPermitted { path: recognisable(path), why }
 }
 
 /// ZooKeeper asks for some permissions on the znode above.

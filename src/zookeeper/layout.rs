@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::name::{self, Naming};
 use super::spec::Spec;
-use super::strategy::Strategy;
+use crate::lock::Strategy;
 
 /// Where a claim's node is created.
 #[derive(Clone)]

@@ -9,9 +9,9 @@ use std::time::Duration;
 use futures_lite::future::or;
 use parking_lot::Mutex;
 
-use super::guard::Tenure;
-use super::loss::LostReason;
+use super::tenure::Tenure;
 use crate::client::{ClientInner, WatchEventKind, WatchFor};
+use crate::lock::LostReason;
 use crate::runtime::{Timer, now};
 
 /// From how long on a tenure is watched.

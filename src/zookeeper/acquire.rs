@@ -8,14 +8,14 @@ use parking_lot::Mutex;
 
 use super::attempt::{Attempt, ClaimStatus};
 use super::claim::{Claim, Node};
-use super::contender::Contender;
-use super::error::LockError;
 use super::refusal::refused;
 use super::spec::Spec;
-use super::strategy::Strategy;
 use super::{poll, queue, watch};
 use crate::client::{Hold, TrustedSession, WatchEventKind, WatchFor};
 use crate::error::{Error, Result};
+use crate::lock::Contender;
+use crate::lock::LockError;
+use crate::lock::Strategy;
 use crate::logging::log;
 use crate::runtime::{Timer, within};
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::attempt::{Ahead, Attempt, ClaimStatus, clear_orphan, create_parents};
 use super::claim::Node;
-use super::contender::{self, Contender};
+use super::claim_data;
 use super::listing::Listing;
 use super::name;
 use super::refusal::{NO_NUMBER_LEFT, NOT_A_QUEUE};
@@ -16,6 +16,7 @@ use super::spec::Spec;
 use crate::client::TrustedSession;
 use crate::client::WatchFor;
 use crate::error::{Code, Result};
+use crate::lock::Contender;
 
 /// Whose turn comes soon: with at most so many before it.
 const NEAR: usize = 100;
@@ -76,7 +77,7 @@ pub(super) async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Res
 async fn succeeds(spec: &Spec, session: &TrustedSession, own: &Node, before: i64) -> Result<bool> {
     // Where claims have to be told their place, and where numbers are given twice, a listing decides.
     let is_in_turn = name::sequence(&own.path).is_some_and(|it| !name::is_out_of_turn(it));
-    let may = is_in_turn && spec.on_position.is_none();
+    let may = is_in_turn && spec.on_position.is_none() && spec.admission.is_by_number_alone();
     if !may || !spec.memory.was_first(before) {
         return Ok(false);
     }
@@ -128,8 +129,8 @@ async fn claim(attempt: &mut Attempt, session: &TrustedSession) -> Result<Claimi
     // Where the last acquire had to wait, this one will too, and most likely for the number just
     // before ours: then the listing can be left out. Otherwise it goes out right behind the create,
     // and both take one round trip.
-    let expect_to_wait =
-        !attempt.once && spec.naming.is_of_the_directory() && spec.memory.is_contended();
+    let is_guessed = spec.naming.is_of_the_directory() && spec.admission.is_by_number_alone();
+    let expect_to_wait = !attempt.once && is_guessed && spec.memory.is_contended();
     let listing = (!expect_to_wait).then(|| spec.memory.list(session, &spec.path));
     // Its reply comes after the create's, so this waits for both and wakes once.
     let listing = match listing {
@@ -174,14 +175,15 @@ async fn wait_behind<'a>(
     before: impl Iterator<Item = &'a str>,
 ) -> Result<ClaimStatus> {
     let spec = Arc::clone(&attempt.spec);
-    let mut before = before.filter(|child| !spec.memory.is_data(directory, child));
-    if let Some(nearest) = before.next() {
+    let claims = before.filter(|child| !spec.memory.is_data(directory, child));
+    let mut blockers = spec.admission.blockers(claims);
+    if let Some(nearest) = blockers.next() {
         if let Some(status) = watch_claim(attempt, session, nearest).await? {
             return Ok(status);
         }
         // Somebody's data with a claim's name.
         spec.memory.saw_data(directory, nearest);
-        let mut rest = Scan::new(&spec, session, directory, before).wide();
+        let mut rest = Scan::new(&spec, session, directory, blockers).wide();
         if let Some(claim) = rest.next().await? {
             let status = watch_claim(attempt, session, claim.name).await?;
             return Ok(status.unwrap_or(ClaimStatus::Again));
@@ -289,17 +291,18 @@ async fn wait_for_the_last_number(
     }
 }
 
-/// The first who holds the lock or waits for it.
+/// The first who holds the lock or waits for it, of those who would block a claim made now.
 async fn anybody(
     spec: &Spec,
     listing: &Listing,
     session: &TrustedSession,
 ) -> Result<Option<Contender>> {
-    let mut claims = Scan::new(spec, session, listing.directory.czxid, listing.in_order());
+    let claims = spec.admission.blockers(listing.in_order());
+    let mut claims = Scan::new(spec, session, listing.directory.czxid, claims);
     while let Some(Claimed { name, data, stat }) = claims.next().await? {
         let path = name::join(&spec.path, name);
         if !clear_orphan(spec, session, &path, &data, &stat).await {
-            return Ok(Some(contender::read(path, &data, &stat)));
+            return Ok(Some(claim_data::read(path, &data, &stat)));
         }
     }
     Ok(None)

@@ -13,9 +13,10 @@ use futures_lite::future::Boxed;
 
 use super::handle::{Shared, SimulatedHandle};
 use super::server::SESSION_TIMEOUT;
+use crate::client::handles::{self, Handles, Listener};
 use crate::raw::{Config, Handle};
 use crate::runtime::Timers;
-use crate::runtime::simulated::{self, Listener, Machine};
+use crate::runtime::simulated::{self, Machine};
 
 pub(super) struct ClientMachine {
     world: Shared,
@@ -39,7 +40,8 @@ impl ClientMachine {
 
     /// Runs `body` as its code.
     pub(super) fn run<T>(self: &Rc<Self>, body: impl FnOnce() -> T) -> T {
-        simulated::on(&(Rc::clone(self) as Rc<dyn Machine>), body)
+        let (machine, handles) = (Rc::clone(self) as Rc<dyn Machine>, Rc::clone(self) as _);
+        handles::of(&handles, || simulated::on(&machine, body))
     }
 
     pub(super) fn take_driven(&self) -> Option<Boxed<()>> {
@@ -80,7 +82,9 @@ impl Machine for ClientMachine {
     fn drive(&self, session: Boxed<()>) {
         self.driven.replace(Some(session));
     }
+}
 
+impl Handles for ClientMachine {
     fn open(&self, config: &Config, listener: Listener) -> Box<dyn Handle> {
         Box::new(SimulatedHandle::open(&self.world, self.client, config, listener))
     }

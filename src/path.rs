@@ -1,4 +1,4 @@
-//! ZooKeeper's rules for paths, applied before the C client sees one.
+//! The rules for paths, which are ZooKeeper's: of znodes, before the C client sees one, and of locks in any store.
 
 /// Says what is wrong with a path, if anything is.
 pub(crate) fn validate(path: &str) -> Result<(), &'static str> {
@@ -29,7 +29,7 @@ fn is_forbidden(c: char) -> bool {
 }
 
 /// As [`validate`], for a node whose name the server completes: the last name may be empty.
-pub(super) fn validate_prefix(path: &str) -> Result<(), &'static str> {
+pub(crate) fn validate_prefix(path: &str) -> Result<(), &'static str> {
     match path.strip_suffix('/') {
         Some("") => Ok(()),
         // "/" itself is a parent whose children begin right after it.
@@ -40,16 +40,13 @@ pub(super) fn validate_prefix(path: &str) -> Result<(), &'static str> {
 }
 
 /// The path of the parent; `None` for the root.
-pub(super) fn parent(path: &str) -> Option<&str> {
+pub(crate) fn parent(path: &str) -> Option<&str> {
     match path.rfind('/')? {
         0 if path.len() == 1 => None,
         0 => Some("/"),
         at => Some(&path[..at]),
     }
 }
-
-#[cfg(all(test, not(zklock_loom)))]
-mod properties;
 
 #[cfg(test)]
 mod tests {

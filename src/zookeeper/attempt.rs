@@ -6,11 +6,12 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::claim::Claim;
-use super::contender::{self, Contender};
+use super::claim_data;
 use super::refusal::{NO_CHROOT, Obstacle};
 use super::spec::Spec;
 use crate::client::{TrustedSession, Watch, WatchFor};
 use crate::error::Result;
+use crate::lock::Contender;
 use crate::logging::log;
 use crate::znode::Stat;
 
@@ -75,7 +76,7 @@ impl Attempt {
         if clear_orphan(&self.spec, session, path, &data, &stat).await {
             return Ok(Ahead::Nobody);
         }
-        self.note_ahead(contender::read(path.to_owned(), &data, &stat));
+        self.note_ahead(claim_data::read(path.to_owned(), &data, &stat));
         let status = match watch {
             Some(watch) => ClaimStatus::Watching(watch),
             None if self.once => ClaimStatus::Taken,
@@ -140,10 +141,10 @@ pub(super) async fn clear_orphan(
     data: &[u8],
     stat: &Stat,
 ) -> bool {
-    let of_another = |uuid| !contender::is_of_client(uuid, spec.client.id());
+    let of_another = |uuid| !claim_data::is_of_client(uuid, spec.client.id());
     let is_orphan = session.was_taken_up()
         && stat.ephemeral_owner == session.id()
-        && contender::uuid(data).is_some_and(of_another);
+        && claim_data::uuid(data).is_some_and(of_another);
     // One deletion is enough: a second could hit the next claim, where that has the same name.
     if is_orphan && spec.memory.is_claim(stat.czxid) != Some(true) {
         let kept = spec.memory.made(stat.czxid);

@@ -5,7 +5,7 @@ use super::request::Request;
 use super::server::{Change, Kind, parent};
 use super::steps::Step;
 use super::world::World;
-use crate::lock::name;
+use crate::zookeeper::name;
 
 /// What litter is called: nothing of a lock's, and like a claim of the number that was given last.
 fn litter(number: u8, given: i32) -> String {

@@ -11,7 +11,8 @@ use super::scenario::{LOCK, Wait};
 use super::server::{Kind, Life, parent};
 use super::world::World;
 use crate::lock::LostReason;
-use crate::lock::{Strategy, claim::Node, name};
+use crate::lock::Strategy;
+use crate::zookeeper::{claim::Node, name};
 
 pub(super) fn at_every_step(run: &Run) {
     let_the_shown_sink_in(run);

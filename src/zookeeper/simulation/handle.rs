@@ -10,11 +10,11 @@ use super::client::Connection;
 use super::request::{Op, Reply, Request};
 use super::server::{Kind, SESSION_TIMEOUT};
 use super::world::World;
+use crate::client::handles::Listener;
 use crate::error::Code;
 use crate::raw::{
     Config, Credentials, Handle, HandleState, RawOp, RawOpResult, Requests, Sink, Terms, WatchOn,
 };
-use crate::runtime::simulated::Listener;
 use crate::session_key::SessionKey;
 use crate::znode::{Acl, CreateMode, Stat};
 

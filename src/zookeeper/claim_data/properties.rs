@@ -17,7 +17,7 @@ proptest! {
         let [ctime, czxid, ephemeral_owner] = stat;
         let stat = Stat { ctime, czxid, ephemeral_owner, ..Stat::default() };
         let contender = read("/lock/a".to_owned(), &data, &stat);
-        prop_assert_eq!((contender.session, contender.czxid), (ephemeral_owner, czxid));
+        prop_assert_eq!((contender.session, contender.token), (ephemeral_owner, czxid));
         for text in [&contender.host, &contender.thread, &contender.label] {
             prop_assert_eq!(&one_line(text), text);
         }

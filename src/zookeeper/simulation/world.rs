@@ -9,8 +9,8 @@ use super::digest::Digest;
 use super::request::{Answer, Op, Request, Value, hash_answer};
 use super::server::{Kind, Leader, Life, parent};
 use crate::error::Code;
-use crate::lock::name::{self, Naming};
 use crate::raw::{Event, EventKind};
+use crate::zookeeper::name::{self, Naming};
 
 pub(super) struct World {
     pub(super) leader: Leader,

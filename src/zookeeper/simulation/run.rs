@@ -21,7 +21,7 @@ use super::tasks::Tasks;
 use super::world::World;
 use crate::client::{Client, ClientOptions};
 use crate::lock::Strategy;
-use crate::lock::memory::PathMemory;
+use crate::zookeeper::memory::PathMemory;
 
 /// How often a client's clock passes while nothing changes in the world: in random schedules though it
 /// waits for nothing; in reduced ones for those who wait on it, and until its session is trusted again.
@@ -163,7 +163,7 @@ impl Run {
         run.connect_all();
         for (number, contender) in scenario.contenders.iter().enumerate() {
             let client = run.clients[contender.client].clone();
-            let memory = client.inner().remember::<PathMemory>(LOCK);
+            let memory = client.inner().registry.of::<PathMemory>(LOCK);
             memory.set_contended(scenario.contended);
             let (world, board) = (Arc::clone(&run.world), Arc::clone(&run.board));
             let acquires = contend(client, world, board, number, Arc::clone(scenario));

@@ -1,0 +1,76 @@
+//! Locks within this process, for unit tests: what takes a [`Lock`] can be tested without a server.
+//!
+//! ```
+//! use zklock::{Lock, LockError, LostReason, local};
+//!
+//! /// What is to be tested.
+//! fn count(lock: &Lock, counter: &mut i32) -> Result<(), LockError> {
+//!     let guard = lock.acquire().wait()?;
+//!     *counter += 1;
+//!     guard.release().wait()
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = local::Store::new();
+//! let mut counter = 0;
+//! count(&store.lock("/locks/counter"), &mut counter)?;
+//! assert_eq!(counter, 1);
+//!
+//! // How the program behaves when it loses its lock:
+//! let guard = store.lock("/locks/counter").acquire().wait()?;
+//! store.lose("/locks/counter");
+//! assert_eq!(guard.lost().wait(), LostReason::Session);
+//! # Ok(()) }
+//! ```
+
+mod queue;
+mod stored;
+mod tenure;
+
+use std::sync::Arc;
+
+use crate::lock::Lock;
+use queue::Queues;
+use stored::LocalLock;
+
+/// Keeps locks within this process. Clones are the same store; another [`Store`] has other locks.
+///
+/// They are used as those of ZooKeeper are, and keep their promises: one holder, in the order of the acquires,
+/// tokens that grow, and nothing left behind by an acquire that ends. Each [`Strategy`](crate::Strategy) is a fair
+/// queue here, and all claims of a lock are seen. There is no connection to lose: a guard is
+/// [`Held`](crate::GuardState::Held) until it is released, or [`lose`](Store::lose) or [`close`](Store::close)
+/// takes it away.
+#[derive(Clone, Default)]
+pub struct Store {
+    queues: Arc<Queues>,
+}
+
+impl Store {
+    /// A store without locks.
+    pub fn new() -> Store {
+        Store::default()
+    }
+
+    /// A lock on a path; the rules for paths are ZooKeeper's.
+    pub fn lock(&self, path: &str) -> Lock {
+        Lock::new(Arc::new(LocalLock::new(Arc::clone(&self.queues), path)))
+    }
+
+    /// Takes the lock away from its holder, as the end of its session would: its guard is lost, and whoever waits
+    /// for it next holds it. Gives whether anybody held it.
+    pub fn lose(&self, path: &str) -> bool {
+        self.queues.lose(path)
+    }
+
+    /// Ends the store, as closing a client does: guards are lost, and all that is under way, or begins after
+    /// this, fails with [`Closed`](crate::LockError::Closed).
+    pub fn close(&self) {
+        self.queues.close();
+    }
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("local::Store").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,165 @@
+//! Who holds and who waits, by path.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use parking_lot::Mutex;
+
+use crate::error::{Code, Error};
+use crate::lock::{Contender, HeldSince, LockError, LostReason, MAX_TEXT, with_owner};
+use crate::process::{Process, inherited};
+use crate::runtime::Latest;
+use crate::text::one_line;
+
+/// All locks of a store.
+pub(super) struct Queues {
+    state: Mutex<State>,
+    process: Process,
+}
+
+#[derive(Default)]
+struct State {
+    /// Those that somebody holds; the holder is the first.
+    queues: HashMap<Arc<str>, VecDeque<Arc<Claim>>>,
+    /// The last that was given.
+    token: i64,
+    is_closed: bool,
+}
+
+/// Where a claim stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    Waits,
+    Holds,
+    Over(LostReason),
+}
+
+pub(super) struct Claim {
+    pub(super) token: i64,
+    pub(super) path: String,
+    pub(super) status: Latest<Status>,
+    contender: Mutex<Contender>,
+}
+
+impl Default for Queues {
+    fn default() -> Queues {
+        Queues { state: Mutex::default(), process: Process::this() }
+    }
+}
+
+impl Claim {
+    fn new(lock: &str, token: i64, label: &str) -> Arc<Claim> {
+        let path = format!("{}/{token:010}", lock.trim_end_matches('/'));
+        let contender = with_owner(|host, pid, thread| {
+            let [host, thread, label] = [host, thread, label].map(|text| one_line(text, MAX_TEXT));
+            let (path, since) = (path.clone(), SystemTime::now());
+            Contender { path, session: 0, token, since, held_since: None, host, pid, thread, label }
+        });
+        let status = Latest::new(Status::Waits);
+        Arc::new(Claim { token, path, status, contender: Mutex::new(contender) })
+    }
+
+    fn set(&self, new: Status) {
+        if new == Status::Holds {
+            let now = SystemTime::now();
+            self.contender.lock().held_since = Some(HeldSince { earliest: now, latest: now });
+        }
+        self.status.update(|status| {
+            // What is over stays so.
+            let changes = !matches!(status, Status::Over(_));
+            if changes {
+                *status = new;
+            }
+            changes
+        });
+    }
+}
+
+impl Queues {
+    /// Appends a claim to a lock's queue; where it is only to try, not behind anybody else's: then gives whose.
+    pub(super) fn join(
+        &self,
+        lock: &Arc<str>,
+        label: &str,
+        only_tries: bool,
+    ) -> Result<Result<Arc<Claim>, Contender>, LockError> {
+        let mut state = self.open(lock)?;
+        let last = state.queues.get(lock).and_then(VecDeque::back);
+        if let Some(last) = last.filter(|_| only_tries) {
+            return Ok(Err(last.contender.lock().clone()));
+        }
+        state.token += 1;
+        let claim = Claim::new(lock, state.token, label);
+        let queue = state.queues.entry(Arc::clone(lock)).or_default();
+        queue.push_back(Arc::clone(&claim));
+        if queue.len() == 1 {
+            claim.set(Status::Holds);
+        }
+        Ok(Ok(claim))
+    }
+
+    /// Takes a claim out of a lock's queue; the next may hold by that.
+    pub(super) fn leave(&self, lock: &str, claim: &Claim, reason: LostReason) {
+        // In a child of its process somebody may have been changing them.
+        if !self.process.is_this() {
+            return;
+        }
+        let mut state = self.state.lock();
+        claim.set(Status::Over(reason));
+        let Some(queue) = state.queues.get_mut(lock) else { return };
+        queue.retain(|other| other.token != claim.token);
+        match queue.front() {
+            Some(first) if first.status.get() == Status::Waits => first.set(Status::Holds),
+            Some(_) => {}
+            None => drop(state.queues.remove(lock)),
+        }
+    }
+
+    /// The first claims on a lock, up to that number.
+    pub(super) fn first(&self, lock: &str, number: usize) -> Result<Vec<Contender>, LockError> {
+        let state = self.open(lock)?;
+        let claims = state.queues.get(lock).into_iter().flatten().take(number);
+        Ok(claims.map(|claim| claim.contender.lock().clone()).collect())
+    }
+
+    /// Whose claim is right before that.
+    pub(super) fn ahead_of(&self, lock: &str, claim: &Claim) -> Option<Contender> {
+        let state = self.open(lock).ok()?;
+        let before = state.queues.get(lock)?.iter().take_while(|other| other.token < claim.token);
+        before.last().map(|other| other.contender.lock().clone())
+    }
+
+    pub(super) fn lose(&self, lock: &str) -> bool {
+        let holder =
+            self.open(lock).ok().and_then(|state| state.queues.get(lock)?.front().cloned());
+        if let Some(holder) = &holder {
+            self.leave(lock, holder, LostReason::Session);
+        }
+        holder.is_some()
+    }
+
+    pub(super) fn close(&self) {
+        if !self.process.is_this() {
+            return;
+        }
+        let mut state = self.state.lock();
+        state.is_closed = true;
+        for claim in state.queues.drain().flat_map(|(_, queue)| queue) {
+            claim.set(Status::Over(LostReason::Session));
+        }
+    }
+
+    /// Why it fails to acquire when its claim is over without having held.
+    pub(super) fn closed(lock: &str) -> LockError {
+        LockError::closed(lock, Error::new("acquire", lock, Code::CLOSING))
+    }
+
+    fn open(&self, lock: &str) -> Result<parking_lot::MutexGuard<'_, State>, LockError> {
+        if !self.process.is_this() {
+            return Err(LockError::closed(lock, inherited("acquire", lock)));
+        }
+        let state = self.state.lock();
+        if state.is_closed { Err(Queues::closed(lock)) } else { Ok(state) }
+    }
+}

@@ -1,0 +1,76 @@
+//! One holding of a local lock.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_lite::future::Boxed;
+
+use super::queue::{Claim, Queues, Status};
+use crate::lock::{GuardState, LockError, LostReason, StoreRef, tenure};
+use crate::process::Process;
+use crate::runtime::Pending;
+
+pub(super) struct Tenure {
+    queues: Arc<Queues>,
+    lock: Arc<str>,
+    claim: Arc<Claim>,
+    process: Process,
+}
+
+impl Tenure {
+    pub(super) fn begin(queues: Arc<Queues>, lock: Arc<str>, claim: Arc<Claim>) -> Arc<Tenure> {
+        Arc::new(Tenure { queues, lock, claim, process: Process::this() })
+    }
+}
+
+impl tenure::Tenure for Tenure {
+    fn path(&self) -> &str {
+        &self.claim.path
+    }
+
+    fn token(&self) -> i64 {
+        self.claim.token
+    }
+
+    fn state(&self) -> GuardState {
+        if self.ended().is_some() { GuardState::Lost } else { GuardState::Held }
+    }
+
+    fn ended(&self) -> Option<LostReason> {
+        if !self.process.is_this() {
+            return Some(LostReason::Session);
+        }
+        match self.claim.status.get() {
+            Status::Over(reason) => Some(reason),
+            Status::Waits | Status::Holds => None,
+        }
+    }
+
+    fn over(self: Arc<Self>) -> Boxed<LostReason> {
+        let reason = |status: &Status| match status {
+            Status::Over(reason) => Some(*reason),
+            Status::Waits | Status::Holds => None,
+        };
+        Box::pin(async move { self.claim.status.wait_for(reason).await })
+    }
+
+    fn release(
+        self: Arc<Self>,
+        _deadline: Option<Instant>,
+        _store: Option<StoreRef>,
+    ) -> Pending<(), LockError> {
+        let lost = self.ended();
+        self.queues.leave(&self.lock, &self.claim, LostReason::Released);
+        let released = lost.map_or(Ok(()), |reason| Err(LockError::lost(self.path(), reason)));
+        Pending::ready_as(LockError::of_pending, released)
+    }
+
+    fn let_go(self: Arc<Self>) {
+        self.queues.leave(&self.lock, &self.claim, LostReason::Released);
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,0 +1,41 @@
+//! What a store does for its locks. The face knows no more of it.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::contender::Contender;
+use super::error::LockError;
+use super::guard::Guard;
+use super::strategy::Strategy;
+use crate::runtime::Pending;
+
+/// A lock at a path, as its store has it. Everyone who has it contends for the same lock.
+pub(crate) trait StoredLock: Send + Sync + 'static {
+    fn path(&self) -> &str;
+
+    fn strategy(&self) -> Strategy;
+
+    /// The same lock, contended for in another way from now on.
+    fn with(&self, change: Change) -> Arc<dyn StoredLock>;
+
+    /// Makes a claim, and waits until it holds. With a limit of zero it looks once, and waits for nobody who is
+    /// ahead; where the time is over it fails with [`LockError::TimedOut`]. However it ends, and wherever it is
+    /// dropped, no claim is left behind but that of the guard.
+    fn acquire(self: Arc<Self>, limit: Option<Duration>) -> Pending<Guard, LockError>;
+
+    /// As [`acquire`](StoredLock::acquire), but gives `None` where anybody is ahead.
+    fn try_acquire(self: Arc<Self>) -> Pending<Option<Guard>, LockError>;
+
+    /// The holder and those who wait, in their order, up to that number.
+    fn contenders(self: Arc<Self>, number: usize) -> Pending<Vec<Contender>, LockError>;
+
+    /// For what only one store offers.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// What all stores know of how a lock is contended for.
+pub(crate) enum Change {
+    Strategy(Strategy),
+    Label(String),
+}

@@ -1,0 +1,46 @@
+//! What a store does for a lock that is held.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_lite::future::Boxed;
+
+use super::error::LockError;
+use super::loss::{GuardState, LostReason};
+use crate::runtime::Pending;
+
+/// One holding of a lock, from the acquire on. It ends once, for one reason.
+pub(crate) trait Tenure: Send + Sync + 'static {
+    /// What stands for it in the store.
+    fn path(&self) -> &str;
+
+    /// Grows with every holding of the lock.
+    fn token(&self) -> i64;
+
+    /// By the local clock, without a request.
+    fn state(&self) -> GuardState;
+
+    /// Why it is over, if it is: by the local clock, without a request.
+    fn ended(&self) -> Option<LostReason>;
+
+    /// Comes when it is over.
+    fn over(self: Arc<Self>) -> Boxed<LostReason>;
+
+    /// Ends it by its holder's will: submits that before it returns, and goes on with it whether the result is
+    /// waited for or not. `store` is kept until the end is known, or the deadline has passed.
+    fn release(
+        self: Arc<Self>,
+        deadline: Option<Instant>,
+        store: Option<StoreRef>,
+    ) -> Pending<(), LockError>;
+
+    /// As [`release`](Tenure::release), where nobody wants to know.
+    fn let_go(self: Arc<Self>);
+
+    /// For what only one store offers.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// Keeps a store open, a session say.
+pub(crate) type StoreRef = Arc<dyn Any + Send + Sync>;

@@ -1,0 +1,69 @@
+//! Who holds a lock and who waits for it, as the servers show.
+
+use super::claim_data;
+use super::name;
+use super::refusal::{NOT_A_LOCK, NOT_A_QUEUE, refused};
+use super::scan::{Claimed, Scan};
+use super::spec::Spec;
+use crate::client::TrustedSession;
+use crate::lock::{Contender, LockError};
+
+/// The first of a queue, up to that number; no others are read but the last, which dates the hold.
+pub(super) async fn queued(
+    spec: &Spec,
+    session: &TrustedSession,
+    number: usize,
+) -> Result<Vec<Contender>, LockError> {
+    let refused = |error| refused(&spec.path, error);
+    let listing = match spec.memory.list(session, &spec.path).await {
+        Ok(listing) => listing,
+        Err(error) if error.is_no_node() => return Ok(Vec::new()),
+        Err(error) => return Err(refused(error)),
+    };
+    if listing.directory.is_ephemeral() {
+        return Err(NOT_A_QUEUE.at(&spec.path));
+    }
+    let read = |Claimed { name, data, stat }: Claimed<'_>| {
+        claim_data::read(name::join(&spec.path, name), &data, &stat)
+    };
+    let directory = listing.directory.czxid;
+    let mut contenders = Vec::new();
+    let mut claims = Scan::new(spec, session, directory, listing.in_order());
+    // Where numbers say nothing of the order, only all of them do.
+    let needed = if listing.is_out_of_turn { usize::MAX } else { number };
+    if needed > 1 {
+        claims = claims.wide();
+    }
+    while contenders.len() < needed {
+        let Some(claim) = claims.next().await.map_err(refused)? else { break };
+        contenders.push(read(claim));
+    }
+    if contenders.len() == needed {
+        let last = listing.in_order().last().into_iter();
+        let last = Scan::new(spec, session, directory, last).next().await;
+        contenders.extend(last.map_err(refused)?.map(read));
+    }
+    if listing.is_out_of_turn {
+        contenders.sort_by_key(|contender| contender.token);
+    }
+    claim_data::date_the_hold(&mut contenders, &listing.directory);
+    contenders.truncate(number);
+    Ok(contenders)
+}
+
+/// The holder of a lock whose znode is its claim.
+pub(super) async fn alone(
+    session: &TrustedSession,
+    path: &str,
+) -> Result<Vec<Contender>, LockError> {
+    match session.get(path).await {
+        Ok((data, stat)) if stat.is_ephemeral() => {
+            let mut holder = claim_data::read(path.to_owned(), &data, &stat);
+            claim_data::date_the_only_hold(&mut holder);
+            Ok(vec![holder])
+        }
+        Ok(_) => Err(NOT_A_LOCK.at(path)),
+        Err(error) if error.is_no_node() => Ok(Vec::new()),
+        Err(error) => Err(refused(path, error)),
+    }
+}

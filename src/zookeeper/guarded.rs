@@ -1,0 +1,79 @@
+//! Writes to ZooKeeper that happen only while a lock is held.
+
+use std::sync::Arc;
+
+use super::refusal::not_written;
+use super::tenure::Tenure;
+use crate::client::{CheckHeld, Client, Op, OpResult};
+use crate::error::{Code, Error};
+use crate::lock::{Guard, LockError};
+use crate::runtime::Pending;
+
+/// Of a lock in ZooKeeper; others fail with [`Store`](LockError::Store), or their check does, with
+/// `BAD_ARGUMENTS`.
+impl Guard {
+    /// An operation for [`Client::multi`] which fails the transaction when the lock is no longer
+    /// held, so that a write inside ZooKeeper happens only while it is: with `NO_NODE` when the
+    /// lock's znode is gone, with `SESSION_EXPIRED` (and nothing is sent) once the guard was released or
+    /// dropped, or is [`Lost`](GuardState::Lost).
+    ///
+    /// The servers check that there is a znode by the name of the lock's. In a queue that is this
+    /// guard's znode or none: no other gets its name. Under [`Strategy::Poll`](crate::Strategy) and
+    /// [`Strategy::Watch`](crate::Strategy) it may be another client's, where somebody has deleted ours by hand
+    /// and this guard does not know yet; nothing that a server offers tells the two apart.
+    pub fn check(&self) -> Op {
+        let hold = tenure_of(self).map(|tenure| Arc::clone(&tenure.hold));
+        Op::CheckHeld(CheckHeld { path: self.path().to_owned(), hold })
+    }
+
+    /// Executes several operations in one transaction with the [`check`](Guard::check) that the lock is still
+    /// held: all of them, or none. An empty list asks the servers whether it is.
+    ///
+    /// # Errors
+    /// [`NotHeld`](LockError::NotHeld) when the lock is lost, or somebody has deleted its znode;
+    /// [`OutcomeUnknown`](LockError::OutcomeUnknown) when the servers' answer was lost; otherwise
+    /// [`Store`](LockError::Store) with that of [`Client::multi`], where the check counts as operation 0. In each case
+    /// but an unknown outcome nothing was done.
+    ///
+    /// # Cancellation
+    /// It is executed all the same.
+    pub fn multi(&self, ops: &[Op]) -> Pending<Vec<OpResult>, LockError> {
+        let path = self.path();
+        let client = match (self.tenure().ended(), self.store().and_then(Client::of_store)) {
+            (None, Some(client)) => client,
+            (None, None) => return failed(LockError::store(path, not_zookeepers(path))),
+            (Some(reason), _) => return failed(LockError::not_held(path, reason)),
+        };
+        let checked: Vec<Op> = std::iter::once(self.check()).chain(ops.iter().cloned()).collect();
+        let written = client.multi(&checked);
+        let tenure = Arc::clone(self.tenure());
+        Pending::run_as("multi", path, LockError::of_pending, async move {
+            let written = written.await;
+            let mut results = written.map_err(|error| not_written(tenure.path(), error))?;
+            // That of the check.
+            results.remove(0);
+            Ok(results)
+        })
+    }
+}
+
+#[cfg(feature = "capi")]
+impl Guard {
+    /// The client that holds: C programs have no others.
+    pub(crate) fn client(&self) -> Client {
+        let client = self.store().and_then(Client::of_store);
+        client.unwrap_or_else(|| unreachable!("a guard that was released is gone"))
+    }
+}
+
+fn tenure_of(guard: &Guard) -> Option<&Tenure> {
+    guard.tenure().as_any().downcast_ref()
+}
+
+fn failed<T>(error: LockError) -> Pending<T, LockError> {
+    Pending::ready_as(LockError::of_pending, Err(error))
+}
+
+fn not_zookeepers(path: &str) -> Error {
+    Error::with_detail("multi", path, Code::BAD_ARGUMENTS, "the lock is not kept in ZooKeeper")
+}

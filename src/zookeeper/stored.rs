@@ -1,0 +1,169 @@
+//! A lock of a client's, for the face.
+
+use std::any::Any;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::acquire;
+use super::admission::Admission;
+use super::claim::Node;
+use super::contenders::{alone, queued};
+use super::deletion_watch::DeletionWatch;
+use super::name::Naming;
+use super::refusal::Obstacle;
+use super::spec::{self, Spec};
+use super::tenure::Tenure;
+use crate::client::{Client, Hold};
+use crate::error::{Code, Error};
+use crate::lock::{Change, Contender, Guard, Lock, LockError, StoredLock, Strategy};
+use crate::process::inherited;
+use crate::runtime::{Pending, now, within};
+use crate::znode::Acl;
+
+#[derive(Clone)]
+struct ZooKeeperLock {
+    client: Client,
+    spec: Arc<Spec>,
+}
+
+impl Client {
+    /// A lock on a path, with [`Strategy::Queue`]. What is missing of the path is made when the
+    /// lock is acquired.
+    pub fn lock(&self, path: &str) -> Lock {
+        let spec = Spec {
+            client: Arc::clone(self.inner()),
+            path: path.into(),
+            strategy: Strategy::default(),
+            label: String::new(),
+            acl: Acl::open().into(),
+            naming: Naming::default(),
+            admission: Admission::default(),
+            memory: self.inner().registry.of(path),
+            on_position: None,
+        };
+        Lock::new(Arc::new(ZooKeeperLock { client: self.clone(), spec: Arc::new(spec) }))
+    }
+}
+
+impl Lock {
+    /// Who may do what with the znodes that are made for the lock: its claims, and what is missing
+    /// of the path above them. Everyone may do everything unless this is set. Contenders have to be
+    /// able to read and create; an empty list makes it [`Unusable`](LockError::Unusable). Of a lock that is
+    /// not kept in ZooKeeper it changes nothing.
+    #[must_use]
+    pub fn acl(self, acl: impl Into<Vec<Acl>>) -> Lock {
+        changed(self, |spec| spec.acl = acl.into().into())
+    }
+
+    /// Names its claims otherwise, and tells of their place in the queue whenever that was listed.
+    #[cfg(feature = "capi")]
+    pub(crate) fn like_the_recipe(self, on_position: spec::OnPosition) -> Lock {
+        changed(self, |spec| {
+            spec.naming = Naming::Recipe;
+            spec.on_position = Some(on_position);
+        })
+    }
+}
+
+/// The same lock with another spec, if it is kept in ZooKeeper.
+fn changed(lock: Lock, change: impl FnOnce(&mut Spec)) -> Lock {
+    match lock.stored().as_any().downcast_ref::<ZooKeeperLock>() {
+        Some(stored) => Lock::new(stored.changed(change)),
+        None => lock,
+    }
+}
+
+impl ZooKeeperLock {
+    fn changed(&self, change: impl FnOnce(&mut Spec)) -> Arc<ZooKeeperLock> {
+        let mut changed = self.clone();
+        change(Arc::make_mut(&mut changed.spec));
+        Arc::new(changed)
+    }
+
+    fn guard(&self, (node, hold): (Node, Hold)) -> Guard {
+        let tenure = Tenure::begin(Arc::clone(&self.spec.client), node, hold);
+        let deletion_watch = self.spec.client.registry.of::<DeletionWatch>(&self.spec.path);
+        deletion_watch.add(&tenure);
+        Guard::new(tenure, self.client.to_store())
+    }
+
+    /// Runs an operation, unless there can be no such lock.
+    fn run<T>(
+        &self,
+        op: &'static str,
+        work: impl Future<Output = Result<T, LockError>> + Send + 'static,
+    ) -> Pending<T, LockError> {
+        let path = &self.spec.path;
+        let refused = if self.client.is_inherited() {
+            LockError::closed(path, inherited(op, ""))
+        } else if let Err(why) = self.spec.strategy.check_path(path) {
+            Obstacle::bad_path(why).at(path)
+        } else {
+            return Pending::run_as(op, Arc::clone(path), LockError::of_pending, work);
+        };
+        Pending::ready_as(LockError::of_pending, Err(refused))
+    }
+}
+
+impl StoredLock for ZooKeeperLock {
+    fn path(&self) -> &str {
+        &self.spec.path
+    }
+
+    fn strategy(&self) -> Strategy {
+        self.spec.strategy
+    }
+
+    fn with(&self, change: Change) -> Arc<dyn StoredLock> {
+        self.changed(|spec| match change {
+            Change::Strategy(strategy) => spec.strategy = strategy,
+            Change::Label(label) => spec.label = label,
+        })
+    }
+
+    fn acquire(self: Arc<Self>, limit: Option<Duration>) -> Pending<Guard, LockError> {
+        let once = limit.is_some_and(|limit| limit.is_zero());
+        let deadline = match limit {
+            Some(_) if once => self.client.inner().operation_deadline(),
+            // A time too far to name is no deadline.
+            limit => limit.and_then(|limit| now().checked_add(limit)),
+        };
+        let acquired = acquire::acquire_in_time(Arc::clone(&self.spec), once, deadline);
+        let lock = Arc::clone(&self);
+        self.run("acquire", async move { Ok(lock.guard(acquired.await?)) })
+    }
+
+    fn try_acquire(self: Arc<Self>) -> Pending<Option<Guard>, LockError> {
+        let deadline = self.client.inner().operation_deadline();
+        let acquired = acquire::acquire(Arc::clone(&self.spec), true, deadline);
+        let lock = Arc::clone(&self);
+        self.run("acquire", async move { Ok(acquired.await?.map(|held| lock.guard(held))) })
+    }
+
+    fn contenders(self: Arc<Self>, number: usize) -> Pending<Vec<Contender>, LockError> {
+        let lock = Arc::clone(&self);
+        let deadline = self.client.inner().operation_deadline();
+        self.run("contenders", async move {
+            let spec = &lock.spec;
+            let look = async {
+                let session = spec.client.trusted_session().await;
+                let session = session.map_err(|error| LockError::closed(&spec.path, error))?;
+                match spec.strategy {
+                    Strategy::Queue => queued(spec, &session, number).await,
+                    Strategy::Poll | Strategy::Watch => alone(&session, &spec.path).await,
+                }
+            };
+            let late = || {
+                let (op, detail) = ("contenders", "no word from the servers");
+                let error = Error::with_detail(op, "", Code::OPERATION_TIMEOUT, detail);
+                Err(LockError::store(&spec.path, error))
+            };
+            within(deadline, look, late).await
+        })
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,0 +1,156 @@
+//! One holding of a ZooKeeper lock.
+
+use std::any::Any;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_lite::future::Boxed;
+
+use super::claim::Node;
+use super::refusal::not_released;
+use crate::client::{ClientInner, Hold};
+use crate::lock::{GuardState, LockError, LostReason, StoreRef, tenure};
+use crate::process::Process;
+use crate::runtime::{Latest, Pending, now, within};
+
+/// One holding of a lock, from the acquire on.
+pub(super) struct Tenure {
+    pub(super) client: Arc<ClientInner>,
+    pub(super) node: Node,
+    pub(super) since: Instant,
+    pub(super) hold: Arc<Hold>,
+    end: Latest<Option<LostReason>>,
+    /// Where it is held: in a child of that it is lost.
+    process: Process,
+}
+
+impl Tenure {
+    pub(super) fn begin(client: Arc<ClientInner>, node: Node, hold: Hold) -> Arc<Tenure> {
+        let since = now();
+        let (hold, end, process) = (Arc::new(hold), Latest::new(None), Process::this());
+        Arc::new(Tenure { client, node, since, hold, end, process })
+    }
+
+    /// Ends the tenure, unless it has ended before. Gives why it has.
+    pub(super) fn end(&self, reason: LostReason) -> LostReason {
+        // The clock before the event: when a process goes on after its session, the first that it
+        // reads may be that its znode was deleted.
+        let is_trusted = self.node.session.is_trusted();
+        let reason = if is_trusted { reason } else { LostReason::Session };
+        self.end.update(|end| {
+            let first = end.is_none();
+            end.get_or_insert(reason);
+            first
+        });
+        self.hold.end();
+        self.end.get().unwrap_or(reason)
+    }
+
+    /// Why the tenure is over, if it is: looks at the clock.
+    pub(super) fn ended(&self) -> Option<LostReason> {
+        if !self.process.is_this() {
+            return Some(LostReason::Session);
+        }
+        let ended = self.end.get();
+        ended.or_else(|| {
+            let lost = !self.node.session.is_trusted();
+            lost.then(|| self.end(LostReason::Session))
+        })
+    }
+
+    /// Ends the tenure by its holder's will. The deletion of the znode is submitted now, and
+    /// repeated until it is certain; the future only waits for that, and not once it is lost.
+    fn submit_release(
+        self: &Arc<Self>,
+    ) -> impl Future<Output = Result<(), LockError>> + Send + use<> {
+        let lost = self.ended().or_else(|| {
+            let reason = self.end(LostReason::Released);
+            (reason != LostReason::Released).then_some(reason)
+        });
+        // Unless it is known to be gone: under its name there may be a successor's.
+        let gone = (lost != Some(LostReason::Deleted)).then(|| self.node.guaranteed_delete());
+        let tenure = Arc::clone(self);
+        async move {
+            let path = &tenure.node.path;
+            let was_lost = |reason| Err(LockError::lost(path, reason));
+            let gone = match (lost, gone) {
+                (None, Some(gone)) => gone,
+                // Nothing was submitted for what is known to be gone.
+                (lost, _) => return was_lost(lost.unwrap_or(LostReason::Deleted)),
+            };
+            let confirmed = async {
+                match gone.await {
+                    Ok(true) => Ok(()),
+                    Ok(false) => was_lost(LostReason::Deleted),
+                    Err(error) => Err(not_released(path, error)),
+                }
+            };
+            let session_lost = async {
+                tenure.node.session.lost().await;
+                was_lost(LostReason::Session)
+            };
+            futures_lite::future::or(confirmed, session_lost).await
+        }
+    }
+
+    pub(super) async fn over(&self) -> LostReason {
+        if !self.process.is_this() {
+            return LostReason::Session;
+        }
+        let session = async {
+            self.node.session.lost().await;
+            self.end(LostReason::Session)
+        };
+        futures_lite::future::or(self.end.wait_for(|end| *end), session).await
+    }
+}
+
+impl tenure::Tenure for Tenure {
+    fn path(&self) -> &str {
+        &self.node.path
+    }
+
+    fn token(&self) -> i64 {
+        self.node.czxid
+    }
+
+    fn state(&self) -> GuardState {
+        match Tenure::ended(self) {
+            Some(_) => GuardState::Lost,
+            None if self.client.is_connected() => GuardState::Held,
+            None => GuardState::Suspended,
+        }
+    }
+
+    fn ended(&self) -> Option<LostReason> {
+        Tenure::ended(self)
+    }
+
+    fn over(self: Arc<Self>) -> Boxed<LostReason> {
+        Box::pin(async move { Tenure::over(&self).await })
+    }
+
+    fn release(
+        self: Arc<Self>,
+        deadline: Option<Instant>,
+        store: Option<StoreRef>,
+    ) -> Pending<(), LockError> {
+        let released = self.submit_release();
+        let path = Arc::clone(&self.node.path);
+        Pending::run_as("release", path, LockError::of_pending, async move {
+            let late = || Err(LockError::outcome_unknown(&self.node.path, None));
+            let released = within(deadline, released, late).await;
+            drop(store);
+            released
+        })
+    }
+
+    fn let_go(self: Arc<Self>) {
+        drop(self.submit_release());
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,0 +1,125 @@
+//! What every store's locks promise: in the words of the face alone.
+
+use std::pin::Pin;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use test_support::{TIMEOUT, acquire_in_background, eventually};
+use zklock::{Code, GuardState, LockError, LostReason};
+
+use crate::place::each_store;
+
+const SOON: Duration = Duration::from_millis(200);
+
+each_store! {
+    fn who_waits_holds_when_the_one_before_lets_go(place) {
+        let guard = place.lock().acquire().wait().unwrap();
+        assert_eq!((guard.state(), guard.is_lost()), (GuardState::Held, false));
+        let waiting = acquire_in_background(&place.lock());
+        let lost = guard.lost();
+        assert_eq!((lost.get(), lost.wait_timeout(SOON)), (None, None));
+        assert!(!waiting.is_finished());
+        let token = guard.fencing_token();
+        guard.release().wait().unwrap();
+        assert_eq!((lost.get(), lost.wait()), (Some(LostReason::Released), LostReason::Released));
+        let next = waiting.join().unwrap().unwrap();
+        assert!(next.fencing_token() > token);
+        next.release().wait().unwrap();
+        place.expect_free();
+    }
+
+    fn a_signal_can_be_awaited_by_many_and_outlives_the_guard(place) {
+        let guard = place.lock().acquire().wait().unwrap();
+        let signals: Vec<_> = (0..3).map(|_| guard.lost()).collect();
+        let waiting = signals.into_iter().map(|mut signal| std::thread::spawn(move || {
+            let mut context = Context::from_waker(Waker::noop());
+            let _ = std::future::Future::poll(Pin::new(&mut signal), &mut context);
+            (signal.clone().wait(), signal.wait_timeout(TIMEOUT))
+        }));
+        let waiting: Vec<_> = waiting.collect();
+        drop(guard);
+        for one in waiting {
+            assert_eq!(one.join().unwrap(), (LostReason::Released, Some(LostReason::Released)));
+        }
+    }
+
+    fn a_taken_lock_is_not_acquired_by_a_try_nor_beyond_a_limit(place) {
+        let guard = place.lock().label("night run").acquire().wait().unwrap();
+        let lock = place.lock();
+        assert!(lock.try_acquire().wait().unwrap().is_none());
+        for limit in [Duration::ZERO, SOON] {
+            let error = lock.acquire_within(limit).wait().unwrap_err();
+            assert!(error.is_timeout() && !error.is_outcome_unknown() && !error.is_lost());
+            assert_eq!((error.path(), error.code()), (place.path.as_str(), Code::OPERATION_TIMEOUT));
+            let LockError::TimedOut { ahead: Some(ahead), .. } = &error else { panic!("{error:?}") };
+            assert_eq!((ahead.path.as_str(), ahead.token), (guard.path(), guard.fencing_token()));
+            assert_eq!(ahead.label, "night run");
+        }
+        guard.release_within(TIMEOUT).wait().unwrap();
+        lock.try_acquire().wait().unwrap().expect("it is free").release().wait().unwrap();
+        lock.acquire_within(Duration::ZERO).wait().unwrap().release().wait().unwrap();
+        place.expect_free();
+    }
+
+    fn an_acquire_that_is_dropped_leaves_its_place(place) {
+        let guard = place.lock().acquire().wait().unwrap();
+        for polls in 0..4 {
+            let mut acquiring = place.lock().acquire();
+            for _ in 0..polls {
+                let mut context = Context::from_waker(Waker::noop());
+                assert!(std::future::Future::poll(Pin::new(&mut acquiring), &mut context).is_pending());
+            }
+        }
+        eventually("only the holder is left", || place.lock().contenders().wait().unwrap().len() == 1);
+        guard.release().wait().unwrap();
+        place.expect_free();
+    }
+
+    fn holder_and_waiters_can_be_seen(place) {
+        let looker = place.lock();
+        assert!(!looker.exists().wait().unwrap());
+        assert_eq!(looker.holder().wait().unwrap(), None);
+        let guard = place.lock().label("first\nof two").acquire().wait().unwrap();
+        let waiting = acquire_in_background(&place.lock().label("second"));
+        let seen = if place.is_a_queue() { vec!["first of two", "second"] } else { vec!["first of two"] };
+        eventually("they are seen", || {
+            let contenders = looker.contenders().wait().unwrap();
+            contenders.iter().map(|contender| contender.label.as_str()).eq(seen.iter().copied())
+        });
+        let contenders = looker.contenders().wait().unwrap();
+        assert_eq!((contenders[0].path.as_str(), contenders[0].token), (guard.path(), guard.fencing_token()));
+        assert_eq!(contenders[0].pid, std::process::id());
+        assert!(!contenders[0].host.is_empty() && !contenders[0].thread.is_empty());
+        let held = contenders[0].held_since.unwrap();
+        assert!(contenders[0].since <= held.latest && held.earliest <= held.latest);
+        assert!(contenders[1..].iter().all(|waiter| waiter.held_since.is_none()));
+        assert!(looker.exists().wait().unwrap());
+        drop(guard);
+        waiting.join().unwrap().unwrap().release().wait().unwrap();
+        place.expect_free();
+    }
+
+    fn in_a_queue_the_first_who_comes_is_served_first(place) {
+        if !place.is_a_queue() {
+            return;
+        }
+        let guard = place.lock().acquire().wait().unwrap();
+        let (send, served) = std::sync::mpsc::channel();
+        let looker = place.lock();
+        let waiters: Vec<_> = (0..8).map(|number| {
+            let (lock, send) = (place.lock(), send.clone());
+            let waiter = std::thread::spawn(move || {
+                let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
+                send.send((number, guard.fencing_token())).unwrap();
+                guard.release().wait().unwrap();
+            });
+            eventually("it is in line", || looker.contenders().wait().unwrap().len() == number + 2);
+            waiter
+        }).collect();
+        drop(guard);
+        waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+        let served: Vec<(usize, i64)> = served.try_iter().collect();
+        assert!(served.iter().map(|(number, _)| *number).eq(0..8), "{served:?}");
+        assert!(served.is_sorted_by(|a, b| a.1 < b.1), "{served:?}");
+    }
+}

@@ -1,0 +1,85 @@
+//! What only the store within a process offers: locks that are lost when a test wants it.
+
+use std::time::Duration;
+
+use test_support::{TIMEOUT, acquire_in_background, eventually};
+use zklock::{Acl, Code, GuardState, LockError, LostReason, Op, Strategy, local};
+
+use crate::bench::Bench;
+
+const PATH: &str = "/locks/local";
+
+#[test]
+fn a_lock_that_is_taken_away_is_lost_and_the_next_one_holds_it() {
+    let store = local::Store::new();
+    assert!(!store.lose(PATH), "nobody holds it");
+    let guard = store.lock(PATH).acquire().wait().unwrap();
+    let waiting = acquire_in_background(&store.lock(PATH));
+    eventually("it waits", || store.lock(PATH).contenders().wait().unwrap().len() == 2);
+    assert!(store.lose(PATH));
+    assert_eq!((guard.state(), guard.lost().wait()), (GuardState::Lost, LostReason::Session));
+    let next = waiting.join().unwrap().unwrap();
+    let error = guard.release().wait().unwrap_err();
+    assert!(matches!(error, LockError::Lost { reason: LostReason::Session, .. }), "{error:?}");
+    assert_eq!(next.state(), GuardState::Held, "it is not the loser's to release");
+    next.release().wait().unwrap();
+}
+
+#[test]
+fn what_is_under_way_ends_when_the_store_is_closed() {
+    let store = local::Store::new();
+    let guard = store.lock(PATH).acquire().wait().unwrap();
+    let waiting = acquire_in_background(&store.lock(PATH));
+    eventually("it waits", || store.lock(PATH).contenders().wait().unwrap().len() == 2);
+    store.clone().close();
+    let closed = |error: LockError| assert!(matches!(error, LockError::Closed { .. }), "{error:?}");
+    closed(waiting.join().unwrap().unwrap_err());
+    closed(store.lock(PATH).try_acquire().wait().unwrap_err());
+    closed(store.lock(PATH).acquire_within(TIMEOUT).wait().unwrap_err());
+    closed(store.lock(PATH).holder().wait().unwrap_err());
+    assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Session));
+}
+
+#[test]
+fn stores_know_nothing_of_each_other_and_paths_nothing_of_other_paths() {
+    let (one, other) = (local::Store::new(), local::Store::new());
+    let guards = [one.lock("/a"), one.lock("/a/b"), other.lock("/a")].map(|lock| {
+        lock.strategy(Strategy::Watch).acl(Acl::read_only()).try_acquire().wait().unwrap()
+    });
+    assert!(guards.iter().all(Option::is_some));
+    assert!(one.clone().lock("/a").try_acquire().wait().unwrap().is_none());
+}
+
+#[test]
+fn what_only_zookeeper_offers_is_refused() {
+    let store = local::Store::new();
+    let guard = store.lock(PATH).acquire().wait().unwrap();
+    let error = guard.multi(&[]).wait().unwrap_err();
+    assert!(matches!(error, LockError::Store { .. }) && error.code() == Code::BAD_ARGUMENTS);
+    let bench = Bench::shared();
+    let client = bench.direct();
+    let error = client.multi(&[guard.check(), Op::delete("/a")]).wait().unwrap_err();
+    assert_eq!((error.code(), error.operation()), (Code::BAD_ARGUMENTS, Some(0)), "{error}");
+}
+
+#[test]
+fn a_thousand_waiters_take_their_turns() {
+    const WAITERS: usize = 1_000;
+    let store = local::Store::new();
+    let guard = store.lock(PATH).acquire().wait().unwrap();
+    let mut waiters: Vec<_> = (0..WAITERS).map(|_| store.lock(PATH).acquire()).collect();
+    for waiter in &mut waiters {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(std::future::Future::poll(std::pin::Pin::new(waiter), &mut context).is_pending());
+    }
+    let late = store.lock(PATH).acquire_within(Duration::from_millis(1)).wait();
+    assert!(late.unwrap_err().is_timeout());
+    drop(guard);
+    let mut last = 0;
+    for waiter in waiters {
+        let guard = waiter.wait_timeout(TIMEOUT).unwrap();
+        assert!(guard.fencing_token() > last);
+        last = guard.fencing_token();
+    }
+    assert!(store.lock(PATH).holder().wait().unwrap().is_none());
+}

@@ -1,0 +1,110 @@
+//! A lock of any store: what the face of locks promises holds in each.
+
+use parking_lot::Mutex;
+use test_support::eventually;
+use zklock::{Client, Lock, Strategy, local};
+
+use crate::bench::Bench;
+
+/// Runs a contract once for every store, and there for every strategy that makes a difference.
+macro_rules! each_store {
+    ($($(#[$note:meta])* fn $name:ident($place:ident) $body:block)+) => {$(
+        $(#[$note])*
+        mod $name {
+            #[allow(unused_imports, reason = "not every contract needs all of them")]
+            use super::*;
+            use crate::place::Place;
+
+            fn contract($place: &Place) $body
+
+            #[test]
+            fn poll() {
+                contract(&Place::in_zookeeper(zklock::Strategy::Poll));
+            }
+
+            #[test]
+            fn watch() {
+                contract(&Place::in_zookeeper(zklock::Strategy::Watch));
+            }
+
+            #[test]
+            fn queue() {
+                contract(&Place::in_zookeeper(zklock::Strategy::Queue));
+            }
+
+            #[test]
+            fn local() {
+                contract(&Place::local());
+            }
+        }
+    )+};
+}
+pub(crate) use each_store;
+
+/// Where a lock is kept.
+pub struct Place {
+    pub path: String,
+    store: Store,
+}
+
+enum Store {
+    ZooKeeper { bench: Bench, strategy: Strategy, clients: Mutex<Vec<Client>> },
+    Local(local::Store),
+}
+
+impl Place {
+    pub fn in_zookeeper(strategy: Strategy) -> Place {
+        let bench = Bench::shared();
+        let path = bench.path.clone();
+        Place { path, store: Store::ZooKeeper { bench, strategy, clients: Mutex::default() } }
+    }
+
+    pub fn local() -> Place {
+        Place { path: "/locks/contract".to_owned(), store: Store::Local(local::Store::new()) }
+    }
+
+    /// The lock, of a client of its own where the store has clients.
+    pub fn lock(&self) -> Lock {
+        self.lock_at(&self.path)
+    }
+
+    pub fn lock_at(&self, path: &str) -> Lock {
+        match &self.store {
+            Store::ZooKeeper { bench, strategy, clients } => {
+                let client = bench.direct();
+                let lock = client.lock(path).strategy(*strategy);
+                clients.lock().push(client);
+                lock
+            }
+            Store::Local(store) => store.lock(path),
+        }
+    }
+
+    /// The same lock of the same client, made anew.
+    pub fn again(&self, lock: &Lock) -> Lock {
+        match &self.store {
+            Store::ZooKeeper { strategy, clients, .. } => {
+                let clients = clients.lock();
+                clients.last().unwrap().lock(lock.path()).strategy(*strategy)
+            }
+            Store::Local(store) => store.lock(lock.path()),
+        }
+    }
+
+    /// Whether who comes first is served first, and those who wait can be seen.
+    pub fn is_a_queue(&self) -> bool {
+        !matches!(self.store, Store::ZooKeeper { strategy: Strategy::Poll | Strategy::Watch, .. })
+    }
+
+    /// Nobody has it, and nothing is left behind.
+    pub fn expect_free(&self) {
+        match &self.store {
+            Store::ZooKeeper { bench, strategy, .. } => bench.expect_free(*strategy),
+            Store::Local(store) => {
+                eventually("nobody has it", || {
+                    store.lock(&self.path).contenders().wait().unwrap().is_empty()
+                });
+            }
+        }
+    }
+}
