@@ -27,10 +27,13 @@
 //! Every operation returns a [`Pending`] (or, for a watch, a [`Watch`]): await it on any runtime,
 //! or call `.wait()` on any thread. None needs a runtime.
 //!
+//! # Without a server
+//! Unit tests of what takes a [`Lock`] need no ZooKeeper: [`local`] has locks within the process.
+//!
 //! # The floors
 //! The modules form floors, and each uses only what is below it: `raw` (the only unsafe code,
-//! toward the C client `libzookeeper_mt`), `client` (sessions, operations, watches), `lock`. The
-//! crate `zookeeper-sys` lies under all of them.
+//! toward the C client `libzookeeper_mt`), `client` (sessions, operations, watches), `zookeeper` (locks that are
+//! kept there). `lock` is the face of locks and knows none of them. The crate `zookeeper-sys` lies under all.
 
 #[cfg(feature = "capi")]
 mod capi;

@@ -89,7 +89,7 @@ impl Guard {
     /// # Errors
     /// [`Lost`](LockError::Lost) when the session was lost before the release was confirmed, or somebody had
     /// deleted the znode: others may have held the lock meanwhile. [`NotPermitted`](LockError::NotPermitted)
-    /// when the session may not delete it: see [permissions](crate::Lock#permissions).
+    /// when the session may not delete it: see [permissions](crate::Client::lock).
     /// [`Closed`](LockError::Closed), or [`OutcomeUnknown`](LockError::OutcomeUnknown), when the client is closed
     /// meanwhile.
     ///

@@ -39,24 +39,8 @@ use crate::runtime::Pending;
 /// # Ok(()) }
 /// ```
 ///
-/// # Permissions
-/// What ZooKeeper's access control has to give to the session of a contender:
-///
-/// | of | in a queue | with the other strategies |
-/// |---|---|---|
-/// | the lock's path | `READ`, `CREATE`, `DELETE` | `READ` (of the claim, which is this znode) |
-/// | the znode above it | | `CREATE`, `DELETE` |
-/// | the claims | `READ` | |
-/// | the last znode above it that exists | `CREATE`, where some are missing | the same |
-///
-/// What a lock makes gets the ACL of [`acl`](Lock::acl), which gives everything to everybody unless it is set.
-/// ZooKeeper asks for `DELETE` on the znode above the one that is deleted. Where a session has it not, its
-/// claims stay until it ends: [`Guard::release`] fails with [`NotPermitted`](LockError::NotPermitted), a claim that
-/// is given up or dropped is logged as a warning, and the client replaces its session as soon as it holds no lock
-/// on it. That is an expiry to everything else on the session: acquires that wait go to the end of the queue,
-/// ephemeral znodes and watches of the program go, [`Client::states`] says `Lost`. (Not with
-/// [`reopen(false)`](crate::ClientOptions::reopen), and not on a handle that a C program owns: there claims stay
-/// until that session ends.)
+/// [`Client::lock`](crate::Client::lock) makes one that is kept in ZooKeeper, and says what permissions that needs;
+/// [`local::Store::lock`](crate::local::Store::lock) one within this process.
 ///
 /// # On connection loss
 /// An acquire goes on: it waits for the next connection, looks up what became of its claim, and
@@ -104,11 +88,11 @@ impl Lock {
     /// Acquires the lock, however long that takes. It begins when it is awaited or waited for.
     ///
     /// # Errors
-    /// [`Unusable`](LockError::Unusable) for a path that ZooKeeper does not allow or that is too long, for `/`
-    /// with another strategy than [`Strategy::Queue`], a path that is something else than a lock of this
-    /// strategy, a chroot that does not exist, or an empty ACL; [`NotPermitted`](LockError::NotPermitted);
-    /// [`Closed`](LockError::Closed) when the client is closed and no session will follow;
-    /// [`Store`](LockError::Store) for what else the servers refuse (a quota, say). Nothing is left behind. See
+    /// [`Unusable`](LockError::Unusable) for a path that is not allowed or too long, for `/` with another strategy
+    /// than [`Strategy::Queue`], a path that is something else than a lock of this strategy, in ZooKeeper a chroot
+    /// that does not exist or an empty ACL; [`NotPermitted`](LockError::NotPermitted);
+    /// [`Closed`](LockError::Closed) when the store is closed, in ZooKeeper the client, and no session will follow;
+    /// [`Store`](LockError::Store) for what else the store refuses (a quota, say). Nothing is left behind. See
     /// [on connection loss](Lock#on-connection-loss) and [cancellation](Lock#cancellation).
     pub fn acquire(&self) -> Pending<Guard, LockError> {
         Arc::clone(&self.stored).acquire(None)

@@ -15,7 +15,7 @@ impl Guard {
     /// An operation for [`Client::multi`] which fails the transaction when the lock is no longer
     /// held, so that a write inside ZooKeeper happens only while it is: with `NO_NODE` when the
     /// lock's znode is gone, with `SESSION_EXPIRED` (and nothing is sent) once the guard was released or
-    /// dropped, or is [`Lost`](GuardState::Lost).
+    /// dropped, or is [`Lost`](crate::GuardState::Lost).
     ///
     /// The servers check that there is a znode by the name of the lock's. In a queue that is this
     /// guard's znode or none: no other gets its name. Under [`Strategy::Poll`](crate::Strategy) and

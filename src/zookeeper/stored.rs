@@ -30,6 +30,25 @@ struct ZooKeeperLock {
 impl Client {
     /// A lock on a path, with [`Strategy::Queue`]. What is missing of the path is made when the
     /// lock is acquired.
+    ///
+    /// # Permissions
+    /// What ZooKeeper's access control has to give to the session of a contender:
+    ///
+    /// | of | in a queue | with the other strategies |
+    /// |---|---|---|
+    /// | the lock's path | `READ`, `CREATE`, `DELETE` | `READ` (of the claim, which is this znode) |
+    /// | the znode above it | | `CREATE`, `DELETE` |
+    /// | the claims | `READ` | |
+    /// | the last znode above it that exists | `CREATE`, where some are missing | the same |
+    ///
+    /// What a lock makes gets the ACL of [`Lock::acl`], which gives everything to everybody unless it is set.
+    /// ZooKeeper asks for `DELETE` on the znode above the one that is deleted. Where a session has it not, its
+    /// claims stay until it ends: [`Guard::release`] fails with [`NotPermitted`](LockError::NotPermitted), a claim that
+    /// is given up or dropped is logged as a warning, and the client replaces its session as soon as it holds no lock
+    /// on it. That is an expiry to everything else on the session: acquires that wait go to the end of the queue,
+    /// ephemeral znodes and watches of the program go, [`Client::states`] says `Lost`. (Not with
+    /// [`reopen(false)`](crate::ClientOptions::reopen), and not on a handle that a C program owns: there claims stay
+    /// until that session ends.)
     pub fn lock(&self, path: &str) -> Lock {
         let spec = Spec {
             client: Arc::clone(self.inner()),

@@ -48,13 +48,13 @@ pub struct Place {
 }
 
 enum Store {
-    ZooKeeper { bench: Bench, strategy: Strategy, clients: Mutex<Vec<Client>> },
+    ZooKeeper { bench: Box<Bench>, strategy: Strategy, clients: Mutex<Vec<Client>> },
     Local(local::Store),
 }
 
 impl Place {
     pub fn in_zookeeper(strategy: Strategy) -> Place {
-        let bench = Bench::shared();
+        let bench = Box::new(Bench::shared());
         let path = bench.path.clone();
         Place { path, store: Store::ZooKeeper { bench, strategy, clients: Mutex::default() } }
     }
