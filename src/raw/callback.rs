@@ -3,42 +3,23 @@
 //! Each decodes C's arguments into Rust values, takes the slot that the context names, answers it
 //! and returns.
 
-use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
 
+use super::on_the_way::OnTheWay;
 use super::slots::{self, Receiver, Slot};
-use super::window::OnTheWay;
-use super::{adopted, convert, sys};
+use super::{callback_thread, convert, sys};
 use crate::error::Code;
 use crate::panics::catch_panic;
-use crate::sync::per_thread;
-
-per_thread! {
-    static INSIDE: Cell<bool> = Cell::new(false);
-}
-
-/// Whether this thread is one that runs callbacks of the C client: nothing may wait here for an
-/// answer, nor close a handle, whose threads can't be joined from themselves.
-pub(crate) fn inside_callback() -> bool {
-    INSIDE.with(Cell::get) || adopted::is_completion_thread()
-}
-
-/// Runs the Rust side of a callback: marks the thread, and keeps a panic from crossing into C.
-pub(super) fn run(body: impl FnOnce()) {
-    let outer = INSIDE.with(|inside| inside.replace(true));
-    catch_panic(body);
-    INSIDE.with(|inside| inside.set(outer));
-}
 
 /// Answers the request that the context names, by a reply of about so many bytes.
 fn answer(context: *const c_void, reply: usize, deliver: impl FnOnce(Slot)) {
-    run(|| {
+    callback_thread::run(|| {
         let Some(slot) = slots::take(context.addr()) else { return };
-        let window = slot.on_the_way.as_ref().map(OnTheWay::window);
+        let traffic = slot.on_the_way.as_ref().map(OnTheWay::traffic);
         // Counted as on its way while it is answered. Its panic must not keep others from being sent.
         catch_panic(|| deliver(slot));
-        if let Some(window) = window {
-            window.answered(reply);
+        if let Some(traffic) = traffic {
+            traffic.answered(reply);
         }
     });
 }

@@ -4,11 +4,11 @@ use std::ffi::c_char;
 
 use tracing::Level;
 
-use super::{callback, convert};
+use super::{callback_thread, convert};
 use crate::logging;
 
 pub(super) unsafe extern "C" fn forward(line: *const c_char) {
-    callback::run(|| {
+    callback_thread::run(|| {
         // SAFETY: the C client keeps the line until the callback returns.
         let line = unsafe { convert::string(line) };
         if let Some((level, line)) = line.map(|line| (level(&line), line)) {

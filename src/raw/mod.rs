@@ -18,7 +18,10 @@
 //!    caught and logged.
 
 mod adopted;
+mod adoption;
 mod callback;
+mod callback_thread;
+mod contexts;
 mod convert;
 mod exit;
 mod fork;
@@ -28,6 +31,7 @@ mod handle;
 mod interleavings;
 mod log;
 mod multi;
+mod on_the_way;
 mod request;
 mod reserve;
 mod slots;
@@ -41,7 +45,7 @@ use interleavings::c_client as sys;
 use zookeeper_sys as sys;
 
 pub(crate) use adopted::Adopted;
-pub(crate) use callback::inside_callback;
+pub(crate) use callback_thread::inside_callback;
 pub(crate) use exit::at_exit;
 pub(crate) use fork::watch_for_forks;
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use super::handle::Sink;
 use super::multi::{MultiMemory, RawOpResult};
-use super::window::OnTheWay;
+use super::on_the_way::OnTheWay;
 use crate::error::Code;
 use crate::panics::catch_panic;
 use crate::process::Process;

@@ -7,10 +7,9 @@
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use super::{callback, convert, slots, sys};
-use crate::sync::{AtomicUsize, Mutex, per_process};
+use super::{callback_thread, convert, sys};
+use crate::sync::{Mutex, per_process};
 
 /// What happened, by ZooKeeper's number: an open set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -37,27 +36,20 @@ pub(crate) struct Event {
 /// Runs on the completion thread: it must not block.
 pub(super) type Listener = Arc<dyn Fn(Event) + Send + Sync>;
 
-struct Listeners {
-    by_context: Mutex<HashMap<usize, Vec<(usize, Listener)>>>,
-    next: AtomicUsize,
-}
+type Listeners = HashMap<usize, Vec<(usize, Listener)>>;
 
 per_process! {
-    static LISTENERS: Listeners = Listeners { by_context: Mutex::default(), next: AtomicUsize::new(slots::first_number()) };
-}
-
-/// A number that no handle and no context has.
-pub(super) fn new_number() -> usize {
-    LISTENERS.next.fetch_add(1, Ordering::Relaxed)
+    /// By context.
+    static LISTENERS: Mutex<Listeners> = Mutex::default();
 }
 
 /// Files the listener of handle `id` under a context.
 pub(super) fn register(context: usize, id: usize, listener: Listener) {
-    LISTENERS.by_context.lock().entry(context).or_default().push((id, listener));
+    LISTENERS.lock().entry(context).or_default().push((id, listener));
 }
 
 pub(super) fn unregister(context: usize, id: usize) {
-    let mut by_context = LISTENERS.by_context.lock();
+    let mut by_context = LISTENERS.lock();
     let Some(listeners) = by_context.get_mut(&context) else { return };
     let at = listeners.iter().position(|(of, _)| *of == id);
     let listener = at.map(|at| listeners.swap_remove(at));
@@ -81,7 +73,7 @@ pub(super) unsafe extern "C" fn watcher(
     path: *const c_char,
     context: *mut c_void,
 ) {
-    callback::run(|| {
+    callback_thread::run(|| {
         // SAFETY: the C client keeps the string until the callback returns.
         let path = unsafe { convert::string(path) }.unwrap_or_default();
         tell(context.addr(), &Event { kind: EventKind(kind), path });
@@ -90,7 +82,7 @@ pub(super) unsafe extern "C" fn watcher(
 
 /// Notifies those who listen.
 pub(super) fn tell(context: usize, event: &Event) {
-    let listeners = LISTENERS.by_context.lock().get(&context).cloned();
+    let listeners = LISTENERS.lock().get(&context).cloned();
     for (_, listener) in listeners.into_iter().flatten() {
         listener(event.clone());
     }

@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use super::gate::Gate;
 use super::handle::{HandleState, Turn};
+use super::on_the_way::{OnTheWay, Traffic};
 use super::slots::{self, Receiver, Slot};
 use super::sys;
 use crate::error::Code;
@@ -59,26 +60,6 @@ struct Waiting {
     call: Call,
 }
 
-/// One request on its way, counted for as long as it lives.
-pub(super) struct OnTheWay {
-    window: Arc<Window>,
-    bytes: usize,
-}
-
-impl OnTheWay {
-    pub(super) fn window(&self) -> Arc<Window> {
-        Arc::clone(&self.window)
-    }
-}
-
-impl Drop for OnTheWay {
-    fn drop(&mut self) {
-        let mut state = self.window.state.lock();
-        state.sent -= 1;
-        state.sent_bytes -= self.bytes;
-    }
-}
-
 impl State {
     fn has_room_for(&self, bytes: usize) -> bool {
         let replies = self.sent.saturating_mul(self.reply);
@@ -103,7 +84,31 @@ impl State {
     fn send(&mut self, window: &Arc<Window>, bytes: usize) -> OnTheWay {
         self.sent += 1;
         self.sent_bytes += bytes;
-        OnTheWay { window: Arc::clone(window), bytes }
+        OnTheWay::new(Arc::clone(window) as _, bytes)
+    }
+}
+
+impl Traffic for Window {
+    fn over(&self, bytes: usize) {
+        let mut state = self.state.lock();
+        state.sent -= 1;
+        state.sent_bytes -= bytes;
+    }
+
+    /// One was answered, by a reply of so many bytes: sends those that there is room for now.
+    fn answered(self: Arc<Self>, reply: usize) {
+        {
+            let mut state = self.state.lock();
+            // Forgets large replies slowly: the next ones may be as large.
+            state.reply = reply.max(state.reply - state.reply.div_ceil(16));
+            if state.sending || state.waiting.is_empty() {
+                return;
+            }
+            state.sending = true;
+        }
+        while let Some((token, call)) = self.next() {
+            self.send(token, call);
+        }
     }
 }
 
@@ -157,7 +162,7 @@ impl Window {
             drop(state);
             if !self.send(token, call) {
                 // One that came meanwhile may wait for its answer.
-                self.answered(0);
+                Arc::clone(self).answered(0);
             }
             return;
         }
@@ -186,22 +191,6 @@ impl Window {
             std::mem::take(&mut state.waiting)
         };
         drop(waiting);
-    }
-
-    /// One was answered, by a reply of so many bytes: sends those that there is room for now.
-    pub(super) fn answered(self: &Arc<Self>, reply: usize) {
-        {
-            let mut state = self.state.lock();
-            // Forgets large replies slowly: the next ones may be as large.
-            state.reply = reply.max(state.reply - state.reply.div_ceil(16));
-            if state.sending || state.waiting.is_empty() {
-                return;
-            }
-            state.sending = true;
-        }
-        while let Some((token, call)) = self.next() {
-            self.send(token, call);
-        }
     }
 
     /// The next one to send; without one, sending is over.

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::adopted::Adoption;
+use super::adoption::Adoption;
 use super::gate::{Gate, Live};
 use super::handle::{Config, Handle, HandleState, Terms};
 use super::slots::{Receiver, Slot};
 use super::watcher::{self, Event};
 use super::window::Window;
-use super::{callback, convert, reserve, slots, sys};
+use super::{callback_thread, contexts, convert, reserve, slots, sys};
 use crate::error::Code;
 use crate::logging::log;
 use crate::panics::catch_panic;
@@ -59,7 +59,7 @@ impl Zhandle {
         if !cfg!(zklock_loom) {
             reserve::reserve()?;
         }
-        let id = watcher::new_number();
+        let id = contexts::new_number();
         watcher::register(id, id, Arc::new(listener));
         let order = config.in_order.then(InOrder::begin);
         // SAFETY: `hosts` and `client_id` outlive the call, which copies them; the context is a
@@ -257,7 +257,7 @@ impl Handle for Zhandle {
             return;
         }
         let id = self.id;
-        if !callback::inside_callback() {
+        if !callback_thread::inside_callback() {
             finish(live, id);
             return;
         }

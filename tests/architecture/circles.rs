@@ -17,8 +17,6 @@ const LEFT: &[&[&str]] = &[
         "client/state.rs",
         "client/trusted_session.rs",
     ],
-    &["raw/adopted.rs", "raw/callback.rs", "raw/log.rs", "raw/watcher.rs", "raw/zhandle.rs"],
-    &["raw/slots.rs", "raw/window.rs"],
 ];
 
 /// The circles: files that reach each other.

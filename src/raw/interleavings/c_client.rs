@@ -15,7 +15,7 @@ use loom::sync::{Condvar, Mutex};
 use loom::thread;
 pub(crate) use zookeeper_sys::*;
 
-use crate::raw::adopted::{ADOPTED_HERE, Kept};
+use crate::raw::callback_thread::{ADOPTED_HERE, Kept};
 
 /// The host string of a handle that answers what is left when it is closed; others never do.
 pub(super) const ANSWERS_WHAT_IS_LEFT: &str = "answers-what-is-left";
