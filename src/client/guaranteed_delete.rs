@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::Link;
 use super::lease::Proof;
-use super::{Duty, Link};
-use crate::error::{Code, Error, Result};
+use super::unconfirmed::GuaranteedDelete;
+use crate::error::Code;
 use crate::logging::log;
 use crate::raw::{Sink, Turn, WatchOn};
-use crate::runtime::{BootInstant, Pending, wake};
+use crate::runtime::{BootInstant, Pending};
 use crate::znode::Stat;
 
 /// How old a look may be that a deletion follows, and how often it is repeated for that: a link may be
@@ -17,64 +18,30 @@ use crate::znode::Stat;
 const FRESH: Duration = Duration::from_millis(100);
 const STALE_LOOKS: u32 = 3;
 
-/// Deletions with an unknown outcome: tried again by the driver while connected.
-#[derive(Default)]
-pub(super) struct Unconfirmed {
-    deletes: Vec<GuaranteedDelete>,
-    /// Set once the session is over and nothing can be tried any more.
-    over: bool,
-}
-
-/// A znode that must go.
-struct GuaranteedDelete {
-    path: Arc<str>,
-    czxid: i64,
-    /// Whether to look first if it is still the one that this transaction created.
-    look: bool,
-    /// Whether no deletion was tried before: after one, a missing znode is how success looks.
-    first: bool,
-    /// How often it was looked at without a deletion after that.
-    stale_looks: u32,
-    done: oneshot::Sender<Result<bool>>,
-    _kept: Arc<()>,
-    /// Until it is certain.
-    _duty: Duty,
-}
-
-impl GuaranteedDelete {
-    fn end(self, reply: std::result::Result<(), Code>) {
-        let result = match reply {
-            Ok(()) => Ok(true),
-            Err(Code::NO_NODE) => Ok(!self.first),
-            Err(code) => Err(Error::new("delete", &self.path, code)),
-        };
-        wake::send(self.done, result);
-    }
-
-    fn end_or_try_later(mut self, code: Code, link: Option<&Link>) {
-        let Some(link) = link else {
-            return self.end(Err(code));
-        };
-        // Whatever else went wrong, the znode is still there and has to go.
-        if code.is_server_decision() || code.is_session_over() && !code.is_outcome_unknown() {
-            let forbidden = (code == Code::NO_AUTH).then(|| Arc::clone(&self.path));
-            self.end(Err(code));
-            if let Some(path) = forbidden {
-                link.leave_behind(&path);
-            }
-            return;
+/// It was refused, or its outcome is not known.
+fn end_or_try_later(mut delete: GuaranteedDelete, code: Code, link: Option<&Link>) {
+    let Some(link) = link else {
+        return delete.end(Err(code));
+    };
+    // Whatever else went wrong, the znode is still there and has to go.
+    if code.is_server_decision() || code.is_session_over() && !code.is_outcome_unknown() {
+        let forbidden = (code == Code::NO_AUTH).then(|| Arc::clone(&delete.path));
+        delete.end(Err(code));
+        if let Some(path) = forbidden {
+            link.leave_behind(&path);
         }
-        // A name, even one with a number, may be another's by the time that this is repeated.
-        self.look = true;
-        let mut unconfirmed = link.unconfirmed.lock();
-        if unconfirmed.over {
-            drop(unconfirmed);
-            return self.end(Err(Code::SESSION_EXPIRED));
-        }
-        // The driver looks here on its every turn; waking it now would only try in a loop what a
-        // broken connection can't do.
-        unconfirmed.deletes.push(self);
+        return;
     }
+    // A name, even one with a number, may be another's by the time that this is repeated.
+    delete.look = true;
+    let mut unconfirmed = link.unconfirmed.lock();
+    if unconfirmed.over {
+        drop(unconfirmed);
+        return delete.end(Err(Code::SESSION_EXPIRED));
+    }
+    // The driver looks here on its every turn; waking it now would only try in a loop what a
+    // broken connection can't do.
+    unconfirmed.deletes.push(delete);
 }
 
 impl Link {
@@ -123,7 +90,7 @@ impl Link {
         let sink: Sink<()> = Box::new(move |reply| match (reply, link.upgrade()) {
             (Ok(()), Some(link)) => link.look_for(delete),
             (Ok(()), None) => delete.end(Err(Code::CLOSING)),
-            (Err(code), link) => delete.end_or_try_later(code, link.as_deref()),
+            (Err(code), link) => end_or_try_later(delete, code, link.as_deref()),
         });
         handle.sync(self.terms(Turn::Ahead), &path, sink);
     }
@@ -150,7 +117,7 @@ impl Link {
             }
             // Somebody else's by now.
             (Ok(_), _) => delete.end(Err(Code::NO_NODE)),
-            (Err(code), link) => delete.end_or_try_later(code, link.as_deref()),
+            (Err(code), link) => end_or_try_later(delete, code, link.as_deref()),
         });
         handle.get(self.terms(turn), &path, WatchOn::No, sink);
     }
@@ -174,7 +141,7 @@ impl Link {
                 Ok(()) => delete.end(Ok(())),
                 Err(code) => {
                     delete.first &= !code.is_outcome_unknown();
-                    delete.end_or_try_later(code, link.as_deref());
+                    end_or_try_later(delete, code, link.as_deref());
                 }
             }
         });
@@ -190,8 +157,8 @@ impl Link {
             "the session has no DELETE permission on the directory: what is left there blocks others until the session ends"
         );
         self.has_left.store(true, Ordering::Release);
-        if let Some(inner) = self.inner.upgrade() {
-            inner.wake();
+        if let Some(owner) = self.owner.upgrade() {
+            owner.wake();
         }
     }
 

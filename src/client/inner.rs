@@ -9,6 +9,7 @@ use async_executor::Executor;
 use event_listener::{Event, EventListener};
 use parking_lot::Mutex;
 
+use super::link::LinkOwner;
 use super::probe::Hosts;
 use super::registry::Registry;
 use super::settings::Settings;
@@ -301,10 +302,6 @@ impl ClientInner {
         self.status().trust.is_some_and(|trust| trust.is_held())
     }
 
-    pub(super) fn credentials(&self) -> Vec<Credentials> {
-        self.credentials.lock().clone()
-    }
-
     /// Changes the status, and tells of a period of trust that was lost by it.
     fn change(&self, change: impl FnOnce(&mut Status) -> bool) {
         if self.is_inherited() {
@@ -461,5 +458,36 @@ impl Status {
         }
         self.state = SessionState::Closed;
         self.failure.get_or_insert(failure);
+    }
+}
+
+impl LinkOwner for ClientInner {
+    fn options(&self) -> &Settings {
+        &self.options
+    }
+
+    fn duties(&self) -> &Arc<Duties> {
+        &self.duties
+    }
+
+    fn observe(&self, link: &Arc<Link>) {
+        ClientInner::observe(self, link);
+    }
+
+    fn wake(&self) {
+        ClientInner::wake(self);
+    }
+
+    fn lose_trust(&self, link: &Arc<Link>) {
+        ClientInner::lose_trust(self, link);
+    }
+
+    fn refused(&self, error: Error) {
+        self.fail(error);
+        self.request_close();
+    }
+
+    fn credentials(&self) -> Vec<Credentials> {
+        self.credentials.lock().clone()
     }
 }

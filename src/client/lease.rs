@@ -49,9 +49,11 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::runtime::{BootInstant, wake};
 use event_listener::{Event, EventListener};
 use parking_lot::Mutex;
+
+use crate::error::Code;
+use crate::runtime::{BootInstant, wake};
 
 /// What an answered request shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +108,11 @@ const REPEATS: u32 = 20;
 const NOTICE: u32 = 20;
 /// How late a running leader may be with a ping, as a part of the session timeout.
 const LATENESS: u32 = 50;
+
+/// Whether a reply is the servers' own.
+pub(super) fn is_server_decision<T>(reply: &Result<T, Code>) -> bool {
+    reply.as_ref().err().is_none_or(|code| code.is_server_decision())
+}
 
 impl Lease {
     /// The session timeout that was granted, and the servers' `tickTime` if it is known.

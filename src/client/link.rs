@@ -2,21 +2,23 @@
 //! server has proved of it.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::guaranteed_delete::Unconfirmed;
-use super::lease::{Lease, Proof};
+use super::lease::{Lease, Proof, is_server_decision};
 use super::registry::Registry;
+use super::settings::Settings;
+use super::unconfirmed::Unconfirmed;
 use super::watch::{WatchRoom, WatchTable};
-use super::{ClientInner, Duties, handles};
+use super::{Duties, handles};
 use crate::error::{Code, Error};
 use crate::logging::log;
-use crate::raw::{self, Event, EventKind, Handle, HandleState, Sink, Terms, Turn, Zhandle};
-use crate::runtime::{BootInstant, Pending, machine, now};
+use crate::raw::{self, Credentials, Event, EventKind, Handle, HandleState, Sink, Turn, Zhandle};
+use crate::runtime::{BootInstant, machine, now};
 use crate::session_key::SessionKey;
 
 /// When the servers were last asked to renew the lease.
@@ -43,10 +45,32 @@ struct Connection {
 const HOPELESS: u32 = 8;
 
 /// One session's handle. What was submitted here can never act on a later session.
+/// Whose session it is.
+pub(super) trait LinkOwner: Send + Sync {
+    fn options(&self) -> &Settings;
+
+    fn duties(&self) -> &Arc<Duties>;
+
+    /// Something may have changed.
+    fn observe(&self, link: &Arc<Link>);
+
+    /// Has its session looked after soon.
+    fn wake(&self);
+
+    /// The session can't be trusted any more, whatever its lease says.
+    fn lose_trust(&self, link: &Arc<Link>);
+
+    /// The servers will never take a session of its.
+    fn refused(&self, error: Error);
+
+    /// What it identifies itself by.
+    fn credentials(&self) -> Vec<Credentials>;
+}
+
 pub(crate) struct Link {
     /// Empty only while the handle is being opened.
     pub(super) handle: OnceLock<Box<dyn Handle>>,
-    pub(super) inner: Weak<ClientInner>,
+    pub(super) owner: Weak<dyn LinkOwner>,
     pub(super) watches: Arc<WatchTable>,
     pub(super) watch_room: Arc<WatchRoom>,
     pub(super) lease: Arc<Lease>,
@@ -64,7 +88,7 @@ pub(crate) struct Link {
     credentials_sent: AtomicBool,
     /// Whether there is a watch that makes an adopted handle tell of its session.
     session_watched: Arc<AtomicBool>,
-    operation_timeout: Duration,
+    pub(super) operation_timeout: Duration,
     pub(super) max_request: usize,
     pub(super) unconfirmed: Mutex<Unconfirmed>,
     pub(super) duties: Arc<Duties>,
@@ -76,12 +100,12 @@ impl Link {
     /// Starts to connect. Can block for as long as the resolution of host names does.
     /// With an order of its hosts, they are tried in that order at first.
     pub(super) fn open(
-        inner: &Arc<ClientInner>,
+        owner: &Arc<impl LinkOwner + 'static>,
         session: Option<SessionKey>,
         order: Option<&[String]>,
     ) -> io::Result<Arc<Link>> {
-        let options = inner.options();
-        let link = Link::new(inner, session.is_some());
+        let options = owner.options();
+        let link = Link::new(owner, session.is_some());
         let chroot = options.hosts.find('/').map_or("", |at| &options.hosts[at..]);
         let config = raw::Config {
             hosts: order.map_or_else(|| options.hosts.clone(), |hosts| hosts.join(",") + chroot),
@@ -97,16 +121,16 @@ impl Link {
         })?;
         let _ = link.handle.set(handle);
         // Before the connection is up, so that they go ahead of every request.
-        link.send_credentials(inner);
+        link.send_credentials(&**owner);
         Ok(link)
     }
 
     /// Works on a handle that the program owns.
     pub(super) fn adopt(
-        inner: &Arc<ClientInner>,
+        owner: &Arc<impl LinkOwner + 'static>,
         adopted: raw::Adopted,
     ) -> Result<Arc<Link>, Code> {
-        let link = Link::new(inner, false);
+        let link = Link::new(owner, false);
         link.connection.lock().before_handshake = None;
         let events = Arc::downgrade(&link);
         let handle = Zhandle::adopt(adopted, move |event| {
@@ -118,11 +142,11 @@ impl Link {
         Ok(link)
     }
 
-    fn new(inner: &Arc<ClientInner>, taken_up: bool) -> Arc<Link> {
-        let options = inner.options();
+    fn new(owner: &Arc<impl LinkOwner + 'static>, taken_up: bool) -> Arc<Link> {
+        let options = owner.options();
         Arc::new(Link {
             handle: OnceLock::new(),
-            inner: Arc::downgrade(inner),
+            owner: Arc::downgrade(owner) as _,
             watches: Arc::default(),
             watch_room: WatchRoom::new(options.max_request, options.chroot().len()),
             lease: Arc::default(),
@@ -146,7 +170,7 @@ impl Link {
             operation_timeout: options.operation_timeout,
             max_request: options.max_request,
             unconfirmed: Mutex::default(),
-            duties: Arc::clone(inner.duties()),
+            duties: Arc::clone(owner.duties()),
             has_left: AtomicBool::new(false),
         })
     }
@@ -164,14 +188,14 @@ impl Link {
             return self.watches.fire(event);
         }
         let state = self.handle_state();
-        if let Some(inner) = self.inner.upgrade() {
+        if let Some(owner) = self.owner.upgrade() {
             if state == Some(HandleState::CONNECTED) {
                 self.watch_session_events();
-                self.send_credentials(&inner);
+                self.send_credentials(&*owner);
                 self.send_sync(BootInstant::now());
             }
-            inner.observe(self);
-            inner.wake();
+            owner.observe(self);
+            owner.wake();
         }
         // Here, on the completion thread: the program may close its handle as soon as it knows.
         if state.is_some_and(HandleState::is_final) && self.is_adopted() {
@@ -220,12 +244,12 @@ impl Link {
 
     /// Tells the C client our identities, unless it has them. Between two attempts to connect it
     /// takes none.
-    fn send_credentials(self: &Arc<Self>, inner: &ClientInner) {
+    fn send_credentials(self: &Arc<Self>, owner: &dyn LinkOwner) {
         let Some(handle) = self.handle.get() else { return };
         if self.credentials_sent.swap(true, Ordering::AcqRel) {
             return;
         }
-        for credentials in inner.credentials() {
+        for credentials in owner.credentials() {
             let link = Arc::downgrade(self);
             let sink: Sink<()> = Box::new(move |reply| {
                 if let (Err(Code::INVALID_STATE), Some(link)) = (reply, link.upgrade()) {
@@ -279,18 +303,17 @@ impl Link {
         let link = Arc::downgrade(self);
         Box::new(move |reply| {
             let Some(link) = link.upgrade() else { return };
-            let Some(inner) = link.inner.upgrade() else { return };
+            let Some(owner) = link.owner.upgrade() else { return };
             link.learn(&reply, submitted, proof);
             match reply {
                 // Another handle has taken the session up, and may end it at any time.
-                Err(Code::SESSION_MOVED) => inner.lose_trust(&link),
+                Err(Code::SESSION_MOVED) => owner.lose_trust(&link),
                 // It would be so with every session that follows.
                 Err(code @ Code::SESSION_CLOSED_REQUIRE_SASL_AUTH) => {
-                    inner.fail(Error::answered("connect", "", code));
-                    inner.request_close();
+                    owner.refused(Error::answered("connect", "", code));
                 }
                 // The first answer after a connection is what makes it count.
-                reply if is_server_decision(&reply) => inner.observe(&link),
+                reply if is_server_decision(&reply) => owner.observe(&link),
                 _ => {}
             }
         })
@@ -378,14 +401,17 @@ impl Link {
     /// Turns to the next server, or has one of those that serve follow, if any is known to. On a helper
     /// thread, for the C client holds a lock while it resolves host names; where there is no thread to be
     /// had it is left for the next turn.
-    pub(super) fn cycle_next_server(self: &Arc<Self>, inner: &Arc<ClientInner>) {
+    pub(super) fn cycle_next_server(
+        self: &Arc<Self>,
+        serving: impl FnOnce() -> Vec<SocketAddr> + Send + 'static,
+    ) {
         if self.cycling.swap(true, Ordering::AcqRel) {
             return;
         }
-        let (link, inner) = (Arc::clone(self), Arc::clone(inner));
+        let link = Arc::clone(self);
         let cycle = move || {
             if let Some(handle) = link.handle.get() {
-                handle.cycle_next_server(&inner.hosts().serving());
+                handle.cycle_next_server(&serving());
             }
             link.cycling.store(false, Ordering::Release);
         };
@@ -408,72 +434,6 @@ impl Link {
         }
     }
 
-    pub(super) fn add_auth(&self, credentials: &raw::Credentials) -> Pending<()> {
-        self.request("add_auth", "", Ok, |handle, terms, sink| {
-            handle.add_auth(terms.deadline, credentials, sink);
-        })
-    }
-
-    /// As [`request`](Link::request), for requests whose answers renew the lease.
-    pub(super) fn renewing_request<T: 'static, U: Send + 'static>(
-        &self,
-        proof: Proof,
-        op: &'static str,
-        path: &str,
-        read: impl FnOnce(T) -> std::result::Result<U, Code> + Send + 'static,
-        submit: impl FnOnce(&dyn Handle, Terms, Sink<T>),
-    ) -> Pending<U> {
-        let (lease, submitted) = (Arc::clone(&self.lease), BootInstant::now());
-        let learn = move |reply: &std::result::Result<T, Code>| {
-            if is_server_decision(reply) {
-                lease.answered(submitted, BootInstant::now(), proof);
-            }
-        };
-        self.submit(op, path, learn, read, submit)
-    }
-
-    /// Submits a request and gives the receiver of its reply. `read` turns the reply into what the
-    /// caller wants; it runs on the completion thread.
-    pub(super) fn request<T: 'static, U: Send + 'static>(
-        &self,
-        op: &'static str,
-        path: &str,
-        read: impl FnOnce(T) -> std::result::Result<U, Code> + Send + 'static,
-        submit: impl FnOnce(&dyn Handle, Terms, Sink<T>),
-    ) -> Pending<U> {
-        self.submit(op, path, |_| (), read, submit)
-    }
-
-    /// `learn` sees the reply before anybody else does.
-    fn submit<T: 'static, U: Send + 'static>(
-        &self,
-        op: &'static str,
-        path: &str,
-        learn: impl FnOnce(&std::result::Result<T, Code>) + Send + 'static,
-        read: impl FnOnce(T) -> std::result::Result<U, Code> + Send + 'static,
-        submit: impl FnOnce(&dyn Handle, Terms, Sink<T>),
-    ) -> Pending<U> {
-        let Some(handle) = self.handle.get() else {
-            return Pending::ready(Err(Error::new(op, path, Code::INVALID_STATE)));
-        };
-        let (send, reply) = oneshot::async_channel();
-        let path: Arc<str> = path.into();
-        let named = Arc::clone(&path);
-        let sink: Sink<T> = Box::new(move |reply| {
-            learn(&reply);
-            let result = reply.and_then(read).map_err(|code| Error::answered(op, &named, code));
-            // Nobody may be waiting any more; what the reply carried is dropped then.
-            let _ = send.send(result);
-        });
-        submit(&**handle, self.terms(Turn::InOrder), sink);
-        Pending::reply(op, path, reply)
-    }
-
-    /// Terms by which a request that is submitted now is answered in time.
-    pub(super) fn terms(&self, turn: Turn) -> Terms {
-        Terms { deadline: now().checked_add(self.operation_timeout), turn }
-    }
-
     /// Ends the session if it can still be reached, and answers everything that waits, watches
     /// with `code`. Blocks.
     pub(super) fn close(&self, code: Code) {
@@ -488,7 +448,3 @@ impl Link {
 /// What a heartbeat asks the servers to delete, and what they refuse: no data has that version.
 const NO_ZNODE: &str = "/zklock/heartbeat";
 const NO_VERSION: i32 = i32::MAX;
-
-fn is_server_decision<T>(reply: &std::result::Result<T, Code>) -> bool {
-    reply.as_ref().err().is_none_or(|code| code.is_server_decision())
-}

@@ -20,12 +20,16 @@ pub(crate) mod packet;
 #[cfg(all(test, not(zklock_loom)))]
 mod path_properties;
 mod probe;
+mod probing;
 mod registry;
+mod requests;
 mod session;
 mod settings;
 mod state;
+mod states;
 mod trust;
 mod trusted_session;
+mod unconfirmed;
 mod watch;
 
 use std::any::Any;
@@ -35,7 +39,8 @@ use std::time::Duration;
 pub use multi::{CheckHeld, Op, OpResult};
 pub use operations::Created;
 pub use options::ClientOptions;
-pub use state::{SessionState, SessionStates};
+pub use state::SessionState;
+pub use states::SessionStates;
 pub use watch::{Watch, WatchEvent, WatchEventKind};
 
 pub(crate) use duty::{Duties, Duty};
@@ -108,35 +113,6 @@ impl Drop for Owner {
 }
 
 impl Client {
-    /// Connects with the default options: see [`ClientOptions`].
-    ///
-    /// `hosts` reads `host[:port][,host[:port]...][/chroot]`; the port defaults to 2181; IPv6
-    /// addresses stand in brackets.
-    ///
-    /// ```no_run
-    /// # fn main() -> zklock::Result<()> {
-    /// let zk = zklock::Client::connect("127.0.0.1:2181").wait()?;
-    /// let (data, stat) = zk.get("/zookeeper").wait()?;
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// `BAD_ARGUMENTS` when `hosts` can't be parsed, `OPERATION_TIMEOUT` when no server took the
-    /// session in time (the error says of each host what is wrong with it), `AUTH_FAILED` when credentials were
-    /// refused, `SESSION_CLOSED_REQUIRE_SASL_AUTH` when the servers take only clients that give some,
-    /// `SYSTEM_ERROR` when there is no thread or no descriptor to be had: the error names the limit.
-    ///
-    /// # Cancellation
-    /// Dropping the [`Pending`] ends the attempt, and the session if there is one already.
-    pub fn connect(hosts: &str) -> Pending<Client> {
-        ClientOptions::new().connect(hosts)
-    }
-
-    /// Options to connect with.
-    pub fn options() -> ClientOptions {
-        ClientOptions::new()
-    }
-
     pub(crate) fn from_inner(inner: Arc<ClientInner>) -> Client {
         Client { owner: Arc::new(Owner { inner }) }
     }
@@ -145,7 +121,6 @@ impl Client {
         &self.owner.inner
     }
 
-    /// Whether another process has made the client, of which this is a child: it is of no use here.
     /// What keeps it open, as guards have it.
     pub(crate) fn to_store(&self) -> Arc<dyn Any + Send + Sync> {
         Arc::clone(&self.owner) as _
@@ -157,6 +132,7 @@ impl Client {
         Some(Client { owner })
     }
 
+    /// Whether another process has made the client, of which this is a child: it is of no use here.
     pub(crate) fn is_inherited(&self) -> bool {
         self.inner().is_inherited()
     }

@@ -51,6 +51,37 @@ impl Settings {
     }
 }
 
+impl Client {
+    /// Connects with the default options: see [`ClientOptions`].
+    ///
+    /// `hosts` reads `host[:port][,host[:port]...][/chroot]`; the port defaults to 2181; IPv6
+    /// addresses stand in brackets.
+    ///
+    /// ```no_run
+    /// # fn main() -> zklock::Result<()> {
+    /// let zk = zklock::Client::connect("127.0.0.1:2181").wait()?;
+    /// let (data, stat) = zk.get("/zookeeper").wait()?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `BAD_ARGUMENTS` when `hosts` can't be parsed, `OPERATION_TIMEOUT` when no server took the
+    /// session in time (the error says of each host what is wrong with it), `AUTH_FAILED` when credentials were
+    /// refused, `SESSION_CLOSED_REQUIRE_SASL_AUTH` when the servers take only clients that give some,
+    /// `SYSTEM_ERROR` when there is no thread or no descriptor to be had: the error names the limit.
+    ///
+    /// # Cancellation
+    /// Dropping the [`Pending`] ends the attempt, and the session if there is one already.
+    pub fn connect(hosts: &str) -> Pending<Client> {
+        ClientOptions::new().connect(hosts)
+    }
+
+    /// Options to connect with.
+    pub fn options() -> ClientOptions {
+        ClientOptions::new()
+    }
+}
+
 impl ClientOptions {
     /// The defaults: a session timeout of 10 s, 10 s to connect, 15 s for an operation.
     pub fn new() -> ClientOptions {

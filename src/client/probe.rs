@@ -7,27 +7,19 @@
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::{ClientInner, handles};
-use crate::process::PerProcess;
-use crate::runtime::now;
 use crate::scarcity;
 
 /// How many hosts are asked at a time.
 const AT_A_TIME: usize = 16;
-/// How many clients of a process have their hosts asked at a time: the others wait for their turn.
-const CLIENTS: usize = 4;
 /// How many hosts are named in an error.
 const NAMED: usize = 3;
 /// How much of an answer is read: its first line tells.
 const ANSWER: usize = 256;
-
-static CLIENTS_ASKING: PerProcess<AtomicUsize> = PerProcess::new(AtomicUsize::default);
 
 /// What is known of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,7 +135,7 @@ impl Hosts {
     }
 
     /// Asks all of them, each for no longer than `timeout` at each step. Blocks.
-    fn ask(&self, timeout: Duration) {
+    pub(super) fn ask(&self, timeout: Duration) {
         let next = AtomicUsize::new(0);
         let work = || {
             loop {
@@ -230,63 +222,6 @@ fn resolve(host: &str) -> io::Result<Vec<SocketAddr>> {
     let (name, port) = host.rsplit_once(':').unwrap_or((host, ""));
     let port = port.parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     Ok((name, port).to_socket_addrs()?.collect())
-}
-
-/// The first question is asked after so long without a connection.
-const FIRST: Duration = Duration::from_millis(300);
-/// How long a host may take for a step: at first, and at most.
-const TIMEOUTS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(4));
-
-/// When a client has its hosts asked.
-pub(super) struct Schedule {
-    next: Instant,
-    timeout: Duration,
-    asking: Arc<AtomicBool>,
-}
-
-impl Schedule {
-    pub(super) fn new() -> Schedule {
-        Schedule { next: now() + FIRST, timeout: TIMEOUTS.0, asking: Arc::default() }
-    }
-
-    /// There is a connection: begins anew.
-    pub(super) fn rest(&mut self) {
-        (self.next, self.timeout) = (now() + FIRST, TIMEOUTS.0);
-    }
-
-    /// Has the hosts asked on threads of their own, if it is time to; has its session looked after then.
-    pub(super) fn ask_if_due(&mut self, inner: &Arc<ClientInner>) {
-        let now = now();
-        if now < self.next || self.asking.load(Ordering::Acquire) || !handles::has_a_network() {
-            return;
-        }
-        // Also where it is not this client's turn yet, or there is no thread: whoever tried again at once would
-        // do nothing else.
-        self.next = now + FIRST;
-        if CLIENTS_ASKING.fetch_add(1, Ordering::AcqRel) >= CLIENTS {
-            CLIENTS_ASKING.fetch_sub(1, Ordering::AcqRel);
-            return;
-        }
-        self.asking.store(true, Ordering::Release);
-        let turn = Turn(Arc::clone(&self.asking), Arc::clone(inner));
-        let timeout = self.timeout;
-        let thread = std::thread::Builder::new().name("zklock-probe".into());
-        if thread.spawn(move || turn.1.hosts().ask(timeout)).is_ok() {
-            self.timeout = (timeout * 2).min(TIMEOUTS.1);
-            self.next = now + self.timeout;
-        }
-    }
-}
-
-/// One of the clients that ask.
-struct Turn(Arc<AtomicBool>, Arc<ClientInner>);
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        CLIENTS_ASKING.fetch_sub(1, Ordering::AcqRel);
-        self.0.store(false, Ordering::Release);
-        self.1.wake();
-    }
 }
 
 #[cfg(test)]

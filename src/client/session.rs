@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use async_executor::Executor;
 use futures_lite::future::or;
 
-use super::probe::Schedule;
+use super::probing::Schedule;
 use super::settings::Settings;
 use super::state::SessionState;
 use super::{ClientInner, Link, duty};
@@ -251,7 +251,10 @@ impl Session {
                 self.close(link, Code::CONNECTION_LOSS).await;
                 self.open(Some(order)).await;
             }
-            _ => link.cycle_next_server(&self.inner),
+            _ => {
+                let inner = Arc::clone(&self.inner);
+                link.cycle_next_server(move || inner.hosts().serving());
+            }
         }
     }
 

@@ -29,9 +29,10 @@ mod tenure;
 
 use std::sync::Arc;
 
-use crate::lock::Lock;
 use queue::Queues;
 use stored::LocalLock;
+
+use crate::lock::Lock;
 
 /// Keeps locks within this process. Clones are the same store; another [`Store`] has other locks.
 ///

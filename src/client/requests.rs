@@ -1,0 +1,77 @@
+//! Requests on a session, whose replies renew its lease where they can.
+
+use std::sync::Arc;
+
+use super::Link;
+use super::lease::{Proof, is_server_decision};
+use crate::error::{Code, Error};
+use crate::raw::{self, Handle, Sink, Terms, Turn};
+use crate::runtime::{BootInstant, Pending, now};
+
+impl Link {
+    pub(super) fn add_auth(&self, credentials: &raw::Credentials) -> Pending<()> {
+        self.request("add_auth", "", Ok, |handle, terms, sink| {
+            handle.add_auth(terms.deadline, credentials, sink);
+        })
+    }
+
+    /// As [`request`](Link::request), for requests whose answers renew the lease.
+    pub(super) fn renewing_request<T: 'static, U: Send + 'static>(
+        &self,
+        proof: Proof,
+        op: &'static str,
+        path: &str,
+        read: impl FnOnce(T) -> std::result::Result<U, Code> + Send + 'static,
+        submit: impl FnOnce(&dyn Handle, Terms, Sink<T>),
+    ) -> Pending<U> {
+        let (lease, submitted) = (Arc::clone(&self.lease), BootInstant::now());
+        let learn = move |reply: &std::result::Result<T, Code>| {
+            if is_server_decision(reply) {
+                lease.answered(submitted, BootInstant::now(), proof);
+            }
+        };
+        self.submit(op, path, learn, read, submit)
+    }
+
+    /// Submits a request and gives the receiver of its reply. `read` turns the reply into what the
+    /// caller wants; it runs on the completion thread.
+    pub(super) fn request<T: 'static, U: Send + 'static>(
+        &self,
+        op: &'static str,
+        path: &str,
+        read: impl FnOnce(T) -> std::result::Result<U, Code> + Send + 'static,
+        submit: impl FnOnce(&dyn Handle, Terms, Sink<T>),
+    ) -> Pending<U> {
+        self.submit(op, path, |_| (), read, submit)
+    }
+
+    /// `learn` sees the reply before anybody else does.
+    fn submit<T: 'static, U: Send + 'static>(
+        &self,
+        op: &'static str,
+        path: &str,
+        learn: impl FnOnce(&std::result::Result<T, Code>) + Send + 'static,
+        read: impl FnOnce(T) -> std::result::Result<U, Code> + Send + 'static,
+        submit: impl FnOnce(&dyn Handle, Terms, Sink<T>),
+    ) -> Pending<U> {
+        let Some(handle) = self.handle.get() else {
+            return Pending::ready(Err(Error::new(op, path, Code::INVALID_STATE)));
+        };
+        let (send, reply) = oneshot::async_channel();
+        let path: Arc<str> = path.into();
+        let named = Arc::clone(&path);
+        let sink: Sink<T> = Box::new(move |reply| {
+            learn(&reply);
+            let result = reply.and_then(read).map_err(|code| Error::answered(op, &named, code));
+            // Nobody may be waiting any more; what the reply carried is dropped then.
+            let _ = send.send(result);
+        });
+        submit(&**handle, self.terms(Turn::InOrder), sink);
+        Pending::reply(op, path, reply)
+    }
+
+    /// Terms by which a request that is submitted now is answered in time.
+    pub(super) fn terms(&self, turn: Turn) -> Terms {
+        Terms { deadline: now().checked_add(self.operation_timeout), turn }
+    }
+}

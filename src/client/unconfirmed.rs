@@ -1,0 +1,42 @@
+//! What is known of deletions that must happen (`guaranteed_delete.rs`), and are not certain yet.
+
+use std::sync::Arc;
+
+use super::Duty;
+use crate::error::{Code, Error, Result};
+use crate::runtime::wake;
+
+/// Deletions with an unknown outcome: tried again by the driver while connected.
+#[derive(Default)]
+pub(super) struct Unconfirmed {
+    pub(super) deletes: Vec<GuaranteedDelete>,
+    /// Set once the session is over and nothing can be tried any more.
+    pub(super) over: bool,
+}
+
+/// A znode that must go.
+pub(super) struct GuaranteedDelete {
+    pub(super) path: Arc<str>,
+    pub(super) czxid: i64,
+    /// Whether to look first if it is still the one that this transaction created.
+    pub(super) look: bool,
+    /// Whether no deletion was tried before: after one, a missing znode is how success looks.
+    pub(super) first: bool,
+    /// How often it was looked at without a deletion after that.
+    pub(super) stale_looks: u32,
+    pub(super) done: oneshot::Sender<Result<bool>>,
+    pub(super) _kept: Arc<()>,
+    /// Until it is certain.
+    pub(super) _duty: Duty,
+}
+
+impl GuaranteedDelete {
+    pub(super) fn end(self, reply: std::result::Result<(), Code>) {
+        let result = match reply {
+            Ok(()) => Ok(true),
+            Err(Code::NO_NODE) => Ok(!self.first),
+            Err(code) => Err(Error::new("delete", &self.path, code)),
+        };
+        wake::send(self.done, result);
+    }
+}
