@@ -25,6 +25,7 @@ use crate::znode::Acl;
 struct ZooKeeperLock {
     client: Client,
     spec: Arc<Spec>,
+    deletion_watch: Arc<DeletionWatch>,
 }
 
 impl Client {
@@ -50,6 +51,7 @@ impl Client {
     /// [`reopen(false)`](crate::ClientOptions::reopen), and not on a handle that a C program owns: there claims stay
     /// until that session ends.)
     pub fn lock(&self, path: &str) -> Lock {
+        let registry = &self.inner().registry;
         let spec = Spec {
             client: Arc::clone(self.inner()),
             path: path.into(),
@@ -58,10 +60,11 @@ impl Client {
             acl: Acl::open().into(),
             naming: Naming::default(),
             admission: Admission::default(),
-            memory: self.inner().registry.of(path),
+            memory: registry.of(path),
             on_position: None,
         };
-        Lock::new(Arc::new(ZooKeeperLock { client: self.clone(), spec: Arc::new(spec) }))
+        let (spec, deletion_watch) = (Arc::new(spec), registry.of(path));
+        Lock::new(Arc::new(ZooKeeperLock { client: self.clone(), spec, deletion_watch }))
     }
 }
 
@@ -102,8 +105,7 @@ impl ZooKeeperLock {
 
     fn guard(&self, (node, hold): (Node, Hold)) -> Guard {
         let tenure = Tenure::begin(Arc::clone(&self.spec.client), node, hold);
-        let deletion_watch = self.spec.client.registry.of::<DeletionWatch>(&self.spec.path);
-        deletion_watch.add(&tenure);
+        self.deletion_watch.add(&tenure);
         Guard::new(tenure, self.client.to_store())
     }
 
