@@ -53,14 +53,14 @@ impl Guard {
         self.store.as_ref()
     }
 
-    /// A number that grows with every acquire of this lock, whoever acquires it: the czxid of the
+    /// A number that grows with every acquire of this lock, whoever acquires it: in ZooKeeper the czxid of the
     /// lock's znode. A store that remembers the largest token it has seen, and refuses smaller
     /// ones, can't be written to by a holder that has lost the lock unnoticed.
     pub fn fencing_token(&self) -> i64 {
         self.tenure.token()
     }
 
-    /// The lock's znode.
+    /// What stands for it in its store: in ZooKeeper the lock's znode.
     pub fn path(&self) -> &str {
         self.tenure.path()
     }

@@ -121,7 +121,7 @@ impl Lock {
     ///
     /// # Errors
     /// As [`contenders`](Lock::contenders).
-    pub fn exists(&self) -> Pending<bool, LockError> {
+    pub fn is_locked(&self) -> Pending<bool, LockError> {
         self.first_contenders(1).map(|first| Ok(!first?.is_empty()))
     }
 

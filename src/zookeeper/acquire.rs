@@ -26,39 +26,39 @@ const AFTER_TROUBLE: Duration = Duration::from_millis(5);
 /// Who was ahead when that was last seen.
 type Ahead = Arc<Mutex<Option<Contender>>>;
 
-/// Acquires the lock; with `once`, gives `None` instead of waiting for somebody who is ahead.
+/// Acquires the lock; with `no_wait`, gives `None` instead of waiting for somebody who is ahead.
 ///
 /// Wherever this future is dropped, the claim goes with it and deletes what it has, or may have,
 /// on the server.
 pub(super) async fn acquire(
     spec: Arc<Spec>,
-    once: bool,
+    no_wait: bool,
     deadline: Option<Instant>,
 ) -> Result<Option<(Node, Hold)>, LockError> {
-    acquire_behind(spec, once, deadline, Ahead::default()).await
+    acquire_behind(spec, no_wait, deadline, Ahead::default()).await
 }
 
 /// As [`acquire`], but where that gives `None` the time is over.
 pub(super) async fn acquire_in_time(
     spec: Arc<Spec>,
-    once: bool,
+    no_wait: bool,
     deadline: Option<Instant>,
 ) -> Result<(Node, Hold), LockError> {
     let ahead = Ahead::default();
-    let acquired = acquire_behind(Arc::clone(&spec), once, deadline, Arc::clone(&ahead)).await?;
+    let acquired = acquire_behind(Arc::clone(&spec), no_wait, deadline, Arc::clone(&ahead)).await?;
     acquired.ok_or_else(|| LockError::timed_out(&spec.path, ahead.lock().take()))
 }
 
 async fn acquire_behind(
     spec: Arc<Spec>,
-    once: bool,
+    no_wait: bool,
     deadline: Option<Instant>,
     ahead: Ahead,
 ) -> Result<Option<(Node, Hold)>, LockError> {
     let attempt = Attempt {
         spec: Arc::clone(&spec),
-        claim: Claim::new(&spec, once),
-        once,
+        claim: Claim::new(&spec, no_wait),
+        no_wait,
         attempts: 0,
         behind: None,
         purpose: WatchFor::Next,

@@ -39,7 +39,7 @@ pub(super) struct Attempt {
     pub(super) spec: Arc<Spec>,
     pub(super) claim: Claim,
     /// Looks once, and does not wait.
-    pub(super) once: bool,
+    pub(super) no_wait: bool,
     /// How often the strategy has found the lock taken.
     pub(super) attempts: u32,
     /// The nearest claim before ours in a queue, which is watched, by the transaction that made it.
@@ -62,7 +62,7 @@ impl Attempt {
         session: &TrustedSession,
         path: &str,
     ) -> Result<Ahead> {
-        let watches = !self.once && session.has_room_to_watch(path, self.purpose);
+        let watches = !self.no_wait && session.has_room_to_watch(path, self.purpose);
         let (data, stat, watch) = if !watches {
             let (data, stat) = session.get(path).await?;
             (data, stat, None)
@@ -79,7 +79,7 @@ impl Attempt {
         self.note_ahead(claim_data::read(path.to_owned(), &data, &stat));
         let status = match watch {
             Some(watch) => ClaimStatus::Watching(watch),
-            None if self.once => ClaimStatus::Taken,
+            None if self.no_wait => ClaimStatus::Taken,
             None if self.purpose == WatchFor::Later => ClaimStatus::Pausing(4 * WITHOUT_A_WATCH),
             None => ClaimStatus::Pausing(WITHOUT_A_WATCH),
         };

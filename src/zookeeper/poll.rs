@@ -35,7 +35,7 @@ pub(super) async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Res
         }
     }
     attempt.attempts += 1;
-    if attempt.once {
+    if attempt.no_wait {
         return Ok(ClaimStatus::Taken);
     }
     Ok(ClaimStatus::Pausing(pause(attempt.attempts)))

@@ -109,11 +109,11 @@ async fn claim(attempt: &mut Attempt, session: &TrustedSession) -> Result<Claimi
     let mut directory = spec.memory.directory();
     // A name carries its directory's czxid. And somebody who only tries must not queue up where
     // others could see it ahead of them and give up on a lock that is free.
-    if attempt.once || directory == 0 && spec.naming.is_of_the_directory() {
+    if attempt.no_wait || directory == 0 && spec.naming.is_of_the_directory() {
         match spec.memory.list(session, &spec.path).await {
             Ok(listing) => {
                 directory = listing.directory.czxid;
-                if attempt.once {
+                if attempt.no_wait {
                     if let Some(who) = anybody(&spec, &listing, session).await? {
                         attempt.note_ahead(who);
                         return Ok(Claiming::Decided(ClaimStatus::Taken));
@@ -130,7 +130,7 @@ async fn claim(attempt: &mut Attempt, session: &TrustedSession) -> Result<Claimi
     // before ours: then the listing can be left out. Otherwise it goes out right behind the create,
     // and both take one round trip.
     let is_guessed = spec.naming.is_of_the_directory() && spec.admission.is_by_number_alone();
-    let expect_to_wait = !attempt.once && is_guessed && spec.memory.is_contended();
+    let expect_to_wait = !attempt.no_wait && is_guessed && spec.memory.is_contended();
     let listing = (!expect_to_wait).then(|| spec.memory.list(session, &spec.path));
     // Its reply comes after the create's, so this waits for both and wakes once.
     let listing = match listing {
@@ -208,7 +208,7 @@ async fn watch_claim(
     Ok(match attempt.look_ahead(session, &path).await {
         Ok(Ahead::Data) => None,
         Ok(Ahead::Claim(before, status)) => {
-            if !attempt.once {
+            if !attempt.no_wait {
                 attempt.spec.memory.set_contended(true);
             }
             attempt.behind = Some(before);

@@ -144,13 +144,13 @@ impl StoredLock for ZooKeeperLock {
     }
 
     fn acquire(self: Arc<Self>, limit: Option<Duration>) -> Pending<Guard, LockError> {
-        let once = limit.is_some_and(|limit| limit.is_zero());
+        let no_wait = limit.is_some_and(|limit| limit.is_zero());
         let deadline = match limit {
-            Some(_) if once => self.client.inner().operation_deadline(),
+            Some(_) if no_wait => self.client.inner().operation_deadline(),
             // A time too far to name is no deadline.
             limit => limit.and_then(|limit| now().checked_add(limit)),
         };
-        let acquired = acquire::acquire_in_time(Arc::clone(&self.spec), once, deadline);
+        let acquired = acquire::acquire_in_time(Arc::clone(&self.spec), no_wait, deadline);
         let lock = Arc::clone(&self);
         self.run("acquire", async move { Ok(lock.guard(acquired.await?)) })
     }

@@ -47,7 +47,7 @@ const OF_A_LOCK: [(&str, OfALock); 6] = [
     ("acquire", |lock| lock.acquire().wait().map(drop)),
     ("acquire_within", |lock| lock.acquire_within(TIMEOUT).wait().map(drop)),
     ("try_acquire", |lock| lock.try_acquire().wait().map(drop)),
-    ("exists", |lock| lock.exists().wait().map(drop)),
+    ("is_locked", |lock| lock.is_locked().wait().map(drop)),
     ("holder", |lock| lock.holder().wait().map(drop)),
     ("contenders", |lock| lock.contenders().wait().map(drop)),
 ];

@@ -121,7 +121,7 @@ fn a_child_that_is_no_claim_blocks_nobody() {
     let prefix = format!("{}/zl-2a-lock-", bench.path);
     raw.create_with(&prefix, b"", CreateMode::PersistentSequential).unwrap();
     let lock = bench.lock(&client);
-    assert!(!lock.exists().wait().unwrap());
+    assert!(!lock.is_locked().wait().unwrap());
     lock.try_acquire().wait().unwrap().unwrap().release().wait().unwrap();
     lock.acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap();
 }
@@ -136,11 +136,11 @@ fn a_child_that_is_no_claim_is_no_holder() {
     bench.next();
     bench.raw().create(&format!("{}/config", bench.path), b"").unwrap();
     let lock = bench.lock(&client);
-    assert!(!lock.exists().wait().unwrap());
+    assert!(!lock.is_locked().wait().unwrap());
     let guard = lock.try_acquire().wait().unwrap().unwrap();
-    assert!(lock.exists().wait().unwrap());
+    assert!(lock.is_locked().wait().unwrap());
     guard.release().wait().unwrap();
-    assert!(!lock.exists().wait().unwrap());
+    assert!(!lock.is_locked().wait().unwrap());
 }
 
 #[test]

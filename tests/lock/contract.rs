@@ -77,7 +77,7 @@ each_store! {
 
     fn holder_and_waiters_can_be_seen(place) {
         let looker = place.lock();
-        assert!(!looker.exists().wait().unwrap());
+        assert!(!looker.is_locked().wait().unwrap());
         assert_eq!(looker.holder().wait().unwrap(), None);
         let guard = place.lock().label("first\nof two").acquire().wait().unwrap();
         let waiting = acquire_in_background(&place.lock().label("second"));
@@ -93,7 +93,7 @@ each_store! {
         let held = contenders[0].held_since.unwrap();
         assert!(contenders[0].since <= held.latest && held.earliest <= held.latest);
         assert!(contenders[1..].iter().all(|waiter| waiter.held_since.is_none()));
-        assert!(looker.exists().wait().unwrap());
+        assert!(looker.is_locked().wait().unwrap());
         drop(guard);
         waiting.join().unwrap().unwrap().release().wait().unwrap();
         place.expect_free();

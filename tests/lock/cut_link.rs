@@ -91,7 +91,7 @@ const CALLS: &[(&str, Option<Code>, Call)] = &[
         ended(s.client.lock("/free").contenders().wait())
     }),
     ("exists of a lock", Some(Code::OPERATION_TIMEOUT), |s| {
-        ended(s.client.lock("/free").exists().wait())
+        ended(s.client.lock("/free").is_locked().wait())
     }),
     ("multi of a guard", Some(Code::OPERATION_TIMEOUT), |s| {
         ended(s.held.multi(&[Op::check("/")]).wait())

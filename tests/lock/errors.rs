@@ -64,7 +64,7 @@ each_strategy! {
         // A look that nobody answers has changed nothing.
         for error in [
             lock.holder().wait().unwrap_err(),
-            lock.exists().wait().unwrap_err(),
+            lock.is_locked().wait().unwrap_err(),
             lock.contenders().wait_timeout(Duration::ZERO).unwrap_err(),
         ] {
             let LockError::Store { source, path } = &error else { panic!("{error:?}") };

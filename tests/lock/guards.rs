@@ -255,10 +255,10 @@ each_strategy! {
         let bench = Bench::shared();
         let (client, looker) = (bench.direct(), bench.direct());
         let lock = bench.lock(&looker, strategy);
-        assert!(!lock.exists().wait().unwrap());
+        assert!(!lock.is_locked().wait().unwrap());
         assert_eq!(lock.holder().wait().unwrap(), None);
         let guard = bench.lock(&client, strategy).label("night run\nno. 7").acquire().wait().unwrap();
-        assert!(lock.exists().wait().unwrap());
+        assert!(lock.is_locked().wait().unwrap());
         let holder = lock.holder().wait().unwrap().unwrap();
         assert_eq!((holder.path.as_str(), holder.token), (guard.path(), guard.fencing_token()));
         assert_eq!((holder.session, holder.pid), (session_id(&client), std::process::id()));
@@ -269,7 +269,7 @@ each_strategy! {
             assert!(error.to_string().contains("night run no. 7"), "it says who is ahead: {error}");
         }
         guard.release().wait().unwrap();
-        assert!(!lock.exists().wait().unwrap());
+        assert!(!lock.is_locked().wait().unwrap());
         // Another library's data is all that is known of its claim.
         bench.prepare(strategy);
         let mut stranger = bench.stranger(strategy);

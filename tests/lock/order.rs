@@ -156,7 +156,7 @@ fn children_that_are_no_claims_stand_in_nobodys_way() {
         .unwrap();
     let client = bench.direct();
     let lock = bench.lock(&client, QUEUE);
-    assert!(!lock.exists().wait().unwrap());
+    assert!(!lock.is_locked().wait().unwrap());
     for _ in 0..2 {
         let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
         assert_eq!(lock.holder().wait().unwrap().unwrap().path, guard.path());
@@ -212,7 +212,7 @@ fn numbers_from_all_around_the_circle_confuse_nobody() {
     }
     let client = bench.direct();
     let lock = bench.lock(&client, QUEUE);
-    assert!(!lock.exists().wait().unwrap());
+    assert!(!lock.is_locked().wait().unwrap());
     lock.try_acquire().wait().unwrap().expect("it is free").release().wait().unwrap();
     lock.acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap();
 }

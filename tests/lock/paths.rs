@@ -34,7 +34,7 @@ each_strategy! {
         let path = format!("{}/a/b/c/d/e/lock", bench.path);
         let lock = client.lock(&path).strategy(strategy);
         let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
-        assert!(lock.exists().wait().unwrap());
+        assert!(lock.is_locked().wait().unwrap());
         guard.release().wait().unwrap();
         assert!(lock.try_acquire().wait().unwrap().is_some());
     }
@@ -142,7 +142,7 @@ fn a_path_that_is_somebodys_data_is_an_error_and_no_wait() {
                 assert!(error.to_string().contains("not ephemeral"), "{error}");
             }
             for error in [
-                lock.exists().wait().unwrap_err(),
+                lock.is_locked().wait().unwrap_err(),
                 lock.holder().wait().unwrap_err(),
                 lock.contenders().wait().unwrap_err(),
             ] {
@@ -193,7 +193,7 @@ fn the_root_is_a_queue_and_no_lock_of_another_strategy() {
     for strategy in [Strategy::Poll, Strategy::Watch] {
         let lock = client.lock("/").strategy(strategy);
         let acquired = lock.acquire_within(TIMEOUT).wait().map(drop);
-        for refused in [acquired, lock.exists().wait().map(drop)] {
+        for refused in [acquired, lock.is_locked().wait().map(drop)] {
             let error = refused.unwrap_err();
             assert_eq!(error.code(), Code::BAD_ARGUMENTS, "{error}");
             assert!(error.to_string().contains("root"), "{error}");
