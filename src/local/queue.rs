@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use crate::error::{Code, Error};
 use crate::lock::{Contender, HeldSince, LockError, LostReason, MAX_TEXT, with_owner};
 use crate::process::{Process, inherited};
+use crate::raw::watch_for_forks;
 use crate::runtime::Latest;
 use crate::text::one_line;
 
@@ -44,6 +45,7 @@ pub(super) struct Claim {
 
 impl Default for Queues {
     fn default() -> Queues {
+        watch_for_forks();
         Queues { state: Mutex::default(), process: Process::this() }
     }
 }

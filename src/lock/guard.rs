@@ -80,7 +80,7 @@ impl Guard {
     /// A lost session is reported before the server can let anyone else in. That somebody deleted the
     /// znode is reported only after the fact, and once the lock has been held for about 100 ms.
     pub fn lost(&self) -> LostSignal {
-        LostSignal::of(&self.tenure)
+        LostSignal { tenure: Arc::clone(&self.tenure), over: None, process: self.process }
     }
 
     /// Releases the lock. The deletion of its znode is submitted now and repeated until it, or the
@@ -156,10 +156,6 @@ pub struct LostSignal {
 }
 
 impl LostSignal {
-    fn of(tenure: &Arc<dyn Tenure>) -> LostSignal {
-        LostSignal { tenure: Arc::clone(tenure), over: None, process: Process::this() }
-    }
-
     /// Whether the lock is lost by now, and why. Costs no request.
     pub fn get(&self) -> Option<LostReason> {
         self.tenure.ended()

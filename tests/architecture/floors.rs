@@ -17,7 +17,8 @@ const BELOW: &[(&str, &[&str])] = &[
     ("raw", &[]),
     ("client", &["raw", "runtime"]),
     ("lock", &["runtime"]),
-    ("local", &["lock", "runtime"]),
+    // Of the floor below only what notices a fork.
+    ("local", &["lock", "runtime", "raw"]),
     ("zookeeper", &["client", "lock", "runtime"]),
     ("recipes", &["client", "runtime"]),
     ("capi", &["raw", "client", "lock", "zookeeper", "recipes", "runtime"]),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use test_support::{Process, TIMEOUT, child_about, options, say, shared};
 use zklock::{
     Acl, Client, Code, CreateMode, GuardState, Lock, LockError, LostReason, Op, Result,
-    SessionState,
+    SessionState, local,
 };
 
 use crate::lifecycle::voluntary_waits;
@@ -104,6 +104,41 @@ fn what_the_parent_has_is_refused_in_a_child_and_stays_the_parents() {
 #[test]
 fn a_child_has_clients_of_its_own() {
     alone("a_process_forks_and_the_child_begins_anew");
+}
+
+#[test]
+fn locks_within_the_parent_are_refused_in_a_child_and_stay_the_parents() {
+    alone("a_process_without_a_client_forks_and_goes_on");
+}
+
+/// What its process does; nothing in any other.
+#[test]
+fn a_process_without_a_client_forks_and_goes_on() {
+    let Some(_) = child_about() else { return };
+    let store = local::Store::new();
+    let guard = store.lock("/forked").acquire().wait().unwrap();
+    let waiting = store.lock("/forked").acquire();
+    let inherited = Arc::new(Mutex::new(Some((guard, waiting))));
+    let (theirs, childs) = (Arc::clone(&inherited), store.clone());
+    in_a_child(move || {
+        for (name, ask) in OF_A_LOCK {
+            ensure(is_refused_of_a_lock(ask(&childs.lock("/forked"))), name)?;
+        }
+        ensure(!childs.lose("/forked"), "the store takes it away")?;
+        childs.close();
+        let (guard, waiting) = theirs.lock().unwrap().take().ok_or("nothing inherited")?;
+        ensure(guard.is_lost(), "the guard's state")?;
+        ensure(guard.lost().wait() == LostReason::Session, "the signal")?;
+        ensure(waiting.wait().is_err(), "what waits")?;
+        drop(guard);
+        let own = local::Store::new().lock("/forked").try_acquire().wait();
+        ensure(own.is_ok_and(|guard| guard.is_some()), "a store of its own")
+    });
+    let (guard, waiting) = inherited.lock().unwrap().take().unwrap();
+    assert_eq!(guard.state(), GuardState::Held);
+    guard.release().wait().unwrap();
+    waiting.wait().unwrap().release().wait().unwrap();
+    say(true);
 }
 
 /// What the first of these processes does; nothing in any other.
@@ -217,7 +252,8 @@ fn requests_in(directory: &Path) -> Vec<String> {
 #[test]
 fn a_child_asks_for_everything_that_can_be_asked_for() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let functions = [requests_in(&src.join("client")), requests_in(&src.join("lock"))].concat();
+    let functions = ["client", "lock", "zookeeper", "local"].map(|dir| requests_in(&src.join(dir)));
+    let functions = functions.concat();
     assert!(functions.len() > 20, "only {functions:?}");
     let asked =
         OF_A_CLIENT.map(|(name, _)| name).into_iter().chain(OF_A_LOCK.map(|(name, _)| name));
