@@ -324,7 +324,10 @@ impl ClientInner {
         let now = BootInstant::now();
         let mut news = None;
         self.change(|status| {
-            if status.link.as_ref().is_none_or(|present| !Arc::ptr_eq(present, link)) {
+            // A closed client stays so, though its handle lives until a helper thread has closed it, and may
+            // connect meanwhile.
+            let is_closed = status.state == SessionState::Closed;
+            if is_closed || status.link.as_ref().is_none_or(|present| !Arc::ptr_eq(present, link)) {
                 return false;
             }
             let before = (status.state, status.losses);

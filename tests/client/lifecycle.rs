@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use test_support::{
     Bench, Process, TIMEOUT, alone, child_about, connect, eventually, options, say, shared,
+    states_until,
 };
 use zklock::{Client, Code, CreateMode, Op, SessionState};
 use zklock_testing::Rule;
@@ -227,4 +228,20 @@ pub fn voluntary_waits() -> u64 {
     let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
     line.unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn a_client_that_is_closed_while_it_connects_again_stays_closed() {
+    let bench = Bench::untouched();
+    for round in 0..150 {
+        let client = bench.client();
+        let mut states = client.states();
+        assert_eq!(states.wait(), Some(SessionState::Connected));
+        bench.proxy.reset_all();
+        // Its handle connects again, and is answered, before, while and after the client is closed.
+        thread::sleep(Duration::from_micros(200 * (round % 50)));
+        client.close().wait().unwrap();
+        assert_eq!(client.state(), SessionState::Closed, "round {round}");
+        states_until(&mut states, SessionState::Closed);
+    }
 }
