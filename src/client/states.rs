@@ -14,12 +14,12 @@ use crate::runtime::{block_on, block_on_until, wake};
 /// The session's states, from the one at the time of the call on.
 ///
 /// It gives the latest state: a state that came and went between two looks may be left out, except
-/// `Lost`, which is always told. It ends after `Closed`.
+/// `Lost`, which is always reported. It ends after `Closed`.
 ///
 /// It does not keep the client open.
 pub struct SessionStates {
     inner: Arc<ClientInner>,
-    told: Option<SessionState>,
+    reported: Option<SessionState>,
     losses: u64,
     listener: Option<EventListener>,
 }
@@ -27,16 +27,16 @@ pub struct SessionStates {
 impl SessionStates {
     pub(super) fn new(inner: Arc<ClientInner>) -> SessionStates {
         let (_, losses) = inner.look();
-        SessionStates { inner, told: None, losses, listener: None }
+        SessionStates { inner, reported: None, losses, listener: None }
     }
 
-    /// The next state that has not been told yet; `None` after `Closed`. The first call gives the
+    /// The next state that has not been reported yet; `None` after `Closed`. The first call gives the
     /// present state at once. Cancel-safe.
     pub async fn next(&mut self) -> Option<SessionState> {
         std::future::poll_fn(|cx| self.poll(cx)).await
     }
 
-    /// Blocks this thread until there is a state that has not been told yet.
+    /// Blocks this thread until there is a state that has not been reported yet.
     pub fn wait(&mut self) -> Option<SessionState> {
         block_on(self.next())
     }
@@ -49,7 +49,7 @@ impl SessionStates {
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<SessionState>> {
         loop {
-            if self.told == Some(SessionState::Closed) {
+            if self.reported == Some(SessionState::Closed) {
                 return Poll::Ready(None);
             }
             // Listen before looking, or a change in between is missed.
@@ -58,12 +58,12 @@ impl SessionStates {
             // A loss by the clock alone may never be made official: the client may close first.
             if losses > self.losses {
                 self.losses = losses;
-                self.told = Some(SessionState::Lost);
-                return Poll::Ready(self.told);
+                self.reported = Some(SessionState::Lost);
+                return Poll::Ready(self.reported);
             }
-            if self.told != Some(state) {
-                self.told = Some(state);
-                return Poll::Ready(self.told);
+            if self.reported != Some(state) {
+                self.reported = Some(state);
+                return Poll::Ready(self.reported);
             }
             if pin!(wake::DeferredWake(&mut listener)).poll(cx).is_pending() {
                 self.listener = Some(listener);
@@ -83,6 +83,6 @@ impl futures_core::Stream for SessionStates {
 
 impl std::fmt::Debug for SessionStates {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SessionStates").field("told", &self.told).finish_non_exhaustive()
+        f.debug_struct("SessionStates").field("reported", &self.reported).finish_non_exhaustive()
     }
 }

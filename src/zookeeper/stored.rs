@@ -78,7 +78,7 @@ impl Lock {
         changed(self, |spec| spec.acl = acl.into().into())
     }
 
-    /// Names its claims otherwise, and tells of their place in the queue whenever that was listed.
+    /// Names its claims otherwise, and reports their place in the queue whenever that was listed.
     #[cfg(feature = "capi")]
     pub(crate) fn like_the_recipe(self, on_position: spec::OnPosition) -> Lock {
         changed(self, |spec| {
