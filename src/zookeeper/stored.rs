@@ -12,7 +12,7 @@ use super::contenders::{alone, queued};
 use super::deletion_watch::DeletionWatch;
 use super::name::Naming;
 use super::refusal::Obstacle;
-use super::spec::{self, Spec};
+use super::spec::Spec;
 use super::tenure::Tenure;
 use crate::client::{Client, Hold};
 use crate::error::{Code, Error};
@@ -80,7 +80,7 @@ impl Lock {
 
     /// Names its claims otherwise, and reports their place in the queue whenever that was listed.
     #[cfg(feature = "capi")]
-    pub(crate) fn like_the_recipe(self, on_position: spec::OnPosition) -> Lock {
+    pub(crate) fn like_the_recipe(self, on_position: super::spec::OnPosition) -> Lock {
         changed(self, |spec| {
             spec.naming = Naming::Recipe;
             spec.on_position = Some(on_position);
