@@ -62,14 +62,18 @@ impl Claim {
         Arc::new(Claim { token, path, status, contender: Mutex::new(contender) })
     }
 
+    /// Nobody is before it any more.
+    fn hold(&self) {
+        let now = SystemTime::now();
+        self.contender.lock().held_since.get_or_insert(HeldSince { earliest: now, latest: now });
+        self.set(Status::Holds);
+    }
+
+    /// Wakes who waits for that. Not under a lock: a waker may do what it likes.
     fn set(&self, new: Status) {
-        if new == Status::Holds {
-            let now = SystemTime::now();
-            self.contender.lock().held_since = Some(HeldSince { earliest: now, latest: now });
-        }
         self.status.update(|status| {
-            // What is over stays so.
-            let changes = !matches!(status, Status::Over(_));
+            // What is over stays so, and nobody comes to hold twice.
+            let changes = *status != new && !matches!(status, Status::Over(_));
             if changes {
                 *status = new;
             }
@@ -95,8 +99,10 @@ impl Queues {
         let claim = Claim::new(lock, state.token, label);
         let queue = state.queues.entry(Arc::clone(lock)).or_default();
         queue.push_back(Arc::clone(&claim));
-        if queue.len() == 1 {
-            claim.set(Status::Holds);
+        let is_first = queue.len() == 1;
+        drop(state);
+        if is_first {
+            claim.hold();
         }
         Ok(Ok(claim))
     }
@@ -107,14 +113,20 @@ impl Queues {
         if !self.process.is_this() {
             return;
         }
-        let mut state = self.state.lock();
+        // Before it goes: who loses a lock knows so before another holds it.
         claim.set(Status::Over(reason));
-        let Some(queue) = state.queues.get_mut(lock) else { return };
-        queue.retain(|other| other.token != claim.token);
-        match queue.front() {
-            Some(first) if first.status.get() == Status::Waits => first.set(Status::Holds),
-            Some(_) => {}
-            None => drop(state.queues.remove(lock)),
+        let mut state = self.state.lock();
+        let first = state.queues.get_mut(lock).and_then(|queue| {
+            queue.retain(|other| other.token != claim.token);
+            queue.front().cloned()
+        });
+        if first.is_none() {
+            state.queues.remove(lock);
+        }
+        drop(state);
+        // One that is leaving as well lets the next one in by itself.
+        if let Some(first) = first {
+            first.hold();
         }
     }
 
@@ -133,8 +145,8 @@ impl Queues {
     }
 
     pub(super) fn lose(&self, lock: &str) -> bool {
-        let holder =
-            self.open(lock).ok().and_then(|state| state.queues.get(lock)?.front().cloned());
+        let first = self.open(lock).ok().and_then(|state| state.queues.get(lock)?.front().cloned());
+        let holder = first.filter(|first| first.status.get() == Status::Holds);
         if let Some(holder) = &holder {
             self.leave(lock, holder, LostReason::Session);
         }
@@ -147,13 +159,15 @@ impl Queues {
         }
         let mut state = self.state.lock();
         state.is_closed = true;
-        for claim in state.queues.drain().flat_map(|(_, queue)| queue) {
+        let queues = std::mem::take(&mut state.queues);
+        drop(state);
+        for claim in queues.into_values().flatten() {
             claim.set(Status::Over(LostReason::Session));
         }
     }
 
     /// Why it fails to acquire when its claim is over without having held.
-    pub(super) fn closed(lock: &str) -> LockError {
+    fn closed(lock: &str) -> LockError {
         LockError::closed(lock, Error::new("acquire", lock, Code::CLOSING))
     }
 

@@ -54,23 +54,26 @@ impl LocalLock {
             })?;
         }
         let only_tries = limit.is_some_and(|limit| limit.is_zero());
-        let claim = match self.queues.join(&self.path, &self.label, only_tries)? {
-            Ok(claim) => claim,
-            Err(ahead) => return Err(LockError::timed_out(&self.path, Some(ahead))),
-        };
-        let mut waiting = Waiting { lock: self, claim: Some(Arc::clone(&claim)) };
-        let holds = async {
+        loop {
+            let claim = match self.queues.join(&self.path, &self.label, only_tries)? {
+                Ok(claim) => claim,
+                Err(ahead) => return Err(LockError::timed_out(&self.path, Some(ahead))),
+            };
+            let mut waiting = Waiting { lock: self, claim: Some(Arc::clone(&claim)) };
             let reached = |status: &Status| (*status != Status::Waits).then_some(*status);
-            match claim.status.wait_for(reached).await {
-                Status::Holds => Ok(()),
-                _ => Err(Queues::closed(&self.path)),
+            match within(deadline, claim.status.wait_for(reached), || Status::Waits).await {
+                Status::Holds => {
+                    waiting.claim = None;
+                    return Ok(self.guard(claim));
+                }
+                Status::Waits => {
+                    let ahead = self.queues.ahead_of(&self.path, &claim);
+                    return Err(LockError::timed_out(&self.path, ahead));
+                }
+                // Taken away before anybody had a guard of it; where the store is closed, it ends with the next.
+                Status::Over(_) => {}
             }
-        };
-        let late =
-            || Err(LockError::timed_out(&self.path, self.queues.ahead_of(&self.path, &claim)));
-        within(deadline, holds, late).await?;
-        waiting.claim = None;
-        Ok(self.guard(claim))
+        }
     }
 
     fn guard(&self, claim: Arc<Claim>) -> Guard {

@@ -1,9 +1,14 @@
 //! What only the store within a process offers: locks that are lost when a test wants it.
 
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use test_support::{TIMEOUT, acquire_in_background, eventually};
-use zklock::{Acl, Code, GuardState, LockError, LostReason, Op, Strategy, local};
+use zklock::{Acl, Code, GuardState, LockError, LostReason, LostSignal, Op, Strategy, local};
 
 use crate::bench::Bench;
 
@@ -69,8 +74,8 @@ fn a_thousand_waiters_take_their_turns() {
     let guard = store.lock(PATH).acquire().wait().unwrap();
     let mut waiters: Vec<_> = (0..WAITERS).map(|_| store.lock(PATH).acquire()).collect();
     for waiter in &mut waiters {
-        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-        assert!(std::future::Future::poll(std::pin::Pin::new(waiter), &mut context).is_pending());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(Future::poll(Pin::new(waiter), &mut context).is_pending());
     }
     let late = store.lock(PATH).acquire_within(Duration::from_millis(1)).wait();
     assert!(late.unwrap_err().is_timeout());
@@ -82,4 +87,66 @@ fn a_thousand_waiters_take_their_turns() {
         last = guard.fencing_token();
     }
     assert!(store.lock(PATH).holder().wait().unwrap().is_none());
+}
+
+/// Acquires another lock of the store when it is woken, on the thread that wakes it.
+struct Nosy {
+    store: local::Store,
+    woken: AtomicBool,
+}
+
+impl Wake for Nosy {
+    fn wake(self: Arc<Self>) {
+        let holder = self.store.lock(PATH).holder().wait().unwrap();
+        let beside = self.store.lock("/locks/beside").try_acquire().wait().unwrap();
+        self.woken.store(holder.is_some() && beside.is_some(), Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_waker_may_use_the_store_that_wakes_it() {
+    let store = local::Store::new();
+    let guard = store.lock(PATH).acquire().wait().unwrap();
+    let nosy = Arc::new(Nosy { store: store.clone(), woken: AtomicBool::new(false) });
+    let waker = Waker::from(Arc::clone(&nosy));
+    let mut waiting = store.lock(PATH).acquire();
+    assert!(Pin::new(&mut waiting).poll(&mut Context::from_waker(&waker)).is_pending());
+    std::thread::spawn(move || drop(guard));
+    eventually("it is woken, and did what it wanted", || nosy.woken.load(Ordering::SeqCst));
+    let guard = waiting.wait().unwrap();
+    assert_eq!(guard.state(), GuardState::Held);
+}
+
+#[test]
+fn who_holds_next_does_so_when_the_one_before_knows_of_its_end() {
+    let store = local::Store::new();
+    let before = Mutex::new(None::<LostSignal>);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for round in 0..500 {
+                    let guard = store.lock(PATH).acquire_within(TIMEOUT).wait().unwrap();
+                    let mut before = before.lock();
+                    // It may have been taken away by now, and another hold.
+                    if guard.state() == GuardState::Held {
+                        let before = before.replace(guard.lost());
+                        assert!(before.is_none_or(|before| before.get().is_some()), "two hold");
+                    }
+                    drop(before);
+                    match round % 3 {
+                        0 => drop(guard),
+                        // It may have been taken away.
+                        _ => drop(guard.release().wait()),
+                    }
+                }
+            });
+        }
+        scope.spawn(|| {
+            for _ in 0..2_000 {
+                store.lose(PATH);
+                std::thread::yield_now();
+            }
+        });
+    });
+    assert!(!store.lock(PATH).is_locked().wait().unwrap());
 }
