@@ -60,9 +60,12 @@ impl tenure::Tenure for Tenure {
         _deadline: Option<Instant>,
         _store: Option<StoreRef>,
     ) -> Pending<(), LockError> {
-        let lost = self.ended();
         self.queues.leave(&self.lock, &self.claim, LostReason::Released);
-        let released = lost.map_or(Ok(()), |reason| Err(LockError::lost(self.path(), reason)));
+        // The first reason stays: it may have been taken away up to the very end.
+        let released = match self.ended() {
+            Some(LostReason::Released) | None => Ok(()),
+            Some(reason) => Err(LockError::lost(self.path(), reason)),
+        };
         Pending::ready_as(LockError::of_pending, released)
     }
 

@@ -18,8 +18,8 @@
 //! wrong moment: the adoption ends ([`is_overdue`](super::Handle::is_overdue)).
 //!
 //! One way remains on which the thread ends too late: `zookeeper_close` *inside* a callback of the
-//! handle frees it on the completion thread itself. A program that does so must let go of the
-//! handle first. Where the session is over, it need not: every watch is notified of that on the
+//! handle frees it on the completion thread itself. A program that does so must detach
+//! from the handle first. Where the session is over, it need not: every watch is notified of that on the
 //! completion thread, and the gate is shut there and then.
 
 use std::ffi::c_int;
