@@ -6,7 +6,7 @@
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let zk = Client::connect("127.0.0.1:2181").wait()?; // or .await
 //!     let lock = zk.lock("/locks/invoices"); // a fair queue; others by .strategy(...)
-//!     let guard = lock.acquire().wait()?; // or acquire_within(...), try_acquire()
+//!     let guard = lock.acquire().wait()?; // or .within(limit), or try_acquire()
 //!     println!("mine; my writes carry the token {}", guard.fencing_token());
 //!     guard.release().wait()?; // or drop it: released in the background
 //!     Ok(())
@@ -25,7 +25,8 @@
 //!
 //! # How to wait
 //! Every operation returns a [`Pending`] (or, for a watch, a [`Watch`]): await it on any runtime,
-//! or call `.wait()` on any thread. None needs a runtime.
+//! or call `.wait()` on any thread. None needs a runtime. It is under way when its function has returned;
+//! [`within`](Pending::within) limits it; dropping it gives it up.
 //!
 //! # Without a server
 //! Unit tests of what takes a [`Lock`] need no ZooKeeper: [`local`] has locks within the process.
@@ -65,7 +66,8 @@ pub use client::{
 };
 pub use error::{Code, Error, Result};
 pub use lock::{
-    Contender, Guard, GuardState, HeldSince, Lock, LockError, LostReason, LostSignal, Strategy,
+    Contender, Guard, GuardState, GuardStates, HeldSince, Lock, LockError, LostReason, LostSignal,
+    Strategy, WheneverHeld, WhileHeld,
 };
 pub use runtime::Pending;
 pub use session_key::SessionKey;

@@ -41,10 +41,10 @@ impl SessionStates {
         block_on(self.next())
     }
 
-    /// As [`wait`](SessionStates::wait), but no longer than `timeout`: `Err` when it has passed.
-    #[allow(clippy::result_unit_err)]
-    pub fn wait_timeout(&mut self, timeout: Duration) -> Result<Option<SessionState>, ()> {
-        block_on_until(Instant::now().checked_add(timeout), self.next()).ok_or(())
+    /// As [`wait`](SessionStates::wait), but no longer than `timeout`: `None` when it has passed.
+    #[allow(clippy::option_option)]
+    pub fn wait_timeout(&mut self, timeout: Duration) -> Option<Option<SessionState>> {
+        block_on_until(Instant::now().checked_add(timeout), self.next())
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<SessionState>> {

@@ -66,14 +66,9 @@ impl Watch {
         block_on(self)
     }
 
-    /// Blocks this thread until the event is there, but no longer than `timeout`; the watch stays.
-    ///
-    /// # Errors
-    /// `OPERATION_TIMEOUT` when the time is over, and as [`wait`](Watch::wait).
-    pub fn wait_timeout(&mut self, timeout: Duration) -> Result<WatchEvent> {
-        let deadline = Instant::now().checked_add(timeout);
-        block_on_until(deadline, self)
-            .unwrap_or_else(|| Err(Error::new("watch", "", Code::OPERATION_TIMEOUT)))
+    /// As [`wait`](Watch::wait), but no longer than `timeout`: `None` when it has passed. The watch stays.
+    pub fn wait_timeout(&mut self, timeout: Duration) -> Option<Result<WatchEvent>> {
+        block_on_until(Instant::now().checked_add(timeout), self)
     }
 }
 
@@ -258,10 +253,16 @@ mod tests {
         let mut data = table.add("/a", WatchOf::Data);
         let mut children = table.add("/a", WatchOf::Children);
         table.fire(&event(EventKind::CHANGED, "/a"));
-        assert_eq!(data.wait_timeout(Duration::ZERO).unwrap().kind, WatchEventKind::DataChanged);
-        assert!(children.wait_timeout(Duration::ZERO).unwrap_err().is_timeout());
+        assert_eq!(
+            data.wait_timeout(Duration::ZERO).unwrap().unwrap().kind,
+            WatchEventKind::DataChanged
+        );
+        assert!(children.wait_timeout(Duration::ZERO).is_none());
         table.fire(&event(EventKind::DELETED, "/a"));
-        assert_eq!(children.wait_timeout(Duration::ZERO).unwrap().kind, WatchEventKind::Deleted);
+        assert_eq!(
+            children.wait_timeout(Duration::ZERO).unwrap().unwrap().kind,
+            WatchEventKind::Deleted
+        );
         assert_eq!(table.len(), 0);
     }
 
@@ -270,7 +271,7 @@ mod tests {
         let table = Arc::new(WatchTable::default());
         let mut watch = table.add("", WatchOf::Data);
         table.fire(&event(EventKind::SESSION, ""));
-        assert!(watch.wait_timeout(Duration::ZERO).unwrap_err().is_timeout());
+        assert!(watch.wait_timeout(Duration::ZERO).is_none());
     }
 
     #[test]

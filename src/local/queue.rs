@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::{Code, Error};
 use crate::lock::{Contender, HeldSince, LockError, LostReason, MAX_TEXT, with_owner};
@@ -83,18 +83,25 @@ impl Claim {
 }
 
 impl Queues {
-    /// Appends a claim to a lock's queue; where it is only to try, not behind anybody else's: then gives whose.
-    pub(super) fn join(
+    /// Appends a claim to a lock's queue.
+    pub(super) fn join(&self, lock: &Arc<str>, label: &str) -> Result<Arc<Claim>, LockError> {
+        Ok(self.append(self.open(lock)?, lock, label))
+    }
+
+    /// As [`join`](Queues::join), but not behind anybody else's: then gives whose.
+    pub(super) fn try_join(
         &self,
         lock: &Arc<str>,
         label: &str,
-        only_tries: bool,
     ) -> Result<Result<Arc<Claim>, Contender>, LockError> {
-        let mut state = self.open(lock)?;
-        let last = state.queues.get(lock).and_then(VecDeque::back);
-        if let Some(last) = last.filter(|_| only_tries) {
-            return Ok(Err(last.contender.lock().clone()));
-        }
+        let state = self.open(lock)?;
+        Ok(match state.queues.get(lock).and_then(VecDeque::back) {
+            Some(last) => Err(last.contender.lock().clone()),
+            None => Ok(self.append(state, lock, label)),
+        })
+    }
+
+    fn append(&self, mut state: MutexGuard<'_, State>, lock: &Arc<str>, label: &str) -> Arc<Claim> {
         state.token += 1;
         let claim = Claim::new(lock, state.token, label);
         let queue = state.queues.entry(Arc::clone(lock)).or_default();
@@ -104,7 +111,7 @@ impl Queues {
         if is_first {
             claim.hold();
         }
-        Ok(Ok(claim))
+        claim
     }
 
     /// Takes a claim out of a lock's queue; the next may hold by that.
@@ -171,7 +178,7 @@ impl Queues {
         LockError::closed(lock, Error::new("acquire", lock, Code::CLOSING))
     }
 
-    fn open(&self, lock: &str) -> Result<parking_lot::MutexGuard<'_, State>, LockError> {
+    fn open(&self, lock: &str) -> Result<MutexGuard<'_, State>, LockError> {
         if !self.process.is_this() {
             return Err(LockError::closed(lock, inherited("acquire", lock)));
         }

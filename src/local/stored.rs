@@ -3,13 +3,14 @@
 use std::any::Any;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::queue::{Claim, Queues, Status};
 use super::tenure::Tenure;
-use crate::error::{Code, Error};
+use crate::error::Code;
 use crate::lock::{Change, Contender, Guard, LockError, LostReason, StoredLock, Strategy};
-use crate::runtime::{Pending, machine, now, within};
+use crate::runtime::{Late, Pending};
 
 #[derive(Clone)]
 pub(super) struct LocalLock {
@@ -33,6 +34,20 @@ impl Drop for Waiting<'_> {
     }
 }
 
+/// Who is ahead of an acquire: for its error when it has not ended in time.
+struct Ahead {
+    queues: Arc<Queues>,
+    claim: Mutex<Option<Arc<Claim>>>,
+}
+
+impl Late<LockError> for Ahead {
+    fn error(&self, path: &str) -> LockError {
+        let claim = self.claim.lock();
+        let ahead = claim.as_ref().and_then(|claim| self.queues.ahead_of(path, claim));
+        LockError::timed_out(path, ahead)
+    }
+}
+
 impl LocalLock {
     pub(super) fn new(queues: Arc<Queues>, path: &str) -> LocalLock {
         LocalLock {
@@ -43,35 +58,21 @@ impl LocalLock {
         }
     }
 
-    /// Waits until it holds, for so long; behind nobody where that is nothing.
-    async fn acquire_in(&self, limit: Option<Duration>) -> Result<Guard, LockError> {
-        let deadline = limit.and_then(|limit| now().checked_add(limit));
-        if deadline.is_some() {
-            machine::start().map_err(|error| {
-                let error =
-                    Error::with_detail("acquire", "", Code::SYSTEM_ERROR, error.to_string());
-                LockError::store(&self.path, error)
-            })?;
-        }
-        let only_tries = limit.is_some_and(|limit| limit.is_zero());
+    /// Waits until it holds.
+    async fn wait_in(&self, ahead: &Ahead) -> Result<Guard, LockError> {
         loop {
-            let claim = match self.queues.join(&self.path, &self.label, only_tries)? {
-                Ok(claim) => claim,
-                Err(ahead) => return Err(LockError::timed_out(&self.path, Some(ahead))),
-            };
+            let claim = self.queues.join(&self.path, &self.label)?;
+            *ahead.claim.lock() = Some(Arc::clone(&claim));
             let mut waiting = Waiting { lock: self, claim: Some(Arc::clone(&claim)) };
-            let reached = |status: &Status| (*status != Status::Waits).then_some(*status);
-            match within(deadline, claim.status.wait_for(reached), || Status::Waits).await {
-                Status::Holds => {
-                    waiting.claim = None;
-                    return Ok(self.guard(claim));
-                }
-                Status::Waits => {
-                    let ahead = self.queues.ahead_of(&self.path, &claim);
-                    return Err(LockError::timed_out(&self.path, ahead));
-                }
+            let holds = |status: &Status| match status {
+                Status::Waits => None,
+                Status::Holds => Some(true),
                 // Taken away before anybody had a guard of it; where the store is closed, it ends with the next.
-                Status::Over(_) => {}
+                Status::Over(_) => Some(false),
+            };
+            if claim.status.wait_for(holds).await {
+                waiting.claim = None;
+                return Ok(self.guard(claim));
             }
         }
     }
@@ -116,16 +117,18 @@ impl StoredLock for LocalLock {
         Arc::new(changed)
     }
 
-    fn acquire(self: Arc<Self>, limit: Option<Duration>) -> Pending<Guard, LockError> {
-        let lock = Arc::clone(&self);
-        self.run("acquire", async move { lock.acquire_in(limit).await })
+    fn acquire(self: Arc<Self>) -> Pending<Guard, LockError> {
+        let ahead = Ahead { queues: Arc::clone(&self.queues), claim: Mutex::default() };
+        let (lock, ahead) = (Arc::clone(&self), Arc::new(ahead));
+        let late = Arc::clone(&ahead);
+        self.run("acquire", async move { lock.wait_in(&ahead).await }).when_late(late)
     }
 
-    fn try_acquire(self: Arc<Self>) -> Pending<Option<Guard>, LockError> {
+    fn try_acquire(self: Arc<Self>) -> Pending<Result<Guard, Option<Contender>>, LockError> {
         let lock = Arc::clone(&self);
         self.run("acquire", async move {
-            let joined = lock.queues.join(&lock.path, &lock.label, true)?;
-            Ok(joined.ok().map(|claim| lock.guard(claim)))
+            let tried = lock.queues.try_join(&lock.path, &lock.label)?;
+            Ok(tried.map(|claim| lock.guard(claim)).map_err(Some))
         })
     }
 

@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Instant;
 
 use futures_lite::future::Boxed;
 
@@ -47,6 +46,13 @@ impl tenure::Tenure for Tenure {
         }
     }
 
+    fn changed(self: Arc<Self>) -> Boxed<()> {
+        let over = self.over();
+        Box::pin(async move {
+            over.await;
+        })
+    }
+
     fn over(self: Arc<Self>) -> Boxed<LostReason> {
         let reason = |status: &Status| match status {
             Status::Over(reason) => Some(*reason),
@@ -55,11 +61,7 @@ impl tenure::Tenure for Tenure {
         Box::pin(async move { self.claim.status.wait_for(reason).await })
     }
 
-    fn release(
-        self: Arc<Self>,
-        _deadline: Option<Instant>,
-        _store: Option<StoreRef>,
-    ) -> Pending<(), LockError> {
+    fn release(self: Arc<Self>, _store: Option<StoreRef>) -> Pending<(), LockError> {
         self.queues.leave(&self.lock, &self.claim, LostReason::Released);
         // The first reason stays: it may have been taken away up to the very end.
         let released = match self.ended() {

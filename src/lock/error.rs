@@ -18,7 +18,7 @@ use crate::error::{Code, Error, recognisable};
 /// # let lock = zklock::Client::connect("127.0.0.1:2181").wait()?.lock("/locks/invoices");
 /// use zklock::LockError;
 ///
-/// match lock.acquire_within(std::time::Duration::from_secs(5)).wait() {
+/// match lock.acquire().within(std::time::Duration::from_secs(5)).wait() {
 ///     Ok(guard) => println!("mine, with token {}", guard.fencing_token()),
 ///     Err(LockError::TimedOut { ahead: Some(who), .. }) => println!("{} has it", who.host),
 ///     Err(error) if error.is_timeout() => println!("no server answers"),
@@ -35,8 +35,7 @@ pub enum LockError {
         /// The lock's path.
         path: String,
         /// Who was ahead, as last seen: in a queue the claim before ours, otherwise the holder. `None` where
-        /// no server has told yet, and where [`Pending::wait_timeout`](crate::Pending::wait_timeout) has
-        /// ended the acquire.
+        /// no server has told yet.
         ahead: Option<Box<Contender>>,
     },
     /// The lock was lost before its release was confirmed: others may have held it meanwhile.

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -10,9 +11,10 @@ use futures_lite::future::Boxed;
 
 use super::error::LockError;
 use super::loss::{GuardState, LostReason};
+use super::states::GuardStates;
 use super::tenure::{StoreRef, Tenure};
 use crate::process::{Process, inherited};
-use crate::runtime::{Pending, block_on, block_on_until, now};
+use crate::runtime::{Pending, block_on, block_on_until};
 
 /// A lock that is held. Dropping it releases the lock in the background.
 ///
@@ -34,6 +36,8 @@ pub struct Guard {
     tenure: Arc<dyn Tenure>,
     /// Empty once released.
     store: Option<StoreRef>,
+    /// Whether it was let go without being dropped.
+    is_let_go: AtomicBool,
     /// Where it is held: in a child of that it is lost.
     process: Process,
 }
@@ -41,7 +45,8 @@ pub struct Guard {
 impl Guard {
     /// Of a tenure that begins; `store` is kept until it has ended.
     pub(crate) fn new(tenure: Arc<dyn Tenure>, store: StoreRef) -> Guard {
-        Guard { tenure, store: Some(store), process: Process::this() }
+        let (is_let_go, process) = (AtomicBool::new(false), Process::this());
+        Guard { tenure, store: Some(store), is_let_go, process }
     }
 
     pub(crate) fn tenure(&self) -> &Arc<dyn Tenure> {
@@ -83,6 +88,11 @@ impl Guard {
         LostSignal { tenure: Arc::clone(&self.tenure), over: None, process: self.process }
     }
 
+    /// Its states as they change, from the present one on: a stream, and a blocking receiver.
+    pub fn states(&self) -> GuardStates {
+        GuardStates::new(Arc::clone(&self.tenure), self.process)
+    }
+
     /// Releases the lock. The deletion of its znode is submitted now and repeated until it, or the
     /// session, is gone; waiting is only for the confirmation.
     ///
@@ -91,7 +101,8 @@ impl Guard {
     /// deleted the znode: others may have held the lock meanwhile. [`NotPermitted`](LockError::NotPermitted)
     /// when the session may not delete it: see [permissions](crate::Client::lock).
     /// [`Closed`](LockError::Closed), or [`OutcomeUnknown`](LockError::OutcomeUnknown), when the client is closed
-    /// meanwhile.
+    /// meanwhile; [`OutcomeUnknown`](LockError::OutcomeUnknown) when no server has confirmed it
+    /// [within](Pending::within) a limit: it goes on in the background.
     ///
     /// # On connection loss
     /// Waits for the next connection, but not for longer than the session can be trusted: so it
@@ -99,28 +110,23 @@ impl Guard {
     ///
     /// # Cancellation
     /// The lock is released all the same.
-    pub fn release(self) -> Pending<(), LockError> {
-        self.release_by(None)
-    }
-
-    /// As [`release`](Guard::release), but waits no longer than `timeout`; zero does not wait.
-    ///
-    /// # Errors
-    /// As [`release`](Guard::release), and [`OutcomeUnknown`](LockError::OutcomeUnknown) when no server has
-    /// confirmed it in time: it goes on in the background.
-    pub fn release_within(self, timeout: Duration) -> Pending<(), LockError> {
-        let deadline = now().checked_add(timeout);
-        self.release_by(deadline)
-    }
-
-    fn release_by(mut self, deadline: Option<Instant>) -> Pending<(), LockError> {
+    pub fn release(mut self) -> Pending<(), LockError> {
         if !self.process.is_this() {
             let error = LockError::closed(self.path(), inherited("release", ""));
             return Pending::ready_as(LockError::of_pending, Err(error));
         }
         // Taken out of the guard, which is then dropped.
         let store = self.store.take();
-        Arc::clone(&self.tenure).release(deadline, store)
+        Arc::clone(&self.tenure).release(store)
+    }
+}
+
+impl Guard {
+    /// Releases the lock in the background, for whoever has the guard yet.
+    pub(super) fn let_go(&self) {
+        if self.process.is_this() && !self.is_let_go.swap(true, Ordering::AcqRel) {
+            Arc::clone(&self.tenure).let_go();
+        }
     }
 }
 
@@ -131,7 +137,7 @@ impl Drop for Guard {
             return std::mem::forget((Arc::clone(&self.tenure), self.store.take()));
         }
         if self.store.is_some() {
-            Arc::clone(&self.tenure).let_go();
+            self.let_go();
         }
     }
 }

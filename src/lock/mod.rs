@@ -5,21 +5,26 @@ mod contender;
 mod error;
 mod guard;
 mod loss;
+mod states;
 mod store;
 mod strategy;
 pub(crate) mod tenure;
+mod whenever_held;
+mod while_held;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 pub use contender::{Contender, HeldSince};
 pub(crate) use contender::{MAX_TEXT, with_owner};
 pub use error::LockError;
 pub use guard::{Guard, LostSignal};
 pub use loss::{GuardState, LostReason};
+pub use states::GuardStates;
 pub(crate) use store::{Change, StoredLock};
 pub use strategy::Strategy;
 pub(crate) use tenure::StoreRef;
+pub use whenever_held::WheneverHeld;
+pub use while_held::WhileHeld;
 
 use crate::runtime::Pending;
 
@@ -31,7 +36,7 @@ use crate::runtime::Pending;
 ///
 /// let zk = zklock::Client::connect("127.0.0.1:2181").wait()?;
 /// let lock = zk.lock("/locks/invoices").label("nightly run");
-/// match lock.acquire_within(Duration::from_secs(5)).wait() {
+/// match lock.acquire().within(Duration::from_secs(5)).wait() {
 ///     Ok(guard) => println!("mine, with token {}", guard.fencing_token()),
 ///     Err(error) if error.is_timeout() => println!("{error}"),
 ///     Err(error) => return Err(error.into()),
@@ -44,7 +49,7 @@ use crate::runtime::Pending;
 ///
 /// # On connection loss
 /// An acquire goes on: it waits for the next connection, looks up what became of its claim, and
-/// keeps its place in the queue if the session survived. It ends by its deadline, if it has one,
+/// keeps its place in the queue if the session survived. It ends by its limit, if it has one,
 /// or when the client is closed.
 ///
 /// # Cancellation
@@ -85,35 +90,39 @@ impl Lock {
         self.stored.path()
     }
 
-    /// Acquires the lock, however long that takes. It begins when it is awaited or waited for.
+    /// Acquires the lock, however long that takes, or [within](Pending::within) a limit. The claim is submitted
+    /// when this returns, where there is a session: a queue is joined. What follows is done while the result is
+    /// awaited or waited for, so a claim whose [`Pending`] is kept and not polled holds others up.
     ///
     /// # Errors
     /// [`Unusable`](LockError::Unusable) for a path that is not allowed or too long, for `/` with another strategy
     /// than [`Strategy::Queue`], a path that is something else than a lock of this strategy, in ZooKeeper a chroot
     /// that does not exist or an empty ACL; [`NotPermitted`](LockError::NotPermitted);
     /// [`Closed`](LockError::Closed) when the store is closed, in ZooKeeper the client, and no session will follow;
-    /// [`Store`](LockError::Store) for what else the store refuses (a quota, say). Nothing is left behind. See
+    /// [`Store`](LockError::Store) for what else the store refuses (a quota, say). Within a limit
+    /// [`TimedOut`](LockError::TimedOut), which says who was ahead. Nothing is left behind. See
     /// [on connection loss](Lock#on-connection-loss) and [cancellation](Lock#cancellation).
     pub fn acquire(&self) -> Pending<Guard, LockError> {
-        Arc::clone(&self.stored).acquire(None)
+        Arc::clone(&self.stored).acquire()
     }
 
-    /// As [`acquire`](Lock::acquire), within a deadline for all of it; zero looks once.
-    ///
-    /// # Errors
-    /// As [`acquire`](Lock::acquire), and [`TimedOut`](LockError::TimedOut), which says who was ahead. No
-    /// claim is left then.
-    pub fn acquire_within(&self, timeout: Duration) -> Pending<Guard, LockError> {
-        Arc::clone(&self.stored).acquire(Some(timeout))
-    }
-
-    /// Acquires the lock if nobody is ahead: neither a holder nor, in a queue, a waiter.
+    /// Acquires the lock if nobody is ahead: neither a holder nor, in a queue, a waiter. It makes no claim that
+    /// others could see ahead of them unless the lock seems to be free.
     ///
     /// # Errors
     /// As [`acquire`](Lock::acquire), and [`TimedOut`](LockError::TimedOut) when no server answers within the
     /// client's operation timeout.
     pub fn try_acquire(&self) -> Pending<Option<Guard>, LockError> {
-        Arc::clone(&self.stored).try_acquire()
+        Arc::clone(&self.stored).try_acquire().map(|tried| Ok(tried?.ok()))
+    }
+
+    /// As [`try_acquire`](Lock::try_acquire), but where anybody is ahead the time is over.
+    #[cfg(feature = "capi")]
+    pub(crate) fn acquire_at_once(&self) -> Pending<Guard, LockError> {
+        let lock = Arc::clone(&self.stored);
+        Arc::clone(&self.stored)
+            .try_acquire()
+            .map(move |tried| tried?.map_err(|ahead| LockError::timed_out(lock.path(), ahead)))
     }
 
     /// Whether anybody holds the lock. In a queue, waiters alone count too: the first of them holds

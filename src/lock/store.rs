@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::contender::Contender;
 use super::error::LockError;
@@ -19,13 +18,12 @@ pub(crate) trait StoredLock: Send + Sync + 'static {
     /// The same lock, contended for in another way from now on.
     fn with(&self, change: Change) -> Arc<dyn StoredLock>;
 
-    /// Makes a claim, and waits until it holds. With a limit of zero it looks once, and waits for nobody who is
-    /// ahead; where the time is over it fails with [`LockError::TimedOut`]. However it ends, and wherever it is
-    /// dropped, no claim is left behind but that of the guard.
-    fn acquire(self: Arc<Self>, limit: Option<Duration>) -> Pending<Guard, LockError>;
+    /// Makes a claim, and waits until it holds. However it ends, and wherever it is dropped, no claim is left
+    /// behind but that of the guard. Where it ends because of a limit, it says who was ahead.
+    fn acquire(self: Arc<Self>) -> Pending<Guard, LockError>;
 
-    /// As [`acquire`](StoredLock::acquire), but gives `None` where anybody is ahead.
-    fn try_acquire(self: Arc<Self>) -> Pending<Option<Guard>, LockError>;
+    /// As [`acquire`](StoredLock::acquire), but where anybody is ahead it gives who that is.
+    fn try_acquire(self: Arc<Self>) -> Pending<Result<Guard, Option<Contender>>, LockError>;
 
     /// The holder and those who wait, in their order, up to that number.
     fn contenders(self: Arc<Self>, number: usize) -> Pending<Vec<Contender>, LockError>;

@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Instant;
 
 use futures_lite::future::Boxed;
 
@@ -24,16 +23,15 @@ pub(crate) trait Tenure: Send + Sync + 'static {
     /// Why it is over, if it is: by the local clock, without a request.
     fn ended(&self) -> Option<LostReason>;
 
+    /// Comes when [`state`](Tenure::state) may have changed, from now on.
+    fn changed(self: Arc<Self>) -> Boxed<()>;
+
     /// Comes when it is over.
     fn over(self: Arc<Self>) -> Boxed<LostReason>;
 
     /// Ends it by its holder's will: submits that before it returns, and goes on with it whether the result is
-    /// waited for or not. `store` is kept until the end is known, or the deadline has passed.
-    fn release(
-        self: Arc<Self>,
-        deadline: Option<Instant>,
-        store: Option<StoreRef>,
-    ) -> Pending<(), LockError>;
+    /// waited for or not. `store` is kept until the end is known, or nobody waits for it any more.
+    fn release(self: Arc<Self>, store: Option<StoreRef>) -> Pending<(), LockError>;
 
     /// As [`release`](Tenure::release), where nobody wants to know.
     fn let_go(self: Arc<Self>);

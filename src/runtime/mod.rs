@@ -19,6 +19,7 @@ pub use pending::Pending;
 pub(crate) use block::{block_on, block_on_until};
 pub(crate) use clock::{BootInstant, now};
 pub(crate) use latest::Latest;
+pub(crate) use pending::Late;
 #[cfg(test)]
 pub(crate) use timer::Timers;
 pub(crate) use timer::{Timer, within};

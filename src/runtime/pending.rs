@@ -3,15 +3,22 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
-use super::{block_on, block_on_until};
+use super::timer::Timer;
+use super::{block_on, block_on_until, machine};
 use crate::error::{Code, Error, Result};
 use crate::process::{INHERITED, Process};
+use crate::scarcity;
 
-/// The result of something under way. Await it, or [`wait`](Pending::wait) for it. It fails with the
-/// client's [`Error`], or of a lock with a [`LockError`](crate::LockError).
+/// The result of something under way. Await it, or [`wait`](Pending::wait) for it;
+/// [`within`](Pending::within) limits how long. It fails with the client's [`Error`], or of a lock with a
+/// [`LockError`](crate::LockError).
+///
+/// It is under way when the function that returned it has returned: what can be sent by then is sent.
+/// What has to follow after the servers' answer, the next step of an acquire say, follows while it is awaited
+/// or waited for.
 ///
 /// # Cancellation
 /// Dropping it forgets the result, not the request: what was submitted is still executed. Where
@@ -25,6 +32,8 @@ pub struct Pending<T, E = Error> {
     /// Makes of those what the operation fails with.
     into_error: fn(Error) -> E,
     source: Source<T, E>,
+    limit: Option<Limit>,
+    late: Option<Arc<dyn Late<E>>>,
     /// Where it will end.
     process: Process,
 }
@@ -33,6 +42,18 @@ enum Source<T, E> {
     Ready(Option<Result<T, E>>),
     Reply(oneshot::AsyncReceiver<Result<T, E>>),
     Run(Pin<Box<dyn Future<Output = Result<T, E>> + Send>>),
+}
+
+struct Limit {
+    /// As the caller said it.
+    duration: Duration,
+    timer: Timer,
+}
+
+/// What an operation knows of itself that has not ended in time.
+pub(crate) trait Late<E>: Send + Sync {
+    /// The error that it ends with then.
+    fn error(&self, path: &str) -> E;
 }
 
 impl<T> Pending<T> {
@@ -48,7 +69,7 @@ impl<T> Pending<T> {
         Pending::new(op, path, std::convert::identity, Source::Reply(reply))
     }
 
-    /// Runs a future when it is polled. It should have submitted its first request already.
+    /// Runs a future: up to where it first has to wait at once, from there on when it is polled.
     pub(crate) fn run(
         op: &'static str,
         path: &str,
@@ -71,7 +92,13 @@ impl<T, E> Pending<T, E> {
         into_error: fn(Error) -> E,
         future: impl Future<Output = Result<T, E>> + Send + 'static,
     ) -> Pending<T, E> {
-        Pending::new(op, path.into(), into_error, Source::Run(Box::pin(future)))
+        let mut future: Pin<Box<dyn Future<Output = Result<T, E>> + Send>> = Box::pin(future);
+        let first = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        let source = match first {
+            Poll::Ready(result) => Source::Ready(Some(result)),
+            Poll::Pending => Source::Run(future),
+        };
+        Pending::new(op, path.into(), into_error, source)
     }
 
     fn new(
@@ -80,31 +107,58 @@ impl<T, E> Pending<T, E> {
         into_error: fn(Error) -> E,
         source: Source<T, E>,
     ) -> Pending<T, E> {
-        Pending { op, path, into_error, source, process: Process::this() }
+        let process = Process::this();
+        Pending { op, path, into_error, source, limit: None, late: None, process }
+    }
+
+    /// Fails with that error when a limit has passed.
+    pub(crate) fn when_late(mut self, late: Arc<dyn Late<E>>) -> Pending<T, E> {
+        self.late = Some(late);
+        self
+    }
+
+    /// Limits how long it may take from now on, for whoever awaits it or waits for it. When that time is over it
+    /// ends as if it were dropped, see [Cancellation](Pending#cancellation), and fails. Of several limits the
+    /// first to pass counts.
+    ///
+    /// # Errors
+    /// `OPERATION_TIMEOUT` of a client's operation: the outcome is unknown then. Of a lock's acquire
+    /// [`TimedOut`](crate::LockError::TimedOut), which says who was ahead: it is given up, and nothing is left behind.
+    /// Of a release, and of a guarded write, [`OutcomeUnknown`](crate::LockError::OutcomeUnknown): it goes on.
+    pub fn within(mut self, limit: Duration) -> Pending<T, E> {
+        let limit = Limit { duration: limit, timer: Timer::after(limit) };
+        if self.limit.as_ref().is_none_or(|other| limit.timer.is_before(&other.timer)) {
+            self.limit = Some(limit);
+        }
+        self
+    }
+
+    /// Ends it, because that limit has passed.
+    fn end_late(&mut self, limit: Duration) -> E {
+        // Read before it is given up.
+        let error = match &self.late {
+            Some(late) => late.error(&self.path),
+            None => {
+                let detail = format!("no result within {limit:?}");
+                let code = Code::OPERATION_TIMEOUT;
+                (self.into_error)(Error::with_detail(self.op, &self.path, code, detail))
+            }
+        };
+        self.source = Source::Ready(None);
+        error
     }
 
     /// Blocks this thread until the result is there.
     ///
     /// # Errors
-    /// The operation's own.
-    pub fn wait(self) -> Result<T, E> {
-        block_on(self)
-    }
-
-    /// Blocks this thread until the result is there, but no longer than `timeout`; zero looks once.
-    ///
-    /// # Errors
-    /// `OPERATION_TIMEOUT` when the time is over: the outcome is unknown then, see
-    /// [Cancellation](Pending#cancellation). Of a lock's acquire it is the same as [when the acquire itself times
-    /// out](crate::LockError::TimedOut): it is given up. Otherwise the operation's own.
-    pub fn wait_timeout(self, timeout: Duration) -> Result<T, E> {
-        let (op, path, into_error) = (self.op, Arc::clone(&self.path), self.into_error);
-        // A time too far to name is no deadline.
-        let deadline = Instant::now().checked_add(timeout);
-        block_on_until(deadline, self).unwrap_or_else(|| {
-            let detail = format!("no result within {timeout:?}");
-            Err(into_error(Error::with_detail(op, &path, Code::OPERATION_TIMEOUT, detail)))
-        })
+    /// The operation's own, and those of a [limit](Pending::within).
+    pub fn wait(mut self) -> Result<T, E> {
+        // This thread wakes by itself when the time is over.
+        match self.limit.take() {
+            None => block_on(self),
+            Some(limit) => block_on_until(limit.timer.time(), &mut self)
+                .unwrap_or_else(|| Err(self.end_late(limit.duration))),
+        }
     }
 }
 
@@ -114,7 +168,10 @@ impl<T: Send + 'static, E: Send + 'static> Pending<T, E> {
         map: impl FnOnce(Result<T, E>) -> Result<U, E> + Send + 'static,
     ) -> Pending<U, E> {
         let (op, path, into_error) = (self.op, Arc::clone(&self.path), self.into_error);
-        Pending::new(op, path, into_error, Source::Run(Box::pin(async move { map(self.await) })))
+        let late = self.late.clone();
+        let mut mapped = Pending::run_as(op, path, into_error, async move { map(self.await) });
+        mapped.late = late;
+        mapped
     }
 }
 
@@ -132,7 +189,7 @@ impl<T, E> Future for Pending<T, E> {
             return Poll::Ready(Err((this.into_error)(error)));
         }
         let error = |code| (this.into_error)(Error::new(this.op, &this.path, code));
-        match &mut this.source {
+        let result = match &mut this.source {
             Source::Ready(result) => {
                 Poll::Ready(result.take().unwrap_or_else(|| Err(error(Code::NOTHING))))
             }
@@ -142,6 +199,19 @@ impl<T, E> Future for Pending<T, E> {
                 reply.unwrap_or_else(|_| Err(error(Code::CLOSING)))
             }),
             Source::Run(future) => future.as_mut().poll(cx),
+        };
+        match &mut this.limit {
+            Some(limit) if result.is_pending() => {
+                let driven = if limit.timer.is_waited_for() { Ok(()) } else { machine::start() };
+                if let Err(why) = driven {
+                    let why = scarcity::describe(&why);
+                    let error = Error::with_detail(this.op, &this.path, Code::SYSTEM_ERROR, why);
+                    return Poll::Ready(Err((this.into_error)(error)));
+                }
+                let duration = limit.duration;
+                Pin::new(&mut limit.timer).poll(cx).map(|()| Err(this.end_late(duration)))
+            }
+            _ => result,
         }
     }
 }

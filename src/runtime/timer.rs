@@ -57,6 +57,21 @@ impl Timer {
     pub(crate) fn after(pause: Duration) -> Timer {
         Timer { at: now().checked_add(pause), waits: None, process: Process::this() }
     }
+
+    /// When it comes; `None` if never.
+    pub(super) fn time(&self) -> Option<Instant> {
+        self.at
+    }
+
+    /// Whether it comes before another does.
+    pub(super) fn is_before(&self, other: &Timer) -> bool {
+        self.at.is_some_and(|at| other.at.is_none_or(|other| at < other))
+    }
+
+    /// Whether somebody waits for it.
+    pub(super) fn is_waited_for(&self) -> bool {
+        self.waits.is_some()
+    }
 }
 
 /// What `work` gives; or what `late` does, once the deadline has passed.

@@ -4,70 +4,46 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-
 use super::attempt::{Attempt, ClaimStatus};
-use super::claim::{Claim, Node};
+use super::claim::Node;
 use super::refusal::refused;
+use super::seen_ahead::SeenAhead;
 use super::spec::Spec;
 use super::{poll, queue, watch};
-use crate::client::{Hold, TrustedSession, WatchEventKind, WatchFor};
+use crate::client::{Hold, TrustedSession, WatchEventKind};
 use crate::error::{Error, Result};
-use crate::lock::Contender;
-use crate::lock::LockError;
-use crate::lock::Strategy;
+use crate::lock::{Contender, LockError, Strategy};
 use crate::logging::log;
-use crate::runtime::{Timer, within};
+use crate::runtime::{Late, Timer, within};
 
 /// A pause after an outcome that has to be looked up, so that a link which breaks at once again
 /// does not make the loop spin.
 const AFTER_TROUBLE: Duration = Duration::from_millis(5);
 
-/// Who was ahead when that was last seen.
-type Ahead = Arc<Mutex<Option<Contender>>>;
-
-/// Acquires the lock; with `no_wait`, gives `None` instead of waiting for somebody who is ahead.
+/// Acquires the lock.
 ///
 /// Wherever this future is dropped, the claim goes with it and deletes what it has, or may have,
 /// on the server.
 pub(super) async fn acquire(
     spec: Arc<Spec>,
-    no_wait: bool,
-    deadline: Option<Instant>,
-) -> Result<Option<(Node, Hold)>, LockError> {
-    acquire_behind(spec, no_wait, deadline, Ahead::default()).await
-}
-
-/// As [`acquire`], but where that gives `None` the time is over.
-pub(super) async fn acquire_in_time(
-    spec: Arc<Spec>,
-    no_wait: bool,
-    deadline: Option<Instant>,
+    ahead: Arc<SeenAhead>,
 ) -> Result<(Node, Hold), LockError> {
-    let ahead = Ahead::default();
-    let acquired = acquire_behind(Arc::clone(&spec), no_wait, deadline, Arc::clone(&ahead)).await?;
-    acquired.ok_or_else(|| LockError::timed_out(&spec.path, ahead.lock().take()))
+    let attempt = Attempt::new(&spec, false, Arc::clone(&ahead));
+    // In a box: each future around it would have room for it twice.
+    let acquired = Box::pin(contend(&spec, attempt)).await?;
+    acquired.ok_or_else(|| ahead.error(&spec.path))
 }
 
-async fn acquire_behind(
+/// Acquires the lock, or gives who is ahead instead of waiting. Of dropping it, the same holds as of [`acquire`].
+pub(super) async fn try_acquire(
     spec: Arc<Spec>,
-    no_wait: bool,
     deadline: Option<Instant>,
-    ahead: Ahead,
-) -> Result<Option<(Node, Hold)>, LockError> {
-    let attempt = Attempt {
-        spec: Arc::clone(&spec),
-        claim: Claim::new(&spec, no_wait),
-        no_wait,
-        attempts: 0,
-        behind: None,
-        purpose: WatchFor::Next,
-        ahead: Arc::clone(&ahead),
-    };
-    // In a box: each future around it would have room for it twice.
-    let acquired = Box::pin(contend(&spec, attempt));
-    let late = || Err(LockError::timed_out(&spec.path, ahead.lock().take()));
-    within(deadline, acquired, late).await
+) -> Result<Result<(Node, Hold), Option<Contender>>, LockError> {
+    let ahead = Arc::new(SeenAhead::default());
+    let attempt = Attempt::new(&spec, true, Arc::clone(&ahead));
+    let late = || Err(ahead.error(&spec.path));
+    let acquired = within(deadline, Box::pin(contend(&spec, attempt)), late).await?;
+    Ok(acquired.ok_or_else(|| ahead.take()))
 }
 
 async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<(Node, Hold)>, LockError> {

@@ -3,15 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-
 use super::claim::Claim;
 use super::claim_data;
 use super::refusal::{NO_CHROOT, Obstacle};
+use super::seen_ahead::SeenAhead;
 use super::spec::Spec;
 use crate::client::{TrustedSession, Watch, WatchFor};
 use crate::error::Result;
-use crate::lock::Contender;
 use crate::logging::log;
 use crate::znode::Stat;
 
@@ -47,12 +45,20 @@ pub(super) struct Attempt {
     /// What the next watch is for.
     pub(super) purpose: WatchFor,
     /// Who is ahead, for the error that a deadline gives.
-    pub(super) ahead: Arc<Mutex<Option<Contender>>>,
+    pub(super) ahead: Arc<SeenAhead>,
 }
 
 impl Attempt {
-    pub(super) fn note_ahead(&self, who: Contender) {
-        *self.ahead.lock() = Some(who);
+    pub(super) fn new(spec: &Arc<Spec>, no_wait: bool, ahead: Arc<SeenAhead>) -> Attempt {
+        Attempt {
+            spec: Arc::clone(spec),
+            claim: Claim::new(spec, no_wait),
+            no_wait,
+            attempts: 0,
+            behind: None,
+            purpose: WatchFor::Next,
+            ahead,
+        }
     }
 
     /// Reads what is ahead, and watches it unless the caller would not wait, or there is no room for a
@@ -76,7 +82,7 @@ impl Attempt {
         if clear_orphan(&self.spec, session, path, &data, &stat).await {
             return Ok(Ahead::Nobody);
         }
-        self.note_ahead(claim_data::read(path.to_owned(), &data, &stat));
+        self.ahead.note(claim_data::read(path.to_owned(), &data, &stat));
         let status = match watch {
             Some(watch) => ClaimStatus::Watching(watch),
             None if self.no_wait => ClaimStatus::Taken,

@@ -24,6 +24,7 @@ mod poll;
 mod queue;
 mod refusal;
 mod scan;
+mod seen_ahead;
 mod sent_after;
 #[cfg(test)]
 mod simulation;

@@ -28,7 +28,7 @@ pub(super) async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Res
                 if clear_orphan(&attempt.spec, session, &path, &data, &stat).await {
                     return Ok(ClaimStatus::Again);
                 }
-                attempt.note_ahead(claim_data::read(path.to_string(), &data, &stat));
+                attempt.ahead.note(claim_data::read(path.to_string(), &data, &stat));
             }
             Err(error) if error.is_no_node() => {}
             Err(error) => return Err(error),

@@ -115,7 +115,7 @@ async fn claim(attempt: &mut Attempt, session: &TrustedSession) -> Result<Claimi
                 directory = listing.directory.czxid;
                 if attempt.no_wait {
                     if let Some(who) = anybody(&spec, &listing, session).await? {
-                        attempt.note_ahead(who);
+                        attempt.ahead.note(who);
                         return Ok(Claiming::Decided(ClaimStatus::Taken));
                     }
                 }

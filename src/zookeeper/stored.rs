@@ -3,7 +3,6 @@
 use std::any::Any;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::acquire;
 use super::admission::Admission;
@@ -12,13 +11,14 @@ use super::contenders::{alone, queued};
 use super::deletion_watch::DeletionWatch;
 use super::name::Naming;
 use super::refusal::Obstacle;
+use super::seen_ahead::SeenAhead;
 use super::spec::Spec;
 use super::tenure::Tenure;
 use crate::client::{Client, Hold};
 use crate::error::{Code, Error};
 use crate::lock::{Change, Contender, Guard, Lock, LockError, StoredLock, Strategy};
 use crate::process::inherited;
-use crate::runtime::{Pending, now, within};
+use crate::runtime::{Pending, within};
 use crate::znode::Acl;
 
 #[derive(Clone)]
@@ -143,21 +143,16 @@ impl StoredLock for ZooKeeperLock {
         })
     }
 
-    fn acquire(self: Arc<Self>, limit: Option<Duration>) -> Pending<Guard, LockError> {
-        let no_wait = limit.is_some_and(|limit| limit.is_zero());
-        let deadline = match limit {
-            Some(_) if no_wait => self.client.inner().operation_deadline(),
-            // A time too far to name is no deadline.
-            limit => limit.and_then(|limit| now().checked_add(limit)),
-        };
-        let acquired = acquire::acquire_in_time(Arc::clone(&self.spec), no_wait, deadline);
+    fn acquire(self: Arc<Self>) -> Pending<Guard, LockError> {
+        let ahead = Arc::new(SeenAhead::default());
+        let acquired = acquire::acquire(Arc::clone(&self.spec), Arc::clone(&ahead));
         let lock = Arc::clone(&self);
-        self.run("acquire", async move { Ok(lock.guard(acquired.await?)) })
+        self.run("acquire", async move { Ok(lock.guard(acquired.await?)) }).when_late(ahead)
     }
 
-    fn try_acquire(self: Arc<Self>) -> Pending<Option<Guard>, LockError> {
+    fn try_acquire(self: Arc<Self>) -> Pending<Result<Guard, Option<Contender>>, LockError> {
         let deadline = self.client.inner().operation_deadline();
-        let acquired = acquire::acquire(Arc::clone(&self.spec), true, deadline);
+        let acquired = acquire::try_acquire(Arc::clone(&self.spec), deadline);
         let lock = Arc::clone(&self);
         self.run("acquire", async move { Ok(acquired.await?.map(|held| lock.guard(held))) })
     }

@@ -12,7 +12,7 @@ use super::refusal::not_released;
 use crate::client::{ClientInner, Hold};
 use crate::lock::{GuardState, LockError, LostReason, StoreRef, tenure};
 use crate::process::Process;
-use crate::runtime::{Latest, Pending, now, within};
+use crate::runtime::{Latest, Pending, now, wake};
 
 /// One holding of a lock, from the acquire on.
 pub(super) struct Tenure {
@@ -127,20 +127,25 @@ impl tenure::Tenure for Tenure {
         Tenure::ended(self)
     }
 
+    fn changed(self: Arc<Self>) -> Boxed<()> {
+        let listener = self.client.listen();
+        Box::pin(async move {
+            let over = async {
+                Tenure::over(&self).await;
+            };
+            futures_lite::future::or(over, wake::DeferredWake(listener)).await;
+        })
+    }
+
     fn over(self: Arc<Self>) -> Boxed<LostReason> {
         Box::pin(async move { Tenure::over(&self).await })
     }
 
-    fn release(
-        self: Arc<Self>,
-        deadline: Option<Instant>,
-        store: Option<StoreRef>,
-    ) -> Pending<(), LockError> {
+    fn release(self: Arc<Self>, store: Option<StoreRef>) -> Pending<(), LockError> {
         let released = self.submit_release();
         let path = Arc::clone(&self.node.path);
         Pending::run_as("release", path, LockError::of_pending, async move {
-            let late = || Err(LockError::outcome_unknown(&self.node.path, None));
-            let released = within(deadline, released, late).await;
+            let released = released.await;
             drop(store);
             released
         })

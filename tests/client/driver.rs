@@ -61,9 +61,9 @@ fn in_a_child_process_a_name_takes_long_to_resolve() {
     // Nobody else waits for it either.
     for _ in 0..3 {
         let another = options().connect(&hosts).wait().unwrap();
-        let taken = another.lock("/driver-names").acquire_within(Duration::from_millis(50));
+        let taken = another.lock("/driver-names").acquire().within(Duration::from_millis(50));
         assert_eq!(taken.wait().unwrap_err().code(), Code::OPERATION_TIMEOUT);
-        another.close().wait_timeout(TIMEOUT).unwrap();
+        another.close().within(TIMEOUT).wait().unwrap();
     }
     assert_eq!(guard.state(), GuardState::Held);
     std::fs::write(file, "").unwrap();

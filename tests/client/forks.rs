@@ -45,7 +45,7 @@ const OF_A_CLIENT: [(&str, OfAClient); 16] = [
 /// What a lock can be asked for.
 const OF_A_LOCK: [(&str, OfALock); 6] = [
     ("acquire", |lock| lock.acquire().wait().map(drop)),
-    ("acquire_within", |lock| lock.acquire_within(TIMEOUT).wait().map(drop)),
+    ("acquire within a limit", |lock| lock.acquire().within(TIMEOUT).wait().map(drop)),
     ("try_acquire", |lock| lock.try_acquire().wait().map(drop)),
     ("is_locked", |lock| lock.is_locked().wait().map(drop)),
     ("holder", |lock| lock.holder().wait().map(drop)),
@@ -184,7 +184,10 @@ fn a_process_forks_and_goes_on() {
         ensure(matches!(written, Err(LockError::NotHeld { .. })), "a guarded write")?;
         ensure(guard.is_lost(), "is_lost")?;
         ensure(is_refused_of_a_lock(guard.release().wait()), "release")?;
-        ensure(is_refused_of_a_lock(second.release_within(TIMEOUT).wait()), "release_within")?;
+        ensure(
+            is_refused_of_a_lock(second.release().within(TIMEOUT).wait()),
+            "release within a limit",
+        )?;
         ensure(voluntary_waits() == before, "something was waited for")?;
         childs.close().wait().map_err(|_| "close")?;
         drop(lock);
@@ -218,7 +221,7 @@ fn a_process_forks_and_the_child_begins_anew() {
     in_a_child(move || {
         let own: Client = options().connect(&hosts).wait().map_err(|_| "connect")?;
         let (limit, began) = (Duration::from_millis(1_500), Instant::now());
-        let timed_out = own.lock(&taken).acquire_within(limit).wait();
+        let timed_out = own.lock(&taken).acquire().within(limit).wait();
         ensure(timed_out.is_err_and(|error| error.is_timeout()), "the parent's lock")?;
         ensure((limit..TIMEOUT).contains(&began.elapsed()), "the limit")?;
         let guard = own.lock(&free).acquire().wait().map_err(|_| "acquire")?;
@@ -226,7 +229,7 @@ fn a_process_forks_and_the_child_begins_anew() {
         guard.release().wait().map_err(|_| "release")?;
         // Now the parent releases.
         (&asks).write_all(b"x").map_err(|_| "ask")?;
-        let given = own.lock(&taken).acquire_within(TIMEOUT).wait();
+        let given = own.lock(&taken).acquire().within(TIMEOUT).wait();
         given.map_err(|_| "what the parent released")?.release().wait().map_err(|_| "release")?;
         own.close().wait().map_err(|_| "close")
     });
@@ -258,7 +261,7 @@ fn a_child_asks_for_everything_that_can_be_asked_for() {
     let asked =
         OF_A_CLIENT.map(|(name, _)| name).into_iter().chain(OF_A_LOCK.map(|(name, _)| name));
     // `connect` asks for nothing of what there is.
-    let others = ["release", "release_within", "close", "connect"];
+    let others = ["release", "release within a limit", "close", "connect"];
     let asked: Vec<&str> = asked.chain(others).collect();
     for function in functions {
         assert!(asked.contains(&function.as_str()), "no child asks for {function}");

@@ -39,7 +39,7 @@ fn hostile_host_strings_are_refused_at_once_and_start_nothing() {
         &long_name,
         &many,
     ] {
-        let error = Client::connect(hosts).wait_timeout(TIMEOUT).unwrap_err();
+        let error = Client::connect(hosts).within(TIMEOUT).wait().unwrap_err();
         assert_eq!(error.code(), Code::BAD_ARGUMENTS, "{error}");
         let text = error.to_string();
         assert!(
@@ -107,7 +107,7 @@ fn hostile_paths_are_refused_and_the_connection_stays() {
     }
     client.get("/").wait().unwrap();
     assert_eq!(session_id(&client), session);
-    assert_eq!(states.wait_timeout(Duration::ZERO), Err(()), "no state came and went");
+    assert_eq!(states.wait_timeout(Duration::ZERO), None, "no state came and went");
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn data_that_no_server_takes_is_refused_and_the_connection_stays() {
     refused(client.add_auth("digest", &vec![b'x'; 2 * 1024 * 1024]).wait(), "");
     client.get(&path).wait().unwrap();
     assert_eq!(session_id(&client), session);
-    assert_eq!(states.wait_timeout(Duration::ZERO), Err(()), "no state came and went");
+    assert_eq!(states.wait_timeout(Duration::ZERO), None, "no state came and went");
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn a_close_answers_each_request_on_its_way_exactly_once() {
         if let Some(gate) = &gate {
             gate.wait_reached(TIMEOUT).unwrap();
         }
-        client.close().wait_timeout(TIMEOUT).unwrap();
+        client.close().within(TIMEOUT).wait().unwrap();
         let early = threads.into_iter().flat_map(|thread| thread.join().unwrap());
         for code in early.chain(waits.into_iter().flat_map(|wait| wait())) {
             // One that was still waiting to be sent may hear of the lost connection.
@@ -150,7 +150,7 @@ fn threads_that_submit_while_another_closes_all_get_their_answers() {
             })
             .collect();
         client.get("/").wait().unwrap();
-        client.close().wait_timeout(TIMEOUT).unwrap();
+        client.close().within(TIMEOUT).wait().unwrap();
         for thread in submitting {
             thread.join().unwrap();
         }
@@ -181,7 +181,7 @@ fn a_close_of_a_client_whose_link_is_silent_ends() {
     let bench = Bench::untouched();
     let (closed, dropped) = (bench.client(), bench.client());
     bench.proxy.cut();
-    closed.close().wait_timeout(TIMEOUT).unwrap();
+    closed.close().within(TIMEOUT).wait().unwrap();
     drop(dropped);
 }
 

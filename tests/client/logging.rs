@@ -53,7 +53,7 @@ fn in_a_child_process_a_subscriber_is_bad() {
     assert_eq!(states.wait(), Some(SessionState::Connected));
     // Many lines more than are kept.
     for _ in 0..2_000 {
-        client.lock("/other").acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+        client.lock("/other").acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
     }
     say("connected");
     states_until(&mut states, SessionState::Suspended);

@@ -93,7 +93,7 @@ fn when_the_server_goes_away_for_ever_every_call_ends() {
     every_call_ends(&client);
     states_until(&mut states, SessionState::Lost);
     every_call_ends(&client);
-    client.close().wait_timeout(TIMEOUT).unwrap();
+    client.close().within(TIMEOUT).wait().unwrap();
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn when_the_link_goes_silent_for_ever_every_call_ends() {
     every_call_ends(&client);
     states_until(&mut states, SessionState::Lost);
     every_call_ends(&client);
-    client.close().wait_timeout(TIMEOUT).unwrap();
+    client.close().within(TIMEOUT).wait().unwrap();
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_connect_that_finds_no_server_ends_by_its_timeout() {
             futures_lite::future::block_on(options().connect_timeout(timeout).connect(hosts));
         assert_eq!(error.unwrap_err().code(), Code::OPERATION_TIMEOUT, "{hosts}");
         let pending = options().connect(hosts);
-        assert!(pending.wait_timeout(Duration::from_millis(10)).unwrap_err().is_timeout());
+        assert!(pending.within(Duration::from_millis(10)).wait().unwrap_err().is_timeout());
     }
 }
 
@@ -157,7 +157,7 @@ fn a_connect_that_is_dropped_leaves_no_session() {
         if n % 2 == 0 {
             drop(pending);
         } else {
-            let _ = pending.wait_timeout(Duration::from_millis(n));
+            let _ = pending.within(Duration::from_millis(n)).wait();
         }
     }
     eventually("no session is left", || bench.server.sessions().unwrap().is_empty());

@@ -68,7 +68,7 @@ fn a_server_that_is_too_old_is_named_so() {
     let hosts = old_server(shared().addr()).to_string();
     let client = options().connect(&hosts).wait().unwrap();
     let created = client.create("/old", b"", CreateMode::Persistent).wait().unwrap_err();
-    let acquired = client.lock("/locks/old").acquire_within(TIMEOUT).wait().unwrap_err();
+    let acquired = client.lock("/locks/old").acquire().within(TIMEOUT).wait().unwrap_err();
     let LockError::Store { source, .. } = &acquired else { panic!("{acquired}") };
     assert!(acquired.to_string().contains(&source.to_string()), "{acquired}");
     for error in [&created, source] {
@@ -88,7 +88,7 @@ fn a_server_that_demands_an_identity_is_named_so() {
     assert_eq!(error.code(), Code::SESSION_CLOSED_REQUIRE_SASL_AUTH, "{error}");
     assert!(error.to_string().contains("enforce.auth.schemes"), "{error}");
     let client = options().auth("digest", "orders:secret").connect(&server.hosts()).wait().unwrap();
-    client.lock("/locks/a").acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+    client.lock("/locks/a").acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_quota_that_is_exceeded_is_named_so() {
             Err(error) => break error,
         }
     };
-    let acquired = client.lock("/few/lock").acquire_within(TIMEOUT).wait().unwrap_err();
+    let acquired = client.lock("/few/lock").acquire().within(TIMEOUT).wait().unwrap_err();
     assert_eq!(acquired.code(), Code::QUOTA_EXCEEDED);
     assert!(acquired.to_string().starts_with("lock /few/lock: create /few/"), "{acquired}");
     let LockError::Store { source, .. } = &acquired else { panic!("{acquired}") };

@@ -101,8 +101,9 @@ fn wish() -> Option<(String, String, String)> {
 
 /// Acquires a lock, and shows that a deadline ends a wait for it.
 fn use_a_lock(client: &Client) {
-    let guard = client.lock("/lock").acquire_within(TIMEOUT).wait().unwrap();
-    let error = client.lock("/lock").acquire_within(Duration::from_millis(50)).wait().unwrap_err();
+    let guard = client.lock("/lock").acquire().within(TIMEOUT).wait().unwrap();
+    let error =
+        client.lock("/lock").acquire().within(Duration::from_millis(50)).wait().unwrap_err();
     assert_eq!(error.code(), Code::OPERATION_TIMEOUT);
     guard.release().wait().unwrap();
 }
@@ -169,7 +170,8 @@ fn in_a_child_process_a_connection_is_lost_in_scarcity() {
     say("held");
     assert!(lost.wait_timeout(TIMEOUT).is_some());
     states_until(&mut states, SessionState::Lost);
-    let error = client.lock("/other").acquire_within(Duration::from_millis(50)).wait().unwrap_err();
+    let error =
+        client.lock("/other").acquire().within(Duration::from_millis(50)).wait().unwrap_err();
     assert_eq!(error.code(), Code::OPERATION_TIMEOUT);
     say("lost");
     // Until the parent has the proxy let connections through again.

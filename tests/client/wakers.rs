@@ -108,7 +108,7 @@ fn a_waker_that_blocks_at_a_deadline_delays_nothing_that_a_session_needs() {
     let other = bench.direct();
     // One is woken by a time, the other by a request's deadline.
     let (time, begun_by_time, go_on_by_time) = blocking();
-    let mut acquire = other.lock("/blocked").acquire_within(Duration::from_secs(3));
+    let mut acquire = other.lock("/blocked").acquire().within(Duration::from_secs(3));
     // Until all answers are there, and only the watch on the holder is waited for, and the time.
     eventually("two watches", || {
         assert!(poll(&mut acquire, Waker::noop()).is_pending());
@@ -124,7 +124,7 @@ fn a_waker_that_blocks_at_a_deadline_delays_nothing_that_a_session_needs() {
     // Both clients go on: heartbeats are sent and answered, deadlines of others are kept.
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(5) {
-        let late = other.lock("/blocked").acquire_within(Duration::from_millis(300)).wait();
+        let late = other.lock("/blocked").acquire().within(Duration::from_millis(300)).wait();
         assert_eq!(late.unwrap_err().code(), Code::OPERATION_TIMEOUT);
     }
     assert_eq!(guard.state(), GuardState::Held);
@@ -225,7 +225,7 @@ fn a_waker_may_use_the_client_that_wakes_it() {
     gate.wait_reached(TIMEOUT).unwrap();
     gate.release();
     woken_elsewhere(&woken);
-    client.close().wait_timeout(TIMEOUT).unwrap();
+    client.close().within(TIMEOUT).wait().unwrap();
 }
 
 #[test]
@@ -239,9 +239,9 @@ fn a_waker_that_panics_costs_nobody_an_answer() {
     }
     let last = client.get("/");
     gate.release();
-    last.wait_timeout(TIMEOUT).unwrap();
+    last.within(TIMEOUT).wait().unwrap();
     for get in gets {
-        get.wait_timeout(TIMEOUT).unwrap();
+        get.within(TIMEOUT).wait().unwrap();
     }
 }
 
@@ -255,7 +255,7 @@ fn a_waker_that_panics_costs_nobody_an_event() {
     }
     client.set(&path, b"x", None).wait().unwrap();
     for mut watch in watches {
-        let event = watch.wait_timeout(TIMEOUT).unwrap();
+        let event = watch.wait_timeout(TIMEOUT).unwrap().unwrap();
         assert_eq!(event.kind, WatchEventKind::DataChanged);
     }
 }
@@ -280,7 +280,7 @@ fn a_waker_that_panics_does_not_stop_the_client_from_watching_over_its_session()
     for states in &mut bad {
         states_until(states, SessionState::Lost);
     }
-    client.close().wait_timeout(TIMEOUT).unwrap();
+    client.close().within(TIMEOUT).wait().unwrap();
     states_until(&mut good, SessionState::Closed);
 }
 
@@ -310,7 +310,7 @@ fn a_waker_that_panics_at_a_deadline_or_at_the_close_leaves_the_others_theirs() 
     for get in &mut gets {
         assert!(poll(get, &panicking()).is_pending());
     }
-    client.close().wait_timeout(TIMEOUT).unwrap();
+    client.close().within(TIMEOUT).wait().unwrap();
     for get in gets {
         assert_eq!(get.wait().unwrap_err().code(), Code::CLOSING);
     }

@@ -54,7 +54,7 @@ fn a_lock_makes_the_path_that_it_needs() {
 
     for strategy in [Strategy::Poll, Strategy::Watch, Strategy::Queue] {
         let lock = client.lock(&format!("{path}/{strategy}")).strategy(strategy);
-        lock.acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+        lock.acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
     }
 }
 
@@ -123,7 +123,7 @@ fn a_child_that_is_no_claim_blocks_nobody() {
     let lock = bench.lock(&client);
     assert!(!lock.is_locked().wait().unwrap());
     lock.try_acquire().wait().unwrap().unwrap().release().wait().unwrap();
-    lock.acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+    lock.acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
 }
 
 #[test]
@@ -187,8 +187,8 @@ fn a_cancellation_while_nobody_waits_does_not_end_the_next_acquire() {
     poll_until(&mut waiting, || bench.watched_by(session) == [holder.path.clone()]);
     drop(waiting);
     holder.leave();
-    drop(lock.acquire_within(TIMEOUT).wait().unwrap());
-    let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
+    drop(lock.acquire().within(TIMEOUT).wait().unwrap());
+    let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
     guard.release().wait().unwrap();
     eventually("nothing is left", || bench.children().is_empty());
 }

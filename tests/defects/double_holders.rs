@@ -27,7 +27,7 @@ fn ours_finds_its_claim_gone(bench: &mut Bench) {
     gate.wait_reached(TIMEOUT).unwrap();
     eventually("its claim is there", || bench.children().len() == 1);
     bench.delete(&format!("{}/{}", bench.path, bench.children()[0]));
-    let holds = bench.lock(&other).acquire_within(TIMEOUT).wait().unwrap();
+    let holds = bench.lock(&other).acquire().within(TIMEOUT).wait().unwrap();
     gate.release();
     eventually("it claims again", || bench.children().len() == 2);
     eventually("it waits", || {
@@ -187,7 +187,7 @@ fn a_lock_is_held_while_the_work_is_done() {
     assert!(beside, "another has locked in the middle of the work");
 
     bench.next();
-    let guard = bench.lock(&client).acquire_within(TIMEOUT).wait().unwrap();
+    let guard = bench.lock(&client).acquire().within(TIMEOUT).wait().unwrap();
     assert!(bench.lock(&other).try_acquire().wait().unwrap().is_none());
     guard.release().wait().unwrap();
 }

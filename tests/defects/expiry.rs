@@ -24,9 +24,9 @@ fn a_holder_that_is_cut_off_knows_before_the_next_one_holds() {
     bench.next();
     bench.proxy.heal();
     let client = short.connect(&bench.proxy.hosts()).wait().unwrap();
-    let guard = bench.lock(&client).acquire_within(TIMEOUT).wait().unwrap();
+    let guard = bench.lock(&client).acquire().within(TIMEOUT).wait().unwrap();
     bench.proxy.cut();
-    let next = bench.lock(&other).acquire_within(TIMEOUT).wait().unwrap();
+    let next = bench.lock(&other).acquire().within(TIMEOUT).wait().unwrap();
     assert!(guard.is_lost(), "it is told by its own clock, with no word from the servers");
     assert_eq!(guard.lost().get(), Some(LostReason::Session));
     assert!(next.fencing_token() > guard.fencing_token());
@@ -46,7 +46,7 @@ fn a_holder_is_told_of_the_expiry_while_it_does_not_wait() {
     assert!(seed.has_lock() && beside.has_lock(), "its client knows, it does not");
 
     bench.next();
-    let guard = bench.lock(&client).acquire_within(TIMEOUT).wait().unwrap();
+    let guard = bench.lock(&client).acquire().within(TIMEOUT).wait().unwrap();
     let lost = guard.lost();
     bench.expire(&client);
     assert_eq!(lost.wait_timeout(TIMEOUT), Some(LostReason::Session));
@@ -66,11 +66,11 @@ fn a_holder_whose_claim_is_deleted_is_told() {
     assert!(HeartbeatLock::new(&other, &bench.path).try_lock().unwrap());
 
     bench.next();
-    let guard = bench.lock(&client).acquire_within(TIMEOUT).wait().unwrap();
+    let guard = bench.lock(&client).acquire().within(TIMEOUT).wait().unwrap();
     bench.delete(guard.path());
     assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Deleted));
     assert_eq!(client.state(), SessionState::Connected);
-    let next = bench.lock(&other).acquire_within(TIMEOUT).wait().unwrap();
+    let next = bench.lock(&other).acquire().within(TIMEOUT).wait().unwrap();
     // What it would have written in ZooKeeper is refused.
     let write = [guard.check(), zklock::Op::set(&bench.path, "stale")];
     assert!(client.multi(&write).wait().unwrap_err().is_session_over());

@@ -123,7 +123,7 @@ fn a_crowd_is_served_with_events_in_proportion_to_it() {
         .map(|client| {
             let (lock, session) = (bench.lock(client), session_id(client));
             let one = thread::spawn(move || {
-                lock.acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+                lock.acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
             });
             eventually("it waits", || bench.watched_by(session).len() == 1);
             one
@@ -197,7 +197,7 @@ fn waits_that_come_to_nothing_leave_no_watch() {
         let mut holder = bench.stranger("lock-");
         for wait in 0..8 {
             let timeout = Duration::from_micros(200 + 300 * (wait + round as u64 % 8));
-            assert!(lock.acquire_within(timeout).wait().unwrap_err().is_timeout());
+            assert!(lock.acquire().within(timeout).wait().unwrap_err().is_timeout());
         }
         eventually("only the holder is left", || bench.children().len() == 1);
         holder.leave();

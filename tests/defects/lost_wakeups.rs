@@ -133,7 +133,7 @@ fn a_notification_reaches_the_waiter_of_its_own_lock() {
     bench.next();
     let elsewhere = format!("{}-elsewhere", bench.path);
     let _holds_on = bench.stranger("lock-");
-    let held = first.lock(&elsewhere).acquire_within(TIMEOUT).wait().unwrap();
+    let held = first.lock(&elsewhere).acquire().within(TIMEOUT).wait().unwrap();
     // Both of one client, as both of one process there.
     let here = acquire_in_background(&bench.lock(&second));
     let there = acquire_in_background(&second.lock(&elsewhere));

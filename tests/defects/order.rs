@@ -71,9 +71,9 @@ fn locks_of_different_names_do_not_exclude_each_other() {
     let all = bench.lock(&other);
     let guards = [&invoices, &orders, &all].map(|lock| lock.try_acquire().wait().unwrap());
     assert!(guards.iter().all(Option::is_some));
-    assert!(bench.lock(&client).acquire_within(Duration::ZERO).wait().unwrap_err().is_timeout());
+    assert!(bench.lock(&client).acquire().within(Duration::ZERO).wait().unwrap_err().is_timeout());
     drop(guards);
-    all.acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+    all.acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
 }
 
 #[test]

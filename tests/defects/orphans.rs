@@ -55,7 +55,7 @@ fn a_child_whose_reply_was_lost_blocks_nobody() {
 
     bench.next();
     lose_the_reply_to_a_create(&bench);
-    let guard = bench.lock(&client).acquire_within(TIMEOUT).wait().unwrap();
+    let guard = bench.lock(&client).acquire().within(TIMEOUT).wait().unwrap();
     assert_eq!(bench.children().len(), 1);
     guard.release().wait().unwrap();
     bench.expect_free();
@@ -97,7 +97,7 @@ fn a_retried_create_does_not_wait_for_its_own_first_child() {
 
     bench.next();
     lose_the_reply_to_a_create(&bench);
-    let guard = bench.lock(&client).acquire_within(TIMEOUT).wait().unwrap();
+    let guard = bench.lock(&client).acquire().within(TIMEOUT).wait().unwrap();
     assert_eq!(bench.children().len(), 1);
     guard.release().wait().unwrap();
     bench.expect_empty();
@@ -126,7 +126,7 @@ fn a_retried_create_in_c_does_not_wait_for_its_own_first_child() {
     bench.next();
     lose_the_reply_to_a_create(&bench);
     let lock = bench.lock(&client);
-    lock.acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+    lock.acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
     bench.expect_empty();
 }
 
@@ -144,7 +144,7 @@ fn an_acquire_that_ends_by_its_timeout_takes_its_child_along() {
     bench.next();
     let mut holder = bench.stranger("lock-");
     let lock = bench.lock(&client);
-    let error = lock.acquire_within(Duration::from_millis(50)).wait().unwrap_err();
+    let error = lock.acquire().within(Duration::from_millis(50)).wait().unwrap_err();
     assert!(error.is_timeout(), "{error}");
     eventually("only the holder is left", || bench.children().len() == 1);
     holder.leave();
@@ -170,7 +170,7 @@ fn a_timeout_while_the_connection_is_lost_takes_its_child_along() {
     let mut holder = bench.stranger("lock-");
     let lost = bench.proxy.on(Rule::request(Op::Delete).once(), Action::Drop);
     let lock = bench.lock(&client);
-    let error = lock.acquire_within(Duration::from_millis(50)).wait().unwrap_err();
+    let error = lock.acquire().within(Duration::from_millis(50)).wait().unwrap_err();
     assert!(error.is_timeout(), "{error}");
     lost.wait_hits(1, TIMEOUT).unwrap();
     holder.leave();
@@ -191,7 +191,7 @@ fn a_release_that_loses_its_connection_is_not_forgotten() {
     assert!(!Children::new(&other).lock_blockless(&bench.path).unwrap());
 
     bench.next();
-    let guard = bench.lock(&client).acquire_within(TIMEOUT).wait().unwrap();
+    let guard = bench.lock(&client).acquire().within(TIMEOUT).wait().unwrap();
     let lost = bench.proxy.on(Rule::request(Op::Delete).once(), Action::Drop);
     let waiting = acquire_in_background(&bench.lock(&other));
     guard.release().wait().unwrap();
@@ -212,7 +212,7 @@ fn an_error_in_the_middle_of_an_acquire_takes_its_child_along() {
 
     bench.next();
     let lost = bench.proxy.on(Rule::reply(Ops::lists()).path(&bench.path).once(), Action::Drop);
-    let guard = bench.lock(&client).acquire_within(TIMEOUT).wait().unwrap();
+    let guard = bench.lock(&client).acquire().within(TIMEOUT).wait().unwrap();
     lost.wait_hits(1, TIMEOUT).unwrap();
     assert_eq!(bench.children().len(), 1);
     guard.release().wait().unwrap();
@@ -233,9 +233,9 @@ fn a_holder_that_dies_does_not_lock_for_ever() {
     {
         let dies = bench.direct();
         let path = format!("{}-{n}", bench.path);
-        let guard = dies.lock(&path).strategy(strategy).acquire_within(TIMEOUT).wait().unwrap();
+        let guard = dies.lock(&path).strategy(strategy).acquire().within(TIMEOUT).wait().unwrap();
         dies.close().wait().unwrap();
-        let next = other.lock(&path).strategy(strategy).acquire_within(TIMEOUT).wait().unwrap();
+        let next = other.lock(&path).strategy(strategy).acquire().within(TIMEOUT).wait().unwrap();
         assert!(guard.is_lost() && next.fencing_token() > guard.fencing_token());
     }
 }

@@ -31,13 +31,13 @@ fn a_stale_release_does_not_delete_its_successors_claim() {
     assert!(NodeBlockless { zk: &third }.lock(&bench.path, "c").unwrap(), "beside the successor");
 
     bench.next();
-    let guard = bench.lock(&client).acquire_within(TIMEOUT).wait().unwrap();
+    let guard = bench.lock(&client).acquire().within(TIMEOUT).wait().unwrap();
     let gate = bench.proxy.hold(Rule::request(Op::Delete).path(guard.path()).once());
     let path = guard.path().to_owned();
     let releasing = thread::spawn(move || guard.release().wait());
     gate.wait_reached(TIMEOUT).unwrap();
     bench.delete(&path);
-    let successor = bench.lock(&other).acquire_within(TIMEOUT).wait().unwrap();
+    let successor = bench.lock(&other).acquire().within(TIMEOUT).wait().unwrap();
     gate.release();
     assert_eq!(releasing.join().unwrap().unwrap_err().code(), Code::NO_NODE);
     assert!(bench.exists(successor.path()));
@@ -64,10 +64,10 @@ fn an_unlock_after_a_loss_does_not_delete_another_holders_claim(lose: Loss, code
     for strategy in [Strategy::Poll, Strategy::Watch, Strategy::Queue] {
         bench.path.push('2');
         let lock = |zk| bench.lock(zk).strategy(strategy);
-        let guard = lock(&client).acquire_within(TIMEOUT).wait().unwrap();
+        let guard = lock(&client).acquire().within(TIMEOUT).wait().unwrap();
         let lost = session_id(&client);
         lose(&bench, &client, guard.path());
-        let holds = lock(&other).acquire_within(TIMEOUT).wait().unwrap();
+        let holds = lock(&other).acquire().within(TIMEOUT).wait().unwrap();
         wait_until_over(&client, lost, code);
         let error = guard.release().wait().unwrap_err();
         assert_eq!(error.code(), code, "{error}");
@@ -110,8 +110,8 @@ fn a_release_frees_the_lock_it_names() {
 
     bench.next();
     let of_others = client.lock(&format!("{}-of-others", bench.path));
-    let guard = bench.lock(&client).acquire_within(TIMEOUT).wait().unwrap();
-    of_others.acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+    let guard = bench.lock(&client).acquire().within(TIMEOUT).wait().unwrap();
+    of_others.acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
     assert!(bench.lock(&other).try_acquire().wait().unwrap().is_none());
     guard.release().wait().unwrap();
 }

@@ -123,13 +123,13 @@ fn a_number_that_is_given_twice_is_no_error() {
     assert!(error.is_node_exists(), "an error for everybody who would wait: {error}");
     holder.leave();
 
-    let guard = bench.lock(&clients[0]).acquire_within(TIMEOUT).wait().unwrap();
+    let guard = bench.lock(&clients[0]).acquire().within(TIMEOUT).wait().unwrap();
     assert!(guard.path().ends_with(HOLDER));
     assert!(bench.lock(&clients[1]).try_acquire().wait().unwrap().is_none());
-    let error = bench.lock(&clients[1]).acquire_within(Duration::from_millis(20)).wait();
+    let error = bench.lock(&clients[1]).acquire().within(Duration::from_millis(20)).wait();
     assert!(error.unwrap_err().is_timeout());
     let served = thread::scope(|scope| {
-        let acquire = |client| bench.lock(client).acquire_within(TIMEOUT).wait();
+        let acquire = |client| bench.lock(client).acquire().within(TIMEOUT).wait();
         let waiting = clients[1..].iter().map(|client| {
             let one = scope.spawn(move || {
                 let guard = acquire(client)?;

@@ -123,7 +123,7 @@ fn thousands_of_locks_are_held_at_once() {
     let began = Instant::now();
     let guards: Vec<Guard> = with_crowd(|crowd| {
         let acquires: Vec<_> = (0..locks)
-            .map(|n| crowd.spawn(client.lock(&format!("/locks/{n}")).acquire_within(TIMEOUT)))
+            .map(|n| crowd.spawn(client.lock(&format!("/locks/{n}")).acquire().within(TIMEOUT)))
             .collect();
         acquires.into_iter().map(|it| futures_lite::future::block_on(it).unwrap()).collect()
     });

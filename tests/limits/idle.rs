@@ -54,7 +54,7 @@ fn clients_keep_their_sessions_beside_a_waker_that_blocks_for_longer() {
     let (woken, begun) = channel();
     let (end, ended) = channel();
     let waker = Waker::from(Arc::new(Blocks { woken, end: Mutex::new(ended) }));
-    let mut late = clients[0].lock("/locks/taken").acquire_within(Duration::from_secs(5));
+    let mut late = clients[0].lock("/locks/taken").acquire().within(Duration::from_secs(5));
     let mut poll =
         |waker: &Waker| Pin::new(&mut late).poll(&mut Context::from_waker(waker)).is_pending();
     // Until only the watches on claims are waited for, and the time.

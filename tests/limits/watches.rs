@@ -51,7 +51,7 @@ fn a_client_that_watches_all_that_it_may_reconnects_and_locks() {
         waiting.release().wait().unwrap();
     }
     proxy.reset_all();
-    let late = client.lock("/locks/late").acquire_within(TIMEOUT).wait().unwrap();
+    let late = client.lock("/locks/late").acquire().within(TIMEOUT).wait().unwrap();
     assert_eq!(client.session(), session);
     assert_eq!((early.state(), late.state()), (GuardState::Held, GuardState::Held));
     // What ends makes room again.
@@ -78,14 +78,14 @@ fn a_session_whose_connections_bring_no_answer_is_given_up_and_its_locks_are_fre
     let began = Instant::now();
     proxy.reset_all();
     let lock = outsider.lock("/locks/freed");
-    drop(lock.acquire_within(TIMEOUT).wait().unwrap());
+    drop(lock.acquire().within(TIMEOUT).wait().unwrap());
     assert_eq!(guard.state(), GuardState::Lost);
     let freed = began.elapsed();
     eventually("it goes on with another session", || {
         client.state() == SessionState::Connected
             && client.session().is_some_and(|key| key.id() != session.id())
     });
-    client.lock("/locks/freed").acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+    client.lock("/locks/freed").acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
     report(&format!(
         "a session that can't be proven any more is freed after {freed:.1?}, at T = 4 s"
     ));

@@ -159,7 +159,7 @@ impl Bench {
     pub fn expect_free(&self, strategy: Strategy) {
         eventually("no claim is left", || self.claims(strategy).is_empty());
         let other = self.direct();
-        let guard = self.lock(&other, strategy).acquire_within(TIMEOUT).wait().unwrap();
+        let guard = self.lock(&other, strategy).acquire().within(TIMEOUT).wait().unwrap();
         guard.release().wait().unwrap();
     }
 }

@@ -2,12 +2,14 @@
 
 use std::pin::Pin;
 use std::task::{Context, Waker};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use futures_lite::future::block_on;
 use test_support::{TIMEOUT, acquire_in_background, eventually};
-use zklock::{Code, GuardState, LockError, LostReason};
+use zklock::{Code, GuardState, LockError, LostReason, Strategy};
 
-use crate::place::each_store;
+use crate::place::{Place, each_store};
 
 const SOON: Duration = Duration::from_millis(200);
 
@@ -47,17 +49,31 @@ each_store! {
         let guard = place.lock().label("night run").acquire().wait().unwrap();
         let lock = place.lock();
         assert!(lock.try_acquire().wait().unwrap().is_none());
-        for limit in [Duration::ZERO, SOON] {
-            let error = lock.acquire_within(limit).wait().unwrap_err();
+        for error in [
+            lock.acquire().within(SOON).wait().unwrap_err(),
+            block_on(lock.acquire().within(SOON)).unwrap_err(),
+        ] {
             assert!(error.is_timeout() && !error.is_outcome_unknown() && !error.is_lost());
             assert_eq!((error.path(), error.code()), (place.path.as_str(), Code::OPERATION_TIMEOUT));
             let LockError::TimedOut { ahead: Some(ahead), .. } = &error else { panic!("{error:?}") };
             assert_eq!((ahead.path.as_str(), ahead.token), (guard.path(), guard.fencing_token()));
             assert_eq!(ahead.label, "night run");
         }
-        guard.release_within(TIMEOUT).wait().unwrap();
+        guard.release().within(TIMEOUT).wait().unwrap();
         lock.try_acquire().wait().unwrap().expect("it is free").release().wait().unwrap();
-        lock.acquire_within(Duration::ZERO).wait().unwrap().release().wait().unwrap();
+        place.expect_free();
+    }
+
+    fn of_several_limits_the_first_to_pass_counts(place) {
+        let guard = place.lock().acquire().wait().unwrap();
+        let begun = Instant::now();
+        for limits in [[SOON, TIMEOUT], [TIMEOUT, SOON]] {
+            let acquire = limits.into_iter().fold(place.lock().acquire(), |acquire, limit| acquire.within(limit));
+            assert!(acquire.wait().unwrap_err().is_timeout());
+        }
+        assert!(begun.elapsed() < TIMEOUT);
+        guard.release().within(TIMEOUT).wait().unwrap();
+        place.lock().acquire().within(Duration::MAX).wait().unwrap().release().wait().unwrap();
         place.expect_free();
     }
 
@@ -109,7 +125,7 @@ each_store! {
         let waiters: Vec<_> = (0..8).map(|number| {
             let (lock, send) = (place.lock(), send.clone());
             let waiter = std::thread::spawn(move || {
-                let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
+                let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
                 send.send((number, guard.fencing_token())).unwrap();
                 guard.release().wait().unwrap();
             });
@@ -122,4 +138,31 @@ each_store! {
         assert!(served.iter().map(|(number, _)| *number).eq(0..8), "{served:?}");
         assert!(served.is_sorted_by(|a, b| a.1 < b.1), "{served:?}");
     }
+}
+
+/// Where there is a queue, so that it can be seen.
+fn a_claim_is_in_the_queue_when_acquire_has_returned(place: &Place) {
+    let lock = place.lock();
+    let guard = lock.acquire().wait().unwrap();
+    let [first, second] = ["first", "second"].map(|label| lock.clone().label(label).acquire());
+    eventually("both are in the queue", || lock.contenders().wait().unwrap().len() == 3);
+    let contenders = lock.contenders().wait().unwrap();
+    let labels: Vec<_> = contenders.iter().map(|contender| contender.label.as_str()).collect();
+    assert_eq!(labels, ["", "first", "second"]);
+    guard.release().wait().unwrap();
+    // In whatever order they are waited for.
+    let second = thread::spawn(move || second.wait().unwrap());
+    first.wait().unwrap().release().wait().unwrap();
+    second.join().unwrap().release().wait().unwrap();
+    place.expect_free();
+}
+
+#[test]
+fn a_claim_is_in_the_queue_of_a_server_when_acquire_has_returned() {
+    a_claim_is_in_the_queue_when_acquire_has_returned(&Place::in_zookeeper(Strategy::Queue));
+}
+
+#[test]
+fn a_claim_is_in_the_queue_of_a_process_when_acquire_has_returned() {
+    a_claim_is_in_the_queue_when_acquire_has_returned(&Place::local());
 }

@@ -80,8 +80,8 @@ const CALLS: &[(&str, Option<Code>, Call)] = &[
         drop(s);
         Ok(())
     }),
-    ("acquire_within", Some(Code::OPERATION_TIMEOUT), |s| {
-        ended(s.client.lock("/free").acquire_within(OPERATION).wait())
+    ("acquire within a limit", Some(Code::OPERATION_TIMEOUT), |s| {
+        ended(s.client.lock("/free").acquire().within(OPERATION).wait())
     }),
     ("try_acquire", Some(Code::OPERATION_TIMEOUT), |s| {
         ended(s.client.lock("/free").try_acquire().wait())
@@ -90,7 +90,7 @@ const CALLS: &[(&str, Option<Code>, Call)] = &[
     ("contenders", Some(Code::OPERATION_TIMEOUT), |s| {
         ended(s.client.lock("/free").contenders().wait())
     }),
-    ("exists of a lock", Some(Code::OPERATION_TIMEOUT), |s| {
+    ("is_locked of a lock", Some(Code::OPERATION_TIMEOUT), |s| {
         ended(s.client.lock("/free").is_locked().wait())
     }),
     ("multi of a guard", Some(Code::OPERATION_TIMEOUT), |s| {
@@ -98,11 +98,11 @@ const CALLS: &[(&str, Option<Code>, Call)] = &[
     }),
     ("multi of a guard that is lost", Some(Code::NO_NODE), |s| ended(s.lost.multi(&[]).wait())),
     ("release", Some(Code::SESSION_EXPIRED), |s| ended(s.held.release().wait())),
-    ("release_within", Some(Code::OPERATION_TIMEOUT), |s| {
-        ended(s.held.release_within(Duration::from_millis(50)).wait())
+    ("release within a limit", Some(Code::OPERATION_TIMEOUT), |s| {
+        ended(s.held.release().within(Duration::from_millis(50)).wait())
     }),
-    ("release_within of zero", Some(Code::OPERATION_TIMEOUT), |s| {
-        ended(s.held.release_within(Duration::ZERO).wait())
+    ("release within no time", Some(Code::OPERATION_TIMEOUT), |s| {
+        ended(s.held.release().within(Duration::ZERO).wait())
     }),
     ("release of a lock that is lost", Some(Code::NO_NODE), |s| ended(s.lost.release().wait())),
     ("waiting for the loss", None, |s| {
@@ -125,7 +125,7 @@ fn every_call_ends_under_a_cut_link() {
                 let acquire = |what: &str| {
                     let lock =
                         client.lock(&format!("/cut-{number}/{what}")).strategy(Strategy::Queue);
-                    lock.acquire_within(TIMEOUT).wait().unwrap()
+                    lock.acquire().within(TIMEOUT).wait().unwrap()
                 };
                 let (held, lost) = (acquire("held"), acquire("lost"));
                 bench.direct().delete(lost.path(), None).wait().unwrap();

@@ -120,7 +120,7 @@ fn isolate(scene: &Scene) -> Result<(), Void> {
     scene.ensemble.isolate(scene.leader).unwrap();
     let limit = ping + tick * scene.pace.sync_limit;
     sleep_until(limit + tick * 15 / 16);
-    let _ = scene.holder.sync("/").wait_timeout(tick / 32);
+    let _ = scene.holder.sync("/").within(tick / 32).wait();
     scene.door().cut();
     scene.wait_deposed(limit + 10 * tick)
 }

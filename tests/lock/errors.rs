@@ -19,30 +19,15 @@ each_strategy! {
         let (holder, client) = (bench.direct(), bench.direct());
         let guard = bench.lock(&holder, strategy).label("night run").acquire().wait().unwrap();
         let lock = bench.lock(&client, strategy);
-        for timeout in [Duration::ZERO, SOON] {
-            let error = lock.acquire_within(timeout).wait().unwrap_err();
-            assert!(error.is_timeout() && !error.is_outcome_unknown() && !error.is_lost());
-            assert_eq!((error.path(), error.code()), (bench.path.as_str(), Code::OPERATION_TIMEOUT));
-            let LockError::TimedOut { ahead: Some(ahead), .. } = &error else { panic!("{error:?}") };
-            assert_eq!((ahead.path.as_str(), ahead.token), (guard.path(), guard.fencing_token()));
-            assert_eq!((ahead.session, ahead.label.as_str()), (session_id(&holder), "night run"));
-            let line = error.to_string();
-            assert!(line.starts_with(&format!("acquire {}: not acquired in time: behind ", bench.path)));
-            assert!(line.contains("night run"), "{line}");
-        }
-        eventually("only the holder's claim is left", || bench.claims(strategy).len() == 1);
-        guard.release().wait().unwrap();
-        bench.expect_free(strategy);
-    }
-
-    fn who_waits_no_longer_has_a_clean_timeout_too(strategy) {
-        let bench = Bench::shared();
-        let (holder, client) = (bench.direct(), bench.direct());
-        let guard = bench.lock(&holder, strategy).acquire().wait().unwrap();
-        let error = bench.lock(&client, strategy).acquire().wait_timeout(SOON).unwrap_err();
-        assert!(matches!(error, LockError::TimedOut { ahead: None, .. }), "{error:?}");
-        assert!(error.is_timeout() && !error.is_outcome_unknown(), "{error}");
-        assert_eq!(error.path(), bench.path);
+        let error = lock.acquire().within(SOON).wait().unwrap_err();
+        assert!(error.is_timeout() && !error.is_outcome_unknown() && !error.is_lost());
+        assert_eq!((error.path(), error.code()), (bench.path.as_str(), Code::OPERATION_TIMEOUT));
+        let LockError::TimedOut { ahead: Some(ahead), .. } = &error else { panic!("{error:?}") };
+        assert_eq!((ahead.path.as_str(), ahead.token), (guard.path(), guard.fencing_token()));
+        assert_eq!((ahead.session, ahead.label.as_str()), (session_id(&holder), "night run"));
+        let line = error.to_string();
+        assert!(line.starts_with(&format!("acquire {}: not acquired in time: behind ", bench.path)));
+        assert!(line.contains("night run"), "{line}");
         eventually("only the holder's claim is left", || bench.claims(strategy).len() == 1);
         guard.release().wait().unwrap();
         bench.expect_free(strategy);
@@ -55,8 +40,7 @@ each_strategy! {
         let lock = bench.lock(&client, strategy);
         for error in [
             lock.try_acquire().wait().unwrap_err(),
-            lock.acquire_within(Duration::ZERO).wait().unwrap_err(),
-            lock.acquire_within(SOON).wait().unwrap_err(),
+            lock.acquire().within(SOON).wait().unwrap_err(),
         ] {
             assert!(matches!(error, LockError::TimedOut { ahead: None, .. }), "{error:?}");
             assert!(error.is_timeout() && !error.is_outcome_unknown(), "{error}");
@@ -65,7 +49,7 @@ each_strategy! {
         for error in [
             lock.holder().wait().unwrap_err(),
             lock.is_locked().wait().unwrap_err(),
-            lock.contenders().wait_timeout(Duration::ZERO).unwrap_err(),
+            lock.contenders().within(Duration::ZERO).wait().unwrap_err(),
         ] {
             let LockError::Store { source, path } = &error else { panic!("{error:?}") };
             assert_eq!((source.code(), path), (Code::OPERATION_TIMEOUT, &bench.path));
@@ -82,8 +66,8 @@ each_strategy! {
             let path = guard.path().to_owned();
             let deletion = bench.proxy.hold(Rule::request(Op::Delete).path(&path).once());
             let error = match waits {
-                true => guard.release_within(SOON).wait().unwrap_err(),
-                false => guard.release().wait_timeout(SOON).unwrap_err(),
+                true => guard.release().within(SOON).wait().unwrap_err(),
+                false => guard.release().within(SOON).wait().unwrap_err(),
             };
             assert!(matches!(error, LockError::OutcomeUnknown { source: None, .. }), "{error:?}");
             assert!(error.is_outcome_unknown() && !error.is_timeout() && !error.is_lost());
@@ -131,7 +115,7 @@ fn a_hostile_path_forges_no_line_and_buries_none() {
     let bench = Bench::shared();
     let client = bench.direct();
     for path in ["/a\nacquire /b: ok".to_owned(), "/é".repeat(1_000_000), "a\u{202e}".to_owned()] {
-        let error = client.lock(&path).acquire_within(Duration::ZERO).wait().unwrap_err();
+        let error = client.lock(&path).acquire().within(Duration::ZERO).wait().unwrap_err();
         let line = error.to_string();
         assert!(line.len() < 2_000 && !line.contains(char::is_control), "{line}");
         assert!(error.path().chars().count() < 300);

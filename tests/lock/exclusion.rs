@@ -53,7 +53,7 @@ fn contend(locks: Vec<Lock>) {
             let protected = Arc::clone(&protected);
             thread::spawn(move || {
                 for round in 0..ROUNDS {
-                    let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
+                    let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
                     protected.enter(guard.fencing_token());
                     // All three ways to let go.
                     match (thread + round) % 3 {
@@ -95,7 +95,7 @@ each_strategy! {
         let inside = Arc::clone(&protected);
         let waiter = thread::spawn(move || {
             for _ in 0..ROUNDS {
-                let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
+                let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
                 inside.enter(guard.fencing_token());
             }
         });
@@ -124,7 +124,7 @@ struct Worker {
 impl Worker {
     fn work(&self, stop: &AtomicBool) {
         while !stop.load(Ordering::SeqCst) {
-            let guard = self.lock.acquire_within(2 * TIMEOUT).wait().unwrap();
+            let guard = self.lock.acquire().within(2 * TIMEOUT).wait().unwrap();
             // A holder that was told to stop does not write.
             if guard.state() == GuardState::Held {
                 self.protected.enter(guard.fencing_token());

@@ -74,7 +74,7 @@ each_strategy! {
         let robbed = lock.acquire().wait().unwrap();
         // Before it is watched, on a machine that is quick enough.
         bench.ask(|raw| raw.delete(robbed.path())).unwrap();
-        let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
+        let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
         assert_eq!(robbed.lost().wait_timeout(TIMEOUT), Some(LostReason::Deleted));
         assert_eq!(robbed.release().wait().unwrap_err().code(), Code::NO_NODE);
         assert_eq!(guard.state(), GuardState::Held);
@@ -128,7 +128,7 @@ each_strategy! {
         if strategy == Strategy::Queue {
             bench.ask(|raw| raw.delete(&bench.path)).unwrap();
         }
-        let others = bench.lock(&other, strategy).acquire_within(TIMEOUT).wait().unwrap();
+        let others = bench.lock(&other, strategy).acquire().within(TIMEOUT).wait().unwrap();
         assert_eq!(others.path() == guard.path(), strategy != Strategy::Queue);
         assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Deleted));
         assert_eq!(guard.release().wait().unwrap_err().code(), Code::NO_NODE);
@@ -163,7 +163,7 @@ each_strategy! {
             client.multi(&[check.clone(), write]).wait()
         };
         let [released, dropped] = [true, false].map(|waits| {
-            let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
+            let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
             let check = guard.check();
             match waits {
                 true => guard.release().wait().unwrap(),
@@ -172,7 +172,7 @@ each_strategy! {
             check
         });
         // Another tenure of the same client, under the same name where names are given again.
-        let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
+        let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
         for check in [&released, &dropped] {
             let error = write(check).unwrap_err();
             assert_eq!(error.code(), Code::SESSION_EXPIRED, "{error}");
@@ -237,7 +237,7 @@ each_strategy! {
             assert_eq!((error.path(), error.code()), (guard.path(), Code::NO_NODE));
             assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Deleted));
         }
-        let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
+        let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
         let key = client.session().unwrap();
         expire_session(&bench.server.hosts(), key.id(), &key.password()).unwrap();
         assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Session));
@@ -265,7 +265,7 @@ each_strategy! {
         assert_eq!(holder.label, "night run no. 7");
         assert!(!holder.host.is_empty() && !holder.thread.is_empty());
         for timeout in [0, 200] {
-            let error = lock.acquire_within(Duration::from_millis(timeout)).wait().unwrap_err();
+            let error = lock.acquire().within(Duration::from_millis(timeout)).wait().unwrap_err();
             assert!(error.to_string().contains("night run no. 7"), "it says who is ahead: {error}");
         }
         guard.release().wait().unwrap();

@@ -40,7 +40,7 @@ fn what_is_under_way_ends_when_the_store_is_closed() {
     let closed = |error: LockError| assert!(matches!(error, LockError::Closed { .. }), "{error:?}");
     closed(waiting.join().unwrap().unwrap_err());
     closed(store.lock(PATH).try_acquire().wait().unwrap_err());
-    closed(store.lock(PATH).acquire_within(TIMEOUT).wait().unwrap_err());
+    closed(store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap_err());
     closed(store.lock(PATH).holder().wait().unwrap_err());
     assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Session));
 }
@@ -77,12 +77,12 @@ fn a_thousand_waiters_take_their_turns() {
         let mut context = Context::from_waker(Waker::noop());
         assert!(Future::poll(Pin::new(waiter), &mut context).is_pending());
     }
-    let late = store.lock(PATH).acquire_within(Duration::from_millis(1)).wait();
+    let late = store.lock(PATH).acquire().within(Duration::from_millis(1)).wait();
     assert!(late.unwrap_err().is_timeout());
     drop(guard);
     let mut last = 0;
     for waiter in waiters {
-        let guard = waiter.wait_timeout(TIMEOUT).unwrap();
+        let guard = waiter.within(TIMEOUT).wait().unwrap();
         assert!(guard.fencing_token() > last);
         last = guard.fencing_token();
     }
@@ -125,7 +125,7 @@ fn who_holds_next_does_so_when_the_one_before_knows_of_its_end() {
         for _ in 0..3 {
             scope.spawn(|| {
                 for round in 0..500 {
-                    let guard = store.lock(PATH).acquire_within(TIMEOUT).wait().unwrap();
+                    let guard = store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap();
                     let mut before = before.lock();
                     // It may have been taken away by now, and another hold.
                     if guard.state() == GuardState::Held {

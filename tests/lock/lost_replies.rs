@@ -27,7 +27,7 @@ fn expect_no_harm(bench: &Bench, strategy: Strategy, what: &str, rule: Rule, act
     let client = bench.client();
     let session = session_id(&client);
     let lost = bench.proxy.on(rule, action);
-    let guard = bench.lock(&client, strategy).acquire_within(TIMEOUT).wait();
+    let guard = bench.lock(&client, strategy).acquire().within(TIMEOUT).wait();
     let guard = guard.unwrap_or_else(|error| panic!("{what}: {error}"));
     let claims = bench.claims(strategy);
     assert_eq!(claims.len(), 1, "{what}: {claims:?}");
@@ -227,7 +227,7 @@ each_strategy! {
             bench.proxy.on(Rule::reply(Op::GetData).nth(n), Action::Drop);
             bench.proxy.on(Rule::reply(Op::Delete).nth(n), Action::Drop);
         }
-        let guard = bench.lock(&client, strategy).acquire_within(TIMEOUT).wait().unwrap();
+        let guard = bench.lock(&client, strategy).acquire().within(TIMEOUT).wait().unwrap();
         assert_eq!(bench.claims(strategy).len(), 1);
         guard.release().wait().unwrap();
         assert_eq!(bench.claims(strategy), []);
@@ -239,7 +239,7 @@ each_strategy! {
         let client = bench.client();
         for rule in [Rule::request(Op::Delete), Rule::reply(Op::Delete)] {
             let lost = bench.proxy.on(rule.once(), Action::Drop);
-            let guard = bench.lock(&client, strategy).acquire_within(TIMEOUT).wait().unwrap();
+            let guard = bench.lock(&client, strategy).acquire().within(TIMEOUT).wait().unwrap();
             let next = bench.direct();
             let next = acquire_in_background(&bench.lock(&next, strategy));
             drop(guard);
@@ -291,7 +291,7 @@ each_strategy! {
         let lock = bench.lock(&client, strategy);
         // The claim exists, its creator does not know, and has no time left to look.
         let stalled = bench.proxy.on(Rule::reply(Ops::creates()).once(), Action::Stall);
-        let error = lock.acquire_within(std::time::Duration::from_millis(200)).wait().unwrap_err();
+        let error = lock.acquire().within(std::time::Duration::from_millis(200)).wait().unwrap_err();
         assert!(error.is_timeout(), "{error}");
         assert!(error.to_string().contains(&bench.path), "{error}");
         stalled.wait_hits(1, TIMEOUT).unwrap();

@@ -20,3 +20,4 @@ mod requests;
 mod rounds;
 mod sessions;
 mod take_over;
+mod while_held;

@@ -21,7 +21,7 @@ fn waiters_are_served_in_the_order_of_their_coming() {
     for (number, client) in clients.iter().enumerate() {
         let (lock, send) = (bench.lock(client, QUEUE), send.clone());
         waiters.push(std::thread::spawn(move || {
-            let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
+            let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
             send.send((number, guard.fencing_token())).unwrap();
             guard.release().wait().unwrap();
         }));
@@ -130,7 +130,7 @@ fn a_claim_that_may_not_be_read_is_not_taken_for_our_own() {
     let path = format!("{}/zl-2a-lock-0000001000", bench.path);
     bench.direct().create_with_acl(&path, b"", CreateMode::Persistent, &nobody).wait().unwrap();
     let lost = bench.proxy.on(Rule::reply(Ops::creates()).once(), Action::Drop);
-    let guard = bench.lock(&client, QUEUE).acquire_within(TIMEOUT).wait().unwrap();
+    let guard = bench.lock(&client, QUEUE).acquire().within(TIMEOUT).wait().unwrap();
     lost.wait_hits(1, TIMEOUT).unwrap();
     guard.release().wait().unwrap();
     assert_eq!(bench.children(), ["zl-2a-lock-0000001000"]);
@@ -158,7 +158,7 @@ fn children_that_are_no_claims_stand_in_nobodys_way() {
     let lock = bench.lock(&client, QUEUE);
     assert!(!lock.is_locked().wait().unwrap());
     for _ in 0..2 {
-        let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
+        let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
         assert_eq!(lock.holder().wait().unwrap().unwrap().path, guard.path());
         guard.release().wait().unwrap();
         lock.try_acquire().wait().unwrap().expect("it is free").release().wait().unwrap();
@@ -214,7 +214,7 @@ fn numbers_from_all_around_the_circle_confuse_nobody() {
     let lock = bench.lock(&client, QUEUE);
     assert!(!lock.is_locked().wait().unwrap());
     lock.try_acquire().wait().unwrap().expect("it is free").release().wait().unwrap();
-    lock.acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+    lock.acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
 }
 
 each_strategy! {

@@ -17,7 +17,7 @@ fn isolate(scene: &Scene) -> Result<(), Void> {
             scene.holder.children("/"),
             scene.holder.get_acl("/"),
         );
-        let _ = read.3.wait_timeout(BETWEEN);
+        let _ = read.3.within(BETWEEN).wait();
         drop((read.0, read.1, read.2));
         sleep_until(next);
     }
@@ -51,7 +51,7 @@ fn isolate_before_the_report(scene: &Scene) -> Result<(), Void> {
     scene.ensemble.isolate(scene.seat).unwrap();
     // Reads go on being answered until something waits for the leader: that keeps the connection believed in.
     let end = report + 2 * tick;
-    while Instant::now() < end && scene.holder.exists("/").wait_timeout(tick / 20).is_ok() {}
+    while Instant::now() < end && scene.holder.exists("/").within(tick / 20).wait().is_ok() {}
     Ok(())
 }
 

@@ -33,7 +33,7 @@ each_strategy! {
         let client = bench.direct();
         let path = format!("{}/a/b/c/d/e/lock", bench.path);
         let lock = client.lock(&path).strategy(strategy);
-        let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
+        let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
         assert!(lock.is_locked().wait().unwrap());
         guard.release().wait().unwrap();
         assert!(lock.try_acquire().wait().unwrap().is_some());
@@ -59,7 +59,7 @@ each_strategy! {
                 }
             });
             for _ in 0..30 {
-                let guard = lock.acquire_within(TIMEOUT).wait();
+                let guard = lock.acquire().within(TIMEOUT).wait();
                 let released = guard.map(|guard| guard.release().wait());
                 if !matches!(released, Ok(Ok(()))) {
                     stop.store(true, Ordering::SeqCst);
@@ -78,7 +78,7 @@ each_strategy! {
         let below = format!("{}/a/b", bench.path);
         let gate = bench.proxy.hold(Rule::request(Ops::creates()).path(&below).nth(2));
         let lock = client.lock(&path).strategy(strategy);
-        let acquiring = thread::spawn(move || lock.acquire_within(TIMEOUT).wait());
+        let acquiring = thread::spawn(move || lock.acquire().within(TIMEOUT).wait());
         gate.wait_reached(TIMEOUT).unwrap();
         let parent = format!("{}/a", bench.path);
         bench.ask(|raw| raw.delete(&parent)).unwrap();
@@ -92,7 +92,7 @@ each_strategy! {
         let client = options().connect(&hosts).wait().unwrap();
         for path in ["/lock", "/a/b/lock"] {
             let lock = client.lock(path).strategy(strategy);
-            let error = lock.acquire_within(TIMEOUT).wait().unwrap_err();
+            let error = lock.acquire().within(TIMEOUT).wait().unwrap_err();
             assert_eq!(error.code(), Code::NO_NODE, "{error}");
             assert_eq!(error.path(), path);
             assert!(matches!(error, LockError::Unusable { .. }), "{error:?}");
@@ -105,12 +105,12 @@ each_strategy! {
         let (parent, _) = bench.path.rsplit_once('/').unwrap();
         let client = options().connect(&format!("{}{parent}", bench.server.hosts())).wait().unwrap();
         let lock = client.lock("/lock").strategy(strategy);
-        let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
+        let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
         assert_eq!(bench.claims(strategy)[0].czxid, guard.fencing_token());
         assert_eq!(lock.holder().wait().unwrap().unwrap().path, guard.path());
         let proxy = Proxy::start(bench.server.addr()).unwrap();
         let other = options().connect(&format!("{}{parent}", proxy.hosts())).wait().unwrap();
-        let waiting = other.lock("/lock").strategy(strategy).acquire_within(TIMEOUT);
+        let waiting = other.lock("/lock").strategy(strategy).acquire().within(TIMEOUT);
         let waiting = thread::spawn(move || waiting.wait());
         proxy.wait_for(&Rule::request(Ops::creates()), 1, TIMEOUT).unwrap();
         guard.release().wait().unwrap();
@@ -133,9 +133,8 @@ fn a_path_that_is_somebodys_data_is_an_error_and_no_wait() {
             let client = bench.direct();
             let lock = bench.lock(&client, strategy);
             for error in [
-                lock.acquire_within(TIMEOUT).wait().unwrap_err(),
+                lock.acquire().within(TIMEOUT).wait().unwrap_err(),
                 lock.try_acquire().wait().unwrap_err(),
-                lock.acquire_within(Duration::ZERO).wait().unwrap_err(),
             ] {
                 assert_eq!(error.code(), Code::NODE_EXISTS, "{error}");
                 assert!(matches!(error, LockError::Unusable { .. }), "{error:?}");
@@ -165,7 +164,7 @@ fn a_queue_under_somebodys_ephemeral_znode_is_an_error_and_no_wait() {
     for path in [bench.path.clone(), format!("{}/below", bench.path)] {
         let lock = client.lock(&path);
         for error in [
-            lock.acquire_within(TIMEOUT).wait().unwrap_err(),
+            lock.acquire().within(TIMEOUT).wait().unwrap_err(),
             lock.try_acquire().wait().unwrap_err(),
         ] {
             assert_eq!(error.code(), Code::NO_CHILDREN_FOR_EPHEMERALS, "{error}");
@@ -185,14 +184,14 @@ fn the_root_is_a_queue_and_no_lock_of_another_strategy() {
     let bench = Bench::own();
     let client = bench.direct();
     let lock = client.lock("/");
-    let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
+    let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
     assert!(guard.path().starts_with("/zl-"));
     let other = bench.direct();
     assert!(other.lock("/").try_acquire().wait().unwrap().is_none());
     guard.release().wait().unwrap();
     for strategy in [Strategy::Poll, Strategy::Watch] {
         let lock = client.lock("/").strategy(strategy);
-        let acquired = lock.acquire_within(TIMEOUT).wait().map(drop);
+        let acquired = lock.acquire().within(TIMEOUT).wait().map(drop);
         for refused in [acquired, lock.is_locked().wait().map(drop)] {
             let error = refused.unwrap_err();
             assert_eq!(error.code(), Code::BAD_ARGUMENTS, "{error}");
@@ -213,7 +212,7 @@ fn a_server_that_reaps_empty_containers_does_not_disturb() {
     let mut reaped = 0;
     for _ in 0..20 {
         let lock = client.lock(&bench.path);
-        lock.acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+        lock.acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
         reaped += u32::from(deletions(&bench));
     }
     eventually("the last one is reaped, too", || deletions(&bench));

@@ -41,7 +41,7 @@ fn a_release_without_the_permission_says_so_and_ends_the_session_once_it_holds_n
     assert_eq!(client.session().unwrap().id(), session);
     other.release().wait().unwrap();
     eventually("the claim is gone", || claims(&witness, &path) == 0);
-    let next = client.lock(&path).acquire_within(TIMEOUT).wait().unwrap();
+    let next = client.lock(&path).acquire().within(TIMEOUT).wait().unwrap();
     assert_ne!(client.session().unwrap().id(), session);
     drop(next);
     eventually("that of a guard that was dropped, too", || claims(&witness, &path) == 0);
@@ -54,12 +54,12 @@ fn an_acquire_that_was_given_up_without_the_permission_blocks_nobody_for_long() 
     let (holder, waiter, witness) = (bench.direct(), bench.direct(), bench.direct());
     let held = holder.lock(&path).acquire().wait().unwrap();
     let soon = Duration::from_millis(100);
-    let error = waiter.lock(&path).acquire_within(soon).wait().unwrap_err();
+    let error = waiter.lock(&path).acquire().within(soon).wait().unwrap_err();
     assert!(matches!(error, LockError::TimedOut { .. }), "{error:?}");
     eventually("only the holder's claim is there", || claims(&witness, &path) == 1);
     assert_eq!(held.state(), GuardState::Held);
     drop(held);
-    witness.lock(&path).acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap_err();
+    witness.lock(&path).acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap_err();
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A lock of any store: what the face of locks promises holds in each.
 
 use parking_lot::Mutex;
-use test_support::eventually;
+use test_support::{eventually, session_id};
 use zklock::{Client, Lock, Strategy, local};
 
 use crate::bench::Bench;
@@ -94,6 +94,29 @@ impl Place {
     /// Whether who comes first is served first, and those who wait can be seen.
     pub fn is_a_queue(&self) -> bool {
         !matches!(self.store, Store::ZooKeeper { strategy: Strategy::Poll | Strategy::Watch, .. })
+    }
+
+    /// Who holds it loses it.
+    pub fn lose(&self) {
+        match &self.store {
+            Store::ZooKeeper { bench, strategy, clients } => {
+                let holder = bench.claims(*strategy).first().expect("somebody holds it").session;
+                let clients = clients.lock();
+                let holder = clients.iter().find(|client| session_id(client) == holder);
+                bench.expire(holder.expect("a client of this place holds it"));
+            }
+            Store::Local(store) => assert!(store.lose(&self.path), "nobody holds it"),
+        }
+    }
+
+    /// Ends all that is under way.
+    pub fn close(&self) {
+        match &self.store {
+            Store::ZooKeeper { clients, .. } => {
+                clients.lock().iter().for_each(|client| client.close().wait().unwrap());
+            }
+            Store::Local(store) => store.close(),
+        }
     }
 
     /// Nobody has it, and nothing is left behind.

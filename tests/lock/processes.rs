@@ -63,7 +63,7 @@ each_strategy! {
         drop(holder);
         // The server has noticed nothing but a closed connection.
         assert!(lock.try_acquire().wait().unwrap().is_none());
-        let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
+        let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
         assert!(guard.fencing_token() > token);
         assert!(!bench.server.sessions().unwrap().contains(&session));
         guard.release().wait().unwrap();

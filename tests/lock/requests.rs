@@ -106,7 +106,7 @@ fn threads_that_contend_for_a_queue_lock_stay_within_five_requests_for_each_acqu
             let lock = bench.lock(client, QUEUE);
             thread::spawn(move || {
                 for _ in 0..ROUNDS {
-                    lock.acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+                    lock.acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
                 }
             })
         })

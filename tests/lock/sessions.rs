@@ -41,7 +41,7 @@ fn keep_from_hearing_until_lost(bench: &Bench, client: &Client) {
     let said = Ops::any();
     let rules = [Rule::reply(said), Rule::reply([Op::Ping, Op::Connect]), Rule::event()];
     let held = rules.map(|rule| bench.proxy.hold(rule));
-    eventually("it is lost", || states.wait_timeout(TIMEOUT) == Ok(Some(SessionState::Lost)));
+    eventually("it is lost", || states.wait_timeout(TIMEOUT) == Some(Some(SessionState::Lost)));
     drop(held);
     eventually("it is back", || client.state() == SessionState::Connected);
     assert_eq!(session_id(client), session);
@@ -133,7 +133,7 @@ each_strategy! {
         let mut stranger = bench_stranger(&bench, strategy);
         let client = bench.direct();
         let lock = bench.lock(&client, strategy);
-        let waiting = thread::spawn(move || lock.acquire_within(Duration::from_secs(1)).wait());
+        let waiting = thread::spawn(move || lock.acquire().within(Duration::from_secs(1)).wait());
         wait_until_behind(&bench, strategy, &client);
         expire(&bench, &client);
         let error = waiting.join().unwrap().unwrap_err();
@@ -194,7 +194,7 @@ each_strategy! {
         assert_eq!(guard.state(), GuardState::Lost, "of no use to the old guard");
         // Another may hold it by now, and keeps it.
         let other = bench.direct();
-        let others = bench.lock(&other, strategy).acquire_within(TIMEOUT).wait().unwrap();
+        let others = bench.lock(&other, strategy).acquire().within(TIMEOUT).wait().unwrap();
         assert!(others.fencing_token() > guard.fencing_token());
         let error = guard.release().wait().unwrap_err();
         assert!(matches!(error, LockError::Lost { reason: LostReason::Session, .. }), "{error:?}");
@@ -303,7 +303,7 @@ fn an_acquire_ends_by_its_deadline_when_the_servers_are_away_for_ever() {
         bench.proxy.refuse();
         let began = Instant::now();
         let timeout = Duration::from_millis(300);
-        let error = bench.lock(&client, strategy).acquire_within(timeout).wait().unwrap_err();
+        let error = bench.lock(&client, strategy).acquire().within(timeout).wait().unwrap_err();
         assert!(began.elapsed() >= timeout);
         assert!(error.is_timeout(), "{error}");
         assert!(error.to_string().contains(&bench.path), "{error}");

@@ -24,7 +24,7 @@ each_strategy! {
         let others = lock.try_acquire().wait().unwrap().expect("nobody holds it");
         assert!(others.fencing_token() > guard.fencing_token());
         others.release().wait().unwrap();
-        let again = lock.acquire_within(TIMEOUT).wait().unwrap();
+        let again = lock.acquire().within(TIMEOUT).wait().unwrap();
         assert_eq!(bench.claims(strategy).len(), 1);
         again.release().wait().unwrap();
         // What is left of the first must not reach the server any more.
@@ -39,7 +39,7 @@ each_strategy! {
         bench.proxy.cut();
         let after = restarted(&bench, &before);
         let lock = bench.lock(&after, strategy);
-        let guard = lock.acquire_within(TIMEOUT).wait().unwrap();
+        let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
         assert!(lock.try_acquire().wait().unwrap().is_none());
         let waiting = acquire_in_background(&lock);
         if strategy != Strategy::Poll {

@@ -67,7 +67,7 @@ pub fn goes_on(scenario: &Scenario, others: &[(&str, &Lock)], allowed: &Allowed)
     for (who, lock) in others {
         let wrong = |error: LockError| format!("{who} client afterwards: {error}");
         for round in 1..=ROUNDS {
-            let guard = lock.acquire_within(TIMEOUT).wait().map_err(wrong)?;
+            let guard = lock.acquire().within(TIMEOUT).wait().map_err(wrong)?;
             let claims = scenario.tree.claims(scenario.recipe, &scenario.path)?;
             let first = claims.first().map(|first| first.czxid);
             let is_first = first == Some(guard.fencing_token());
@@ -80,7 +80,7 @@ pub fn goes_on(scenario: &Scenario, others: &[(&str, &Lock)], allowed: &Allowed)
             if guard.fencing_token() <= largest {
                 return Err(format!("{who} client afterwards: {guard:?} after token {largest}"));
             }
-            match guard.release().wait_timeout(TIMEOUT) {
+            match guard.release().within(TIMEOUT).wait() {
                 Err(LockError::Lost { reason, .. })
                     if round < ROUNDS
                         && match reason {

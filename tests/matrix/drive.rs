@@ -35,23 +35,23 @@ pub fn ask(
     is_reached: &dyn Fn() -> bool,
 ) -> Outcome<Told> {
     let told = match operation.how {
-        How::Acquire => scenario.lock.acquire_within(deadline).wait().into(),
+        How::Acquire => scenario.lock.acquire().within(deadline).wait().into(),
         How::Try => match scenario.lock.try_acquire().wait() {
             Ok(Some(guard)) => Told::Held(guard),
             Ok(None) => Told::Taken,
             Err(error) => Told::Failed(error),
         },
         How::GiveUp => {
-            let acquire = async { scenario.lock.acquire_within(deadline).await.into() };
+            let acquire = async { scenario.lock.acquire().within(deadline).await.into() };
             let give_up = async {
                 scenario.give_up.up().await;
                 Told::Nothing
             };
             block_on(or(acquire, give_up))
         }
-        How::TimeOut => scenario.lock.acquire_within(SOON).wait().into(),
+        How::TimeOut => scenario.lock.acquire().within(SOON).wait().into(),
         How::Close => {
-            let acquire = async { scenario.lock.acquire_within(deadline).await.into() };
+            let acquire = async { scenario.lock.acquire().within(deadline).await.into() };
             let close = async {
                 scenario.give_up.up().await;
                 drop(scenario.client.close());
@@ -71,7 +71,7 @@ fn come_back_late(
     deadline: Duration,
     is_reached: &dyn Fn() -> bool,
 ) -> Outcome<Told> {
-    let mut acquire = scenario.lock.acquire_within(deadline);
+    let mut acquire = scenario.lock.acquire().within(deadline);
     if let Some(answer) = block_on(poll_once(&mut acquire)) {
         return Ok(answer.into());
     }
@@ -95,7 +95,7 @@ fn come_back_late(
     scenario.disturbed.raise();
     scenario.expire_session()?;
     scenario.wait_until_session_is_not(session)?;
-    Ok(acquire.wait_timeout(TIMEOUT).into())
+    Ok(acquire.within(TIMEOUT).wait().into())
 }
 
 fn ops_of(scenario: &Scenario, ops: [Op; 2]) -> Rule {

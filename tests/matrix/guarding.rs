@@ -91,7 +91,7 @@ pub fn release(scenario: &Scenario, guard: Guard) -> Released {
     let signal = guard.lost();
     let before = signal.get();
     scenario.releasing.raise();
-    let result = guard.release().wait_timeout(TIMEOUT);
+    let result = guard.release().within(TIMEOUT).wait();
     scenario.released.raise();
     Released { path, token, signal, before, result }
 }
@@ -168,7 +168,7 @@ pub fn is_closed(guard: Guard) -> Outcome {
 pub fn write_tells_the_truth(scenario: &Scenario, guard: &Guard, allowed: &Allowed<'_>) -> Outcome {
     let path = scenario.data_path();
     let write = zklock::Op::Set { path: path.clone(), data: b"written".to_vec(), version: None };
-    let result = scenario.client.multi(&[guard.check(), write]).wait_timeout(TIMEOUT);
+    let result = scenario.client.multi(&[guard.check(), write]).within(TIMEOUT).wait();
     // An outcome that is unknown to the client may still be on its way to the server.
     let version = scenario.tree.version(&path)?;
     let may_be_refused = scenario.was_taken(guard.fencing_token());

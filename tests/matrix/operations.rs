@@ -171,8 +171,9 @@ fn behind_a_dying_holder(scenario: &Arc<Scenario>) -> Outcome {
 /// The lock had to be waited for before, so the next acquire expects that, too.
 fn wait_once(scenario: &Arc<Scenario>) -> Outcome {
     behind_a_holder(scenario)?;
-    let guard = scenario.lock.acquire_within(TIMEOUT).wait().map_err(|error| error.to_string())?;
-    guard.release().wait_timeout(TIMEOUT).map_err(|error| error.to_string())?;
+    let guard =
+        scenario.lock.acquire().within(TIMEOUT).wait().map_err(|error| error.to_string())?;
+    guard.release().within(TIMEOUT).wait().map_err(|error| error.to_string())?;
     scenario.disturbed.lower();
     Ok(())
 }

@@ -151,7 +151,7 @@ impl Run<'_> {
     }
 
     fn close(&self) -> Outcome {
-        let closed = self.scenario.client.close().wait_timeout(TIMEOUT);
+        let closed = self.scenario.client.close().within(TIMEOUT).wait();
         closed.map_err(|error| format!("close: {error}"))
     }
 
@@ -177,7 +177,7 @@ impl Run<'_> {
     fn hold(&self, guard: Guard, armed: &Armed) -> Outcome {
         let Run { scenario, allowed, .. } = self;
         let other = self.other();
-        let waiting = thread::spawn(move || other.acquire_within(TIMEOUT).wait());
+        let waiting = thread::spawn(move || other.acquire().within(TIMEOUT).wait());
         let session = scenario.session();
         let over = Flag::default();
         thread::scope(|scope| {
@@ -212,7 +212,7 @@ impl Run<'_> {
         }
         let next = waiting.join().map_err(|_| "the next one panicked".to_owned())?;
         let next = next.map_err(|error| format!("the next one: {error}"))?;
-        match next.release().wait_timeout(TIMEOUT) {
+        match next.release().within(TIMEOUT).wait() {
             Err(LockError::Lost { reason: LostReason::Deleted, .. }) if allowed.robbery() => Ok(()),
             released => released.map_err(|error| format!("the next one: {error}")),
         }
@@ -245,6 +245,6 @@ fn finish(scenario: &Arc<Scenario>, run: Outcome) -> Outcome {
     scenario.proxy.clear_rules();
     scenario.proxy.heal();
     let _ = scenario.strangers_leave();
-    let _ = scenario.client.close().wait_timeout(TIMEOUT);
+    let _ = scenario.client.close().within(TIMEOUT).wait();
     run
 }

@@ -230,7 +230,7 @@ impl Scenario {
 
     /// Waits until the client has heard all that was sent to it, or has lost its connection.
     pub fn wait_until_heard(&self) {
-        let _ = self.client.exists("/").wait_timeout(TIMEOUT);
+        let _ = self.client.exists("/").within(TIMEOUT).wait();
     }
 
     /// Tells the caller to give up, and waits until it has.

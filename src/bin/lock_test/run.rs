@@ -219,6 +219,6 @@ fn close(clients: Vec<Client>) {
     let closing: Vec<_> = clients.iter().map(Client::close).collect();
     for pending in closing {
         // A session that can't say farewell expires; its nodes are looked for all the same.
-        let _ = pending.wait_timeout(deadline.saturating_duration_since(Instant::now()));
+        let _ = pending.within(deadline.saturating_duration_since(Instant::now())).wait();
     }
 }

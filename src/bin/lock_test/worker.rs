@@ -147,7 +147,7 @@ pub fn work(number: usize, lock: &Lock, arena: &Arena) -> Outcome {
         let asked = Instant::now();
         let acquire = match start.deadline {
             Some(deadline) if asked >= deadline => break,
-            Some(deadline) => lock.acquire_within(deadline - asked),
+            Some(deadline) => lock.acquire().within(deadline - asked),
             None => lock.acquire(),
         };
         // Dropping it, where the stop comes first, gives the claim up.
@@ -216,7 +216,7 @@ impl Visit<'_> {
         arena.checks.leave(number);
         arena.note_release();
         let limit = arena.args.session_timeout + RELEASE_TIMEOUT;
-        let released = guard.release().wait_timeout(limit);
+        let released = guard.release().within(limit).wait();
         let what = match (lost, released) {
             (Some(LostReason::Deleted), _) => return self.deleted(token, outcome),
             (None, Err(LockError::Lost { reason: LostReason::Deleted, .. })) => {

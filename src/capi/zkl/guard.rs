@@ -338,7 +338,7 @@ fn release(name: &'static str, guard: Option<Box<zkl_guard>>, timeout_ms: c_int)
         let within = timeout(name, timeout_ms)?;
         may_block(name)?;
         match (guard.give_up(), within) {
-            (Some(held), Some(within)) => Ok(held.release_within(within).wait()?),
+            (Some(held), Some(within)) => Ok(held.release().within(within).wait()?),
             (Some(held), None) => Ok(held.release().wait()?),
             (None, _) => Ok(()),
         }

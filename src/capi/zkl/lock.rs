@@ -149,7 +149,8 @@ pub extern "C" fn zkl_lock_try(
 
 pub(super) fn contend(lock: &Lock, within: Option<Duration>) -> Pending<Guard, LockError> {
     match within {
-        Some(within) => lock.acquire_within(within),
+        Some(within) if within.is_zero() => lock.acquire_at_once(),
+        Some(within) => lock.acquire().within(within),
         None => lock.acquire(),
     }
 }

@@ -145,7 +145,7 @@ impl Party {
         let acquiring = async {
             Some(match wait {
                 Wait::Forever => lock.acquire().await.map(Some),
-                Wait::Within(limit) => lock.acquire_within(limit).await.map(Some),
+                Wait::Within(limit) => lock.acquire().within(limit).await.map(Some),
                 Wait::Not => lock.try_acquire().await,
             })
         };

@@ -28,8 +28,8 @@ impl Simple<'_> {
             return Ok(true);
         }
         match watch.wait_timeout(timeout) {
-            Err(error) if error.is_timeout() => Ok(false),
-            event => event.map(|_| true),
+            None => Ok(false),
+            Some(event) => event.map(|_| true),
         }
     }
 }

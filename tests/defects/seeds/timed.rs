@@ -27,8 +27,8 @@ impl TimedLock<'_> {
         };
         let (_, mut watch) = self.zk.exists_and_watch(&format!("{}/{before}", self.root)).wait()?;
         match watch.wait_timeout(timeout) {
-            Err(error) if error.is_timeout() => Ok(false),
-            event => event.map(|_| true),
+            None => Ok(false),
+            Some(event) => event.map(|_| true),
         }
     }
 
@@ -40,9 +40,9 @@ impl TimedLock<'_> {
         };
         let (_, mut watch) = self.zk.exists_and_watch(&format!("{}/{before}", self.root)).wait()?;
         match watch.wait_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Err(error) if error.is_timeout() => Ok(false),
-            Err(error) => Err(error),
-            Ok(_) => self.lock_again_when_woken(deadline),
+            None => Ok(false),
+            Some(Err(error)) => Err(error),
+            Some(Ok(_)) => self.lock_again_when_woken(deadline),
         }
     }
 }

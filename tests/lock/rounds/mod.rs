@@ -96,7 +96,7 @@ struct Ending {
 
 /// Acquires, and looks at the old guard from then on until it is lost.
 fn succeed(lock: &zklock::Lock, guard: Arc<Guard>, within: Duration) -> Ending {
-    let others = lock.acquire_within(within).wait().expect("the successor acquires");
+    let others = lock.acquire().within(within).wait().expect("the successor acquires");
     let acquired = Instant::now();
     let mut ending = Ending { acquired, guard, others, held: None, alive: None };
     while acquired.elapsed() < within {
@@ -171,7 +171,7 @@ impl Scenario {
         let path = format!("/{}-{}-{round}", self.name.replace(' ', "-"), pace.session);
         let holder = self.seated(doors, seat, pace);
         let guard =
-            Arc::new(holder.lock(&path).acquire_within(TIMEOUT).wait().expect("it is free"));
+            Arc::new(holder.lock(&path).acquire().within(TIMEOUT).wait().expect("it is free"));
         let session = session_id(&holder);
 
         let lost = guard.lost();

@@ -13,7 +13,7 @@ use crate::TIMEOUT;
 /// Acquires on a thread of its own.
 pub fn acquire_in_background(lock: &Lock) -> JoinHandle<Result<Guard, LockError>> {
     let lock = lock.clone();
-    std::thread::spawn(move || lock.acquire_within(TIMEOUT).wait())
+    std::thread::spawn(move || lock.acquire().within(TIMEOUT).wait())
 }
 
 /// Polls an acquire until `holds` does; it must not acquire before.

@@ -182,7 +182,7 @@ impl Bench {
     /// Nothing stands in the way: somebody who never came by acquires our lock.
     pub fn expect_free(&self) {
         let other = self.direct();
-        self.lock(&other).acquire_within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+        self.lock(&other).acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
     }
 
     /// The directory is empty in the end.

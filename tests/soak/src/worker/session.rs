@@ -96,7 +96,7 @@ impl Session {
             }
             // Its locks hold the client too.
             drop(locks);
-            let _ = client.close().wait_timeout(CLOSE_TIMEOUT);
+            let _ = client.close().within(CLOSE_TIMEOUT).wait();
         } else {
             self.shared.parked.fetch_add(1, Ordering::SeqCst);
         }
@@ -131,9 +131,9 @@ impl Session {
         let lock = &locks[chosen];
         let got = match how {
             How::Acquire => lock.acquire().wait().map(Some),
-            How::Within(time) => lock.acquire_within(time).wait().map(Some),
+            How::Within(time) => lock.acquire().within(time).wait().map(Some),
             How::Try => lock.try_acquire().wait(),
-            How::Drop(time) => lock.acquire().wait_timeout(time).map(Some),
+            How::Drop(time) => lock.acquire().within(time).wait().map(Some),
             How::Crowd(number) => {
                 let (first, _, others) = block_on(select_all((0..number).map(|_| lock.acquire())));
                 drop(others);

@@ -1,0 +1,152 @@
+//! A service of which one copy is active: its work is done again whenever the lock was lost.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use super::Lock;
+use super::error::LockError;
+use super::guard::Guard;
+use super::while_held::Course;
+use crate::logging::log;
+use crate::runtime::{Timer, block_on};
+
+/// Between two attempts after an error; it doubles with each error in a row.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+impl Lock {
+    /// As [`while_held`](Lock::while_held), again and again: when the lock was lost it is acquired anew, at the end of
+    /// the queue, and the work begins anew. For a service of which one copy is to be active.
+    ///
+    /// ```no_run
+    /// # use std::future::Future;
+    /// # async fn example(zk: zklock::Client, ctrl_c: impl Future<Output = ()>) -> Result<(), zklock::LockError> {
+    /// let lock = zk.lock("/services/billing");
+    /// lock.whenever_held(|guard| async move { serve(guard.fencing_token()).await }).until(ctrl_c).await?;
+    /// # Ok(()) }
+    /// # async fn serve(token: i64) {}
+    /// ```
+    ///
+    /// It ends when the work ends by itself, and gives what that has given; with [`until`](WheneverHeld::until) also
+    /// when it is to stop. An error of the store is tried again after a pause, which grows to ten seconds.
+    ///
+    /// # Errors
+    /// What no other attempt would mend: [`Unusable`](LockError::Unusable),
+    /// [`NotPermitted`](LockError::NotPermitted), [`Closed`](LockError::Closed).
+    ///
+    /// # On connection loss
+    /// The work goes on until the lock is lost, and is dropped then; the lock is acquired when there is a connection
+    /// again.
+    ///
+    /// # Cancellation
+    /// Dropping it drops the work, and releases the lock after that.
+    pub fn whenever_held<W, F>(&self, work: W) -> WheneverHeld<W, F>
+    where
+        W: FnMut(Arc<Guard>) -> F,
+        F: Future,
+    {
+        let course = Course::Acquiring(self.acquire());
+        WheneverHeld { lock: self.clone(), course, work, pause: None, errors: 0 }
+    }
+}
+
+/// Work that is done whenever a lock is held: see [`Lock::whenever_held`].
+#[must_use = "nothing is done unless this is awaited or waited for"]
+pub struct WheneverHeld<W, F> {
+    lock: Lock,
+    course: Course<F>,
+    work: W,
+    pause: Option<Timer>,
+    /// Errors in a row.
+    errors: u32,
+}
+
+impl<W, F> WheneverHeld<W, F>
+where
+    W: FnMut(Arc<Guard>) -> F,
+    F: Future,
+{
+    /// Blocks this thread until the work has ended by itself; it is done on this thread.
+    ///
+    /// # Errors
+    /// As [`Lock::whenever_held`].
+    pub fn wait(self) -> Result<F::Output, LockError> {
+        block_on(self)
+    }
+
+    /// Stops as soon as `stop` is ready, whether it works or waits for the lock, and also while no server answers:
+    /// drops the work, releases the lock in the background and gives `None`. Work that has something to finish first
+    /// waits for that signal itself; then `stop` is the time by which it has to be through with it.
+    ///
+    /// # Errors
+    /// As [`Lock::whenever_held`].
+    pub async fn until(
+        self,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Option<F::Output>, LockError> {
+        let stopped = async {
+            stop.await;
+            Ok(None)
+        };
+        futures_lite::future::or(stopped, async { self.await.map(Some) }).await
+    }
+
+    /// The pause before another attempt, unless none would help.
+    fn pause_after(&mut self, error: &LockError) -> Option<Duration> {
+        match error {
+            LockError::Unusable { .. }
+            | LockError::NotPermitted { .. }
+            | LockError::Closed { .. } => None,
+            error if error.is_lost() => {
+                self.errors = 0;
+                Some(Duration::ZERO)
+            }
+            _ => {
+                let pause = FIRST_PAUSE * 2u32.saturating_pow(self.errors.min(10));
+                self.errors += 1;
+                Some(pause.min(LONGEST_PAUSE))
+            }
+        }
+    }
+}
+
+// What is pinned is in a box.
+impl<W, F> Unpin for WheneverHeld<W, F> {}
+
+impl<W, F> Future for WheneverHeld<W, F>
+where
+    W: FnMut(Arc<Guard>) -> F,
+    F: Future,
+{
+    type Output = Result<F::Output, LockError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        loop {
+            if let Some(pause) = &mut this.pause {
+                ready!(Pin::new(pause).poll(cx));
+                this.pause = None;
+                this.course = Course::Acquiring(this.lock.acquire());
+            }
+            let WheneverHeld { course, work, .. } = this;
+            let error = match ready!(course.poll(cx, |guard| Some(work(guard)))) {
+                Ok(done) => return Poll::Ready(Ok(done)),
+                Err(error) => error,
+            };
+            let Some(pause) = this.pause_after(&error) else {
+                return Poll::Ready(Err(error));
+            };
+            log!(INFO, %error, ?pause, "the work begins again once the lock is held again");
+            this.pause = Some(Timer::after(pause));
+        }
+    }
+}
+
+impl<W, F> std::fmt::Debug for WheneverHeld<W, F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WheneverHeld").field("lock", &self.lock).finish_non_exhaustive()
+    }
+}

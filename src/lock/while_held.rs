@@ -1,0 +1,180 @@
+//! Work that is done while a lock is held, and at no other time.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use super::Lock;
+use super::error::LockError;
+use super::guard::{Guard, LostSignal};
+use crate::runtime::{Pending, block_on};
+
+impl Lock {
+    /// Acquires the lock, does the work, and releases the lock when that has ended. The claim is submitted when this
+    /// returns, as by [`acquire`](Lock::acquire); to limit how long it waits, acquire
+    /// [within](Pending::within) a limit and go on with [`Guard::while_held`].
+    ///
+    /// **The work ends before the lock can be another's**: when the lock is lost, the work's future is dropped
+    /// where it waits. So it ends at once where it awaits something. Where it computes, or blocks its thread, nothing can
+    /// end it but itself: by a look at [`Guard::is_lost`] before each step that matters, or with
+    /// [`fencing tokens`](Guard::fencing_token).
+    ///
+    /// ```no_run
+    /// # async fn example(zk: zklock::Client) -> Result<(), zklock::LockError> {
+    /// let lock = zk.lock("/services/billing");
+    /// let billed = lock.while_held(|guard| async move { bill(guard.fencing_token()).await }).await?;
+    /// println!("{billed} customers");
+    /// # Ok(()) }
+    /// # async fn bill(token: i64) -> u32 { 0 }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`acquire`](Lock::acquire): the work has not begun then. [`NotHeld`](LockError::NotHeld) when the lock was
+    /// lost: the work was dropped half-way, or ended so late that another may have had the lock by then.
+    /// Otherwise it gives what the work has given; the release goes on in the background.
+    ///
+    /// # Cancellation
+    /// Dropping it drops the work, and releases the lock after that.
+    pub fn while_held<W, F>(&self, work: W) -> WhileHeld<W, F>
+    where
+        W: FnOnce(Arc<Guard>) -> F,
+        F: Future,
+    {
+        WhileHeld { course: Course::Acquiring(self.acquire()), work: Some(work) }
+    }
+
+    /// As [`while_held`](Lock::while_held), for work that blocks its thread: it is done on this thread, and nothing
+    /// ends it but itself. [`Guard::lost`] and [`Guard::states`] tell when that is due.
+    ///
+    /// # Errors
+    /// As of [`while_held`](Lock::while_held): [`NotHeld`](LockError::NotHeld) also when the lock was lost while the work
+    /// went on.
+    pub fn while_held_blocking<T>(&self, work: impl FnOnce(&Guard) -> T) -> Result<T, LockError> {
+        let guard = self.acquire().wait()?;
+        let done = work(&guard);
+        guard.still_held().map(|()| done)
+    }
+}
+
+impl Guard {
+    /// As [`Lock::while_held`], of a lock that was acquired already.
+    pub fn while_held<W, F>(self, work: W) -> WhileHeld<W, F>
+    where
+        W: FnOnce(Arc<Guard>) -> F,
+        F: Future,
+    {
+        let acquired = Pending::ready_as(LockError::of_pending, Ok(self));
+        WhileHeld { course: Course::Acquiring(acquired), work: Some(work) }
+    }
+
+    fn still_held(&self) -> Result<(), LockError> {
+        match self.lost().get() {
+            Some(reason) => Err(LockError::not_held(self.path(), reason)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Work that is done while a lock is held: see [`Lock::while_held`].
+#[must_use = "nothing is done unless this is awaited or waited for"]
+pub struct WhileHeld<W, F> {
+    course: Course<F>,
+    work: Option<W>,
+}
+
+impl<W, F> WhileHeld<W, F>
+where
+    W: FnOnce(Arc<Guard>) -> F,
+    F: Future,
+{
+    /// Blocks this thread until the work is done, which it does itself.
+    ///
+    /// # Errors
+    /// As [`Lock::while_held`].
+    pub fn wait(self) -> Result<F::Output, LockError> {
+        block_on(self)
+    }
+}
+
+// What is pinned is in a box.
+impl<W, F> Unpin for WhileHeld<W, F> {}
+
+impl<W, F> Future for WhileHeld<W, F>
+where
+    W: FnOnce(Arc<Guard>) -> F,
+    F: Future,
+{
+    type Output = Result<F::Output, LockError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let WhileHeld { course, work } = &mut *self;
+        course.poll(cx, |guard| work.take().map(|work| work(guard)))
+    }
+}
+
+impl<W, F> std::fmt::Debug for WhileHeld<W, F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WhileHeld").finish_non_exhaustive()
+    }
+}
+
+/// One acquire, and the work of its tenure.
+pub(super) enum Course<F> {
+    Acquiring(Pending<Guard, LockError>),
+    Working(Working<F>),
+    Over,
+}
+
+pub(super) struct Working<F> {
+    // In this order they are dropped: the lock is released when the work is gone.
+    work: Pin<Box<F>>,
+    lost: LostSignal,
+    guard: Held,
+}
+
+/// Releases the lock when it is dropped, also where the work has kept the guard.
+struct Held(Arc<Guard>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.let_go();
+    }
+}
+
+impl<F: Future> Course<F> {
+    /// `start` begins the work.
+    pub(super) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        start: impl FnOnce(Arc<Guard>) -> Option<F>,
+    ) -> Poll<Result<F::Output, LockError>> {
+        if let Course::Acquiring(acquire) = self {
+            let acquired = ready!(Pin::new(acquire).poll(cx));
+            *self = Course::Over;
+            let guard = Held(Arc::new(acquired?));
+            let lost = guard.0.lost();
+            if let Some(work) = start(Arc::clone(&guard.0)) {
+                *self = Course::Working(Working { work: Box::pin(work), lost, guard });
+            }
+        }
+        let ended = match self {
+            Course::Working(working) => ready!(working.poll(cx)),
+            // It has given its result.
+            Course::Acquiring(_) | Course::Over => return Poll::Pending,
+        };
+        *self = Course::Over;
+        Poll::Ready(ended)
+    }
+}
+
+impl<F: Future> Working<F> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<F::Output, LockError>> {
+        // It wakes when the lock is lost. But before each step of the work the clock decides: the process may have
+        // stood still since the last one.
+        let _ = Pin::new(&mut self.lost).poll(cx);
+        self.guard.0.still_held()?;
+        let done = ready!(self.work.as_mut().poll(cx));
+        Poll::Ready(self.guard.0.still_held().map(|()| done))
+    }
+}
