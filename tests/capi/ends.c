@@ -23,6 +23,12 @@ static void *end(void *unused)
     exit(0);
 }
 
+static void tell_done_and_stay(int rc, zkl_guard *guard, void *userdata)
+{
+    tell_done(rc, guard, userdata);
+    pause_ms(10000);
+}
+
 static void a_guard_is_freed(void)
 {
     zkl_guard_free(acquired(lock));
@@ -76,6 +82,31 @@ static void an_acquire_is_cancelled_at_once(void)
     }
 }
 
+static void done_while_another_is_cancelled(int rc, zkl_guard *guard, void *userdata)
+{
+    zkl_attempt *attempt = NULL;
+    CHECK(rc == OK);
+    zkl_guard_free(guard);
+    GIVES(OK, zkl_lock_acquire_async(lock, ZKL_FOREVER, tell_done_and_stay, userdata, NULL, &attempt));
+    UNTIL(contenders_of(lock) == 1);
+    /* It holds, and its outcome stands behind this callback. */
+    pause_ms(100);
+    GIVES(OK, zkl_attempt_cancel(attempt));
+}
+
+static void an_acquire_is_cancelled_that_has_its_outcome(void)
+{
+    static told t;
+    char path[64];
+    told_init(&t);
+    snprintf(path, sizeof path, "/locks/other-%ld", (long)getpid());
+    zkl_client *client = connected();
+    lock = lock_on(client, "/locks/end");
+    zkl_lock *other = lock_on(client, path);
+    GIVES(OK, zkl_lock_acquire_async(other, ZKL_FOREVER, done_while_another_is_cancelled, &t, NULL, NULL));
+    UNTIL(told_calls(&t) == 1);
+}
+
 static void an_acquire_is_too_late(void)
 {
     zkl_guard *guard = acquired(lock), *none = NULL;
@@ -120,6 +151,7 @@ int main(int argc, char **argv)
     STATE(a_release_is_not_waited_for, on_a_handle())
     STATE(an_acquire_is_cancelled, connected())
     STATE(an_acquire_is_cancelled_at_once, on_a_handle())
+    STATE(an_acquire_is_cancelled_that_has_its_outcome, connected())
     STATE(an_acquire_is_too_late, connected())
     STATE(mutexes_are_destroyed, connected())
     return 2;

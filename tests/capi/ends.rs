@@ -39,6 +39,7 @@ ends!(
     a_release_is_not_waited_for,
     an_acquire_is_cancelled,
     an_acquire_is_cancelled_at_once,
+    an_acquire_is_cancelled_that_has_its_outcome,
     an_acquire_is_too_late,
     mutexes_are_destroyed,
 );

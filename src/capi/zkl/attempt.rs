@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::future::Future;
-use std::mem::MaybeUninit;
+use std::mem::{self, MaybeUninit};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -49,6 +49,20 @@ struct Course {
     phase: Latest<Phase>,
     /// From the cancellation until the acquire is over: its claim must not be left.
     giving_up: Mutex<Option<Duty>>,
+    /// How it has ended, until that is delivered.
+    ended: Mutex<Option<Result<Guard, Failure>>>,
+}
+
+impl Course {
+    /// If it has ended, it has ended by being given up: drops the guard, whose release is a duty of its own. Others
+    /// need not wait for the callback thread then, which may be waiting for them.
+    fn give_up(&self) {
+        let ended = self.ended.lock().as_mut().map(|ended| mem::replace(ended, Err(cancelled())));
+        if let Some(ended) = ended {
+            drop(ended);
+            drop(self.giving_up.lock().take());
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,10 +105,12 @@ impl Drop for Outcome {
     fn drop(&mut self) {
         let Some(delivery) = self.delivery.take() else { return };
         let taken = Failure::new(Code::NOTHING.as_raw(), String::new());
-        let result = std::mem::replace(&mut self.result, Err(taken));
+        let result = mem::replace(&mut self.result, Err(taken));
         let Delivery { course, done, userdata, shared, line } = delivery;
-        // The acquire is dropped by now, and what it has left is a duty of its own.
-        drop(course.giving_up.lock().take());
+        *course.ended.lock() = Some(result);
+        if course.phase.get() == Phase::Cancelled {
+            course.give_up();
+        }
         line.run(move || {
             let mut is_cancelled = false;
             course.phase.update(|phase| {
@@ -102,9 +118,11 @@ impl Drop for Outcome {
                 *phase = Phase::Delivered;
                 false
             });
-            let result = if is_cancelled { Err(cancelled()) } else { result };
-            drop(course.giving_up.lock().take());
-            let (rc, guard) = match result {
+            if is_cancelled {
+                course.give_up();
+            }
+            let result = course.ended.lock().take();
+            let (rc, guard) = match result.unwrap_or_else(|| Err(cancelled())) {
                 Ok(guard) => {
                     let guard = Box::new(zkl_guard::new(guard, shared));
                     (Code::OK.as_raw(), Box::into_raw(guard))
@@ -159,7 +177,8 @@ pub extern "C" fn zkl_lock_acquire_async(
         let done = done.ok_or_else(|| Failure::bad_argument(NAME, "done is NULL"))?;
         let line = lock.shared.callbacks.line(NAME)?;
         let phase = Latest::new(Phase::UnderWay);
-        let course = Arc::new(Course { phase, giving_up: Mutex::default() });
+        let (giving_up, ended) = (Mutex::default(), Mutex::default());
+        let course = Arc::new(Course { phase, giving_up, ended });
         if attempt.is_some() {
             let duties = Arc::clone(lock.shared.client.inner().duties());
             let (course, process) = (Arc::clone(&course), Process::this());
@@ -222,6 +241,7 @@ pub extern "C" fn zkl_attempt_cancel(attempt: Option<&zkl_attempt>) -> c_int {
             let message = format!("{NAME}: it has its outcome");
             return Err(Failure::new(Code::NOTHING.as_raw(), message));
         }
+        attempt.course.give_up();
         Ok(())
     })
 }
