@@ -66,8 +66,8 @@ pub use client::{
 };
 pub use error::{Code, Error, Result};
 pub use lock::{
-    Contender, Guard, GuardState, GuardStates, HeldSince, Lock, LockError, LostReason, LostSignal,
-    Strategy, WheneverHeld, WhileHeld,
+    Contender, Guard, GuardState, GuardStates, HeldSince, Holders, Lock, LockError, LostReason,
+    LostSignal, Strategy, WheneverHeld, WhileHeld,
 };
 pub use runtime::Pending;
 pub use session_key::SessionKey;

@@ -100,7 +100,7 @@ impl Link {
         })
     }
 
-    pub(super) fn exists_and_watch(self: &Arc<Self>, path: &str) -> Pending<(Option<Stat>, Watch)> {
+    pub(crate) fn exists_and_watch(self: &Arc<Self>, path: &str) -> Pending<(Option<Stat>, Watch)> {
         if let Err(error) = self.check("exists", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }

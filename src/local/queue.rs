@@ -16,6 +16,8 @@ use crate::text::one_line;
 /// All locks of a store.
 pub(super) struct Queues {
     state: Mutex<State>,
+    /// Counts changes of who is first.
+    changes: Latest<u64>,
     process: Process,
 }
 
@@ -46,7 +48,8 @@ pub(super) struct Claim {
 impl Default for Queues {
     fn default() -> Queues {
         watch_for_forks();
-        Queues { state: Mutex::default(), process: Process::this() }
+        let changes = Latest::new(0);
+        Queues { state: Mutex::default(), changes, process: Process::this() }
     }
 }
 
@@ -110,6 +113,7 @@ impl Queues {
         drop(state);
         if is_first {
             claim.hold();
+            self.changed();
         }
         claim
     }
@@ -135,6 +139,30 @@ impl Queues {
         if let Some(first) = first {
             first.hold();
         }
+        self.changed();
+    }
+
+    fn changed(&self) {
+        self.changes.update(|changes| {
+            *changes += 1;
+            true
+        });
+    }
+
+    /// Who is first, as soon as that is not the one that was reported by this token.
+    pub(super) async fn first_other_than(
+        &self,
+        lock: &str,
+        reported: Option<Option<i64>>,
+    ) -> Result<Option<Contender>, LockError> {
+        let look = |_: &u64| {
+            let first = self.first(lock, 1).map(|first| first.into_iter().next());
+            let is_other = |first: &Option<Contender>| {
+                reported != Some(first.as_ref().map(|first| first.token))
+            };
+            first.as_ref().map_or(true, is_other).then_some(first)
+        };
+        self.changes.wait_for(look).await
     }
 
     /// The first claims on a lock, up to that number.
@@ -171,6 +199,7 @@ impl Queues {
         for claim in queues.into_values().flatten() {
             claim.set(Status::Over(LostReason::Session));
         }
+        self.changed();
     }
 
     /// Why it fails to acquire when its claim is over without having held.

@@ -137,6 +137,14 @@ impl StoredLock for LocalLock {
         self.run("contenders", async move { lock.queues.first(&lock.path, number) })
     }
 
+    fn holder_other_than(
+        self: Arc<Self>,
+        reported: Option<Option<i64>>,
+    ) -> Pending<Option<Contender>, LockError> {
+        let lock = Arc::clone(&self);
+        self.run("holder", async move { lock.queues.first_other_than(&lock.path, reported).await })
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

@@ -4,6 +4,7 @@
 mod contender;
 mod error;
 mod guard;
+mod holders;
 mod loss;
 mod states;
 mod store;
@@ -18,6 +19,7 @@ pub use contender::{Contender, HeldSince};
 pub(crate) use contender::{MAX_TEXT, with_owner};
 pub use error::LockError;
 pub use guard::{Guard, LostSignal};
+pub use holders::Holders;
 pub use loss::{GuardState, LostReason};
 pub use states::GuardStates;
 pub(crate) use store::{Change, StoredLock};
@@ -90,9 +92,11 @@ impl Lock {
         self.stored.path()
     }
 
-    /// Acquires the lock, however long that takes, or [within](Pending::within) a limit. The claim is submitted
-    /// when this returns, where there is a session: a queue is joined. What follows is done while the result is
-    /// awaited or waited for, so a claim whose [`Pending`] is kept and not polled holds others up.
+    /// Acquires the lock, however long that takes, or [within](Pending::within) a limit. Its first request is submitted
+    /// when this returns, if there is a session. Where this client has used the lock's path before, and knows what is
+    /// there, that is the claim itself: then acquires are in the queue in the order of the calls. What
+    /// follows is done while the result is awaited or waited for, so a claim whose [`Pending`] is kept and not polled
+    /// holds others up.
     ///
     /// # Errors
     /// [`Unusable`](LockError::Unusable) for a path that is not allowed or too long, for `/` with another strategy
@@ -140,6 +144,11 @@ impl Lock {
     /// As [`contenders`](Lock::contenders).
     pub fn holder(&self) -> Pending<Option<Contender>, LockError> {
         self.first_contenders(1).map(|first| Ok(first?.into_iter().next()))
+    }
+
+    /// Who holds the lock as that changes, from the present holder on: a stream, and a blocking receiver.
+    pub fn watch_holder(&self) -> Holders {
+        Holders::new(Arc::clone(&self.stored))
     }
 
     /// Who holds the lock, and who waits for it, in their order. Waiters are known only in a

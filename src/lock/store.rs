@@ -28,6 +28,13 @@ pub(crate) trait StoredLock: Send + Sync + 'static {
     /// The holder and those who wait, in their order, up to that number.
     fn contenders(self: Arc<Self>, number: usize) -> Pending<Vec<Contender>, LockError>;
 
+    /// The holder, or nobody, as soon as that is not the one that was reported by this token (`Some(None)`:
+    /// nobody was); of `None` the present one.
+    fn holder_other_than(
+        self: Arc<Self>,
+        reported: Option<Option<i64>>,
+    ) -> Pending<Option<Contender>, LockError>;
+
     /// For what only one store offers.
     fn as_any(&self) -> &dyn Any;
 }

@@ -11,7 +11,7 @@ use super::guard::{Guard, LostSignal};
 use crate::runtime::{Pending, block_on};
 
 impl Lock {
-    /// Acquires the lock, does the work, and releases the lock when that has ended. The claim is submitted when this
+    /// Acquires the lock, does the work, and releases the lock when that has ended. It is under way when this
     /// returns, as by [`acquire`](Lock::acquire); to limit how long it waits, acquire
     /// [within](Pending::within) a limit and go on with [`Guard::while_held`].
     ///

@@ -18,7 +18,7 @@ use crate::runtime::{Late, Timer, within};
 
 /// A pause after an outcome that has to be looked up, so that a link which breaks at once again
 /// does not make the loop spin.
-const AFTER_TROUBLE: Duration = Duration::from_millis(5);
+pub(super) const AFTER_TROUBLE: Duration = Duration::from_millis(5);
 
 /// Acquires the lock.
 ///
@@ -107,6 +107,6 @@ async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimSt
 
 /// Whether to go on: the outcome has to be looked up, or was certainly nothing, or the session is
 /// over and the next one will start anew. When there is no next one, waiting for it fails.
-fn is_transient(error: &Error) -> bool {
+pub(super) fn is_transient(error: &Error) -> bool {
     error.is_outcome_unknown() || error.code().is_retryable() || error.is_session_over()
 }

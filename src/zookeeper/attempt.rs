@@ -14,7 +14,7 @@ use crate::logging::log;
 use crate::znode::Stat;
 
 /// Between two looks of those for whose watch there is no room; far back in a queue, four times that.
-const WITHOUT_A_WATCH: Duration = Duration::from_millis(500);
+pub(super) const WITHOUT_A_WATCH: Duration = Duration::from_millis(500);
 
 /// Where a claim stands.
 pub(super) enum ClaimStatus {

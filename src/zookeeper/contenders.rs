@@ -6,10 +6,22 @@ use super::refusal::{NOT_A_LOCK, NOT_A_QUEUE, refused};
 use super::scan::{Claimed, Scan};
 use super::spec::Spec;
 use crate::client::TrustedSession;
-use crate::lock::{Contender, LockError};
+use crate::lock::{Contender, LockError, Strategy};
+
+/// The holder and those who wait, as far as they can be seen, up to that number.
+pub(super) async fn first(
+    spec: &Spec,
+    session: &TrustedSession,
+    number: usize,
+) -> Result<Vec<Contender>, LockError> {
+    match spec.strategy {
+        Strategy::Queue => queued(spec, session, number).await,
+        Strategy::Poll | Strategy::Watch => alone(session, &spec.path).await,
+    }
+}
 
 /// The first of a queue, up to that number; no others are read but the last, which dates the hold.
-pub(super) async fn queued(
+async fn queued(
     spec: &Spec,
     session: &TrustedSession,
     number: usize,
@@ -52,10 +64,7 @@ pub(super) async fn queued(
 }
 
 /// The holder of a lock whose znode is its claim.
-pub(super) async fn alone(
-    session: &TrustedSession,
-    path: &str,
-) -> Result<Vec<Contender>, LockError> {
+async fn alone(session: &TrustedSession, path: &str) -> Result<Vec<Contender>, LockError> {
     match session.get(path).await {
         Ok((data, stat)) if stat.is_ephemeral() => {
             let mut holder = claim_data::read(path.to_owned(), &data, &stat);

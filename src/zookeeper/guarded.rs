@@ -8,6 +8,7 @@ use crate::client::{CheckHeld, Client, Op, OpResult};
 use crate::error::{Code, Error};
 use crate::lock::{Guard, LockError};
 use crate::runtime::Pending;
+use crate::znode::{CreateMode, Stat};
 
 /// Of a lock in ZooKeeper; others fail with [`Store`](LockError::Store), or their check does, with
 /// `BAD_ARGUMENTS`.
@@ -53,6 +54,60 @@ impl Guard {
             // That of the check.
             results.remove(0);
             Ok(results)
+        })
+    }
+}
+
+/// Single writes: each is a transaction as of [`multi`](Guard::multi), and fails as that does: a lock that is not held
+/// is [`NotHeld`](LockError::NotHeld), a write that the servers refused is [`Store`](LockError::Store) with their
+/// code.
+impl Guard {
+    /// Creates a znode that everyone may read and write, while the lock is held: persistent or ephemeral. Gives its
+    /// path, which a sequential one gets its number by.
+    ///
+    /// # Errors
+    /// As [`multi`](Guard::multi); `NODE_EXISTS`; `NO_NODE` when the parent is missing;
+    /// `NO_CHILDREN_FOR_EPHEMERALS`; `BAD_ARGUMENTS` for a container or a time to live, which the C client puts into no
+    /// transaction.
+    pub fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Pending<String, LockError> {
+        self.write(Op::create(path, data, mode), |result| match result {
+            OpResult::Created(path) => Some(path),
+            _ => None,
+        })
+    }
+
+    /// Replaces the data of a znode, while the lock is held; with a version, only if its data has that version.
+    ///
+    /// # Errors
+    /// As [`multi`](Guard::multi); `NO_NODE`, `BAD_VERSION`.
+    pub fn set(&self, path: &str, data: &[u8], version: Option<i32>) -> Pending<Stat, LockError> {
+        let set = Op::Set { path: path.to_owned(), data: data.to_vec(), version };
+        self.write(set, |result| match result {
+            OpResult::Set(stat) => Some(stat),
+            _ => None,
+        })
+    }
+
+    /// Deletes a znode, while the lock is held; with a version, only if its data has that version.
+    ///
+    /// # Errors
+    /// As [`multi`](Guard::multi); `NO_NODE`, `BAD_VERSION`, `NOT_EMPTY`.
+    pub fn delete(&self, path: &str, version: Option<i32>) -> Pending<(), LockError> {
+        let delete = Op::Delete { path: path.to_owned(), version };
+        self.write(delete, |result| (result == OpResult::Deleted).then_some(()))
+    }
+
+    fn write<T: Send + 'static>(
+        &self,
+        op: Op,
+        read: fn(OpResult) -> Option<T>,
+    ) -> Pending<T, LockError> {
+        let path = self.path().to_owned();
+        self.multi(&[op]).map(move |results| {
+            results?.pop().and_then(read).ok_or_else(|| {
+                let other = Error::new("multi", &path, Code::RUNTIME_INCONSISTENCY);
+                LockError::outcome_unknown(&path, other)
+            })
         })
     }
 }

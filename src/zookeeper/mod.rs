@@ -15,6 +15,7 @@ mod coalesced;
 mod contenders;
 mod deletion_watch;
 mod guarded;
+mod holder;
 mod layout;
 mod listing;
 mod lookup;

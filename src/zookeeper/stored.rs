@@ -7,8 +7,9 @@ use std::sync::Arc;
 use super::acquire;
 use super::admission::Admission;
 use super::claim::Node;
-use super::contenders::{alone, queued};
+use super::contenders;
 use super::deletion_watch::DeletionWatch;
+use super::holder;
 use super::name::Naming;
 use super::refusal::Obstacle;
 use super::seen_ahead::SeenAhead;
@@ -165,10 +166,7 @@ impl StoredLock for ZooKeeperLock {
             let look = async {
                 let session = spec.client.trusted_session().await;
                 let session = session.map_err(|error| LockError::closed(&spec.path, error))?;
-                match spec.strategy {
-                    Strategy::Queue => queued(spec, &session, number).await,
-                    Strategy::Poll | Strategy::Watch => alone(&session, &spec.path).await,
-                }
+                contenders::first(spec, &session, number).await
             };
             let late = || {
                 let (op, detail) = ("contenders", "no word from the servers");
@@ -177,6 +175,14 @@ impl StoredLock for ZooKeeperLock {
             };
             within(deadline, look, late).await
         })
+    }
+
+    fn holder_other_than(
+        self: Arc<Self>,
+        reported: Option<Option<i64>>,
+    ) -> Pending<Option<Contender>, LockError> {
+        let spec = Arc::clone(&self.spec);
+        self.run("holder", async move { holder::other_than(&spec, reported).await })
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -140,7 +140,7 @@ each_store! {
     }
 }
 
-/// Where there is a queue, so that it can be seen.
+/// Where there is a queue, so that it can be seen, and the client knows what is at the path.
 fn a_claim_is_in_the_queue_when_acquire_has_returned(place: &Place) {
     let lock = place.lock();
     let guard = lock.acquire().wait().unwrap();

@@ -8,6 +8,7 @@ mod errors;
 mod exclusion;
 mod giving_up;
 mod guards;
+mod holders;
 mod local;
 mod lost_replies;
 mod order;

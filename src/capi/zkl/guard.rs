@@ -20,7 +20,6 @@ use crate::capi::zkl::loss_signals::{
 };
 use crate::capi::zkl::options;
 use crate::capi::zkl::timeout::{ZKL_FOREVER, timeout};
-use crate::client::{Op, OpResult};
 use crate::error::Code;
 use crate::lock::{Guard, GuardState, LostSignal};
 use crate::process::inherited;
@@ -284,10 +283,9 @@ pub unsafe extern "C" fn zkl_guard_set(
             let message = format!("{NAME}: the guard is given up");
             return Err(Failure::new(codes::ZKL_NOT_HELD, message));
         };
-        let set = Op::Set { path: path.to_owned(), data: data.to_vec(), version };
-        let results = held.multi(&[set]).wait()?;
-        if let (Some(place), Some(OpResult::Set(new))) = (stat, results.last()) {
-            place.write(stat::for_c(new));
+        let new = held.set(path, data, version).wait()?;
+        if let Some(place) = stat {
+            place.write(stat::for_c(&new));
         }
         Ok(())
     })

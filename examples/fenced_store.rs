@@ -1,0 +1,54 @@
+//! A store that refuses stale tokens: the last word on who may write is its own.
+//!
+//! A lock is held until its holder hears otherwise; a write that left before that may arrive after the next
+//! holder's. This shows such a write, late on purpose.
+//!
+//! Run: `cargo run -p zklock-examples --bin fenced_store 127.0.0.1:2181`
+
+use rusqlite::{Connection, params};
+use zklock::Client;
+
+struct Store(Connection);
+
+impl Store {
+    fn open() -> rusqlite::Result<Store> {
+        let store = Connection::open_in_memory()?;
+        store.execute_batch(
+            "CREATE TABLE accounts (name TEXT PRIMARY KEY, balance INTEGER, token INTEGER);
+             INSERT INTO accounts VALUES ('a', 100, 0);",
+        )?;
+        Ok(Store(store))
+    }
+
+    /// Whether it was written: not with a token that is smaller than one before. In one statement, so that no other
+    /// write falls in between.
+    fn set_balance(&self, name: &str, balance: i64, token: i64) -> rusqlite::Result<bool> {
+        let written = self.0.execute(
+            "UPDATE accounts SET balance = ?2, token = ?3 WHERE name = ?1 AND token <= ?3",
+            params![name, balance, token],
+        )?;
+        Ok(written == 1)
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let hosts = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:2181".to_owned());
+    let store = Store::open()?;
+    let zk = Client::connect(&hosts).wait()?;
+    let lock = zk.lock("/examples/fenced_store");
+
+    let first = lock.acquire().wait()?;
+    let late = first.fencing_token();
+    first.release().wait()?;
+
+    let second = lock.acquire().wait()?;
+    let token = second.fencing_token();
+    println!("second holder, token {token}: {}", said(store.set_balance("a", 90, token)?));
+    println!("first holder, token {late}: {}", said(store.set_balance("a", 80, late)?));
+    second.release().wait()?;
+    Ok(())
+}
+
+fn said(written: bool) -> &'static str {
+    if written { "written" } else { "refused" }
+}

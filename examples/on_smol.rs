@@ -1,0 +1,28 @@
+//! The same on smol: zklock brings no runtime along, and asks for none.
+//!
+//! Run: `cargo run -p zklock-examples --bin on_smol 127.0.0.1:2181`
+
+use zklock::Client;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let hosts = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:2181".to_owned());
+    smol::block_on(async {
+        let zk = Client::connect(&hosts).await?;
+        let lock = zk.lock("/examples/on_smol");
+        let tasks: Vec<_> = (1..=3)
+            .map(|task| {
+                let acquire = lock.acquire();
+                smol::spawn(async move {
+                    let guard = acquire.await?;
+                    println!("task {task} holds with token {}", guard.fencing_token());
+                    guard.release().await
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await?;
+        }
+        zk.close().await?;
+        Ok(())
+    })
+}

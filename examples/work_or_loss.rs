@@ -1,0 +1,45 @@
+//! Work that looks after its lock itself: pauses while the connection is lost, and ends when the lock is.
+//! (`Lock::while_held` ends work at the loss without any of this.)
+//!
+//! Run: `cargo run -p zklock-examples --bin work_or_loss 127.0.0.1:2181`
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+use zklock::{Client, Guard, GuardState};
+
+/// Steps that take a while; gives how many were done before the lock was lost.
+async fn work(guard: &Guard, steps: u32) -> u32 {
+    let mut states = guard.states();
+    let mut state = GuardState::Held;
+    let mut done = 0;
+    while done < steps && state != GuardState::Lost {
+        tokio::select! {
+            // The first state comes at once, each other when it has changed.
+            Some(changed) = states.next() => {
+                println!("the lock is {changed:?}");
+                state = changed;
+            }
+            () = sleep(Duration::from_millis(100)), if state == GuardState::Held => {
+                done += 1;
+                println!("step {done}");
+            }
+        }
+    }
+    done
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let hosts = arguments.next().unwrap_or_else(|| "127.0.0.1:2181".to_owned());
+    let steps = arguments.next().map_or(Ok(10), |steps| steps.parse())?;
+    let zk = Client::options().session_timeout(Duration::from_secs(6)).connect(&hosts).await?;
+    let guard = zk.lock("/examples/work_or_loss").acquire().await?;
+    let done = work(&guard, steps).await;
+    match guard.lost().get() {
+        None => println!("all {done} steps are done"),
+        Some(reason) => println!("stopped after {done} steps: the lock is lost ({reason:?})"),
+    }
+    Ok(())
+}
