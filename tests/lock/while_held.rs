@@ -73,7 +73,7 @@ each_store! {
     }
 
     fn a_guard_that_the_work_keeps_holds_no_longer_than_the_work(place) {
-        let kept = place.lock().while_held(|guard| ready(guard)).wait().unwrap();
+        let kept = place.lock().while_held(ready).wait().unwrap();
         assert_eq!((kept.state(), kept.lost().get()), (GuardState::Lost, Some(LostReason::Released)));
         let next = place.lock().acquire().within(TIMEOUT).wait().unwrap();
         // Nor does it take the next one's lock with it.

@@ -1,4 +1,4 @@
-//! The programs in `examples/`, run as their first lines say, on a real server.
+//! The programs beside this folder, run as their first lines say, on a real server.
 
 use std::fs;
 use std::path::Path;
@@ -39,7 +39,7 @@ fn next(process: &mut Process, begin: &str) -> String {
 #[test]
 fn each_is_tested_and_says_how_to_run_it() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let tests = fs::read_to_string(folder.join("../tests/examples/main.rs")).unwrap();
+    let tests = fs::read_to_string(folder.join("tests/examples.rs")).unwrap();
     let mut number = 0;
     for file in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         if file.extension().is_some_and(|end| end == "rs") {
