@@ -119,6 +119,7 @@ impl Report<'_> {
             counts.looks,
             self.evidence.wall.tolerance().as_secs_f64() * 1_000.0
         ));
+        line(format!("work while held   {:>8}   each step held against the log", counts.works));
         line(format!("hung waiters      {:>8}", counts.hung));
         line(format!("orphans           {:>8}", counts.orphans));
         let kinds: Vec<String> =
@@ -185,6 +186,7 @@ impl Report<'_> {
             "digests_confirmed": self.evidence.confirmed,
             "diverged": run.diverged,
             "looks": counts.looks,
+            "works": counts.works,
             "tolerance_seconds": self.evidence.wall.tolerance().as_secs_f64(),
             "hung": counts.hung,
             "orphans": counts.orphans,

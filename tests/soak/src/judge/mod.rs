@@ -71,7 +71,9 @@ pub struct Counts {
     pub writes_unknown: u64,
     /// Times that a holder saw itself lose the lock.
     pub lost: u64,
-    /// Looks that said "not lost", each held against the log.
+    /// Acquisitions by work that ends with the lock.
+    pub works: u64,
+    /// Looks that said "not lost", each held against the log: steps of work among them.
     pub looks: u64,
     /// Times that a holder slept through the begin of its successor because it was frozen.
     pub frozen_through: u64,
@@ -97,6 +99,10 @@ impl Case<'_> {
         let mut verdict = Verdict::default();
         let accounts = self.journals.iter().map(|(number, journal)| Account::of(*number, journal));
         let accounts: Vec<Account> = accounts.collect();
+        let asks = accounts.iter().flat_map(|account| &account.asks);
+        let works =
+            asks.filter(|ask| ask.how == "work" && ask.ended.is_some() && ask.failed.is_none());
+        verdict.counts.works = works.count() as u64;
         self.judge_order(&mut verdict);
         self.judge_deletions(&accounts, &mut verdict);
         self.judge_beliefs(&accounts, &mut verdict);

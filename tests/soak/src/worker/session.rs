@@ -1,24 +1,29 @@
 //! One session: asks for a lock in one way or another, writes fenced while it has it, looks at its
 //! guard, releases; over and over, with every belief written down.
 
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
 use fastrand::Rng;
-use futures_lite::future::{block_on, or};
+use futures_lite::future::{block_on, or, yield_now};
 use futures_util::future::select_all;
 use zklock::{Client, Guard, Lock, LockError, Op};
 
 use super::{Phase, Shared};
 use crate::clock::Moment;
-use crate::journal::{Event, Written};
+use crate::journal::{Event, State, Written};
 use crate::locks::{self, LockName, Stamp};
 
 const OPERATION: Duration = Duration::from_secs(10);
 /// A pause before what has just failed is tried again.
 const AFTER_TROUBLE: Duration = Duration::from_millis(50);
+/// How long a step of work takes.
+const STEP: Duration = Duration::from_millis(5);
 const NAP: Duration = Duration::from_millis(20);
 /// From how many milliseconds on a hold is one that a fault may be aimed at.
 const LONG: u64 = 400;
@@ -40,16 +45,20 @@ enum How {
     Drop(Duration),
     /// So many at once; the others are dropped when one has it.
     Crowd(usize),
+    /// By work that ends with the lock.
+    Work,
 }
 
 impl How {
     fn draw(rng: &mut Rng) -> How {
         match rng.u32(..100) {
-            0..45 => How::Acquire,
+            0..30 => How::Acquire,
+            30..40 => How::Work,
             // Often enough that a lock which is stuck for a while does not collect all sessions.
-            45..85 => How::Within(Duration::from_millis(rng.u64(20..800))),
+            40..85 => How::Within(Duration::from_millis(rng.u64(20..800))),
             85..92 => How::Try,
             92..94 => How::Crowd(rng.usize(10..100)),
+            94..97 => How::Work,
             _ => How::Drop(Duration::from_millis(rng.u64(0..100))),
         }
     }
@@ -61,12 +70,13 @@ impl How {
             How::Try => "try",
             How::Drop(_) => "drop",
             How::Crowd(_) => "crowd",
+            How::Work => "work",
         }
     }
 
     /// Whether this error is how such an ask may end.
     fn may_end_so(&self, error: &LockError) -> bool {
-        !matches!(self, How::Acquire | How::Crowd(_)) && error.is_timeout()
+        !matches!(self, How::Acquire | How::Crowd(_) | How::Work) && error.is_timeout()
     }
 }
 
@@ -133,12 +143,18 @@ impl Session {
             How::Acquire => lock.acquire().wait().map(Some),
             How::Within(time) => lock.acquire().within(time).wait().map(Some),
             How::Try => lock.try_acquire().wait(),
-            How::Drop(time) => lock.acquire().within(time).wait().map(Some),
+            How::Drop(time) => {
+                let acquire = lock.acquire();
+                // Its claim stands, and nobody goes on with it.
+                thread::sleep(time / 2);
+                acquire.within(time / 2).wait().map(Some)
+            }
             How::Crowd(number) => {
                 let (first, _, others) = block_on(select_all((0..number).map(|_| lock.acquire())));
                 drop(others);
                 first.map(Some)
             }
+            How::Work => return self.work(client, lock, chosen),
         };
         match got {
             Ok(Some(guard)) => self.hold(client, chosen, guard),
@@ -199,6 +215,53 @@ impl Session {
             let released = guard.release().wait();
             let why = released.err().map(|error| error.to_string()).unwrap_or_default();
             self.note(Event::Released { why });
+        }
+    }
+
+    /// Holds by work that ends with the lock. Each step of it is a belief that it is held.
+    fn work(&mut self, client: &Client, lock: &Lock, chosen: usize) {
+        let steps = match self.rng.u32(..100) {
+            0..90 => self.rng.u32(..4),
+            90..97 => self.rng.u32(4..20),
+            _ => self.rng.u32(20..200),
+        };
+        let this = &*self;
+        // From before the look at the clock that each step begins with.
+        let polled = Cell::new(Moment::now());
+        let (begun, released) = (Cell::new(false), Cell::new(false));
+        let work = async |guard: Arc<Guard>| {
+            begun.set(true);
+            let session = client.session().map_or(0, |key| key.id());
+            let (at, token) = (Moment::now(), guard.fencing_token());
+            this.note_at(at, Event::Got { token, session, state: guard.state().into() });
+            this.shared.acquired.fetch_add(1, Ordering::Relaxed);
+            this.write(client, chosen, &guard, 1);
+            for _ in 0..steps {
+                thread::sleep(STEP);
+                yield_now().await;
+                this.note_at(polled.get(), Event::Look { state: State::Held });
+            }
+            released.set(true);
+            this.note(Event::Release);
+        };
+        let mut held = pin!(lock.while_held(work));
+        let ended = block_on(poll_fn(|cx| {
+            polled.set(Moment::now());
+            held.as_mut().poll(cx)
+        }));
+        match ended {
+            Ok(()) => self.note(Event::Released { why: "dropped".to_owned() }),
+            Err(error) if begun.get() && error.is_lost() => {
+                self.note(Event::Told);
+                if !released.get() {
+                    self.note(Event::Release);
+                }
+                self.note(Event::Released { why: error.to_string() });
+            }
+            Err(error) => {
+                self.note(Event::Failed { why: error.to_string() });
+                thread::sleep(AFTER_TROUBLE);
+            }
         }
     }
 
