@@ -6,11 +6,14 @@ mod lock_test;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
 
+use test_support::Process;
 use test_support::c_programs::{
     command, limited, prefix, root, run, scratch, under_valgrind, with_pkg_config,
 };
-use zklock_testing::Server;
+use zklock_testing::{Proxy, Server};
 
 /// All of them by name, without their endings.
 fn examples() -> Vec<String> {
@@ -38,7 +41,17 @@ fn built() -> &'static Path {
 
 #[test]
 fn the_examples_are_those_that_the_documents_promise() {
-    for name in ["adopt_handle", "fenced_write", "legacy_lock", "lock_test", "on_lost", "raii"] {
+    for name in [
+        "adopt_handle",
+        "fenced_write",
+        "legacy_lock",
+        "lock_test",
+        "on_lost",
+        "raii",
+        "event_loop",
+        "prefork",
+        "thread_pool",
+    ] {
         assert!(examples().iter().any(|example| example == name), "{name} is missing");
     }
 }
@@ -102,7 +115,7 @@ fn every_example_refuses_other_arguments_and_reports_errors() {
 #[test]
 fn the_small_examples_are_clean_under_valgrind() {
     let server = Server::start().unwrap();
-    for name in ["adopt_handle", "fenced_write", "legacy_lock", "on_lost", "raii"] {
+    for name in ["adopt_handle", "event_loop", "fenced_write", "legacy_lock", "on_lost", "raii"] {
         run(under_valgrind(&built().join(name), true).arg(server.hosts()));
     }
 }
@@ -113,6 +126,62 @@ fn a_write_that_the_lock_does_not_cover_any_more_is_refused() {
     let said = run(limited(built().join("fenced_write")).arg(server.hosts()));
     assert!(said.contains("written: version 1\nrefused: "), "{said}");
     assert!(said.ends_with("the balance is 90\n"), "{said}");
+}
+
+/// The last line of the event loop: how long its longest turn took.
+fn longest_turn(line: &str) -> f64 {
+    let milliseconds =
+        line.rsplit_once("the longest turn took ").and_then(|(_, it)| it.strip_suffix(" ms"));
+    milliseconds.unwrap_or_else(|| panic!("{line}")).parse().unwrap()
+}
+
+#[test]
+fn an_event_loop_goes_on_while_its_lock_is_lost_and_acquired_again() {
+    let server = Server::start().unwrap();
+    let proxy = Proxy::start(server.addr()).unwrap();
+    let mut program = Process::start(limited(built().join("event_loop")).arg(proxy.hosts()));
+    let first = program.hear().unwrap();
+    assert!(first.starts_with("held: token "), "{first}");
+    proxy.cut();
+    program.expect(&first.replace("held", "lost"));
+    // What it asks for meanwhile is not answered.
+    thread::sleep(Duration::from_secs(1));
+    proxy.heal();
+    let again = program.hear().unwrap();
+    assert!(again.starts_with("held: token ") && again != first, "{again}");
+    proxy.cut();
+    program.expect(&again.replace("held", "lost"));
+    // It waits for the lock, without a connection.
+    program.close_input();
+    let longest = longest_turn(&program.hear().unwrap());
+    eprintln!("the longest turn took {longest} ms");
+    // Had it waited for any answer, it would have waited for seconds.
+    assert!(longest < 1_000.0, "{longest} ms");
+    assert!(program.end().success());
+}
+
+#[test]
+fn workers_that_were_forked_and_threads_of_a_pool_take_turns() {
+    let server = Server::start().unwrap();
+    let said = run(limited(built().join("prefork")).arg(server.hosts()));
+    assert_eq!(said, "4 workers counted to 100\n");
+    let said = run(limited(built().join("thread_pool")).arg(server.hosts()));
+    assert!(
+        said.starts_with("40 jobs by 4 threads, ") && said.ends_with(" clashes: 0\n"),
+        "{said}"
+    );
+}
+
+#[test]
+fn another_language_needs_nothing_but_the_library() {
+    let server = Server::start().unwrap();
+    let mut python = command("python3");
+    python.arg(root().join("c-examples/lock.py")).arg(server.hosts());
+    let said = run(python.env("LD_LIBRARY_PATH", prefix().join("lib")));
+    let mut lines = said.lines();
+    assert!(lines.next().is_some_and(|line| line.starts_with("held, with the token ")), "{said}");
+    let refused = lines.next().unwrap();
+    assert!(refused.contains("not acquired in time: behind "), "{said}");
 }
 
 #[test]

@@ -26,6 +26,35 @@ int use(const char *hosts, struct _zhandle *zh) {
 }
 ";
 
+/// Uses every function of `zklock.hpp`, so that all of its templates are compiled.
+const USE_CPP: &str = "
+#include <zklock.hpp>
+int use(const char *hosts, struct _zhandle *zh);
+int use(const char *hosts, struct _zhandle *zh) {
+    auto client = zklock::client::connect(hosts);
+    if (!client) return client.error().code();
+    zklock::client adopted = zklock::client::adopt(zh).take();
+    auto lock = adopted.lock(\"/lock\");
+    auto guard = lock->try_acquire();
+    if (!guard && guard.error().code() == ZKL_TAKEN) guard = lock->acquire(5000);
+    int seen = 0;
+    zklock::status told = guard->on_lost([&seen](int reason) { seen = reason; });
+    auto fd = guard->fd();
+    zklock::guard moved = guard.take();
+    zklock::status waited = moved.wait_lost(0);
+    zklock::status set = moved.set(\"/a\", \"b\", 1);
+    zklock::guard kept;
+    auto attempt = lock->acquire_async(ZKL_FOREVER, [&kept](zklock::result<zklock::guard> outcome) {
+        if (outcome) kept = outcome.take();
+    });
+    zklock::status cancelled = attempt->cancel();
+    bool fine = told && fd && waited && set && cancelled && moved.is_held() && moved.token() > 0;
+    zklock::status released = moved.release(100);
+    zklock::status detached = client->detach();
+    return fine && released && detached && !moved && client->state() + *moved.path() + *lock->path() ? 0 : 1;
+}
+";
+
 fn compile(compiler: &str, options: &[&str], extension: &str, source: &str) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join(format!("use.{extension}"));
@@ -67,6 +96,17 @@ fn every_header_is_strict_c_and_cpp_of_every_standard() {
 fn it_stands_alone() {
     everywhere(&format!("{ZKLOCK}{USE}"));
     everywhere(&format!("{ZKLOCK}{ZKLOCK}{USE}"));
+}
+
+#[test]
+fn the_cpp_header_is_strict_from_cpp_11_on_and_needs_no_exceptions() {
+    let beside = format!("{USE_CPP}{ZOOKEEPER}{ZKLOCK}");
+    for source in [USE_CPP, &beside] {
+        for standard in CPP.iter().filter(|standard| **standard != "c++98") {
+            compile("c++", &[&format!("-std={standard}"), "-Wshadow"], "cc", source);
+        }
+        compile("c++", &["-std=c++17", "-fno-exceptions", "-fno-rtti"], "cc", source);
+    }
 }
 
 #[test]

@@ -142,9 +142,14 @@ impl Process {
         assert_eq!(self.hear().as_deref(), Some(line), "{}", self.name);
     }
 
+    /// Has nothing more to say to the program.
+    pub fn close_input(&mut self) {
+        self.stdin = None;
+    }
+
     /// Has nothing more to say to the program, and waits for its end.
-    pub fn end(self) -> ExitStatus {
-        drop(self.stdin);
+    pub fn end(mut self) -> ExitStatus {
+        self.close_input();
         self.running.end()
     }
 }
