@@ -266,8 +266,11 @@ impl ClientInner {
                 Err(Error::with_detail(op, path, failure.code(), why))
             }
             (None, Some(link)) => Ok(link),
-            // Between two sessions. Nothing was sent.
-            (None, None) => Err(Error::new(op, path, Code::SESSION_EXPIRED)),
+            // Before the first session, or between two. Nothing was sent.
+            (None, None) => {
+                let detail = "there is no session yet";
+                Err(Error::with_detail(op, path, Code::SESSION_EXPIRED, detail))
+            }
         }
     }
 

@@ -191,6 +191,15 @@ impl Client {
         SessionStates::new(Arc::clone(self.inner()))
     }
 
+    /// Waits until there is a session that is connected.
+    ///
+    /// # Errors
+    /// Why the client is closed, if it is.
+    pub fn connected(&self) -> Pending<()> {
+        let inner = Arc::clone(self.inner());
+        Pending::run("connect", "", async move { inner.trusted_session().await.map(drop) })
+    }
+
     /// The session's id and password; `None` before the first connection and after closing.
     pub fn session(&self) -> Option<SessionKey> {
         self.inner().session_key()

@@ -1,9 +1,10 @@
 //! How to connect.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::settings::Settings;
-use super::{Client, hosts, session};
+use super::{Client, ClientInner, hosts, session};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
 use crate::raw::{Adopted, Credentials};
@@ -187,6 +188,29 @@ impl ClientOptions {
         }
     }
 
+    /// Gives a client at once, which connects in the background for as long as that takes: for a program that may be
+    /// started before its servers. The connect timeout does not count. Acquires of locks wait for the connection;
+    /// other operations fail with `SESSION_EXPIRED` until there is a first session, for which
+    /// [`Client::connected`] waits.
+    ///
+    /// # Errors
+    /// `BAD_ARGUMENTS` for hosts that can't be parsed, or bad options; `SYSTEM_ERROR` when there is no thread to be
+    /// had. What only servers can tell comes later: where they refuse the client for good, it is
+    /// [`Closed`](crate::SessionState::Closed), and what waits fails with the reason.
+    pub fn connect_lazily(&self, hosts: &str) -> Result<Client> {
+        let client = self.start(hosts)?;
+        let (inner, hosts) = (Arc::clone(client.inner()), hosts.to_owned());
+        client.inner().spawn(async move {
+            if inner.trusted_session().await.is_ok() {
+                if let Err(error) = check_timeouts(&inner, &hosts) {
+                    log!(ERROR, %error, "the client is closed");
+                    inner.request_close();
+                }
+            }
+        });
+        Ok(client)
+    }
+
     /// Works on a handle of the program's: its hosts, session timeout and identities are the
     /// program's too. When its session is over, so is the client.
     pub(crate) fn adopt(&self, adopted: Adopted) -> Result<Client> {
@@ -240,14 +264,20 @@ async fn established(client: Client, hosts: String, deadline: Option<Instant>) -
         Err(Error::with_detail("connect", &hosts, Code::OPERATION_TIMEOUT, detail))
     };
     within(deadline, connected, too_late).await?;
-    let options = client.inner().options();
-    let granted = client.session_timeout().unwrap_or(options.session_timeout);
+    check_timeouts(client.inner(), &hosts)?;
+    Ok(client)
+}
+
+/// Whether the session timeout that the servers have granted can be trusted; logs where it is not what was asked for.
+fn check_timeouts(inner: &ClientInner, hosts: &str) -> Result<()> {
+    let options = inner.options();
+    let granted = inner.session_timeout().unwrap_or(options.session_timeout);
     let ticks = options.tick_time.map(|tick| (tick, granted));
     if let Some((tick, granted)) = ticks.filter(|(tick, granted)| *tick > *granted / 2) {
         let detail = format!(
             "a session timeout of {granted:?} can't be trusted where tickTime is {tick:?}: ask for two ticks or more"
         );
-        return Err(Error::with_detail("connect", &hosts, Code::BAD_ARGUMENTS, detail));
+        return Err(Error::with_detail("connect", hosts, Code::BAD_ARGUMENTS, detail));
     }
     let asked = options.session_timeout;
     if granted > asked {
@@ -260,7 +290,7 @@ async fn established(client: Client, hosts: String, deadline: Option<Instant>) -
     } else if granted < asked {
         log!(WARN, ?asked, ?granted, "the servers' longest session timeout");
     }
-    Ok(client)
+    Ok(())
 }
 
 impl std::fmt::Debug for ClientOptions {

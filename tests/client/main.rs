@@ -6,6 +6,7 @@ mod ensemble;
 mod forks;
 mod hostile;
 mod hosts;
+mod lazy;
 mod lifecycle;
 mod logging;
 mod operations;
