@@ -23,6 +23,20 @@
 //! - **Unknown is not failed.** A request whose reply was lost is looked up, never repeated blindly.
 //! - **Every call ends.** Each operation has a deadline of its own.
 //!
+//! # Which way
+//! | to | |
+//! |---|---|
+//! | do a piece of work under the lock | [`Lock::while_held`]: ends it before the lock can be another's |
+//! | keep one copy of a service active | [`Lock::whenever_held`], [`until`](WheneverHeld::until) it is to stop |
+//! | hold it across functions | [`Lock::acquire`], and the [`Guard`] |
+//! | take it only if nobody has it | [`Lock::try_acquire`] |
+//! | wait no longer than so long, for anything | [`within`](Pending::within) |
+//! | write to ZooKeeper only while it is held | [`Guard::set`], [`create`](Guard::create), [`delete`](Guard::delete), [`multi`](Guard::multi) |
+//! | have another store refuse a stale writer | [`Guard::fencing_token`] |
+//! | see who has it and who waits | [`Lock::holder`], [`watch_holder`](Lock::watch_holder), [`contenders`](Lock::contenders) |
+//!
+//! [`Strategy`] says which of the three ways of waiting to choose, [`Guard`] what no lock can promise.
+//!
 //! # How to wait
 //! Every operation returns a [`Pending`] (or, for a watch, a [`Watch`]): await it on any runtime,
 //! or call `.wait()` on any thread. None needs a runtime. It is under way when its function has returned;

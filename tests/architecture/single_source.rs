@@ -94,3 +94,17 @@ fn examples_are_compared_without_hidden_lines_and_fences() {
     assert_eq!(first_example(docs, is_doctest), first_example(readme, is_rust));
     assert_eq!(first_example("```c\nx\n```", is_rust), None);
 }
+
+#[test]
+fn the_table_of_the_c_clients_functions_has_all_of_them() {
+    let (bindings, table) = (text_of("zookeeper-sys/src/bindings.rs"), text_of("docs/c-client.md"));
+    let named = bindings.lines().filter_map(|line| line.trim().strip_prefix("pub fn "));
+    let named = named.map(|line| line.split('(').next().unwrap_or_default());
+    let ours = ["zoo", "zookeeper", "zerror", "is_unrecoverable"];
+    let functions: Vec<&str> =
+        named.filter(|name| ours.iter().any(|begin| name.starts_with(begin))).collect();
+    assert!(functions.len() > 50, "{functions:?}");
+    for function in functions {
+        assert!(table.contains(&format!("`{function}`")), "{function} is missing");
+    }
+}
