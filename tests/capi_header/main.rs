@@ -1,5 +1,6 @@
 //! `include/zklock.h` is what cbindgen makes of `src/capi`, and every compiler takes it.
 
+mod abi;
 mod compile;
 mod generate;
 
