@@ -733,6 +733,25 @@ int zkl_guard_fd(const zkl_guard *guard,
                  int *fd);
 
 /**
+ * A file descriptor that becomes readable (POLLIN) with each change of the guard's state, and is so from the
+ * beginning: zkl_guard_take_state gives the state, and makes it unreadable until the next change. It belongs to the
+ * guard as that of zkl_guard_fd does.
+ *
+ * Any thread, callbacks included; does not block.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL; ZSYSTEMERROR when there is no descriptor to be had.
+ */
+int zkl_guard_state_fd(const zkl_guard *guard,
+                       int *fd);
+
+/**
+ * As zkl_guard_state; and the descriptor of zkl_guard_state_fd is readable again at the next change only.
+ *
+ * Any thread, callbacks included. ZBADARGUMENTS for NULL.
+ */
+int zkl_guard_take_state(const zkl_guard *guard);
+
+/**
  * Replaces the data of a znode, in one transaction with the proof that the lock is still held: when
  * it is not, nothing is written. Waits for the outcome, up to the operation timeout.
  *

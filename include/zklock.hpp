@@ -126,6 +126,16 @@ public:
         return ended ? result<int>(fd) : result<int>(std::move(ended));
     }
 
+    /* A descriptor that becomes readable with each change of the state; take_state() looks, and makes it unreadable
+     * until the next. */
+    result<int> state_fd() const
+    {
+        int fd = -1;
+        status ended = status::of(zkl_guard_state_fd(it_.get(), &fd));
+        return ended ? result<int>(fd) : result<int>(std::move(ended));
+    }
+    int take_state() const noexcept { return zkl_guard_take_state(it_.get()); }
+
     /* `lost(int reason)` is called when the lock is lost. It must not throw. */
     template <typename F> status on_lost(F lost) const
     {

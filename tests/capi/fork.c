@@ -112,6 +112,8 @@ static void what_is_inherited_is_refused(void)
     REFUSED(zkl_guard_on_lost(guard, tell_lost, &t, finalize));
     REFUSED(zkl_guard_wait_lost(guard, ZKL_FOREVER));
     REFUSED(zkl_guard_fd(guard, &fd));
+    REFUSED(zkl_guard_state_fd(guard, &fd));
+    REFUSED(zkl_guard_take_state(guard));
     REFUSED(zkl_guard_set(guard, "/data", "x", 1, -1, NULL));
     REFUSED(zkl_guard_state(on_handles));
     REFUSED(zkl_guard_release_within(on_handles, 100));

@@ -59,6 +59,8 @@ static void on_nothing(void)
     GIVES(BAD_ARGUMENTS, zkl_guard_on_lost(NULL, tell_lost, NULL, NULL));
     GIVES(BAD_ARGUMENTS, zkl_guard_wait_lost(NULL, ZKL_FOREVER));
     GIVES(BAD_ARGUMENTS, zkl_guard_fd(NULL, &fd));
+    GIVES(BAD_ARGUMENTS, zkl_guard_state_fd(NULL, &fd));
+    GIVES(BAD_ARGUMENTS, zkl_guard_take_state(NULL));
     GIVES(BAD_ARGUMENTS, zkl_guard_set(NULL, "/data", "x", 1, -1, &stat));
     GIVES(BAD_ARGUMENTS, zkl_guard_release(NULL));
     GIVES(BAD_ARGUMENTS, zkl_guard_release_within(NULL, 0));
@@ -210,6 +212,7 @@ static void hostile_acquires_and_guards(zkl_client *client)
     GIVES(BAD_ARGUMENTS, zkl_guard_on_lost(guard, NULL, NULL, finalize));
     GIVES(BAD_ARGUMENTS, zkl_guard_wait_lost(guard, -2));
     GIVES(BAD_ARGUMENTS, zkl_guard_fd(guard, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_guard_state_fd(guard, NULL));
     struct Stat stat;
     const char *bad[] = {NULL, "", "data", "/data/", "/a\n", bad_utf8};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)

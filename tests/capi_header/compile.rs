@@ -40,6 +40,8 @@ int use(const char *hosts, struct _zhandle *zh) {
     int seen = 0;
     zklock::status told = guard->on_lost([&seen](int reason) { seen = reason; });
     auto fd = guard->fd();
+    fd = guard->state_fd();
+    if (guard->take_state() == ZKL_SUSPENDED) return 2;
     zklock::guard moved = guard.take();
     zklock::status waited = moved.wait_lost(0);
     zklock::status set = moved.set(\"/a\", \"b\", 1);

@@ -16,7 +16,8 @@ use crate::capi::codes;
 use crate::capi::stat;
 use crate::capi::zkl::client::{Shared, ZKL_SUSPENDED};
 use crate::capi::zkl::loss_signals::{
-    LossFd, Notice, SignalWhenLost, keep_until_over, loss, reason_number, zkl_lost_fn,
+    Notice, SignalFd, SignalWhenLost, keep_until_over, loss, reason_number, signal_changes,
+    zkl_lost_fn,
 };
 use crate::capi::zkl::options;
 use crate::capi::zkl::timeout::{ZKL_FOREVER, timeout};
@@ -39,7 +40,8 @@ pub struct zkl_guard {
     token: i64,
     signal: Signal,
     is_over: Arc<AtomicBool>,
-    loss_fd: Mutex<Option<Arc<LossFd>>>,
+    loss_fd: Mutex<Option<Arc<SignalFd>>>,
+    state_fd: Mutex<Option<Arc<SignalFd>>>,
     shared: Arc<Shared>,
 }
 
@@ -67,15 +69,18 @@ impl zkl_guard {
             guard: Some(guard),
             is_over: Arc::default(),
             loss_fd: Mutex::default(),
+            state_fd: Mutex::default(),
             shared,
         }
     }
 
-    /// The program gives the guard up: it is notified of nothing any more, and its descriptor is closed.
+    /// The program gives the guard up: it is notified of nothing any more, and its descriptors are closed.
     fn give_up(&mut self) -> Option<Guard> {
         self.is_over.store(true, Ordering::Release);
-        if let Some(loss_fd) = self.loss_fd.get_mut() {
-            loss_fd.close();
+        for fd in [&mut self.loss_fd, &mut self.state_fd] {
+            if let Some(fd) = fd.get_mut() {
+                fd.close();
+            }
         }
         self.guard.take()
     }
@@ -224,25 +229,79 @@ pub extern "C" fn zkl_guard_fd(
     status(|| {
         let guard = given(NAME, "guard", guard)?;
         let place = output(NAME, "fd", fd)?;
-        let system_error =
-            |why: String| Failure::new(Code::SYSTEM_ERROR.as_raw(), format!("{NAME}: {why}"));
-        let mut loss_fd = guard.loss_fd.lock();
-        if loss_fd.is_none() {
-            let made = LossFd::new().map_err(|error| system_error(scarcity::describe(&error)))?;
-            let made = Arc::new(made);
+        place.write(descriptor(NAME, &guard.loss_fd, |made| {
             let signal = guard.signal.make();
             if loss(&signal).is_some() {
                 made.signal();
             } else {
-                let ring = SignalWhenLost { signal: signal.clone(), loss_fd: Arc::clone(&made) };
+                let ring = SignalWhenLost { signal: signal.clone(), fd: made };
                 keep_until_over(&guard.shared.client, signal, ring);
             }
-            *loss_fd = Some(made);
-        }
-        let descriptor = loss_fd.as_ref().and_then(|loss_fd| loss_fd.descriptor());
-        place.write(descriptor.ok_or_else(|| system_error("the guard is given up".to_owned()))?);
+        })?);
         Ok(())
     })
+}
+
+/// A file descriptor that becomes readable (POLLIN) with each change of the guard's state, and is so from the
+/// beginning: zkl_guard_take_state gives the state, and makes it unreadable until the next change. It belongs to the
+/// guard as that of zkl_guard_fd does.
+///
+/// Any thread, callbacks included; does not block.
+///
+/// ZOK; ZBADARGUMENTS for a NULL; ZSYSTEMERROR when there is no descriptor to be had.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_guard_state_fd(
+    guard: Option<&zkl_guard>,
+    fd: Option<&mut MaybeUninit<c_int>>,
+) -> c_int {
+    const NAME: &str = "zkl_guard_state_fd";
+    status(|| {
+        let guard = given(NAME, "guard", guard)?;
+        let place = output(NAME, "fd", fd)?;
+        place.write(descriptor(NAME, &guard.state_fd, |made| match &guard.guard {
+            Some(held) => signal_changes(&guard.shared.client, held.states(), made),
+            None => made.signal(),
+        })?);
+        Ok(())
+    })
+}
+
+/// As zkl_guard_state; and the descriptor of zkl_guard_state_fd is readable again at the next change only.
+///
+/// Any thread, callbacks included. ZBADARGUMENTS for NULL.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_guard_take_state(guard: Option<&zkl_guard>) -> c_int {
+    // Before the look: a change in between makes it readable again.
+    let clear = || {
+        let state_fd = given("zkl_guard_take_state", "guard", guard)?.state_fd.lock().clone();
+        if let Some(fd) = state_fd {
+            fd.clear();
+        }
+        Ok(0)
+    };
+    match number(codes::ZKL_PANIC, clear, |code| code) {
+        0 => zkl_guard_state(guard),
+        code => code,
+    }
+}
+
+/// The number of a guard's descriptor; `begin` makes one that is new be signalled.
+fn descriptor(
+    name: &'static str,
+    place: &Mutex<Option<Arc<SignalFd>>>,
+    begin: impl FnOnce(Arc<SignalFd>),
+) -> Result<c_int, Failure> {
+    let system_error =
+        |why: String| Failure::new(Code::SYSTEM_ERROR.as_raw(), format!("{name}: {why}"));
+    let mut place = place.lock();
+    if place.is_none() {
+        let made = SignalFd::new().map_err(|error| system_error(scarcity::describe(&error)))?;
+        let made = Arc::new(made);
+        begin(Arc::clone(&made));
+        *place = Some(made);
+    }
+    let descriptor = place.as_ref().and_then(|fd| fd.descriptor());
+    descriptor.ok_or_else(|| system_error("the guard is given up".to_owned()))
 }
 
 /// Replaces the data of a znode, in one transaction with the proof that the lock is still held: when

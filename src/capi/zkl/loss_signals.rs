@@ -1,10 +1,10 @@
-//! How a program that does not ask hears of a loss: a callback, or a descriptor that it polls.
+//! How a program that does not ask hears of a loss, or of any change: a callback, or a descriptor that it polls.
 //!
 //! Both are watched for by a task of the client's, and both are notified when the task ends,
 //! however it ends: by the loss, by the release, or because its client is closed, which is a loss.
 
 use std::ffi::{c_int, c_void};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::capi::callbacks::{Line, Userdata};
 use crate::client::Client;
-use crate::lock::{LostReason, LostSignal};
+use crate::lock::{GuardStates, LostReason, LostSignal};
 
 /// zkl_guard_lost_reason, `lost`: the session expired, could not be trusted any more by the local
 /// clock, or was ended by the program.
@@ -72,18 +72,18 @@ pub(super) fn keep_until_over(client: &Client, signal: LostSignal, told: impl Se
     });
 }
 
-/// A descriptor that becomes readable when the lock is lost.
-pub(super) struct LossFd {
+/// A descriptor that becomes readable when it is signalled.
+pub(super) struct SignalFd {
     /// The program's end and ours; empty once the guard is given up.
     ends: Mutex<Option<(UnixStream, UnixStream)>>,
 }
 
-impl LossFd {
-    pub(super) fn new() -> io::Result<LossFd> {
+impl SignalFd {
+    pub(super) fn new() -> io::Result<SignalFd> {
         let (theirs, ours) = UnixStream::pair()?;
         theirs.set_nonblocking(true)?;
         ours.set_nonblocking(true)?;
-        Ok(LossFd { ends: Mutex::new(Some((theirs, ours))) })
+        Ok(SignalFd { ends: Mutex::new(Some((theirs, ours))) })
     }
 
     pub(super) fn descriptor(&self) -> Option<RawFd> {
@@ -92,8 +92,15 @@ impl LossFd {
 
     pub(super) fn signal(&self) {
         if let Some((_, ours)) = &mut *self.ends.lock() {
-            // It can only be full if it has rung already.
+            // It can only be full if it was signalled before.
             let _ = ours.write(&[1]);
+        }
+    }
+
+    /// It is not readable any more, until it is signalled again.
+    pub(super) fn clear(&self) {
+        if let Some((theirs, _)) = &mut *self.ends.lock() {
+            while theirs.read(&mut [0; 64]).is_ok_and(|read| read > 0) {}
         }
     }
 
@@ -106,15 +113,31 @@ impl LossFd {
 /// Rings when it is dropped, if the lock is lost by then.
 pub(super) struct SignalWhenLost {
     pub(super) signal: LostSignal,
-    pub(super) loss_fd: Arc<LossFd>,
+    pub(super) fd: Arc<SignalFd>,
 }
 
 impl Drop for SignalWhenLost {
     fn drop(&mut self) {
         if loss(&self.signal).is_some() {
-            self.loss_fd.signal();
+            self.fd.signal();
         }
     }
+}
+
+/// Signals with each change of a guard's state, and at the end: then its client is closed, and it is lost.
+pub(super) fn signal_changes(client: &Client, mut states: GuardStates, fd: Arc<SignalFd>) {
+    struct AtTheEnd(Arc<SignalFd>);
+    impl Drop for AtTheEnd {
+        fn drop(&mut self) {
+            self.0.signal();
+        }
+    }
+    let fd = AtTheEnd(fd);
+    client.inner().spawn(async move {
+        while states.next().await.is_some() {
+            fd.0.signal();
+        }
+    });
 }
 
 #[cfg(all(test, not(zklock_loom)))]
