@@ -352,6 +352,23 @@ typedef struct {
  */
 typedef void (*zkl_lost_fn)(int reason, void *userdata);
 
+/**
+ * Told who contends. With ZOK `contenders` is the program's: it is freed with zkl_contenders_free. Otherwise it is
+ * NULL. Must not throw.
+ */
+typedef void (*zkl_contenders_fn)(int rc, zkl_contenders *contenders, void *userdata);
+
+/**
+ * Told how a write ended. With ZOK `stat` is the znode's new one, until this returns; otherwise it is NULL. Must not
+ * throw.
+ */
+typedef void (*zkl_written_fn)(int rc, const struct Stat *stat, void *userdata);
+
+/**
+ * Told how an operation ended, by the code that its blocking twin returns. Must not throw.
+ */
+typedef void (*zkl_result_fn)(int rc, void *userdata);
+
 #ifdef __cplusplus
 extern "C" {
 #endif /* __cplusplus */
@@ -811,6 +828,67 @@ int zkl_guard_release_within(zkl_guard *guard,
  * Any thread, callbacks included. NULL is allowed.
  */
 void zkl_guard_free(zkl_guard *guard);
+
+/**
+ * As zkl_lock_try, without waiting: `done` is called exactly once, on zklock's callback thread of the client, with
+ * what zkl_lock_try would have returned and given; `finalizer`, if there is one, after it. They may be called before
+ * this returns. When this returns an error, neither is called.
+ *
+ * Any thread, callbacks of the C client included; does not block.
+ *
+ * ZOK when it has begun; ZBADARGUMENTS for a NULL lock or done; ZSYSTEMERROR when there is no thread to be had.
+ */
+int zkl_lock_try_async(const zkl_lock *lock,
+                       zkl_done_fn done,
+                       void *userdata,
+                       zkl_finalizer_fn finalizer);
+
+/**
+ * As zkl_lock_contenders, without waiting, and no more than the first `most` of them: 1 is the holder alone, as of
+ * zkl_lock_holder. Of `done` and `finalizer` the same holds as of zkl_lock_try_async.
+ *
+ * Any thread, callbacks of the C client included; does not block.
+ *
+ * ZOK when it has begun; ZBADARGUMENTS for a NULL lock or done; ZSYSTEMERROR when there is no thread to be had.
+ */
+int zkl_lock_contenders_async(const zkl_lock *lock,
+                              size_t most,
+                              zkl_contenders_fn done,
+                              void *userdata,
+                              zkl_finalizer_fn finalizer);
+
+/**
+ * As zkl_guard_set, without waiting: the write is submitted when this returns. Of `done` and `finalizer` the same
+ * holds as of zkl_lock_try_async.
+ *
+ * Any thread, callbacks of the C client included; does not block.
+ *
+ * ZOK when it has begun; ZBADARGUMENTS for a NULL guard, path or done, or a version below -1; ZSYSTEMERROR
+ * when there is no thread to be had. Everything else is reported by `done`.
+ */
+int zkl_guard_set_async(const zkl_guard *guard,
+                        const char *path,
+                        const void *data,
+                        size_t len,
+                        int version,
+                        zkl_written_fn done,
+                        void *userdata,
+                        zkl_finalizer_fn finalizer);
+
+/**
+ * As zkl_guard_release_within, without waiting: the release is submitted when this returns, and the guard freed, also
+ * when this returns an error. Of `done` and `finalizer` the same holds as of zkl_lock_try_async.
+ *
+ * Any thread, callbacks of the C client included; does not block.
+ *
+ * ZOK when it has begun; ZBADARGUMENTS for NULL or another negative timeout, ZSYSTEMERROR when there is no thread
+ * to be had: it is released in the background then. Everything else is reported by `done`.
+ */
+int zkl_guard_release_async(zkl_guard *guard,
+                            int timeout_ms,
+                            zkl_result_fn done,
+                            void *userdata,
+                            zkl_finalizer_fn finalizer);
 
 #ifdef __cplusplus
 }  // extern "C"

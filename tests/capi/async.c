@@ -207,6 +207,85 @@ static void an_attempt_goes_on_when_everything_else_is_freed(void)
     zkl_client_free(other);
 }
 
+/* What has told its outcome, once, and is finished with. */
+#define TOLD(t, wanted)                                                               \
+    do {                                                                              \
+        UNTIL(told_finalized(&(t)) == 1);                                             \
+        CHECK((t).calls == 1 && !(t).thread_is_main);                                 \
+        GIVES(wanted, (t).result);                                                    \
+    } while (0)
+
+static void each_operation_tells_what_its_blocking_twin_returns(zkl_client *client)
+{
+    zkl_lock *lock = lock_on(client, "/twins");
+    told t[12];
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++)
+        told_init(&t[i]);
+    GIVES(OK, zkl_lock_contenders_async(lock, 1, tell_contenders, &t[0], finalize));
+    TOLD(t[0], 0);
+    GIVES(OK, zkl_lock_try_async(lock, tell_done, &t[1], finalize));
+    TOLD(t[1], OK);
+    zkl_guard *guard = t[1].guard;
+    GIVES(OK, zkl_lock_try_async(lock, tell_done, &t[2], finalize));
+    TOLD(t[2], ZKL_TAKEN);
+    CHECK(strstr(t[2].why, "/twins") != NULL);
+    told waiting;
+    told_init(&waiting);
+    GIVES(OK, zkl_lock_acquire_async(lock, ZKL_FOREVER, tell_done, &waiting, finalize, NULL));
+    UNTIL(contenders_of(lock) == 2);
+    GIVES(OK, zkl_lock_contenders_async(lock, 1, tell_contenders, &t[3], finalize));
+    GIVES(OK, zkl_lock_contenders_async(lock, 100, tell_contenders, &t[4], finalize));
+    TOLD(t[3], 1);
+    TOLD(t[4], 2);
+
+    ask("create /twin");
+    GIVES(OK, zkl_guard_set_async(guard, "/twin", "one", 3, 0, tell_written, &t[5], finalize));
+    TOLD(t[5], 1);
+    CHECK(strcmp(ask("get /twin"), "one") == 0);
+    GIVES(OK, zkl_guard_set_async(guard, "/twin", "two", 3, 0, tell_written, &t[6], finalize));
+    TOLD(t[6], BAD_VERSION);
+
+    /* Submitted by now, so in this order. */
+    GIVES(OK, zkl_guard_set_async(guard, "/twin", "last", 4, -1, tell_written, &t[7], finalize));
+    GIVES(OK, zkl_guard_release_async(guard, ZKL_FOREVER, tell_rc, &t[8], finalize));
+    TOLD(t[7], 2);
+    TOLD(t[8], OK);
+    CHECK(strcmp(ask("get /twin"), "last") == 0);
+
+    UNTIL(told_finalized(&waiting) == 1);
+    ask("delete %s", zkl_guard_path(waiting.guard));
+    GIVES(OK, zkl_guard_set_async(waiting.guard, "/twin", "late", 4, -1, tell_written, &t[9], finalize));
+    TOLD(t[9], ZKL_NOT_HELD);
+    GIVES(OK, zkl_guard_release_async(waiting.guard, 0, tell_rc, &t[10], finalize));
+    UNTIL(told_finalized(&t[10]) == 1);
+    CHECK(t[10].result == NO_NODE || t[10].result == TIMEOUT);
+    GIVES(BAD_ARGUMENTS, zkl_guard_release_async(acquired(lock), -2, tell_rc, &t[11], finalize));
+    UNTIL(contenders_of(lock) == 0);
+    CHECK(t[11].calls == 0 && t[11].finalized == 0);
+    zkl_lock_free(lock);
+}
+
+static void operations_end_with_their_client(void)
+{
+    zkl_client *client = connected();
+    zkl_lock *lock = lock_on(client, "/ended");
+    zkl_guard *guard = acquired(lock);
+    told t[4];
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++)
+        told_init(&t[i]);
+    GIVES(OK, zkl_client_detach(client));
+    GIVES(OK, zkl_lock_try_async(lock, tell_done, &t[0], finalize));
+    GIVES(OK, zkl_lock_contenders_async(lock, 1, tell_contenders, &t[1], finalize));
+    GIVES(OK, zkl_guard_set_async(guard, "/data", "x", 1, -1, tell_written, &t[2], finalize));
+    GIVES(OK, zkl_guard_release_async(guard, ZKL_FOREVER, tell_rc, &t[3], finalize));
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        UNTIL(told_finalized(&t[i]) == 1);
+        CHECK(t[i].calls == 1 && t[i].result != OK);
+    }
+    zkl_lock_free(lock);
+    zkl_client_free(client);
+}
+
 int main(int argc, char **argv)
 {
     begin(argc, argv);
@@ -217,7 +296,9 @@ int main(int argc, char **argv)
     cancelling(lock);
     many_attempts_take_turns(lock);
     zkl_lock_free(lock);
+    each_operation_tells_what_its_blocking_twin_returns(client);
     zkl_client_free(client);
+    operations_end_with_their_client();
     a_callback_calls_everything_and_frees_the_last_of_its_client();
     attempts_end_with_their_client();
     an_attempt_goes_on_when_everything_else_is_freed();

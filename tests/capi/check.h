@@ -11,8 +11,9 @@
 #include <time.h>
 
 #include <zklock.h>
+#include <zookeeper/zookeeper.h>
 
-/* ZooKeeper's codes, for programs that do not include its header. */
+/* ZooKeeper's codes, by short names. */
 enum {
     OK = 0,
     SYSTEM_ERROR = -1,
@@ -144,6 +145,26 @@ static inline void tell_done(int rc, zkl_guard *guard, void *userdata)
 {
     CHECK((rc == 0) == (guard != NULL));
     tell(userdata, rc, guard);
+}
+
+static inline void tell_rc(int rc, void *userdata)
+{
+    tell(userdata, rc, NULL);
+}
+
+/* Their number, where it went well. */
+static inline void tell_contenders(int rc, zkl_contenders *contenders, void *userdata)
+{
+    CHECK((rc == 0) == (contenders != NULL));
+    tell(userdata, rc == 0 ? (int)zkl_contenders_count(contenders) : rc, NULL);
+    zkl_contenders_free(contenders);
+}
+
+/* The new version, where it went well. */
+static inline void tell_written(int rc, const struct Stat *stat, void *userdata)
+{
+    CHECK((rc == 0) == (stat != NULL));
+    tell(userdata, rc == 0 ? stat->version : rc, NULL);
 }
 
 static inline void tell_lost(int reason, void *userdata)

@@ -17,7 +17,7 @@ static char path[] = "/jobs", unused_path[] = "/unused", lock_path[] = "/locks/r
 /* What the parent has. */
 static zkl_client *client, *on_handle;
 static zkl_lock *lock, *other;
-static zkl_guard *guard, *freed, *limited;
+static zkl_guard *guard, *freed, *limited, *told_of;
 static zkl_attempt *attempt;
 static zkl_contenders *contenders;
 static zhandle_t *zh;
@@ -102,6 +102,8 @@ static void what_is_inherited_is_refused(void)
     REFUSED(zkl_lock_acquire(other, ZKL_FOREVER, &guard_out));
     REFUSED(zkl_lock_try(lock, &guard_out));
     REFUSED(zkl_lock_acquire_async(lock, 100, tell_done, &t, finalize, &attempt_out));
+    REFUSED(zkl_lock_try_async(lock, tell_done, &t, finalize));
+    REFUSED(zkl_lock_contenders_async(lock, 1, tell_contenders, &t, finalize));
     REFUSED(zkl_attempt_cancel(attempt));
     REFUSED(zkl_lock_holder(lock, &contenders_out));
     REFUSED(zkl_lock_contenders(lock, &contenders_out));
@@ -115,6 +117,7 @@ static void what_is_inherited_is_refused(void)
     REFUSED(zkl_guard_state_fd(guard, &fd));
     REFUSED(zkl_guard_take_state(guard));
     REFUSED(zkl_guard_set(guard, "/data", "x", 1, -1, NULL));
+    REFUSED(zkl_guard_set_async(guard, "/data", "x", 1, -1, tell_written, &t, finalize));
     REFUSED(zkl_guard_state(on_handles));
     REFUSED(zkl_guard_release_within(on_handles, 100));
     CHECK(client_out == nothing && lock_out == nothing && guard_out == nothing);
@@ -126,6 +129,7 @@ static void what_is_inherited_is_refused(void)
 
     REFUSED(zkl_guard_release(guard));
     REFUSED(zkl_guard_release_within(limited, 100));
+    REFUSED(zkl_guard_release_async(told_of, 100, tell_rc, &t, finalize));
     AT_ONCE(zkl_guard_free(freed));
     AT_ONCE(zkl_attempt_free(attempt));
     AT_ONCE(zkl_contenders_free(contenders));
@@ -422,8 +426,10 @@ int main(int argc, char **argv)
     lock = lock_on(client, "/locks/fork");
     guard = acquired(lock);
     zkl_lock *second = lock_on(client, "/locks/second"), *third = lock_on(client, "/locks/third");
+    zkl_lock *last = lock_on(client, "/locks/last");
     freed = acquired(second);
     limited = acquired(third);
+    told_of = acquired(last);
     GIVES(OK, zkl_lock_contenders(lock, &contenders));
     told_init(&t);
     GIVES(OK, zkl_lock_acquire_async(lock, ZKL_FOREVER, tell_done, &t, finalize, &attempt));
@@ -473,6 +479,7 @@ int main(int argc, char **argv)
     CHECK(contenders_of(lock) == 0);
     GIVES(OK, zkl_guard_release(freed));
     GIVES(OK, zkl_guard_release(limited));
+    GIVES(OK, zkl_guard_release(told_of));
     GIVES(OK, zkl_guard_release(on_handles));
     GIVES(OK, zkr_lock_unlock(&owner));
     UNTIL(zkr_lock_isowner(&waiter));
@@ -489,6 +496,7 @@ int main(int argc, char **argv)
     zkl_lock_free(lock);
     zkl_lock_free(second);
     zkl_lock_free(third);
+    zkl_lock_free(last);
     zkl_lock_free(fourth);
     zkl_lock_free(fifth);
     zkl_lock_free(other);

@@ -44,6 +44,8 @@ static void on_nothing(void)
     GIVES(BAD_ARGUMENTS, zkl_lock_acquire(NULL, ZKL_FOREVER, &guard));
     GIVES(BAD_ARGUMENTS, zkl_lock_try(NULL, &guard));
     GIVES(BAD_ARGUMENTS, zkl_lock_acquire_async(NULL, 0, tell_done, NULL, NULL, &attempt));
+    GIVES(BAD_ARGUMENTS, zkl_lock_try_async(NULL, tell_done, NULL, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_lock_contenders_async(NULL, 1, tell_contenders, NULL, NULL));
     GIVES(BAD_ARGUMENTS, zkl_attempt_cancel(NULL));
     zkl_attempt_free(NULL);
     GIVES(BAD_ARGUMENTS, zkl_lock_holder(NULL, &list));
@@ -62,6 +64,8 @@ static void on_nothing(void)
     GIVES(BAD_ARGUMENTS, zkl_guard_state_fd(NULL, &fd));
     GIVES(BAD_ARGUMENTS, zkl_guard_take_state(NULL));
     GIVES(BAD_ARGUMENTS, zkl_guard_set(NULL, "/data", "x", 1, -1, &stat));
+    GIVES(BAD_ARGUMENTS, zkl_guard_set_async(NULL, "/data", "x", 1, -1, tell_written, NULL, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_guard_release_async(NULL, 0, tell_rc, NULL, NULL));
     GIVES(BAD_ARGUMENTS, zkl_guard_release(NULL));
     GIVES(BAD_ARGUMENTS, zkl_guard_release_within(NULL, 0));
     zkl_guard_free(NULL);
@@ -206,11 +210,16 @@ static void hostile_acquires_and_guards(zkl_client *client)
     GIVES(BAD_ARGUMENTS, zkl_lock_acquire_async(lock, 0, NULL, NULL, NULL, &attempt));
     GIVES(BAD_ARGUMENTS, zkl_lock_holder(lock, NULL));
     GIVES(BAD_ARGUMENTS, zkl_lock_contenders(lock, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_lock_try_async(lock, NULL, NULL, finalize));
+    GIVES(BAD_ARGUMENTS, zkl_lock_contenders_async(lock, 1, NULL, NULL, finalize));
     CHECK((void *)guard == UNTOUCHED && (void *)attempt == UNTOUCHED);
     GIVES(OK, zkl_lock_acquire(lock, INT_MAX, &guard));
 
     GIVES(BAD_ARGUMENTS, zkl_guard_on_lost(guard, NULL, NULL, finalize));
     GIVES(BAD_ARGUMENTS, zkl_guard_wait_lost(guard, -2));
+    GIVES(BAD_ARGUMENTS, zkl_guard_set_async(guard, "/data", "x", 1, -1, NULL, NULL, finalize));
+    GIVES(BAD_ARGUMENTS, zkl_guard_set_async(guard, NULL, "x", 1, -1, tell_written, NULL, finalize));
+    GIVES(BAD_ARGUMENTS, zkl_guard_set_async(guard, "/data", "x", 1, -2, tell_written, NULL, finalize));
     GIVES(BAD_ARGUMENTS, zkl_guard_fd(guard, NULL));
     GIVES(BAD_ARGUMENTS, zkl_guard_state_fd(guard, NULL));
     struct Stat stat;

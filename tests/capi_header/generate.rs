@@ -15,6 +15,7 @@ const FILES: &[&str] = &[
     "zkl/contenders",
     "zkl/guard",
     "zkl/loss_signals",
+    "zkl/async_calls",
 ];
 
 pub fn path_of(file: &str) -> PathBuf {

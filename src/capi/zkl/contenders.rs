@@ -57,7 +57,7 @@ unsafe impl Send for zkl_contenders {}
 unsafe impl Sync for zkl_contenders {}
 
 impl zkl_contenders {
-    fn boxed(contenders: Vec<Contender>) -> Box<zkl_contenders> {
+    pub(super) fn boxed(contenders: Vec<Contender>) -> Box<zkl_contenders> {
         let mut strings = Vec::with_capacity(contenders.len() * 4);
         let mut keep = |text: &str| {
             // The text of a CString stays where it is when the CString moves.

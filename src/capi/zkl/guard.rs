@@ -42,7 +42,7 @@ pub struct zkl_guard {
     is_over: Arc<AtomicBool>,
     loss_fd: Mutex<Option<Arc<SignalFd>>>,
     state_fd: Mutex<Option<Arc<SignalFd>>>,
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 /// Makes signals of a loss, for several threads.
@@ -74,8 +74,14 @@ impl zkl_guard {
         }
     }
 
+    /// What it holds, if it was not given up.
+    pub(super) fn held(&self, name: &str) -> Result<&Guard, Failure> {
+        let given_up = || format!("{name}: the guard is given up");
+        self.guard.as_ref().ok_or_else(|| Failure::new(codes::ZKL_NOT_HELD, given_up()))
+    }
+
     /// The program gives the guard up: it is notified of nothing any more, and its descriptors are closed.
-    fn give_up(&mut self) -> Option<Guard> {
+    pub(super) fn give_up(&mut self) -> Option<Guard> {
         self.is_over.store(true, Ordering::Release);
         for fd in [&mut self.loss_fd, &mut self.state_fd] {
             if let Some(fd) = fd.get_mut() {
@@ -83,6 +89,15 @@ impl zkl_guard {
             }
         }
         self.guard.take()
+    }
+}
+
+/// The version that data must have, as the header has it: -1 for any.
+pub(super) fn version_of(name: &'static str, version: c_int) -> Result<Option<i32>, Failure> {
+    match version {
+        -1 => Ok(None),
+        version if version >= 0 => Ok(Some(version)),
+        _ => Err(Failure::bad_argument(name, "a version below -1")),
     }
 }
 
@@ -332,17 +347,9 @@ pub unsafe extern "C" fn zkl_guard_set(
         let path = unsafe { text(NAME, "path", path) }?;
         // SAFETY: the header asks for `len` bytes.
         let data = unsafe { options::bytes(NAME, data, len) }?;
-        let version = match version {
-            -1 => None,
-            version if version >= 0 => Some(version),
-            _ => return Err(Failure::bad_argument(NAME, "a version below -1")),
-        };
+        let version = version_of(NAME, version)?;
         may_block(NAME)?;
-        let Some(held) = guard.guard.as_ref() else {
-            let message = format!("{NAME}: the guard is given up");
-            return Err(Failure::new(codes::ZKL_NOT_HELD, message));
-        };
-        let new = held.set(path, data, version).wait()?;
+        let new = guard.held(NAME)?.set(path, data, version).wait()?;
         if let Some(place) = stat {
             place.write(stat::for_c(&new));
         }

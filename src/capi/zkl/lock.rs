@@ -139,12 +139,16 @@ pub extern "C" fn zkl_lock_try(
         let place = output(NAME, "guard", guard)?;
         may_wait_for(NAME, &lock.shared.client)?;
         let Some(guard) = lock.lock.try_acquire().wait()? else {
-            let message = format!("acquire {}: it is taken", lock.lock.path().escape_debug());
-            return Err(Failure::new(codes::ZKL_TAKEN, message));
+            return Err(taken(lock.lock.path()));
         };
         place.write(Box::into_raw(lock.boxed_guard(guard)));
         Ok(())
     })
+}
+
+/// Somebody is ahead of one who tries.
+pub(super) fn taken(path: &str) -> Failure {
+    Failure::new(codes::ZKL_TAKEN, format!("acquire {}: it is taken", path.escape_debug()))
 }
 
 pub(super) fn contend(lock: &Lock, within: Option<Duration>) -> Pending<Guard, LockError> {

@@ -1,5 +1,6 @@
 //! The API of `zklock.h`: clients, locks and guards for programs that are written for it.
 
+pub(super) mod async_calls;
 pub(super) mod attempt;
 pub(super) mod client;
 pub(super) mod contenders;

@@ -1,0 +1,264 @@
+//! Operations that tell their outcome by a callback, for event loops. (Acquires: `attempt.rs`.)
+
+use std::ffi::{c_char, c_int, c_void};
+use std::future::Future;
+use std::mem;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use zookeeper_sys as sys;
+
+use crate::capi::boundary::{Failure, Object, free, given, status, text};
+use crate::capi::callbacks::{Line, Userdata, zkl_finalizer_fn};
+use crate::capi::stat;
+use crate::capi::zkl::attempt::zkl_done_fn;
+use crate::capi::zkl::client::Shared;
+use crate::capi::zkl::contenders::zkl_contenders;
+use crate::capi::zkl::guard::{version_of, zkl_guard};
+use crate::capi::zkl::lock::{self, zkl_lock};
+use crate::capi::zkl::options;
+use crate::capi::zkl::timeout::timeout;
+use crate::error::Code;
+use crate::lock::LockError;
+use crate::process::inherited;
+use crate::runtime::Pending;
+
+/// Told how an operation ended, by the code that its blocking twin returns. Must not throw.
+#[allow(non_camel_case_types)]
+pub type zkl_result_fn = Option<unsafe extern "C" fn(rc: c_int, userdata: *mut c_void)>;
+
+/// Told who contends. With ZOK `contenders` is the program's: it is freed with zkl_contenders_free. Otherwise it is
+/// NULL. Must not throw.
+#[allow(non_camel_case_types)]
+pub type zkl_contenders_fn =
+    Option<unsafe extern "C" fn(rc: c_int, contenders: *mut zkl_contenders, userdata: *mut c_void)>;
+
+/// Told how a write ended. With ZOK `stat` is the znode's new one, until this returns; otherwise it is NULL. Must not
+/// throw.
+#[allow(non_camel_case_types)]
+pub type zkl_written_fn =
+    Option<unsafe extern "C" fn(rc: c_int, stat: *const sys::Stat, userdata: *mut c_void)>;
+
+/// The result of an operation, delivered when this is dropped: also where the operation is dropped because its
+/// client is closed.
+struct Reply<T: Send + 'static> {
+    result: Result<T, Failure>,
+    delivery: Option<Delivery<T>>,
+}
+
+struct Delivery<T> {
+    line: Line,
+    userdata: Userdata,
+    /// Runs on the callback thread.
+    done: Box<dyn FnOnce(Result<T, Failure>, *mut c_void) + Send>,
+}
+
+impl<T: Send + 'static> Drop for Reply<T> {
+    fn drop(&mut self) {
+        let Some(Delivery { line, userdata, done }) = self.delivery.take() else { return };
+        let taken = Failure::new(Code::NOTHING.as_raw(), String::new());
+        let result = mem::replace(&mut self.result, Err(taken));
+        line.run(move || {
+            done(result, userdata.pointer());
+            userdata.finish();
+        });
+    }
+}
+
+/// Has what an operation gives delivered.
+fn deliver<T: Send + 'static>(
+    name: &str,
+    shared: &Arc<Shared>,
+    mut pending: Pending<T, LockError>,
+    delivery: Delivery<T>,
+) {
+    let closed =
+        Failure::new(Code::INVALID_STATE.as_raw(), format!("{name}: the client is closed"));
+    let mut reply = Reply { result: Err(closed), delivery: Some(delivery) };
+    // What ends at once is told so, also where the client is closed and runs nothing any more.
+    let mut nobody = Context::from_waker(Waker::noop());
+    if let Poll::Ready(result) = Pin::new(&mut pending).poll(&mut nobody) {
+        reply.result = result.map_err(Failure::from);
+        return;
+    }
+    shared.client.inner().spawn(async move {
+        reply.result = pending.await.map_err(Failure::from);
+        drop(reply);
+    });
+}
+
+/// The code for the program, and what it gets with ZOK.
+fn code<T>(result: Result<T, Failure>) -> (c_int, Option<T>) {
+    match result {
+        Ok(value) => (Code::OK.as_raw(), Some(value)),
+        Err(failure) => (failure.tell(), None),
+    }
+}
+
+fn no_done(name: &'static str) -> Failure {
+    Failure::bad_argument(name, "done is NULL")
+}
+
+/// As zkl_lock_try, without waiting: `done` is called exactly once, on zklock's callback thread of the client, with
+/// what zkl_lock_try would have returned and given; `finalizer`, if there is one, after it. They may be called before
+/// this returns. When this returns an error, neither is called.
+///
+/// Any thread, callbacks of the C client included; does not block.
+///
+/// ZOK when it has begun; ZBADARGUMENTS for a NULL lock or done; ZSYSTEMERROR when there is no thread to be had.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_lock_try_async(
+    lock: Option<&zkl_lock>,
+    done: zkl_done_fn,
+    userdata: *mut c_void,
+    finalizer: zkl_finalizer_fn,
+) -> c_int {
+    const NAME: &str = "zkl_lock_try_async";
+    status(|| {
+        let lock = given(NAME, "lock", lock)?;
+        let done = done.ok_or_else(|| no_done(NAME))?;
+        let line = lock.shared.callbacks.line(NAME)?;
+        let (shared, path) = (Arc::clone(&lock.shared), lock.lock.path().to_owned());
+        let delivery = Delivery {
+            line,
+            userdata: Userdata::new(userdata, finalizer),
+            done: Box::new(move |tried, userdata| {
+                let tried =
+                    tried.and_then(|held: Option<_>| held.ok_or_else(|| lock::taken(&path)));
+                let (rc, guard) = code(tried);
+                let guard = guard.map(|guard| Box::new(zkl_guard::new(guard, shared)));
+                let guard = guard.map_or(std::ptr::null_mut(), Box::into_raw);
+                // SAFETY: the program gave the function for these arguments, to be called on this thread; the
+                // delivery is consumed, so it is called once.
+                unsafe { done(rc, guard, userdata) };
+            }),
+        };
+        deliver(NAME, &lock.shared, lock.lock.try_acquire(), delivery);
+        Ok(())
+    })
+}
+
+/// As zkl_lock_contenders, without waiting, and no more than the first `most` of them: 1 is the holder alone, as of
+/// zkl_lock_holder. Of `done` and `finalizer` the same holds as of zkl_lock_try_async.
+///
+/// Any thread, callbacks of the C client included; does not block.
+///
+/// ZOK when it has begun; ZBADARGUMENTS for a NULL lock or done; ZSYSTEMERROR when there is no thread to be had.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_lock_contenders_async(
+    lock: Option<&zkl_lock>,
+    most: usize,
+    done: zkl_contenders_fn,
+    userdata: *mut c_void,
+    finalizer: zkl_finalizer_fn,
+) -> c_int {
+    const NAME: &str = "zkl_lock_contenders_async";
+    status(|| {
+        let lock = given(NAME, "lock", lock)?;
+        let done = done.ok_or_else(|| no_done(NAME))?;
+        let delivery = Delivery {
+            line: lock.shared.callbacks.line(NAME)?,
+            userdata: Userdata::new(userdata, finalizer),
+            done: Box::new(move |contenders, userdata| {
+                let (rc, contenders) = code(contenders);
+                let contenders = contenders.map(zkl_contenders::boxed);
+                let contenders = contenders.map_or(std::ptr::null_mut(), Box::into_raw);
+                // SAFETY: as in zkl_lock_try_async.
+                unsafe { done(rc, contenders, userdata) };
+            }),
+        };
+        deliver(NAME, &lock.shared, lock.lock.first_contenders(most), delivery);
+        Ok(())
+    })
+}
+
+/// As zkl_guard_set, without waiting: the write is submitted when this returns. Of `done` and `finalizer` the same
+/// holds as of zkl_lock_try_async.
+///
+/// Any thread, callbacks of the C client included; does not block.
+///
+/// ZOK when it has begun; ZBADARGUMENTS for a NULL guard, path or done, or a version below -1; ZSYSTEMERROR
+/// when there is no thread to be had. Everything else is reported by `done`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zkl_guard_set_async(
+    guard: Option<&zkl_guard>,
+    path: *const c_char,
+    data: *const c_void,
+    len: usize,
+    version: c_int,
+    done: zkl_written_fn,
+    userdata: *mut c_void,
+    finalizer: zkl_finalizer_fn,
+) -> c_int {
+    const NAME: &str = "zkl_guard_set_async";
+    status(|| {
+        let guard = given(NAME, "guard", guard)?;
+        // SAFETY: the header asks for a NUL-terminated string.
+        let path = unsafe { text(NAME, "path", path) }?;
+        // SAFETY: the header asks for `len` bytes.
+        let data = unsafe { options::bytes(NAME, data, len) }?;
+        let version = version_of(NAME, version)?;
+        let done = done.ok_or_else(|| no_done(NAME))?;
+        let delivery = Delivery {
+            line: guard.shared.callbacks.line(NAME)?,
+            userdata: Userdata::new(userdata, finalizer),
+            done: Box::new(move |written, userdata| {
+                let (rc, new) = code(written);
+                let new = new.map(|new| stat::for_c(&new));
+                let new = new.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+                // SAFETY: as in zkl_lock_try_async; the stat lives until it has returned.
+                unsafe { done(rc, new, userdata) };
+            }),
+        };
+        deliver(NAME, &guard.shared, guard.held(NAME)?.set(path, data, version), delivery);
+        Ok(())
+    })
+}
+
+/// As zkl_guard_release_within, without waiting: the release is submitted when this returns, and the guard freed, also
+/// when this returns an error. Of `done` and `finalizer` the same holds as of zkl_lock_try_async.
+///
+/// Any thread, callbacks of the C client included; does not block.
+///
+/// ZOK when it has begun; ZBADARGUMENTS for NULL or another negative timeout, ZSYSTEMERROR when there is no thread
+/// to be had: it is released in the background then. Everything else is reported by `done`.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_guard_release_async(
+    guard: Option<Box<zkl_guard>>,
+    timeout_ms: c_int,
+    done: zkl_result_fn,
+    userdata: *mut c_void,
+    finalizer: zkl_finalizer_fn,
+) -> c_int {
+    const NAME: &str = "zkl_guard_release_async";
+    status(|| {
+        let mut guard = guard.ok_or_else(|| Failure::bad_argument(NAME, "guard is NULL"))?;
+        if guard.is_inherited() {
+            free(Some(guard));
+            return Err(inherited(NAME, "").into());
+        }
+        let within = timeout(NAME, timeout_ms)?;
+        let done = done.ok_or_else(|| no_done(NAME))?;
+        let line = guard.shared.callbacks.line(NAME)?;
+        let Some(held) = guard.give_up() else { return Ok(()) };
+        let shared = Arc::clone(&guard.shared);
+        let released = match within {
+            Some(within) => held.release().within(within),
+            None => held.release(),
+        };
+        let delivery = Delivery {
+            line,
+            userdata: Userdata::new(userdata, finalizer),
+            done: Box::new(move |released, userdata| {
+                // The last of a client ends its session.
+                drop(guard);
+                let (rc, _) = code(released);
+                // SAFETY: as in zkl_lock_try_async.
+                unsafe { done(rc, userdata) };
+            }),
+        };
+        deliver(NAME, &shared, released, delivery);
+        Ok(())
+    })
+}
