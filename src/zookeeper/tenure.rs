@@ -11,6 +11,7 @@ use super::claim::Node;
 use super::refusal::not_released;
 use crate::client::{ClientInner, Hold};
 use crate::lock::{GuardState, LockError, LostReason, StoreRef, tenure};
+use crate::logging::log;
 use crate::process::Process;
 use crate::runtime::{Latest, Pending, now, wake};
 
@@ -26,8 +27,17 @@ pub(super) struct Tenure {
 }
 
 impl Tenure {
-    pub(super) fn begin(client: Arc<ClientInner>, node: Node, hold: Hold) -> Arc<Tenure> {
+    /// `asked`: when it was asked for.
+    pub(super) fn begin(
+        client: Arc<ClientInner>,
+        node: Node,
+        hold: Hold,
+        asked: Instant,
+    ) -> Arc<Tenure> {
         let since = now();
+        let (path, token) = (Arc::clone(&node.path), node.czxid);
+        let waited = since.saturating_duration_since(asked);
+        log!(DEBUG, path = &*path, token, ?waited, "acquired");
         let (hold, end, process) = (Arc::new(hold), Latest::new(None), Process::this());
         Arc::new(Tenure { client, node, since, hold, end, process })
     }
@@ -38,11 +48,20 @@ impl Tenure {
         // reads may be that its znode was deleted.
         let is_trusted = self.node.session.is_trusted();
         let reason = if is_trusted { reason } else { LostReason::Session };
+        let mut is_first = false;
         self.end.update(|end| {
-            let first = end.is_none();
+            is_first = end.is_none();
             end.get_or_insert(reason);
-            first
+            is_first
         });
+        if is_first {
+            let (path, token) = (Arc::clone(&self.node.path), self.node.czxid);
+            let held = now().saturating_duration_since(self.since);
+            match reason {
+                LostReason::Released => log!(DEBUG, path = &*path, token, ?held, "released"),
+                _ => log!(WARN, path = &*path, token, ?reason, ?held, "lost"),
+            }
+        }
         self.hold.end();
         self.end.get().unwrap_or(reason)
     }
