@@ -6,6 +6,7 @@
 //! back through channels.
 
 mod add_auth;
+mod delete_all;
 mod duty;
 mod guaranteed_delete;
 pub(crate) mod handles;
@@ -70,7 +71,7 @@ use crate::session_key::SessionKey;
 ///
 /// Every operation is submitted when it is called, in the order of the calls, and never blocks;
 /// the [`Pending`] it returns can be awaited on any runtime, or waited for. (What takes several
-/// requests begins when it is awaited or waited for, and says so.) Every operation ends by its
+/// requests says so: the first is submitted, the others follow while it is awaited or waited for.) Every operation ends by its
 /// deadline ([`ClientOptions::operation_timeout`]), also when no server ever answers.
 ///
 /// # In a child process

@@ -412,8 +412,7 @@ impl Client {
     }
 
     /// Creates a persistent znode without data, and those above it that are missing. That it is
-    /// there already is no error. It takes several requests, which begin when it is awaited or
-    /// waited for.
+    /// there already is no error. It takes several requests.
     ///
     /// # On connection loss
     /// Some of the znodes may have been created; calling again completes them.

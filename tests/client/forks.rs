@@ -21,7 +21,8 @@ type OfAClient = fn(&Client, &str) -> Result<()>;
 type OfALock = fn(&Lock) -> Result<(), LockError>;
 
 /// What a client can be asked for, each by its name.
-const OF_A_CLIENT: [(&str, OfAClient); 17] = [
+const OF_A_CLIENT: [(&str, OfAClient); 18] = [
+    ("delete_all", |zk, node| zk.delete_all(node).wait()),
     ("connected", |zk, _| zk.connected().wait()),
     ("create", |zk, node| zk.create(node, b"", CreateMode::Persistent).wait().map(drop)),
     ("create_with_acl", |zk, node| {

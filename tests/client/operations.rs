@@ -1,5 +1,7 @@
 //! Every operation, as a server that is well answers it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use futures_lite::future::block_on;
@@ -250,4 +252,47 @@ fn a_client_tells_what_it_is() {
     eventually("the server knows the session", || {
         shared().sessions().unwrap().contains(&session_id(&client))
     });
+}
+
+#[test]
+fn a_znode_is_deleted_with_all_that_is_below_it() {
+    let (client, path) = alone();
+    let other = connect(shared());
+    client.make_path(&format!("{path}/deep/down/below")).wait().unwrap();
+    let many: Vec<_> = (0..1_000)
+        .map(|n| client.create(&format!("{path}/deep/{n}"), b"", CreateMode::Persistent))
+        .collect();
+    many.into_iter().for_each(|one| drop(one.wait().unwrap()));
+    other.create(&format!("{path}/deep/down/theirs"), b"", CreateMode::Ephemeral).wait().unwrap();
+    client.delete_all(&path).wait().unwrap();
+    assert!(client.exists(&path).wait().unwrap().is_none());
+    assert_eq!(client.delete_all(&path).wait().unwrap_err().code(), Code::NO_NODE);
+    assert_eq!(client.delete_all("/").wait().unwrap_err().code(), Code::BAD_ARGUMENTS);
+    assert_eq!(client.delete_all("no/path").wait().unwrap_err().code(), Code::BAD_ARGUMENTS);
+}
+
+#[test]
+fn what_others_create_meanwhile_is_deleted_too_or_said() {
+    let (client, path) = alone();
+    let (other, stop) = (connect(shared()), AtomicBool::new(false));
+    client.make_path(&format!("{path}/busy")).wait().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let name = format!("{path}/busy/x-");
+            while !stop.load(Ordering::SeqCst) {
+                let made = other.create(&name, b"", CreateMode::PersistentSequential).wait();
+                if made.is_err_and(|error| error.is_no_node()) {
+                    break;
+                }
+            }
+        });
+        let deleted = client.delete_all(&path).wait();
+        stop.store(true, Ordering::SeqCst);
+        if let Err(error) = deleted {
+            assert_eq!(error.code(), Code::NOT_EMPTY, "{error}");
+        }
+    });
+    let rest = client.delete_all(&path).wait();
+    assert!(rest.is_ok() || rest.unwrap_err().is_no_node());
+    assert!(client.exists(&path).wait().unwrap().is_none());
 }
