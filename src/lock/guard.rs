@@ -119,9 +119,7 @@ impl Guard {
         let store = self.store.take();
         Arc::clone(&self.tenure).release(store)
     }
-}
 
-impl Guard {
     /// Releases the lock in the background, for whoever has the guard yet.
     pub(super) fn let_go(&self) {
         if self.process.is_this() && !self.is_let_go.swap(true, Ordering::AcqRel) {

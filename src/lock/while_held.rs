@@ -18,7 +18,8 @@ impl Lock {
     /// **The work ends before the lock can be another's**: when the lock is lost, the work's future is dropped
     /// where it waits. So it ends at once where it awaits something. Where it computes, or blocks its thread, nothing can
     /// end it but itself: by a look at [`Guard::is_lost`] before each step that matters, or with
-    /// [`fencing tokens`](Guard::fencing_token).
+    /// [`fencing tokens`](Guard::fencing_token). (That somebody has deleted the lock's znode by hand is known only
+    /// afterwards: [`Guard::lost`].)
     ///
     /// ```no_run
     /// # async fn example(zk: zklock::Client) -> Result<(), zklock::LockError> {
