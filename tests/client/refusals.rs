@@ -1,5 +1,6 @@
 //! Servers that refuse what others do: each refusal has its name, and words about what can be done.
 
+use std::collections::HashSet;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -8,24 +9,22 @@ use test_support::{TIMEOUT, options, shared};
 use zklock::{Code, CreateMode, LockError};
 use zklock_testing::Server;
 
+/// The numbers of the requests that an old server does not know.
+type Unknown = Mutex<HashSet<[u8; 4]>>;
+
 /// Passes a server's connections on, and answers as ZooKeeper 3.4 does what came after it: creates
-/// with a stat, and containers.
+/// with a stat, and containers. Each reply comes in its turn, as a server's do.
 fn old_server(upstream: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for client in listener.incoming().flatten() {
             let server = TcpStream::connect(upstream).unwrap();
-            let answers = Arc::new(Mutex::new(client.try_clone().unwrap()));
-            let (mut replies, to_client) = (server.try_clone().unwrap(), Arc::clone(&answers));
-            std::thread::spawn(move || {
-                while let Ok(reply) = frame(&mut replies) {
-                    if to_client.lock().unwrap().write_all(&reply).is_err() {
-                        return;
-                    }
-                }
-            });
-            std::thread::spawn(move || requests(client, server, &answers));
+            let unknown = Arc::new(Unknown::default());
+            let (from, to) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+            let asked = Arc::clone(&unknown);
+            std::thread::spawn(move || replies(from, to, &unknown));
+            std::thread::spawn(move || requests(client, server, &asked));
         }
     });
     address
@@ -41,23 +40,36 @@ fn frame(from: &mut TcpStream) -> io::Result<Vec<u8>> {
     Ok(frame)
 }
 
-fn requests(mut client: TcpStream, mut server: TcpStream, answers: &Mutex<TcpStream>) {
+/// In place of what the server must not see it gets a question with the same number.
+fn requests(mut client: TcpStream, mut server: TcpStream, unknown: &Unknown) {
     const CREATE2: [u8; 4] = [0, 0, 0, 15];
     const CREATE_CONTAINER: [u8; 4] = [0, 0, 0, 19];
+    /// `exists` of `/`, without a watch, behind its number.
+    const QUESTION: [u8; 10] = [0, 0, 0, 3, 0, 0, 0, 1, b'/', 0];
     let mut is_first = true;
-    while let Ok(request) = frame(&mut client) {
-        let is_new = [CREATE2, CREATE_CONTAINER].iter().any(|op| request[8..12] == *op);
-        let passed = if is_new && !is_first {
-            let mut reply = vec![0, 0, 0, 16];
-            reply.extend_from_slice(&request[4..8]);
-            reply.extend_from_slice(&[0; 8]);
-            reply.extend_from_slice(&Code::UNIMPLEMENTED.as_raw().to_be_bytes());
-            answers.lock().unwrap().write_all(&reply)
-        } else {
-            server.write_all(&request)
-        };
+    while let Ok(mut request) = frame(&mut client) {
+        if !is_first && [CREATE2, CREATE_CONTAINER].iter().any(|op| request[8..12] == *op) {
+            let number: [u8; 4] = request[4..8].try_into().unwrap();
+            unknown.lock().unwrap().insert(number);
+            request = [&[0, 0, 0, 14], &number[..], &QUESTION[..]].concat();
+        }
         is_first = false;
-        if passed.is_err() {
+        if server.write_all(&request).is_err() {
+            return;
+        }
+    }
+}
+
+fn replies(mut server: TcpStream, mut client: TcpStream, unknown: &Unknown) {
+    let mut is_first = true;
+    while let Ok(mut reply) = frame(&mut server) {
+        if !is_first && unknown.lock().unwrap().remove(&reply[4..8]) {
+            reply.truncate(16);
+            reply.extend_from_slice(&Code::UNIMPLEMENTED.as_raw().to_be_bytes());
+            reply[..4].copy_from_slice(&[0, 0, 0, 16]);
+        }
+        is_first = false;
+        if client.write_all(&reply).is_err() {
             return;
         }
     }
