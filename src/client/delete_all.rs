@@ -35,7 +35,7 @@ impl Client {
 }
 
 async fn delete_tree(link: &Arc<Link>, root: String) -> Result<()> {
-    // Deepest last. The root's absence is told; of the others it is what was wanted.
+    // Deepest last. The root's absence is an error; that of the others is what was wanted.
     let mut left = vec![(root, 0)];
     while let Some((path, looks)) = left.pop() {
         match link.delete(&path, None).await {

@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -36,8 +35,6 @@ pub struct Guard {
     tenure: Arc<dyn Tenure>,
     /// Empty once released.
     store: Option<StoreRef>,
-    /// Whether it was let go without being dropped.
-    is_let_go: AtomicBool,
     /// Where it is held: in a child of that it is lost.
     process: Process,
 }
@@ -45,8 +42,7 @@ pub struct Guard {
 impl Guard {
     /// Of a tenure that begins; `store` is kept until it has ended.
     pub(crate) fn new(tenure: Arc<dyn Tenure>, store: StoreRef) -> Guard {
-        let (is_let_go, process) = (AtomicBool::new(false), Process::this());
-        Guard { tenure, store: Some(store), is_let_go, process }
+        Guard { tenure, store: Some(store), process: Process::this() }
     }
 
     pub(crate) fn tenure(&self) -> &Arc<dyn Tenure> {
@@ -120,9 +116,9 @@ impl Guard {
         Arc::clone(&self.tenure).release(store)
     }
 
-    /// Releases the lock in the background, for whoever has the guard yet.
+    /// Releases the lock in the background, for whoever has the guard yet. A second release does nothing.
     pub(super) fn let_go(&self) {
-        if self.process.is_this() && !self.is_let_go.swap(true, Ordering::AcqRel) {
+        if self.process.is_this() {
             Arc::clone(&self.tenure).let_go();
         }
     }

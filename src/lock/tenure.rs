@@ -33,7 +33,7 @@ pub(crate) trait Tenure: Send + Sync + 'static {
     /// waited for or not. `store` is kept until the end is known, or nobody waits for it any more.
     fn release(self: Arc<Self>, store: Option<StoreRef>) -> Pending<(), LockError>;
 
-    /// As [`release`](Tenure::release), where nobody wants to know.
+    /// As [`release`](Tenure::release), where nobody wants to know. It may be over already, then this does nothing.
     fn let_go(self: Arc<Self>);
 
     /// For what only one store offers.

@@ -87,8 +87,10 @@ impl Tenure {
             let reason = self.end(LostReason::Released);
             (reason != LostReason::Released).then_some(reason)
         });
-        // Unless it is known to be gone: under its name there may be a successor's.
-        let gone = (lost != Some(LostReason::Deleted)).then(|| self.node.guaranteed_delete());
+        // Unless it is known to be gone, or to be on its way by an earlier release: under its name there may be a
+        // successor's.
+        let is_gone = matches!(lost, Some(LostReason::Deleted | LostReason::Released));
+        let gone = (!is_gone).then(|| self.node.guaranteed_delete());
         let tenure = Arc::clone(self);
         async move {
             let path = &tenure.node.path;

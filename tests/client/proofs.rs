@@ -264,7 +264,7 @@ fn who_has_released_is_as_one_that_never_held() {
     assert_eq!(states.wait(), Some(SessionState::Connected));
     scene.client.lock(&scene.at(LOCK)).acquire().wait().unwrap().release().wait().unwrap();
     scene.proxy.clear_seen();
-    assert_eq!(states.wait_timeout(SESSION_TIMEOUT), None, "nothing is told");
+    assert_eq!(states.wait_timeout(SESSION_TIMEOUT), None, "no state is reported");
     let write = Rule::request((HOLDERS_HEARTBEAT.ops)());
     assert_eq!(scene.proxy.count(&write), 0);
 }

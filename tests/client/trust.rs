@@ -89,7 +89,7 @@ fn a_quiet_client_keeps_its_session_and_its_trust() {
     let session = client.session();
     let mut states = client.states();
     assert_eq!(states.wait(), Some(SessionState::Connected));
-    assert_eq!(states.wait_timeout(2 * timeout), None, "nothing is told");
+    assert_eq!(states.wait_timeout(2 * timeout), None, "no state is reported");
     assert_eq!(client.session(), session);
     assert_eq!(client.state(), SessionState::Connected);
 }

@@ -11,12 +11,10 @@ use std::time::{Duration, Instant};
 use futures_lite::future::{block_on, yield_now};
 use parking_lot::Mutex;
 use test_support::{TIMEOUT, eventually, options};
-use zklock::{Guard, GuardState, LockError, LostReason};
+use zklock::{Guard, GuardState, LockError, LostReason, local};
 
 use crate::bench::{Bench, each_strategy};
 use crate::place::each_store;
-
-const SOON: Duration = Duration::from_millis(200);
 
 /// Goes up when it is dropped.
 #[derive(Clone, Default)]
@@ -73,12 +71,15 @@ each_store! {
     }
 
     fn a_guard_that_the_work_keeps_holds_no_longer_than_the_work(place) {
-        let kept = place.lock().while_held(ready).wait().unwrap();
+        let lock = place.lock();
+        let [dropped, kept] = [(); 2].map(|()| lock.while_held(ready).wait().unwrap());
         assert_eq!((kept.state(), kept.lost().get()), (GuardState::Lost, Some(LostReason::Released)));
         let next = place.lock().acquire().within(TIMEOUT).wait().unwrap();
-        // Nor does it take the next one's lock with it.
-        drop(kept);
-        thread::sleep(SOON);
+        // Nor does it take the next one's lock with it, however it ends.
+        drop(dropped);
+        let _ = Arc::into_inner(kept).unwrap().release().wait();
+        // By the same session, so after what that may have sent.
+        assert_eq!(lock.holder().wait().unwrap().unwrap().token, next.fencing_token());
         assert_eq!(next.state(), GuardState::Held);
         next.release().wait().unwrap();
         place.expect_free();
@@ -152,28 +153,26 @@ each_store! {
     }
 
     fn a_service_takes_the_lock_again_after_each_loss_until_it_is_stopped(place) {
-        let (starts, stop) = (AtomicUsize::new(0), Flag::default());
+        let starts = AtomicUsize::new(0);
         let lock = place.lock();
         let service = lock.whenever_held(|guard| {
             assert_eq!(guard.state(), GuardState::Held);
             starts.fetch_add(1, Ordering::SeqCst);
             pending::<()>()
         });
-        let stopped = async {
-            while !stop.is_up() {
-                futures_lite::future::yield_now().await;
-                thread::sleep(Duration::from_millis(1));
-            }
-        };
+        // Ready when a lock within the process is free.
+        let stops = local::Store::new().lock("/stop");
+        let goes_on = stops.acquire().wait().unwrap();
+        let stop = async { drop(stops.acquire().await) };
         thread::scope(|scope| {
-            let service = scope.spawn(|| block_on(service.until(stopped)));
+            let service = scope.spawn(|| block_on(service.until(stop)));
             for tenure in 1..=3 {
                 eventually("it works", || starts.load(Ordering::SeqCst) == tenure);
                 if tenure < 3 {
                     place.lose();
                 }
             }
-            stop.raise();
+            drop(goes_on);
             assert_eq!(service.join().unwrap().unwrap(), None);
         });
         place.expect_free();

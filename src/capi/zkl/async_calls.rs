@@ -73,10 +73,10 @@ fn deliver<T: Send + 'static>(
     mut pending: Pending<T, LockError>,
     delivery: Delivery<T>,
 ) {
-    let closed =
-        Failure::new(Code::INVALID_STATE.as_raw(), format!("{name}: the client is closed"));
+    // Whatever was on its way may have been done.
+    let closed = Failure::new(Code::CLOSING.as_raw(), format!("{name}: the client was closed"));
     let mut reply = Reply { result: Err(closed), delivery: Some(delivery) };
-    // What ends at once is told so, also where the client is closed and runs nothing any more.
+    // What ends at once is delivered so, also where the client is closed and runs nothing any more.
     let mut nobody = Context::from_waker(Waker::noop());
     if let Poll::Ready(result) = Pin::new(&mut pending).poll(&mut nobody) {
         reply.result = result.map_err(Failure::from);
@@ -241,6 +241,7 @@ pub extern "C" fn zkl_guard_release_async(
         let within = timeout(NAME, timeout_ms)?;
         let done = done.ok_or_else(|| no_done(NAME))?;
         let line = guard.shared.callbacks.line(NAME)?;
+        guard.held(NAME)?;
         let Some(held) = guard.give_up() else { return Ok(()) };
         let shared = Arc::clone(&guard.shared);
         let released = match within {

@@ -194,7 +194,7 @@ pub extern "C" fn zkl_lock_acquire_async(
         };
         let outcome = Outcome::unknown_yet(lock.lock.path(), delivery);
         let mut acquire = contend(&lock.lock, within);
-        // What ends at once is told so, also where the client is closed and runs nothing any more.
+        // What ends at once is delivered so, also where the client is closed and runs nothing any more.
         let mut nobody = Context::from_waker(Waker::noop());
         if let Poll::Ready(result) = Pin::new(&mut acquire).poll(&mut nobody) {
             outcome.is(result.map_err(Failure::from));
