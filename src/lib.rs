@@ -75,8 +75,8 @@ mod znode;
 mod zookeeper;
 
 pub use client::{
-    CheckHeld, Client, ClientOptions, Created, Op, OpResult, SessionState, SessionStates, Watch,
-    WatchEvent, WatchEventKind,
+    AclList, CheckHeld, Children, Client, ClientOptions, Created, Op, OpResult, SessionState,
+    SessionStates, Watch, WatchEvent, WatchEventKind, Watched, Znode,
 };
 pub use error::{Code, Error, Result};
 pub use lock::{

@@ -174,7 +174,7 @@ fn ctrl_c_releases_everything_prints_what_there_is_and_exits_130() {
 
         let client = Client::connect(&hosts).wait().expect("a client");
         match strategy {
-            "queue" => assert_eq!(client.children(&path).wait().expect("the path"), [""; 0]),
+            "queue" => assert_eq!(client.children(&path).wait().expect("the path").names, [""; 0]),
             _ => assert!(client.exists(&path).wait().expect("an answer").is_none()),
         }
     }
@@ -327,7 +327,7 @@ fn the_servers_count_watch_events_as_the_table_reads_them() {
     let before = (events(), server.stats().expect("counters"));
     let watches: Vec<_> = clients
         .iter()
-        .map(|client| client.get_and_watch("/watched").wait().expect("a watch").2)
+        .map(|client| client.get_and_watch("/watched").wait().expect("a watch").watch)
         .collect();
     clients[0].delete("/watched", None).wait().expect("a deletion");
     for watch in watches {

@@ -45,7 +45,7 @@ async fn delete_tree(link: &Arc<Link>, root: String) -> Result<()> {
             Err(error) => return Err(error),
         }
         let names = match link.children(&path).await {
-            Ok((names, _)) => names,
+            Ok(listed) => listed.names,
             Err(error) if error.is_no_node() => continue,
             Err(error) => return Err(error),
         };

@@ -23,6 +23,7 @@ mod path_properties;
 mod probe;
 mod probing;
 mod registry;
+mod replies;
 mod requests;
 mod session;
 mod settings;
@@ -38,8 +39,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use multi::{CheckHeld, Op, OpResult};
-pub use operations::Created;
 pub use options::ClientOptions;
+pub use replies::{AclList, Children, Created, Watched, Znode};
 pub use state::SessionState;
 pub use states::SessionStates;
 pub use watch::{Watch, WatchEvent, WatchEventKind};

@@ -7,22 +7,12 @@ use std::sync::Arc;
 
 use super::lease::Proof;
 use super::watch::{WatchFor, WatchOf};
-use super::{Client, Link, Watch};
+use super::{AclList, Children, Client, Created, Link, Watch, Watched, Znode};
 use crate::error::{Code, Error, Result};
 use crate::path;
 use crate::raw::{Credentials, WatchOn};
 use crate::runtime::Pending;
 use crate::znode::{Acl, CreateMode, Stat};
-
-/// A znode that was created.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Created {
-    /// Its path, with the sequence number if it got one.
-    pub path: String,
-    /// Its stat at creation.
-    pub stat: Stat,
-}
 
 /// Any version will do.
 const ANY_VERSION: i32 = -1;
@@ -100,7 +90,7 @@ impl Link {
         })
     }
 
-    pub(crate) fn exists_and_watch(self: &Arc<Self>, path: &str) -> Pending<(Option<Stat>, Watch)> {
+    pub(crate) fn exists_and_watch(self: &Arc<Self>, path: &str) -> Pending<Watched<Option<Stat>>> {
         if let Err(error) = self.check("exists", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }
@@ -110,7 +100,7 @@ impl Link {
             Ok(watch) => watch,
             Err(error) => return Pending::ready(Err(error)),
         };
-        let read = move |stat: Option<Stat>| Ok((stat, watch()));
+        let read = move |stat: Option<Stat>| Ok(Watched { value: stat, watch: watch() });
         self.request("exists", path, read, |handle, terms, sink| {
             let sink = Box::new(move |reply| {
                 sink(match reply {
@@ -150,16 +140,17 @@ impl Link {
         self.watch_room.has_room_for(path, purpose)
     }
 
-    pub(crate) fn get(&self, path: &str) -> Pending<(Vec<u8>, Stat)> {
+    pub(crate) fn get(&self, path: &str) -> Pending<Znode> {
         if let Err(error) = self.check("get", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }
-        self.request("get", path, Ok, |handle, terms, sink| {
+        let read = |(data, stat)| Ok(Znode { data, stat });
+        self.request("get", path, read, |handle, terms, sink| {
             handle.get(terms, path, WatchOn::No, sink);
         })
     }
 
-    pub(crate) fn get_and_watch(self: &Arc<Self>, path: &str) -> Pending<(Vec<u8>, Stat, Watch)> {
+    pub(crate) fn get_and_watch(self: &Arc<Self>, path: &str) -> Pending<Watched<Znode>> {
         if let Err(error) = self.check("get", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }
@@ -167,7 +158,7 @@ impl Link {
             Ok(watch) => watch,
             Err(error) => return Pending::ready(Err(error)),
         };
-        let read = move |(data, stat)| Ok((data, stat, watch()));
+        let read = move |(data, stat)| Ok(Watched { value: Znode { data, stat }, watch: watch() });
         self.request("get", path, read, |handle, terms, sink| {
             handle.get(terms, path, WatchOn::Yes, sink);
         })
@@ -182,19 +173,17 @@ impl Link {
         })
     }
 
-    pub(crate) fn children(&self, path: &str) -> Pending<(Vec<String>, Stat)> {
+    pub(crate) fn children(&self, path: &str) -> Pending<Children> {
         if let Err(error) = self.check("children", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }
-        self.request("children", path, Ok, |handle, terms, sink| {
+        let read = |(names, stat)| Ok(Children { names, stat });
+        self.request("children", path, read, |handle, terms, sink| {
             handle.children(terms, path, WatchOn::No, sink);
         })
     }
 
-    pub(crate) fn children_and_watch(
-        self: &Arc<Self>,
-        path: &str,
-    ) -> Pending<(Vec<String>, Stat, Watch)> {
+    pub(crate) fn children_and_watch(self: &Arc<Self>, path: &str) -> Pending<Watched<Children>> {
         if let Err(error) = self.check("children", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }
@@ -202,17 +191,19 @@ impl Link {
             Ok(watch) => watch,
             Err(error) => return Pending::ready(Err(error)),
         };
-        let read = move |(names, stat)| Ok((names, stat, watch()));
+        let read =
+            move |(names, stat)| Ok(Watched { value: Children { names, stat }, watch: watch() });
         self.request("children", path, read, |handle, terms, sink| {
             handle.children(terms, path, WatchOn::Yes, sink);
         })
     }
 
-    fn get_acl(&self, path: &str) -> Pending<(Vec<Acl>, Stat)> {
+    fn get_acl(&self, path: &str) -> Pending<AclList> {
         if let Err(error) = self.check("get_acl", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }
-        self.request("get_acl", path, Ok, |handle, terms, sink| {
+        let read = |(entries, stat)| Ok(AclList { entries, stat });
+        self.request("get_acl", path, read, |handle, terms, sink| {
             handle.get_acl(terms, path, sink);
         })
     }
@@ -327,7 +318,7 @@ impl Client {
     }
 
     /// As [`exists`](Client::exists), and a watch for the znode's creation, change or deletion.
-    pub fn exists_and_watch(&self, path: &str) -> Pending<(Option<Stat>, Watch)> {
+    pub fn exists_and_watch(&self, path: &str) -> Pending<Watched<Option<Stat>>> {
         present!(self, "exists", path).exists_and_watch(path)
     }
 
@@ -335,7 +326,7 @@ impl Client {
     ///
     /// # Errors
     /// `NO_NODE`.
-    pub fn get(&self, path: &str) -> Pending<(Vec<u8>, Stat)> {
+    pub fn get(&self, path: &str) -> Pending<Znode> {
         present!(self, "get", path).get(path)
     }
 
@@ -344,7 +335,7 @@ impl Client {
     ///
     /// # Errors
     /// `NO_NODE`.
-    pub fn get_and_watch(&self, path: &str) -> Pending<(Vec<u8>, Stat, Watch)> {
+    pub fn get_and_watch(&self, path: &str) -> Pending<Watched<Znode>> {
         present!(self, "get", path).get_and_watch(path)
     }
 
@@ -356,12 +347,12 @@ impl Client {
         present!(self, "set", path).set(path, data, version)
     }
 
-    /// The children of a znode: names, not paths, unordered.
+    /// The children of a znode, and its stat.
     ///
     /// # Errors
     /// `NO_NODE`.
-    pub fn children(&self, path: &str) -> Pending<Vec<String>> {
-        present!(self, "children", path).children(path).map(|children| Ok(children?.0))
+    pub fn children(&self, path: &str) -> Pending<Children> {
+        present!(self, "children", path).children(path)
     }
 
     /// As [`children`](Client::children), and a watch for the next child that comes or goes, or
@@ -369,16 +360,15 @@ impl Client {
     ///
     /// # Errors
     /// `NO_NODE`.
-    pub fn children_and_watch(&self, path: &str) -> Pending<(Vec<String>, Watch)> {
-        let listed = present!(self, "children", path).children_and_watch(path);
-        listed.map(|listed| listed.map(|(names, _, watch)| (names, watch)))
+    pub fn children_and_watch(&self, path: &str) -> Pending<Watched<Children>> {
+        present!(self, "children", path).children_and_watch(path)
     }
 
     /// The access control list and stat of a znode.
     ///
     /// # Errors
     /// `NO_NODE`.
-    pub fn get_acl(&self, path: &str) -> Pending<(Vec<Acl>, Stat)> {
+    pub fn get_acl(&self, path: &str) -> Pending<AclList> {
         present!(self, "get_acl", path).get_acl(path)
     }
 

@@ -61,7 +61,8 @@ impl Client {
     /// ```no_run
     /// # fn main() -> zklock::Result<()> {
     /// let zk = zklock::Client::connect("127.0.0.1:2181").wait()?;
-    /// let (data, stat) = zk.get("/zookeeper").wait()?;
+    /// let znode = zk.get("/zookeeper").wait()?;
+    /// println!("{} bytes, {} children", znode.data.len(), znode.stat.num_children);
     /// # Ok(()) }
     /// ```
     ///

@@ -8,7 +8,7 @@ use super::claim_data;
 use super::refusal::{NO_CHROOT, Obstacle};
 use super::seen_ahead::SeenAhead;
 use super::spec::Spec;
-use crate::client::{TrustedSession, Watch, WatchFor};
+use crate::client::{TrustedSession, Watch, WatchFor, Watched, Znode};
 use crate::error::Result;
 use crate::logging::log;
 use crate::znode::Stat;
@@ -69,12 +69,11 @@ impl Attempt {
         path: &str,
     ) -> Result<Ahead> {
         let watches = !self.no_wait && session.has_room_to_watch(path, self.purpose);
-        let (data, stat, watch) = if !watches {
-            let (data, stat) = session.get(path).await?;
-            (data, stat, None)
+        let (Znode { data, stat }, watch) = if !watches {
+            (session.get(path).await?, None)
         } else {
-            let (data, stat, watch) = session.get_and_watch(path).await?;
-            (data, stat, Some(watch))
+            let Watched { value, watch } = session.get_and_watch(path).await?;
+            (value, Some(watch))
         };
         if !stat.is_ephemeral() {
             return Ok(Ahead::Data);
@@ -117,7 +116,7 @@ impl Attempt {
     async fn look_at_own(&mut self, session: &TrustedSession) -> Result<Option<ClaimStatus>> {
         let Some(czxid) = self.claim.node().map(|node| node.czxid) else { return Ok(None) };
         match session.get(&self.spec.path).await {
-            Ok((_, stat)) if stat.czxid == czxid => Ok(Some(ClaimStatus::Held)),
+            Ok(found) if found.stat.czxid == czxid => Ok(Some(ClaimStatus::Held)),
             Err(error) if !error.is_no_node() => Err(error),
             // Somebody has deleted it, and it may be another's by now.
             _ => {

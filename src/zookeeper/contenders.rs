@@ -5,7 +5,7 @@ use super::name;
 use super::refusal::{NOT_A_LOCK, NOT_A_QUEUE, refused};
 use super::scan::{Claimed, Scan};
 use super::spec::Spec;
-use crate::client::TrustedSession;
+use crate::client::{TrustedSession, Znode};
 use crate::lock::{Contender, LockError, Strategy};
 
 /// The holder and those who wait, as far as they can be seen, up to that number.
@@ -66,7 +66,7 @@ async fn queued(
 /// The holder of a lock whose znode is its claim.
 async fn alone(session: &TrustedSession, path: &str) -> Result<Vec<Contender>, LockError> {
     match session.get(path).await {
-        Ok((data, stat)) if stat.is_ephemeral() => {
+        Ok(Znode { data, stat }) if stat.is_ephemeral() => {
             let mut holder = claim_data::read(path.to_owned(), &data, &stat);
             claim_data::date_the_only_hold(&mut holder);
             Ok(vec![holder])

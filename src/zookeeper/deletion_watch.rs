@@ -85,7 +85,7 @@ async fn watch(tenure: Arc<Tenure>) {
             continue;
         }
         match tenure.node.session.get_and_watch(&tenure.node.path).await {
-            Ok((_, stat, watch)) if stat.czxid == tenure.node.czxid => match watch.await {
+            Ok(found) if found.value.stat.czxid == tenure.node.czxid => match found.watch.await {
                 Ok(event) if event.kind == WatchEventKind::Deleted => break,
                 // Somebody wrote to it, which changes nothing.
                 Ok(_) => continue,

@@ -4,7 +4,7 @@ use super::acquire::{AFTER_TROUBLE, is_transient};
 use super::attempt::WITHOUT_A_WATCH;
 use super::contenders;
 use super::spec::Spec;
-use crate::client::{TrustedSession, Watch, WatchFor};
+use crate::client::{TrustedSession, Watch, WatchFor, Watched};
 use crate::error::Result;
 use crate::lock::{Contender, LockError, Strategy};
 use crate::runtime::Timer;
@@ -51,7 +51,7 @@ pub(super) async fn other_than(
 /// Watches the holder's claim; `None` if it is gone.
 async fn of_its_end(session: &TrustedSession, holder: &Contender) -> Result<Option<Watch>> {
     match session.get_and_watch(&holder.path).await {
-        Ok((_, stat, watch)) => Ok((stat.czxid == holder.token).then_some(watch)),
+        Ok(Watched { value, watch }) => Ok((value.stat.czxid == holder.token).then_some(watch)),
         Err(error) if error.is_no_node() => Ok(None),
         Err(error) => Err(error),
     }
@@ -61,7 +61,7 @@ async fn of_its_end(session: &TrustedSession, holder: &Contender) -> Result<Opti
 async fn of_a_first(spec: &Spec, session: &TrustedSession) -> Result<Option<Watch>> {
     if spec.strategy == Strategy::Queue {
         match session.children_and_watch(&spec.path).await {
-            Ok((_, _, watch)) => {
+            Ok(Watched { watch, .. }) => {
                 let first = contenders::first(spec, session, 1).await;
                 return Ok(first.is_ok_and(|first| first.is_empty()).then_some(watch));
             }
@@ -69,6 +69,6 @@ async fn of_a_first(spec: &Spec, session: &TrustedSession) -> Result<Option<Watc
             Err(error) => return Err(error),
         }
     }
-    let (stat, watch) = session.exists_and_watch(&spec.path).await?;
+    let Watched { value: stat, watch } = session.exists_and_watch(&spec.path).await?;
     Ok(stat.is_none().then_some(watch))
 }

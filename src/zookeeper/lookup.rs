@@ -12,10 +12,9 @@ use uuid::Uuid;
 use super::claim_data;
 use super::name::{self, Naming};
 use super::sent_after::SentAfter;
-use crate::client::TrustedSession;
+use crate::client::{Children, TrustedSession, Znode};
 use crate::error::{Code, Result};
 use crate::runtime::{Pending, Timer};
-use crate::znode::Stat;
 
 /// How many reads are on their way at once.
 pub(super) const READS: usize = 64;
@@ -51,7 +50,7 @@ pub(super) async fn look_up(
     let sync = session.sync(&directory);
     let listed = session.children(&directory).await;
     sync.await?;
-    let (names, stat) = match listed {
+    let Children { names, stat } = match listed {
         Ok(listed) => listed,
         Err(error) if error.is_no_node() => return Ok(Found::default()),
         Err(error) => return Err(error),
@@ -83,11 +82,11 @@ pub(super) async fn look_at(session: &TrustedSession, path: String) -> Result<Fo
     Ok(found)
 }
 
-type Read = Result<(Vec<u8>, Stat)>;
+type Read = Result<Znode>;
 
 fn note(found: &mut Found, session: &TrustedSession, read: Read, path: String) -> Result<()> {
     match read {
-        Ok((data, stat)) if stat.ephemeral_owner == session.id() => {
+        Ok(Znode { data, stat }) if stat.ephemeral_owner == session.id() => {
             match claim_data::uuid(&data) {
                 Some(uuid) => {
                     found.by_uuid.entry(uuid).or_default().push((path.into(), stat.czxid))
@@ -106,11 +105,7 @@ fn note(found: &mut Found, session: &TrustedSession, read: Read, path: String) -
 }
 
 /// Waits for a read; one that was refused for the crowd is repeated by itself.
-async fn read_again(
-    session: &TrustedSession,
-    path: &str,
-    mut read: Pending<(Vec<u8>, Stat)>,
-) -> Read {
+async fn read_again(session: &TrustedSession, path: &str, mut read: Pending<Znode>) -> Read {
     loop {
         match read.await {
             Err(error) if error.code() == Code::THROTTLED_OP => {

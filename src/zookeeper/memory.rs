@@ -165,8 +165,8 @@ impl PathMemory {
     ) -> impl Future<Output = Result<Arc<Listing>>> + Send + use<> {
         let (memory, asked, path) = (Arc::clone(self), session.clone(), Arc::clone(path));
         self.listings.ask(session.id(), move || async move {
-            let (children, directory) = asked.children(&path).await?;
-            let listing = Listing::new(children, directory);
+            let listed = asked.children(&path).await?;
+            let listing = Listing::new(listed.names, listed.stat);
             memory.saw(&listing);
             Ok(listing)
         })

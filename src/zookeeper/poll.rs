@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::attempt::{Attempt, ClaimStatus, clear_orphan};
 use super::claim_data;
 use super::refusal::NOT_A_LOCK;
-use crate::client::TrustedSession;
+use crate::client::{TrustedSession, Znode};
 use crate::error::Result;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
@@ -20,10 +20,10 @@ pub(super) async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Res
     }
     if attempt.attempts % LOOK_EVERY == 0 {
         match session.get(&attempt.spec.path).await {
-            Ok((_, stat)) if !stat.is_ephemeral() => {
+            Ok(Znode { stat, .. }) if !stat.is_ephemeral() => {
                 return Ok(ClaimStatus::Impossible(NOT_A_LOCK));
             }
-            Ok((data, stat)) => {
+            Ok(Znode { data, stat }) => {
                 let path = Arc::clone(&attempt.spec.path);
                 if clear_orphan(&attempt.spec, session, &path, &data, &stat).await {
                     return Ok(ClaimStatus::Again);

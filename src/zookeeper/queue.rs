@@ -13,8 +13,7 @@ use super::name;
 use super::refusal::{NO_NUMBER_LEFT, NOT_A_QUEUE};
 use super::scan::{Claimed, Scan};
 use super::spec::Spec;
-use crate::client::TrustedSession;
-use crate::client::WatchFor;
+use crate::client::{TrustedSession, WatchFor, Znode};
 use crate::error::{Code, Result};
 use crate::lock::Contender;
 
@@ -82,7 +81,7 @@ async fn succeeds(spec: &Spec, session: &TrustedSession, own: &Node, before: i64
         return Ok(false);
     }
     match session.get(&own.path).await {
-        Ok((_, stat)) if stat.czxid == own.czxid => {
+        Ok(found) if found.stat.czxid == own.czxid => {
             spec.memory.saw_first(own.czxid);
             Ok(true)
         }
@@ -262,8 +261,8 @@ async fn made_before<'a>(
     let mut is_there = false;
     for (child, look) in looks {
         match look.await {
-            Ok((_, stat)) if stat.czxid < czxid => before.push((stat.czxid, child)),
-            Ok((_, stat)) => is_there |= child == own && stat.czxid == czxid,
+            Ok(Znode { stat, .. }) if stat.czxid < czxid => before.push((stat.czxid, child)),
+            Ok(Znode { stat, .. }) => is_there |= child == own && stat.czxid == czxid,
             Err(error) if error.is_no_node() => {}
             Err(error) => return Err(error),
         }

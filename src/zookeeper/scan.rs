@@ -6,12 +6,12 @@ use super::lookup::READS;
 use super::memory::PathMemory;
 use super::name;
 use super::spec::Spec;
-use crate::client::TrustedSession;
+use crate::client::{TrustedSession, Znode};
 use crate::error::Result;
 use crate::runtime::Pending;
 use crate::znode::Stat;
 
-type Read = Pending<(Vec<u8>, Stat)>;
+type Read = Pending<Znode>;
 
 /// A child that a session owns.
 pub(super) struct Claimed<'n> {
@@ -64,7 +64,7 @@ impl<'s, 'n, I: Iterator<Item = &'n str>> Scan<'s, 'n, I> {
             }
             let Some((name, read)) = self.reads.pop_front() else { return Ok(None) };
             match read.await {
-                Ok((data, stat)) if stat.is_ephemeral() => {
+                Ok(Znode { data, stat }) if stat.is_ephemeral() => {
                     return Ok(Some(Claimed { name, data, stat }));
                 }
                 Ok(_) => {

@@ -115,7 +115,7 @@ fn an_identity_that_comes_after_the_first_offers_brings_receipts() {
     for (offers, code, forbidden) in [(1, 0, None), (6, NO_AUTH, Some(&bench.path))] {
         let _owner = forbidden.map(|path| {
             let owner = protect(&bench, path);
-            for name in owner.children(path).wait().unwrap() {
+            for name in owner.children(path).wait().unwrap().names {
                 owner.delete(&format!("{path}/{name}"), None).wait().unwrap();
             }
             owner

@@ -15,7 +15,7 @@ fn a_protected_znode_is_readable_only_to_who_has_authenticated() {
     let node = format!("{path}/protected");
     let mode = CreateMode::Persistent;
     client.create_with_acl(&node, b"x", mode, &Acl::creator()).wait().unwrap();
-    let (acl, _) = client.get_acl(&node).wait().unwrap();
+    let acl = client.get_acl(&node).wait().unwrap().entries;
     assert_eq!(acl[0].scheme, "digest");
     assert!(acl[0].id.starts_with("user:"), "{acl:?}");
     let other = connect(shared());
@@ -23,9 +23,9 @@ fn a_protected_znode_is_readable_only_to_who_has_authenticated() {
     other.add_auth("digest", b"user:wrong").wait().unwrap();
     assert_eq!(other.get(&node).wait().unwrap_err().code(), Code::NO_AUTH);
     other.add_auth("digest", b"user:secret").wait().unwrap();
-    assert_eq!(other.get(&node).wait().unwrap().0, b"x");
+    assert_eq!(other.get(&node).wait().unwrap().data, b"x");
     let third = options().auth("digest", "user:secret").connect(&shared().hosts()).wait().unwrap();
-    assert_eq!(third.get(&node).wait().unwrap().0, b"x");
+    assert_eq!(third.get(&node).wait().unwrap().data, b"x");
 }
 
 #[test]

@@ -154,7 +154,7 @@ fn a_process_forks_and_goes_on() {
     let guard = lock.acquire().wait().unwrap();
     let second = client.lock("/forked-second").acquire().wait().unwrap();
     let signal = guard.lost();
-    let watch = client.exists_and_watch(&format!("{path}/node")).wait().unwrap().1;
+    let watch = client.exists_and_watch(&format!("{path}/node")).wait().unwrap().watch;
     let waiting = lock.acquire();
     let inherited = Arc::new(Mutex::new(Some((guard, second, signal, watch, waiting))));
     let (theirs, childs, node) = (Arc::clone(&inherited), client.clone(), format!("{path}/node"));

@@ -155,5 +155,5 @@ fn a_limit_of_ones_own_is_kept() {
     let small = options().max_request(100).connect(&shared().hosts()).wait().unwrap();
     refused(small.set(&path, &[0; 100], None).wait(), &path);
     small.set(&path, &[0; 50], None).wait().unwrap();
-    assert_eq!(connect(shared()).get(&path).wait().unwrap().0.len(), 50);
+    assert_eq!(connect(shared()).get(&path).wait().unwrap().data.len(), 50);
 }

@@ -173,7 +173,7 @@ fn many_clients_at_once_each_have_a_session_of_their_own() {
     assert_eq!(owners.len(), 30);
     let closing: Vec<_> = clients.iter().map(Client::close).collect();
     closing.into_iter().for_each(|close| close.wait().unwrap());
-    assert_eq!(observer.children(&path).wait().unwrap(), Vec::<String>::new());
+    assert_eq!(observer.children(&path).wait().unwrap().names, Vec::<String>::new());
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_guard_that_is_dropped_at_the_end_of_its_process_leaves_no_claim() {
     for _ in 0..20 {
         let test = "lifecycle::in_a_child_process_a_guard_is_dropped_at_the_end";
         assert!(Process::start_test(test, &bench.server.hosts()).end().success());
-        assert!(client.children("/end").wait().unwrap().is_empty());
+        assert!(client.children("/end").wait().unwrap().names.is_empty());
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_lite::future::block_on;
 use test_support::{alone, connect, eventually, options, session_id, shared};
-use zklock::{Acl, Code, CreateMode, Permissions};
+use zklock::{Acl, Code, CreateMode, Permissions, Watched};
 
 #[test]
 fn a_persistent_znode_is_created_with_its_stat() {
@@ -88,7 +88,8 @@ fn a_version_guards_writes_and_deletions() {
     let error = client.set(&path, b"three", Some(1)).wait().unwrap_err();
     assert_eq!(error.code(), Code::BAD_VERSION);
     assert_eq!(error.to_string(), format!("set {path}: version conflict"));
-    assert_eq!(client.get(&path).wait().unwrap(), (b"two".to_vec(), stat));
+    let znode = client.get(&path).wait().unwrap();
+    assert_eq!((znode.data, znode.stat), (b"two".to_vec(), stat));
     let error = client.delete(&path, Some(7)).wait().unwrap_err();
     assert_eq!(error.code(), Code::BAD_VERSION);
     client.delete(&path, Some(2)).wait().unwrap();
@@ -103,20 +104,22 @@ fn data_of_any_bytes_comes_back_as_it_was() {
     let large = vec![7; 1_000_000];
     for data in [&b""[..], &[0], &bytes, &large] {
         client.set(&path, data, None).wait().unwrap();
-        assert!(client.get(&path).wait().unwrap().0 == data, "{} bytes", data.len());
+        assert!(client.get(&path).wait().unwrap().data == data, "{} bytes", data.len());
     }
 }
 
 #[test]
 fn children_are_told_by_name_and_protect_their_parent() {
     let (client, path) = alone();
-    assert_eq!(client.children(&path).wait().unwrap(), Vec::<String>::new());
+    assert_eq!(client.children(&path).wait().unwrap().names, Vec::<String>::new());
     for name in ["b", "a", "\u{e4}\u{4e2d}", "with space"] {
         client.create(&format!("{path}/{name}"), b"", CreateMode::Persistent).wait().unwrap();
     }
-    let mut names = client.children(&path).wait().unwrap();
+    let mut listed = client.children(&path).wait().unwrap();
+    assert_eq!((listed.stat.num_children, listed.stat.cversion), (4, 4));
+    let names = &mut listed.names;
     names.sort();
-    assert_eq!(names, ["a", "b", "with space", "\u{e4}\u{4e2d}"]);
+    assert_eq!(*names, ["a", "b", "with space", "\u{e4}\u{4e2d}"]);
     assert_eq!(client.delete(&path, None).wait().unwrap_err().code(), Code::NOT_EMPTY);
     let error = client.children(&format!("{path}/none")).wait().unwrap_err();
     assert!(error.is_no_node());
@@ -134,15 +137,15 @@ fn creating_reports_what_is_in_the_way() {
 #[test]
 fn an_acl_is_set_read_and_guarded_by_its_version() {
     let (client, path) = alone();
-    let (acl, stat) = client.get_acl(&path).wait().unwrap();
-    assert_eq!((acl, stat.aversion), (Acl::open(), 0));
+    let list = client.get_acl(&path).wait().unwrap();
+    assert_eq!((list.entries, list.stat.aversion), (Acl::open(), 0));
     let wanted = vec![
         Acl::new(Permissions::READ | Permissions::ADMIN, "world", "anyone"),
         Acl::new(Permissions::ALL, "ip", "127.0.0.1"),
     ];
     client.set_acl(&path, &wanted, Some(0)).wait().unwrap();
-    let (acl, stat) = client.get_acl(&path).wait().unwrap();
-    assert_eq!((acl, stat.aversion), (wanted, 1));
+    let list = client.get_acl(&path).wait().unwrap();
+    assert_eq!((list.entries, list.stat.aversion), (wanted, 1));
     let error = client.set_acl(&path, &Acl::open(), Some(0)).wait().unwrap_err();
     assert_eq!(error.code(), Code::BAD_VERSION);
     for bad in [vec![], vec![Acl::new(Permissions::ALL, "nonsense", "x")]] {
@@ -157,7 +160,7 @@ fn a_sync_ends_and_later_reads_see_what_was_written() {
     let other = connect(shared());
     other.set(&path, b"new", None).wait().unwrap();
     client.sync(&path).wait().unwrap();
-    assert_eq!(client.get(&path).wait().unwrap().0, b"new");
+    assert_eq!(client.get(&path).wait().unwrap().data, b"new");
 }
 
 #[test]
@@ -191,14 +194,15 @@ fn in_a_chroot_paths_come_back_as_they_were_given() {
     assert_eq!(created.path, "/node");
     let created = inside.create("/s-", b"", CreateMode::EphemeralSequential).wait().unwrap();
     assert_eq!(created.path, "/s-0000000001");
-    assert_eq!(client.get(&format!("{path}/node")).wait().unwrap().0, b"x");
+    assert_eq!(client.get(&format!("{path}/node")).wait().unwrap().data, b"x");
     inside.make_path("/a/b").wait().unwrap();
     assert!(inside.sync("/").wait().is_ok());
-    let (_, watch) = inside.exists_and_watch("/later").wait().unwrap();
-    let (_, _, data) = inside.get_and_watch("/node").wait().unwrap();
-    let (mut names, children) = inside.children_and_watch("/").wait().unwrap();
-    names.sort();
-    assert_eq!(names, ["a", "node", "s-0000000001"]);
+    let watch = inside.exists_and_watch("/later").wait().unwrap().watch;
+    let data = inside.get_and_watch("/node").wait().unwrap().watch;
+    let Watched { value: mut listed, watch: children } =
+        inside.children_and_watch("/").wait().unwrap();
+    listed.names.sort();
+    assert_eq!(listed.names, ["a", "node", "s-0000000001"]);
     client.create(&format!("{path}/later"), b"", CreateMode::Persistent).wait().unwrap();
     client.set(&format!("{path}/node"), b"y", None).wait().unwrap();
     assert_eq!(watch.wait().unwrap().path, "/later");
@@ -225,14 +229,14 @@ fn every_operation_can_be_awaited() {
         let created = client.create(&node, b"1", CreateMode::Persistent).await?;
         assert_eq!(created.path, node);
         client.set(&node, b"2", Some(0)).await?;
-        assert_eq!(client.get(&node).await?.0, b"2");
-        assert_eq!(client.children(&path).await?, ["node"]);
-        let (acl, _) = client.get_acl(&node).await?;
+        assert_eq!(client.get(&node).await?.data, b"2");
+        assert_eq!(client.children(&path).await?.names, ["node"]);
+        let acl = client.get_acl(&node).await?.entries;
         client.set_acl(&node, &acl, None).await?;
         client.sync(&node).await?;
         client.make_path(&format!("{path}/a/b")).await?;
         client.add_auth("digest", b"a:b").await?;
-        let (stat, watch) = client.exists_and_watch(&node).await?;
+        let Watched { value: stat, watch } = client.exists_and_watch(&node).await?;
         assert_eq!(stat.unwrap().version, 1);
         client.delete(&node, None).await?;
         assert_eq!(watch.await?.path, node);

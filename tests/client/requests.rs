@@ -21,7 +21,7 @@ fn requests_keep_the_order_in_which_they_were_called() {
     for (n, create) in creates.into_iter().enumerate() {
         assert_eq!(block_on(create).unwrap().path, format!("{path}/n-{n:010}"));
     }
-    assert_eq!(client.get(&path).wait().unwrap().0, 999_i32.to_be_bytes());
+    assert_eq!(client.get(&path).wait().unwrap().data, 999_i32.to_be_bytes());
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_wait_ends_by_its_own_deadline_and_the_request_goes_on() {
     assert!(error.to_string().starts_with("set"), "{error}");
     assert!(client.get("/node").within(Duration::ZERO).wait().unwrap_err().is_timeout());
     bench.server.thaw().unwrap();
-    assert_eq!(client.get("/node").wait().unwrap().0, b"late");
+    assert_eq!(client.get("/node").wait().unwrap().data, b"late");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn every_operation_ends_by_the_operation_timeout() {
 fn a_dropped_request_is_still_executed() {
     let (client, path) = alone();
     drop(client.set(&path, b"done", None));
-    assert_eq!(client.get(&path).wait().unwrap().0, b"done");
+    assert_eq!(client.get(&path).wait().unwrap().data, b"done");
 }
 
 #[test]

@@ -23,7 +23,8 @@ fn a_transaction_of_all_kinds_gives_a_result_for_each() {
     assert_eq!(results[2], OpResult::Created(sequential.clone()));
     let OpResult::Set(stat) = results[3] else { panic!("{:?}", results[3]) };
     assert_eq!(results[4..], [OpResult::Deleted, OpResult::Checked]);
-    assert_eq!(client.get(&at("new")).wait().unwrap(), (b"more data".to_vec(), stat));
+    let znode = client.get(&at("new")).wait().unwrap();
+    assert_eq!((znode.data, znode.stat), (b"more data".to_vec(), stat));
     let owner = client.exists(&sequential).wait().unwrap().unwrap().ephemeral_owner;
     assert_eq!(owner, session_id(&client));
 }
@@ -52,7 +53,7 @@ fn a_refused_transaction_names_the_culprit_and_does_nothing() {
             assert!(error.to_string().contains(&place), "{error}");
         }
     }
-    assert_eq!(client.children(&path).wait().unwrap(), Vec::<String>::new());
+    assert_eq!(client.children(&path).wait().unwrap().names, Vec::<String>::new());
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::Output> {
 }
 
 /// A request whose reply is held back.
-fn held_get(bench: &Bench, client: &Client) -> (zklock::Pending<(Vec<u8>, zklock::Stat)>, Gate) {
+fn held_get(bench: &Bench, client: &Client) -> (zklock::Pending<zklock::Znode>, Gate) {
     let gate = bench.proxy.hold(Rule::reply(Op::GetData));
     let pending = client.get("/");
     gate.wait_reached(TIMEOUT).unwrap();
@@ -144,7 +144,7 @@ fn the_last_client_can_be_dropped_by_who_consumes_a_watch() {
         let client = options().connect(&shared().hosts()).wait().unwrap();
         let session = client.session().unwrap().id();
         let mut states = client.states();
-        let (_, _, mut watch) = client.get_and_watch(&path).wait().unwrap();
+        let mut watch = client.get_and_watch(&path).wait().unwrap().watch;
         let (waker, woken) = on_wake(move || drop(client));
         assert!(poll(&mut watch, &waker).is_pending());
         observer.set(&path, b"x", None).wait().unwrap();
@@ -207,7 +207,7 @@ fn a_waker_may_use_the_client_that_wakes_it() {
     woken_elsewhere(&woken);
     states_until(&mut states, SessionState::Connected);
 
-    let (_, mut watch) = client.exists_and_watch("/node").wait().unwrap();
+    let mut watch = client.exists_and_watch("/node").wait().unwrap().watch;
     let inner = client.clone();
     let (waker, woken) = on_wake(move || look_around(&inner));
     assert!(poll(&mut watch, &waker).is_pending());
@@ -249,7 +249,7 @@ fn a_waker_that_panics_costs_nobody_an_answer() {
 fn a_waker_that_panics_costs_nobody_an_event() {
     let (client, path) = alone();
     let mut watches: Vec<_> =
-        (0..5).map(|_| client.get_and_watch(&path).wait().unwrap().2).collect();
+        (0..5).map(|_| client.get_and_watch(&path).wait().unwrap().watch).collect();
     for watch in &mut watches[..4] {
         assert!(poll(watch, &panicking()).is_pending());
     }

@@ -7,7 +7,7 @@ use test_support::{
     Bench, LONGEST_SESSION, TIMEOUT, alone, connect, eventually, expire, options, shared,
     states_until,
 };
-use zklock::{Client, Code, CreateMode, SessionState, Watch, WatchEvent, WatchEventKind};
+use zklock::{Client, Code, CreateMode, SessionState, Watch, WatchEvent, WatchEventKind, Watched};
 
 fn end(mut watch: Watch) -> Result<(WatchEventKind, String), Code> {
     let event: Option<Result<WatchEvent, zklock::Error>> = watch.wait_timeout(TIMEOUT);
@@ -25,12 +25,12 @@ fn is_silent(watch: &mut Watch) -> bool {
 fn a_data_watch_ends_with_a_change_or_the_deletion() {
     let (client, path) = alone();
     let other = connect(shared());
-    let (data, _, watch) = client.get_and_watch(&path).wait().unwrap();
-    assert_eq!(data, b"");
+    let Watched { value: znode, watch } = client.get_and_watch(&path).wait().unwrap();
+    assert_eq!(znode.data, b"");
     other.set(&path, b"x", None).wait().unwrap();
     assert_eq!(end(watch), Ok((WatchEventKind::DataChanged, path.clone())));
-    let (data, _, watch) = client.get_and_watch(&path).wait().unwrap();
-    assert_eq!(data, b"x");
+    let Watched { value: znode, watch } = client.get_and_watch(&path).wait().unwrap();
+    assert_eq!(znode.data, b"x");
     other.delete(&path, None).wait().unwrap();
     assert_eq!(end(watch), Ok((WatchEventKind::Deleted, path.clone())));
     assert!(client.get_and_watch(&path).wait().unwrap_err().is_no_node());
@@ -40,15 +40,15 @@ fn a_data_watch_ends_with_a_change_or_the_deletion() {
 fn an_existence_watch_ends_with_creation_change_or_deletion() {
     let (client, path) = alone();
     let node = format!("{path}/node");
-    let (stat, watch) = client.exists_and_watch(&node).wait().unwrap();
+    let Watched { value: stat, watch } = client.exists_and_watch(&node).wait().unwrap();
     assert_eq!(stat, None);
     client.create(&node, b"", CreateMode::Persistent).wait().unwrap();
     assert_eq!(end(watch), Ok((WatchEventKind::Created, node.clone())));
-    let (stat, watch) = client.exists_and_watch(&node).wait().unwrap();
+    let Watched { value: stat, watch } = client.exists_and_watch(&node).wait().unwrap();
     assert!(stat.is_some());
     client.set(&node, b"x", None).wait().unwrap();
     assert_eq!(end(watch), Ok((WatchEventKind::DataChanged, node.clone())));
-    let (_, watch) = client.exists_and_watch(&node).wait().unwrap();
+    let watch = client.exists_and_watch(&node).wait().unwrap().watch;
     client.delete(&node, None).wait().unwrap();
     assert_eq!(end(watch), Ok((WatchEventKind::Deleted, node)));
 }
@@ -57,18 +57,18 @@ fn an_existence_watch_ends_with_creation_change_or_deletion() {
 fn a_children_watch_ends_with_a_child_that_comes_or_goes_or_with_the_parent() {
     let (client, path) = alone();
     let child = format!("{path}/child");
-    let (names, watch) = client.children_and_watch(&path).wait().unwrap();
-    assert_eq!(names, Vec::<String>::new());
+    let Watched { value: listed, watch } = client.children_and_watch(&path).wait().unwrap();
+    assert_eq!(listed.names, Vec::<String>::new());
     client.create(&child, b"", CreateMode::Persistent).wait().unwrap();
     assert_eq!(end(watch), Ok((WatchEventKind::ChildrenChanged, path.clone())));
-    let (names, mut watch) = client.children_and_watch(&path).wait().unwrap();
-    assert_eq!(names, ["child"]);
+    let Watched { value: listed, mut watch } = client.children_and_watch(&path).wait().unwrap();
+    assert_eq!(listed.names, ["child"]);
     client.set(&path, b"x", None).wait().unwrap();
     client.set(&child, b"x", None).wait().unwrap();
     assert!(is_silent(&mut watch));
     client.delete(&child, None).wait().unwrap();
     assert_eq!(end(watch), Ok((WatchEventKind::ChildrenChanged, path.clone())));
-    let (_, watch) = client.children_and_watch(&path).wait().unwrap();
+    let watch = client.children_and_watch(&path).wait().unwrap().watch;
     client.delete(&path, None).wait().unwrap();
     assert_eq!(end(watch), Ok((WatchEventKind::Deleted, path)));
 }
@@ -76,10 +76,10 @@ fn a_children_watch_ends_with_a_child_that_comes_or_goes_or_with_the_parent() {
 #[test]
 fn many_watches_on_one_path_each_end_once() {
     let (client, path) = alone();
-    let data: Vec<_> = (0..50).map(|_| client.get_and_watch(&path).wait().unwrap().2).collect();
+    let data: Vec<_> = (0..50).map(|_| client.get_and_watch(&path).wait().unwrap().watch).collect();
     let exists: Vec<_> =
-        (0..50).map(|_| client.exists_and_watch(&path).wait().unwrap().1).collect();
-    let mut children = client.children_and_watch(&path).wait().unwrap().1;
+        (0..50).map(|_| client.exists_and_watch(&path).wait().unwrap().watch).collect();
+    let mut children = client.children_and_watch(&path).wait().unwrap().watch;
     client.set(&path, b"x", None).wait().unwrap();
     for watch in data.into_iter().chain(exists) {
         assert_eq!(end(watch), Ok((WatchEventKind::DataChanged, path.clone())));
@@ -93,7 +93,7 @@ fn many_watches_on_one_path_each_end_once() {
 fn a_watch_is_a_future_too() {
     let (client, path) = alone();
     let event = block_on(async {
-        let (_, _, watch) = client.get_and_watch(&path).await?;
+        let watch = client.get_and_watch(&path).await?.watch;
         let other = connect(shared());
         let (event, set) = futures_lite::future::zip(watch, other.set(&path, b"x", None)).await;
         set?;
@@ -106,11 +106,11 @@ fn a_watch_is_a_future_too() {
 fn an_event_is_there_before_the_answer_to_a_later_read() {
     let (client, path) = alone();
     for n in 0..100 {
-        let (_, _, mut watch) = client.get_and_watch(&path).wait().unwrap();
+        let mut watch = client.get_and_watch(&path).wait().unwrap().watch;
         // Submitted in this order, answered in this order: event before the read that follows.
         let set = client.set(&path, b"x", Some(n));
         let read = client.get(&path);
-        assert_eq!(read.wait().unwrap().1.version, n + 1);
+        assert_eq!(read.wait().unwrap().stat.version, n + 1);
         assert!(watch.wait_timeout(Duration::ZERO).is_some_and(|event| event.is_ok()));
         set.wait().unwrap();
     }
@@ -123,10 +123,10 @@ fn a_dropped_watch_is_forgotten_and_the_next_one_on_its_path_works() {
         drop(client.get_and_watch(&path).wait().unwrap());
         drop(client.children_and_watch(&path));
     }
-    let (_, _, watch) = client.get_and_watch(&path).wait().unwrap();
+    let watch = client.get_and_watch(&path).wait().unwrap().watch;
     client.set(&path, b"x", None).wait().unwrap();
     assert_eq!(end(watch), Ok((WatchEventKind::DataChanged, path.clone())));
-    let (_, _, mut watch) = client.get_and_watch(&path).wait().unwrap();
+    let mut watch = client.get_and_watch(&path).wait().unwrap().watch;
     // Children watches that were dropped still stand on the server; their event is not for this one.
     client.create(&format!("{path}/child"), b"", CreateMode::Persistent).wait().unwrap();
     client.get(&path).wait().unwrap();
@@ -134,9 +134,9 @@ fn a_dropped_watch_is_forgotten_and_the_next_one_on_its_path_works() {
 }
 
 fn set_one_of_each(client: &Client, path: &str) -> [Watch; 3] {
-    let (_, _, data) = client.get_and_watch(path).wait().unwrap();
-    let (_, exists) = client.exists_and_watch(&format!("{path}/later")).wait().unwrap();
-    let (_, children) = client.children_and_watch(path).wait().unwrap();
+    let data = client.get_and_watch(path).wait().unwrap().watch;
+    let exists = client.exists_and_watch(&format!("{path}/later")).wait().unwrap().watch;
+    let children = client.children_and_watch(path).wait().unwrap().watch;
     [data, exists, children]
 }
 

@@ -218,7 +218,7 @@ each_strategy! {
         let mode = CreateMode::Persistent;
         assert_eq!(guard.create(&store, b"0", mode).wait().unwrap(), store);
         assert_eq!(guard.set(&store, b"1", Some(0)).wait().unwrap().version, 1);
-        assert_eq!(client.get(&store).wait().unwrap().0, b"1");
+        assert_eq!(client.get(&store).wait().unwrap().data, b"1");
         for (refused, code) in [
             (guard.create(&store, b"2", mode).wait().map(drop), Code::NODE_EXISTS),
             (guard.set(&store, b"2", Some(0)).wait().map(drop), Code::BAD_VERSION),
@@ -237,7 +237,7 @@ each_strategy! {
         ] {
             assert!(matches!(error, LockError::NotHeld { .. }), "{error:?}");
         }
-        assert_eq!(client.get(&store).wait().unwrap().0, b"1");
+        assert_eq!(client.get(&store).wait().unwrap().data, b"1");
         let guard = bench.lock(&client, strategy).acquire().within(TIMEOUT).wait().unwrap();
         guard.delete(&store, Some(1)).wait().unwrap();
         assert!(!bench.exists(&store));

@@ -18,7 +18,7 @@ fn without_delete(bench: &Bench, name: &str) -> String {
 }
 
 fn claims(client: &Client, path: &str) -> usize {
-    client.children(path).wait().unwrap().len()
+    client.children(path).wait().unwrap().names.len()
 }
 
 #[test]

@@ -132,5 +132,5 @@ fn what_is_missing_of_the_path_is_made() {
     scene.program.expect("init a a /some/where/deep", "0");
     scene.program.expect("lock a", "0");
     scene.program.expect("isowner a", "1");
-    assert_eq!(scene.zk.children("/some/where/deep").wait().unwrap().len(), 1);
+    assert_eq!(scene.zk.children("/some/where/deep").wait().unwrap().names.len(), 1);
 }

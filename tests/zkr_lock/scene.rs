@@ -80,7 +80,7 @@ impl Scene {
 
     /// The claims, first in the queue first.
     pub fn claims(&self) -> Vec<String> {
-        let mut claims = self.zk.children(PATH).wait().unwrap_or_default();
+        let mut claims = self.zk.children(PATH).wait().unwrap_or_default().names;
         claims.sort_by_key(|name| suffix(name));
         claims
     }

@@ -43,7 +43,9 @@ impl Leftovers<'_> {
         let path = self.lock.path();
         match self.strategy {
             Strategy::Queue => match self.client.children(path).wait() {
-                Ok(names) => Ok(names.iter().map(|name| format!("{path}/{name}")).collect()),
+                Ok(listed) => {
+                    Ok(listed.names.iter().map(|name| format!("{path}/{name}")).collect())
+                }
                 Err(error) if error.is_no_node() => Ok(Vec::new()),
                 Err(error) => Err(error.into()),
             },

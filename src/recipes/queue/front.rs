@@ -8,7 +8,7 @@ use super::super::retry_budget::{RetryBudget, is_transient};
 use super::super::transaction::named;
 use super::element;
 use super::head_cache::HeadCache;
-use crate::client::{TrustPeriod, TrustedSession, Watch};
+use crate::client::{TrustPeriod, TrustedSession, Watch, Watched, Znode};
 use crate::error::{Code, Error, Result};
 use crate::znode::Stat;
 
@@ -78,12 +78,12 @@ impl Elements {
         let mut left = None;
         let mut queue = Stat::default();
         if let Some(listing) = listing {
-            let (listed, stat) = listing.await?;
-            (names, queue) = (Some(listed), stat);
+            let listed = listing.await?;
+            (names, queue) = (Some(listed.names), listed.stat);
         }
         if let Some(watching) = watching {
-            let (listed, stat, watch) = watching.await?;
-            (names, queue) = (Some(listed), stat);
+            let Watched { value: listed, watch } = watching.await?;
+            (names, queue) = (Some(listed.names), listed.stat);
             left = Some((watch, Arc::clone(&session.trust)));
         }
         if let Some(look) = look {
@@ -94,7 +94,7 @@ impl Elements {
         let mut gone = Vec::new();
         for (&number, get) in known.iter().zip(gets) {
             match get.await {
-                Ok((data, stat)) => {
+                Ok(Znode { data, stat }) => {
                     found = Some(Found { number, data, stat, queue_version: queue.version });
                     break;
                 }

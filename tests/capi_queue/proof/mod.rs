@@ -147,7 +147,7 @@ impl Proof {
     fn receipts(&self) -> Result<Vec<(i64, usize)>, Error> {
         self.client.sync(RECEIPTS).wait()?;
         let mut receipts = Vec::new();
-        for name in self.client.children(RECEIPTS).wait()? {
+        for name in self.client.children(RECEIPTS).wait()?.names {
             if let Some(stat) = self.client.exists(&format!("{RECEIPTS}/{name}")).wait()? {
                 receipts.push((stat.ephemeral_owner, usize::try_from(stat.version).unwrap() + 1));
             }
@@ -216,7 +216,7 @@ fn whatever_fails_nothing_is_lost_or_doubled_and_each_producers_order_is_kept() 
     ensemble.wait_for_quorum(TIMEOUT).unwrap();
     eventually("the queue is empty", || {
         proof.tend();
-        client.children(PATH).wait().is_ok_and(|names| names.is_empty())
+        client.children(PATH).wait().is_ok_and(|listed| listed.names.is_empty())
     });
     eventually("all are audited", || {
         proof.audit();

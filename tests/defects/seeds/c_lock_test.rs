@@ -58,7 +58,7 @@ impl Watch<'_> {
                 Err(error) if error.is_node_exists() => {}
                 Err(error) => return Err(error),
             }
-            let (_stat, watch) = self.zk.exists_and_watch(&self.node).wait()?;
+            let watch = self.zk.exists_and_watch(&self.node).wait()?.watch;
             let condition = Arc::clone(&self.condition);
             thread::spawn(move || {
                 if watch.wait().is_ok() {
@@ -93,7 +93,7 @@ impl Neighbour<'_> {
             };
             let before = format!("{}/{}", self.node, names[before]);
             // Whether the neighbour is still there is not looked at.
-            let (_stat, watch) = self.zk.exists_and_watch(&before).wait()?;
+            let watch = self.zk.exists_and_watch(&before).wait()?.watch;
             let condition = Arc::clone(&self.condition);
             thread::spawn(move || {
                 if watch.wait().is_ok() {

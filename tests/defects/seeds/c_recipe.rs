@@ -44,13 +44,13 @@ impl RecipeMutex {
     /// and the others watch the one before them.
     pub fn lock(&self) -> Result<()> {
         let prefix = format!("x-{:016x}-", self.zk.session().map_or(0, |key| key.id()));
-        let mut names = self.zk.children(&self.node).wait()?;
+        let mut names = self.zk.children(&self.node).wait()?.names;
         let own = match names.iter().find(|name| name.starts_with(&prefix)) {
             Some(own) => own.clone(),
             None => numbered_child(&self.zk, &self.node, &prefix)?,
         };
         self.state.lock().id = Some(own.clone());
-        names = self.zk.children(&self.node).wait()?;
+        names = self.zk.children(&self.node).wait()?.names;
         match self.order {
             Order::Number => names.sort_by_key(|name| (number(name), name.clone())),
             Order::Name => names.sort(),
@@ -61,7 +61,7 @@ impl RecipeMutex {
             return Ok(());
         }
         let before = format!("{}/{}", self.node, names[place - 1]);
-        let (_stat, watch) = self.zk.exists_and_watch(&before).wait()?;
+        let watch = self.zk.exists_and_watch(&before).wait()?.watch;
         let mutex = self.clone();
         thread::spawn(move || {
             if watch.wait().is_ok() {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use zklock::{Client, Result};
+use zklock::{Client, Result, Watched};
 
 use super::{numbered_child, retrying, sorted_children};
 
@@ -23,7 +23,7 @@ impl Simple<'_> {
             return Ok(true);
         }
         let before = format!("{}/{}", self.node, names[place - 1]);
-        let (stat, mut watch) = self.zk.exists_and_watch(&before).wait()?;
+        let Watched { value: stat, mut watch } = self.zk.exists_and_watch(&before).wait()?;
         if stat.is_none() {
             return Ok(true);
         }

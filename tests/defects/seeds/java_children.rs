@@ -50,7 +50,7 @@ impl<'a> Children<'a> {
     pub fn lock_by_number(&mut self, node: &str) -> std::result::Result<bool, Box<dyn Error>> {
         let own = self.enter(node)?;
         let mut numbers = Vec::new();
-        for name in self.zk.children(node).wait()? {
+        for name in self.zk.children(node).wait()?.names {
             numbers.push(number(&name).ok_or_else(|| format!("{name} has no number"))?);
         }
         numbers.sort_unstable();
@@ -59,7 +59,7 @@ impl<'a> Children<'a> {
 
     /// Whether anybody holds: whether there is any child.
     pub fn exists(&self, node: &str) -> Result<bool> {
-        Ok(!self.zk.children(node).wait()?.is_empty())
+        Ok(!self.zk.children(node).wait()?.names.is_empty())
     }
 
     /// Deletes the last child that was made, whatever lock and owner are named.
@@ -84,8 +84,7 @@ impl ChildrenBlocking<'_> {
         let own = self.base.enter(node)?;
         while let Some(before) = self.base.predecessor(node, &own)? {
             // Whether it is still there is not looked at.
-            let (_stat, watch) =
-                self.base.zk.exists_and_watch(&format!("{node}/{before}")).wait()?;
+            let watch = self.base.zk.exists_and_watch(&format!("{node}/{before}")).wait()?.watch;
             let monitor = Arc::clone(&self.monitor);
             thread::spawn(move || {
                 // What is told of the session is no news of the node.

@@ -21,9 +21,9 @@ impl NodeBlockless<'_> {
 
     /// Reads whose it is, and deletes that version of it.
     pub fn release(&self, node: &str, guid: &str) -> Result<()> {
-        let (data, stat) = self.zk.get(node).wait()?;
-        if data == guid.as_bytes() {
-            self.zk.delete(node, Some(stat.version)).wait()?;
+        let found = self.zk.get(node).wait()?;
+        if found.data == guid.as_bytes() {
+            self.zk.delete(node, Some(found.stat.version)).wait()?;
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ use zklock::{Client, CreateMode, Result};
 
 /// The children of a directory, sorted as strings.
 pub fn sorted_children(zk: &Client, directory: &str) -> Result<Vec<String>> {
-    let mut names = zk.children(directory).wait()?;
+    let mut names = zk.children(directory).wait()?.names;
     names.sort();
     Ok(names)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread;
 
-use zklock::{Client, CreateMode, Result, SessionState, Watch};
+use zklock::{Client, CreateMode, Result, SessionState, Watch, Watched};
 
 use super::monitor::Monitor;
 use super::{numbered_child, sorted_children};
@@ -27,7 +27,7 @@ impl ProtectedLock {
     /// After a reconnection: whoever has the id in its name is taken for our own, whatever its session;
     /// the first holds.
     pub fn resume(&self, zk: &Client) -> Result<bool> {
-        let mut names = zk.children(&self.node).wait()?;
+        let mut names = zk.children(&self.node).wait()?.names;
         names.sort_by_key(|name| super::number(name));
         let own = match names.iter().find(|name| name.starts_with(&self.prefix())) {
             Some(own) => own.clone(),
@@ -108,7 +108,7 @@ pub fn wait_or_begin_anew(zk: &Client, node: &str) -> Result<std::result::Result
             return Ok(Ok(own));
         }
         let before = format!("{node}/{}", names[place - 1]);
-        if let (Some(_), watch) = zk.exists_and_watch(&before).wait()? {
+        if let Watched { value: Some(_), watch } = zk.exists_and_watch(&before).wait()? {
             return Ok(Err(watch));
         }
         zk.delete(&format!("{node}/{own}"), None).wait()?;
@@ -148,7 +148,7 @@ pub fn wait_by_exists(zk: &Client, node: &str, own: &str) -> Result<Option<Watch
             return Ok(None);
         }
         let before = format!("{node}/{}", names[place - 1]);
-        if let (Some(_), watch) = zk.exists_and_watch(&before).wait()? {
+        if let Watched { value: Some(_), watch } = zk.exists_and_watch(&before).wait()? {
             return Ok(Some(watch));
         }
     }
@@ -162,7 +162,7 @@ pub fn lock_by_pattern(zk: &Client, node: &str, id: &str) -> Result<bool> {
         let minus = usize::from(name[..digits].ends_with('-'));
         name[digits - minus..].to_owned()
     };
-    let names = zk.children(node).wait()?;
+    let names = zk.children(node).wait()?.names;
     Ok(names.iter().min_by_key(|name| found(name)) == Some(&own))
 }
 
@@ -171,6 +171,6 @@ pub fn lock_by_pattern(zk: &Client, node: &str, id: &str) -> Result<bool> {
 pub fn lock_by_serial_number(zk: &Client, node: &str) -> Result<bool> {
     let own = numbered_child(zk, node, "lock-")?;
     let serial = |name: &str| name["lock-".len()..].parse::<i32>().unwrap_or_default();
-    let names = zk.children(node).wait()?;
+    let names = zk.children(node).wait()?.names;
     Ok(names.iter().all(|name| serial(name).wrapping_sub(serial(&own)) >= 0))
 }

@@ -1,7 +1,7 @@
 //! Locks as textbooks have them: one unique name, numbered children that all watch the directory, and a
 //! library's reentrant lock.
 
-use zklock::{Client, CreateMode, Result, Watch};
+use zklock::{Client, CreateMode, Result, Watch, Watched};
 
 use super::{numbered_child, sorted_children};
 
@@ -20,7 +20,7 @@ impl UniqueName<'_> {
     /// Holds, or says what to wait for before the next try.
     pub fn lock_or_watch(&self) -> Result<Option<Watch>> {
         while !self.create(CreateMode::Ephemeral)? {
-            let (stat, watch) = self.zk.exists_and_watch(&self.node).wait()?;
+            let Watched { value: stat, watch } = self.zk.exists_and_watch(&self.node).wait()?;
             if stat.is_some() {
                 return Ok(Some(watch));
             }
@@ -56,9 +56,9 @@ impl<'a> WatchesChildren<'a> {
 
     /// Holds, or says what to wait for before the next look.
     pub fn lock_or_watch(&self) -> Result<Option<Watch>> {
-        let (mut names, watch) = self.zk.children_and_watch(&self.node).wait()?;
-        names.sort();
-        Ok((names.first() != Some(&self.own)).then_some(watch))
+        let Watched { value: mut listed, watch } = self.zk.children_and_watch(&self.node).wait()?;
+        listed.names.sort();
+        Ok((listed.names.first() != Some(&self.own)).then_some(watch))
     }
 
     pub fn unlock(&self) -> Result<()> {
@@ -91,7 +91,7 @@ impl<'a> Reentrant<'a> {
             }
             let before = format!("{}/{}", self.node, names[place as usize - 1]);
             // Here alone it would be told that the session is over.
-            if let (Some(_), watch) = self.zk.exists_and_watch(&before).wait()? {
+            if let Watched { value: Some(_), watch } = self.zk.exists_and_watch(&before).wait()? {
                 watch.wait()?;
             }
         }

@@ -25,7 +25,7 @@ impl TimedLock<'_> {
         let Some(before) = self.before(&own)? else {
             return Ok(true);
         };
-        let (_, mut watch) = self.zk.exists_and_watch(&format!("{}/{before}", self.root)).wait()?;
+        let mut watch = self.zk.exists_and_watch(&format!("{}/{before}", self.root)).wait()?.watch;
         match watch.wait_timeout(timeout) {
             None => Ok(false),
             Some(event) => event.map(|_| true),
@@ -38,7 +38,7 @@ impl TimedLock<'_> {
         let Some(before) = self.before(&own)? else {
             return Ok(true);
         };
-        let (_, mut watch) = self.zk.exists_and_watch(&format!("{}/{before}", self.root)).wait()?;
+        let mut watch = self.zk.exists_and_watch(&format!("{}/{before}", self.root)).wait()?.watch;
         match watch.wait_timeout(deadline.saturating_duration_since(Instant::now())) {
             None => Ok(false),
             Some(Err(error)) => Err(error),
@@ -73,7 +73,7 @@ impl<'a> HeartbeatLock<'a> {
         let place = names.iter().position(|name| *name == own).unwrap_or(0);
         if place > 0 {
             let before = format!("{}/{}", self.node, names[place - 1]);
-            let (_, watch) = self.zk.exists_and_watch(&before).wait()?;
+            let watch = self.zk.exists_and_watch(&before).wait()?.watch;
             drop(watch.wait());
         }
         self.own = Some(own);

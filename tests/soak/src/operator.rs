@@ -125,7 +125,7 @@ impl Operator {
             return Ok(stat.map(|_| path).into_iter().collect());
         }
         match self.client.children(&path).wait() {
-            Ok(names) => Ok(names.iter().map(|name| format!("{path}/{name}")).collect()),
+            Ok(listed) => Ok(listed.names.iter().map(|name| format!("{path}/{name}")).collect()),
             Err(error) if error.is_no_node() => Ok(Vec::new()),
             Err(error) => Err(error),
         }

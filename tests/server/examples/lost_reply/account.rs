@@ -24,9 +24,9 @@ impl<'a> Account<'a> {
 
     /// What is in the account, and the version of that.
     pub fn balance(&self) -> Result<(i64, i32)> {
-        let (data, stat) = self.zk.get(&self.path).wait()?;
-        let text = String::from_utf8_lossy(&data);
-        Ok((text.parse().expect("a balance is a number"), stat.version))
+        let account = self.zk.get(&self.path).wait()?;
+        let text = String::from_utf8_lossy(&account.data);
+        Ok((text.parse().expect("a balance is a number"), account.stat.version))
     }
 
     /// Adds to the balance, and looks safe: it writes only over the version that it has read, so of two depositors one

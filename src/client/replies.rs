@@ -1,0 +1,53 @@
+//! What the operations on znodes give.
+
+use super::Watch;
+use crate::znode::{Acl, Stat};
+
+/// A znode that was created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Created {
+    /// Its path, with the sequence number if it got one.
+    pub path: String,
+    /// Its stat at creation.
+    pub stat: Stat,
+}
+
+/// A znode's data and stat, both of one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Znode {
+    /// Its data; a znode without data has none.
+    pub data: Vec<u8>,
+    /// Its stat.
+    pub stat: Stat,
+}
+
+/// A znode's children and its stat, both of one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Children {
+    /// Their names, not their paths, in no order.
+    pub names: Vec<String>,
+    /// The stat of the znode whose children they are.
+    pub stat: Stat,
+}
+
+/// A znode's access control list and its stat, both of one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AclList {
+    /// Who may do what.
+    pub entries: Vec<Acl>,
+    /// The znode's stat; its `aversion` is the version of the list.
+    pub stat: Stat,
+}
+
+/// What was read, and a watch that was set by the same read: no change of what was read is missed in between.
+#[derive(Debug)]
+pub struct Watched<T> {
+    /// What was read.
+    pub value: T,
+    /// Ends with the first change after that.
+    pub watch: Watch,
+}
