@@ -320,6 +320,13 @@ impl Error {
         self.code().is_session_over()
     }
 
+    /// Whether to go on, with what changes nothing or may be repeated: the outcome has to be looked up, or was
+    /// certainly nothing, or the session is over and the next one starts anew. When there is no next one, waiting
+    /// for it fails.
+    pub(crate) fn is_transient(&self) -> bool {
+        self.is_outcome_unknown() || self.code().is_retryable() || self.is_session_over()
+    }
+
     /// Whether the znode does not exist.
     pub fn is_no_node(&self) -> bool {
         self.code() == Code::NO_NODE

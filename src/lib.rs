@@ -83,7 +83,7 @@ pub use lock::{
     Contender, Guard, GuardState, GuardStates, HeldSince, Holders, Lock, LockError, LostReason,
     LostSignal, Strategy, WheneverHeld, WhileHeld,
 };
-pub use runtime::Pending;
+pub use runtime::{Pending, Updates};
 pub use session_key::SessionKey;
 pub use znode::{Acl, CreateMode, Permissions, Stat};
 

@@ -6,6 +6,7 @@
 //! back through channels.
 
 mod add_auth;
+mod changes;
 mod delete_all;
 mod duty;
 mod guaranteed_delete;
@@ -186,11 +187,6 @@ impl Client {
     /// The session's state, looked at now by the local clock.
     pub fn state(&self) -> SessionState {
         self.inner().look().0
-    }
-
-    /// The session's states from now on: see [`SessionStates`].
-    pub fn states(&self) -> SessionStates {
-        SessionStates::new(Arc::clone(self.inner()))
     }
 
     /// Waits until there is a session that is connected.

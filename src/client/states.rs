@@ -1,52 +1,40 @@
-//! The states of a session, as a stream.
+//! The states of a session, as they change.
 
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
 
 use event_listener::EventListener;
+use futures_lite::stream;
 
-use super::{ClientInner, SessionState};
-use crate::runtime::{block_on, block_on_until, wake};
+use super::{Client, ClientInner, SessionState};
+use crate::process::Process;
+use crate::runtime::{Updates, wake};
 
-/// The session's states, from the one at the time of the call on.
-///
-/// It gives the latest state: a state that came and went between two looks may be left out, except
-/// `Lost`, which is always reported. It ends after `Closed`.
-///
-/// It does not keep the client open.
-pub struct SessionStates {
+/// The states of a session as they change: see [`Client::states`].
+pub type SessionStates = Updates<SessionState>;
+
+impl Client {
+    /// The session's states, from the present one on. A state that came and went between two looks may be left
+    /// out, except `Lost`, which is always reported. It ends after `Closed`, and does not keep the client open.
+    pub fn states(&self) -> SessionStates {
+        let inner = Arc::clone(self.inner());
+        let (_, losses) = inner.look();
+        let mut states = States { inner, reported: None, losses, listener: None };
+        let stream = stream::poll_fn(move |cx| states.poll(cx));
+        Updates::new(Process::this(), SessionState::Closed, stream)
+    }
+}
+
+struct States {
     inner: Arc<ClientInner>,
     reported: Option<SessionState>,
     losses: u64,
     listener: Option<EventListener>,
 }
 
-impl SessionStates {
-    pub(super) fn new(inner: Arc<ClientInner>) -> SessionStates {
-        let (_, losses) = inner.look();
-        SessionStates { inner, reported: None, losses, listener: None }
-    }
-
-    /// The next state that has not been reported yet; `None` after `Closed`. The first call gives the
-    /// present state at once. Cancel-safe.
-    pub async fn next(&mut self) -> Option<SessionState> {
-        std::future::poll_fn(|cx| self.poll(cx)).await
-    }
-
-    /// Blocks this thread until there is a state that has not been reported yet.
-    pub fn wait(&mut self) -> Option<SessionState> {
-        block_on(self.next())
-    }
-
-    /// As [`wait`](SessionStates::wait), but no longer than `timeout`: `None` when it has passed.
-    #[allow(clippy::option_option)]
-    pub fn wait_timeout(&mut self, timeout: Duration) -> Option<Option<SessionState>> {
-        block_on_until(Instant::now().checked_add(timeout), self.next())
-    }
-
+impl States {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<SessionState>> {
         loop {
             if self.reported == Some(SessionState::Closed) {
@@ -70,19 +58,5 @@ impl SessionStates {
                 return Poll::Pending;
             }
         }
-    }
-}
-
-impl futures_core::Stream for SessionStates {
-    type Item = SessionState;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<SessionState>> {
-        self.poll(cx)
-    }
-}
-
-impl std::fmt::Debug for SessionStates {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SessionStates").field("reported", &self.reported).finish_non_exhaustive()
     }
 }

@@ -10,7 +10,7 @@ use futures_lite::future::Boxed;
 
 use super::error::LockError;
 use super::loss::{GuardState, LostReason};
-use super::states::GuardStates;
+use super::states::{self, GuardStates};
 use super::tenure::{StoreRef, Tenure};
 use crate::process::{Process, inherited};
 use crate::runtime::{Pending, block_on, block_on_until};
@@ -84,9 +84,11 @@ impl Guard {
         LostSignal { tenure: Arc::clone(&self.tenure), over: None, process: self.process }
     }
 
-    /// Its states as they change, from the present one on: a stream, and a blocking receiver.
+    /// Its states, from the present one on. A [`Suspended`](GuardState::Suspended) that came and went between two
+    /// looks is left out. It ends after [`Lost`](GuardState::Lost), which also follows a release. It neither holds
+    /// the lock nor keeps its store open.
     pub fn states(&self) -> GuardStates {
-        GuardStates::new(Arc::clone(&self.tenure), self.process)
+        states::of(Arc::clone(&self.tenure), self.process)
     }
 
     /// Releases the lock. The deletion of its znode is submitted now and repeated until it, or the

@@ -146,9 +146,16 @@ impl Lock {
         self.first_contenders(1).map(|first| Ok(first?.into_iter().next()))
     }
 
-    /// Who holds the lock as that changes, from the present holder on: a stream, and a blocking receiver.
+    /// Who holds the lock as that changes, from the present holder on; `None` is nobody. A holder that came and went
+    /// between two looks is left out. It costs one watch, and a listing with each change.
+    ///
+    /// # Errors
+    /// As [`contenders`](Lock::contenders), but it waits for a server to answer. It ends after an error.
+    ///
+    /// # On connection loss
+    /// It goes on with the next connection or session, and reports nothing twice.
     pub fn watch_holder(&self) -> Holders {
-        Holders::new(Arc::clone(&self.stored))
+        holders::of(Arc::clone(&self.stored))
     }
 
     /// Who holds the lock, and who waits for it, in their order. Waiters are known only in a

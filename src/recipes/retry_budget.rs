@@ -68,9 +68,3 @@ impl<'a> RetryBudget<'a> {
         Error::with_detail(self.op, self.path, Code::OPERATION_TIMEOUT, detail)
     }
 }
-
-/// Whether a request that changes nothing, or may be repeated, is worth another try. When the
-/// session is over, the next look for one tells why.
-pub(super) fn is_transient(error: &Error) -> bool {
-    error.is_outcome_unknown() || error.code().is_retryable() || error.is_session_over()
-}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::receipt::{self, Receipt, Word};
-use super::retry_budget::{RetryBudget, is_transient};
+use super::retry_budget::RetryBudget;
 use crate::client::{Client, Link, Op, packet};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
@@ -230,7 +230,7 @@ impl Try {
         let Some(receipt) = &self.receipt else { return Setback::Again };
         match self.link.create_parents(receipt.path(), &Acl::open()).await {
             Ok(()) => Setback::Again,
-            Err(error) if is_transient(&error) => Setback::Pause,
+            Err(error) if error.is_transient() => Setback::Pause,
             // The handle's chroot is missing: then so is everything that a transaction could be about.
             Err(error) if error.is_no_node() && !self.in_doubt => Setback::Final(error),
             Err(error) if self.in_doubt => Setback::Unknown(error),
@@ -264,7 +264,7 @@ impl Try {
 fn is_certain(error: &Error) -> bool {
     let code = error.code();
     // The servers' own codes, but for those that another server may answer otherwise.
-    let by_server = code < Code::API_ERROR && !is_transient(error) && code != REQUEST_TIMEOUT;
+    let by_server = code < Code::API_ERROR && !error.is_transient() && code != REQUEST_TIMEOUT;
     by_server
         || matches!(
             code,

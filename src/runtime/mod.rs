@@ -12,9 +12,11 @@ pub(crate) mod role;
 #[cfg(test)]
 pub(crate) mod simulated;
 mod timer;
+mod updates;
 pub(crate) mod wake;
 
 pub use pending::Pending;
+pub use updates::Updates;
 
 pub(crate) use block::{block_on, block_on_until};
 pub(crate) use clock::{BootInstant, now};

@@ -11,7 +11,7 @@ use super::seen_ahead::SeenAhead;
 use super::spec::Spec;
 use super::{poll, queue, watch};
 use crate::client::{Hold, TrustedSession, WatchEventKind};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::lock::{Contender, LockError, Strategy};
 use crate::logging::log;
 use crate::runtime::{Late, Timer, within};
@@ -87,7 +87,7 @@ async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<(Node, Hold
                 Timer::after(pause).await;
             }
             Ok(ClaimStatus::Impossible(obstacle)) => return Err(obstacle.at(&spec.path)),
-            Err(error) if is_transient(&error) => {
+            Err(error) if error.is_transient() => {
                 log!(DEBUG, %error, "acquire goes on");
                 Timer::after(AFTER_TROUBLE).await;
             }
@@ -103,10 +103,4 @@ async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimSt
         Strategy::Watch => watch::step(attempt, session).await,
         Strategy::Queue => queue::step(attempt, session).await,
     }
-}
-
-/// Whether to go on: the outcome has to be looked up, or was certainly nothing, or the session is
-/// over and the next one will start anew. When there is no next one, waiting for it fails.
-pub(super) fn is_transient(error: &Error) -> bool {
-    error.is_outcome_unknown() || error.code().is_retryable() || error.is_session_over()
 }

@@ -1,6 +1,6 @@
 //! Waits until somebody else holds a lock, or nobody does.
 
-use super::acquire::{AFTER_TROUBLE, is_transient};
+use super::acquire::AFTER_TROUBLE;
 use super::attempt::WITHOUT_A_WATCH;
 use super::contenders;
 use super::spec::Spec;
@@ -20,7 +20,7 @@ pub(super) async fn other_than(
         let session = session.map_err(|error| LockError::closed(&spec.path, error))?;
         let holder = match contenders::first(spec, &session, 1).await {
             Ok(first) => first.into_iter().next(),
-            Err(LockError::Store { source, .. }) if is_transient(&source) => {
+            Err(LockError::Store { source, .. }) if source.is_transient() => {
                 Timer::after(AFTER_TROUBLE).await;
                 continue;
             }
@@ -42,7 +42,7 @@ pub(super) async fn other_than(
             // It ends with an error where the session does: then the next one shows what has become of it.
             Ok(Some(watch)) => drop(watch.await),
             Ok(None) => {}
-            Err(error) if is_transient(&error) => Timer::after(AFTER_TROUBLE).await,
+            Err(error) if error.is_transient() => Timer::after(AFTER_TROUBLE).await,
             Err(error) => return Err(LockError::store(&spec.path, error)),
         }
     }

@@ -156,6 +156,11 @@ fn a_process_forks_and_goes_on() {
     let signal = guard.lost();
     let watch = client.exists_and_watch(&format!("{path}/node")).wait().unwrap().watch;
     let waiting = lock.acquire();
+    // One that waits for an event of its parent's, and one that nobody has looked at.
+    let mut changes = vec![client.watch_data(&path), client.watch_data(&path)];
+    changes[0].wait().unwrap().unwrap();
+    assert!(changes[0].wait_timeout(Duration::ZERO).is_none());
+    let changes = Mutex::new(changes);
     let inherited = Arc::new(Mutex::new(Some((guard, second, signal, watch, waiting))));
     let (theirs, childs, node) = (Arc::clone(&inherited), client.clone(), format!("{path}/node"));
     in_a_child(move || {
@@ -165,6 +170,12 @@ fn a_process_forks_and_goes_on() {
         let mut states = childs.states();
         ensure(states.wait() == Some(SessionState::Closed), "a state")?;
         ensure(states.wait().is_none(), "another state")?;
+        for mut inherited in changes.lock().unwrap().drain(..) {
+            ensure(inherited.wait().is_some_and(is_refused), "changes of a znode")?;
+            ensure(inherited.wait().is_none(), "another change of a znode")?;
+        }
+        ensure(childs.watch_data(&node).wait().is_some_and(is_refused), "watch_data")?;
+        ensure(childs.watch_children(&node).wait().is_some_and(is_refused), "watch_children")?;
         let lock = childs.lock(&node);
         let before = voluntary_waits();
         for (name, ask) in OF_A_CLIENT {

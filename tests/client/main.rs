@@ -1,6 +1,7 @@
 //! The client on real servers: its operations, its session, and everything that can go wrong.
 
 mod auth;
+mod changes;
 mod driver;
 mod ensemble;
 mod forks;

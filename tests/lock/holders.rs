@@ -9,7 +9,7 @@ use crate::bench::{Bench, each_strategy};
 use crate::place::each_store;
 
 fn next(holders: &mut Holders) -> Option<Contender> {
-    holders.wait_timeout(TIMEOUT).expect("it is reported in time").unwrap()
+    holders.wait_timeout(TIMEOUT).expect("it is reported in time").expect("it goes on").unwrap()
 }
 
 /// Waits until that token is reported, or nobody; who comes between may be left out.
@@ -40,8 +40,9 @@ each_store! {
         // Another's view begins with the present.
         assert_eq!(next(&mut place.lock().watch_holder()), None);
         place.close();
-        let error = holders.wait_timeout(TIMEOUT).expect("it ends").unwrap_err();
+        let error = holders.wait_timeout(TIMEOUT).expect("it ends").unwrap().unwrap_err();
         assert!(matches!(error, LockError::Closed { .. }), "{error:?}");
+        assert!(holders.wait().is_none(), "nothing follows an error");
     }
 }
 
@@ -79,10 +80,10 @@ each_strategy! {
         bench.ask(|raw| raw.create(&bench.path, b"data")).unwrap();
         let client = bench.direct();
         if strategy != zklock::Strategy::Queue {
-            let error = bench.lock(&client, strategy).watch_holder().wait().unwrap_err();
+            let error = bench.lock(&client, strategy).watch_holder().wait().unwrap().unwrap_err();
             assert!(matches!(error, LockError::Unusable { .. }), "{error:?}");
         }
-        let error = client.lock("no/path").strategy(strategy).watch_holder().wait().unwrap_err();
+        let error = client.lock("no/path").strategy(strategy).watch_holder().wait().unwrap().unwrap_err();
         assert!(matches!(error, LockError::Unusable { .. }), "{error:?}");
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::super::retry_budget::{RetryBudget, is_transient};
+use super::super::retry_budget::RetryBudget;
 use super::super::transaction::named;
 use super::element;
 use super::head_cache::HeadCache;
@@ -53,7 +53,7 @@ impl Elements {
                     self.head.lock().forget();
                     return Ok(Front::NoQueue);
                 }
-                Err(error) if is_transient(&error) => budget.pause().await,
+                Err(error) if error.is_transient() => budget.pause().await,
                 Err(error) => return Err(named(budget.op(), &self.path, &error)),
             }
         }

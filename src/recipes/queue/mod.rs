@@ -51,7 +51,7 @@ use futures_lite::future::or;
 
 use self::front::{Elements, Found, Front};
 use super::receipt;
-use super::retry_budget::{RetryBudget, is_transient};
+use super::retry_budget::RetryBudget;
 use super::transaction::{Target, execute_once, named};
 use crate::client::{Client, Op};
 use crate::error::{Code, Error, Result};
@@ -204,7 +204,7 @@ impl Queue {
         loop {
             let link = budget.session().await?.link;
             let made = match link.multi(&self.making(acl)).await.map(drop) {
-                Err(error) if is_transient(&error) || error.is_node_exists() => Err(error),
+                Err(error) if error.is_transient() || error.is_node_exists() => Err(error),
                 // Where the znode may not be written to, it is made as others make it.
                 Err(_) => {
                     let plain = link.create(&self.elements.path, b"", acl, CreateMode::Persistent);
@@ -214,7 +214,7 @@ impl Queue {
             };
             match made {
                 Err(error) if error.is_node_exists() => return Ok(()),
-                Err(error) if is_transient(&error) => budget.pause().await,
+                Err(error) if error.is_transient() => budget.pause().await,
                 made => return made.map_err(|error| named(op, &self.elements.path, &error)),
             }
         }

@@ -1,0 +1,195 @@
+//! What becomes of a znode, or of its children, as it changes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_lite::stream;
+
+use super::{Children, Client, ClientInner, Link, TrustedSession, Watch, WatchFor, Watched, Znode};
+use crate::error::Result;
+use crate::process::{Process, inherited};
+use crate::runtime::{Pending, Timer, Updates};
+
+/// Pause after an error that another try may not meet.
+const AFTER_TROUBLE: Duration = Duration::from_millis(50);
+/// Pause between two looks where there is no room for a watch.
+const WITHOUT_A_WATCH: Duration = Duration::from_millis(500);
+
+impl Client {
+    /// A znode's data as they change, from the present on: `None` while there is no such znode.
+    ///
+    /// No change is missed: after the last one the last data are reported, also where the connection was lost
+    /// or the session has ended meanwhile. Of several changes between two looks the last is reported, and what
+    /// was changed back nevertheless; a znode that was created and deleted between two looks is left out, and one
+    /// that was deleted and made anew has another `czxid` in its [`Stat`](crate::Stat). Only the data count: a new
+    /// child or another access control list is no change.
+    ///
+    /// It costs a watch at the servers and a read with each change, so with many znodes, or for children of one,
+    /// [`watch_children`](Client::watch_children) may be the better choice. Where there is no room for a watch (see
+    /// [`max_request`](crate::ClientOptions::max_request)) it reads twice a second. It does not keep the client
+    /// open.
+    ///
+    /// # Errors
+    /// Those of [`get`](Client::get) that waiting does not mend (`BAD_ARGUMENTS`, `NO_AUTH`), or why the client is
+    /// closed; it ends after one.
+    ///
+    /// # On connection loss
+    /// It goes on with the next connection or session, and reports nothing twice.
+    ///
+    /// # Cancellation
+    /// Dropping it forgets its watch on this side; the server keeps it until it fires.
+    pub fn watch_data(&self, path: &str) -> Updates<Result<Option<Znode>>> {
+        changes(self, path, "get")
+    }
+
+    /// A znode's children as they come and go, from the present on: `None` while there is no such znode.
+    ///
+    /// No change is missed, as with [`watch_data`](Client::watch_data); what a child has in it, and what is below it,
+    /// does not count. A change of one of many children costs a listing of all.
+    ///
+    /// # Errors
+    /// As [`watch_data`](Client::watch_data).
+    ///
+    /// # On connection loss
+    /// It goes on with the next connection or session, and reports nothing twice.
+    ///
+    /// # Cancellation
+    /// Dropping it forgets its watch on this side; the server keeps it until it fires.
+    pub fn watch_children(&self, path: &str) -> Updates<Result<Option<Children>>> {
+        changes(self, path, "children")
+    }
+}
+
+/// What of a znode is looked at.
+trait Aspect: Send + Sized + 'static {
+    fn read(link: &Arc<Link>, path: &str) -> Pending<Self>;
+
+    fn read_and_watch(link: &Arc<Link>, path: &str) -> Pending<Watched<Self>>;
+
+    /// The transactions that created the znode, and that last changed this of it.
+    fn version(&self) -> (i64, i64);
+}
+
+impl Aspect for Znode {
+    fn read(link: &Arc<Link>, path: &str) -> Pending<Znode> {
+        link.get(path)
+    }
+
+    fn read_and_watch(link: &Arc<Link>, path: &str) -> Pending<Watched<Znode>> {
+        link.get_and_watch(path)
+    }
+
+    fn version(&self) -> (i64, i64) {
+        (self.stat.czxid, self.stat.mzxid)
+    }
+}
+
+impl Aspect for Children {
+    fn read(link: &Arc<Link>, path: &str) -> Pending<Children> {
+        link.children(path)
+    }
+
+    fn read_and_watch(link: &Arc<Link>, path: &str) -> Pending<Watched<Children>> {
+        link.children_and_watch(path)
+    }
+
+    fn version(&self) -> (i64, i64) {
+        (self.stat.czxid, self.stat.pzxid)
+    }
+}
+
+fn changes<T: Aspect>(client: &Client, path: &str, op: &'static str) -> Updates<Result<Option<T>>> {
+    let changes = Changes::new(Arc::clone(client.inner()), path);
+    let stream = stream::unfold(Some(changes), |changes| async {
+        let mut changes = changes?;
+        let next = changes.next().await;
+        let goes_on = next.is_ok();
+        Some((next, goes_on.then_some(changes)))
+    });
+    Updates::new(Process::this(), Err(inherited(op, path)), stream)
+}
+
+struct Changes {
+    inner: Arc<ClientInner>,
+    path: Box<str>,
+    /// The version that was reported last, if any was; `None` of a znode that was not there.
+    reported: Option<Option<(i64, i64)>>,
+    next_look: NextLook,
+    /// The session that has caught up with what was reported.
+    session: Option<i64>,
+}
+
+/// When to look the next time.
+enum NextLook {
+    Now,
+    When(Watch),
+    After(Duration),
+}
+
+impl Changes {
+    fn new(inner: Arc<ClientInner>, path: &str) -> Changes {
+        let path = Box::from(path);
+        Changes { inner, path, reported: None, next_look: NextLook::Now, session: None }
+    }
+
+    /// What is there, as soon as it is something else than was reported.
+    async fn next<T: Aspect>(&mut self) -> Result<Option<T>> {
+        loop {
+            match std::mem::replace(&mut self.next_look, NextLook::Now) {
+                NextLook::Now => {}
+                // It ends with an error where the session does: the next one shows what has changed.
+                NextLook::When(watch) => drop(watch.await),
+                NextLook::After(pause) => Timer::after(pause).await,
+            }
+            let session = self.inner.trusted_session().await?;
+            match self.look(&session).await {
+                Ok(found) => {
+                    let version = found.as_ref().map(T::version);
+                    if self.reported.replace(version) != Some(version) {
+                        return Ok(found);
+                    }
+                }
+                Err(error) if error.is_transient() => {
+                    self.next_look = NextLook::After(AFTER_TROUBLE);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Reads what is there, and sets a watch by the same request.
+    async fn look<T: Aspect>(&mut self, session: &TrustedSession) -> Result<Option<T>> {
+        // A session may begin at a server that lags behind the one where the last look was.
+        let catch_up = (self.session != Some(session.id())).then(|| session.sync(&self.path));
+        let room = session.has_room_to_watch(&self.path, WatchFor::Later);
+        let found = loop {
+            let read = if room {
+                T::read_and_watch(session, &self.path).await.map(|Watched { value, watch }| {
+                    self.next_look = NextLook::When(watch);
+                    value
+                })
+            } else {
+                T::read(session, &self.path).await
+            };
+            match read {
+                Err(error) if error.is_no_node() && room => {
+                    let Watched { value, watch } = session.exists_and_watch(&self.path).await?;
+                    if value.is_none() {
+                        self.next_look = NextLook::When(watch);
+                        break None;
+                    }
+                }
+                Err(error) if error.is_no_node() => break None,
+                read => break Some(read?),
+            }
+        };
+        if !room {
+            self.next_look = NextLook::After(WITHOUT_A_WATCH);
+        }
+        if let Some(catch_up) = catch_up {
+            catch_up.await?;
+            self.session = Some(session.id());
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,97 @@
+//! What changes, as a stream that can be waited for.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use futures_core::Stream;
+
+use super::{block_on, block_on_until};
+use crate::process::Process;
+
+/// Something that changes: its present value first, then each that is another than the one before.
+///
+/// It is a [`Stream`](futures_core::Stream) and a blocking receiver in one. It gives the latest value: one that came
+/// and went between two looks may be left out, the last one never is. What else may be left out, and where it
+/// ends, is said by the function that returned it. Where it gives results, it ends after an error.
+///
+/// Nothing runs on its behalf while nobody looks, and nothing is piled up.
+///
+/// # Cancellation
+/// Dropping [`next`](Updates::next) before its end loses no value.
+///
+/// # In a child process
+/// In a child made by `fork` it gives one last value, which says that it is of no use there, and ends.
+#[must_use = "it does nothing unless it is looked at"]
+pub struct Updates<T> {
+    stream: Option<Pin<Box<dyn Stream<Item = T> + Send>>>,
+    /// The last value in a child of the process that it works in.
+    inherited: Option<T>,
+    process: Process,
+}
+
+impl<T> Updates<T> {
+    pub(crate) fn new(
+        process: Process,
+        inherited: T,
+        stream: impl Stream<Item = T> + Send + 'static,
+    ) -> Updates<T> {
+        Updates { stream: Some(Box::pin(stream)), inherited: Some(inherited), process }
+    }
+
+    /// The next value; the first call gives the present one. `None` after the end. Cancel-safe.
+    pub async fn next(&mut self) -> Option<T> {
+        std::future::poll_fn(|cx| self.poll(cx)).await
+    }
+
+    /// Blocks this thread until there is another value: see [`next`](Updates::next).
+    pub fn wait(&mut self) -> Option<T> {
+        block_on(self.next())
+    }
+
+    /// As [`wait`](Updates::wait), but no longer than `timeout`: `None` when it has passed.
+    #[allow(clippy::option_option)]
+    pub fn wait_timeout(&mut self, timeout: Duration) -> Option<Option<T>> {
+        block_on_until(Instant::now().checked_add(timeout), self.next())
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        let Some(stream) = &mut self.stream else { return Poll::Ready(None) };
+        let next = if self.process.is_this() {
+            std::task::ready!(stream.as_mut().poll_next(cx))
+        } else {
+            // Another thread of the parent may have been inside of it.
+            std::mem::forget(self.stream.take());
+            return Poll::Ready(self.inherited.take());
+        };
+        if next.is_none() {
+            self.stream = None;
+        }
+        Poll::Ready(next)
+    }
+}
+
+impl<T> Drop for Updates<T> {
+    fn drop(&mut self) {
+        if !self.process.is_this() {
+            std::mem::forget(self.stream.take());
+        }
+    }
+}
+
+// Nothing in it is pinned structurally.
+impl<T> Unpin for Updates<T> {}
+
+impl<T> Stream for Updates<T> {
+    type Item = T;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        self.poll(cx)
+    }
+}
+
+impl<T> std::fmt::Debug for Updates<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Updates").field("ended", &self.stream.is_none()).finish_non_exhaustive()
+    }
+}
