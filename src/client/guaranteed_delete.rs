@@ -1,7 +1,7 @@
 //! Deletions that must happen: repeated until the znode, or its session, is gone.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::Link;
@@ -51,13 +51,14 @@ impl Link {
     ///
     /// Only the znode that was created by the transaction `czxid` is deleted. That costs a look
     /// first; without `look`, the caller vouches that the name can't be another's yet. Gives
-    /// `false` if the first deletion found no such znode. `kept` is kept until it is certain.
+    /// `false` if the first deletion found no such znode. `gone` is set once it is certain that the znode is gone,
+    /// and kept until the deletion has ended.
     pub(crate) fn guaranteed_delete(
         self: &Arc<Self>,
         path: &Arc<str>,
         czxid: i64,
         look: bool,
-        kept: Arc<()>,
+        gone: Arc<AtomicBool>,
     ) -> Pending<bool> {
         let (send, done) = oneshot::async_channel();
         self.attempt_delete(GuaranteedDelete {
@@ -67,7 +68,7 @@ impl Link {
             first: true,
             stale_looks: 0,
             done: send,
-            _kept: kept,
+            gone,
             _duty: self.duties.begin(),
         });
         Pending::reply("delete", Arc::clone(path), done)

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -78,6 +78,8 @@ pub(crate) struct Link {
     pub(crate) registry: Registry,
     asked: Mutex<Asked>,
     connection: Mutex<Connection>,
+    /// How many events of the session there were.
+    session_events: AtomicU64,
     /// The session's key: one link has one session.
     key: OnceLock<SessionKey>,
     /// Whether another handle had the session before.
@@ -162,6 +164,7 @@ impl Link {
                 unproven: 0,
                 proven_at: BootInstant::now(),
             }),
+            session_events: AtomicU64::new(0),
             key: OnceLock::new(),
             taken_up,
             cycling: AtomicBool::new(false),
@@ -187,6 +190,7 @@ impl Link {
             self.watch_room.fired(event);
             return self.watches.fire(event);
         }
+        self.session_events.fetch_add(1, Ordering::AcqRel);
         let state = self.handle_state();
         if let Some(owner) = self.owner.upgrade() {
             if state == Some(HandleState::CONNECTED) {
@@ -329,6 +333,12 @@ impl Link {
         if is_server_decision(reply) {
             self.lease.answered(submitted, BootInstant::now(), proof);
         }
+    }
+
+    /// Which connection this is: two replies between which this has not changed came on one connection, and so did all
+    /// events between them. Not of an adopted handle, which may keep events of its session to itself.
+    pub(crate) fn connection(&self) -> u64 {
+        self.session_events.load(Ordering::Acquire)
     }
 
     pub(super) fn handle_state(&self) -> Option<HandleState> {

@@ -1,6 +1,7 @@
 //! What is known of deletions that must happen (`guaranteed_delete.rs`), and are not certain yet.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Duty;
 use crate::error::{Code, Error, Result};
@@ -25,13 +26,17 @@ pub(super) struct GuaranteedDelete {
     /// How often it was looked at without a deletion after that.
     pub(super) stale_looks: u32,
     pub(super) done: oneshot::Sender<Result<bool>>,
-    pub(super) _kept: Arc<()>,
+    /// Set when it is certain that the znode is gone; kept until the deletion has ended.
+    pub(super) gone: Arc<AtomicBool>,
     /// Until it is certain.
     pub(super) _duty: Duty,
 }
 
 impl GuaranteedDelete {
     pub(super) fn end(self, reply: std::result::Result<(), Code>) {
+        if matches!(reply, Ok(()) | Err(Code::NO_NODE)) {
+            self.gone.store(true, Ordering::Release);
+        }
         let result = match reply {
             Ok(()) => Ok(true),
             Err(Code::NO_NODE) => Ok(!self.first),

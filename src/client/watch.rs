@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use crate::error::{Code, Error, Result};
@@ -64,6 +64,11 @@ impl Watch {
     /// `SESSION_EXPIRED` or `CLOSING` when no event can come any more.
     pub fn wait(self) -> Result<WatchEvent> {
         block_on(self)
+    }
+
+    /// Whether its event has come, or none can come any more. It must not be waited for then.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        Pin::new(self).poll(&mut Context::from_waker(Waker::noop())).is_ready()
     }
 
     /// As [`wait`](Watch::wait), but no longer than `timeout`: `None` when it has passed. The watch stays.

@@ -5,6 +5,7 @@
 //! what name, it exists.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use uuid::Uuid;
@@ -99,7 +100,7 @@ impl Search {
             _ => true,
         };
         let known = (self.memory.made(czxid), Arc::clone(&self.memory));
-        Node { session: session.clone(), path, czxid, name_is_reused, _known: known }
+        Node { session: session.clone(), path, czxid, name_is_reused, known }
     }
 }
 
@@ -112,7 +113,7 @@ pub(super) struct Node {
     /// Whether its name can become another's.
     name_is_reused: bool,
     /// Keeps it known as a claim of this client, and what the client knows of its path.
-    _known: (Arc<()>, Arc<PathMemory>),
+    known: (Arc<AtomicBool>, Arc<PathMemory>),
 }
 
 impl Node {
@@ -123,7 +124,12 @@ impl Node {
 
     /// Until it is gone for certain, it is a claim of this client: nobody else deletes it too.
     fn dispose_with(&self, look: bool) -> Pending<bool> {
-        self.session.guaranteed_delete(&self.path, self.czxid, look, Arc::clone(&self._known.0))
+        self.session.guaranteed_delete(&self.path, self.czxid, look, Arc::clone(&self.known.0))
+    }
+
+    /// Whether it is gone, once that is certain.
+    pub(super) fn gone(&self) -> &Arc<AtomicBool> {
+        &self.known.0
     }
 }
 

@@ -39,6 +39,16 @@ impl NodeLayout {
         }
     }
 
+    /// The transaction that made the directory, which the names of its claims carry.
+    pub(super) fn directory(&self) -> Option<i64> {
+        match self {
+            NodeLayout::Under { naming, created, .. } if naming.is_of_the_directory() => {
+                Some(*created)
+            }
+            _ => None,
+        }
+    }
+
     /// The lock's path.
     pub(super) fn lock(&self) -> &str {
         match self {

@@ -8,9 +8,10 @@ use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::coalesced::Coalesced;
+use super::continuity::Continuity;
 use super::listing::Listing;
 use super::lookup::{self, Found};
 use super::name;
@@ -28,6 +29,7 @@ pub(super) struct PathMemory {
     known: Mutex<Known>,
     listings: Coalesced<Listing>,
     lookups: Coalesced<Found>,
+    continuity: Mutex<Continuity>,
     claims: Mutex<Claims>,
 }
 
@@ -35,7 +37,7 @@ pub(super) struct PathMemory {
 #[derive(Default)]
 struct Claims {
     /// By the transactions that made them.
-    made: HashMap<i64, Weak<()>>,
+    made: HashMap<i64, Weak<AtomicBool>>,
     /// Each that is sent and not answered yet has one.
     sent: Arc<()>,
 }
@@ -102,6 +104,10 @@ impl PathMemory {
         self.known.lock().first = czxid;
     }
 
+    pub(super) fn continuity(&self) -> MutexGuard<'_, Continuity> {
+        self.continuity.lock()
+    }
+
     /// Whether all claims before this one are gone.
     pub(super) fn was_first(&self, czxid: i64) -> bool {
         self.known.lock().first == czxid
@@ -136,9 +142,10 @@ impl PathMemory {
         Arc::clone(&self.claims.lock().sent)
     }
 
-    /// A claim was made by that transaction, and somebody has it for as long as this is kept.
-    pub(super) fn made(&self, czxid: i64) -> Arc<()> {
-        let kept = Arc::new(());
+    /// A claim was made by that transaction, and somebody has it for as long as this is kept. It says whether the
+    /// claim is gone, once that is certain.
+    pub(super) fn made(&self, czxid: i64) -> Arc<AtomicBool> {
+        let kept = Arc::new(AtomicBool::new(false));
         let made = &mut self.claims.lock().made;
         if made.len() >= 64 && made.len().is_power_of_two() {
             made.retain(|_, kept| kept.strong_count() > 0);

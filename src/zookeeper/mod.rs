@@ -13,6 +13,7 @@ mod claim;
 mod claim_data;
 mod coalesced;
 mod contenders;
+mod continuity;
 mod deletion_watch;
 mod guarded;
 mod holder;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::attempt::{Ahead, Attempt, ClaimStatus, clear_orphan, create_parents};
 use super::claim::Node;
 use super::claim_data;
+use super::continuity;
 use super::listing::Listing;
 use super::name;
 use super::refusal::{NO_NUMBER_LEFT, NOT_A_QUEUE};
@@ -26,6 +27,7 @@ pub(super) async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Res
     let listed = if let Some(own) = attempt.claim.node().cloned() {
         if let Some(before) = behind {
             if succeeds(&spec, session, &own, before).await? {
+                saw_first(attempt);
                 return Ok(ClaimStatus::Held);
             }
         }
@@ -68,7 +70,7 @@ pub(super) async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Res
     }
     let is_near = place.is_none_or(|place| listing.rank(place) <= NEAR);
     attempt.purpose = if is_near { WatchFor::Next } else { WatchFor::Later };
-    wait_behind(attempt, session, listing.directory.czxid, czxid, before).await
+    wait_behind(attempt, session, listing.directory.czxid, before).await
 }
 
 /// Whether our claim holds now that the one before it is gone: if that was the first, as this client
@@ -81,10 +83,7 @@ async fn succeeds(spec: &Spec, session: &TrustedSession, own: &Node, before: i64
         return Ok(false);
     }
     match session.get(&own.path).await {
-        Ok(found) if found.stat.czxid == own.czxid => {
-            spec.memory.saw_first(own.czxid);
-            Ok(true)
-        }
+        Ok(found) if found.stat.czxid == own.czxid => Ok(true),
         // Somebody has deleted it, or the directory that it was in.
         Ok(_) => Ok(false),
         Err(error) if error.is_no_node() => Ok(false),
@@ -126,18 +125,21 @@ async fn claim(attempt: &mut Attempt, session: &TrustedSession) -> Result<Claimi
     attempt.claim.enter(directory);
     attempt.claim.send(session);
     // Where the last acquire had to wait, this one will too, and most likely for the number just
-    // before ours: then the listing can be left out. Otherwise it goes out right behind the create,
-    // and both take one round trip.
-    let is_guessed = spec.naming.is_of_the_directory() && spec.admission.is_by_number_alone();
-    let expect_to_wait = !attempt.no_wait && is_guessed && spec.memory.is_contended();
-    let listing = (!expect_to_wait).then(|| spec.memory.list(session, &spec.path));
+    // before ours. Where nobody came between the last two, this one is most likely the first. Then the
+    // listing can be left out. Otherwise it goes out right behind the create, and both take one round trip.
+    let tells = spec.naming.is_of_the_directory() && spec.admission.is_by_number_alone();
+    let guesses = tells && !attempt.no_wait;
+    let expect_to_wait = guesses && spec.memory.is_contended();
+    let expect_to_hold = guesses && spec.memory.continuity().is_expected(session);
+    let is_listed = !expect_to_wait && !expect_to_hold;
+    let listing = is_listed.then(|| spec.memory.list(session, &spec.path));
     // Its reply comes after the create's, so this waits for both and wakes once.
     let listing = match listing {
         Some(listing) => Some(listing.await),
         None => None,
     };
     let own = match attempt.claim.confirm().await {
-        Ok(node) => Arc::clone(&node.path),
+        Ok(node) => node.clone(),
         Err(error) if error.is_no_node() => return make_directory(&spec, session).await,
         Err(error) if error.is_node_exists() => {
             return wait_for_the_last_number(attempt, session).await.map(Claiming::Decided);
@@ -150,10 +152,17 @@ async fn claim(attempt: &mut Attempt, session: &TrustedSession) -> Result<Claimi
     if let Some(listing) = listing {
         return Ok(Claiming::Listed(listing));
     }
-    Ok(match watch_previous_number(attempt, session, &own).await? {
-        Some(status) => Claiming::Decided(status),
-        None => Claiming::Listed(spec.memory.list(session, &spec.path).await),
-    })
+    if expect_to_hold && spec.memory.continuity().is_first(&own, directory) {
+        spec.memory.set_contended(false);
+        saw_first(attempt);
+        return Ok(Claiming::Decided(ClaimStatus::Held));
+    }
+    if expect_to_wait {
+        if let Some(status) = watch_previous_number(attempt, session, &own.path).await? {
+            return Ok(Claiming::Decided(status));
+        }
+    }
+    Ok(Claiming::Listed(spec.memory.list(session, &spec.path).await))
 }
 
 /// Makes the lock's directory, and what is missing above it.
@@ -170,7 +179,6 @@ async fn wait_behind<'a>(
     attempt: &mut Attempt,
     session: &TrustedSession,
     directory: i64,
-    own: i64,
     before: impl Iterator<Item = &'a str>,
 ) -> Result<ClaimStatus> {
     let spec = Arc::clone(&attempt.spec);
@@ -193,8 +201,21 @@ async fn wait_behind<'a>(
         }
     }
     spec.memory.set_contended(attempt.attempts > 0);
-    spec.memory.saw_first(own);
+    saw_first(attempt);
     Ok(ClaimStatus::Held)
+}
+
+/// Our claim is the first: what the next may know by that.
+fn saw_first(attempt: &Attempt) {
+    let (spec, claim) = (&attempt.spec, &attempt.claim);
+    let Some(own) = claim.node() else { return };
+    spec.memory.saw_first(own.czxid);
+    let Some(directory) = claim.layout().directory() else { return };
+    if spec.admission.is_by_number_alone() && spec.memory.continuity().holds(own, directory) {
+        let (memory, session) = (Arc::downgrade(&spec.memory), own.session.clone());
+        let path = Arc::clone(&spec.path);
+        spec.client.spawn(continuity::watch_directory(memory, session, path));
+    }
 }
 
 /// Watches that child of the lock's directory; `None` if it is somebody's data.

@@ -99,18 +99,22 @@ fn each_host_is_named_with_what_is_wrong_with_it() {
     let silent = Silent::start();
     let closed = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
     let timeout = Duration::from_secs(3);
-    let words = |hosts: &str| {
+    let words_after = |timeout: Duration, hosts: &str| {
         let error = options().connect_timeout(timeout).connect(hosts).wait().unwrap_err();
         assert_eq!(error.code(), Code::OPERATION_TIMEOUT);
         error.to_string()
     };
+    let words = |hosts: &str| words_after(timeout, hosts);
     let refused = format!("connection refused by {closed}");
     let quiet = format!("{} accepts but does not answer", silent.address);
     assert!(words(&closed.to_string()).contains(&refused));
     assert!(words(&silent.address.to_string()).contains(&quiet));
-    assert!(
-        words("no-such-host.invalid:2181").contains("cannot resolve host no-such-host.invalid")
-    );
+    // How long that takes is the machine's affair: until then no more can be said.
+    let unresolved = |timeout| {
+        let words = words_after(timeout, "no-such-host.invalid:2181");
+        words.contains("cannot resolve host no-such-host.invalid")
+    };
+    assert!([timeout, 5 * timeout, 20 * timeout].into_iter().any(unresolved));
     let both = words(&format!("{closed},{}/app", silent.address));
     assert!(both.contains(&refused) && both.contains(&quiet), "{both}");
 }

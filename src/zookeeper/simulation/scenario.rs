@@ -214,7 +214,7 @@ impl Scenario {
             contended: random.bool(),
             server_id: [1, u8::MAX][random.usize(0..2)],
         };
-        scenario.narrow(random.u8(0..14));
+        scenario.narrow(random.u8(0..16));
         scenario
     }
 
@@ -233,12 +233,20 @@ impl Scenario {
             // Answers come late, and then the servers hear no more of a holder.
             5 => (Strategy::Queue, [Fault::TimeOut, Fault::Silence].as_slice()),
             6 => (Strategy::Watch, [Fault::TimeOut, Fault::Silence, Fault::Cut].as_slice()),
+            // The next number is the one after the last, and the directory is another perhaps.
+            7 | 8 => (Strategy::Queue, [Fault::Remake, Fault::Foreign, Fault::Cut].as_slice()),
             _ => return,
         };
         (self.strategy, self.kinds, self.faults) = (strategy, kinds.to_vec(), 4);
         match to {
             1 => self.clients = 2.min(self.clients),
             2 => self.directory = Some(i32::MAX - 2),
+            7 | 8 => {
+                self.contenders.truncate(usize::from(to) - 6);
+                self.clients = self.contenders.len();
+                self.contenders.iter_mut().for_each(|it| it.acquires = vec![Wait::Forever; 6]);
+                self.directory = Some(0);
+            }
             5 | 6 => {
                 (self.holds_long, self.operation_timeout, self.faults) = (true, 20 * A_DELAY, 8)
             }

@@ -1,0 +1,151 @@
+//! Numbers without a gap: when a claim holds without a listing, because of its number alone.
+//!
+//! Each child that is made in a directory gets the next number. So whoever is given the number after the
+//! last one that it held knows that nobody came in between; those before the last one were gone when that held, and
+//! it is gone itself: then the new claim is the first.
+//!
+//! Another directory at the same path counts from zero again and may come to any number. So the directory
+//! is watched, and what is known is believed for as long as no event has come, on one connection: there the event
+//! comes before the reply to a create in another directory. A number that is not the next says that somebody
+//! came by, and a listing decides.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use super::claim::Node;
+use super::memory::PathMemory;
+use super::name;
+use crate::client::{TrustedSession, Watch, WatchFor, Watched};
+use crate::logging::log;
+
+#[derive(Default)]
+pub(super) struct Continuity {
+    directory: Directory,
+    held: Option<Held>,
+    /// Whether the last two claims of ours that held had numbers that follow each other: the next will, too.
+    is_usual: bool,
+}
+
+#[derive(Default)]
+enum Directory {
+    #[default]
+    Unwatched,
+    /// The reply is to come.
+    Asked,
+    Watched {
+        connection: Connection,
+        /// The transaction that made it.
+        czxid: i64,
+        watch: Watch,
+    },
+}
+
+/// The last claim of ours that held.
+struct Held {
+    session: i64,
+    /// In which directory, by the transaction that made that.
+    directory: i64,
+    number: i32,
+    /// Whether it is gone, once that is certain.
+    gone: Arc<AtomicBool>,
+}
+
+/// The session, and which of its connections.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Connection(i64, u64);
+
+impl Connection {
+    fn of(session: &TrustedSession) -> Connection {
+        Connection(session.id(), session.connection())
+    }
+}
+
+impl Continuity {
+    /// Whether the next claim is probably given the next number, and would then be known to be the first.
+    pub(super) fn is_expected(&mut self, session: &TrustedSession) -> bool {
+        let is_held = self.held.as_ref().is_some_and(|held| held.session == session.id());
+        self.is_usual && is_held && self.is_watched(session).is_some()
+    }
+
+    /// Whether a new claim is the first, if it was made in that directory.
+    pub(super) fn is_first(&mut self, own: &Node, directory: i64) -> bool {
+        let is_watched = self.is_watched(&own.session) == Some(directory);
+        let follows = self.is_next(own, directory);
+        let is_gone = self.held.as_ref().is_some_and(|held| held.gone.load(Ordering::Acquire));
+        // Somebody came in between: most likely he comes again.
+        self.is_usual &= follows;
+        is_watched && follows && is_gone
+    }
+
+    /// A claim of ours holds in that directory, so those with lower numbers are gone. Gives whether the directory
+    /// should be watched from now on.
+    pub(super) fn holds(&mut self, own: &Node, directory: i64) -> bool {
+        self.is_usual = self.is_next(own, directory);
+        self.held = in_turn(own).map(|number| Held {
+            session: own.session.id(),
+            directory,
+            number,
+            gone: Arc::clone(own.gone()),
+        });
+        // An adopted handle may lose its connection unheard.
+        let is_wanted = self.is_usual && !own.session.is_adopted();
+        if is_wanted && self.is_watched(&own.session).is_none() {
+            return !matches!(
+                std::mem::replace(&mut self.directory, Directory::Asked),
+                Directory::Asked
+            );
+        }
+        false
+    }
+
+    /// Whether a claim has the number after that of the last one that held.
+    fn is_next(&self, own: &Node, directory: i64) -> bool {
+        self.held.as_ref().is_some_and(|held| {
+            let next = held.number.wrapping_add(1);
+            (held.session, held.directory) == (own.session.id(), directory)
+                && in_turn(own) == Some(next)
+        })
+    }
+
+    /// The directory that is watched on this connection, by the transaction that made it: it is still there.
+    fn is_watched(&mut self, session: &TrustedSession) -> Option<i64> {
+        let Directory::Watched { connection, czxid, watch } = &mut self.directory else {
+            return None;
+        };
+        if *connection == Connection::of(session) && !watch.has_ended() {
+            return Some(*czxid);
+        }
+        self.directory = Directory::Unwatched;
+        None
+    }
+}
+
+/// The number of a claim, unless it may have been given out of turn.
+fn in_turn(own: &Node) -> Option<i32> {
+    name::sequence(name::last(&own.path)).filter(|number| !name::is_out_of_turn(*number))
+}
+
+/// Watches a lock's directory, for as long as somebody uses the lock.
+pub(super) async fn watch_directory(
+    memory: Weak<PathMemory>,
+    session: TrustedSession,
+    path: Arc<str>,
+) {
+    let connection = Connection::of(&session);
+    let watched = if session.has_room_to_watch(&path, WatchFor::Deletion) {
+        session.get_and_watch(&path).await.ok()
+    } else {
+        None
+    };
+    let Some(memory) = memory.upgrade() else { return };
+    memory.continuity().directory = match watched {
+        Some(Watched { value, watch }) => {
+            Directory::Watched { connection, czxid: value.stat.czxid, watch }
+        }
+        None => {
+            let path = path.to_string();
+            log!(DEBUG, path, "a lock's directory could not be watched");
+            Directory::Unwatched
+        }
+    };
+}
