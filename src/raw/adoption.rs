@@ -37,6 +37,10 @@ use crate::error::Code;
 use crate::sync::thread::{self, ThreadId};
 use crate::znode::Stat;
 
+/// A handle that is being closed refuses the second request, with the same code as one that has no memory for
+/// it at that moment. The one does so again.
+const ATTEMPTS: usize = 3;
+
 /// An adopted handle, as its completion thread knows it.
 pub(super) struct Adoption {
     pub(super) id: usize,
@@ -96,9 +100,11 @@ impl Adoption {
         let this: Weak<Self> = Arc::downgrade(self);
         let is_kept = callback_thread::ends_here(this, self.address);
         let thread = thread::current().id();
-        let adoption = Arc::clone(self);
-        let second: Sink<Stat> = Box::new(move |reply| adoption.second_answer(thread, reply));
-        if !is_kept || self.ask(second) != 0 {
+        let ask_again = |_| {
+            let adoption = Arc::clone(self);
+            self.ask(Box::new(move |reply| adoption.second_answer(thread, reply))) == 0
+        };
+        if !is_kept || !(0..ATTEMPTS).any(ask_again) {
             self.end();
         }
     }

@@ -61,7 +61,8 @@ fn what_the_c_client_writes_to_outlives_a_loan_that_was_given_back() {
 
 #[test]
 fn a_handle_that_the_program_closes_is_not_touched_any_more() {
-    for hosts in [c"answers-what-is-left", c"loses-what-is-left"] {
+    // Also if it had no memory for one of the requests that open it.
+    for hosts in [c"answers-what-is-left", c"loses-what-is-left", c"refuses-the-second"] {
         let seen = Seen::default();
         let all = seen.clone();
         every_interleaving(move || {

@@ -19,6 +19,8 @@ use crate::raw::callback_thread::{ADOPTED_HERE, Kept};
 
 /// The host string of a handle that answers what is left when it is closed; others never do.
 pub(super) const ANSWERS_WHAT_IS_LEFT: &str = "answers-what-is-left";
+/// The host string of a handle that has no memory for its second request.
+pub(super) const REFUSES_THE_SECOND: &str = "refuses-the-second";
 /// A path of which the C client takes no request.
 pub(super) const REFUSED: &str = "/refused";
 
@@ -33,11 +35,14 @@ struct Client {
     changed: Condvar,
     thread: Mutex<Option<thread::JoinHandle<()>>>,
     answers_what_is_left: bool,
+    refuses_the_second: bool,
 }
 
 #[derive(Default)]
 struct Requests {
     closing: bool,
+    /// How many there were.
+    count: usize,
     queued: VecDeque<Request>,
 }
 
@@ -139,7 +144,9 @@ impl Client {
     fn accept(&self, completion: Completion, context: *const c_void) -> c_int {
         self.place.read();
         let mut requests = self.requests.lock().expect("no panic in a model");
-        let rc = if requests.closing {
+        requests.count += 1;
+        let is_refused = self.refuses_the_second && requests.count == 2;
+        let rc = if requests.closing || is_refused {
             MARSHALLING_ERROR
         } else {
             requests.queued.push_back(Request { completion, context: context.addr() });
@@ -211,6 +218,7 @@ pub(crate) unsafe fn zookeeper_init2(
         changed: Condvar::new(),
         thread: Mutex::default(),
         answers_what_is_left: host.to_bytes() == ANSWERS_WHAT_IS_LEFT.as_bytes(),
+        refuses_the_second: host.to_bytes() == REFUSES_THE_SECOND.as_bytes(),
     });
     let own = Arc::clone(&client);
     let thread = thread::spawn(move || own.complete_until_closed());
