@@ -32,7 +32,7 @@ use std::sync::Arc;
 use queue::Queues;
 use stored::LocalLock;
 
-use crate::lock::Lock;
+use crate::lock::{Lock, ReadWriteLock};
 
 /// Keeps locks within this process. Clones are the same store; another [`Store`] has other locks.
 ///
@@ -57,8 +57,13 @@ impl Store {
         Lock::new(Arc::new(LocalLock::new(Arc::clone(&self.queues), path)))
     }
 
+    /// A read/write lock on a path.
+    pub fn read_write(&self, path: &str) -> ReadWriteLock {
+        ReadWriteLock::new(self.lock(path))
+    }
+
     /// Takes the lock away from its holder, as the end of its session would: its guard is lost, and whoever waits
-    /// for it next holds it. Gives whether anybody held it.
+    /// for it next holds it. Of several who hold it, from the first. Gives whether anybody held it.
     pub fn lose(&self, path: &str) -> bool {
         self.queues.lose(path)
     }

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::{Code, Error};
-use crate::lock::{Contender, HeldSince, LockError, LostReason, MAX_TEXT, with_owner};
+use crate::lock::{Contender, HeldSince, Kind, LockError, LostReason, MAX_TEXT, with_owner};
 use crate::process::{Process, inherited};
 use crate::raw::watch_for_forks;
 use crate::runtime::Latest;
@@ -23,7 +23,7 @@ pub(super) struct Queues {
 
 #[derive(Default)]
 struct State {
-    /// Those that somebody holds; the holder is the first.
+    /// Those that somebody holds; the holders are the first.
     queues: HashMap<Arc<str>, VecDeque<Arc<Claim>>>,
     /// The last that was given.
     token: i64,
@@ -40,9 +40,16 @@ pub(super) enum Status {
 
 pub(super) struct Claim {
     pub(super) token: i64,
+    kind: Kind,
     pub(super) path: String,
     pub(super) status: Latest<Status>,
     contender: Mutex<Contender>,
+}
+
+/// What is to be claimed.
+pub(super) struct Wanted<'a> {
+    pub(super) kind: Kind,
+    pub(super) label: &'a str,
 }
 
 impl Default for Queues {
@@ -54,18 +61,20 @@ impl Default for Queues {
 }
 
 impl Claim {
-    fn new(lock: &str, token: i64, label: &str) -> Arc<Claim> {
+    fn new(lock: &str, token: i64, wanted: &Wanted<'_>) -> Arc<Claim> {
         let path = format!("{}/{token:010}", lock.trim_end_matches('/'));
         let contender = with_owner(|host, pid, thread| {
+            let label = wanted.label;
             let [host, thread, label] = [host, thread, label].map(|text| one_line(text, MAX_TEXT));
             let (path, since) = (path.clone(), SystemTime::now());
             Contender { path, session: 0, token, since, held_since: None, host, pid, thread, label }
         });
         let status = Latest::new(Status::Waits);
-        Arc::new(Claim { token, path, status, contender: Mutex::new(contender) })
+        let contender = Mutex::new(contender);
+        Arc::new(Claim { token, kind: wanted.kind, path, status, contender })
     }
 
-    /// Nobody is before it any more.
+    /// Nobody is before it any more who keeps it out.
     fn hold(&self) {
         let now = SystemTime::now();
         self.contender.lock().held_since.get_or_insert(HeldSince { earliest: now, latest: now });
@@ -85,40 +94,61 @@ impl Claim {
     }
 }
 
+/// Those of a queue that hold, or do so from now on.
+fn holding(queue: &VecDeque<Arc<Claim>>) -> impl Iterator<Item = &Arc<Claim>> {
+    let holding = Kind::holding(queue.iter().map(|claim| claim.kind));
+    queue.iter().take(holding)
+}
+
 impl Queues {
     /// Appends a claim to a lock's queue.
-    pub(super) fn join(&self, lock: &Arc<str>, label: &str) -> Result<Arc<Claim>, LockError> {
-        Ok(self.append(self.open(lock)?, lock, label))
+    pub(super) fn join(
+        &self,
+        lock: &Arc<str>,
+        wanted: &Wanted<'_>,
+    ) -> Result<Arc<Claim>, LockError> {
+        Ok(self.append(self.open(lock)?, lock, wanted))
     }
 
-    /// As [`join`](Queues::join), but not behind anybody else's: then gives whose.
+    /// As [`join`](Queues::join), but not behind anybody who keeps it out: then gives whose claim that is.
     pub(super) fn try_join(
         &self,
         lock: &Arc<str>,
-        label: &str,
+        wanted: &Wanted<'_>,
     ) -> Result<Result<Arc<Claim>, Contender>, LockError> {
         let state = self.open(lock)?;
-        Ok(match state.queues.get(lock).and_then(VecDeque::back) {
-            Some(last) => Err(last.contender.lock().clone()),
-            None => Ok(self.append(state, lock, label)),
+        let mut queue = state.queues.get(lock).into_iter().flatten().rev();
+        let blocker = queue.find(|earlier| wanted.kind.waits_for(earlier.kind)).cloned();
+        drop(queue);
+        Ok(match blocker {
+            Some(blocker) => Err(blocker.contender.lock().clone()),
+            None => Ok(self.append(state, lock, wanted)),
         })
     }
 
-    fn append(&self, mut state: MutexGuard<'_, State>, lock: &Arc<str>, label: &str) -> Arc<Claim> {
+    fn append(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        lock: &Arc<str>,
+        wanted: &Wanted<'_>,
+    ) -> Arc<Claim> {
         state.token += 1;
-        let claim = Claim::new(lock, state.token, label);
+        let claim = Claim::new(lock, state.token, wanted);
         let queue = state.queues.entry(Arc::clone(lock)).or_default();
         queue.push_back(Arc::clone(&claim));
         let is_first = queue.len() == 1;
+        let holds = holding(queue).count() == queue.len();
         drop(state);
-        if is_first {
+        if holds {
             claim.hold();
+        }
+        if is_first {
             self.changed();
         }
         claim
     }
 
-    /// Takes a claim out of a lock's queue; the next may hold by that.
+    /// Takes a claim out of a lock's queue; those that come next may hold by that.
     pub(super) fn leave(&self, lock: &str, claim: &Claim, reason: LostReason) {
         // In a child of its process somebody may have been changing them.
         if !self.process.is_this() {
@@ -127,16 +157,17 @@ impl Queues {
         // Before it goes: who loses a lock knows so before another holds it.
         claim.set(Status::Over(reason));
         let mut state = self.state.lock();
-        let first = state.queues.get_mut(lock).and_then(|queue| {
+        let mut first = Vec::new();
+        if let Some(queue) = state.queues.get_mut(lock) {
             queue.retain(|other| other.token != claim.token);
-            queue.front().cloned()
-        });
-        if first.is_none() {
-            state.queues.remove(lock);
+            first.extend(holding(queue).cloned());
+            if queue.is_empty() {
+                state.queues.remove(lock);
+            }
         }
         drop(state);
-        // One that is leaving as well lets the next one in by itself.
-        if let Some(first) = first {
+        // One that is leaving as well lets the next ones in by itself.
+        for first in first {
             first.hold();
         }
         self.changed();
@@ -172,11 +203,12 @@ impl Queues {
         Ok(claims.map(|claim| claim.contender.lock().clone()).collect())
     }
 
-    /// Whose claim is right before that.
+    /// Whose claim keeps that one out: the nearest before it.
     pub(super) fn ahead_of(&self, lock: &str, claim: &Claim) -> Option<Contender> {
         let state = self.open(lock).ok()?;
         let before = state.queues.get(lock)?.iter().take_while(|other| other.token < claim.token);
-        before.last().map(|other| other.contender.lock().clone())
+        let blockers = before.filter(|other| claim.kind.waits_for(other.kind));
+        blockers.last().map(|other| other.contender.lock().clone())
     }
 
     pub(super) fn lose(&self, lock: &str) -> bool {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::queue::{Claim, Queues, Status};
+use super::queue::{Claim, Queues, Status, Wanted};
 use super::tenure::Tenure;
 use crate::error::Code;
-use crate::lock::{Change, Contender, Guard, LockError, LostReason, StoredLock, Strategy};
+use crate::lock::{Change, Contender, Guard, Kind, LockError, LostReason, StoredLock, Strategy};
 use crate::runtime::{Late, Pending};
 
 #[derive(Clone)]
@@ -17,6 +17,7 @@ pub(super) struct LocalLock {
     queues: Arc<Queues>,
     path: Arc<str>,
     strategy: Strategy,
+    kind: Kind,
     label: Arc<str>,
 }
 
@@ -54,14 +55,25 @@ impl LocalLock {
             queues,
             path: path.into(),
             strategy: Strategy::default(),
+            kind: Kind::default(),
             label: Arc::default(),
         }
+    }
+
+    fn wanted(&self) -> Wanted<'_> {
+        Wanted { kind: self.kind, label: &self.label }
+    }
+
+    /// Says why there can be no such lock, if there can't.
+    fn check(&self) -> Result<(), &'static str> {
+        self.strategy.check_path(&self.path)?;
+        self.kind.check_strategy(self.strategy)
     }
 
     /// Waits until it holds.
     async fn wait_in(&self, ahead: &Ahead) -> Result<Guard, LockError> {
         loop {
-            let claim = self.queues.join(&self.path, &self.label)?;
+            let claim = self.queues.join(&self.path, &self.wanted())?;
             *ahead.claim.lock() = Some(Arc::clone(&claim));
             let mut waiting = Waiting { lock: self, claim: Some(Arc::clone(&claim)) };
             let holds = |status: &Status| match status {
@@ -89,7 +101,7 @@ impl LocalLock {
         op: &'static str,
         work: impl Future<Output = Result<T, LockError>> + Send + 'static,
     ) -> Pending<T, LockError> {
-        match self.strategy.check_path(&self.path) {
+        match self.check() {
             Ok(()) => Pending::run_as(op, Arc::clone(&self.path), LockError::of_pending, work),
             Err(why) => {
                 let refused = LockError::unusable(&self.path, why, Code::BAD_ARGUMENTS);
@@ -113,6 +125,7 @@ impl StoredLock for LocalLock {
         match change {
             Change::Strategy(strategy) => changed.strategy = strategy,
             Change::Label(label) => changed.label = label.into(),
+            Change::Kind(kind) => changed.kind = kind,
         }
         Arc::new(changed)
     }
@@ -127,7 +140,7 @@ impl StoredLock for LocalLock {
     fn try_acquire(self: Arc<Self>) -> Pending<Result<Guard, Option<Contender>>, LockError> {
         let lock = Arc::clone(&self);
         self.run("acquire", async move {
-            let tried = lock.queues.try_join(&lock.path, &lock.label)?;
+            let tried = lock.queues.try_join(&lock.path, &lock.wanted())?;
             Ok(tried.map(|claim| lock.guard(claim)).map_err(Some))
         })
     }

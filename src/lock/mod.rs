@@ -5,7 +5,9 @@ mod contender;
 mod error;
 mod guard;
 mod holders;
+mod kind;
 mod loss;
+mod read_write;
 mod states;
 mod store;
 mod strategy;
@@ -20,7 +22,9 @@ pub(crate) use contender::{MAX_TEXT, with_owner};
 pub use error::LockError;
 pub use guard::{Guard, LostSignal};
 pub use holders::Holders;
+pub(crate) use kind::Kind;
 pub use loss::{GuardState, LostReason};
+pub use read_write::ReadWriteLock;
 pub use states::GuardStates;
 pub(crate) use store::{Change, StoredLock};
 pub use strategy::Strategy;
@@ -66,6 +70,11 @@ pub struct Lock {
 impl Lock {
     pub(crate) fn new(stored: Arc<dyn StoredLock>) -> Lock {
         Lock { stored }
+    }
+
+    /// The same lock with claims of that kind.
+    fn of_kind(&self, kind: Kind) -> Lock {
+        Lock::new(self.stored.with(Change::Kind(kind)))
     }
 
     pub(crate) fn stored(&self) -> &dyn StoredLock {

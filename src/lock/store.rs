@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::contender::Contender;
 use super::error::LockError;
 use super::guard::Guard;
+use super::kind::Kind;
 use super::strategy::Strategy;
 use crate::runtime::Pending;
 
@@ -43,4 +44,5 @@ pub(crate) trait StoredLock: Send + Sync + 'static {
 pub(crate) enum Change {
     Strategy(Strategy),
     Label(String),
+    Kind(Kind),
 }

@@ -89,14 +89,16 @@ fn created_at(stat: &Stat) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(stat.ctime).unwrap_or(0))
 }
 
-/// Says since when the first of a queue holds.
-pub(super) fn date_the_hold(contenders: &mut [Contender], directory: &Stat) {
+/// Says since when the first of a queue hold, so many of them.
+pub(super) fn date_the_holds(contenders: &mut [Contender], holding: usize, directory: &Stat) {
     let last = contenders.iter().map(|contender| (contender.token, contender.since)).max();
-    let (Some(holder), Some((czxid, since))) = (contenders.first_mut(), last) else { return };
+    let Some((czxid, since)) = last else { return };
     let unchanged = directory.pzxid == czxid;
     let latest = if unchanged { since } else { SystemTime::now() };
-    holder.held_since =
-        Some(HeldSince { earliest: holder.since, latest: latest.max(holder.since) });
+    for holder in contenders.iter_mut().take(holding) {
+        let latest = latest.max(holder.since);
+        holder.held_since = Some(HeldSince { earliest: holder.since, latest });
+    }
 }
 
 /// Says since when the only one holds.

@@ -6,7 +6,7 @@ use super::refusal::{NOT_A_LOCK, NOT_A_QUEUE, refused};
 use super::scan::{Claimed, Scan};
 use super::spec::Spec;
 use crate::client::{TrustedSession, Znode};
-use crate::lock::{Contender, LockError, Strategy};
+use crate::lock::{Contender, Kind, LockError, Strategy};
 
 /// The holder and those who wait, as far as they can be seen, up to that number.
 pub(super) async fn first(
@@ -58,7 +58,9 @@ async fn queued(
     if listing.is_out_of_turn {
         contenders.sort_by_key(|contender| contender.token);
     }
-    claim_data::date_the_hold(&mut contenders, &listing.directory);
+    let shown = contenders.iter().take(number).map(|shown| name::kind(name::last(&shown.path)));
+    let holding = Kind::holding(shown);
+    claim_data::date_the_holds(&mut contenders, holding, &listing.directory);
     contenders.truncate(number);
     Ok(contenders)
 }

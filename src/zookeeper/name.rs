@@ -6,6 +6,11 @@
 //! `lock-`, go-zookeeper splits there, zookeeper-client filters by it, and kazoo can be told to
 //! look for it, so on one path all of them queue in one line with us; the C recipe's and the Java
 //! recipe's names end alike.
+//!
+//! The claims of a read/write lock say which of the two they are by the marks of Curator's read/write lock, in the
+//! place of `lock-`, so both stand in one line. A claim without a mark is taken for a writer's.
+
+use crate::lock::Kind;
 
 /// How claims are called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,18 +18,37 @@ pub(crate) enum Naming {
     /// `zl-`, the directory's czxid, `-lock-` and the sequence number: no name is given twice.
     #[default]
     Own,
+    /// `zl-`, the directory's czxid, `-__READ__` and the sequence number.
+    Reader,
+    /// `zl-`, the directory's czxid, `-__WRIT__` and the sequence number.
+    Writer,
     /// `x-`, the session in 16 hexadecimal digits, `-` and the sequence number: as the C recipe does,
     /// for programs that read the names.
     #[cfg_attr(not(feature = "capi"), allow(dead_code))]
     Recipe,
 }
 
+const READ: &str = "__READ__";
+const WRITE: &str = "__WRIT__";
+/// What kazoo calls the claims of readers.
+const KAZOO_READ: &str = "__rlock__";
+
 impl Naming {
+    pub(super) fn of(kind: Kind) -> Naming {
+        match kind {
+            Kind::Exclusive => Naming::Own,
+            Kind::Write => Naming::Writer,
+            Kind::Read => Naming::Reader,
+        }
+    }
+
     /// What a claim of that session in that directory is called before the server appends the
     /// sequence number.
     pub(super) fn prefix(self, session: i64, directory: i64) -> String {
         match self {
             Naming::Own => format!("zl-{directory:x}-lock-"),
+            Naming::Reader => format!("zl-{directory:x}-{READ}"),
+            Naming::Writer => format!("zl-{directory:x}-{WRITE}"),
             Naming::Recipe => format!("x-{session:016x}-"),
         }
     }
@@ -34,10 +58,21 @@ impl Naming {
         name.starts_with("zl-") || name.starts_with(&Naming::Recipe.prefix(session, 0))
     }
 
-    /// Whether all claims in a directory are called alike: another's can be named by its number
-    /// then, and no other directory has such names.
+    /// Whether no other directory has such names.
     pub(super) fn is_of_the_directory(self) -> bool {
-        self == Naming::Own
+        self != Naming::Recipe
+    }
+}
+
+/// What kind of claim has that name: one that is not known holds alone.
+pub(super) fn kind(name: &str) -> Kind {
+    let before = name.trim_end_matches(|it: char| it == '-' || it.is_ascii_digit());
+    if before.ends_with(READ) || before.ends_with(KAZOO_READ) {
+        Kind::Read
+    } else if before.ends_with(WRITE) {
+        Kind::Write
+    } else {
+        Kind::Exclusive
     }
 }
 
@@ -134,6 +169,32 @@ mod tests {
             ("é-000000000é", None),
         ] {
             assert_eq!(sequence(name), number, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_claim_without_a_mark_before_its_number_is_taken_for_an_exclusive_one() {
+        for (name, is) in [
+            ("zl-1f-__READ__0000000007", Kind::Read),
+            ("zl-1f-__READ__-000000007", Kind::Read),
+            ("zl-1f-__WRIT__0000000007", Kind::Write),
+            ("_c_8a7ed3a3-3e4f-44c2-a8f0-3b6e6d0a9c11-__READ__0000000003", Kind::Read),
+            ("_c_8a7ed3a3-3e4f-44c2-a8f0-3b6e6d0a9c11-__WRIT__-000000003", Kind::Write),
+            ("0123456789abcdef0123456789abcdef__rlock__0000000004", Kind::Read),
+            ("0123456789abcdef0123456789abcdef__lock__0000000004", Kind::Exclusive),
+            ("zl-1f-lock-0000000007", Kind::Exclusive),
+            ("__READ__-lock-0000000007", Kind::Exclusive),
+            ("__READ__", Kind::Read),
+            ("", Kind::Exclusive),
+        ] {
+            assert_eq!(kind(name), is, "{name}");
+        }
+        for (naming, its) in [(Naming::Reader, Kind::Read), (Naming::Writer, Kind::Write)] {
+            assert_eq!(Naming::of(its), naming);
+            for number in [0, 7, i32::MAX, -1, i32::MIN] {
+                let name = numbered_name(&naming.prefix(1, 0x2a), number);
+                assert_eq!((kind(&name), sequence(&name)), (its, Some(number)), "{name}");
+            }
         }
     }
 

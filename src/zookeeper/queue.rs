@@ -208,10 +208,11 @@ async fn wait_behind<'a>(
 /// Our claim is the first: what the next may know by that.
 fn saw_first(attempt: &Attempt) {
     let (spec, claim) = (&attempt.spec, &attempt.claim);
-    let Some(own) = claim.node() else { return };
+    // Of those that hold together, another may be the first.
+    let Some(own) = claim.node().filter(|_| spec.admission.is_by_number_alone()) else { return };
     spec.memory.saw_first(own.czxid);
     let Some(directory) = claim.layout().directory() else { return };
-    if spec.admission.is_by_number_alone() && spec.memory.continuity().holds(own, directory) {
+    if spec.memory.continuity().holds(own, directory) {
         let (memory, session) = (Arc::downgrade(&spec.memory), own.session.clone());
         let path = Arc::clone(&spec.path);
         spec.client.spawn(continuity::watch_directory(memory, session, path));

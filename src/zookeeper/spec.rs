@@ -6,7 +6,7 @@ use super::admission::Admission;
 use super::memory::PathMemory;
 use super::name::Naming;
 use crate::client::ClientInner;
-use crate::lock::Strategy;
+use crate::lock::{Kind, Strategy};
 use crate::znode::Acl;
 
 #[derive(Clone)]
@@ -16,6 +16,8 @@ pub(super) struct Spec {
     pub(super) strategy: Strategy,
     pub(super) label: String,
     pub(super) acl: Arc<[Acl]>,
+    /// What claims are to others, from which their naming and admission follow.
+    pub(super) kind: Kind,
     pub(super) naming: Naming,
     pub(super) admission: Admission,
     pub(super) memory: Arc<PathMemory>,

@@ -18,7 +18,9 @@ use super::spec::Spec;
 use super::tenure::Tenure;
 use crate::client::{Client, Hold};
 use crate::error::{Code, Error};
-use crate::lock::{Change, Contender, Guard, Lock, LockError, StoredLock, Strategy};
+use crate::lock::{
+    Change, Contender, Guard, Kind, Lock, LockError, ReadWriteLock, StoredLock, Strategy,
+};
 use crate::process::inherited;
 use crate::runtime::{Pending, now, within};
 use crate::znode::Acl;
@@ -60,6 +62,7 @@ impl Client {
             strategy: Strategy::default(),
             label: String::new(),
             acl: Acl::open().into(),
+            kind: Kind::default(),
             naming: Naming::default(),
             admission: Admission::default(),
             memory: registry.of(path),
@@ -67,6 +70,13 @@ impl Client {
         };
         let (spec, deletion_watch) = (Arc::new(spec), registry.of(path));
         Lock::new(Arc::new(ZooKeeperLock { client: self.clone(), spec, deletion_watch }))
+    }
+
+    /// A read/write lock on a path, in a queue: as [`lock`](Client::lock), with the same permissions. Its claims are
+    /// called as those of Curator's `InterProcessReadWriteLock`, which excludes it on the same path, and is excluded
+    /// by it. Locks of [`lock`](Client::lock) on that path exclude its readers and its writers.
+    pub fn read_write(&self, path: &str) -> ReadWriteLock {
+        ReadWriteLock::new(self.lock(path))
     }
 }
 
@@ -111,6 +121,12 @@ impl ZooKeeperLock {
         Guard::new(tenure, self.client.to_store())
     }
 
+    /// Says why there can be no such lock, if there can't.
+    fn check(&self) -> Result<(), &'static str> {
+        self.spec.strategy.check_path(&self.spec.path)?;
+        self.spec.kind.check_strategy(self.spec.strategy)
+    }
+
     /// Runs an operation, unless there can be no such lock.
     fn run<T>(
         &self,
@@ -120,7 +136,7 @@ impl ZooKeeperLock {
         let path = &self.spec.path;
         let refused = if self.client.is_inherited() {
             LockError::closed(path, inherited(op, ""))
-        } else if let Err(why) = self.spec.strategy.check_path(path) {
+        } else if let Err(why) = self.check() {
             Obstacle::bad_path(why).at(path)
         } else {
             return Pending::run_as(op, Arc::clone(path), LockError::of_pending, work);
@@ -142,6 +158,10 @@ impl StoredLock for ZooKeeperLock {
         self.changed(|spec| match change {
             Change::Strategy(strategy) => spec.strategy = strategy,
             Change::Label(label) => spec.label = label,
+            Change::Kind(kind) => {
+                spec.kind = kind;
+                (spec.naming, spec.admission) = (Naming::of(kind), Admission::of(kind));
+            }
         })
     }
 

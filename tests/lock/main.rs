@@ -18,6 +18,7 @@ mod paths;
 mod permissions;
 mod place;
 mod processes;
+mod read_write;
 mod requests;
 mod rounds;
 mod sessions;

@@ -2,7 +2,7 @@
 
 use parking_lot::Mutex;
 use test_support::{eventually, session_id};
-use zklock::{Client, Lock, Strategy, local};
+use zklock::{Client, Lock, ReadWriteLock, Strategy, local};
 
 use crate::bench::Bench;
 
@@ -41,6 +41,31 @@ macro_rules! each_store {
 }
 pub(crate) use each_store;
 
+/// Runs a contract once for every store whose locks can be shared.
+macro_rules! each_shared_store {
+    ($($(#[$note:meta])* fn $name:ident($place:ident) $body:block)+) => {$(
+        $(#[$note])*
+        mod $name {
+            #[allow(unused_imports, reason = "not every contract needs all of them")]
+            use super::*;
+            use crate::place::Place;
+
+            fn contract($place: &Place) $body
+
+            #[test]
+            fn queue() {
+                contract(&Place::in_zookeeper(zklock::Strategy::Queue));
+            }
+
+            #[test]
+            fn local() {
+                contract(&Place::local());
+            }
+        }
+    )+};
+}
+pub(crate) use each_shared_store;
+
 /// Where a lock is kept.
 pub struct Place {
     pub path: String,
@@ -77,6 +102,19 @@ impl Place {
                 lock
             }
             Store::Local(store) => store.lock(path),
+        }
+    }
+
+    /// A read/write lock on the same path, of a client of its own where the store has clients.
+    pub fn read_write(&self) -> ReadWriteLock {
+        match &self.store {
+            Store::ZooKeeper { bench, clients, .. } => {
+                let client = bench.direct();
+                let lock = client.read_write(&self.path);
+                clients.lock().push(client);
+                lock
+            }
+            Store::Local(store) => store.read_write(&self.path),
         }
     }
 
