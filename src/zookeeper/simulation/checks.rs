@@ -1,7 +1,7 @@
 //! What must be true at every step, at rest, and at the end.
 //!
 //! A *believer* is a contender whose guard does not say that it is lost. Its claim is there, no claim is
-//! there that was made before, and its session is alive. Only who was *robbed*, by an operator who has
+//! there that was made before and keeps it out, and its session is alive. Only who was *robbed*, by an operator who has
 //! deleted its claim, believes without: until it was shown that, by the event of a watch on its znode.
 
 use super::client::Connection;
@@ -9,6 +9,7 @@ use super::contender::{is_labelled, label};
 use super::run::Run;
 use super::scenario::{LOCK, Wait};
 use super::server::{Kind, Life, parent};
+use super::share::{Share, may_hold_together};
 use super::world::World;
 use crate::lock::LostReason;
 use crate::lock::Strategy;
@@ -37,7 +38,7 @@ pub(super) fn at_every_step(run: &Run) {
             let wrong = wrong_belief(run, &world, post.client, node);
             complaint = complaint.or(wrong.map(|why| format!("contender {number} {why}")));
             if !world.robbed.contains_key(&node.czxid) {
-                holders.push((number, node.czxid));
+                holders.push((number, node.czxid, post.share));
             }
         }
     }
@@ -46,7 +47,8 @@ pub(super) fn at_every_step(run: &Run) {
     if let Some(violation) = violation {
         board.complain(|| violation);
     }
-    if holders.len() > 1 {
+    let shares: Vec<Share> = holders.iter().map(|(_, _, share)| *share).collect();
+    if !may_hold_together(&shares) {
         board.complain(|| format!("held by several (contender, token): {holders:?}"));
     }
     if let Some(complaint) = complaint {
@@ -82,7 +84,7 @@ fn wrong_belief(run: &Run, world: &World, client: usize, node: &Node) -> Option<
     if world.leader.tree.get(path).map(|node| node.czxid) != Some(token) {
         return Some(format!("holds with {token}, which is gone"));
     }
-    (!world.is_first(path, token)).then(|| format!("holds with {token}, behind another's claim"))
+    (!world.may_hold(path, token)).then(|| format!("holds with {token}, behind another's claim"))
 }
 
 /// Nothing is under way: everybody holds, or waits for something that will come, or is done.
@@ -167,9 +169,15 @@ fn wait_in_vain(run: &Run, world: &World, client: usize, label: &str) -> Option<
         (None, _) if was_robbed && claims.iter().any(|(_, path)| watches(path)) => None,
         (None, _) => Some("waits without a claim"),
         (Some(_), Some(_)) => Some("has two claims"),
-        (Some((0, _)), None) => Some("is the first and does not know"),
-        (Some((place, _)), None) => {
-            (!watches(claims[place - 1].1)).then_some("does not watch the claim before its own")
+        (Some((place, (_, own))), None) => {
+            let share = Share::of(own);
+            let before = claims[..place].iter().rev();
+            let mut blockers = before.filter(|(_, path)| !share.goes_with(Share::of(path)));
+            match blockers.next() {
+                None => Some("may hold and does not know"),
+                Some((_, nearest)) => (!watches(nearest))
+                    .then_some("does not watch the nearest claim that keeps it out"),
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a contender does: its acquires, one after the other, by the public lock; and the board on which
 //! it says what it believes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hash;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -12,8 +12,9 @@ use futures_lite::future::or;
 use parking_lot::Mutex;
 
 use super::handle::Shared;
-use super::scenario::{LOCK, Scenario, Wait};
+use super::scenario::{Contender, LOCK, Scenario, Wait};
 use super::server::{Life, Record, parent};
+use super::share::Share;
 use crate::client::Client;
 use crate::lock::{Guard, Lock, LockError, Strategy, tenure};
 use crate::znode::Stat;
@@ -36,8 +37,8 @@ impl Deref for SeenTenure {
 #[derive(Default)]
 pub(super) struct Board {
     pub(super) posts: Vec<Post>,
-    /// The largest token of any tenure.
-    pub(super) token: i64,
+    /// The largest token of any tenure, by what it leaves to others.
+    pub(super) largest: BTreeMap<Share, i64>,
     pub(super) tenures: usize,
     /// How many acquires ended by their deadline.
     pub(super) late: usize,
@@ -48,9 +49,9 @@ pub(super) struct Board {
 }
 
 /// One contender's place on the board.
-#[derive(Default)]
 pub(super) struct Post {
     pub(super) client: usize,
+    pub(super) share: Share,
     /// An acquire is under way, and how it was asked for.
     pub(super) acquires: Option<Wait>,
     /// How many acquires were begun: claims carry the number.
@@ -63,8 +64,18 @@ pub(super) struct Post {
 }
 
 impl Post {
-    pub(super) fn on(client: usize) -> Post {
-        Post { client, ..Post::default() }
+    pub(super) fn of(contender: &Contender) -> Post {
+        Post {
+            client: contender.client,
+            share: contender.share,
+            acquires: None,
+            attempts: 0,
+            tenure: None,
+            done: false,
+            told_to_cancel: false,
+            told_to_release: false,
+            waker: None,
+        }
     }
 }
 
@@ -102,6 +113,7 @@ struct Party {
     number: usize,
     client: usize,
     lock: Lock,
+    share: Share,
     memory: Arc<PathMemory>,
     world: Shared,
     board: SharedBoard,
@@ -121,11 +133,17 @@ pub(super) async fn contend(
 ) {
     let contender = &of.contenders[number];
     let memory = client.inner().registry.of::<PathMemory>(LOCK);
-    let lock = client.lock(LOCK).strategy(of.strategy);
+    let share = contender.share;
+    let lock = match share {
+        Share::Reads => client.read_write(LOCK).read(),
+        // Both names of those who hold alone are there beside each other.
+        Share::Alone if number % 2 == 1 && of.is_mixed() => client.read_write(LOCK).write(),
+        Share::Alone => client.lock(LOCK).strategy(of.strategy),
+    };
     let (calm, waits, client) = (of.faults == 0, contender.waits, contender.client);
     let operation_timeout = of.operation_timeout;
     let party =
-        Party { number, client, lock, memory, world, board, calm, waits, operation_timeout };
+        Party { number, client, lock, share, memory, world, board, calm, waits, operation_timeout };
     for wait in &contender.acquires {
         party.run(*wait).await;
     }
@@ -191,7 +209,10 @@ impl Party {
             let is_own = |it: &Record| it.session == session && is_labelled(it, label);
             let alive = world.leader.life(session) == Life::Alive;
             let of_lock = |it: &&Record| it.path == LOCK || parent(&it.path) == LOCK;
-            let was_there = |it: &Record| !is_own(it) && it.gone.is_none_or(|gone| gone > seen);
+            let keeps_out = |it: &Record| !self.share.goes_with(Share::of(&it.path));
+            let was_there = |it: &Record| {
+                !is_own(it) && keeps_out(it) && it.gone.is_none_or(|gone| gone > seen)
+            };
             let mut records = world.leader.records.values().filter(of_lock);
             let anybody = records.clone().any(was_there);
             (anybody, alive && records.any(|it| it.gone.is_none() && is_own(it)))
@@ -233,7 +254,7 @@ impl Party {
             return Some(format!("it holds with {token}, which it was shown to be gone"));
         }
         (world.robbed.get(&token) == Some(&false))
-            .then(|| format!("it holds with {token}, which was never first"))
+            .then(|| format!("it holds with {token}, which never might"))
     }
 
     async fn hold(&self, label: &str, guard: Guard) {
@@ -246,7 +267,8 @@ impl Party {
         {
             let mut board = self.board.lock();
             board.tenures += 1;
-            let before = board.token;
+            let others = board.largest.iter().filter(|(of, _)| !of.goes_with(self.share));
+            let before = others.map(|(_, token)| *token).max().unwrap_or(0);
             if !board.tokens.insert(token) {
                 board.complain(|| format!("two tenures have the token {token}"));
             }
@@ -256,7 +278,8 @@ impl Party {
                     format!("contender {number} holds with token {token}, after {before}")
                 });
             }
-            board.token = before.max(token);
+            let largest = board.largest.entry(self.share).or_insert(token);
+            *largest = token.max(*largest);
             board.posts[self.number].tenure = Some(tenure);
         }
         self.told(|post| post.told_to_release).await;

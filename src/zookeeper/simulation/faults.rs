@@ -3,6 +3,7 @@
 use super::client::{Connection, Silence};
 use super::request::Request;
 use super::server::{Change, Kind, parent};
+use super::share::Share;
 use super::steps::Step;
 use super::world::World;
 use crate::zookeeper::name;
@@ -88,18 +89,19 @@ impl World {
     /// The claim at that path is about to be deleted without its owner's doing.
     pub(super) fn note_robbed(&mut self, path: &str) {
         if let Some(czxid) = self.leader.tree.get(path).map(|node| node.czxid) {
-            self.robbed.insert(czxid, self.is_first(path, czxid));
+            self.robbed.insert(czxid, self.may_hold(path, czxid));
         }
     }
 
-    /// Whether no claim is there that was made before.
-    pub(super) fn is_first(&self, path: &str, czxid: i64) -> bool {
-        let tree = &self.leader.tree;
+    /// Whether no claim is there that was made before and keeps it out.
+    pub(super) fn may_hold(&self, path: &str, czxid: i64) -> bool {
+        let (tree, share) = (&self.leader.tree, Share::of(path));
         !tree.nodes.iter().any(|(other, node)| {
             node.czxid < czxid
                 && matches!(node.kind, Kind::Ephemeral(_))
                 && parent(other) == parent(path)
                 && name::sequence(name::last(other)).is_some()
+                && !share.goes_with(Share::of(other))
         })
     }
 

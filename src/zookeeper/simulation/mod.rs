@@ -29,18 +29,19 @@
 //! Only what anybody could see: guards, tokens, the servers' log and tree, watches.
 //!
 //! - At every step: who *believes* that it holds (its guard does not say lost) has its claim on the
-//!   servers, in a session that they have not given up, and no earlier claim is there, whoever made it. So
-//!   never two believe. Except whose claim an operator has deleted: it may believe until the event of the watch
+//!   servers, in a session that they have not given up, and no earlier claim is there that keeps it out, whoever
+//!   made it: of readers, a writer's; of all others, any. So none believe that may not hold together
+//!   (`share.rs`). Except whose claim an operator has deleted: it may believe until the event of the watch
 //!   on its claim was delivered and its code has run. A guard that says deleted is right about that.
 //! - When an acquire ends: its guard is held; its token is the czxid of a claim, made for this very
 //!   acquire in this session, at the guard's path; in a queue, the name is one of the directory that
-//!   is there. Tokens grow, and none is given twice. The claim was the first at some time, and had not been
-//!   shown to be gone. A deadline has passed before it ends an acquire. Who only tried found another's
+//!   is there. Tokens grow from one to the next that may not hold beside it, and none is given twice. The claim
+//!   was such that it may hold at some time, and had not been shown to be gone. A deadline has passed before it ends an acquire. Who only tried found another's
 //!   claim, and has left none.
 //! - When a release ends: the claim is gone, and was not before, if it says so. No deletion hits another's
 //!   znode, but in the round trip after a look at one that an operator then deleted.
 //! - At rest (nothing can happen unless somebody releases): all others wait, each with one claim and a
-//!   watch on the one before it, which is there; who was robbed knows, if it holds and its claim is
+//!   watch on the nearest before it that keeps it out, which is there; who was robbed knows, if it holds and its claim is
 //!   watched; nobody has a claim that it does not want.
 //! - At the end: everybody is done, and no claim, session, task, watch or deletion is left.
 //!
@@ -74,6 +75,7 @@ mod scenario;
 mod schedule;
 mod server;
 mod session;
+mod share;
 mod shown;
 mod steps;
 mod tasks;

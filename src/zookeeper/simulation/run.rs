@@ -136,7 +136,7 @@ impl Run {
             }
         }
         let posts = scenario.contenders.iter();
-        let posts = posts.map(|contender| Post::on(contender.client));
+        let posts = posts.map(Post::of);
         let board = Board { posts: posts.collect(), ..Board::default() };
         let (world, board) = (Arc::new(Mutex::new(world)), Arc::new(Mutex::new(board)));
         let machines: Vec<_> =
@@ -273,8 +273,11 @@ impl Run {
         let Some(client) = world.client_of(step).filter(|client| !self.touched[*client]) else {
             return true;
         };
-        let acquires = |client: usize| &self.scenario.contenders[client].acquires;
-        !(0..client).any(|other| !self.touched[other] && acquires(other) == acquires(client))
+        let wants = |client: usize| {
+            let contender = &self.scenario.contenders[client];
+            (&contender.acquires, contender.share)
+        };
+        !(0..client).any(|other| !self.touched[other] && wants(other) == wants(client))
     }
 
     fn faults(&self, steps: &mut Vec<Step>) {
@@ -436,7 +439,7 @@ impl Run {
         let mut digest = Digest::default();
         self.world.lock().digest(&mut digest);
         let board = self.board.lock();
-        (board.token, self.faults_left).hash(&mut digest);
+        (&board.largest, self.faults_left).hash(&mut digest);
         digest.finish()
     }
 }

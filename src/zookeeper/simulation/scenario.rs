@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::share::Share;
 use super::steps::Step;
 use crate::lock::Strategy;
 
@@ -10,6 +11,9 @@ pub(super) const LOCK: &str = "/locks/a";
 
 /// How late an answer can be by a fault.
 pub(super) const A_DELAY: Duration = Duration::from_millis(1_500);
+
+/// From this seed on, contenders are of several kinds.
+pub(super) const MIXED: u64 = 1 << 32;
 
 const A_WHILE: Duration = Duration::from_secs(1);
 
@@ -29,6 +33,7 @@ pub(super) struct Contender {
     /// On which client.
     pub(super) client: usize,
     pub(super) acquires: Vec<Wait>,
+    pub(super) share: Share,
     /// Whether it waits for the end of a release before it goes on.
     pub(super) waits: bool,
 }
@@ -119,9 +124,16 @@ impl Fault {
 }
 
 impl Scenario {
+    /// Whether some hold together.
+    pub(super) fn is_mixed(&self) -> bool {
+        self.contenders.iter().any(|contender| contender.share != Share::Alone)
+    }
+
     /// One acquire each, every contender on a client of its own, nothing goes wrong.
     pub(super) fn plain(strategy: Strategy, contenders: usize) -> Scenario {
-        let contender = |client| Contender { client, acquires: vec![Wait::Forever], waits: true };
+        let (acquires, share) = (vec![Wait::Forever], Share::Alone);
+        let contender =
+            |client| Contender { client, acquires: acquires.clone(), share, waits: true };
         Scenario {
             strategy,
             clients: contenders,
@@ -163,13 +175,35 @@ impl Scenario {
             "255" => scenario.server_id = u8::MAX,
             "deadline" => scenario.contenders[0].acquires = vec![Wait::Within(A_WHILE)],
             "try" => scenario.contenders[0].acquires = vec![Wait::Not],
+            // A letter for each contender.
+            _ if setting.starts_with("kinds-") => {
+                let letters = setting.trim_start_matches("kinds-").chars();
+                scenario.contenders.iter_mut().zip(letters).for_each(|(contender, letter)| {
+                    contender.share = Share::named(letter);
+                });
+            }
             _ => panic!("no scenario is set up like {setting}"),
         }
         scenario
     }
 
-    /// What a seed stands for: two to eight contenders, up to eight faults.
+    /// What a seed stands for: from [`MIXED`] on, a queue of several kinds.
     pub(super) fn from_seed(seed: u64) -> Scenario {
+        let mut scenario = Scenario::exclusive_from_seed(seed);
+        if seed >= MIXED {
+            let mut random = fastrand::Rng::with_seed(seed ^ 0x0a11_c1d5);
+            scenario.strategy = Strategy::Queue;
+            let readers = random.u8(1..=3);
+            for contender in &mut scenario.contenders {
+                let reads = random.u8(0..4) < readers;
+                contender.share = if reads { Share::Reads } else { Share::Alone };
+            }
+        }
+        scenario
+    }
+
+    /// Two to eight contenders, up to eight faults.
+    fn exclusive_from_seed(seed: u64) -> Scenario {
         let mut random = fastrand::Rng::with_seed(seed ^ 0x5ce9_a710);
         let strategy = match seed % 3 {
             0 => Strategy::Queue,
@@ -189,6 +223,7 @@ impl Scenario {
         let contender = |number: usize| Contender {
             client: number % clients,
             acquires: (0..random.usize(1..=2)).map(|_| acquire(&mut random)).collect(),
+            share: Share::Alone,
             waits: random.bool(),
         };
         let contenders = (0..contenders).map(contender).collect();

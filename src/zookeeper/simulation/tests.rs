@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::effort;
 use super::replay::{report_choices, report_seed};
 use super::run::run;
-use super::scenario::Scenario;
+use super::scenario::{MIXED, Scenario};
 use super::schedule::{Drawn, explore};
 
 /// How often a long run says how far it is.
@@ -68,8 +68,25 @@ fn all_schedules_of_a_few_pollers_keep_every_promise() {
 }
 
 #[test]
+fn all_schedules_of_a_few_readers_and_writers_keep_every_promise() {
+    let short = ["kinds-rrw/3+0", "kinds-rww/3+0", "kinds-rw/2+1"];
+    let long = ["kinds-rrww/4+0", "kinds-rrw/3+1", "kinds-rww/3+1"];
+    explore_all("queue", &short, &long);
+}
+
+#[test]
 fn random_schedules_of_many_contenders_and_faults_keep_every_promise() {
-    let (first, count) = (effort::first_seed(), effort::schedules());
+    draw_from(effort::first_seed());
+}
+
+#[test]
+fn random_schedules_of_several_kinds_keep_every_promise() {
+    draw_from(MIXED + effort::first_seed());
+}
+
+/// Random schedules of so many seeds from that one on.
+fn draw_from(first: u64) {
+    let count = effort::schedules();
     let (next, steps, tenures) = (AtomicU64::new(first), AtomicU64::new(0), AtomicU64::new(0));
     let start = Instant::now();
     let tell = |done: u64| {

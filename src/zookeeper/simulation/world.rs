@@ -10,7 +10,7 @@ use super::request::{Answer, Op, Request, Value, hash_answer};
 use super::server::{Kind, Leader, Life, parent};
 use crate::error::Code;
 use crate::raw::{Event, EventKind};
-use crate::zookeeper::name::{self, Naming};
+use crate::zookeeper::name;
 
 pub(super) struct World {
     pub(super) leader: Leader,
@@ -155,7 +155,7 @@ impl World {
     /// Whether a claim's name carries the czxid of the directory that is there, if one is.
     pub(super) fn is_named_for(&self, path: &str) -> bool {
         let Some(directory) = self.leader.tree.get(parent(path)) else { return true };
-        name::last(path).starts_with(&Naming::Own.prefix(0, directory.czxid))
+        name::last(path).starts_with(&format!("zl-{:x}-", directory.czxid))
     }
 
     /// A session's server applies up to so many transactions, and tells of what is watched.
