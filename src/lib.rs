@@ -81,7 +81,7 @@ pub use client::{
 pub use error::{Code, Error, Result};
 pub use lock::{
     Contender, Guard, GuardState, GuardStates, HeldSince, Holders, Lock, LockError, LostReason,
-    LostSignal, ReadWriteLock, Strategy, WheneverHeld, WhileHeld,
+    LostSignal, ReadWriteLock, Semaphore, Strategy, WheneverHeld, WhileHeld,
 };
 pub use runtime::{Pending, Updates};
 pub use session_key::SessionKey;

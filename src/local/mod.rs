@@ -32,7 +32,7 @@ use std::sync::Arc;
 use queue::Queues;
 use stored::LocalLock;
 
-use crate::lock::{Lock, ReadWriteLock};
+use crate::lock::{Lock, ReadWriteLock, Semaphore};
 
 /// Keeps locks within this process. Clones are the same store; another [`Store`] has other locks.
 ///
@@ -60,6 +60,11 @@ impl Store {
     /// A read/write lock on a path.
     pub fn read_write(&self, path: &str) -> ReadWriteLock {
         ReadWriteLock::new(self.lock(path))
+    }
+
+    /// A semaphore on a path, which has so many permits unless another was made there before.
+    pub fn semaphore(&self, path: &str, permits: u32) -> Semaphore {
+        Semaphore::new(self.lock(path), permits)
     }
 
     /// Takes the lock away from its holder, as the end of its session would: its guard is lost, and whoever waits

@@ -25,6 +25,8 @@ pub(super) struct Queues {
 struct State {
     /// Those that somebody holds; the holders are the first.
     queues: HashMap<Arc<str>, VecDeque<Arc<Claim>>>,
+    /// How many permits semaphores have.
+    limits: HashMap<Arc<str>, u32>,
     /// The last that was given.
     token: i64,
     is_closed: bool,
@@ -49,6 +51,8 @@ pub(super) struct Claim {
 /// What is to be claimed.
 pub(super) struct Wanted<'a> {
     pub(super) kind: Kind,
+    /// How many permits a semaphore has, unless that is known.
+    pub(super) limit: u32,
     pub(super) label: &'a str,
 }
 
@@ -95,9 +99,25 @@ impl Claim {
 }
 
 /// Those of a queue that hold, or do so from now on.
-fn holding(queue: &VecDeque<Arc<Claim>>) -> impl Iterator<Item = &Arc<Claim>> {
-    let holding = Kind::holding(queue.iter().map(|claim| claim.kind));
+fn holding(limit: u32, queue: &VecDeque<Arc<Claim>>) -> impl Iterator<Item = &Arc<Claim>> {
+    let holding = Kind::holding(limit, queue.iter().map(|claim| claim.kind));
     queue.iter().take(holding)
+}
+
+impl State {
+    fn limit(&self, lock: &str) -> u32 {
+        self.limits.get(lock).copied().unwrap_or(0)
+    }
+
+    /// What semaphore is wanted is known from now on; fails where it has too few permits.
+    fn enter(&mut self, lock: &Arc<str>, wanted: &Wanted<'_>) -> Result<(), LockError> {
+        let Kind::Permits(number) = wanted.kind else { return Ok(()) };
+        if *self.limits.entry(Arc::clone(lock)).or_insert(wanted.limit) < number {
+            let why = "it has fewer permits than are asked for";
+            return Err(LockError::unusable(lock, why, Code::BAD_ARGUMENTS));
+        }
+        Ok(())
+    }
 }
 
 impl Queues {
@@ -107,7 +127,9 @@ impl Queues {
         lock: &Arc<str>,
         wanted: &Wanted<'_>,
     ) -> Result<Arc<Claim>, LockError> {
-        Ok(self.append(self.open(lock)?, lock, wanted))
+        let mut state = self.open(lock)?;
+        state.enter(lock, wanted)?;
+        Ok(self.append(state, lock, wanted))
     }
 
     /// As [`join`](Queues::join), but not behind anybody who keeps it out: then gives whose claim that is.
@@ -116,10 +138,14 @@ impl Queues {
         lock: &Arc<str>,
         wanted: &Wanted<'_>,
     ) -> Result<Result<Arc<Claim>, Contender>, LockError> {
-        let state = self.open(lock)?;
-        let mut queue = state.queues.get(lock).into_iter().flatten().rev();
-        let blocker = queue.find(|earlier| wanted.kind.waits_for(earlier.kind)).cloned();
-        drop(queue);
+        let mut state = self.open(lock)?;
+        state.enter(lock, wanted)?;
+        let queue = state.queues.get(lock).into_iter().flatten();
+        let kinds = queue.clone().map(|claim| claim.kind).chain([wanted.kind]);
+        let holds = Kind::holding(state.limit(lock), kinds.clone()) == kinds.count();
+        let mut blockers = queue.rev().filter(|earlier| wanted.kind.waits_for(earlier.kind));
+        let blocker = if holds { None } else { blockers.next().cloned() };
+        drop(blockers);
         Ok(match blocker {
             Some(blocker) => Err(blocker.contender.lock().clone()),
             None => Ok(self.append(state, lock, wanted)),
@@ -133,11 +159,12 @@ impl Queues {
         wanted: &Wanted<'_>,
     ) -> Arc<Claim> {
         state.token += 1;
+        let limit = state.limit(lock);
         let claim = Claim::new(lock, state.token, wanted);
         let queue = state.queues.entry(Arc::clone(lock)).or_default();
         queue.push_back(Arc::clone(&claim));
         let is_first = queue.len() == 1;
-        let holds = holding(queue).count() == queue.len();
+        let holds = holding(limit, queue).count() == queue.len();
         drop(state);
         if holds {
             claim.hold();
@@ -158,9 +185,10 @@ impl Queues {
         claim.set(Status::Over(reason));
         let mut state = self.state.lock();
         let mut first = Vec::new();
+        let limit = state.limit(lock);
         if let Some(queue) = state.queues.get_mut(lock) {
             queue.retain(|other| other.token != claim.token);
-            first.extend(holding(queue).cloned());
+            first.extend(holding(limit, queue).cloned());
             if queue.is_empty() {
                 state.queues.remove(lock);
             }
@@ -209,6 +237,31 @@ impl Queues {
         let before = state.queues.get(lock)?.iter().take_while(|other| other.token < claim.token);
         let blockers = before.filter(|other| claim.kind.waits_for(other.kind));
         blockers.last().map(|other| other.contender.lock().clone())
+    }
+
+    /// How many permits a semaphore has, if that is known.
+    pub(super) fn limit(&self, lock: &str) -> Result<Option<u32>, LockError> {
+        Ok(self.open(lock)?.limits.get(lock).copied())
+    }
+
+    /// Sets that. Those who wait for more than there are begin anew, and fail.
+    pub(super) fn set_limit(&self, lock: &Arc<str>, limit: u32) -> Result<(), LockError> {
+        let mut state = self.open(lock)?;
+        state.limits.insert(Arc::clone(lock), limit);
+        let asks_for_more = |claim: &&Arc<Claim>| {
+            matches!(claim.kind, Kind::Permits(number) if number > limit)
+                && claim.status.get() == Status::Waits
+        };
+        let (mut hold, mut refused) = (Vec::new(), Vec::new());
+        if let Some(queue) = state.queues.get(lock) {
+            hold.extend(holding(limit, queue).cloned());
+            refused.extend(queue.iter().filter(asks_for_more).cloned());
+        }
+        drop(state);
+        hold.iter().for_each(|claim| claim.hold());
+        refused.iter().for_each(|claim| self.leave(lock, claim, LostReason::Released));
+        self.changed();
+        Ok(())
     }
 
     pub(super) fn lose(&self, lock: &str) -> bool {

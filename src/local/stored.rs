@@ -18,6 +18,7 @@ pub(super) struct LocalLock {
     path: Arc<str>,
     strategy: Strategy,
     kind: Kind,
+    limit: u32,
     label: Arc<str>,
 }
 
@@ -56,18 +57,19 @@ impl LocalLock {
             path: path.into(),
             strategy: Strategy::default(),
             kind: Kind::default(),
+            limit: 0,
             label: Arc::default(),
         }
     }
 
     fn wanted(&self) -> Wanted<'_> {
-        Wanted { kind: self.kind, label: &self.label }
+        Wanted { kind: self.kind, limit: self.limit, label: &self.label }
     }
 
     /// Says why there can be no such lock, if there can't.
     fn check(&self) -> Result<(), &'static str> {
         self.strategy.check_path(&self.path)?;
-        self.kind.check_strategy(self.strategy)
+        self.kind.check(self.strategy, &self.path, self.limit)
     }
 
     /// Waits until it holds.
@@ -126,6 +128,7 @@ impl StoredLock for LocalLock {
             Change::Strategy(strategy) => changed.strategy = strategy,
             Change::Label(label) => changed.label = label.into(),
             Change::Kind(kind) => changed.kind = kind,
+            Change::Limit(limit) => changed.limit = limit,
         }
         Arc::new(changed)
     }
@@ -156,6 +159,18 @@ impl StoredLock for LocalLock {
     ) -> Pending<Option<Contender>, LockError> {
         let lock = Arc::clone(&self);
         self.run("holder", async move { lock.queues.first_other_than(&lock.path, reported).await })
+    }
+
+    fn limit(self: Arc<Self>) -> Pending<u32, LockError> {
+        let lock = Arc::clone(&self);
+        self.run("limit", async move { Ok(lock.queues.limit(&lock.path)?.unwrap_or(lock.limit)) })
+    }
+
+    fn set_limit(self: Arc<Self>, limit: u32) -> Pending<(), LockError> {
+        let lock = LocalLock { limit, ..LocalLock::clone(&self) };
+        let queues = Arc::clone(&self.queues);
+        let path = Arc::clone(&self.path);
+        lock.run("limit", async move { queues.set_limit(&path, limit) })
     }
 
     fn as_any(&self) -> &dyn Any {

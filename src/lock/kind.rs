@@ -2,7 +2,7 @@
 
 use super::strategy::Strategy;
 
-/// What a claim is to others in its queue. A claim holds unless one before it keeps it out.
+/// What a claim is to others in its queue. A claim holds unless those before it keep it out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     /// Holds alone.
@@ -12,35 +12,57 @@ pub(crate) enum Kind {
     Write,
     /// Of a read/write lock: holds with other readers.
     Read,
+    /// Of a semaphore: holds with others, as long as there are so many permits for it.
+    Permits(u32),
 }
 
 impl Kind {
-    /// Whether a claim waits for an earlier one of that kind.
+    /// Whether an earlier one of that kind can keep a claim out.
     pub(crate) fn waits_for(self, earlier: Kind) -> bool {
         !(self == Kind::Read && earlier == Kind::Read)
     }
 
-    /// How many of a queue's claims hold, from the first on.
-    pub(crate) fn holding(queue: impl IntoIterator<Item = Kind>) -> usize {
-        let mut queue = queue.into_iter();
-        match queue.next() {
+    /// How many of a queue's claims hold, from the first on, where there are so many permits.
+    pub(crate) fn holding(limit: u32, queue: impl IntoIterator<Item = Kind>) -> usize {
+        let mut queue = queue.into_iter().peekable();
+        let mut left = limit;
+        match queue.peek() {
             None => 0,
-            Some(first) => 1 + queue.take_while(|kind| !kind.waits_for(first)).count(),
+            Some(Kind::Exclusive | Kind::Write) => 1,
+            Some(Kind::Read) => queue.take_while(|kind| *kind == Kind::Read).count(),
+            Some(Kind::Permits(_)) => {
+                let mut is_left_for = |kind: &Kind| match kind {
+                    Kind::Permits(number) => left.checked_sub(*number).map(|less| left = less),
+                    _ => None,
+                };
+                queue.take_while(|kind| is_left_for(kind).is_some()).count()
+            }
         }
     }
 
     /// Says what is wrong with contending for such a lock in that way, if anything is.
-    pub(crate) fn check_strategy(self, strategy: Strategy) -> Result<(), &'static str> {
-        if self == Kind::Exclusive || strategy == Strategy::Queue {
-            return Ok(());
+    pub(crate) fn check(
+        self,
+        strategy: Strategy,
+        path: &str,
+        limit: u32,
+    ) -> Result<(), &'static str> {
+        match self {
+            Kind::Exclusive => Ok(()),
+            _ if strategy != Strategy::Queue => {
+                Err("only the queue strategy knows locks that are shared")
+            }
+            Kind::Permits(_) if path == "/" => Err("a semaphore needs a path of its own"),
+            Kind::Permits(0) => Err("no permits are asked for"),
+            Kind::Permits(_) if limit == 0 => Err("a semaphore has one permit at least"),
+            Kind::Read | Kind::Write | Kind::Permits(_) => Ok(()),
         }
-        Err("readers and writers stand in a queue, so only the queue strategy knows them")
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Kind::{Exclusive, Read, Write};
+    use super::Kind::{Exclusive, Permits, Read, Write};
     use super::*;
 
     #[test]
@@ -55,7 +77,22 @@ mod tests {
             (vec![Read, Read, Write, Read], 2),
             (vec![Read, Exclusive, Read], 1),
         ] {
-            assert_eq!(Kind::holding(queue.clone()), holding, "{queue:?}");
+            assert_eq!(Kind::holding(0, queue.clone()), holding, "{queue:?}");
+        }
+    }
+
+    #[test]
+    fn permits_are_given_in_their_order_up_to_the_first_for_whom_there_are_too_few() {
+        for (queue, holding) in [
+            (vec![Permits(1), Permits(1), Permits(1), Permits(1)], 3),
+            (vec![Permits(2), Permits(2), Permits(1)], 1),
+            (vec![Permits(3), Permits(1)], 1),
+            (vec![Permits(4), Permits(1)], 0),
+            (vec![Permits(1), Write, Permits(1)], 1),
+            (vec![Write, Permits(1)], 1),
+            (vec![Permits(1), Permits(u32::MAX)], 1),
+        ] {
+            assert_eq!(Kind::holding(3, queue.clone()), holding, "{queue:?}");
         }
     }
 }

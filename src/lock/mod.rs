@@ -8,6 +8,7 @@ mod holders;
 mod kind;
 mod loss;
 mod read_write;
+mod semaphore;
 mod states;
 mod store;
 mod strategy;
@@ -25,6 +26,7 @@ pub use holders::Holders;
 pub(crate) use kind::Kind;
 pub use loss::{GuardState, LostReason};
 pub use read_write::ReadWriteLock;
+pub use semaphore::Semaphore;
 pub use states::GuardStates;
 pub(crate) use store::{Change, StoredLock};
 pub use strategy::Strategy;
@@ -75,6 +77,10 @@ impl Lock {
     /// The same lock with claims of that kind.
     fn of_kind(&self, kind: Kind) -> Lock {
         Lock::new(self.stored.with(Change::Kind(kind)))
+    }
+
+    fn shared(&self) -> Arc<dyn StoredLock> {
+        Arc::clone(&self.stored)
     }
 
     pub(crate) fn stored(&self) -> &dyn StoredLock {

@@ -36,6 +36,12 @@ pub(crate) trait StoredLock: Send + Sync + 'static {
         reported: Option<Option<i64>>,
     ) -> Pending<Option<Contender>, LockError>;
 
+    /// How many permits a semaphore at this path has.
+    fn limit(self: Arc<Self>) -> Pending<u32, LockError>;
+
+    /// Sets that, for all.
+    fn set_limit(self: Arc<Self>, limit: u32) -> Pending<(), LockError>;
+
     /// For what only one store offers.
     fn as_any(&self) -> &dyn Any;
 }
@@ -45,4 +51,6 @@ pub(crate) enum Change {
     Strategy(Strategy),
     Label(String),
     Kind(Kind),
+    /// How many permits a semaphore has, where its store does not know.
+    Limit(u32),
 }

@@ -13,6 +13,8 @@ pub(super) enum Admission {
     Writer,
     /// Those who are earlier and are no readers.
     Reader,
+    /// Those who are earlier, unless there are so many permits for ours beside theirs (`permits.rs`).
+    Permits(u32),
 }
 
 impl Admission {
@@ -21,6 +23,7 @@ impl Admission {
             Kind::Exclusive => Admission::Exclusive,
             Kind::Write => Admission::Writer,
             Kind::Read => Admission::Reader,
+            Kind::Permits(number) => Admission::Permits(number),
         }
     }
 
@@ -31,7 +34,7 @@ impl Admission {
         earlier: impl Iterator<Item = &'a str>,
     ) -> impl Iterator<Item = &'a str> {
         earlier.filter(move |claim| match self {
-            Admission::Exclusive | Admission::Writer => true,
+            Admission::Exclusive | Admission::Writer | Admission::Permits(_) => true,
             Admission::Reader => Kind::Read.waits_for(name::kind(claim)),
         })
     }

@@ -81,14 +81,19 @@ impl Attempt {
         if clear_orphan(&self.spec, session, path, &data, &stat).await {
             return Ok(Ahead::Nobody);
         }
-        self.ahead.note(claim_data::read(path.to_owned(), &data, &stat));
+        self.note_ahead(path.to_owned(), &data, &stat);
         let status = match watch {
             Some(watch) => ClaimStatus::Watching(watch),
             None if self.no_wait => ClaimStatus::Taken,
             None if self.purpose == WatchFor::Later => ClaimStatus::Pausing(4 * WITHOUT_A_WATCH),
             None => ClaimStatus::Pausing(WITHOUT_A_WATCH),
         };
-        Ok(Ahead::Claim(stat.czxid, status))
+        Ok(Ahead::Claim { czxid: stat.czxid, version: stat.version, status })
+    }
+
+    /// That claim is ahead.
+    pub(super) fn note_ahead(&self, path: String, data: &[u8], stat: &Stat) {
+        self.ahead.note(claim_data::read(path, data, stat));
     }
 
     /// Where the claim stands, when its node is the lock's path itself, and creates it if there is none.
@@ -129,8 +134,8 @@ impl Attempt {
 
 /// What stands where a claim may be.
 pub(super) enum Ahead {
-    /// A claim, by the transaction that made it, and so that is where ours stands.
-    Claim(i64, ClaimStatus),
+    /// A claim, by the transaction that made it; how often its data was set; and so that is where ours stands.
+    Claim { czxid: i64, version: i32, status: ClaimStatus },
     /// A claim that was nobody's, and was deleted.
     Nobody,
     /// Somebody's data: no claim lives longer than its session.

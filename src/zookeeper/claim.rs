@@ -175,6 +175,11 @@ impl Claim {
         }
     }
 
+    /// What the node says.
+    pub(super) fn data(&self) -> &[u8] {
+        &self.data
+    }
+
     /// It is to be created in the directory that this transaction has made.
     pub(super) fn enter(&mut self, directory: i64) {
         if let NodeLayout::Under { created, .. } = &mut self.search.layout {

@@ -1,6 +1,7 @@
 //! Who holds a lock and who waits for it, as the servers show.
 
 use super::claim_data;
+use super::limit_node;
 use super::name;
 use super::refusal::{NOT_A_LOCK, NOT_A_QUEUE, refused};
 use super::scan::{Claimed, Scan};
@@ -59,7 +60,11 @@ async fn queued(
         contenders.sort_by_key(|contender| contender.token);
     }
     let shown = contenders.iter().take(number).map(|shown| name::kind(name::last(&shown.path)));
-    let holding = Kind::holding(shown);
+    let limit = match shown.clone().next() {
+        Some(Kind::Permits(_)) => limit_node::read(spec, session).await.map_err(refused)?,
+        _ => 1,
+    };
+    let holding = Kind::holding(limit, shown);
     claim_data::date_the_holds(&mut contenders, holding, &listing.directory);
     contenders.truncate(number);
     Ok(contenders)

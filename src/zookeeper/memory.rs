@@ -12,12 +12,14 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::coalesced::Coalesced;
 use super::continuity::Continuity;
+use super::limit::Limit;
 use super::listing::Listing;
 use super::lookup::{self, Found};
 use super::name;
 use super::sent_after::SentAfter;
 use crate::client::TrustedSession;
 use crate::error::Result;
+use crate::znode::Stat;
 
 /// How many children that are no claims are known by name.
 const DATA: usize = 100_000;
@@ -52,6 +54,8 @@ struct Known {
     /// The last claim of ours that held, by the transaction that made it: no claim was before it. Not by
     /// its name: a claim that was sent before its directory was made anew may have that again.
     first: i64,
+    /// How many permits there are, by the transaction that has said so.
+    limit: Option<(i64, Limit)>,
     /// Children with names like claims, but of no session.
     data: HashSet<Box<str>>,
     /// For the next look-up: after which number the claims that it is for were sent.
@@ -120,6 +124,20 @@ impl PathMemory {
             Some(number) => SentAfter::Number { directory, number },
             None => SentAfter::Unknown,
         }
+    }
+
+    /// How many permits there were when the directory had this stat, if that is known.
+    pub(super) fn limit(&self, directory: &Stat) -> Option<Limit> {
+        let known = self.known.lock();
+        let (mzxid, limit) = known.limit.filter(|_| known.directory == directory.czxid)?;
+        (mzxid == directory.mzxid).then_some(limit)
+    }
+
+    /// The directory said so when it had this stat.
+    pub(super) fn saw_limit(&self, directory: &Stat, limit: Limit) {
+        let mut known = self.known.lock();
+        known.enter(directory.czxid);
+        known.limit = Some((directory.mzxid, limit));
     }
 
     /// The child is no claim, and as no session owns it, will be none.

@@ -22,6 +22,8 @@ pub(crate) enum Naming {
     Reader,
     /// `zl-`, the directory's czxid, `-__WRIT__` and the sequence number.
     Writer,
+    /// `zl-`, the directory's czxid, `-permits-`, how many, `-` and the sequence number.
+    Permits(u32),
     /// `x-`, the session in 16 hexadecimal digits, `-` and the sequence number: as the C recipe does,
     /// for programs that read the names.
     #[cfg_attr(not(feature = "capi"), allow(dead_code))]
@@ -39,6 +41,7 @@ impl Naming {
             Kind::Exclusive => Naming::Own,
             Kind::Write => Naming::Writer,
             Kind::Read => Naming::Reader,
+            Kind::Permits(number) => Naming::Permits(number),
         }
     }
 
@@ -49,6 +52,7 @@ impl Naming {
             Naming::Own => format!("zl-{directory:x}-lock-"),
             Naming::Reader => format!("zl-{directory:x}-{READ}"),
             Naming::Writer => format!("zl-{directory:x}-{WRITE}"),
+            Naming::Permits(number) => format!("zl-{directory:x}-permits-{number}-"),
             Naming::Recipe => format!("x-{session:016x}-"),
         }
     }
@@ -72,8 +76,16 @@ pub(super) fn kind(name: &str) -> Kind {
     } else if before.ends_with(WRITE) {
         Kind::Write
     } else {
-        Kind::Exclusive
+        permits(name).map_or(Kind::Exclusive, Kind::Permits)
     }
+}
+
+/// For how many permits a claim of that name asks.
+fn permits(name: &str) -> Option<u32> {
+    let (directory, rest) = name.strip_prefix("zl-")?.split_once("-permits-")?;
+    let (number, _) = rest.split_once('-')?;
+    i64::from_str_radix(directory, 16).ok()?;
+    number.parse().ok().filter(|number| *number > 0)
 }
 
 /// The sequence number at the end of a name, if it is one of a lock's: a `-` or `__`, then a number
@@ -185,11 +197,24 @@ mod tests {
             ("zl-1f-lock-0000000007", Kind::Exclusive),
             ("__READ__-lock-0000000007", Kind::Exclusive),
             ("__READ__", Kind::Read),
+            ("zl-1f-permits-3-0000000007", Kind::Permits(3)),
+            ("zl-1f-permits-3--000000007", Kind::Permits(3)),
+            ("zl-1f-permits-0-0000000007", Kind::Exclusive),
+            ("zl-1f-permits-0000000007", Kind::Exclusive),
+            ("zl-1f-permits-4294967296-0000000007", Kind::Exclusive),
+            ("zl-x-permits-3-0000000007", Kind::Exclusive),
+            ("aa-permits-3-0000000007", Kind::Exclusive),
             ("", Kind::Exclusive),
         ] {
             assert_eq!(kind(name), is, "{name}");
         }
-        for (naming, its) in [(Naming::Reader, Kind::Read), (Naming::Writer, Kind::Write)] {
+        let (some, many) = (Naming::Permits(3), Naming::Permits(u32::MAX));
+        for (naming, its) in [
+            (Naming::Reader, Kind::Read),
+            (Naming::Writer, Kind::Write),
+            (some, Kind::Permits(3)),
+            (many, Kind::Permits(u32::MAX)),
+        ] {
             assert_eq!(Naming::of(its), naming);
             for number in [0, 7, i32::MAX, -1, i32::MIN] {
                 let name = numbered_name(&naming.prefix(1, 0x2a), number);

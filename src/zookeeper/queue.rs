@@ -5,12 +5,15 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::admission::Admission;
 use super::attempt::{Ahead, Attempt, ClaimStatus, clear_orphan, create_parents};
 use super::claim::Node;
 use super::claim_data;
 use super::continuity;
+use super::limit_node;
 use super::listing::Listing;
 use super::name;
+use super::permits;
 use super::refusal::{NO_NUMBER_LEFT, NOT_A_QUEUE};
 use super::scan::{Claimed, Scan};
 use super::spec::Spec;
@@ -70,6 +73,9 @@ pub(super) async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Res
     }
     let is_near = place.is_none_or(|place| listing.rank(place) <= NEAR);
     attempt.purpose = if is_near { WatchFor::Next } else { WatchFor::Later };
+    if let Admission::Permits(wanted) = spec.admission {
+        return permits::wait_behind(attempt, session, &listing, wanted, before).await;
+    }
     wait_behind(attempt, session, listing.directory.czxid, before).await
 }
 
@@ -168,6 +174,9 @@ async fn claim(attempt: &mut Attempt, session: &TrustedSession) -> Result<Claimi
 /// Makes the lock's directory, and what is missing above it.
 async fn make_directory(spec: &Spec, session: &TrustedSession) -> Result<Claiming> {
     spec.memory.saw_no_directory();
+    if let Admission::Permits(_) = spec.admission {
+        return limit_node::make_directory(spec, session).await.map(Claiming::Decided);
+    }
     // Any child will do: it is what stands above that is missing.
     let claim = name::join(&spec.path, "claim");
     create_parents(session, spec, &claim).await.map(Claiming::Decided)
@@ -228,7 +237,7 @@ async fn watch_claim(
     let path = name::join(&attempt.spec.path, child);
     Ok(match attempt.look_ahead(session, &path).await {
         Ok(Ahead::Data) => None,
-        Ok(Ahead::Claim(before, status)) => {
+        Ok(Ahead::Claim { czxid: before, status, .. }) => {
             if !attempt.no_wait {
                 attempt.spec.memory.set_contended(true);
             }
@@ -256,7 +265,7 @@ async fn watch_previous_number(
     match attempt.look_ahead(session, &path).await {
         Ok(Ahead::Data) => Ok(None),
         Ok(Ahead::Nobody) => Ok(Some(ClaimStatus::Again)),
-        Ok(Ahead::Claim(before, status)) => {
+        Ok(Ahead::Claim { czxid: before, status, .. }) => {
             attempt.behind = Some(before);
             Ok(Some(status))
         }
@@ -305,7 +314,7 @@ async fn wait_for_the_last_number(
     let path = attempt.claim.layout().numbered(session.id(), i32::MAX);
     match attempt.look_ahead(session, &path).await {
         Ok(Ahead::Data) => Ok(ClaimStatus::Impossible(NO_NUMBER_LEFT)),
-        Ok(Ahead::Claim(_, status)) => Ok(status),
+        Ok(Ahead::Claim { status, .. }) => Ok(status),
         Ok(Ahead::Nobody) => Ok(ClaimStatus::Again),
         Err(error) if error.is_no_node() => Ok(ClaimStatus::Pausing(BEFORE_ANOTHER_NUMBER)),
         Err(error) => Err(error),
@@ -318,6 +327,9 @@ async fn anybody(
     listing: &Listing,
     session: &TrustedSession,
 ) -> Result<Option<Contender>> {
+    if let Admission::Permits(wanted) = spec.admission {
+        return permits::anybody(spec, listing, session, wanted).await;
+    }
     let claims = spec.admission.blockers(listing.in_order());
     let mut claims = Scan::new(spec, session, listing.directory.czxid, claims);
     while let Some(Claimed { name, data, stat }) = claims.next().await? {

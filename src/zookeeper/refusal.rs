@@ -29,6 +29,9 @@ pub(super) const NO_CHROOT: Obstacle = Obstacle {
     why: "there is nothing above it: the chroot that the client was given is missing",
 };
 
+pub(super) const TOO_FEW_PERMITS: Obstacle =
+    Obstacle { code: Code::BAD_ARGUMENTS, why: "it has fewer permits than are asked for" };
+
 pub(super) const NO_NUMBER_LEFT: Obstacle = Obstacle {
     code: Code::NODE_EXISTS,
     why: "the directory's counter is at its end, and the last number is taken by a znode that no session \
@@ -97,6 +100,7 @@ fn missing_permission(error: &Error) -> String {
     let (permission, on) = match error.op() {
         "create" => ("CREATE", above),
         "delete" => ("DELETE", above),
+        "set" => ("WRITE", error.path()),
         _ => ("READ", error.path()),
     };
     format!("the session has no {permission} permission on {}", on.escape_debug())

@@ -18,6 +18,8 @@ pub(super) struct Spec {
     pub(super) acl: Arc<[Acl]>,
     /// What claims are to others, from which their naming and admission follow.
     pub(super) kind: Kind,
+    /// How many permits a semaphore has, where its directory does not say.
+    pub(super) limit: u32,
     pub(super) naming: Naming,
     pub(super) admission: Admission,
     pub(super) memory: Arc<PathMemory>,

@@ -11,15 +11,16 @@ use super::claim::Node;
 use super::contenders;
 use super::deletion_watch::DeletionWatch;
 use super::holder;
+use super::limit_node;
 use super::name::Naming;
-use super::refusal::Obstacle;
+use super::refusal::{Obstacle, refused};
 use super::seen_ahead::SeenAhead;
 use super::spec::Spec;
 use super::tenure::Tenure;
-use crate::client::{Client, Hold};
+use crate::client::{Client, Hold, TrustedSession};
 use crate::error::{Code, Error};
 use crate::lock::{
-    Change, Contender, Guard, Kind, Lock, LockError, ReadWriteLock, StoredLock, Strategy,
+    Change, Contender, Guard, Kind, Lock, LockError, ReadWriteLock, Semaphore, StoredLock, Strategy,
 };
 use crate::process::inherited;
 use crate::runtime::{Pending, now, within};
@@ -63,6 +64,7 @@ impl Client {
             label: String::new(),
             acl: Acl::open().into(),
             kind: Kind::default(),
+            limit: 0,
             naming: Naming::default(),
             admission: Admission::default(),
             memory: registry.of(path),
@@ -77,6 +79,14 @@ impl Client {
     /// by it. Locks of [`lock`](Client::lock) on that path exclude its readers and its writers.
     pub fn read_write(&self, path: &str) -> ReadWriteLock {
         ReadWriteLock::new(self.lock(path))
+    }
+
+    /// A semaphore on a path, in a queue, which has so many permits unless its znode says otherwise. That znode is
+    /// persistent: its data say how many there are, and its children are the claims. As [`lock`](Client::lock), but
+    /// sessions need `WRITE` on the path and on the claims as well. Locks of other kinds on that path take all permits,
+    /// and wait until none is taken.
+    pub fn semaphore(&self, path: &str, permits: u32) -> Semaphore {
+        Semaphore::new(self.lock(path), permits)
     }
 }
 
@@ -123,8 +133,35 @@ impl ZooKeeperLock {
 
     /// Says why there can be no such lock, if there can't.
     fn check(&self) -> Result<(), &'static str> {
-        self.spec.strategy.check_path(&self.spec.path)?;
-        self.spec.kind.check_strategy(self.spec.strategy)
+        let spec = &self.spec;
+        spec.strategy.check_path(&spec.path)?;
+        spec.kind.check(spec.strategy, &spec.path, spec.limit)
+    }
+
+    /// Looks at the servers, for no longer than an operation may take.
+    fn look<T, F>(
+        &self,
+        op: &'static str,
+        look: impl FnOnce(TrustedSession) -> F + Send + 'static,
+    ) -> Pending<T, LockError>
+    where
+        F: Future<Output = Result<T, LockError>> + Send + 'static,
+    {
+        let spec = Arc::clone(&self.spec);
+        let deadline = self.client.inner().operation_deadline();
+        self.run(op, async move {
+            let looked = async {
+                let session = spec.client.trusted_session().await;
+                let session = session.map_err(|error| LockError::closed(&spec.path, error))?;
+                look(session).await
+            };
+            let late = || {
+                let detail = "no word from the servers";
+                let error = Error::with_detail(op, "", Code::OPERATION_TIMEOUT, detail);
+                Err(LockError::store(&spec.path, error))
+            };
+            within(deadline, looked, late).await
+        })
     }
 
     /// Runs an operation, unless there can be no such lock.
@@ -158,6 +195,7 @@ impl StoredLock for ZooKeeperLock {
         self.changed(|spec| match change {
             Change::Strategy(strategy) => spec.strategy = strategy,
             Change::Label(label) => spec.label = label,
+            Change::Limit(limit) => spec.limit = limit,
             Change::Kind(kind) => {
                 spec.kind = kind;
                 (spec.naming, spec.admission) = (Naming::of(kind), Admission::of(kind));
@@ -180,22 +218,24 @@ impl StoredLock for ZooKeeperLock {
     }
 
     fn contenders(self: Arc<Self>, number: usize) -> Pending<Vec<Contender>, LockError> {
-        let lock = Arc::clone(&self);
-        let deadline = self.client.inner().operation_deadline();
-        self.run("contenders", async move {
-            let spec = &lock.spec;
-            let look = async {
-                let session = spec.client.trusted_session().await;
-                let session = session.map_err(|error| LockError::closed(&spec.path, error))?;
-                contenders::first(spec, &session, number).await
-            };
-            let late = || {
-                let (op, detail) = ("contenders", "no word from the servers");
-                let error = Error::with_detail(op, "", Code::OPERATION_TIMEOUT, detail);
-                Err(LockError::store(&spec.path, error))
-            };
-            within(deadline, look, late).await
+        let spec = Arc::clone(&self.spec);
+        let look = move |session| async move { contenders::first(&spec, &session, number).await };
+        self.look("contenders", look)
+    }
+
+    fn limit(self: Arc<Self>) -> Pending<u32, LockError> {
+        let spec = Arc::clone(&self.spec);
+        self.look("limit", |session| async move {
+            let read = limit_node::read(&spec, &session).await;
+            read.map_err(|error| refused(&spec.path, error))
         })
+    }
+
+    fn set_limit(self: Arc<Self>, limit: u32) -> Pending<(), LockError> {
+        let mut lock = ZooKeeperLock::clone(&self);
+        Arc::make_mut(&mut lock.spec).limit = limit;
+        let spec = Arc::clone(&lock.spec);
+        lock.run("limit", async move { limit_node::change(&spec, limit).await })
     }
 
     fn holder_other_than(

@@ -12,7 +12,7 @@ pub(super) async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Res
     let path = attempt.spec.path.clone();
     match attempt.look_ahead(session, &path).await {
         Ok(Ahead::Data) => Ok(ClaimStatus::Impossible(NOT_A_LOCK)),
-        Ok(Ahead::Claim(_, status)) => Ok(status),
+        Ok(Ahead::Claim { status, .. }) => Ok(status),
         Ok(Ahead::Nobody) => Ok(ClaimStatus::Again),
         Err(error) if error.is_no_node() => Ok(ClaimStatus::Again),
         Err(error) => Err(error),

@@ -21,6 +21,7 @@ mod processes;
 mod read_write;
 mod requests;
 mod rounds;
+mod semaphore;
 mod sessions;
 mod take_over;
 mod while_held;

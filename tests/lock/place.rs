@@ -2,7 +2,7 @@
 
 use parking_lot::Mutex;
 use test_support::{eventually, session_id};
-use zklock::{Client, Lock, ReadWriteLock, Strategy, local};
+use zklock::{Client, Lock, ReadWriteLock, Semaphore, Strategy, local};
 
 use crate::bench::Bench;
 
@@ -115,6 +115,19 @@ impl Place {
                 lock
             }
             Store::Local(store) => store.read_write(&self.path),
+        }
+    }
+
+    /// A semaphore on the same path, of a client of its own where the store has clients.
+    pub fn semaphore(&self, permits: u32) -> Semaphore {
+        match &self.store {
+            Store::ZooKeeper { bench, clients, .. } => {
+                let client = bench.direct();
+                let semaphore = client.semaphore(&self.path, permits);
+                clients.lock().push(client);
+                semaphore
+            }
+            Store::Local(store) => store.semaphore(&self.path, permits),
         }
     }
 

@@ -163,7 +163,7 @@ each_shared_store! {
         let writer = join(&place.read_write().write(), 2);
         place.lose();
         let writing = held(writer);
-        assert_eq!(reading.lost().get(), Some(LostReason::Session));
+        assert_eq!(reading.lost().wait_timeout(TIMEOUT), Some(LostReason::Session));
         assert!(reading.release().wait().unwrap_err().is_lost());
         release([writing]);
         place.expect_free();

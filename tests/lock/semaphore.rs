@@ -1,0 +1,306 @@
+//! Semaphores: never more permits taken than there are, in the order of the requests, however large.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use test_support::{TIMEOUT, acquire_in_background, eventually, session_id};
+use zklock::{Code, Guard, GuardState, Lock, LockError, LostReason, Semaphore, Strategy};
+use zklock_testing::Rule;
+use zklock_testing::wire::Op;
+
+use crate::bench::Bench;
+use crate::place::each_shared_store;
+
+const QUEUE: Strategy = Strategy::Queue;
+const SOON: Duration = Duration::from_millis(200);
+
+type Waiting = JoinHandle<Result<Guard, LockError>>;
+
+/// Acquires in the background, and returns when the claim is in the queue as one of so many.
+fn join(lock: &Lock, place: usize) -> Waiting {
+    let waiting = acquire_in_background(lock);
+    eventually("it is in line", || lock.contenders().wait().unwrap().len() == place);
+    waiting
+}
+
+fn take(semaphore: &Semaphore, permits: u32) -> Guard {
+    semaphore.permits(permits).acquire().within(TIMEOUT).wait().unwrap()
+}
+
+fn held(waiting: Waiting) -> Guard {
+    waiting.join().unwrap().unwrap()
+}
+
+fn release(guards: impl IntoIterator<Item = Guard>) {
+    guards.into_iter().for_each(|guard| guard.release().wait().unwrap());
+}
+
+each_shared_store! {
+    fn as_many_hold_as_there_are_permits(place) {
+        let guards: Vec<Guard> = (0..3).map(|_| take(&place.semaphore(3), 1)).collect();
+        assert!(guards.iter().all(|guard| guard.state() == GuardState::Held));
+        let other = place.semaphore(3);
+        assert!(other.permit().try_acquire().wait().unwrap().is_none());
+        let late = other.permit().acquire().within(SOON).wait().unwrap_err();
+        let LockError::TimedOut { ahead: Some(ahead), .. } = &late else { panic!("{late:?}") };
+        assert_eq!(ahead.token, guards[2].fencing_token());
+        release(guards);
+        place.expect_free();
+    }
+
+    fn whoever_goes_first_lets_the_next_one_in(place) {
+        for goes in 0..3 {
+            let mut guards: Vec<Guard> = (0..3).map(|_| take(&place.semaphore(3), 1)).collect();
+            let next = join(&place.semaphore(3).permit(), 4);
+            let after = join(&place.semaphore(3).permit(), 5);
+            release([guards.remove(goes)]);
+            let next = held(next);
+            assert!(!after.is_finished());
+            // The claim before the one that waits has not moved, and holds by now.
+            release([guards.remove(0)]);
+            let after = held(after);
+            release(guards.into_iter().chain([next, after]));
+        }
+        place.expect_free();
+    }
+
+    fn a_request_for_many_is_not_overtaken_by_those_for_few(place) {
+        let one = take(&place.semaphore(3), 1);
+        let many = join(&place.semaphore(3).permits(3), 2);
+        let few = join(&place.semaphore(3).permit(), 3);
+        assert!(place.semaphore(3).permit().try_acquire().wait().unwrap().is_none());
+        assert!(!many.is_finished() && !few.is_finished(), "two permits are free, and not for them");
+        release([one]);
+        let many = held(many);
+        assert!(!few.is_finished());
+        release([many]);
+        release([held(few)]);
+        place.expect_free();
+    }
+
+    fn those_behind_a_request_that_is_given_up_are_served(place) {
+        let one = take(&place.semaphore(3), 1);
+        let lock = place.semaphore(3).permits(3);
+        let mut giving_up = lock.acquire();
+        test_support::poll_until(&mut giving_up, || lock.contenders().wait().unwrap().len() == 2);
+        let few: Vec<Waiting> = (3..5).map(|in_line| join(&place.semaphore(3).permit(), in_line)).collect();
+        drop(giving_up);
+        release(few.into_iter().map(held));
+        release([one]);
+        place.expect_free();
+    }
+
+    fn permits_of_several_sizes_add_up(place) {
+        let two = take(&place.semaphore(3), 2);
+        let one = take(&place.semaphore(3), 1);
+        assert!(place.semaphore(3).permit().try_acquire().wait().unwrap().is_none());
+        release([two]);
+        assert!(place.semaphore(3).permits(3).try_acquire().wait().unwrap().is_none());
+        let again = place.semaphore(3).permits(2).try_acquire().wait().unwrap().unwrap();
+        release([one, again]);
+        release([take(&place.semaphore(3), 3)]);
+        place.expect_free();
+    }
+
+    fn more_permits_are_given_to_those_who_wait(place) {
+        let semaphore = place.semaphore(1);
+        let first = take(&semaphore, 1);
+        let waiting: Vec<Waiting> = (2..5).map(|in_line| join(&place.semaphore(1).permit(), in_line)).collect();
+        semaphore.set_limit(4).wait().unwrap();
+        let others: Vec<Guard> = waiting.into_iter().map(held).collect();
+        assert_eq!(place.semaphore(1).limit().wait().unwrap(), 4, "what a program gives counts no more");
+        assert!(place.semaphore(9).permit().try_acquire().wait().unwrap().is_none());
+        release(others.into_iter().chain([first]));
+        place.expect_free();
+    }
+
+    fn fewer_permits_take_nobody_s_away_and_let_nobody_in_until_enough_are_back(place) {
+        let mut guards: Vec<Guard> = (0..3).map(|_| take(&place.semaphore(3), 1)).collect();
+        place.semaphore(3).set_limit(2).wait().unwrap();
+        // The claim before theirs holds, though there are too few permits for it by now.
+        let next = join(&place.semaphore(3).permit(), 4);
+        let after = join(&place.semaphore(3).permit(), 5);
+        assert!(guards.iter().all(|guard| guard.state() == GuardState::Held));
+        release([guards.remove(0)]);
+        assert!(place.semaphore(3).permit().try_acquire().wait().unwrap().is_none());
+        assert!(!next.is_finished());
+        release([guards.remove(0)]);
+        let next = held(next);
+        assert!(!after.is_finished());
+        release(guards);
+        let after = held(after);
+        release([next, after]);
+        place.expect_free();
+    }
+
+    fn a_request_for_more_than_there_are_fails_also_while_it_waits(place) {
+        let semaphore = place.semaphore(3);
+        let one = take(&semaphore, 1);
+        let unusable = |error: LockError| {
+            assert!(matches!(error, LockError::Unusable { .. }), "{error:?}");
+            assert_eq!(error.code(), Code::BAD_ARGUMENTS);
+        };
+        unusable(semaphore.permits(4).acquire().wait().unwrap_err());
+        unusable(semaphore.permits(4).try_acquire().wait().unwrap_err());
+        unusable(semaphore.permits(0).acquire().wait().unwrap_err());
+        unusable(place.semaphore(0).permit().acquire().wait().unwrap_err());
+        unusable(semaphore.set_limit(0).wait().unwrap_err());
+        let waits = join(&semaphore.permits(3), 2);
+        place.semaphore(3).set_limit(2).wait().unwrap();
+        unusable(waits.join().unwrap().unwrap_err());
+        release([take(&semaphore, 1), one]);
+        place.expect_free();
+    }
+
+    fn an_exclusive_lock_on_the_path_takes_all_permits(place) {
+        let one = take(&place.semaphore(2), 1);
+        let exclusive = join(&place.lock(), 2);
+        assert!(place.semaphore(2).permit().try_acquire().wait().unwrap().is_none());
+        let behind = join(&place.semaphore(2).permit(), 3);
+        release([one]);
+        let alone = held(exclusive);
+        assert!(!behind.is_finished());
+        release([alone]);
+        release([held(behind)]);
+        place.expect_free();
+    }
+
+    fn permits_of_a_holder_that_is_lost_come_back(place) {
+        let first = take(&place.semaphore(2), 1);
+        let second = take(&place.semaphore(2), 1);
+        let next = join(&place.semaphore(2).permit(), 3);
+        place.lose();
+        let next = held(next);
+        assert_eq!(first.lost().wait_timeout(TIMEOUT), Some(LostReason::Session));
+        release([second, next]);
+        place.expect_free();
+    }
+
+    fn who_holds_permits_and_who_waits_can_be_seen(place) {
+        let guards = [take(&place.semaphore(3).label("one"), 1), take(&place.semaphore(3).label("two"), 2)];
+        let waits = join(&place.semaphore(3).label("waits").permit(), 3);
+        let seen = place.semaphore(3).permit().contenders().wait().unwrap();
+        let seen: Vec<_> = seen.iter().map(|it| (&*it.label, it.held_since.is_some())).collect();
+        assert_eq!(seen, [("one", true), ("two", true), ("waits", false)]);
+        release(guards);
+        release([held(waits)]);
+        place.expect_free();
+    }
+
+    fn never_more_permits_are_taken_than_there_are_whoever_asks_for_how_many(place) {
+        const LIMIT: u32 = 4;
+        let taken = AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for thread in 0..6 {
+                let (semaphore, taken) = (place.semaphore(LIMIT), &taken);
+                scope.spawn(move || {
+                    for round in 0..12 {
+                        let permits = 1 + (thread + round) % LIMIT;
+                        let guard = take(&semaphore, permits);
+                        let before = taken.fetch_add(permits, Ordering::SeqCst);
+                        assert!(before + permits <= LIMIT, "{before} and {permits}");
+                        taken.fetch_sub(permits, Ordering::SeqCst);
+                        guard.release().wait().unwrap();
+                    }
+                });
+            }
+        });
+        place.expect_free();
+    }
+}
+
+#[test]
+fn a_free_semaphore_costs_a_create_a_list_and_a_delete() {
+    let bench = Bench::shared();
+    let client = bench.client();
+    let semaphore = client.semaphore(&bench.path, 2);
+    release([take(&semaphore, 1)]);
+    bench.proxy.clear_seen();
+    release([take(&semaphore, 1), take(&semaphore, 1)].into_iter().rev());
+    let one = [Op::Create2, Op::GetChildren2];
+    assert_eq!(bench.asked(), [one.as_slice(), &one, &[Op::Delete, Op::Delete]].concat());
+}
+
+#[test]
+fn all_who_wait_but_the_next_in_line_watch_the_claim_before_their_own() {
+    const WAITERS: usize = 5;
+    let bench = Bench::shared();
+    let holders: Vec<Guard> =
+        (0..2).map(|_| take(&bench.direct().semaphore(&bench.path, 2), 1)).collect();
+    let clients: Vec<_> = (0..WAITERS).map(|_| bench.client()).collect();
+    bench.proxy.clear_seen();
+    let waiters: Vec<Waiting> = clients
+        .iter()
+        .enumerate()
+        .map(|(place, client)| join(&client.semaphore(&bench.path, 2).permit(), place + 3))
+        .collect();
+    let claims = bench.claims(QUEUE);
+    // Without the first, which is next in line and watches the directory.
+    let waits: Vec<i64> = clients.iter().map(session_id).collect();
+    let watched = |claim: usize| {
+        let watches = bench.server.watches().unwrap();
+        let by = watches.get(&claims[claim].path);
+        by.is_some_and(|by| by.iter().any(|session| waits.contains(session)))
+    };
+    eventually("each watches the one before", || (2..WAITERS + 1).all(watched));
+    assert!(!watched(0) && !watched(1) && !watched(WAITERS + 1));
+    release(holders);
+    // One after the other: two hold at a time.
+    for waiter in waiters {
+        release([held(waiter)]);
+    }
+    let events = bench.proxy.count(&Rule::event());
+    // Each is woken when the one before is admitted, and when permits come back; late comers wake the next in line.
+    assert!(events <= 4 * WAITERS, "{events} events");
+    for client in &clients {
+        eventually("no watch is left", || bench.watches_of(session_id(client)) == 0);
+    }
+    bench.expect_free(QUEUE);
+}
+
+#[test]
+fn the_limit_outlives_those_who_know_it() {
+    let bench = Bench::shared();
+    {
+        let client = bench.direct();
+        client.semaphore(&bench.path, 2).set_limit(5).wait().unwrap();
+        client.close().wait().unwrap();
+    }
+    let client = bench.direct();
+    let semaphore = client.semaphore(&bench.path, 2);
+    assert_eq!(semaphore.limit().wait().unwrap(), 5);
+    release([take(&semaphore, 5)]);
+    let zklock::Znode { data, stat, .. } = client.get(&bench.path).wait().unwrap();
+    assert_eq!(String::from_utf8(data).unwrap(), "zklock/1 semaphore\nlimit=5\nmost=5\n");
+    assert_eq!(stat.ephemeral_owner, 0, "a container would go when it is empty");
+}
+
+#[test]
+fn a_number_that_somebody_has_written_by_hand_or_over_counts() {
+    let bench = Bench::shared();
+    let client = bench.direct();
+    let semaphore = client.semaphore(&bench.path, 2);
+    release([take(&semaphore, 2)]);
+    client.set(&bench.path, b"limit=3", None).wait().unwrap();
+    release([take(&semaphore, 3)]);
+    // What can't be read is as good as nothing.
+    client.set(&bench.path, b"many", None).wait().unwrap();
+    assert!(semaphore.permits(3).acquire().wait().unwrap_err().code() == Code::BAD_ARGUMENTS);
+    release([take(&semaphore, 2)]);
+    assert_eq!(semaphore.limit().wait().unwrap(), 2);
+}
+
+#[test]
+fn a_limit_is_set_once_though_its_reply_is_lost() {
+    let bench = Bench::shared();
+    let client = bench.client();
+    let semaphore = client.semaphore(&bench.path, 2);
+    release([take(&semaphore, 1)]);
+    let lost = bench.proxy.on(Rule::reply(Op::Multi).once(), zklock_testing::Action::Drop);
+    semaphore.set_limit(3).wait().unwrap();
+    lost.wait_hits(1, TIMEOUT).unwrap();
+    assert_eq!(semaphore.limit().wait().unwrap(), 3);
+    assert_eq!(client.get(&bench.path).wait().unwrap().stat.version, 1);
+    assert_eq!(bench.children(), [""; 0]);
+}
