@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use super::continuity::Own;
 use super::layout::NodeLayout;
 use super::memory::PathMemory;
 use super::sent_after::SentAfter;
@@ -127,9 +128,9 @@ impl Node {
         self.session.guaranteed_delete(&self.path, self.czxid, look, Arc::clone(&self.known.0))
     }
 
-    /// Whether it is gone, once that is certain.
-    pub(super) fn gone(&self) -> &Arc<AtomicBool> {
-        &self.known.0
+    /// As a claim in that directory.
+    pub(super) fn in_directory(&self, directory: i64) -> Own<'_> {
+        Own { session: &self.session, path: &self.path, directory, gone: &self.known.0 }
     }
 }
 

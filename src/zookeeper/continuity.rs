@@ -9,14 +9,11 @@
 //! comes before the reply to a create in another directory. A number that is not the next says that somebody
 //! came by, and a listing decides.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
 
-use super::claim::Node;
-use super::memory::PathMemory;
 use super::name;
 use crate::client::{TrustedSession, Watch, WatchFor, Watched};
-use crate::logging::log;
 
 #[derive(Default)]
 pub(super) struct Continuity {
@@ -27,7 +24,7 @@ pub(super) struct Continuity {
 }
 
 #[derive(Default)]
-enum Directory {
+pub(super) enum Directory {
     #[default]
     Unwatched,
     /// The reply is to come.
@@ -52,7 +49,17 @@ struct Held {
 
 /// The session, and which of its connections.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Connection(i64, u64);
+pub(super) struct Connection(i64, u64);
+
+/// A claim of ours.
+pub(super) struct Own<'a> {
+    pub(super) session: &'a TrustedSession,
+    pub(super) path: &'a str,
+    /// In which directory, by the transaction that made that.
+    pub(super) directory: i64,
+    /// Whether it is gone, once that is certain.
+    pub(super) gone: &'a Arc<AtomicBool>,
+}
 
 impl Connection {
     fn of(session: &TrustedSession) -> Connection {
@@ -67,29 +74,29 @@ impl Continuity {
         self.is_usual && is_held && self.is_watched(session).is_some()
     }
 
-    /// Whether a new claim is the first, if it was made in that directory.
-    pub(super) fn is_first(&mut self, own: &Node, directory: i64) -> bool {
-        let is_watched = self.is_watched(&own.session) == Some(directory);
-        let follows = self.is_next(own, directory);
+    /// Whether a new claim is the first.
+    pub(super) fn is_first(&mut self, own: &Own) -> bool {
+        let is_watched = self.is_watched(own.session) == Some(own.directory);
+        let follows = self.is_next(own);
         let is_gone = self.held.as_ref().is_some_and(|held| held.gone.load(Ordering::Acquire));
         // Somebody came in between: most likely he comes again.
         self.is_usual &= follows;
         is_watched && follows && is_gone
     }
 
-    /// A claim of ours holds in that directory, so those with lower numbers are gone. Gives whether the directory
-    /// should be watched from now on.
-    pub(super) fn holds(&mut self, own: &Node, directory: i64) -> bool {
-        self.is_usual = self.is_next(own, directory);
+    /// A claim of ours holds, so those with lower numbers are gone. Gives whether the directory should be watched
+    /// from now on.
+    pub(super) fn holds(&mut self, own: &Own) -> bool {
+        self.is_usual = self.is_next(own);
         self.held = in_turn(own).map(|number| Held {
             session: own.session.id(),
-            directory,
+            directory: own.directory,
             number,
-            gone: Arc::clone(own.gone()),
+            gone: Arc::clone(own.gone),
         });
         // An adopted handle may lose its connection unheard.
         let is_wanted = self.is_usual && !own.session.is_adopted();
-        if is_wanted && self.is_watched(&own.session).is_none() {
+        if is_wanted && self.is_watched(own.session).is_none() {
             return !matches!(
                 std::mem::replace(&mut self.directory, Directory::Asked),
                 Directory::Asked
@@ -99,12 +106,17 @@ impl Continuity {
     }
 
     /// Whether a claim has the number after that of the last one that held.
-    fn is_next(&self, own: &Node, directory: i64) -> bool {
+    fn is_next(&self, own: &Own) -> bool {
         self.held.as_ref().is_some_and(|held| {
             let next = held.number.wrapping_add(1);
-            (held.session, held.directory) == (own.session.id(), directory)
+            (held.session, held.directory) == (own.session.id(), own.directory)
                 && in_turn(own) == Some(next)
         })
+    }
+
+    /// The directory was asked to be watched.
+    pub(super) fn watches(&mut self, directory: Directory) {
+        self.directory = directory;
     }
 
     /// The directory that is watched on this connection, by the transaction that made it: it is still there.
@@ -121,31 +133,21 @@ impl Continuity {
 }
 
 /// The number of a claim, unless it may have been given out of turn.
-fn in_turn(own: &Node) -> Option<i32> {
-    name::sequence(name::last(&own.path)).filter(|number| !name::is_out_of_turn(*number))
+fn in_turn(own: &Own) -> Option<i32> {
+    name::sequence(name::last(own.path)).filter(|number| !name::is_out_of_turn(*number))
 }
 
-/// Watches a lock's directory, for as long as somebody uses the lock.
-pub(super) async fn watch_directory(
-    memory: Weak<PathMemory>,
-    session: TrustedSession,
-    path: Arc<str>,
-) {
-    let connection = Connection::of(&session);
-    let watched = if session.has_room_to_watch(&path, WatchFor::Deletion) {
-        session.get_and_watch(&path).await.ok()
-    } else {
-        None
-    };
-    let Some(memory) = memory.upgrade() else { return };
-    memory.continuity().directory = match watched {
-        Some(Watched { value, watch }) => {
+/// Watches a lock's directory, if there is room for that.
+pub(super) async fn watch(session: &TrustedSession, path: &str) -> Directory {
+    let connection = Connection::of(session);
+    if !session.has_room_to_watch(path, WatchFor::Deletion) {
+        return Directory::Unwatched;
+    }
+    match session.get_and_watch(path).await {
+        Ok(Watched { value, watch }) => {
             Directory::Watched { connection, czxid: value.stat.czxid, watch }
         }
-        None => {
-            let path = path.to_string();
-            log!(DEBUG, path, "a lock's directory could not be watched");
-            Directory::Unwatched
-        }
-    };
+        // The next claim that holds has it watched again.
+        Err(_) => Directory::Unwatched,
+    }
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::coalesced::Coalesced;
-use super::continuity::Continuity;
+use super::continuity::{self, Continuity};
 use super::limit::Limit;
 use super::listing::Listing;
 use super::lookup::{self, Found};
@@ -110,6 +110,21 @@ impl PathMemory {
 
     pub(super) fn continuity(&self) -> MutexGuard<'_, Continuity> {
         self.continuity.lock()
+    }
+
+    /// Has the lock's directory watched, for as long as somebody uses the lock.
+    pub(super) fn watch_directory(
+        self: &Arc<Self>,
+        session: TrustedSession,
+        path: Arc<str>,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let memory = Arc::downgrade(self);
+        async move {
+            let directory = continuity::watch(&session, &path).await;
+            if let Some(memory) = memory.upgrade() {
+                memory.continuity().watches(directory);
+            }
+        }
     }
 
     /// Whether all claims before this one are gone.

@@ -9,7 +9,6 @@ use super::admission::Admission;
 use super::attempt::{Ahead, Attempt, ClaimStatus, clear_orphan, create_parents};
 use super::claim::Node;
 use super::claim_data;
-use super::continuity;
 use super::limit_node;
 use super::listing::Listing;
 use super::name;
@@ -158,7 +157,7 @@ async fn claim(attempt: &mut Attempt, session: &TrustedSession) -> Result<Claimi
     if let Some(listing) = listing {
         return Ok(Claiming::Listed(listing));
     }
-    if expect_to_hold && spec.memory.continuity().is_first(&own, directory) {
+    if expect_to_hold && spec.memory.continuity().is_first(&own.in_directory(directory)) {
         spec.memory.set_contended(false);
         saw_first(attempt);
         return Ok(Claiming::Decided(ClaimStatus::Held));
@@ -221,10 +220,9 @@ fn saw_first(attempt: &Attempt) {
     let Some(own) = claim.node().filter(|_| spec.admission.is_by_number_alone()) else { return };
     spec.memory.saw_first(own.czxid);
     let Some(directory) = claim.layout().directory() else { return };
-    if spec.memory.continuity().holds(own, directory) {
-        let (memory, session) = (Arc::downgrade(&spec.memory), own.session.clone());
-        let path = Arc::clone(&spec.path);
-        spec.client.spawn(continuity::watch_directory(memory, session, path));
+    if spec.memory.continuity().holds(&own.in_directory(directory)) {
+        let watched = spec.memory.watch_directory(own.session.clone(), Arc::clone(&spec.path));
+        spec.client.spawn(watched);
     }
 }
 
