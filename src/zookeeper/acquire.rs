@@ -2,9 +2,9 @@
 //! loss of a session and the end of a claim. Strategies only say where the claim stands.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::attempt::{Attempt, ClaimStatus};
+use super::attempt::{AFTER_TROUBLE, Attempt, ClaimStatus};
 use super::claim::Node;
 use super::refusal::refused;
 use super::seen_ahead::SeenAhead;
@@ -15,10 +15,6 @@ use crate::error::Result;
 use crate::lock::{Contender, LockError, Strategy};
 use crate::logging::log;
 use crate::runtime::{Late, Timer, within};
-
-/// A pause after an outcome that has to be looked up, so that a link which breaks at once again
-/// does not make the loop spin.
-pub(super) const AFTER_TROUBLE: Duration = Duration::from_millis(5);
 
 /// Acquires the lock.
 ///

@@ -13,6 +13,10 @@ use crate::error::Result;
 use crate::logging::log;
 use crate::znode::Stat;
 
+/// A pause after an outcome that has to be looked up, so that a link which breaks at once again
+/// does not make the loop spin.
+pub(super) const AFTER_TROUBLE: Duration = Duration::from_millis(5);
+
 /// Between two looks of those for whose watch there is no room; far back in a queue, four times that.
 pub(super) const WITHOUT_A_WATCH: Duration = Duration::from_millis(500);
 

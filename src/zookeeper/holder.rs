@@ -1,7 +1,6 @@
 //! Waits until somebody else holds a lock, or nobody does.
 
-use super::acquire::AFTER_TROUBLE;
-use super::attempt::WITHOUT_A_WATCH;
+use super::attempt::{AFTER_TROUBLE, WITHOUT_A_WATCH};
 use super::contenders;
 use super::spec::Spec;
 use crate::client::{TrustedSession, Watch, WatchFor, Watched};

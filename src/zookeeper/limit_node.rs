@@ -1,7 +1,6 @@
 //! The znode that says how many permits a semaphore has: the directory of its claims.
 
-use super::acquire::AFTER_TROUBLE;
-use super::attempt::{ClaimStatus, create_parents};
+use super::attempt::{AFTER_TROUBLE, ClaimStatus, create_parents};
 use super::limit::Limit;
 use super::listing::Listing;
 use super::name;
