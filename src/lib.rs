@@ -75,8 +75,8 @@ mod znode;
 mod zookeeper;
 
 pub use client::{
-    AclList, CheckHeld, Children, Client, ClientOptions, Created, Op, OpResult, SessionState,
-    SessionStates, Watch, WatchEvent, WatchEventKind, Watched, Znode,
+    AclList, CheckHeld, Children, Client, ClientOptions, Created, Op, OpResult, Reconfiguration,
+    SessionState, SessionStates, Watch, WatchEvent, WatchEventKind, Watched, Znode,
 };
 pub use error::{Code, Error, Result};
 pub use lock::{
@@ -86,6 +86,7 @@ pub use lock::{
 pub use runtime::{Pending, Updates};
 pub use session_key::SessionKey;
 pub use znode::{Acl, CreateMode, Permissions, Stat};
+pub use zookeeper_sys;
 
 /// The version of the C client that this library was built against, such as `3.8.0`.
 pub const C_CLIENT_VERSION: &str = env!("ZKLOCK_C_CLIENT_VERSION");

@@ -22,3 +22,4 @@ mod transactions;
 mod trust;
 mod wakers;
 mod watches;
+mod zhandle;
