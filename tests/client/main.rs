@@ -18,6 +18,7 @@ mod refusals;
 mod requests;
 mod scarcity;
 mod sessions;
+mod spans;
 mod transactions;
 mod trust;
 mod wakers;
