@@ -439,7 +439,7 @@ int zkl_client_connect(const char *hosts,
  * context stay as they are.
  *
  * - The client shares the handle's session, servers, chroot and identities. When that session is
- *   over, so is the client: adopt the next handle with a new one.
+ *   over, so is the client: zkl_client_follow takes it to the next handle.
  * - A `sync` goes to the server every tenth of the session timeout, to know that the session lives; and
  *   while a lock is held, a write that changes nothing every fifth.
  * - A session has one owner. A second handle on it (zookeeper_init with the client id of the first) can
@@ -470,7 +470,25 @@ int zkl_client_adopt(struct _zhandle *zh,
                      zkl_client **client);
 
 /**
- * Lets go of an adopted handle at once, or ends a session of its own. The guards are lost, acquires
+ * Goes on with another handle of the program's, after an expiry say: what zkl_client_adopt did is done
+ * again for `zh`, with the options that it was given, and the client's locks contend there from now on.
+ *
+ * What was made before stays where it was made. Guards of a session that is over stay lost, and what is
+ * under way on it ends; free them as ever. Where the session before still lives, its guards stay held,
+ * acquires under way go on there, and the handle is given back once those are gone.
+ *
+ * `zh` must be live until this returns. The handle before may be closed before or after this.
+ *
+ * Any thread, callbacks of either handle included; does not block: acquires wait for the connection.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL, or a client with sessions of its own, which opens the next one by itself;
+ * otherwise as zkl_client_adopt. On a failure the client stays as it was.
+ */
+int zkl_client_follow(const zkl_client *client,
+                      struct _zhandle *zh);
+
+/**
+ * Lets go of an adopted handle, and of those before it, at once, or ends a session of its own. The guards are lost, acquires
  * under way end with ZINVALIDSTATE or ZCLOSING, and the client is ZKL_CLOSED. It must still be freed.
  *
  * When this returns, nothing of zklock is inside an adopted handle or will touch it. What was held

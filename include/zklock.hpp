@@ -260,6 +260,8 @@ public:
     explicit operator bool() const noexcept { return static_cast<bool>(it_); }
     zkl_client *get() const noexcept { return it_.get(); }
     int state() const noexcept { return zkl_client_state(it_.get()); }
+    /* Goes on with another handle of the program's, and its locks with it. */
+    status follow(struct _zhandle *zh) const { return status::of(zkl_client_follow(it_.get(), zh)); }
     /* Lets go of an adopted handle at once, or ends a session of its own. */
     status detach() const { return status::of(zkl_client_detach(it_.get())); }
 

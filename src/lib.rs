@@ -45,10 +45,17 @@
 //! # Without a server
 //! Unit tests of what takes a [`Lock`] need no ZooKeeper: [`local`] has locks within the process.
 //!
+//! # Features
+//! - `serde`: `Serialize` and `Deserialize` for what is reported, such as [`Contender`], [`GuardState`], [`Stat`] and
+//!   [`Znode`]. Off by default.
+//! - `capi` is what the C library is built with, `cli` what the program `lock_test` is; neither changes anything here.
+//!
 //! # The floors
 //! The modules form floors, and each uses only what is below it: `raw` (the only unsafe code,
 //! toward the C client `libzookeeper_mt`), `client` (sessions, operations, watches), `zookeeper` (locks that are
 //! kept there). `lock` is the face of locks and knows none of them. The crate `zookeeper-sys` lies under all.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "capi")]
 mod capi;
@@ -69,14 +76,15 @@ mod recipes;
 mod runtime;
 mod scarcity;
 mod session_key;
+mod spans;
 mod sync;
 mod text;
 mod znode;
 mod zookeeper;
 
 pub use client::{
-    AclList, CheckHeld, Children, Client, ClientOptions, Created, Op, OpResult, SessionState,
-    SessionStates, Watch, WatchEvent, WatchEventKind, Watched, Znode,
+    AclList, CheckHeld, Children, Client, ClientOptions, Created, Op, OpResult, Reconfiguration,
+    SessionState, SessionStates, Watch, WatchEvent, WatchEventKind, Watched, Znode,
 };
 pub use error::{Code, Error, Result};
 pub use lock::{
@@ -86,6 +94,7 @@ pub use lock::{
 pub use runtime::{Pending, Updates};
 pub use session_key::SessionKey;
 pub use znode::{Acl, CreateMode, Permissions, Stat};
+pub use zookeeper_sys;
 
 /// The version of the C client that this library was built against, such as `3.8.0`.
 pub const C_CLIENT_VERSION: &str = env!("ZKLOCK_C_CLIENT_VERSION");

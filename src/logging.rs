@@ -5,6 +5,7 @@
 //! its locks would be lost. So a line is only queued; one thread for the process, started with the
 //! first line, hands the lines on. A full queue drops lines and says how many.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -21,6 +22,8 @@ type Line = Box<dyn FnOnce() + Send>;
 struct Lines {
     queue: Mutex<Option<SyncSender<Line>>>,
     dropped: AtomicUsize,
+    /// Spans that are over, which no full queue may leave to other threads.
+    over: Mutex<Vec<Box<dyn Any + Send>>>,
 }
 
 static LINES: PerProcess<Lines> = PerProcess::new(Lines::default);
@@ -50,12 +53,21 @@ pub(crate) fn is_wanted(level: tracing::Level) -> bool {
     level <= tracing::level_filters::LevelFilter::current() || by_log <= log::max_level()
 }
 
-pub(crate) fn queue(line: Line) {
+/// Whether there was room for it.
+pub(crate) fn queue(line: Line) -> bool {
     let lines = &*LINES;
     let queue = started(&mut lines.queue.lock());
-    if queue.is_none_or(|queue| queue.try_send(line).is_err()) {
+    let is_queued = queue.is_some_and(|queue| queue.try_send(line).is_ok());
+    if !is_queued {
         lines.dropped.fetch_add(1, Ordering::Relaxed);
     }
+    is_queued
+}
+
+/// Drops it where lines are handed on, after those that are queued by now.
+pub(crate) fn close_later(span: Box<dyn Any + Send>) {
+    LINES.over.lock().push(span);
+    queue(Box::new(|| ()));
 }
 
 /// The queue; its thread is started if there is none yet and one can be had.
@@ -74,6 +86,8 @@ fn serve(lines: &Receiver<Line>) {
         // A subscriber that panics has nobody to tell.
         let _ = catch_unwind(AssertUnwindSafe(|| {
             line();
+            let over = std::mem::take(&mut *LINES.over.lock());
+            drop(over);
             let dropped = LINES.dropped.swap(0, Ordering::Relaxed);
             if dropped > 0 {
                 tracing::warn!(dropped, "log lines were dropped");

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 /// What a server knows about a znode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 #[non_exhaustive]
 pub struct Stat {
     /// The transaction that created the znode. Grows over the whole ensemble, so the czxid of a
@@ -45,6 +46,7 @@ impl Stat {
 
 /// How long a new znode lives, and whether the server appends a sequence number to its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum CreateMode {
     /// Lives until it is deleted.
@@ -67,6 +69,7 @@ pub enum CreateMode {
 bitflags::bitflags! {
     /// What an identity may do with a znode.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
     pub struct Permissions: i32 {
         /// Read its data and list its children.
         const READ = 1;
@@ -85,6 +88,7 @@ bitflags::bitflags! {
 
 /// One entry of a znode's access control list.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Acl {
     /// What is allowed.
     pub permissions: Permissions,

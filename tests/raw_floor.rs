@@ -4,7 +4,9 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use zklock::{Acl, Client, ClientOptions, Code, CreateMode, Op, SessionState, WatchEventKind};
+use zklock::{
+    Acl, Client, ClientOptions, Code, CreateMode, Op, Reconfiguration, SessionState, WatchEventKind,
+};
 use zklock_testing::eventually;
 use zklock_testing::wire::Ops;
 use zklock_testing::{Proxy, Rule, Server};
@@ -56,6 +58,11 @@ fn every_request_goes_its_way() {
     assert!(zk.get_acl("/none").wait().is_err());
     assert_eq!(zk.set_acl(node, &[], None).wait().unwrap_err().code(), Code::INVALID_ACL);
     zk.sync("/").wait().unwrap();
+    for change in [Reconfiguration::leave([7]), Reconfiguration::replace(["server.7=a:1:2;3"])] {
+        let error = zk.reconfigure(&change, Some(1)).wait().unwrap_err();
+        assert_eq!(error.code(), Code::RECONFIG_DISABLED);
+    }
+    assert_eq!(zk.with_zhandle(|zh| zh.is_null()), Some(false));
     zk.delete(node, None).wait().unwrap();
     assert!(zk.delete(node, None).wait().is_err());
     assert!(zk.session().is_some() && zk.session_timeout().is_some());

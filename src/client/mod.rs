@@ -9,6 +9,7 @@ mod add_auth;
 mod changes;
 mod delete_all;
 mod duty;
+mod ensemble;
 mod guaranteed_delete;
 pub(crate) mod handles;
 mod hosts;
@@ -34,11 +35,13 @@ mod trust;
 mod trusted_session;
 mod unconfirmed;
 mod watch;
+mod zhandle;
 
 use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use ensemble::Reconfiguration;
 pub use multi::{CheckHeld, Op, OpResult};
 pub use options::ClientOptions;
 pub use replies::{AclList, Children, Created, Watched, Znode};
@@ -162,20 +165,11 @@ impl Client {
         link.map_or_else(|| !crate::raw::inside_callback(), |link| link.can_be_waited_for())
     }
 
-    /// Runs `body` while the handle below is held open, if it is: a program that closes it waits for
-    /// the end.
-    pub(crate) fn while_attached<T>(&self, body: impl FnOnce() -> T) -> Option<T> {
-        let (mut body, mut result) = (Some(body), None);
-        let link = self.inner().status().link?;
-        link.handle.get()?.while_open(&mut || result = body.take().map(|body| body()));
-        result
-    }
-
     /// Whether the handle below can be used now.
     pub(crate) fn is_attached(&self) -> bool {
         let link = self.inner().status().link;
         let is_final = |link: Arc<Link>| link.handle_state().is_none_or(HandleState::is_final);
-        self.while_attached(|| ()).is_some() && !link.is_none_or(is_final)
+        self.with_zhandle(|_| ()).is_some() && !link.is_none_or(is_final)
     }
 
     /// Why the handle below can't be used any more, if it can't.

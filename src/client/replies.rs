@@ -5,6 +5,7 @@ use crate::znode::{Acl, Stat};
 
 /// A znode that was created.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Created {
     /// Its path, with the sequence number if it got one.
@@ -15,6 +16,7 @@ pub struct Created {
 
 /// A znode's data and stat, both of one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Znode {
     /// Its data; a znode without data has none.
@@ -25,6 +27,7 @@ pub struct Znode {
 
 /// A znode's children and its stat, both of one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Children {
     /// Their names, not their paths, in no order.
@@ -35,6 +38,7 @@ pub struct Children {
 
 /// A znode's access control list and its stat, both of one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct AclList {
     /// Who may do what.

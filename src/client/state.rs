@@ -2,6 +2,7 @@
 
 /// What a program can know of its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum SessionState {
     /// No server has taken the session yet.

@@ -15,6 +15,7 @@ use crate::sync::Mutex;
 
 /// What happened to a watched znode.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct WatchEvent {
     /// What happened.
@@ -25,6 +26,7 @@ pub struct WatchEvent {
 
 /// The kinds of [`WatchEvent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum WatchEventKind {
     /// The znode was created.

@@ -12,6 +12,7 @@ pub(crate) const MAX_TEXT: usize = 256;
 /// characters that can be shown on a terminal: others than can be printed are spaces, those among them
 /// that turn the direction of writing. The path is as the store has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Contender {
     /// What stands for the claim in its store: in ZooKeeper a znode.
@@ -43,6 +44,7 @@ pub struct Contender {
 /// the claim itself, and no later than the creation of the last claim in the queue, if nothing was
 /// deleted since. A holder that nobody has followed yet is known to the millisecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct HeldSince {
     /// It has not begun before.

@@ -2,6 +2,7 @@
 
 /// Whether a lock is still held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum GuardState {
     /// It is held: no other client can acquire it now.
@@ -14,6 +15,7 @@ pub enum GuardState {
 
 /// Why a guard's tenure is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum LostReason {
     /// The session expired, or could not be trusted any more by the local clock.

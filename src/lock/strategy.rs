@@ -10,6 +10,7 @@ use crate::path;
 /// and another acquires the lock between the robbed holder's reading and its deletion (a round trip),
 /// the deletion hits the other's claim. In a queue no name is given twice, and this can't happen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Strategy {
     /// Creates the lock's znode, and tries again after a pause that grows from 2 ms to 100 ms.

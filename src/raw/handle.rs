@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::multi::{RawOp, RawOpResult};
+use super::sys;
 use crate::error::Code;
 use crate::session_key::SessionKey;
 use crate::znode::{Acl, CreateMode, Stat};
@@ -100,6 +101,14 @@ pub(crate) trait Requests: Send + Sync {
     fn children(&self, terms: Terms, path: &str, watch: WatchOn, sink: Sink<(Vec<String>, Stat)>);
     fn get_acl(&self, terms: Terms, path: &str, sink: Sink<(Vec<Acl>, Stat)>);
     fn set_acl(&self, terms: Terms, path: &str, acl: &[Acl], version: i32, sink: Sink<()>);
+    /// Changes who belongs to the ensemble: who joins, who leaves, or who are the members.
+    fn reconfigure(
+        &self,
+        terms: Terms,
+        lists: [Option<String>; 3],
+        version: i64,
+        sink: Sink<(Vec<u8>, Stat)>,
+    );
     /// Waits until the connected server has caught up with the leader.
     fn sync(&self, terms: Terms, path: &str, sink: Sink<()>);
     /// Goes ahead of all that waits. The sink runs on the C client's IO thread, perhaps under one of
@@ -129,7 +138,7 @@ pub(crate) trait Handle: Requests {
     /// `None` once the handle is closed; of an adopted one, why it can't be used any more.
     fn state(&self) -> Option<HandleState>;
     /// Runs `body` while the handle is held open, if it is: whoever closes it waits for the end.
-    fn while_open(&self, body: &mut dyn FnMut());
+    fn while_open(&self, body: &mut dyn FnMut(*mut sys::zhandle_t));
     /// The session that the handle last had; its id is 0 before the first connection.
     fn session(&self) -> Option<SessionKey>;
     /// The session timeout that the server granted; before the first connection, the one asked for.

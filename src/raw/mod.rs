@@ -52,5 +52,6 @@ pub(crate) use fork::watch_for_forks;
 pub(crate) use handle::Requests;
 pub(crate) use handle::{Config, Credentials, Handle, HandleState, Sink, Terms, Turn, WatchOn};
 pub(crate) use multi::{RawOp, RawOpResult};
+pub(crate) use sys::zhandle_t;
 pub(crate) use watcher::{Event, EventKind};
 pub(crate) use zhandle::Zhandle;

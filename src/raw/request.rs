@@ -1,6 +1,7 @@
 //! Submits requests. Each names its completion beside its call; nothing here blocks.
 
 use std::ffi::c_int;
+use std::ptr;
 use std::time::{Duration, Instant};
 
 use super::convert::{self, AclVector};
@@ -148,6 +149,30 @@ impl Requests for Zhandle {
             let done: sys::void_completion_t = Some(callback::void);
             // SAFETY: as in `delete`; the ACL too is this closure's, and the call only reads it.
             unsafe { sys::zoo_aset_acl(zh, path.as_ptr(), version, &mut entries, done, context) }
+        });
+    }
+
+    fn reconfigure(
+        &self,
+        terms: Terms,
+        lists: [Option<String>; 3],
+        version: i64,
+        sink: Sink<(Vec<u8>, Stat)>,
+    ) {
+        let receiver = Receiver::Data(sink);
+        let bytes = lists.iter().flatten().map(String::len).sum();
+        let lists = lists.map(|list| list.map(|list| convert::c_string(&list)).transpose());
+        let [joining, leaving, members] = lists;
+        let joining = argument!(joining, receiver);
+        let leaving = argument!(leaving, receiver);
+        let members = argument!(members, receiver);
+        self.submit(terms, receiver, None, bytes, move |zh, context| {
+            let [joining, leaving, members] = [&joining, &leaving, &members]
+                .map(|list| list.as_ref().map_or(ptr::null(), |list| list.as_ptr()));
+            let done: sys::data_completion_t = Some(callback::data);
+            // SAFETY: `submit` keeps the handle open; the lists are this closure's, and the call
+            // serialises them, where a null is none; the context is a number.
+            unsafe { sys::zoo_areconfig(zh, joining, leaving, members, version, done, context) }
         });
     }
 

@@ -185,8 +185,8 @@ impl Handle for Zhandle {
         self.gate.state()
     }
 
-    fn while_open(&self, body: &mut dyn FnMut()) {
-        self.gate.with(|_| body());
+    fn while_open(&self, body: &mut dyn FnMut(*mut sys::zhandle_t)) {
+        self.gate.with(body);
     }
 
     fn session(&self) -> Option<SessionKey> {

@@ -8,6 +8,7 @@
 
 mod acquire;
 mod admission;
+mod asked;
 mod attempt;
 mod claim;
 mod claim_data;

@@ -3,10 +3,10 @@
 use std::any::Any;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Instant;
 
 use super::acquire;
 use super::admission::Admission;
+use super::asked::{ACQUIRED, Asked, TAKEN};
 use super::claim::Node;
 use super::contenders;
 use super::deletion_watch::DeletionWatch;
@@ -23,7 +23,7 @@ use crate::lock::{
     Change, Contender, Guard, Kind, Lock, LockError, ReadWriteLock, Semaphore, StoredLock, Strategy,
 };
 use crate::process::inherited;
-use crate::runtime::{Pending, now, within};
+use crate::runtime::{Pending, within};
 use crate::znode::Acl;
 
 #[derive(Clone)]
@@ -125,7 +125,7 @@ impl ZooKeeperLock {
         Arc::new(changed)
     }
 
-    fn guard(&self, (node, hold): (Node, Hold), asked: Instant) -> Guard {
+    fn guard(&self, (node, hold): (Node, Hold), asked: &Asked) -> Guard {
         let tenure = Tenure::begin(Arc::clone(&self.spec.client), node, hold, asked);
         self.deletion_watch.add(&tenure);
         Guard::new(tenure, self.client.to_store())
@@ -206,15 +206,23 @@ impl StoredLock for ZooKeeperLock {
     fn acquire(self: Arc<Self>) -> Pending<Guard, LockError> {
         let ahead = Arc::new(SeenAhead::default());
         let acquired = acquire::acquire(Arc::clone(&self.spec), Arc::clone(&ahead));
-        let (lock, asked) = (Arc::clone(&self), now());
-        self.run("acquire", async move { Ok(lock.guard(acquired.await?, asked)) }).when_late(ahead)
+        let (lock, asked) = (Arc::clone(&self), Asked::now(&self.spec));
+        let acquired = async move {
+            let acquired = asked.outcome(acquired.await, |_| ACQUIRED)?;
+            Ok(lock.guard(acquired, &asked))
+        };
+        self.run("acquire", acquired).when_late(ahead)
     }
 
     fn try_acquire(self: Arc<Self>) -> Pending<Result<Guard, Option<Contender>>, LockError> {
         let deadline = self.client.inner().operation_deadline();
         let acquired = acquire::try_acquire(Arc::clone(&self.spec), deadline);
-        let (lock, asked) = (Arc::clone(&self), now());
-        self.run("acquire", async move { Ok(acquired.await?.map(|held| lock.guard(held, asked))) })
+        let (lock, asked) = (Arc::clone(&self), Asked::now(&self.spec));
+        self.run("acquire", async move {
+            let outcome = |tried: &Result<_, _>| if tried.is_ok() { ACQUIRED } else { TAKEN };
+            let tried = asked.outcome(acquired.await, outcome)?;
+            Ok(tried.map(|held| lock.guard(held, &asked)))
+        })
     }
 
     fn contenders(self: Arc<Self>, number: usize) -> Pending<Vec<Contender>, LockError> {

@@ -6,14 +6,16 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_lite::future::Boxed;
+use parking_lot::Mutex;
 
+use super::asked::Asked;
 use super::claim::Node;
 use super::refusal::not_released;
 use crate::client::{ClientInner, Hold};
 use crate::lock::{GuardState, LockError, LostReason, StoreRef, tenure};
-use crate::logging::log;
 use crate::process::Process;
 use crate::runtime::{Latest, Pending, now, wake};
+use crate::spans::{Span, log_in};
 
 /// One holding of a lock, from the acquire on.
 pub(super) struct Tenure {
@@ -22,24 +24,26 @@ pub(super) struct Tenure {
     pub(super) since: Instant,
     pub(super) hold: Arc<Hold>,
     end: Latest<Option<LostReason>>,
+    /// Ends with it.
+    span: Mutex<Span>,
     /// Where it is held: in a child of that it is lost.
     process: Process,
 }
 
 impl Tenure {
-    /// `asked`: when it was asked for.
     pub(super) fn begin(
         client: Arc<ClientInner>,
         node: Node,
         hold: Hold,
-        asked: Instant,
+        asked: &Asked,
     ) -> Arc<Tenure> {
         let since = now();
         let (path, token) = (Arc::clone(&node.path), node.czxid);
-        let waited = since.saturating_duration_since(asked);
-        log!(DEBUG, path = &*path, token, ?waited, "acquired");
+        let waited = since.saturating_duration_since(asked.at);
+        let span = Mutex::new(asked.hold(&path, token));
+        log_in!(asked.span, DEBUG, path = &*path, token, ?waited, "acquired");
         let (hold, end, process) = (Arc::new(hold), Latest::new(None), Process::this());
-        Arc::new(Tenure { client, node, since, hold, end, process })
+        Arc::new(Tenure { client, node, since, hold, end, span, process })
     }
 
     /// Ends the tenure, unless it has ended before. Gives why it has.
@@ -57,10 +61,16 @@ impl Tenure {
         if is_first {
             let (path, token) = (Arc::clone(&self.node.path), self.node.czxid);
             let held = now().saturating_duration_since(self.since);
+            let span = std::mem::replace(&mut *self.span.lock(), Span::none());
             match reason {
-                LostReason::Released => log!(DEBUG, path = &*path, token, ?held, "released"),
-                _ => log!(WARN, path = &*path, token, ?reason, ?held, "lost"),
+                LostReason::Released => {
+                    log_in!(span, DEBUG, path = &*path, token, ?held, "released")
+                }
+                _ => log_in!(span, WARN, path = &*path, token, ?reason, ?held, "lost"),
             }
+            span.record(move |span| {
+                span.record("end", tracing::field::debug(reason));
+            });
         }
         self.hold.end();
         self.end.get().unwrap_or(reason)

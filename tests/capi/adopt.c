@@ -174,6 +174,128 @@ static void an_expired_handle_is_closed_by_its_own_watcher(void)
     zkl_client_free(client);
 }
 
+static int64_t session_of(const own *o)
+{
+    return zoo_client_id(o->zh)->client_id;
+}
+
+/* The same objects, on the handle that the program opens after an expiry. */
+static void a_client_follows_its_program_to_the_next_handle(void)
+{
+    own first, second;
+    open_own(&first);
+    zkl_client *client = adopted(&first);
+    zkl_lock_options watching = ZKL_LOCK_OPTIONS_INIT;
+    watching.strategy = ZKL_WATCH;
+    watching.label = "night run";
+    zkl_lock *lock = lock_on(client, "/followed"), *other = NULL;
+    GIVES(OK, zkl_lock_new(client, "/followed-by-watch", &watching, &other));
+    zkl_guard *lost = acquired(lock);
+    zkl_guard_free(acquired(other));
+    told waiting;
+    told_init(&waiting);
+    GIVES(OK, zkl_lock_acquire_async(lock, ZKL_FOREVER, tell_done, &waiting, finalize, NULL));
+    ask("expire %lld", (long long)zkl_client_session_id(client));
+    UNTIL(zkl_client_state(client) == ZKL_CLOSED);
+    UNTIL(told_finalized(&waiting) == 1);
+    CHECK(waiting.calls == 1 && waiting.guard == NULL);
+    /* A handle whose session is over is none to follow to. */
+    UNTIL(seen(&first, &first.expired) == 1);
+    GIVES(INVALID_STATE, zkl_client_follow(client, first.zh));
+    zkl_guard *guard = NULL;
+    CHECK(zkl_lock_acquire(lock, TIMEOUT_MS, &guard) != OK && guard == NULL);
+    CHECK(zkl_client_state(client) == ZKL_CLOSED);
+    CHECK(zookeeper_close(first.zh) == ZOK);
+
+    /* Perhaps at the address of the one before. */
+    open_own(&second);
+    GIVES(OK, zkl_client_follow(client, second.zh));
+    guard = acquired(lock);
+    CHECK(zkl_guard_token(guard) > zkl_guard_token(lost));
+    CHECK(zkl_client_state(client) == ZKL_CONNECTED);
+    CHECK(zkl_client_session_id(client) == session_of(&second));
+    CHECK(zkl_guard_state(guard) == ZKL_HELD && zkl_guard_state(lost) == ZKL_LOST);
+    zkl_guard *labelled = acquired(other);
+    zkl_contenders *holder = NULL;
+    GIVES(OK, zkl_lock_holder(other, &holder));
+    CHECK(strcmp(zkl_contenders_get(holder, 0)->label, "night run") == 0);
+    CHECK(strcmp(zkl_lock_path(other), "/followed-by-watch") == 0);
+    zkl_contenders_free(holder);
+    GIVES(OK, zkl_guard_release(labelled));
+    /* A new lock of the client, an asynchronous acquire, and callbacks go there as well. */
+    zkl_lock *third = lock_on(client, "/followed-later");
+    told_init(&waiting);
+    GIVES(OK, zkl_lock_acquire_async(third, ZKL_FOREVER, tell_done, &waiting, finalize, NULL));
+    UNTIL(told_finalized(&waiting) == 1);
+    CHECK(waiting.result == OK);
+    told told_lost;
+    told_init(&told_lost);
+    GIVES(OK, zkl_guard_on_lost(guard, tell_lost, &told_lost, finalize));
+    CHECK(zookeeper_close(second.zh) == ZOK);
+    UNTIL(told_finalized(&told_lost) == 1);
+    CHECK(told_lost.calls == 1 && told_lost.result == ZKL_LOST_SESSION);
+    zkl_guard_free(lost);
+    zkl_guard_free(guard);
+    zkl_guard_free(waiting.guard);
+    zkl_lock_free(lock);
+    zkl_lock_free(other);
+    zkl_lock_free(third);
+    zkl_client_free(client);
+}
+
+/* The session before still lives: what was made on it stays there. */
+static void what_is_held_on_the_handle_before_stays_held(void)
+{
+    own first, second;
+    open_own(&first);
+    zkl_client *client = adopted(&first);
+    zkl_lock *lock = lock_on(client, "/two-handles");
+    zkl_guard *guard = acquired(lock);
+    open_own(&second);
+    GIVES(OK, zkl_client_follow(client, second.zh));
+    zkl_guard *next = NULL;
+    GIVES(ZKL_TAKEN, zkl_lock_try(lock, &next));
+    CHECK(zkl_client_session_id(client) == session_of(&second));
+    CHECK(zkl_guard_state(guard) == ZKL_HELD);
+    GIVES(TIMEOUT, zkl_guard_wait_lost(guard, session_timeout_ms));
+    GIVES(OK, zkl_guard_release(guard));
+    next = acquired(lock);
+    /* And back again, while nothing else is left on the first. */
+    GIVES(OK, zkl_client_follow(client, first.zh));
+    zkl_lock *other = lock_on(client, "/two-handles-other");
+    guard = acquired(other);
+    /* Detaching lets go of both. */
+    GIVES(OK, zkl_client_detach(client));
+    CHECK(zkl_guard_state(guard) == ZKL_LOST && zkl_guard_state(next) == ZKL_LOST);
+    CHECK(zkl_client_state(client) == ZKL_CLOSED);
+    /* As after an expiry, it can be followed from there. */
+    GIVES(OK, zkl_client_follow(client, second.zh));
+    zkl_lock *third = lock_on(client, "/two-handles-last");
+    zkl_guard *last = acquired(third);
+    GIVES(OK, zkl_guard_release(last));
+    CHECK(zookeeper_close(first.zh) == ZOK && zookeeper_close(second.zh) == ZOK);
+    zkl_guard_free(guard);
+    zkl_guard_free(next);
+    zkl_lock_free(lock);
+    zkl_lock_free(third);
+    zkl_lock_free(other);
+    zkl_client_free(client);
+}
+
+static void a_client_with_sessions_of_its_own_follows_nobody(void)
+{
+    own o;
+    open_own(&o);
+    zkl_client *client = NULL;
+    GIVES(OK, zkl_client_connect(hosts, NULL, &client));
+    int64_t session = zkl_client_session_id(client);
+    GIVES(BAD_ARGUMENTS, zkl_client_follow(client, o.zh));
+    GIVES(BAD_ARGUMENTS, zkl_client_follow(client, NULL));
+    CHECK(zkl_client_session_id(client) == session);
+    zkl_client_free(client);
+    CHECK(zookeeper_close(o.zh) == ZOK);
+}
+
 struct inside {
     own *own;
     zkl_client *client;
@@ -200,6 +322,7 @@ static void call_what_blocks(struct inside *in)
     /* What does not block works. */
     CHECK(zkl_guard_state(in->guard) == ZKL_HELD);
     GIVES(OK, zkl_client_adopt(in->own->zh, NULL, &client));
+    GIVES(OK, zkl_client_follow(client, in->own->zh));
     zkl_client_free(client);
     GIVES(OK, zkl_lock_acquire_async(in->lock, ZKL_FOREVER, tell_done, &in->attempt, NULL, NULL));
     GIVES(ZKL_WOULD_DEADLOCK, zkl_guard_release(in->guard));
@@ -316,6 +439,9 @@ int main(int argc, char **argv)
     a_handle_is_closed_first();
     a_session_expires();
     an_expired_handle_is_closed_by_its_own_watcher();
+    a_client_follows_its_program_to_the_next_handle();
+    what_is_held_on_the_handle_before_stays_held();
+    a_client_with_sessions_of_its_own_follows_nobody();
     inside_a_callback_nothing_waits_for_itself();
     both_are_busy_on_one_handle();
     options_that_the_handle_has_are_refused();

@@ -95,6 +95,8 @@ static void what_is_inherited_is_refused(void)
     REFUSED(zkl_client_detach(client));
     REFUSED(zkl_client_detach(on_handle));
     AT_ONCE(GIVES(INVALID_STATE, zkl_client_adopt(zh, NULL, &client_out)));
+    REFUSED(zkl_client_follow(on_handle, zh));
+    REFUSED(zkl_client_follow(client, zh));
     REFUSED(zkl_lock_new(client, "/locks/new", NULL, &lock_out));
     IS(0, strcmp(zkl_lock_path(lock), "/locks/fork"));
     REFUSED(zkl_lock_acquire(lock, ZKL_FOREVER, &guard_out));

@@ -32,6 +32,7 @@ static void on_nothing(void)
     GIVES(BAD_ARGUMENTS, zkl_client_connect(hosts, NULL, NULL));
     GIVES(BAD_ARGUMENTS, zkl_client_adopt(NULL, NULL, &client));
     GIVES(BAD_ARGUMENTS, zkl_client_adopt(NULL, NULL, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_client_follow(NULL, NULL));
     GIVES(BAD_ARGUMENTS, zkl_client_detach(NULL));
     GIVES(BAD_ARGUMENTS, zkl_client_state(NULL));
     CHECK(zkl_client_session_id(NULL) == 0);

@@ -19,6 +19,7 @@ int use(const char *hosts, struct _zhandle *zh) {
     zkl_lock *lock = NULL;
     int rc = zkl_client_connect(hosts, &options, &client);
     rc += zkl_client_adopt(zh, NULL, &client);
+    rc += zkl_client_follow(client, zh);
     rc += zkl_lock_new(client, \"/lock\", NULL, &lock);
     zkl_lock_free(lock);
     zkl_client_free(client);
@@ -34,6 +35,7 @@ int use(const char *hosts, struct _zhandle *zh) {
     auto client = zklock::client::connect(hosts);
     if (!client) return client.error().code();
     zklock::client adopted = zklock::client::adopt(zh).take();
+    if (!adopted.follow(zh)) return 3;
     auto lock = adopted.lock(\"/lock\");
     auto guard = lock->try_acquire();
     if (!guard && guard.error().code() == ZKL_TAKEN) guard = lock->acquire(5000);

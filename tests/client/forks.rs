@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use test_support::{Process, TIMEOUT, child_about, options, say, shared};
 use zklock::{
-    Acl, Client, Code, CreateMode, GuardState, Lock, LockError, LostReason, Op, Result,
-    SessionState, local,
+    Acl, Client, Code, CreateMode, GuardState, Lock, LockError, LostReason, Op, Reconfiguration,
+    Result, SessionState, local,
 };
 
 use crate::lifecycle::voluntary_waits;
@@ -21,7 +21,7 @@ type OfAClient = fn(&Client, &str) -> Result<()>;
 type OfALock = fn(&Lock) -> Result<(), LockError>;
 
 /// What a client can be asked for, each by its name.
-const OF_A_CLIENT: [(&str, OfAClient); 18] = [
+const OF_A_CLIENT: [(&str, OfAClient); 19] = [
     ("delete_all", |zk, node| zk.delete_all(node).wait()),
     ("connected", |zk, _| zk.connected().wait()),
     ("create", |zk, node| zk.create(node, b"", CreateMode::Persistent).wait().map(drop)),
@@ -41,6 +41,7 @@ const OF_A_CLIENT: [(&str, OfAClient); 18] = [
     ("sync", |zk, node| zk.sync(node).wait()),
     ("add_auth", |zk, _| zk.add_auth("digest", b"user:secret").wait()),
     ("make_path", |zk, node| zk.make_path(node).wait()),
+    ("reconfigure", |zk, _| zk.reconfigure(&Reconfiguration::leave([7]), None).wait().map(drop)),
     ("multi", |zk, node| zk.multi(&[Op::check(node)]).wait().map(drop)),
 ];
 
@@ -167,6 +168,7 @@ fn a_process_forks_and_goes_on() {
         ensure(childs.state() == SessionState::Closed, "the client's state")?;
         ensure(childs.session().is_none(), "a session")?;
         ensure(childs.session_timeout().is_none(), "a session timeout")?;
+        ensure(childs.with_zhandle(|_| ()).is_none(), "a handle")?;
         let mut states = childs.states();
         ensure(states.wait() == Some(SessionState::Closed), "a state")?;
         ensure(states.wait().is_none(), "another state")?;

@@ -121,8 +121,9 @@ fn a_closed_client_refuses_everything_and_can_be_closed_again() {
             code(clone.multi(&[Op::check(&path)]).wait().map(drop)),
             code(clone.make_path(&path).wait()),
             code(clone.add_auth("digest", b"a:b").wait()),
+            code(clone.reconfigure(&zklock::Reconfiguration::leave([7]), None).wait().map(drop)),
         ];
-        assert_eq!(codes, [Code::INVALID_STATE; 15]);
+        assert_eq!(codes, [Code::INVALID_STATE; 16]);
         clone.close().wait().unwrap();
     }
     assert_eq!(clone.state(), SessionState::Closed);

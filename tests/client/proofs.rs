@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use test_support::{
     Bench, LONGEST_SESSION, TIMEOUT, eventually, options, session_id, states_until,
 };
-use zklock::{Acl, Client, CreateMode, Guard, GuardState, Op, SessionState};
+use zklock::{Acl, Client, Code, CreateMode, Guard, GuardState, Op, Reconfiguration, SessionState};
 use zklock_testing::wire::{self, Ops};
 use zklock_testing::{Gate, Proxy, Rule};
 
@@ -213,7 +213,7 @@ fn late_answers_let_no_guard_outlive_its_session() {
 type Ask = fn(&Client, &str) -> zklock::Result<()>;
 
 /// What is answered without a leader, or without a quorum.
-const PROVE_LESS: [(&str, Ask); 10] = [
+const PROVE_LESS: [(&str, Ask); 11] = [
     ("nothing", |_, _| Ok(())),
     ("sync", |client, path| client.sync(path).wait()),
     ("exists", |client, path| client.exists(path).wait().map(drop)),
@@ -224,6 +224,11 @@ const PROVE_LESS: [(&str, Ask); 10] = [
     ("children", |client, path| client.children(path).wait().map(drop)),
     ("children-and-watch", |client, path| client.children_and_watch(path).wait().map(drop)),
     ("get-acl", |client, path| client.get_acl(path).wait().map(drop)),
+    ("reconfigure", |client, _| {
+        let refused = client.reconfigure(&Reconfiguration::leave([77]), None).wait();
+        assert_eq!(refused.unwrap_err().code(), Code::RECONFIG_DISABLED);
+        Ok(())
+    }),
 ];
 
 /// A server that is cut off from its leader goes on answering reads, and a leader that was deposed syncs. Who took

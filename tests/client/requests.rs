@@ -111,8 +111,9 @@ fn every_operation_ends_by_the_operation_timeout() {
         code(client.add_auth("digest", b"a:b").wait()),
         code(client.multi(&ops).wait().map(drop)),
         code(client.make_path("/a/b/c").wait()),
+        code(client.reconfigure(&zklock::Reconfiguration::leave([7]), None).wait().map(drop)),
     ];
-    assert_eq!(ends, [Code::OPERATION_TIMEOUT; 15]);
+    assert_eq!(ends, [Code::OPERATION_TIMEOUT; 16]);
     bench.server.thaw().unwrap();
     // What the C client still owed to those requests reaches nobody, and disturbs nobody.
     eventually("it is answered again", || client.get("/").wait().is_ok());

@@ -74,6 +74,9 @@ const CALLS: &[(&str, Option<Code>, Call)] = &[
     ("make_path", Some(Code::OPERATION_TIMEOUT), |s| {
         ended(s.client.make_path(&format!("{}/a", s.path)).wait())
     }),
+    ("reconfigure", Some(Code::OPERATION_TIMEOUT), |s| {
+        ended(s.client.reconfigure(&zklock::Reconfiguration::leave([7]), None).wait())
+    }),
     ("add_auth", None, |s| ended(s.client.add_auth("digest", b"a:b").wait())),
     ("close", None, |s| ended(s.client.close().wait())),
     ("dropping all", None, |s| {

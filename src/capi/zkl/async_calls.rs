@@ -13,11 +13,11 @@ use crate::capi::boundary::{Failure, Object, free, given, status, text};
 use crate::capi::callbacks::{Line, Userdata, zkl_finalizer_fn};
 use crate::capi::stat;
 use crate::capi::zkl::attempt::zkl_done_fn;
-use crate::capi::zkl::client::Shared;
 use crate::capi::zkl::contenders::zkl_contenders;
 use crate::capi::zkl::guard::{version_of, zkl_guard};
 use crate::capi::zkl::lock::{self, zkl_lock};
 use crate::capi::zkl::options;
+use crate::capi::zkl::present::{OnASession, Shared};
 use crate::capi::zkl::timeout::timeout;
 use crate::error::Code;
 use crate::lock::LockError;
@@ -118,8 +118,9 @@ pub extern "C" fn zkl_lock_try_async(
     status(|| {
         let lock = given(NAME, "lock", lock)?;
         let done = done.ok_or_else(|| no_done(NAME))?;
-        let line = lock.shared.callbacks.line(NAME)?;
-        let (shared, path) = (Arc::clone(&lock.shared), lock.lock.path().to_owned());
+        let OnASession { lock, shared } = lock.at_present();
+        let line = shared.callbacks.line(NAME)?;
+        let (with_guard, path) = (Arc::clone(&shared), lock.path().to_owned());
         let delivery = Delivery {
             line,
             userdata: Userdata::new(userdata, finalizer),
@@ -127,14 +128,14 @@ pub extern "C" fn zkl_lock_try_async(
                 let tried =
                     tried.and_then(|held: Option<_>| held.ok_or_else(|| lock::taken(&path)));
                 let (rc, guard) = code(tried);
-                let guard = guard.map(|guard| Box::new(zkl_guard::new(guard, shared)));
+                let guard = guard.map(|guard| zkl_guard::boxed(guard, with_guard));
                 let guard = guard.map_or(std::ptr::null_mut(), Box::into_raw);
                 // SAFETY: the program gave the function for these arguments, to be called on this thread; the
                 // delivery is consumed, so it is called once.
                 unsafe { done(rc, guard, userdata) };
             }),
         };
-        deliver(NAME, &lock.shared, lock.lock.try_acquire(), delivery);
+        deliver(NAME, &shared, lock.try_acquire(), delivery);
         Ok(())
     })
 }
@@ -157,8 +158,9 @@ pub extern "C" fn zkl_lock_contenders_async(
     status(|| {
         let lock = given(NAME, "lock", lock)?;
         let done = done.ok_or_else(|| no_done(NAME))?;
+        let OnASession { lock, shared } = lock.at_present();
         let delivery = Delivery {
-            line: lock.shared.callbacks.line(NAME)?,
+            line: shared.callbacks.line(NAME)?,
             userdata: Userdata::new(userdata, finalizer),
             done: Box::new(move |contenders, userdata| {
                 let (rc, contenders) = code(contenders);
@@ -168,7 +170,7 @@ pub extern "C" fn zkl_lock_contenders_async(
                 unsafe { done(rc, contenders, userdata) };
             }),
         };
-        deliver(NAME, &lock.shared, lock.lock.first_contenders(most), delivery);
+        deliver(NAME, &shared, lock.first_contenders(most), delivery);
         Ok(())
     })
 }

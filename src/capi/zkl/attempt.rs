@@ -12,9 +12,9 @@ use parking_lot::Mutex;
 use crate::capi::boundary::{Failure, Object, free, given, output, status};
 use crate::capi::callbacks::{Line, Userdata, zkl_finalizer_fn};
 use crate::capi::codes;
-use crate::capi::zkl::client::Shared;
 use crate::capi::zkl::guard::zkl_guard;
 use crate::capi::zkl::lock::{contend, zkl_lock};
+use crate::capi::zkl::present::{OnASession, Shared};
 use crate::capi::zkl::timeout::timeout;
 use crate::client::{Duties, Duty};
 use crate::error::Code;
@@ -124,7 +124,7 @@ impl Drop for Outcome {
             let result = course.ended.lock().take();
             let (rc, guard) = match result.unwrap_or_else(|| Err(cancelled())) {
                 Ok(guard) => {
-                    let guard = Box::new(zkl_guard::new(guard, shared));
+                    let guard = zkl_guard::boxed(guard, shared);
                     (Code::OK.as_raw(), Box::into_raw(guard))
                 }
                 Err(failure) => {
@@ -175,12 +175,13 @@ pub extern "C" fn zkl_lock_acquire_async(
         let lock = given(NAME, "lock", lock)?;
         let within = timeout(NAME, timeout_ms)?;
         let done = done.ok_or_else(|| Failure::bad_argument(NAME, "done is NULL"))?;
-        let line = lock.shared.callbacks.line(NAME)?;
+        let OnASession { lock, shared } = lock.at_present();
+        let line = shared.callbacks.line(NAME)?;
         let phase = Latest::new(Phase::UnderWay);
         let (giving_up, ended) = (Mutex::default(), Mutex::default());
         let course = Arc::new(Course { phase, giving_up, ended });
         if attempt.is_some() {
-            let duties = Arc::clone(lock.shared.client.inner().duties());
+            let duties = Arc::clone(shared.client.inner().duties());
             let (course, process) = (Arc::clone(&course), Process::this());
             let handle = Box::new(zkl_attempt { course, duties, process });
             output(NAME, "attempt", attempt)?.write(Box::into_raw(handle));
@@ -189,18 +190,18 @@ pub extern "C" fn zkl_lock_acquire_async(
             course: Arc::clone(&course),
             done,
             userdata: Userdata::new(userdata, finalizer),
-            shared: Arc::clone(&lock.shared),
+            shared: Arc::clone(&shared),
             line,
         };
-        let outcome = Outcome::unknown_yet(lock.lock.path(), delivery);
-        let mut acquire = contend(&lock.lock, within);
+        let outcome = Outcome::unknown_yet(lock.path(), delivery);
+        let mut acquire = contend(&lock, within);
         // What ends at once is delivered so, also where the client is closed and runs nothing any more.
         let mut nobody = Context::from_waker(Waker::noop());
         if let Poll::Ready(result) = Pin::new(&mut acquire).poll(&mut nobody) {
             outcome.is(result.map_err(Failure::from));
             return Ok(());
         }
-        let inner = Arc::clone(lock.shared.client.inner());
+        let inner = Arc::clone(shared.client.inner());
         inner.spawn(async move {
             let given_up = async {
                 let is_cancelled = |phase: &Phase| (*phase == Phase::Cancelled).then_some(());

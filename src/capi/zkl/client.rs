@@ -9,9 +9,9 @@ use zookeeper_sys as sys;
 use crate::capi::boundary::{
     Failure, Object, free, given, may_block, number, output, status, text,
 };
-use crate::capi::callbacks::CallbackThread;
 use crate::capi::zkl::options::{self, zkl_client_options};
-use crate::client::{Client, SessionState};
+use crate::capi::zkl::present::Present;
+use crate::client::{Client, ClientOptions, SessionState};
 use crate::raw::Adopted;
 
 /// zkl_client_state: no server has taken the session yet.
@@ -31,26 +31,18 @@ pub const ZKL_CLOSED: c_int = 5;
 /// zkl_client_adopt.
 #[allow(non_camel_case_types)]
 pub struct zkl_client {
-    pub(super) shared: Arc<Shared>,
-}
-
-/// What a client, its locks, their guards and attempts have in common; goes with the last of them.
-pub(super) struct Shared {
-    pub(super) client: Client,
-    pub(super) callbacks: CallbackThread,
-    is_adopted: bool,
+    pub(super) present: Arc<Present>,
 }
 
 impl Object for zkl_client {
     fn is_inherited(&self) -> bool {
-        self.shared.client.is_inherited()
+        self.present.is_inherited()
     }
 }
 
 impl zkl_client {
-    fn boxed(client: Client, is_adopted: bool) -> Box<zkl_client> {
-        let shared = Shared { client, callbacks: CallbackThread::default(), is_adopted };
-        Box::new(zkl_client { shared: Arc::new(shared) })
+    fn boxed(client: Client, adopting: Option<ClientOptions>) -> Box<zkl_client> {
+        Box::new(zkl_client { present: Present::new(client, adopting) })
     }
 }
 
@@ -83,7 +75,7 @@ pub unsafe extern "C" fn zkl_client_connect(
         let options = unsafe { options::connecting(NAME, options) }?;
         may_block(NAME)?;
         let connected = options.connect(hosts).wait()?;
-        client.write(Box::into_raw(zkl_client::boxed(connected, false)));
+        client.write(Box::into_raw(zkl_client::boxed(connected, None)));
         Ok(())
     })
 }
@@ -93,7 +85,7 @@ pub unsafe extern "C" fn zkl_client_connect(
 /// context stay as they are.
 ///
 /// - The client shares the handle's session, servers, chroot and identities. When that session is
-///   over, so is the client: adopt the next handle with a new one.
+///   over, so is the client: zkl_client_follow takes it to the next handle.
 /// - A `sync` goes to the server every tenth of the session timeout, to know that the session lives; and
 ///   while a lock is held, a write that changes nothing every fifth.
 /// - A session has one owner. A second handle on it (zookeeper_init with the client id of the first) can
@@ -134,12 +126,40 @@ pub unsafe extern "C" fn zkl_client_adopt(
         let adopted = unsafe { Adopted::new(zh) };
         let adopted = adopted.ok_or_else(|| Failure::bad_argument(NAME, "zh is NULL"))?;
         let adopted = options.adopt(adopted)?;
-        client.write(Box::into_raw(zkl_client::boxed(adopted, true)));
+        client.write(Box::into_raw(zkl_client::boxed(adopted, Some(options))));
         Ok(())
     })
 }
 
-/// Lets go of an adopted handle at once, or ends a session of its own. The guards are lost, acquires
+/// Goes on with another handle of the program's, after an expiry say: what zkl_client_adopt did is done
+/// again for `zh`, with the options that it was given, and the client's locks contend there from now on.
+///
+/// What was made before stays where it was made. Guards of a session that is over stay lost, and what is
+/// under way on it ends; free them as ever. Where the session before still lives, its guards stay held,
+/// acquires under way go on there, and the handle is given back once those are gone.
+///
+/// `zh` must be live until this returns. The handle before may be closed before or after this.
+///
+/// Any thread, callbacks of either handle included; does not block: acquires wait for the connection.
+///
+/// ZOK; ZBADARGUMENTS for a NULL, or a client with sessions of its own, which opens the next one by itself;
+/// otherwise as zkl_client_adopt. On a failure the client stays as it was.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zkl_client_follow(
+    client: Option<&zkl_client>,
+    zh: *mut sys::zhandle_t,
+) -> c_int {
+    const NAME: &str = "zkl_client_follow";
+    status(|| {
+        let present = &given(NAME, "client", client)?.present;
+        // SAFETY: the header asks for what zkl_client_adopt asks for.
+        let next = unsafe { Adopted::new(zh) };
+        let next = next.ok_or_else(|| Failure::bad_argument(NAME, "zh is NULL"))?;
+        present.follow(NAME, next)
+    })
+}
+
+/// Lets go of an adopted handle, and of those before it, at once, or ends a session of its own. The guards are lost, acquires
 /// under way end with ZINVALIDSTATE or ZCLOSING, and the client is ZKL_CLOSED. It must still be freed.
 ///
 /// When this returns, nothing of zklock is inside an adopted handle or will touch it. What was held
@@ -154,12 +174,12 @@ pub unsafe extern "C" fn zkl_client_adopt(
 pub extern "C" fn zkl_client_detach(client: Option<&zkl_client>) -> c_int {
     const NAME: &str = "zkl_client_detach";
     status(|| {
-        let shared = &given(NAME, "client", client)?.shared;
-        if shared.is_adopted {
-            shared.client.detach();
+        let present = &given(NAME, "client", client)?.present;
+        if present.is_adopted() {
+            present.all().iter().for_each(|shared| shared.client.detach());
             return Ok(());
         }
-        let closed = shared.client.close();
+        let closed = present.shared().client.close();
         if may_block(NAME).is_ok() {
             closed.wait()?;
         }
@@ -174,7 +194,7 @@ pub extern "C" fn zkl_client_detach(client: Option<&zkl_client>) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_client_state(client: Option<&zkl_client>) -> c_int {
     let state = || {
-        let state = given("zkl_client_state", "client", client)?.shared.client.state();
+        let state = given("zkl_client_state", "client", client)?.present.shared().client.state();
         Ok(match state {
             SessionState::Connecting => ZKL_CONNECTING,
             SessionState::Connected => ZKL_CONNECTED,
@@ -192,8 +212,8 @@ pub extern "C" fn zkl_client_state(client: Option<&zkl_client>) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_client_session_id(client: Option<&zkl_client>) -> i64 {
     let id = || {
-        let client = &given("zkl_client_session_id", "client", client)?.shared.client;
-        Ok(client.session().map_or(0, |key| key.id()))
+        let shared = given("zkl_client_session_id", "client", client)?.present.shared();
+        Ok(shared.client.session().map_or(0, |key| key.id()))
     };
     number(0, id, |_| 0)
 }
@@ -204,7 +224,8 @@ pub extern "C" fn zkl_client_session_id(client: Option<&zkl_client>) -> i64 {
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_client_session_timeout_ms(client: Option<&zkl_client>) -> c_int {
     let timeout = || {
-        let client = &given("zkl_client_session_timeout_ms", "client", client)?.shared.client;
+        let shared = given("zkl_client_session_timeout_ms", "client", client)?.present.shared();
+        let client = &shared.client;
         // Before the first connection the C client knows only what was asked for.
         let timeout = client.session().and_then(|_| client.session_timeout()).unwrap_or_default();
         Ok(c_int::try_from(timeout.as_millis()).unwrap_or(c_int::MAX))

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use crate::capi::boundary::{Failure, c_string, given, may_wait_for, output, status, value};
 use crate::capi::zkl::lock::zkl_lock;
+use crate::capi::zkl::present::OnASession;
 use crate::lock::Contender;
 
 /// Somebody who holds a lock or waits for it. Its strings belong to the list, and are never NULL.
@@ -97,8 +98,9 @@ fn list(
 ) -> Result<(), Failure> {
     let lock = given(function, "lock", lock)?;
     let place = output(function, "contenders", place)?;
-    may_wait_for(function, &lock.shared.client)?;
-    let contenders = lock.lock.first_contenders(most).wait()?;
+    let OnASession { lock, shared } = lock.at_present();
+    may_wait_for(function, &shared.client)?;
+    let contenders = lock.first_contenders(most).wait()?;
     place.write(Box::into_raw(zkl_contenders::boxed(contenders)));
     Ok(())
 }

@@ -14,12 +14,13 @@ use crate::capi::boundary::{
 use crate::capi::callbacks::{Userdata, zkl_finalizer_fn};
 use crate::capi::codes;
 use crate::capi::stat;
-use crate::capi::zkl::client::{Shared, ZKL_SUSPENDED};
+use crate::capi::zkl::client::ZKL_SUSPENDED;
 use crate::capi::zkl::loss_signals::{
     Notice, SignalFd, SignalWhenLost, keep_until_over, loss, reason_number, signal_changes,
     zkl_lost_fn,
 };
 use crate::capi::zkl::options;
+use crate::capi::zkl::present::Shared;
 use crate::capi::zkl::timeout::{ZKL_FOREVER, timeout};
 use crate::error::Code;
 use crate::lock::{Guard, GuardState, LostSignal};
@@ -61,8 +62,8 @@ impl Object for zkl_guard {
 }
 
 impl zkl_guard {
-    pub(super) fn new(guard: Guard, shared: Arc<Shared>) -> zkl_guard {
-        zkl_guard {
+    pub(super) fn boxed(guard: Guard, shared: Arc<Shared>) -> Box<zkl_guard> {
+        Box::new(zkl_guard {
             path: c_string(guard.path()),
             token: guard.fencing_token(),
             signal: Signal(Mutex::new(guard.lost())),
@@ -71,7 +72,7 @@ impl zkl_guard {
             loss_fd: Mutex::default(),
             state_fd: Mutex::default(),
             shared,
-        }
+        })
     }
 
     /// What it holds, if it was not given up.

@@ -2,16 +2,16 @@
 
 use std::ffi::{CString, c_char, c_int};
 use std::mem::MaybeUninit;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::capi::boundary::{
     Failure, Object, c_string, free, given, may_wait_for, output, status, text,
 };
 use crate::capi::codes;
-use crate::capi::zkl::client::{Shared, zkl_client};
+use crate::capi::zkl::client::zkl_client;
 use crate::capi::zkl::guard::zkl_guard;
 use crate::capi::zkl::options::{self, zkl_lock_options};
+use crate::capi::zkl::present::{OnASession, PresentLock};
 use crate::capi::zkl::timeout::timeout;
 use crate::lock::{Guard, Lock, LockError};
 use crate::runtime::Pending;
@@ -19,20 +19,20 @@ use crate::runtime::Pending;
 /// A lock on a path; see zkl_lock_new.
 #[allow(non_camel_case_types)]
 pub struct zkl_lock {
-    pub(super) lock: Lock,
+    present: PresentLock,
     path: CString,
-    pub(super) shared: Arc<Shared>,
 }
 
 impl Object for zkl_lock {
     fn is_inherited(&self) -> bool {
-        self.shared.client.is_inherited()
+        self.present.is_inherited()
     }
 }
 
 impl zkl_lock {
-    pub(super) fn boxed_guard(&self, guard: Guard) -> Box<zkl_guard> {
-        Box::new(zkl_guard::new(guard, Arc::clone(&self.shared)))
+    /// The lock on its client's present session.
+    pub(super) fn at_present(&self) -> OnASession {
+        self.present.at_present()
     }
 }
 
@@ -56,19 +56,15 @@ pub unsafe extern "C" fn zkl_lock_new(
 ) -> c_int {
     const NAME: &str = "zkl_lock_new";
     status(|| {
-        let shared = &given(NAME, "client", client)?.shared;
+        let sessions = &given(NAME, "client", client)?.present;
         let place = output(NAME, "lock", lock)?;
         // SAFETY: the header asks for a NUL-terminated string.
         let path = unsafe { text(NAME, "path", path) }?;
         // SAFETY: the header asks for a filled struct.
         let how = unsafe { options::contending(NAME, options) }?;
         how.strategy.check_path(path).map_err(|why| Failure::bad_argument(NAME, why))?;
-        let mut lock = shared.client.lock(path).strategy(how.strategy).label(how.label);
-        if let Some(acl) = how.acl {
-            lock = lock.acl(acl);
-        }
-        let path = c_string(path);
-        let lock = zkl_lock { lock, path, shared: Arc::clone(shared) };
+        let present = PresentLock::new(sessions, path, how);
+        let lock = zkl_lock { present, path: c_string(path) };
         place.write(Box::into_raw(Box::new(lock)));
         Ok(())
     })
@@ -114,9 +110,10 @@ pub extern "C" fn zkl_lock_acquire(
         let lock = given(NAME, "lock", lock)?;
         let place = output(NAME, "guard", guard)?;
         let within = timeout(NAME, timeout_ms)?;
-        may_wait_for(NAME, &lock.shared.client)?;
-        let guard = contend(&lock.lock, within).wait()?;
-        place.write(Box::into_raw(lock.boxed_guard(guard)));
+        let OnASession { lock, shared } = lock.at_present();
+        may_wait_for(NAME, &shared.client)?;
+        let guard = contend(&lock, within).wait()?;
+        place.write(Box::into_raw(zkl_guard::boxed(guard, shared)));
         Ok(())
     })
 }
@@ -137,11 +134,12 @@ pub extern "C" fn zkl_lock_try(
     status(|| {
         let lock = given(NAME, "lock", lock)?;
         let place = output(NAME, "guard", guard)?;
-        may_wait_for(NAME, &lock.shared.client)?;
-        let Some(guard) = lock.lock.try_acquire().wait()? else {
-            return Err(taken(lock.lock.path()));
+        let OnASession { lock, shared } = lock.at_present();
+        may_wait_for(NAME, &shared.client)?;
+        let Some(guard) = lock.try_acquire().wait()? else {
+            return Err(taken(lock.path()));
         };
-        place.write(Box::into_raw(lock.boxed_guard(guard)));
+        place.write(Box::into_raw(zkl_guard::boxed(guard, shared)));
         Ok(())
     })
 }

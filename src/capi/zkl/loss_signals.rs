@@ -195,7 +195,7 @@ mod tests {
         let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
         let fd = fd.try_clone_to_owned().unwrap();
 
-        client.shared.client.inner().kill_driver();
+        client.present.shared().client.inner().kill_driver();
         let mut fd = UnixStream::from(fd);
         let mut is_readable = || io::Read::read(&mut fd, &mut [0]).is_ok_and(|read| read == 1);
         let deadline = Instant::now() + Duration::from_secs(30);

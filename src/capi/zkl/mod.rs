@@ -9,5 +9,6 @@ pub(super) mod guard;
 pub(super) mod lock;
 pub(super) mod loss_signals;
 pub(super) mod options;
+pub(super) mod present;
 pub(super) mod timeout;
 pub(super) mod version;

@@ -127,6 +127,10 @@ impl Requests for SimulatedHandle {
         unasked();
     }
 
+    fn reconfigure(&self, _: Terms, _: [Option<String>; 3], _: i64, _: Sink<(Vec<u8>, Stat)>) {
+        unasked();
+    }
+
     fn set_acl(&self, _: Terms, _: &str, _: &[Acl], _: i32, _: Sink<()>) {
         unasked();
     }
@@ -163,9 +167,9 @@ impl Handle for SimulatedHandle {
         })
     }
 
-    fn while_open(&self, body: &mut dyn FnMut()) {
+    fn while_open(&self, body: &mut dyn FnMut(*mut crate::raw::zhandle_t)) {
         if self.with(|_| ()).is_some() {
-            body();
+            body(std::ptr::null_mut());
         }
     }
 

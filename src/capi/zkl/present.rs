@@ -1,0 +1,135 @@
+//! The session that a C client and its locks work on at present: an adopted client can go on with another.
+
+use std::sync::{Arc, Weak};
+
+use parking_lot::{Mutex, RwLock};
+
+use crate::capi::boundary::Failure;
+use crate::capi::callbacks::CallbackThread;
+use crate::capi::zkl::options::Contending;
+use crate::client::{Client, ClientOptions};
+use crate::lock::Lock;
+use crate::process::Process;
+use crate::raw::Adopted;
+use crate::runtime::machine;
+
+/// One session, or a handle of the program's, and what is made on it; goes with the last of that.
+pub(super) struct Shared {
+    pub(super) client: Client,
+    pub(super) callbacks: Arc<CallbackThread>,
+}
+
+/// What a client and its locks have in common.
+pub(super) struct Present {
+    sessions: RwLock<Sessions>,
+    /// How it adopts; `None` of a client with sessions of its own.
+    adopting: Option<ClientOptions>,
+    /// Asked before anything is locked: another thread may have been inside at a fork.
+    process: Process,
+}
+
+struct Sessions {
+    present: Arc<Shared>,
+    /// Those before that something is still made on.
+    before: Vec<Weak<Shared>>,
+}
+
+impl Present {
+    pub(super) fn new(client: Client, adopting: Option<ClientOptions>) -> Arc<Present> {
+        let present = Arc::new(Shared { client, callbacks: Arc::default() });
+        let sessions = RwLock::new(Sessions { present, before: Vec::new() });
+        Arc::new(Present { sessions, adopting, process: Process::this() })
+    }
+
+    pub(super) fn is_inherited(&self) -> bool {
+        !self.process.is_this()
+    }
+
+    pub(super) fn is_adopted(&self) -> bool {
+        self.adopting.is_some()
+    }
+
+    pub(super) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.sessions.read().present)
+    }
+
+    /// Those that something may be made on: the present one, and those before it.
+    pub(super) fn all(&self) -> Vec<Arc<Shared>> {
+        let sessions = self.sessions.read();
+        let before = sessions.before.iter().filter_map(Weak::upgrade);
+        before.chain([Arc::clone(&sessions.present)]).collect()
+    }
+
+    /// Goes on with another handle. What was made on the one before stays there.
+    pub(super) fn follow(&self, function: &'static str, next: Adopted) -> Result<(), Failure> {
+        let Some(adopting) = &self.adopting else {
+            let why = "the client has sessions of its own, and opens the next one by itself";
+            return Err(Failure::bad_argument(function, why));
+        };
+        let client = adopting.adopt(next)?;
+        let before = {
+            let mut sessions = self.sessions.write();
+            let callbacks = Arc::clone(&sessions.present.callbacks);
+            let present = Arc::new(Shared { client, callbacks });
+            let before = std::mem::replace(&mut sessions.present, present);
+            sessions.before.retain(|before| before.strong_count() > 0);
+            sessions.before.push(Arc::downgrade(&before));
+            before
+        };
+        give_up(before);
+        Ok(())
+    }
+}
+
+/// A lock that goes where its client goes.
+pub(super) struct PresentLock {
+    sessions: Arc<Present>,
+    path: String,
+    how: Contending,
+    latest: Mutex<OnASession>,
+}
+
+/// A lock on one session.
+#[derive(Clone)]
+pub(super) struct OnASession {
+    pub(super) lock: Lock,
+    pub(super) shared: Arc<Shared>,
+}
+
+impl PresentLock {
+    pub(super) fn new(sessions: &Arc<Present>, path: &str, how: Contending) -> PresentLock {
+        let latest = Mutex::new(contending(sessions.shared(), path, &how));
+        PresentLock { sessions: Arc::clone(sessions), path: path.to_owned(), how, latest }
+    }
+
+    pub(super) fn is_inherited(&self) -> bool {
+        self.sessions.is_inherited()
+    }
+
+    /// The lock on the present session.
+    pub(super) fn at_present(&self) -> OnASession {
+        let shared = self.sessions.shared();
+        let mut latest = self.latest.lock();
+        if Arc::ptr_eq(&latest.shared, &shared) {
+            return latest.clone();
+        }
+        let next = contending(shared, &self.path, &self.how);
+        let before = std::mem::replace(&mut *latest, next.clone());
+        drop(latest);
+        give_up(before);
+        next
+    }
+}
+
+/// On another thread: the last who has a session waits until it has ended.
+fn give_up(before: impl Send + 'static) {
+    machine::run(move || drop(before));
+}
+
+fn contending(shared: Arc<Shared>, path: &str, how: &Contending) -> OnASession {
+    let mut lock = shared.client.lock(path).strategy(how.strategy).label(how.label.as_str());
+    if let Some(acl) = &how.acl {
+        lock = lock.acl(acl.clone());
+    }
+    OnASession { lock, shared }
+}
