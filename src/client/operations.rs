@@ -164,7 +164,7 @@ impl Link {
         })
     }
 
-    pub(super) fn set(&self, path: &str, data: &[u8], version: Option<i32>) -> Pending<Stat> {
+    pub(crate) fn set(&self, path: &str, data: &[u8], version: Option<i32>) -> Pending<Stat> {
         if let Err(error) = self.check("set", path, path::validate(path), data.len()) {
             return Pending::ready(Err(error));
         }

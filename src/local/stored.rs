@@ -113,6 +113,7 @@ impl StoredLock for LocalLock {
         match change {
             Change::Strategy(strategy) => changed.strategy = strategy,
             Change::Label(label) => changed.label = label.into(),
+            Change::Path(path) => changed.path = path.into(),
         }
         Arc::new(changed)
     }

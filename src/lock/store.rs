@@ -43,4 +43,6 @@ pub(crate) trait StoredLock: Send + Sync + 'static {
 pub(crate) enum Change {
     Strategy(Strategy),
     Label(String),
+    /// It is another lock then.
+    Path(String),
 }

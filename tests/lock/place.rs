@@ -41,6 +41,31 @@ macro_rules! each_store {
 }
 pub(crate) use each_store;
 
+/// Runs a contract once for every store, where only fair queues can keep it.
+macro_rules! each_queue {
+    ($($(#[$note:meta])* fn $name:ident($place:ident) $body:block)+) => {$(
+        $(#[$note])*
+        mod $name {
+            #[allow(unused_imports, reason = "not every contract needs all of them")]
+            use super::*;
+            use crate::place::Place;
+
+            fn contract($place: &Place) $body
+
+            #[test]
+            fn queue() {
+                contract(&Place::in_zookeeper(zklock::Strategy::Queue));
+            }
+
+            #[test]
+            fn local() {
+                contract(&Place::local());
+            }
+        }
+    )+};
+}
+pub(crate) use each_queue;
+
 /// Where a lock is kept.
 pub struct Place {
     pub path: String,
