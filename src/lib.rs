@@ -28,6 +28,7 @@
 //! |---|---|
 //! | do a piece of work under the lock | [`Lock::while_held`]: ends it before the lock can be another's |
 //! | keep one copy of a service active | [`Lock::whenever_held`], [`until`](WheneverHeld::until) it is to stop |
+//! | elect a leader of several, which can hand over to another | [`Election`] |
 //! | hold it across functions | [`Lock::acquire`], and the [`Guard`] |
 //! | take it only if nobody has it | [`Lock::try_acquire`] |
 //! | wait no longer than so long, for anything | [`within`](Pending::within) |
@@ -71,7 +72,6 @@ mod path;
 mod process;
 #[cfg_attr(not(feature = "capi"), allow(dead_code))]
 mod raw;
-#[cfg(feature = "capi")]
 mod recipes;
 mod runtime;
 mod scarcity;
@@ -88,8 +88,11 @@ pub use client::{
 };
 pub use error::{Code, Error, Result};
 pub use lock::{
-    Contender, Guard, GuardState, GuardStates, HeldSince, Holders, Lock, LockError, LostReason,
-    LostSignal, ReadWriteLock, Semaphore, Strategy, WheneverHeld, WhileHeld,
+    Contender, Election, Guard, GuardState, GuardStates, HeldSince, Holders, Leadership, Lock,
+    LockError, LostReason, LostSignal, ReadWriteLock, Semaphore, Strategy, WheneverHeld, WhileHeld,
+};
+pub use recipes::{
+    Barrier, Counter, DoubleBarrier, Entered, Group, Latch, Member, Members, Membership,
 };
 pub use runtime::{Pending, Updates};
 pub use session_key::SessionKey;

@@ -129,6 +129,7 @@ impl StoredLock for LocalLock {
             Change::Label(label) => changed.label = label.into(),
             Change::Kind(kind) => changed.kind = kind,
             Change::Limit(limit) => changed.limit = limit,
+            Change::Path(path) => changed.path = path.into(),
         }
         Arc::new(changed)
     }

@@ -141,7 +141,9 @@ impl LockError {
             ("acquire", Code::OPERATION_TIMEOUT) => LockError::timed_out(&path, None),
             // It goes on.
             ("release", Code::OPERATION_TIMEOUT) => LockError::outcome_unknown(&path, None),
-            ("multi", Code::OPERATION_TIMEOUT) => LockError::outcome_unknown(&path, error),
+            ("multi" | "hand over", Code::OPERATION_TIMEOUT) => {
+                LockError::outcome_unknown(&path, error)
+            }
             (_, Code::CLOSING) => LockError::closed(&path, error),
             _ => LockError::store(&path, error),
         }

@@ -109,12 +109,25 @@ impl Guard {
     /// # Cancellation
     /// The lock is released all the same.
     pub fn release(mut self) -> Pending<(), LockError> {
+        // Taken out of the guard, which is then dropped.
+        let store = if self.process.is_this() { self.store.take() } else { None };
+        self.release_with(store)
+    }
+
+    /// As [`release`](Guard::release), for whoever has the guard yet. A second release finds it lost.
+    pub(super) fn release_now(&self) -> Pending<(), LockError> {
+        if self.lost().get() == Some(LostReason::Released) {
+            let lost = LockError::lost(self.path(), LostReason::Released);
+            return Pending::ready_as(LockError::of_pending, Err(lost));
+        }
+        self.release_with(self.store.clone())
+    }
+
+    fn release_with(&self, store: Option<StoreRef>) -> Pending<(), LockError> {
         if !self.process.is_this() {
             let error = LockError::closed(self.path(), inherited("release", ""));
             return Pending::ready_as(LockError::of_pending, Err(error));
         }
-        // Taken out of the guard, which is then dropped.
-        let store = self.store.take();
         Arc::clone(&self.tenure).release(store)
     }
 

@@ -2,8 +2,10 @@
 //! `store.rs` has the traits that stores implement.
 
 mod contender;
+mod election;
 mod error;
 mod guard;
+mod handover;
 mod holders;
 mod kind;
 mod loss;
@@ -20,6 +22,7 @@ use std::sync::Arc;
 
 pub use contender::{Contender, HeldSince};
 pub(crate) use contender::{MAX_TEXT, with_owner};
+pub use election::{Election, Leadership};
 pub use error::LockError;
 pub use guard::{Guard, LostSignal};
 pub use holders::Holders;

@@ -53,4 +53,6 @@ pub(crate) enum Change {
     Kind(Kind),
     /// How many permits a semaphore has, where its store does not know.
     Limit(u32),
+    /// It is another lock then.
+    Path(String),
 }

@@ -11,7 +11,7 @@ use super::error::LockError;
 use super::guard::Guard;
 use super::while_held::Course;
 use crate::logging::log;
-use crate::runtime::{Timer, block_on};
+use crate::runtime::{Pending, Timer, block_on};
 
 /// Between two attempts after an error; it doubles with each error in a row.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -48,15 +48,16 @@ impl Lock {
         W: FnMut(Arc<Guard>) -> F,
         F: Future,
     {
-        let course = Course::Acquiring(self.acquire());
-        WheneverHeld { lock: self.clone(), course, work, pause: None, errors: 0 }
+        let lock = self.clone();
+        WheneverHeld::new(self.path(), move || lock.acquire(), work)
     }
 }
 
 /// Work that is done whenever a lock is held: see [`Lock::whenever_held`].
 #[must_use = "nothing is done unless this is awaited or waited for"]
 pub struct WheneverHeld<W, F> {
-    lock: Lock,
+    path: Box<str>,
+    acquire: Acquire,
     course: Course<F>,
     work: W,
     pause: Option<Timer>,
@@ -64,11 +65,24 @@ pub struct WheneverHeld<W, F> {
     errors: u32,
 }
 
+type Acquire = Box<dyn Fn() -> Pending<Guard, LockError> + Send + Sync>;
+
 impl<W, F> WheneverHeld<W, F>
 where
     W: FnMut(Arc<Guard>) -> F,
     F: Future,
 {
+    /// Acquires so, now and after each loss.
+    pub(super) fn new(
+        path: &str,
+        acquire: impl Fn() -> Pending<Guard, LockError> + Send + Sync + 'static,
+        work: W,
+    ) -> WheneverHeld<W, F> {
+        let course = Course::Acquiring(acquire());
+        let acquire = Box::new(acquire);
+        WheneverHeld { path: path.into(), acquire, course, work, pause: None, errors: 0 }
+    }
+
     /// Blocks this thread until the work has ended by itself; it is done on this thread.
     ///
     /// # Errors
@@ -129,7 +143,7 @@ where
             if let Some(pause) = &mut this.pause {
                 ready!(Pin::new(pause).poll(cx));
                 this.pause = None;
-                this.course = Course::Acquiring(this.lock.acquire());
+                this.course = Course::Acquiring((this.acquire)());
             }
             let WheneverHeld { course, work, .. } = this;
             let error = match ready!(course.poll(cx, |guard| Some(work(guard)))) {
@@ -147,6 +161,6 @@ where
 
 impl<W, F> std::fmt::Debug for WheneverHeld<W, F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("WheneverHeld").field("lock", &self.lock).finish_non_exhaustive()
+        f.debug_struct("WheneverHeld").field("path", &self.path).finish_non_exhaustive()
     }
 }

@@ -1,8 +1,23 @@
 //! Floor 3: what is built on the client beside locks.
 
+mod barrier;
+mod counter;
+mod double_barrier;
+mod ephemeral;
+mod group;
+mod latch;
+mod persistent;
+// Public for C programs only.
+#[cfg_attr(not(feature = "capi"), allow(dead_code, unused_imports))]
 mod queue;
 mod receipt;
 mod retry_budget;
 mod transaction;
 
+pub use barrier::Barrier;
+pub use counter::Counter;
+pub use double_barrier::{DoubleBarrier, Entered};
+pub use group::{Group, Member, Members, Membership};
+pub use latch::Latch;
+#[cfg(feature = "capi")]
 pub(crate) use queue::{Head, Queue};

@@ -167,11 +167,23 @@ impl<T: Send + 'static, E: Send + 'static> Pending<T, E> {
         self,
         map: impl FnOnce(Result<T, E>) -> Result<U, E> + Send + 'static,
     ) -> Pending<U, E> {
+        self.then(|result| std::future::ready(map(result)))
+    }
+
+    /// Goes on with the result: one operation, which knows of itself what the first part does.
+    pub(crate) fn then<U: Send + 'static, F>(
+        self,
+        next: impl FnOnce(Result<T, E>) -> F + Send + 'static,
+    ) -> Pending<U, E>
+    where
+        F: Future<Output = Result<U, E>> + Send + 'static,
+    {
         let (op, path, into_error) = (self.op, Arc::clone(&self.path), self.into_error);
         let late = self.late.clone();
-        let mut mapped = Pending::run_as(op, path, into_error, async move { map(self.await) });
-        mapped.late = late;
-        mapped
+        let both = async move { next(self.await).await };
+        let mut both = Pending::run_as(op, path, into_error, both);
+        both.late = late;
+        both
     }
 }
 

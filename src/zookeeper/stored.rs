@@ -125,6 +125,16 @@ impl ZooKeeperLock {
         Arc::new(changed)
     }
 
+    /// On another path.
+    fn at(&self, path: &str) -> Arc<ZooKeeperLock> {
+        let registry = &self.client.inner().registry;
+        let mut at = self.clone();
+        at.deletion_watch = registry.of(path);
+        let spec = Arc::make_mut(&mut at.spec);
+        (spec.path, spec.memory) = (path.into(), registry.of(path));
+        Arc::new(at)
+    }
+
     fn guard(&self, (node, hold): (Node, Hold), asked: &Asked) -> Guard {
         let tenure = Tenure::begin(Arc::clone(&self.spec.client), node, hold, asked);
         self.deletion_watch.add(&tenure);
@@ -192,15 +202,16 @@ impl StoredLock for ZooKeeperLock {
     }
 
     fn with(&self, change: Change) -> Arc<dyn StoredLock> {
-        self.changed(|spec| match change {
-            Change::Strategy(strategy) => spec.strategy = strategy,
-            Change::Label(label) => spec.label = label,
-            Change::Limit(limit) => spec.limit = limit,
-            Change::Kind(kind) => {
+        match change {
+            Change::Strategy(strategy) => self.changed(|spec| spec.strategy = strategy),
+            Change::Label(label) => self.changed(|spec| spec.label = label),
+            Change::Limit(limit) => self.changed(|spec| spec.limit = limit),
+            Change::Kind(kind) => self.changed(|spec| {
                 spec.kind = kind;
                 (spec.naming, spec.admission) = (Naming::of(kind), Admission::of(kind));
-            }
-        })
+            }),
+            Change::Path(path) => self.at(&path),
+        }
     }
 
     fn acquire(self: Arc<Self>) -> Pending<Guard, LockError> {

@@ -5,6 +5,7 @@ mod continuity;
 mod contract;
 mod cut_link;
 mod deposed;
+mod election;
 mod errors;
 mod exclusion;
 mod giving_up;

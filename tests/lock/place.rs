@@ -41,8 +41,8 @@ macro_rules! each_store {
 }
 pub(crate) use each_store;
 
-/// Runs a contract once for every store whose locks can be shared.
-macro_rules! each_shared_store {
+/// Runs a contract once for every store, where only fair queues can keep it.
+macro_rules! each_queue {
     ($($(#[$note:meta])* fn $name:ident($place:ident) $body:block)+) => {$(
         $(#[$note])*
         mod $name {
@@ -64,7 +64,7 @@ macro_rules! each_shared_store {
         }
     )+};
 }
-pub(crate) use each_shared_store;
+pub(crate) use each_queue;
 
 /// Where a lock is kept.
 pub struct Place {

@@ -9,7 +9,7 @@ use zklock_testing::Rule;
 use zklock_testing::wire::{CreateMode, Op};
 
 use crate::bench::Bench;
-use crate::place::each_shared_store;
+use crate::place::each_queue;
 
 const QUEUE: Strategy = Strategy::Queue;
 const SOON: Duration = Duration::from_millis(200);
@@ -31,7 +31,7 @@ fn release(guards: impl IntoIterator<Item = Guard>) {
     guards.into_iter().for_each(|guard| guard.release().wait().unwrap());
 }
 
-each_shared_store! {
+each_queue! {
     fn readers_hold_together(place) {
         let guards: Vec<Guard> =
             (0..4).map(|_| place.read_write().read().acquire().within(TIMEOUT).wait().unwrap()).collect();

@@ -10,7 +10,7 @@ use zklock_testing::Rule;
 use zklock_testing::wire::Op;
 
 use crate::bench::Bench;
-use crate::place::each_shared_store;
+use crate::place::each_queue;
 
 const QUEUE: Strategy = Strategy::Queue;
 const SOON: Duration = Duration::from_millis(200);
@@ -36,7 +36,7 @@ fn release(guards: impl IntoIterator<Item = Guard>) {
     guards.into_iter().for_each(|guard| guard.release().wait().unwrap());
 }
 
-each_shared_store! {
+each_queue! {
     fn as_many_hold_as_there_are_permits(place) {
         let guards: Vec<Guard> = (0..3).map(|_| take(&place.semaphore(3), 1)).collect();
         assert!(guards.iter().all(|guard| guard.state() == GuardState::Held));

@@ -1,0 +1,134 @@
+//! A leader's choice of the next one: those before the chosen one give way to it.
+//!
+//! Who hands over holds a lock below the election's, with the claim of the chosen one in its label, and resigns. Who comes
+//! to hold the election's lock looks there before it leads, and goes to the end of the queue where another is named
+//! that still waits. That only chooses who waits: who leads is whoever holds the election's lock, so a name that is
+//! late, stale or nonsense can't make two leaders. Everybody gives way once at most, as it is behind the chosen one
+//! then. The name is gone with the session of the one who hands over.
+//!
+//! A look can't miss the name: it was written before the lock was let go, and whoever has seen the latter at a server
+//! finds the former there.
+
+use std::time::Duration;
+
+use super::Lock;
+use super::error::LockError;
+use super::guard::Guard;
+use super::store::Change;
+use crate::error::Error;
+use crate::runtime::{Pending, Timer};
+
+/// Between two looks, where one has failed.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What the name of the chosen one begins with.
+const TO: &str = "to ";
+
+/// The hand-overs of an election.
+#[derive(Clone, Debug)]
+pub(super) struct Handover {
+    /// Whose holder leads.
+    lock: Lock,
+    /// Whose holder has named the next one.
+    name: Lock,
+}
+
+impl Handover {
+    pub(super) fn new(lock: &Lock) -> Handover {
+        let path = format!("{}/handover", lock.path().trim_end_matches('/'));
+        let name = Lock::new(lock.stored().with(Change::Path(path)));
+        Handover { lock: lock.clone(), name }
+    }
+
+    pub(super) fn path(&self) -> &str {
+        self.lock.path()
+    }
+
+    /// Gives way for as long as another is chosen that waits.
+    pub(super) async fn give_way(&self, mut guard: Guard) -> Result<Guard, LockError> {
+        while self.is_for_another(&guard).await? {
+            // Whatever becomes of the answer: its claim is deleted, or its session is over.
+            let _ = guard.release().await;
+            guard = self.lock.acquire().await?;
+        }
+        Ok(guard)
+    }
+
+    /// Whether the holder is not to lead: because another is chosen, or because it does not hold any more.
+    async fn is_for_another(&self, guard: &Guard) -> Result<bool, LockError> {
+        let is_for_another = match self.chosen().await? {
+            Some(chosen) if chosen != guard.fencing_token() => self.is_there(chosen).await?,
+            _ => false,
+        };
+        Ok(is_for_another || guard.is_lost())
+    }
+
+    /// The claim that is named.
+    async fn chosen(&self) -> Result<Option<i64>, LockError> {
+        let who_hands_over = patiently(|| self.name.holder()).await?;
+        Ok(who_hands_over.and_then(|who| who.label.strip_prefix(TO)?.parse().ok()))
+    }
+
+    /// Whether that claim leads or waits.
+    async fn is_there(&self, claim: i64) -> Result<bool, LockError> {
+        let contenders = patiently(|| self.lock.contenders()).await?;
+        Ok(contenders.iter().any(|contender| contender.token == claim))
+    }
+
+    /// Has the holder let go in favour of that claim.
+    pub(super) async fn run(&self, guard: &Guard, to: i64) -> Result<bool, LockError> {
+        let named = async {
+            let name = self.name.clone().label(format!("{TO}{to}")).acquire().await?;
+            Ok((name, self.is_there(to).await?))
+        };
+        let lost = async { Err(LockError::not_held(guard.path(), guard.lost().await)) };
+        let (name, is_there) = futures_lite::future::or(lost, named).await?;
+        if !is_there || to == guard.fencing_token() {
+            return Ok(is_there);
+        }
+        guard.release_now().await?;
+        let lost = async {
+            let reason = name.lost().await;
+            Err(LockError::not_held(name.path(), reason))
+        };
+        let led = futures_lite::future::or(self.has_come_to_lead(to), lost).await;
+        led.map_err(|error| {
+            let detail = format!("whether the chosen one comes to lead: {error}");
+            let error = Error::with_detail("hand over", self.path(), error.code(), detail);
+            LockError::outcome_unknown(self.path(), error)
+        })
+    }
+
+    /// Waits until that claim leads, or is gone.
+    async fn has_come_to_lead(&self, to: i64) -> Result<bool, LockError> {
+        let mut holders = self.lock.watch_holder();
+        loop {
+            match holders.next().await {
+                Some(Ok(Some(holder))) if holder.token == to => return Ok(true),
+                // Who leads after it is gone is another holder than all before, and so is nobody.
+                Some(Ok(_)) if !self.is_there(to).await? => return Ok(false),
+                Some(Ok(_)) => {}
+                Some(Err(error)) if !may_pass(&error) => return Err(error),
+                Some(Err(_)) | None => {
+                    Timer::after(PAUSE).await;
+                    holders = self.lock.watch_holder();
+                }
+            }
+        }
+    }
+}
+
+/// Asks until there is an answer.
+async fn patiently<T>(ask: impl Fn() -> Pending<T, LockError>) -> Result<T, LockError> {
+    loop {
+        match ask().await {
+            Err(error) if may_pass(&error) => Timer::after(PAUSE).await,
+            answer => return answer,
+        }
+    }
+}
+
+/// Whether another try may succeed: the store is out of reach, say.
+fn may_pass(error: &LockError) -> bool {
+    matches!(error, LockError::Store { .. })
+}

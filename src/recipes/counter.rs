@@ -1,0 +1,228 @@
+//! A counter that many clients change: each change happens once, or not at all, or its caller hears that it is unknown.
+//!
+//! A change is a write under the condition that nobody else has written since the value was read. A reply that is lost
+//! would leave it open who has: so the write goes in one transaction with a receipt (`receipt.rs`), and is sent again
+//! under the same receipt, which proves whether it was executed before. No round trip is added.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::persistent::{Persistent, Read, run};
+use crate::client::{Client, Op};
+use crate::error::{Code, Error, Result};
+use crate::runtime::{Pending, Timer};
+use crate::znode::{Acl, Stat};
+
+/// A number in ZooKeeper that many clients read and change. Clones are the same counter.
+///
+/// It is a persistent znode with the number in decimal digits, which other programs can read, and kazoo's `Counter`
+/// changes too. A znode that is missing, or has no data, counts as 0; the first change makes it, and those above it.
+///
+/// ```no_run
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let zk = zklock::Client::connect("127.0.0.1:2181").wait()?;
+/// let jobs = zk.counter("/counters/jobs");
+/// let mine = jobs.get_and_add(1).wait()?; // or .await
+/// println!("job {mine}");
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// Of all its operations:
+///
+/// | code | |
+/// |---|---|
+/// | `CONNECTION_LOSS` | **it is unknown whether it was done**: the session ended before that could be found out, no server was reached for long, or the servers allow no znodes under `/zklock/receipts` |
+/// | `OPERATION_TIMEOUT` | no connection in time, nothing was done; within a [limit](Pending::within) it is unknown |
+/// | `BAD_VERSION` | others have changed it between reading and writing again and again (see [`retries`](Counter::retries)); nothing was done |
+/// | `BAD_ARGUMENTS` | the result would not fit into 64 bits, the znode's data are no number, or the path is not allowed; nothing was done |
+/// | others | nothing was done, and why: `NO_AUTH`, `SESSION_EXPIRED` (the client is closed), ... |
+///
+/// [`Error::is_outcome_unknown`] is true of the first two.
+///
+/// # On connection loss
+/// A change waits for the next connection, and finds out there whether it was done: it is never done twice, and what
+/// is not known is never called failed.
+///
+/// # Cancellation
+/// Dropping the [`Pending`] of a change may leave it done or not done.
+///
+/// # Cost
+/// A read is two requests (a sync before it, so that it shows what was done before it began). A change is two as
+/// well, one after the other, and as many again each time that another client was faster: of N clients that change it
+/// without a pause, one gets through in each round trip.
+#[derive(Clone, Debug)]
+pub struct Counter {
+    client: Client,
+    path: Arc<str>,
+    retries: u32,
+    acl: Arc<[Acl]>,
+}
+
+/// How often others may be faster, unless it is said otherwise.
+const RETRIES: u32 = 100;
+
+impl Client {
+    /// A counter at a path. Nothing is sent.
+    pub fn counter(&self, path: &str) -> Counter {
+        let (client, acl) = (self.clone(), Acl::open().into());
+        Counter { client, path: path.into(), retries: RETRIES, acl }
+    }
+}
+
+impl Counter {
+    /// How often a change is tried again because another client was faster, after a pause that grows to 60 ms: 100
+    /// times unless it is set. Tries after a lost connection do not count.
+    #[must_use]
+    pub fn retries(mut self, retries: u32) -> Counter {
+        self.retries = retries;
+        self
+    }
+
+    /// Who may do what with the znode, if it is made: everyone everything unless it is set.
+    #[must_use]
+    pub fn acl(mut self, acl: impl Into<Vec<Acl>>) -> Counter {
+        self.acl = acl.into().into();
+        self
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Its value.
+    ///
+    /// # Errors
+    /// See [errors](Counter#errors).
+    pub fn get(&self) -> Pending<i64> {
+        let counter = self.clone();
+        run("get", &self.path, async move {
+            Ok(counter.read("get", Read::Newest).await?.map_or(0, |(value, _)| value))
+        })
+    }
+
+    /// Sets it, whatever it was.
+    ///
+    /// # Errors
+    /// See [errors](Counter#errors).
+    pub fn set(&self, value: i64) -> Pending<()> {
+        self.changing("set", Read::Any, move |_| Ok(Some(value))).map(|changed| changed.map(drop))
+    }
+
+    /// Adds to it (a negative number subtracts); gives what it is after that.
+    ///
+    /// # Errors
+    /// See [errors](Counter#errors).
+    pub fn add(&self, number: i64) -> Pending<i64> {
+        self.adding(number).map(|changed| changed.map(|(_, after)| after))
+    }
+
+    /// Adds to it; gives what it was before that.
+    ///
+    /// # Errors
+    /// See [errors](Counter#errors).
+    pub fn get_and_add(&self, number: i64) -> Pending<i64> {
+        self.adding(number).map(|changed| changed.map(|(before, _)| before))
+    }
+
+    /// Sets it, if it is what is expected. Gives what it was: the same as expected exactly if it was set.
+    ///
+    /// # Errors
+    /// See [errors](Counter#errors).
+    pub fn compare_and_set(&self, expected: i64, value: i64) -> Pending<i64> {
+        let change = move |before| Ok((before == expected).then_some(value));
+        self.changing("compare and set", Read::Newest, change)
+            .map(|changed| changed.map(|(before, _)| before))
+    }
+
+    fn adding(&self, number: i64) -> Pending<(i64, i64)> {
+        let path = Arc::clone(&self.path);
+        self.changing("add", Read::Any, move |before| match before.checked_add(number) {
+            Some(after) => Ok(Some(after)),
+            None => {
+                let detail = format!("{before} and {number} make more than 64 bits hold");
+                Err(Error::with_detail("add", &path, Code::BAD_ARGUMENTS, detail))
+            }
+        })
+    }
+
+    /// Gives what it was, and what it is then.
+    fn changing(
+        &self,
+        op: &'static str,
+        first: Read,
+        change: impl Fn(i64) -> Result<Option<i64>> + Send + Sync + 'static,
+    ) -> Pending<(i64, i64)> {
+        let counter = self.clone();
+        run(op, &self.path, async move { counter.change(op, first, change).await })
+    }
+
+    async fn change(
+        &self,
+        op: &'static str,
+        mut how: Read,
+        change: impl Fn(i64) -> Result<Option<i64>>,
+    ) -> Result<(i64, i64)> {
+        let mut losses = 0;
+        loop {
+            let read = self.read(op, how).await?;
+            let before = read.as_ref().map_or(0, |(value, _)| *value);
+            let Some(after) = change(before)? else { return Ok((before, before)) };
+            match self.write(op, after, read.map(|(_, stat)| stat)).await {
+                Ok(()) => return Ok((before, after)),
+                Err(error) if was_faster(&error) => {}
+                Err(error) => return Err(error),
+            }
+            if losses == self.retries {
+                let detail = format!("others were faster {} times; nothing was done", losses + 1);
+                return Err(Error::with_detail(op, &self.path, Code::BAD_VERSION, detail));
+            }
+            step_aside(losses).await;
+            (losses, how) = (losses + 1, Read::Newest);
+        }
+    }
+
+    /// Writes it, if nobody has since it was read; `None`: if nobody has made it.
+    async fn write(&self, op: &'static str, value: i64, read: Option<Stat>) -> Result<()> {
+        let data = value.to_string().into_bytes();
+        if let Some(stat) = read {
+            let (path, version) = (self.path.to_string(), Some(stat.version));
+            return self.znode(op).change(&[Op::Set { path, data, version }], &stat).await;
+        }
+        let znode = self.znode(op);
+        znode.execute(&znode.making(&data)).await
+    }
+
+    fn znode(&self, op: &'static str) -> Persistent<'_> {
+        Persistent { client: &self.client, op, path: &self.path, acl: &self.acl }
+    }
+
+    /// What it is; `None`: it was never changed.
+    async fn read(&self, op: &'static str, how: Read) -> Result<Option<(i64, Stat)>> {
+        let Some(znode) = self.znode(op).read(how).await? else { return Ok(None) };
+        Ok(Some((self.value(op, &znode.data)?, znode.stat)))
+    }
+
+    fn value(&self, op: &'static str, data: &[u8]) -> Result<i64> {
+        let text = std::str::from_utf8(data).unwrap_or("?").trim();
+        if text.is_empty() {
+            return Ok(0);
+        }
+        text.parse().map_err(|_| {
+            let detail = "its data are no number";
+            Error::with_detail(op, &self.path, Code::BAD_ARGUMENTS, detail)
+        })
+    }
+}
+
+/// Whether nothing was written because another has since it was read: changed, made or deleted it.
+fn was_faster(error: &Error) -> bool {
+    error.code() == Code::BAD_VERSION || error.is_node_exists() || error.is_no_node()
+}
+
+/// Lets others get ahead: those who go on in step get in each other's way again.
+async fn step_aside(losses: u32) {
+    let longest = 1_000 << losses.min(6);
+    Timer::after(Duration::from_micros(fastrand::u64(0..=longest))).await;
+}

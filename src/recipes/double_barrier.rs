@@ -1,0 +1,290 @@
+//! A barrier that lets a number of participants in together, and out together.
+//!
+//! Each participant is an ephemeral child of the barrier's znode, which is a container: nothing is left of it when nobody
+//! is there for a while. The data of that znode name those of the present round:
+//! who is named has entered. A round begins when as many wait as are wanted and none of those named before is there any
+//! more: whoever sees that first names the new ones, under the condition that nobody else has meanwhile. So no round can
+//! take over what another has left, and nothing has to be deleted between two of them.
+//!
+//! Who leaves waits for the others of its round: all watch the one whose name is the lowest, which goes last, and that one
+//! watches the highest of the others. So who goes wakes one, and the last one all.
+
+use std::sync::Arc;
+
+use futures_lite::future::or;
+use uuid::Uuid;
+
+use super::ephemeral::Ephemeral;
+use super::persistent::{pause, run};
+use super::transaction::named;
+use crate::client::{Client, TrustedSession, Watched, Znode};
+use crate::error::{Code, Error, Result};
+use crate::runtime::Pending;
+use crate::znode::Acl;
+
+/// A barrier for a number of participants: they enter when all of them are there, and leave when all of them are done.
+/// When they have left, the next ones can enter. Clones are the same barrier.
+///
+/// ```no_run
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let zk = zklock::Client::connect("127.0.0.1:2181").wait()?;
+/// let start = zk.double_barrier("/barriers/step", 3);
+/// let entered = start.enter().wait()?; // when three are there
+/// // ... what all three do at the same time ...
+/// entered.leave().wait()?; // when all three are done
+/// # Ok(()) }
+/// ```
+///
+/// A participant whose process ends, or whose session does, has left: the others do not wait for it. Whether enough are
+/// there is known to everybody who looks, so who comes last may let the others in and die.
+///
+/// # Cost
+/// Who enters asks three times (to make its own znode, for the round, and for the list of participants), is notified when
+/// the others are there, and asks for the two again; who comes last asks four times. Who leaves asks for the list, has its
+/// znode deleted, and is notified when the last one has left.
+#[derive(Clone, Debug)]
+pub struct DoubleBarrier {
+    client: Client,
+    path: Arc<str>,
+    participants: u16,
+    acl: Arc<[Acl]>,
+}
+
+impl Client {
+    /// A barrier at a path for so many participants, at least one. Everyone has to say the same number. Nothing is
+    /// sent.
+    pub fn double_barrier(&self, path: &str, participants: u16) -> DoubleBarrier {
+        let acl = Acl::open().into();
+        DoubleBarrier { client: self.clone(), path: path.into(), participants, acl }
+    }
+}
+
+impl DoubleBarrier {
+    /// Who may do what with the znodes that are made: everyone everything unless it is set.
+    #[must_use]
+    pub fn acl(mut self, acl: impl Into<Vec<Acl>>) -> DoubleBarrier {
+        self.acl = acl.into().into();
+        self
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Waits until as many are there as are wanted, however long that takes, or [within](Pending::within) a limit;
+    /// where a round is under way, until all of that have left. Makes the znodes that are missing, as containers.
+    ///
+    /// # Errors
+    /// `BAD_ARGUMENTS` for no participants, or a path that is not allowed; `NO_AUTH`; why the client is closed, if it
+    /// is. Within a limit `OPERATION_TIMEOUT`. It has not entered then, and nothing is left behind.
+    ///
+    /// # On connection loss
+    /// It goes on with the next connection or session.
+    ///
+    /// # Cancellation
+    /// Dropping it gives it up. Where the others have come to enter with it, it has left by that.
+    pub fn enter(&self) -> Pending<Entered> {
+        let barrier = self.clone();
+        run("enter", &self.path, async move { barrier.entered().await })
+    }
+
+    async fn entered(self) -> Result<Entered> {
+        if self.participants == 0 {
+            let detail = "a barrier is for one participant at least";
+            return Err(Error::with_detail("enter", &self.path, Code::BAD_ARGUMENTS, detail));
+        }
+        let name = Uuid::new_v4().simple().to_string();
+        let path = self.path_of(&name).into();
+        let (inner, acl) = (self.client.inner(), Arc::clone(&self.acl));
+        let mut znode = Ephemeral::new(inner, "enter", path, Arc::default(), acl);
+        let mut is_there = false;
+        loop {
+            let session = self.client.inner().trusted_session().await?;
+            let placed = znode.session().map(TrustedSession::id);
+            if !is_there || placed != Some(session.id()) {
+                znode.place().await?;
+                is_there = true;
+                continue;
+            }
+            match self.wait_once(&session, &name).await {
+                Ok(Seen::Named(round)) => {
+                    return Ok(Entered { barrier: self, znode, name, round });
+                }
+                Ok(Seen::Changed) => {}
+                Ok(Seen::Missing) => is_there = false,
+                Err(error) if error.is_no_node() => is_there = false,
+                Err(error) if error.is_transient() => pause(&error).await,
+                Err(error) => return Err(named("enter", &self.path, &error)),
+            }
+        }
+    }
+
+    /// Looks at the round, and waits until there may be another if it is not this participant's.
+    async fn wait_once(&self, session: &TrustedSession, name: &str) -> Result<Seen> {
+        // In this order: nobody who is there by the list can have been named before the round that is read.
+        let (round, list) = (session.get_and_watch(&self.path), session.children(&self.path));
+        let Watched { value: Znode { data, stat }, watch: changed } = round.await?;
+        let mut there = list.await?.names;
+        let round = names(&data);
+        if round.iter().any(|one| one == name) {
+            return Ok(Seen::Named(round));
+        }
+        if !there.iter().any(|one| one == name) {
+            return Ok(Seen::Missing);
+        }
+        let changed = async { drop(changed.await) };
+        if round.iter().any(|one| there.contains(one)) {
+            // The round before is not over.
+            let now = session.children_and_watch(&self.path).await?;
+            if round.iter().any(|one| now.value.names.contains(one)) {
+                or(or(changed, async { drop(now.watch.await) }), session.lost()).await;
+            }
+            return Ok(Seen::Changed);
+        }
+        if there.len() < usize::from(self.participants) {
+            // Who comes last sees all.
+            or(changed, session.lost()).await;
+            return Ok(Seen::Changed);
+        }
+        there.sort_unstable();
+        // Itself for certain, so that whoever acts enters.
+        there.retain(|one| one != name);
+        there.truncate(usize::from(self.participants) - 1);
+        there.push(name.to_owned());
+        let named = there.join("\n");
+        // Whether it was done is seen by the next look, and whether another was faster.
+        match session.set(&self.path, named.as_bytes(), Some(stat.version)).await {
+            Err(error) if error.code() == Code::BAD_VERSION => Ok(Seen::Changed),
+            set => set.map(|_| Seen::Named(there)),
+        }
+    }
+
+    fn path_of(&self, name: &str) -> String {
+        format!("{}/{name}", self.path.trim_end_matches('/'))
+    }
+}
+
+/// What a participant that waits has seen.
+enum Seen {
+    /// The round that it has entered.
+    Named(Vec<String>),
+    /// There may be something else to be seen now.
+    Changed,
+    /// Somebody has deleted its znode.
+    Missing,
+}
+
+fn names(round: &[u8]) -> Vec<String> {
+    String::from_utf8_lossy(round).lines().map(str::to_owned).collect()
+}
+
+/// That a participant has entered a [`DoubleBarrier`]. Dropping it leaves, and does not wait for the others.
+#[must_use = "dropping it leaves the barrier"]
+pub struct Entered {
+    barrier: DoubleBarrier,
+    znode: Ephemeral,
+    name: String,
+    /// All who have entered with it.
+    round: Vec<String>,
+}
+
+impl Entered {
+    /// Leaves, and waits until all who have entered with it have left, however long that takes, or
+    /// [within](Pending::within) a limit.
+    ///
+    /// # Errors
+    /// `NO_AUTH`; why the client is closed, if it is; within a limit `OPERATION_TIMEOUT`. It has left then, too.
+    ///
+    /// # On connection loss
+    /// It goes on with the next connection or session.
+    ///
+    /// # Cancellation
+    /// It leaves all the same.
+    pub fn leave(self) -> Pending<()> {
+        let path = Arc::clone(&self.barrier.path);
+        run("leave", &path, self.left())
+    }
+
+    async fn left(self) -> Result<()> {
+        let Entered { barrier, znode, name, round } = self;
+        let inner = Arc::clone(barrier.client.inner());
+        let mut znode = Some(znode);
+        loop {
+            let session = inner.trusted_session().await?;
+            // Of a session that is over it is gone.
+            let on_this = |znode: &Ephemeral| {
+                znode.session().is_some_and(|placed| placed.id() == session.id())
+            };
+            if !znode.as_ref().is_some_and(on_this) {
+                znode = None;
+            }
+            match barrier.wait_for_others(&session, &name, &round, znode.is_some()).await {
+                Ok(Others::Gone) => {
+                    if let Some(znode) = znode {
+                        znode.remove().await;
+                    }
+                    return Ok(());
+                }
+                Ok(Others::Later) => {
+                    if let Some(znode) = znode.take() {
+                        znode.remove().await;
+                    }
+                }
+                Ok(Others::Changed) => {}
+                Err(error) if error.is_transient() => pause(&error).await,
+                Err(error) => return Err(named("leave", &barrier.path, &error)),
+            }
+        }
+    }
+}
+
+/// What is known of the others of a round.
+enum Others {
+    /// All have left.
+    Gone,
+    /// One of them leaves last: this one leaves at once.
+    Later,
+    /// One that was waited for has left.
+    Changed,
+}
+
+impl DoubleBarrier {
+    async fn wait_for_others(
+        &self,
+        session: &TrustedSession,
+        name: &str,
+        round: &[String],
+        is_there: bool,
+    ) -> Result<Others> {
+        let (sync, list) = (session.sync(&self.path), session.children(&self.path));
+        sync.await?;
+        let there = match list.await {
+            Ok(there) => there.names,
+            Err(error) if error.is_no_node() => return Ok(Others::Gone),
+            Err(error) => return Err(error),
+        };
+        let others = there.iter().filter(|one| *one != name && round.contains(one));
+        let (Some(lowest), Some(highest)) = (others.clone().min(), others.max()) else {
+            return Ok(Others::Gone);
+        };
+        let is_last = is_there && name < lowest.as_str();
+        if is_there && !is_last {
+            return Ok(Others::Later);
+        }
+        let watched = self.path_of(if is_last { highest } else { lowest });
+        match session.get_and_watch(&watched).await {
+            Ok(there) => or(async { drop(there.watch.await) }, session.lost()).await,
+            Err(error) if error.is_no_node() => {}
+            Err(error) => return Err(error),
+        }
+        Ok(Others::Changed)
+    }
+}
+
+impl std::fmt::Debug for Entered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let path = self.barrier.path();
+        f.debug_struct("Entered").field("path", &path).field("name", &self.name).finish()
+    }
+}

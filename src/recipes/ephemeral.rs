@@ -1,0 +1,185 @@
+//! An ephemeral znode that belongs to one owner, wherever it is dropped: made once although replies are lost, and gone
+//! with its owner.
+//!
+//! Its name has a uuid, so nobody else's has it: where it is there already, an earlier create of ours has made it, whose
+//! reply was lost, or whose session is over.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::client::{ClientInner, Created, TrustedSession};
+use crate::error::{Error, Result};
+use crate::logging::log;
+use crate::runtime::{Pending, Timer};
+use crate::znode::{Acl, CreateMode};
+
+/// Between two tries, when the first has failed.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+pub(super) struct Ephemeral {
+    client: Arc<ClientInner>,
+    /// For errors.
+    op: &'static str,
+    path: Arc<str>,
+    data: Arc<[u8]>,
+    acl: Arc<[Acl]>,
+    state: State,
+}
+
+enum State {
+    /// There is none.
+    None,
+    /// A create was submitted; without a reply to wait for, its outcome is unknown.
+    Sent { session: TrustedSession, reply: Option<Pending<Created>> },
+    /// It is there, made by that transaction.
+    Placed { session: TrustedSession, czxid: i64 },
+}
+
+impl Ephemeral {
+    /// `path` has a name that nobody else gives.
+    pub(super) fn new(
+        client: &Arc<ClientInner>,
+        op: &'static str,
+        path: Arc<str>,
+        data: Arc<[u8]>,
+        acl: Arc<[Acl]>,
+    ) -> Ephemeral {
+        Ephemeral { client: Arc::clone(client), op, path, data, acl, state: State::None }
+    }
+
+    /// The session that it is on, once it is there.
+    pub(super) fn session(&self) -> Option<&TrustedSession> {
+        match &self.state {
+            State::Placed { session, .. } => Some(session),
+            _ => None,
+        }
+    }
+
+    /// Makes it, or finds it, on the present session; makes the znodes above it where they are missing.
+    ///
+    /// # Errors
+    /// What no other try would mend. Lost connections and sessions are waited through.
+    pub(super) async fn place(&mut self) -> Result<()> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let session = self.client.trusted_session().await?;
+            let reply = session.create(&self.path, &self.data, &self.acl, CreateMode::Ephemeral);
+            self.state = State::Sent { session: session.clone(), reply: Some(reply) };
+            let created = match &mut self.state {
+                // Awaited in place: should this be dropped, the reply to come says what is to be deleted.
+                State::Sent { reply: Some(reply), .. } => reply.await,
+                _ => return Ok(()),
+            };
+            let placed = match created {
+                Ok(created) => Ok(Some(created.stat.czxid)),
+                Err(error) => {
+                    if let State::Sent { reply, .. } = &mut self.state {
+                        *reply = None;
+                    }
+                    self.after(&session, error).await
+                }
+            };
+            match placed {
+                Ok(Some(czxid)) => {
+                    self.state = State::Placed { session, czxid };
+                    return Ok(());
+                }
+                Ok(None) => {}
+                Err(error) if error.is_transient() => {
+                    Timer::after(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                Err(error) => {
+                    let detail = error.to_string();
+                    return Err(Error::with_detail(self.op, &self.path, error.code(), detail));
+                }
+            }
+        }
+    }
+
+    /// What has made it, if it is there in spite of the error; `None`: it can be tried again.
+    async fn after(&mut self, session: &TrustedSession, error: Error) -> Result<Option<i64>> {
+        if error.is_node_exists() {
+            return match session.exists(&self.path).await? {
+                Some(stat) if stat.ephemeral_owner == session.id() => Ok(Some(stat.czxid)),
+                // Of an earlier session of ours, which the servers have not ended yet.
+                Some(stat) => {
+                    let kept = Arc::default();
+                    session.guaranteed_delete(&self.path, stat.czxid, true, kept).await?;
+                    Ok(None)
+                }
+                None => Ok(None),
+            };
+        }
+        if !error.is_outcome_unknown() {
+            self.state = State::None;
+        }
+        if error.is_no_node() {
+            session.create_parents(&self.path, &self.acl).await?;
+            return Ok(None);
+        }
+        Err(error)
+    }
+
+    /// Deletes it for certain, and waits until it is gone.
+    pub(super) async fn remove(mut self) {
+        if let State::Placed { session, czxid } = std::mem::replace(&mut self.state, State::None) {
+            let gone = session.guaranteed_delete(&self.path, czxid, false, Arc::default()).await;
+            log!(DEBUG, ?gone, "deleted an ephemeral znode");
+        }
+    }
+}
+
+impl Drop for Ephemeral {
+    fn drop(&mut self) {
+        match std::mem::replace(&mut self.state, State::None) {
+            State::None => {}
+            State::Placed { session, czxid } => {
+                drop(session.guaranteed_delete(&self.path, czxid, false, Arc::default()));
+            }
+            State::Sent { session, reply } => {
+                let path = Arc::clone(&self.path);
+                let cleanup = clean_up(Arc::clone(&self.client), path, session, reply);
+                self.client.spawn_duty(cleanup);
+            }
+        }
+    }
+}
+
+/// Deletes what comes of a create whose owner has gone.
+async fn clean_up(
+    client: Arc<ClientInner>,
+    path: Arc<str>,
+    sent: TrustedSession,
+    reply: Option<Pending<Created>>,
+) {
+    if let Some(reply) = reply {
+        match reply.await {
+            Ok(created) => {
+                let czxid = created.stat.czxid;
+                return drop(sent.guaranteed_delete(&path, czxid, false, Arc::default()));
+            }
+            // It may be of this session by an earlier create, or there is none.
+            Err(error) if !error.is_outcome_unknown() && !error.is_node_exists() => return,
+            Err(_) => {}
+        }
+    }
+    let mut pause = FIRST_PAUSE;
+    while let Ok(session) = client.trusted_session().await {
+        if session.id() != sent.id() {
+            return;
+        }
+        let (sync, look) = (session.sync(&path), session.exists(&path));
+        match (sync.await, look.await) {
+            (Ok(()), Ok(Some(stat))) if stat.ephemeral_owner == session.id() => {
+                return drop(session.guaranteed_delete(&path, stat.czxid, true, Arc::default()));
+            }
+            (Ok(()), Ok(_)) => return,
+            (Err(error), _) | (_, Err(error)) if !error.is_transient() => return,
+            _ => {}
+        }
+        Timer::after(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}

@@ -1,0 +1,333 @@
+//! Barriers and latches: everybody waits until it is time, and nobody for ever.
+
+use std::pin::Pin;
+use std::task::{Context, Waker};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use test_support::{Bench, TIMEOUT, eventually, session_id, wait_for_another_session};
+use zklock::{Code, Entered, Error, Pending, Result};
+use zklock_testing::wire::{Op, Ops};
+use zklock_testing::{Action, Rule};
+
+use crate::{LOSSES, asked};
+
+const SOON: Duration = Duration::from_millis(150);
+
+fn in_background<T: Send + 'static>(pending: Pending<T>) -> JoinHandle<Result<T>> {
+    thread::spawn(move || pending.within(TIMEOUT).wait())
+}
+
+fn is_late<T: std::fmt::Debug>(result: Result<T>) {
+    assert_eq!(result.unwrap_err().code(), Code::OPERATION_TIMEOUT);
+}
+
+fn multi(bench: &Bench, way: fn(Ops) -> Rule) -> Rule {
+    way(Op::Multi.into()).path(bench.path.as_str())
+}
+
+#[test]
+fn a_barrier_holds_everybody_up_until_it_is_removed() {
+    let bench = Bench::shared();
+    let barrier = bench.direct().barrier(&bench.path);
+    barrier.pass().wait().unwrap();
+    barrier.remove().wait().unwrap();
+    barrier.set().wait().unwrap();
+    barrier.set().wait().unwrap();
+    let other = bench.direct().barrier(&bench.path);
+    is_late(other.pass().within(SOON).wait());
+    let waiting = [in_background(other.pass()), in_background(barrier.pass())];
+    barrier.remove().wait().unwrap();
+    for one in waiting {
+        one.join().unwrap().unwrap();
+    }
+    let below = format!("{}/a/b", bench.path);
+    bench.direct().barrier(&below).set().wait().unwrap();
+    assert!(bench.exists(&below), "what is missing above it is made");
+    let error = bench.direct().barrier("no/path").set().wait().unwrap_err();
+    assert_eq!(error.code(), Code::BAD_ARGUMENTS);
+}
+
+#[test]
+fn a_removal_whose_reply_is_lost_does_not_remove_what_was_set_after_it() {
+    let bench = Bench::shared();
+    let (barrier, other) = (bench.client().barrier(&bench.path), bench.direct());
+    barrier.set().wait().unwrap();
+    let (path, first) = (bench.path.clone(), multi(&bench, Rule::reply).once());
+    let set = Action::run(move || other.barrier(&path).set().wait().unwrap());
+    bench.proxy.on(first.clone(), set);
+    let lost = bench.proxy.on(first, Action::Drop);
+    barrier.remove().wait().unwrap();
+    lost.wait_hits(1, TIMEOUT).unwrap();
+    assert!(bench.exists(&bench.path));
+    // Nor is one set again that was removed.
+    bench.delete(&bench.path);
+    let (other, path) = (bench.direct(), bench.path.clone());
+    let first = multi(&bench, Rule::reply).once();
+    let remove = Action::run(move || other.barrier(&path).remove().wait().unwrap());
+    bench.proxy.on(first.clone(), remove);
+    let lost = bench.proxy.on(first, Action::Drop);
+    barrier.set().wait().unwrap();
+    lost.wait_hits(1, TIMEOUT).unwrap();
+    assert!(!bench.exists(&bench.path));
+}
+
+#[test]
+fn who_waits_at_a_barrier_goes_on_though_its_session_ends() {
+    let bench = Bench::shared();
+    let client = bench.client();
+    let setter = bench.direct().barrier(&bench.path);
+    for round in 0..3 {
+        setter.set().wait().unwrap();
+        let waiting = in_background(client.barrier(&bench.path).pass());
+        let session = session_id(&client);
+        eventually("it watches", || !bench.watched_by(session).is_empty());
+        match round {
+            0 => bench.proxy.reset_all(),
+            _ => bench.expire(&client),
+        }
+        if round == 2 {
+            // Removed while nobody watches.
+            bench.proxy.refuse();
+            setter.remove().wait().unwrap();
+            bench.proxy.heal();
+        } else {
+            setter.remove().wait().unwrap();
+        }
+        waiting.join().unwrap().unwrap();
+        if round > 0 {
+            wait_for_another_session(&client, session);
+        }
+    }
+    setter.set().wait().unwrap();
+    let waiting = in_background(client.barrier(&bench.path).pass());
+    client.close().wait().unwrap();
+    assert!(waiting.join().unwrap().unwrap_err().is_session_over());
+}
+
+#[test]
+fn a_barrier_costs_a_request_to_set_and_two_to_pass() {
+    let bench = Bench::shared();
+    let barrier = bench.client().barrier(&bench.path);
+    for _ in 0..2 {
+        bench.proxy.clear_seen();
+        barrier.set().wait().unwrap();
+        barrier.remove().wait().unwrap();
+        barrier.pass().wait().unwrap();
+    }
+    assert_eq!(asked(&bench), [Op::Multi, Op::Multi, Op::Sync, Op::GetData]);
+    let session = bench.server.watches().unwrap();
+    assert!(session.iter().all(|(path, _)| *path != bench.path), "no watch is left");
+}
+
+#[test]
+fn a_latch_opens_with_the_last_event_and_stays_open() {
+    let bench = Bench::shared();
+    let latch = bench.direct().latch(&bench.path);
+    let code = |error: Error| error.code();
+    assert_eq!(latch.count_down().wait().map_err(code), Err(Code::NO_NODE));
+    assert_eq!(latch.left().wait().map_err(code), Err(Code::NO_NODE));
+    let early = in_background(bench.direct().latch(&bench.path).opened());
+    assert_eq!(latch.set(3).wait().unwrap(), 3);
+    assert_eq!(bench.direct().latch(&bench.path).set(7).wait().unwrap(), 3, "it is set already");
+    for left in [2, 1] {
+        assert_eq!(latch.count_down().wait().unwrap(), left);
+        is_late(latch.opened().within(SOON).wait());
+        assert_eq!(latch.left().wait().unwrap(), left);
+    }
+    assert!(!early.is_finished());
+    let late = in_background(latch.opened());
+    assert_eq!([latch.count_down().wait().unwrap(), latch.count_down().wait().unwrap()], [0, 0]);
+    for waiting in [early, late, in_background(latch.opened())] {
+        waiting.join().unwrap().unwrap();
+    }
+    let open = format!("{}/none", bench.path);
+    let none = bench.direct().latch(&open);
+    none.set(0).wait().unwrap();
+    none.opened().wait().unwrap();
+}
+
+#[test]
+fn whatever_frame_is_lost_each_event_is_counted_once() {
+    for loss in LOSSES {
+        for way in [Rule::request, Rule::reply] {
+            let bench = Bench::shared();
+            let latch = bench.client().latch(&bench.path);
+            let steps: [&dyn Fn() -> u32; 4] = [
+                &|| latch.set(3).wait().unwrap(),
+                &|| latch.count_down().wait().unwrap(),
+                &|| latch.count_down().wait().unwrap(),
+                &|| latch.count_down().wait().unwrap(),
+            ];
+            for (step, left) in steps.into_iter().zip([3, 2, 1, 0]) {
+                let lost = bench.proxy.on(multi(&bench, way).once(), loss());
+                assert_eq!(step(), left);
+                lost.wait_hits(1, TIMEOUT).unwrap();
+                lost.remove();
+                assert_eq!(latch.left().wait().unwrap(), left);
+            }
+            latch.opened().within(TIMEOUT).wait().unwrap();
+        }
+    }
+}
+
+#[test]
+fn many_count_at_once_and_wake_those_who_wait_once() {
+    let bench = Bench::shared();
+    let watcher = bench.client();
+    let opened = in_background(watcher.latch(&bench.path).opened());
+    eventually("it watches", || !bench.watched_by(session_id(&watcher)).is_empty());
+    bench.direct().latch(&bench.path).set(40).wait().unwrap();
+    let counting = (0..4).map(|_| {
+        let latch = bench.direct().latch(&bench.path);
+        thread::spawn(move || {
+            (0..10).for_each(|_| assert!(latch.count_down().wait().unwrap() < 40))
+        })
+    });
+    for one in counting.collect::<Vec<_>>() {
+        one.join().unwrap();
+    }
+    opened.join().unwrap().unwrap();
+    assert_eq!(bench.proxy.count(&Rule::event().path_prefix(&bench.path)), 1);
+    assert_eq!(bench.direct().latch(&bench.path).left().wait().unwrap(), 0);
+}
+
+#[test]
+fn a_count_whose_session_ends_before_its_reply_is_of_unknown_outcome() {
+    let bench = Bench::shared();
+    let client = bench.client();
+    let latch = client.latch(&bench.path);
+    latch.set(5).wait().unwrap();
+    let (session, hosts) = (client.session().unwrap(), bench.server.hosts());
+    let end = Action::run(move || {
+        zklock_testing::expire_session(&hosts, session.id(), &session.password()).unwrap();
+    });
+    let first = multi(&bench, Rule::reply).once();
+    bench.proxy.on(first.clone(), end);
+    bench.proxy.on(first, Action::Drop);
+    let error = latch.count_down().wait().unwrap_err();
+    assert_eq!((error.code(), error.is_outcome_unknown()), (Code::CONNECTION_LOSS, true));
+    assert_eq!(latch.left().wait().unwrap(), 4);
+}
+
+/// Enters beside the test, on a client of its own.
+fn enter(bench: &Bench, participants: u16) -> JoinHandle<Result<Entered>> {
+    in_background(bench.direct().double_barrier(&bench.path, participants).enter())
+}
+
+fn there(bench: &Bench) -> usize {
+    bench.ask(|raw| raw.children(&bench.path)).map_or(0, |names| names.len())
+}
+
+#[test]
+fn participants_enter_together_and_leave_together_round_after_round() {
+    let bench = Bench::shared();
+    for _ in 0..3 {
+        let first = [(); 2].map(|()| enter(&bench, 3));
+        eventually("two are there", || there(&bench) == 2);
+        thread::sleep(SOON);
+        assert!(first.iter().all(|one| !one.is_finished()));
+        let last = enter(&bench, 3);
+        let entered = first.into_iter().chain([last]).map(|one| one.join().unwrap().unwrap());
+        let mut entered: Vec<Entered> = entered.collect();
+        let last = entered.pop().unwrap();
+        let left: Vec<_> = entered.into_iter().map(|one| in_background(one.leave())).collect();
+        thread::sleep(SOON);
+        assert!(left.iter().all(|one| !one.is_finished()));
+        last.leave().within(TIMEOUT).wait().unwrap();
+        for one in left {
+            one.join().unwrap().unwrap();
+        }
+        assert_eq!(there(&bench), 0);
+    }
+    let error = bench.direct().double_barrier(&bench.path, 0).enter().wait().unwrap_err();
+    assert_eq!(error.code(), Code::BAD_ARGUMENTS);
+}
+
+#[test]
+fn a_next_round_begins_only_when_all_of_the_one_before_have_left() {
+    let bench = Bench::shared();
+    let round = [(); 2].map(|()| enter(&bench, 2)).map(|one| one.join().unwrap().unwrap());
+    let next = [(); 2].map(|()| enter(&bench, 2));
+    eventually("all are there", || there(&bench) == 4);
+    let [a, b] = round;
+    let a = in_background(a.leave());
+    thread::sleep(SOON);
+    assert!(next.iter().all(|one| !one.is_finished()) && !a.is_finished());
+    drop(b);
+    a.join().unwrap().unwrap();
+    for one in next.map(|one| one.join().unwrap().unwrap()) {
+        drop(one);
+    }
+    eventually("nobody is there", || there(&bench) == 0);
+}
+
+#[test]
+fn who_gives_up_entering_is_not_counted() {
+    let bench = Bench::shared();
+    let client = bench.direct();
+    is_late(client.double_barrier(&bench.path, 2).enter().within(SOON).wait());
+    for polls in 0..4 {
+        let mut entering = client.double_barrier(&bench.path, 2).enter();
+        for _ in 0..polls {
+            let mut nobody = Context::from_waker(Waker::noop());
+            assert!(Pin::new(&mut entering).poll(&mut nobody).is_pending());
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+    eventually("nobody is there", || there(&bench) == 0);
+    let one = enter(&bench, 2);
+    thread::sleep(SOON);
+    assert!(!one.is_finished());
+    let other = enter(&bench, 2);
+    let entered = [one, other].map(|one| one.join().unwrap().unwrap());
+    // Those who leave do not wait for one that is gone.
+    let [a, b] = entered;
+    drop(a);
+    b.leave().within(TIMEOUT).wait().unwrap();
+}
+
+#[test]
+fn whatever_frame_is_lost_all_enter_and_all_leave() {
+    for ops in
+        [Ops::creates(), Op::GetData.into(), Op::SetData.into(), Ops::lists(), Op::Delete.into()]
+    {
+        for way in [Rule::request, Rule::reply] {
+            let bench = Bench::shared();
+            let other = enter(&bench, 2);
+            eventually("one is there", || there(&bench) == 1);
+            let client = bench.client();
+            let rule = way(ops.clone()).path_prefix(&bench.path).once();
+            let lost = bench.proxy.on(rule, Action::Drop);
+            let entering = client.double_barrier(&bench.path, 2).enter();
+            let entered = entering.within(TIMEOUT).wait().unwrap();
+            let other = in_background(other.join().unwrap().unwrap().leave());
+            entered.leave().within(TIMEOUT).wait().unwrap();
+            other.join().unwrap().unwrap();
+            lost.wait_hits(1, TIMEOUT).unwrap();
+            assert_eq!(there(&bench), 0, "{ops:?}");
+        }
+    }
+}
+
+#[test]
+fn a_participant_whose_session_ends_waits_on_and_one_that_has_entered_has_left() {
+    let bench = Bench::shared();
+    let client = bench.client();
+    let waiting = in_background(client.double_barrier(&bench.path, 2).enter());
+    eventually("one is there", || there(&bench) == 1);
+    let session = session_id(&client);
+    bench.expire(&client);
+    wait_for_another_session(&client, session);
+    eventually("it is there again", || there(&bench) == 1);
+    let other = enter(&bench, 2).join().unwrap().unwrap();
+    let entered = waiting.join().unwrap().unwrap();
+    bench.expire(&client);
+    other.leave().within(TIMEOUT).wait().unwrap();
+    entered.leave().within(TIMEOUT).wait().unwrap();
+    assert_eq!(there(&bench), 0);
+    let waiting = in_background(client.double_barrier(&bench.path, 2).enter());
+    eventually("one is there", || there(&bench) == 1);
+    client.close().wait().unwrap();
+    assert!(waiting.join().unwrap().unwrap_err().is_session_over());
+}
