@@ -38,9 +38,9 @@ pub fn read(client: &Client, lock: &str) -> Result<Option<(Mark, Stat)>, Failure
     let path = path_of(lock);
     match client.get(&path).wait() {
         // Created, and not written any more.
-        Ok((data, _)) if data.is_empty() => Ok(None),
-        Ok((data, stat)) => match Mark::parse(&data, &stat) {
-            Some(mark) => Ok(Some((mark, stat))),
+        Ok(znode) if znode.data.is_empty() => Ok(None),
+        Ok(znode) => match Mark::parse(&znode.data, &znode.stat) {
+            Some(mark) => Ok(Some((mark, znode.stat))),
             None => Err(Failure::new(format!(
                 "{path}: is no mark of `zklock run --once-per`: another program's znode is in its place"
             ))),

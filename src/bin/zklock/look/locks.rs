@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use zklock::{Client, Contender, Error, Lock, Pending, Stat, Strategy};
+use zklock::{Children, Client, Contender, Error, Lock, Pending, Strategy, Znode};
 
 use super::kinds::{Claim, recognise};
 use crate::failure::Failure;
@@ -32,8 +32,8 @@ pub fn join(parent: &str, child: &str) -> String {
     if parent == "/" { format!("/{child}") } else { format!("{parent}/{child}") }
 }
 
-type Listing = Pending<Vec<String>>;
-type Reading = Pending<(Vec<u8>, Stat)>;
+type Listing = Pending<Children>;
+type Reading = Pending<Znode>;
 
 /// All locks that somebody holds or waits for, at the path and below, by their paths.
 ///
@@ -53,7 +53,7 @@ pub fn below(client: &Client, path: &str) -> Result<Vec<Found>, Failure> {
         }
         if let Some((path, listing)) = listings.pop_front() {
             let names = match listing.wait() {
-                Ok(names) => names,
+                Ok(children) => children.names,
                 Err(error) if !is_first && is_of_one_znode(&error) => continue,
                 Err(error) => return Err(error.into()),
             };
@@ -70,7 +70,7 @@ pub fn below(client: &Client, path: &str) -> Result<Vec<Found>, Failure> {
             }
         } else if let Some((path, reading)) = readings.pop_front() {
             match reading.wait() {
-                Ok((data, stat)) if stat.is_ephemeral() && data.starts_with(b"zklock/1 ") => {
+                Ok(znode) if znode.stat.is_ephemeral() && znode.data.starts_with(b"zklock/1 ") => {
                     found.push(Found { path, claims: Vec::new() });
                 }
                 Ok(_) => {}

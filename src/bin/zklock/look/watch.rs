@@ -39,7 +39,7 @@ pub fn watch(options: &WatchOptions) -> Result<u8, Failure> {
     let mut holders = locks::at(&client, &options.path)?.watch_holder();
     let mut lines = 0;
     while options.lines.is_none_or(|limit| lines < limit) {
-        let holder = holders.wait()?;
+        let Some(holder) = holders.wait().transpose()? else { break };
         let now = stamp(SystemTime::now());
         match (&holder, options.json) {
             (holder, true) => {
