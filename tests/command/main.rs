@@ -4,6 +4,7 @@
 mod faults;
 mod look;
 mod manners;
+mod mend;
 mod once;
 mod program;
 mod scene;

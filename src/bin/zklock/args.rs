@@ -6,6 +6,8 @@ use crate::look::last::LastOptions;
 use crate::look::ls::LsOptions;
 use crate::look::watch::WatchOptions;
 use crate::look::who::WhoOptions;
+use crate::mend::ask::AskOptions;
+use crate::mend::doctor::DoctorOptions;
 use crate::run::options::RunOptions;
 use crate::supervise::exec::ExecOptions;
 use crate::supervise::supervisor::SuperviseOptions;
@@ -25,6 +27,7 @@ Examples:
   zklock run --no-wait /locks/sync -- rsync ...     not at all while another is at it
   zklock ls /locks                                  who holds what
   zklock who /locks/report                          who holds it, who waits
+  zklock doctor                                     are the servers well?
 
 Servers: --hosts HOST:PORT,..., or ZKLOCK_HOSTS, or hosts = \"...\" in /etc/zklock.toml";
 
@@ -40,6 +43,10 @@ pub enum Command {
     Watch(WatchOptions),
     /// Shows who ran last with `run --once-per`, when, and how it ended
     Last(LastOptions),
+    /// Asks the holder of a lock to give way, and waits until it has
+    Ask(AskOptions),
+    /// Finds out whether locks can be relied on here: servers, versions, sessions, permissions
+    Doctor(DoctorOptions),
     #[command(hide = true)]
     Supervise(SuperviseOptions),
     #[command(hide = true)]

@@ -10,21 +10,11 @@ pub const FAILED: u8 = 125;
 #[derive(Debug)]
 pub struct Failure {
     message: String,
-    code: u8,
 }
 
 impl Failure {
     pub fn new(message: impl Into<String>) -> Failure {
-        Failure { message: message.into(), code: FAILED }
-    }
-
-    pub fn with_code(mut self, code: u8) -> Failure {
-        self.code = code;
-        self
-    }
-
-    pub fn code(&self) -> u8 {
-        self.code
+        Failure { message: message.into() }
     }
 }
 

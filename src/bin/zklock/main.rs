@@ -5,8 +5,10 @@ mod boot_clock;
 mod failure;
 mod look;
 mod mark;
+mod mend;
 mod output;
 mod processes;
+mod request;
 mod run;
 mod servers;
 mod supervise;
@@ -23,13 +25,8 @@ use output::say;
 fn main() -> ExitCode {
     let args = Args::try_parse().unwrap_or_else(|error| {
         let _ = error.print();
-        // A command's own statuses begin at 1: what zklock says of itself has to differ.
-        let is_run = std::env::args_os().nth(1).is_some_and(|first| first == "run");
-        std::process::exit(match error.use_stderr() {
-            true if is_run => FAILED.into(),
-            true => 2,
-            false => 0,
-        })
+        // A command's own statuses begin at 1, and doctor's: what zklock says of itself has to differ.
+        std::process::exit(if error.use_stderr() { FAILED.into() } else { 0 })
     });
     let done = match args.command {
         Command::Run(options) => run::run(*options),
@@ -37,6 +34,8 @@ fn main() -> ExitCode {
         Command::Who(options) => look::who::who(&options),
         Command::Watch(options) => look::watch::watch(&options),
         Command::Last(options) => look::last::last(&options),
+        Command::Ask(options) => mend::ask::ask(&options),
+        Command::Doctor(options) => mend::doctor::doctor(&options),
         Command::Supervise(options) => supervise::supervisor::supervise(options)
             .map(|()| 0)
             .map_err(|error| Failure::new(format!("supervise: {error}"))),
@@ -44,6 +43,6 @@ fn main() -> ExitCode {
     };
     ExitCode::from(done.unwrap_or_else(|failure| {
         say(format_args!("{failure}"));
-        failure.code()
+        FAILED
     }))
 }

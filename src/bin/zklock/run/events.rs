@@ -15,6 +15,8 @@ pub enum Event {
     Done,
     /// The lock may be lost.
     Lost,
+    /// Somebody has asked for the lock, for that reason.
+    Asked(String),
 }
 
 pub struct Events {

@@ -17,6 +17,8 @@ pub enum Outcome {
     Ended(u8),
     /// Because the lock was lost, or was about to be.
     Lost,
+    /// Because somebody has asked for the lock, which is held yet.
+    GaveWay,
     /// The supervisor was killed, and the command with it.
     Orphaned,
 }
@@ -57,6 +59,7 @@ pub struct State {
     kill_ordered: Option<Duration>,
     is_ending: bool,
     is_left_behind: bool,
+    is_giving_way: bool,
     is_killed: bool,
     resumed: u32,
     /// When this process has to be stopped.
@@ -106,7 +109,11 @@ impl Hold<'_> {
         match event {
             Event::Report(Report::Gone(status)) => {
                 let is_lost = state.is_ending || self.guard.is_lost();
-                return Some(if is_lost { Outcome::Lost } else { Outcome::Ended(status) });
+                return Some(match is_lost {
+                    true => Outcome::Lost,
+                    false if state.is_giving_way => Outcome::GaveWay,
+                    false => Outcome::Ended(status),
+                });
             }
             Event::Report(Report::Terminated) => {
                 state.is_ending = true;
@@ -116,7 +123,7 @@ impl Hold<'_> {
             }
             Event::Report(Report::Killed) => {
                 state.is_killed = true;
-                state.is_ending |= !state.is_left_behind;
+                state.is_ending |= !state.is_left_behind && !state.is_giving_way;
             }
             Event::Report(Report::LeftBehind(who)) => {
                 state.is_left_behind = true;
@@ -139,6 +146,11 @@ impl Hold<'_> {
                 return Some(self.orphaned());
             }
             Event::Signal(signal) => self.hand_on(signal),
+            Event::Asked(reason) => {
+                state.is_giving_way = true;
+                self.tell(format_args!("asked to give way ({reason}): ending the command"));
+                self.supervised.order(&Order::End);
+            }
             Event::Lost | Event::Done => {}
         }
         None

@@ -9,6 +9,7 @@ mod events;
 mod hold;
 mod notify;
 pub mod options;
+mod requests;
 mod signals;
 mod stop;
 mod supervised;
@@ -30,7 +31,7 @@ use options::RunOptions;
 use stop::Stop;
 use supervised::Supervised;
 
-/// The lock was lost, and the command ended.
+/// The lock was lost or given up, and the command ended.
 const LOST: u8 = 124;
 /// A cron job is better off with losing nothing in a short outage, than others with taking over sooner.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
@@ -122,12 +123,19 @@ impl Run {
                 quiet: self.options.quiet,
                 state: State::default(),
             };
+            requests::listen(client.clone(), &guard, self.events.sender());
             let outcome = hold.run(session);
             let (loss, is_asked_to_end) = (hold.loss(), hold.state.is_asked_to_end);
             match outcome {
                 Outcome::Ended(status) => {
                     self.finish(guard, marked, &status.to_string());
                     return Ok(status);
+                }
+                Outcome::GaveWay => {
+                    self.finish(guard, marked, "gave way");
+                    if !self.options.restart || is_asked_to_end {
+                        return Ok(LOST);
+                    }
                 }
                 Outcome::Orphaned => {
                     self.finish(guard, marked, "killed");

@@ -46,7 +46,8 @@ pub struct RunOptions {
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Command")]
     pub grace: Option<Duration>,
 
-    /// Takes the lock again and runs the command again after a loss: a service of which one copy is active
+    /// Takes the lock again and runs the command again after a loss, or after it gave way: a service of which one copy is
+    /// active
     #[arg(long, help_heading = "Command")]
     pub restart: bool,
 
@@ -83,7 +84,9 @@ pub struct RunOptions {
 pub fn lock_path(text: &str) -> Result<String, String> {
     match text {
         _ if !text.starts_with('/') => Err("a path starts with /, as in /locks/report".to_owned()),
-        _ if text.ends_with('/') => Err("a lock's path does not end with /".to_owned()),
+        _ if text.ends_with('/') && text != "/" => {
+            Err("a lock's path does not end with /".to_owned())
+        }
         _ => Ok(text.to_owned()),
     }
 }
@@ -97,7 +100,7 @@ In the command's environment:
 
 Exit status: that of the command, 128+N if it died of signal N, and
   1    the lock was not to be had in time (-E chooses another)
-  124  the lock was lost, and the command was ended
+  124  the lock was lost, or somebody asked for it (`zklock ask`), and the command was ended
   125  zklock itself failed, or its arguments are wrong
   126  the command can't be run      127  there is no such command
   0    with --once-per also where it ran already
@@ -128,6 +131,6 @@ mod tests {
     #[test]
     fn a_locks_path_is_absolute() {
         assert_eq!(lock_path("/a/b"), Ok("/a/b".to_owned()));
-        assert!(lock_path("a").is_err() && lock_path("/a/").is_err() && lock_path("/").is_err());
+        assert!(lock_path("a").is_err() && lock_path("/a/").is_err() && lock_path("/").is_ok());
     }
 }

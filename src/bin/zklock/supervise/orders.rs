@@ -14,6 +14,8 @@ pub enum Order {
     Signal(i32),
     /// Let a stopped command go on; `terminal`: in the foreground of its terminal. `time` counts them.
     Resume { time: u32, terminal: bool },
+    /// The lock is to be given up: SIGTERM, and SIGKILL after the grace.
+    End,
     /// The lock is lost: kill.
     Kill,
 }
@@ -62,6 +64,7 @@ impl Order {
             Order::Until(until) => format!("until {}", until.as_nanos()),
             Order::Signal(signal) => format!("signal {signal}"),
             Order::Resume { time, terminal } => format!("resume {time} {}", u8::from(*terminal)),
+            Order::End => "end".to_owned(),
             Order::Kill => "kill".to_owned(),
         }
     }
@@ -83,6 +86,7 @@ impl Order {
                 let time = words.next()?.parse().ok()?;
                 Order::Resume { time, terminal: words.next()? == "1" }
             }
+            "end" => Order::End,
             "kill" => Order::Kill,
             _ => return None,
         })
@@ -138,7 +142,9 @@ mod tests {
         };
         let resume = Order::Resume { time: 3, terminal: false };
         let until = Order::Until(Duration::MAX.min(Duration::from_secs(9)));
-        for order in [Order::Start(start), until, Order::Signal(15), resume, Order::Kill] {
+        for order in
+            [Order::Start(start), until, Order::Signal(15), resume, Order::End, Order::Kill]
+        {
             assert_eq!(Order::read(&order.write()), Some(order));
         }
         let stopped = Report::Stopped { resumed: 2, signal: 20 };

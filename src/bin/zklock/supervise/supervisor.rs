@@ -137,6 +137,10 @@ impl Supervisor {
         match (Order::read(&text), &mut self.running) {
             (Some(Order::Start(start)), None) => self.start(&start),
             (Some(Order::Until(until)), Some(running)) => running.ending.renew(until),
+            (Some(Order::End), Some(running)) => {
+                let step = running.ending.end(boot_clock::now());
+                self.step(step);
+            }
             (Some(Order::Kill), Some(running)) => {
                 let step = running.ending.kill();
                 self.step(Some(step));
