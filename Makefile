@@ -1,11 +1,11 @@
-# For everyone: server, lock-test, soak, install, quick and test. simulate, matrix, partitions, limits,
+# For everyone: server, lock-test, soak, install, quick and test. simulate, matrix, partitions, command, limits,
 # queue, mutants and sanitize are for those who change the locks or the queue; the others repeat one step
 # of test.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help server lock-test soak install uninstall quick test simulate matrix partitions limits queue mutants sanitize deps fmt clippy unit docs shell checks
+.PHONY: help server lock-test soak install uninstall quick test simulate matrix partitions command limits queue mutants sanitize deps fmt clippy unit docs shell checks
 
 # What the programs are given; ARGS on the command line or in the environment replaces it.
 lock-test: ARGS ?= --threads 3 --strategy all
@@ -31,6 +31,8 @@ help:
 	echo "                           in the recovery from a first (CASE='queue/give up' for a part of it)"
 	echo 'make partitions            leaders that stand still or are cut off while one client holds and another'
 	echo '                           waits: ROUNDS=50 of each scenario, at several session timeouts (an hour)'
+	echo 'make command               zklock run: every fault that could let a command outlive its lock, ROUNDS=50'
+	echo '                           times each (half an hour)'
 	echo 'make limits                thousands of waiters, locks, clients, requests, watches: what each costs'
 	echo 'make queue                 ELEMENTS=20000 through a queue while servers and clients are killed, and'
 	echo '                           the queue is deleted whenever it is empty (some minutes)'
@@ -79,6 +81,9 @@ ROUNDS ?= 50
 
 partitions:
 	ZKLOCK_ROUNDS=$(ROUNDS) scripts/partitions
+
+command:
+	ZKLOCK_ROUNDS=$(ROUNDS) scripts/command
 
 # TESTS='crowd' chooses among them.
 limits:

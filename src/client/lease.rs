@@ -181,6 +181,11 @@ impl Lease {
         now < self.proven_until()
     }
 
+    /// How long it is until a server can have ended the session, at the earliest.
+    pub(super) fn proven_for(&self, now: BootInstant) -> Duration {
+        self.proven_until() - now
+    }
+
     /// Whether something may be held from now on: not if that were lost again at once.
     pub(super) fn can_hold_at(&self, now: BootInstant) -> bool {
         now + self.timeout() / HEARTBEATS < self.proven_until()

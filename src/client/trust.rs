@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use event_listener::Event;
 use futures_lite::future::or;
@@ -145,6 +146,14 @@ impl Hold {
         !self.over.load(Ordering::Acquire) && self.period.is_trusted()
     }
 
+    /// How long it is held if no server answers any more.
+    pub(crate) fn remaining(&self) -> Duration {
+        if !self.is_held() {
+            return Duration::ZERO;
+        }
+        self.period.lease.proven_for(BootInstant::now())
+    }
+
     /// It is held no more.
     pub(crate) fn end(&self) {
         if !self.over.swap(true, Ordering::AcqRel) {
@@ -162,8 +171,6 @@ impl Drop for Hold {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::super::lease::Proof;
     use super::*;
 
@@ -182,9 +189,15 @@ mod tests {
         let period = Arc::new(TrustPeriod::begin(1, proven()));
         let hold = period.hold().unwrap();
         assert!(hold.is_held() && period.is_held());
+        assert!(
+            hold.remaining() > Duration::from_secs(50),
+            "the session timeout, less a twentieth"
+        );
+        assert!(hold.remaining() <= Duration::from_secs(57));
         period.declare_lost();
         assert!(!hold.is_held(), "lost in spite of what is proven");
         assert!(period.hold().is_none());
+        assert_eq!(hold.remaining(), Duration::ZERO);
         drop(hold);
         assert!(!period.is_held(), "what could not be held is not counted");
     }

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_lite::future::Boxed;
 
@@ -44,6 +45,10 @@ impl tenure::Tenure for Tenure {
             Status::Over(reason) => Some(reason),
             Status::Waits | Status::Holds => None,
         }
+    }
+
+    fn remaining(&self) -> Duration {
+        if self.ended().is_some() { Duration::ZERO } else { Duration::MAX }
     }
 
     fn changed(self: Arc<Self>) -> Boxed<()> {

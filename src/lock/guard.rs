@@ -76,6 +76,21 @@ impl Guard {
         self.state() == GuardState::Lost
     }
 
+    /// For how long from now on the lock stays held, should no server answer any more: zero once it is lost. Costs no
+    /// request.
+    ///
+    /// Each proof that the session is alive makes it longer again, so over a working connection it lies between 0.4
+    /// and 1 session timeouts. It is for what has to be ended from elsewhere, by another process that keeps the
+    /// time while this one may stand still: add it to what a clock that goes on while the machine sleeps
+    /// (`CLOCK_BOOTTIME`) said **before** the call. A lock within this process
+    /// ([`local`](crate::local)) stays held: [`Duration::MAX`].
+    ///
+    /// It foresees neither the deletion of the lock's znode by somebody else nor the end of the session by a server's
+    /// word: see [`lost`](Guard::lost).
+    pub fn remaining(&self) -> Duration {
+        self.tenure.remaining()
+    }
+
     /// A signal that comes when the lock is lost. It may outlive the guard.
     ///
     /// A lost session is reported before the server can let anyone else in. That somebody deleted the

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_lite::future::Boxed;
 
@@ -22,6 +23,9 @@ pub(crate) trait Tenure: Send + Sync + 'static {
 
     /// Why it is over, if it is: by the local clock, without a request.
     fn ended(&self) -> Option<LostReason>;
+
+    /// For how long it stays held if nothing is heard of its store any more: by the local clock, without a request.
+    fn remaining(&self) -> Duration;
 
     /// Comes when [`state`](Tenure::state) may have changed, from now on.
     fn changed(self: Arc<Self>) -> Boxed<()>;

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_lite::future::Boxed;
 use parking_lot::Mutex;
@@ -156,6 +156,13 @@ impl tenure::Tenure for Tenure {
 
     fn ended(&self) -> Option<LostReason> {
         Tenure::ended(self)
+    }
+
+    fn remaining(&self) -> Duration {
+        match Tenure::ended(self) {
+            Some(_) => Duration::ZERO,
+            None => self.hold.remaining(),
+        }
     }
 
     fn changed(self: Arc<Self>) -> Boxed<()> {

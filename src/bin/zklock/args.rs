@@ -1,0 +1,54 @@
+//! The command line.
+
+use clap::{Parser, Subcommand};
+
+use crate::look::last::LastOptions;
+use crate::look::ls::LsOptions;
+use crate::look::watch::WatchOptions;
+use crate::look::who::WhoOptions;
+use crate::mend::ask::AskOptions;
+use crate::mend::doctor::DoctorOptions;
+use crate::run::options::RunOptions;
+use crate::supervise::exec::ExecOptions;
+use crate::supervise::supervisor::SuperviseOptions;
+
+/// Locks on Apache ZooKeeper, from the shell: run a command under a lock, see who holds what, and mend it.
+#[derive(Debug, Parser)]
+#[command(name = "zklock", version, max_term_width = 100, after_help = EXAMPLES)]
+#[command(disable_help_subcommand = true, arg_required_else_help = true)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  zklock run /locks/report -- make report           one at a time in the whole cluster
+  zklock run --no-wait /locks/sync -- rsync ...     not at all while another is at it
+  zklock ls /locks                                  who holds what
+  zklock who /locks/report                          who holds it, who waits
+  zklock doctor                                     are the servers well?
+
+Servers: --hosts HOST:PORT,..., or ZKLOCK_HOSTS, or hosts = \"...\" in /etc/zklock.toml";
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Takes a lock, runs a command, releases the lock: the command never outlives it
+    Run(Box<RunOptions>),
+    /// Lists the locks below a path that somebody holds: who, for how long, and how many wait
+    Ls(LsOptions),
+    /// Shows who holds a lock and who waits for it, in their order
+    Who(WhoOptions),
+    /// Prints a line whenever a lock comes to be held by another
+    Watch(WatchOptions),
+    /// Shows who ran last with `run --once-per`, when, and how it ended
+    Last(LastOptions),
+    /// Asks the holder of a lock to give way, and waits until it has
+    Ask(AskOptions),
+    /// Finds out whether locks can be relied on here: servers, versions, sessions, permissions
+    Doctor(DoctorOptions),
+    #[command(hide = true)]
+    Supervise(SuperviseOptions),
+    #[command(hide = true)]
+    ExecCommand(ExecOptions),
+}

@@ -1,0 +1,71 @@
+//! `zklock last`: who ran last under a lock with `zklock run --once-per`.
+
+use clap::Args;
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::mark;
+use crate::output::show;
+use crate::servers::Servers;
+use crate::text::{ago, stamp};
+
+#[derive(Args, Debug)]
+pub struct LastOptions {
+    /// The lock's path
+    #[arg(value_parser = crate::run::options::lock_path)]
+    path: String,
+
+    /// One JSON object, on one line
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    servers: Servers,
+}
+
+/// There was no such run.
+const NEVER: u8 = 1;
+
+/// # Errors
+/// No server answers, or what is there is no mark.
+pub fn last(options: &LastOptions) -> Result<u8, Failure> {
+    let client = options.servers.settings()?.connect()?;
+    let Some((mark, _)) = mark::read(&client, &options.path)? else {
+        if options.json {
+            show(format_args!("{}\n", json!({ "path": options.path, "last": null })));
+        } else {
+            show(format_args!("{}: never run with --once-per\n", options.path));
+        }
+        return Ok(NEVER);
+    };
+    let holder = client.lock(&options.path).holder().wait()?;
+    let is_running = mark.outcome.is_none() && holder.is_some_and(|h| h.token == mark.token);
+    if options.json {
+        let last = json!({
+            "host": mark.host, "pid": mark.pid, "label": mark.label, "token": mark.token,
+            "started": stamp(mark.started()), "ended": mark.ended().map(stamp),
+            "outcome": mark.outcome, "running": is_running,
+        });
+        show(format_args!("{}\n", json!({ "path": options.path, "last": last })));
+        return Ok(0);
+    }
+    let end = match (&mark.outcome, mark.ended()) {
+        (Some(outcome), Some(ended)) if outcome == "lost" => {
+            format!("ended {}, because the lock was lost", stamp(ended))
+        }
+        (Some(status), Some(ended)) => format!("ended {} with status {status}", stamp(ended)),
+        _ if is_running => "still running".to_owned(),
+        _ => "how it ended is not known: its lock was lost, or its machine".to_owned(),
+    };
+    show(format_args!(
+        "{}: {} pid {} ({}) started {} ({} ago) with token {}; {end}\n",
+        options.path,
+        mark.host,
+        mark.pid,
+        mark.label,
+        stamp(mark.started()),
+        ago(mark.started()),
+        mark.token
+    ));
+    Ok(0)
+}

@@ -1,0 +1,120 @@
+//! Finds the locks below a path, and who contends for one.
+
+use std::collections::VecDeque;
+
+use zklock::{Children, Client, Contender, Error, Lock, Pending, Strategy, Znode};
+
+use super::kinds::{Claim, recognise};
+use crate::failure::Failure;
+
+/// How many requests are on their way at once.
+const AT_ONCE: usize = 64;
+/// What servers keep for themselves.
+const SERVERS_OWN: &str = "/zookeeper";
+
+/// A lock, as a walk through the tree finds it.
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub path: String,
+    /// In no order; of a lock that is one znode there are none.
+    pub claims: Vec<Claim>,
+}
+
+impl Found {
+    /// The lock in the library's hands.
+    pub fn lock(&self, client: &Client) -> Lock {
+        let lock = client.lock(&self.path);
+        if self.claims.is_empty() { lock.strategy(Strategy::Watch) } else { lock }
+    }
+}
+
+pub fn join(parent: &str, child: &str) -> String {
+    if parent == "/" { format!("/{child}") } else { format!("{parent}/{child}") }
+}
+
+type Listing = Pending<Children>;
+type Reading = Pending<Znode>;
+
+/// All locks that somebody holds or waits for, at the path and below, by their paths.
+///
+/// # Errors
+/// No server answers, or there is no such path. What may not be read is left out.
+pub fn below(client: &Client, path: &str) -> Result<Vec<Found>, Failure> {
+    let mut found = Vec::new();
+    let mut waiting = vec![path.to_owned()];
+    let mut listings: VecDeque<(String, Listing)> = VecDeque::new();
+    let mut readings: VecDeque<(String, Reading)> = VecDeque::new();
+    let mut is_first = true;
+    loop {
+        while listings.len() + readings.len() < AT_ONCE {
+            let Some(next) = waiting.pop() else { break };
+            let listing = client.children(&next);
+            listings.push_back((next, listing));
+        }
+        if let Some((path, listing)) = listings.pop_front() {
+            let names = match listing.wait() {
+                Ok(children) => children.names,
+                Err(error) if !is_first && is_of_one_znode(&error) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            is_first = false;
+            let claims: Vec<Claim> = names.iter().filter_map(|name| recognise(name)).collect();
+            if names.is_empty() {
+                let reading = client.get(&path);
+                readings.push_back((path.clone(), reading));
+            }
+            let others = names.iter().filter(|name| recognise(name).is_none());
+            waiting.extend(others.map(|name| join(&path, name)).filter(|path| path != SERVERS_OWN));
+            if !claims.is_empty() {
+                found.push(Found { path, claims });
+            }
+        } else if let Some((path, reading)) = readings.pop_front() {
+            match reading.wait() {
+                Ok(znode) if znode.stat.is_ephemeral() && znode.data.starts_with(b"zklock/1 ") => {
+                    found.push(Found { path, claims: Vec::new() });
+                }
+                Ok(_) => {}
+                Err(error) if is_of_one_znode(&error) => {}
+                Err(error) => return Err(error.into()),
+            }
+        } else {
+            found.sort_by(|a, b| a.path.cmp(&b.path));
+            return Ok(found);
+        }
+    }
+}
+
+/// It went meanwhile, or may not be read.
+fn is_of_one_znode(error: &Error) -> bool {
+    error.is_no_node() || error.code() == zklock::Code::NO_AUTH
+}
+
+/// Who holds each of them, in their order; `None` where nobody does any more.
+///
+/// # Errors
+/// No server answers.
+pub fn holders(client: &Client, locks: &[Found]) -> Result<Vec<Option<Contender>>, Failure> {
+    let mut holders = Vec::with_capacity(locks.len());
+    for locks in locks.chunks(AT_ONCE) {
+        let asked: Vec<_> = locks.iter().map(|found| found.lock(client).holder()).collect();
+        for holder in asked {
+            holders.push(holder.wait()?);
+        }
+    }
+    Ok(holders)
+}
+
+/// The lock at a path, which may be one znode or a queue.
+///
+/// # Errors
+/// No server answers.
+pub fn at(client: &Client, path: &str) -> Result<Lock, Failure> {
+    let is_one_znode = client.exists(path).wait()?.is_some_and(|stat| stat.is_ephemeral());
+    let lock = client.lock(path);
+    Ok(if is_one_znode { lock.strategy(Strategy::Watch) } else { lock })
+}
+
+/// What is known of a contender besides what it says of itself.
+pub fn claim_of(contender: &Contender) -> Option<Claim> {
+    recognise(contender.path.rsplit('/').next().unwrap_or_default())
+}

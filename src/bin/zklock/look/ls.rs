@@ -1,0 +1,95 @@
+//! `zklock ls`: the locks below a path.
+
+use std::collections::BTreeSet;
+
+use clap::Args;
+use serde_json::{Value, json};
+use zklock::Contender;
+
+use super::kinds::{Kind, Library};
+use super::locks::{self, Found};
+use super::table;
+use super::who::{in_short, json_of};
+use crate::failure::Failure;
+use crate::output::show;
+use crate::servers::Servers;
+use crate::text::ago;
+
+#[derive(Args, Debug)]
+pub struct LsOptions {
+    /// Where to look, with all below it
+    #[arg(default_value = "/")]
+    path: String,
+
+    /// One JSON object for each lock and line
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    servers: Servers,
+}
+
+/// # Errors
+/// No server answers, or there is no such path.
+pub fn ls(options: &LsOptions) -> Result<u8, Failure> {
+    let client = options.servers.settings()?.connect()?;
+    let found = locks::below(&client, &options.path)?;
+    let holders = locks::holders(&client, &found)?;
+    if options.json {
+        for (found, holder) in found.iter().zip(&holders) {
+            show(format_args!("{}\n", json_of_lock(found, holder.as_ref())));
+        }
+        return Ok(0);
+    }
+    if found.is_empty() {
+        show(format_args!("{}: nobody holds a lock there, or waits for one\n", options.path));
+        return Ok(0);
+    }
+    let rows: Vec<Vec<String>> =
+        found.iter().zip(&holders).map(|(found, holder)| row(found, holder.as_ref())).collect();
+    show(format_args!(
+        "{}",
+        table::print(&["PATH", "KIND", "HOLDER", "FOR", "WAIT", "LIBRARY"], &rows)
+    ));
+    Ok(0)
+}
+
+fn kinds(found: &Found) -> String {
+    let kinds: BTreeSet<Kind> = found.claims.iter().map(|claim| claim.kind).collect();
+    let names: Vec<&str> = kinds.into_iter().map(Kind::name).collect();
+    if names.is_empty() { "one znode".to_owned() } else { names.join(", ") }
+}
+
+fn libraries(found: &Found) -> Vec<&'static str> {
+    let libraries: BTreeSet<Library> = found.claims.iter().map(|claim| claim.library).collect();
+    if libraries.is_empty() {
+        return vec![Library::Zklock.name()];
+    }
+    libraries.into_iter().map(Library::name).collect()
+}
+
+fn waiters(found: &Found) -> usize {
+    found.claims.len().saturating_sub(1)
+}
+
+fn row(found: &Found, holder: Option<&Contender>) -> Vec<String> {
+    let since = holder.map(|holder| holder.held_since.map_or(holder.since, |held| held.earliest));
+    vec![
+        found.path.escape_debug().to_string(),
+        kinds(found),
+        holder.map_or_else(|| "-".to_owned(), in_short),
+        since.map_or_else(|| "-".to_owned(), ago),
+        waiters(found).to_string(),
+        libraries(found).join(", "),
+    ]
+}
+
+fn json_of_lock(found: &Found, holder: Option<&Contender>) -> Value {
+    json!({
+        "path": found.path,
+        "kind": kinds(found),
+        "libraries": libraries(found),
+        "waiters": waiters(found),
+        "holder": holder.map(json_of),
+    })
+}

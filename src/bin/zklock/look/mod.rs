@@ -1,0 +1,9 @@
+//! The commands that look, and change nothing.
+
+pub mod kinds;
+pub mod last;
+pub mod locks;
+pub mod ls;
+mod table;
+pub mod watch;
+pub mod who;

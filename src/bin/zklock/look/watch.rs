@@ -1,0 +1,59 @@
+//! `zklock watch`: who comes to hold a lock, line by line.
+
+use std::time::SystemTime;
+
+use clap::Args;
+use serde_json::json;
+
+use super::locks;
+use super::who::{in_short, json_of};
+use crate::failure::Failure;
+use crate::output::show;
+use crate::servers::Servers;
+use crate::text::stamp;
+
+#[derive(Args, Debug)]
+pub struct WatchOptions {
+    /// The lock's path
+    #[arg(value_parser = crate::run::options::lock_path)]
+    path: String,
+
+    /// Ends after so many lines
+    #[arg(long, value_name = "N")]
+    lines: Option<u64>,
+
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    servers: Servers,
+}
+
+/// Goes on until it is ended, or has printed as many lines as were asked for.
+///
+/// # Errors
+/// No server answers at the beginning, or the lock may not be read.
+pub fn watch(options: &WatchOptions) -> Result<u8, Failure> {
+    let client = options.servers.settings()?.connect()?;
+    let mut holders = locks::at(&client, &options.path)?.watch_holder();
+    let mut lines = 0;
+    while options.lines.is_none_or(|limit| lines < limit) {
+        let Some(holder) = holders.wait().transpose()? else { break };
+        let now = stamp(SystemTime::now());
+        match (&holder, options.json) {
+            (holder, true) => {
+                let holder = holder.as_ref().map(json_of);
+                let line = json!({ "time": now, "path": options.path, "holder": holder });
+                show(format_args!("{line}\n"));
+            }
+            (Some(holder), false) => {
+                let (who, token) = (in_short(holder), holder.token);
+                show(format_args!("{now} {} held by {who} token {token}\n", options.path));
+            }
+            (None, false) => show(format_args!("{now} {} free\n", options.path)),
+        }
+        lines += 1;
+    }
+    Ok(0)
+}

@@ -1,0 +1,113 @@
+//! `zklock who`: all that contend for one lock.
+
+use std::time::UNIX_EPOCH;
+
+use clap::Args;
+use serde_json::{Value, json};
+use zklock::Contender;
+
+use super::kinds::{Kind, Library};
+use super::locks;
+use super::table;
+use crate::failure::Failure;
+use crate::output::show;
+use crate::servers::Servers;
+use crate::text::ago;
+
+#[derive(Args, Debug)]
+pub struct WhoOptions {
+    /// The lock's path
+    #[arg(value_parser = crate::run::options::lock_path)]
+    path: String,
+
+    /// One JSON object, on one line
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    servers: Servers,
+}
+
+/// # Errors
+/// No server answers.
+pub fn who(options: &WhoOptions) -> Result<u8, Failure> {
+    let client = options.servers.settings()?.connect()?;
+    let contenders = locks::at(&client, &options.path)?.contenders().wait()?;
+    if options.json {
+        let contenders: Vec<Value> = contenders.iter().map(json_of).collect();
+        show(format_args!("{}\n", json!({ "path": options.path, "contenders": contenders })));
+        return Ok(0);
+    }
+    if contenders.is_empty() {
+        show(format_args!("{}: nobody holds it or waits for it\n", options.path));
+        return Ok(0);
+    }
+    let rows: Vec<Vec<String>> = contenders.iter().map(row).collect();
+    let heading = ["", "HOST", "PID", "LABEL", "FOR", "KIND", "LIBRARY", "SESSION", "TOKEN"];
+    show(format_args!("{}", table::print(&heading, &rows)));
+    Ok(0)
+}
+
+fn row(contender: &Contender) -> Vec<String> {
+    let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+    let claim = locks::claim_of(contender);
+    let pid = if contender.pid == 0 { "-".to_owned() } else { contender.pid.to_string() };
+    let since = contender.held_since.map_or(contender.since, |held| held.earliest);
+    vec![
+        if contender.held_since.is_some() { "holds" } else { "waits" }.to_owned(),
+        dash(&contender.host),
+        pid,
+        dash(&contender.label),
+        ago(since),
+        claim.map_or(Kind::Exclusive, |claim| claim.kind).name().to_owned(),
+        library_of(contender).to_owned(),
+        format!("{:#x}", contender.session),
+        contender.token.to_string(),
+    ]
+}
+
+/// Who it is, for people who know which lock.
+pub fn in_short(contender: &Contender) -> String {
+    let Contender { host, pid, label, .. } = contender;
+    match (host.as_str(), label.as_str()) {
+        ("", "") => format!("session {:#x}", contender.session),
+        ("", label) => format!("session {:#x} ({label})", contender.session),
+        (host, "") => format!("{host} pid {pid}"),
+        (host, label) => format!("{host} pid {pid} ({label})"),
+    }
+}
+
+pub fn library_of(contender: &Contender) -> &'static str {
+    match locks::claim_of(contender) {
+        Some(claim) => claim.library.name(),
+        // A lock of one znode, with an owner as only ours write it.
+        None if contender.pid != 0 => Library::Zklock.name(),
+        None => "unknown",
+    }
+}
+
+/// The fields that programs rely on.
+pub fn json_of(contender: &Contender) -> Value {
+    let millis = |time: std::time::SystemTime| {
+        let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(0)
+    };
+    let claim = locks::claim_of(contender);
+    let held = contender.held_since.map(
+        |held| json!({ "earliest_ms": millis(held.earliest), "latest_ms": millis(held.latest) }),
+    );
+    json!({
+        "holds": contender.held_since.is_some(),
+        "znode": contender.path,
+        "host": contender.host,
+        "pid": contender.pid,
+        "thread": contender.thread,
+        "label": contender.label,
+        "session": format!("{:#x}", contender.session),
+        "token": contender.token,
+        "since_ms": millis(contender.since),
+        "held_since": held,
+        "kind": claim.map_or(Kind::Exclusive, |claim| claim.kind).name(),
+        "library": library_of(contender),
+    })
+}

@@ -1,0 +1,48 @@
+//! `zklock`, the command. `zklock --help` says how to use it.
+
+mod args;
+mod boot_clock;
+mod failure;
+mod look;
+mod mark;
+mod mend;
+mod output;
+mod processes;
+mod request;
+mod run;
+mod servers;
+mod supervise;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Command};
+use failure::{FAILED, Failure};
+use output::say;
+
+fn main() -> ExitCode {
+    let args = Args::try_parse().unwrap_or_else(|error| {
+        let _ = error.print();
+        // A command's own statuses begin at 1, and doctor's: what zklock says of itself has to differ.
+        std::process::exit(if error.use_stderr() { FAILED.into() } else { 0 })
+    });
+    let done = match args.command {
+        Command::Run(options) => run::run(*options),
+        Command::Ls(options) => look::ls::ls(&options),
+        Command::Who(options) => look::who::who(&options),
+        Command::Watch(options) => look::watch::watch(&options),
+        Command::Last(options) => look::last::last(&options),
+        Command::Ask(options) => mend::ask::ask(&options),
+        Command::Doctor(options) => mend::doctor::doctor(&options),
+        Command::Supervise(options) => supervise::supervisor::supervise(options)
+            .map(|()| 0)
+            .map_err(|error| Failure::new(format!("supervise: {error}"))),
+        Command::ExecCommand(options) => Ok(supervise::exec::exec(&options)),
+    };
+    ExitCode::from(done.unwrap_or_else(|failure| {
+        say(format_args!("{failure}"));
+        FAILED
+    }))
+}

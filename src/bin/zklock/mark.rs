@@ -1,0 +1,220 @@
+//! The persistent mark of a lock's last run (`zklock run --once-per`): a znode beside the lock's, written only while
+//! the lock is held. Its times are the servers': those of its own writes.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::system::uname;
+use zklock::{Client, CreateMode, Guard, Stat};
+
+use crate::failure::Failure;
+use crate::text::one_line;
+
+const MAGIC: &str = "zklock-run/1";
+
+/// Who ran last under a lock, when, and how that ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    pub token: i64,
+    pub host: String,
+    pub pid: u32,
+    pub label: String,
+    /// In milliseconds since 1970, by the servers' clock; `None` until it was written.
+    started: Option<i64>,
+    ended: Option<i64>,
+    /// A status, or `lost`; `None` until it has ended.
+    pub outcome: Option<String>,
+}
+
+/// Where the mark of a lock is: beside it, where no library takes it for a claim.
+pub fn path_of(lock: &str) -> String {
+    format!("{lock}.last")
+}
+
+/// The mark of a lock, if anybody has ever left one.
+///
+/// # Errors
+/// No server answers, or something else is there.
+pub fn read(client: &Client, lock: &str) -> Result<Option<(Mark, Stat)>, Failure> {
+    let path = path_of(lock);
+    match client.get(&path).wait() {
+        // Created, and not written any more.
+        Ok(znode) if znode.data.is_empty() => Ok(None),
+        Ok(znode) => match Mark::parse(&znode.data, &znode.stat) {
+            Some(mark) => Ok(Some((mark, znode.stat))),
+            None => Err(Failure::new(format!(
+                "{path}: is no mark of `zklock run --once-per`: another program's znode is in its place"
+            ))),
+        },
+        Err(error) if error.is_no_node() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Mark {
+    pub fn new(token: i64, label: &str) -> Mark {
+        let host = uname().nodename().to_string_lossy().into_owned();
+        let (pid, label) = (std::process::id(), label.to_owned());
+        Mark { token, host, pid, label, ..Mark::default() }
+    }
+
+    /// When the run was started.
+    pub fn started(&self) -> SystemTime {
+        time(self.started)
+    }
+
+    pub fn ended(&self) -> Option<SystemTime> {
+        self.ended.map(|ended| time(Some(ended)))
+    }
+
+    fn parse(data: &[u8], stat: &Stat) -> Option<Mark> {
+        let text = std::str::from_utf8(data).ok()?;
+        let mut lines = text.lines();
+        if lines.next() != Some(MAGIC) {
+            return None;
+        }
+        let mut mark = Mark::default();
+        for (key, value) in lines.filter_map(|line| line.split_once('=')) {
+            match key {
+                "token" => mark.token = value.parse().ok()?,
+                "host" => mark.host = one_line(value),
+                "pid" => mark.pid = value.parse().unwrap_or(0),
+                "label" => mark.label = one_line(value),
+                "started" => mark.started = value.parse().ok(),
+                "ended" => mark.ended = value.parse().ok(),
+                "outcome" => mark.outcome = Some(one_line(value)),
+                // A later version may know more.
+                _ => {}
+            }
+        }
+        // What was not known when it was written is when it was written.
+        if mark.outcome.is_none() {
+            mark.started.get_or_insert(stat.mtime);
+        } else {
+            mark.ended.get_or_insert(stat.mtime);
+        }
+        Some(mark)
+    }
+
+    fn write(&self) -> Vec<u8> {
+        let Mark { token, host, pid, label, .. } = self;
+        let (host, label) = (one_line(host), one_line(label));
+        let mut text = format!("{MAGIC}\ntoken={token}\nhost={host}\npid={pid}\nlabel={label}\n");
+        let times = [("started", self.started), ("ended", self.ended)];
+        for (key, time) in times.iter().filter_map(|(key, time)| Some((key, (*time)?))) {
+            text += &format!("{key}={time}\n");
+        }
+        if let Some(outcome) = &self.outcome {
+            text += &format!("outcome={outcome}\n");
+        }
+        text.into_bytes()
+    }
+
+    /// Whether the run is one that counts where only those do which have succeeded.
+    pub fn has_succeeded(&self) -> bool {
+        self.outcome.as_deref() == Some("0")
+    }
+
+    /// How long ago it was started, by the clock of the servers: they are asked by a write that changes nothing else.
+    fn age(&self, guard: &Guard, path: &str, stat: &Stat) -> Result<Duration, Failure> {
+        let now = guard.set(path, &self.write(), Some(stat.version)).wait()?.mtime;
+        let age = now.saturating_sub(self.started.unwrap_or(now));
+        Ok(Duration::from_millis(u64::try_from(age).unwrap_or(0)))
+    }
+}
+
+/// A run that leaves a mark.
+pub struct MarkedRun {
+    path: String,
+    mark: Mark,
+}
+
+/// Whether there is to be a run.
+pub enum Beginning {
+    Run(MarkedRun),
+    /// There was one, so long ago.
+    RanAlready(Mark, Duration),
+}
+
+impl MarkedRun {
+    /// Leaves the mark that a run is started now, unless one that counts was started within the period. The lock has
+    /// to be held, and each write happens only while it is.
+    ///
+    /// # Errors
+    /// The lock is lost, or the mark can't be written.
+    pub fn begin(
+        client: &Client,
+        guard: &Guard,
+        lock: &str,
+        label: &str,
+        period: Duration,
+        counts: impl Fn(&Mark) -> bool,
+    ) -> Result<Beginning, Failure> {
+        let path = path_of(lock);
+        // A server that lags behind must not show the mark of before the last run.
+        client.sync(&path).wait()?;
+        match read(client, lock)? {
+            Some((mark, stat)) if counts(&mark) => {
+                let age = mark.age(guard, &path, &stat)?;
+                if age < period {
+                    return Ok(Beginning::RanAlready(mark, age));
+                }
+            }
+            Some(_) => {}
+            None if client.exists(&path).wait()?.is_none() => {
+                guard.create(&path, b"", CreateMode::Persistent).wait()?;
+            }
+            None => {}
+        }
+        let mut mark = Mark::new(guard.fencing_token(), label);
+        mark.started = Some(guard.set(&path, &mark.write(), None).wait()?.mtime);
+        Ok(Beginning::Run(MarkedRun { path, mark }))
+    }
+
+    /// Writes how it has ended, if the lock is still held: otherwise another run may have its mark there.
+    ///
+    /// # Errors
+    /// The lock is lost, or the mark can't be written.
+    pub fn end(mut self, guard: &Guard, outcome: &str) -> Result<(), Failure> {
+        self.mark.outcome = Some(outcome.to_owned());
+        guard.set(&self.path, &self.mark.write(), None).wait()?;
+        Ok(())
+    }
+}
+
+fn time(millis: Option<i64>) -> SystemTime {
+    let millis = millis.and_then(|millis| u64::try_from(millis).ok()).unwrap_or(0);
+    UNIX_EPOCH + Duration::from_millis(millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_known_yet_is_the_time_of_the_write() {
+        let mut mark = Mark::new(7, "a\nb");
+        let stat = |mtime| {
+            let mut stat = Stat::default();
+            stat.mtime = mtime;
+            stat
+        };
+        let read = Mark::parse(&mark.write(), &stat(1_000)).unwrap();
+        assert_eq!((read.started(), read.ended()), (time(Some(1_000)), None));
+        assert_eq!((read.token, read.label.as_str()), (7, "a b"));
+        // As a touch writes it.
+        assert_eq!(Mark::parse(&read.write(), &stat(5_000)).unwrap(), read);
+        mark.started = Some(1_000);
+        mark.outcome = Some("0".to_owned());
+        let read = Mark::parse(&mark.write(), &stat(9_000)).unwrap();
+        assert_eq!((read.started(), read.ended()), (time(Some(1_000)), Some(time(Some(9_000)))));
+        assert!(read.has_succeeded());
+        assert_eq!(Mark::parse(&read.write(), &stat(12_000)).unwrap(), read);
+    }
+
+    #[test]
+    fn what_others_have_written_is_no_mark() {
+        for data in [&b""[..], b"hello", b"\xff", b"zklock-run/1\ntoken=x"] {
+            assert_eq!(Mark::parse(data, &Stat::default()), None);
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! `zklock doctor`: whether locks can be relied on here.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use clap::Args;
+use serde_json::Value;
+use zklock::{Acl, C_CLIENT_VERSION, Client, Permissions};
+
+use super::finding::{Finding, Level};
+use super::hosts;
+use super::judgement;
+use super::server;
+use crate::failure::Failure;
+use crate::output::show;
+use crate::servers::{Servers, Settings};
+
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Exit status: 0 all is fine, 1 warnings, 2 something is bad, 125 zklock could not look"
+)]
+pub struct DoctorOptions {
+    /// A path whose permissions are looked at, too
+    #[arg(long, value_name = "PATH", value_parser = crate::run::options::lock_path)]
+    path: Option<String>,
+
+    /// Acquires and releases a lock at this path: shows how long that takes, and what the servers' clock says
+    #[arg(long, value_name = "PATH", value_parser = crate::run::options::lock_path)]
+    probe: Option<String>,
+
+    /// One JSON object for each finding and line
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    servers: Servers,
+}
+
+/// Clocks that differ by more make what people read wrong.
+const CLOCKS: Duration = Duration::from_secs(2);
+/// What an acquire and a release may take in all.
+const PROBE: Duration = Duration::from_secs(10);
+/// What is asked for where nothing else is configured, as `run` does.
+const SESSION: Duration = Duration::from_secs(30);
+
+/// # Errors
+/// No server is named.
+pub fn doctor(options: &DoctorOptions) -> Result<u8, Failure> {
+    let settings = options.servers.settings()?;
+    let mut found = of_servers(&settings);
+    found.extend(of_session(&settings, options));
+    found.push(Finding::fine("client", format!("the C client {C_CLIENT_VERSION}")));
+    for finding in &found {
+        if options.json {
+            let line: Value = finding.json();
+            show(format_args!("{line}\n"));
+        } else {
+            show(format_args!("{}", finding.text()));
+        }
+    }
+    let worst = found.iter().map(|finding| finding.level).max();
+    Ok(match worst {
+        None | Some(Level::Fine) => 0,
+        Some(Level::Warning) => 1,
+        Some(Level::Bad) => 2,
+    })
+}
+
+fn of_servers(settings: &Settings) -> Vec<Finding> {
+    let (mut found, mut servers, mut is_complete) = (Vec::new(), Vec::new(), true);
+    for host in hosts::of(&settings.hosts) {
+        let name = host.name;
+        let answer = match host.addresses {
+            Ok(addresses) => server::ask(&name, addresses[0]),
+            Err(why) => Err(format!("its name is not resolved: {why}")),
+        };
+        match answer {
+            Ok(says) => {
+                if let (Some(version), Some(mode)) = (&says.version, &says.mode) {
+                    found.push(Finding::fine("server", format!("{name} is up: {mode}, {version}")));
+                }
+                found.extend(judgement::of_server(&says, settings.tick_time));
+                servers.push(says);
+            }
+            Err(why) => {
+                is_complete = false;
+                found.push(Finding::bad(
+                    "server",
+                    format!("{name}: {why}"),
+                    "is it up, part of a quorum, and its client port open from here?",
+                ));
+            }
+        }
+    }
+    found.extend(judgement::of_ensemble(&servers, is_complete));
+    found
+}
+
+fn of_session(settings: &Settings, options: &DoctorOptions) -> Vec<Finding> {
+    let asked = settings.session_timeout.unwrap_or(SESSION);
+    let begun = Instant::now();
+    let client = match settings.options(asked).connect(&settings.hosts).wait() {
+        Ok(client) => client,
+        Err(error) => {
+            return vec![Finding::bad(
+                "session",
+                error.to_string(),
+                "no lock can be had until that is mended",
+            )];
+        }
+    };
+    let took = begun.elapsed();
+    let granted = client.session_timeout().unwrap_or_default();
+    let mut found = vec![if granted == asked {
+        Finding::fine("session", format!("granted {granted:?}, as asked for, within {took:.1?}"))
+    } else {
+        Finding::warning(
+            "session",
+            format!(
+                "asked for {asked:?}, granted {granted:?}: a crash keeps its locks for that long"
+            ),
+            "session-timeout within the servers' minSessionTimeout and maxSessionTimeout (2 and 20 ticks by default)",
+        )
+    }];
+    if let Some(path) = &options.path {
+        found.push(of_permissions(&client, path));
+    }
+    if let Some(path) = &options.probe {
+        found.extend(probe(&client, path));
+    }
+    found
+}
+
+fn of_permissions(client: &Client, path: &str) -> Finding {
+    let list = match client.get_acl(path).wait() {
+        Ok(list) => list.entries,
+        Err(error) if error.is_no_node() => {
+            return Finding::fine(
+                "acl",
+                format!("{path} is not there yet: the first acquire makes it"),
+            );
+        }
+        Err(error) => {
+            let remedy =
+                "what may not be read can't be locked: READ, CREATE and DELETE are needed there";
+            return Finding::bad("acl", error.to_string(), remedy);
+        }
+    };
+    let may_delete =
+        |entry: &&Acl| entry.scheme == "world" && entry.permissions.contains(Permissions::DELETE);
+    match list.iter().find(may_delete) {
+        Some(_) => Finding::warning(
+            "acl",
+            format!(
+                "{path}: whoever reaches the servers may delete its claims, and so take a lock away"
+            ),
+            "an ACL that names your programs (Lock::acl, zkCli setAcl)",
+        ),
+        None => Finding::fine("acl", format!("{path}: not everyone may delete its claims")),
+    }
+}
+
+fn probe(client: &Client, path: &str) -> Vec<Finding> {
+    let lock = client.lock(path).label("zklock doctor");
+    let begun = Instant::now();
+    let guard = match lock.acquire().within(PROBE).wait() {
+        Ok(guard) => guard,
+        Err(error) => {
+            return vec![Finding::bad(
+                "probe",
+                error.to_string(),
+                "a path that nobody uses, where zklock may create",
+            )];
+        }
+    };
+    let took = begun.elapsed();
+    let now = SystemTime::now();
+    let claim = lock.holder().wait().ok().flatten();
+    let released = guard.release().wait();
+    let mut found = vec![match released {
+        Ok(()) => {
+            Finding::fine("probe", format!("{path}: acquired within {took:.1?}, and released"))
+        }
+        Err(error) => {
+            Finding::bad("probe", error.to_string(), "DELETE on the lock's path is needed")
+        }
+    }];
+    if let Some(claim) = claim {
+        let made = now.checked_sub(took).unwrap_or(now);
+        let ahead = claim.since.duration_since(now).unwrap_or_default();
+        let behind = made.duration_since(claim.since).unwrap_or_default();
+        let differs = ahead.max(behind);
+        found.push(if differs > CLOCKS {
+            Finding::warning(
+                "clock",
+                format!("this machine's clock and the leader's differ by {differs:.1?}: times that are shown are wrong by that"),
+                "NTP on both; locks themselves go by no wall clock",
+            )
+        } else {
+            Finding::fine("clock", "this machine's clock and the leader's agree")
+        });
+    }
+    found
+}

@@ -1,0 +1,163 @@
+//! The processes below another, whatever group or session they have put themselves into.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs;
+use std::io;
+
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, kill_process, pidfd_open, pidfd_send_signal,
+    wait,
+};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    pub pid: Pid,
+    pub group: i32,
+    parent: i32,
+    state: char,
+    name: String,
+}
+
+impl Process {
+    /// Whether it executes nothing any more.
+    pub fn is_over(&self) -> bool {
+        matches!(self.state, 'Z' | 'X')
+    }
+
+    /// Sends it a signal, if it is still the process that was seen.
+    ///
+    /// # Errors
+    /// `EPERM` for one that runs as another user.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        let sent = match pidfd_open(self.pid, PidfdFlags::empty()) {
+            // Its number may be another's by now: looked at again, once it is held fast.
+            Ok(fd) => match Process::read(self.pid) {
+                Some(now) if now.parent == self.parent || now.name == self.name => {
+                    pidfd_send_signal(fd, signal)
+                }
+                _ => Ok(()),
+            },
+            Err(Errno::SRCH) => Ok(()),
+            // A kernel, or a container, without them.
+            Err(_) => kill_process(self.pid, signal),
+        };
+        match sent {
+            Err(Errno::SRCH) => Ok(()),
+            sent => Ok(sent?),
+        }
+    }
+
+    fn read(pid: Pid) -> Option<Process> {
+        let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
+        parse(&fs::read(path).ok()?)
+    }
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}", self.pid.as_raw_nonzero(), self.name)?;
+        match self.state {
+            'D' => f.write_str(", in an uninterruptible wait)"),
+            _ => f.write_str(")"),
+        }
+    }
+}
+
+/// All processes below that one, nearest first.
+pub fn below(root: Pid) -> Vec<Process> {
+    let mut children: HashMap<i32, Vec<Process>> = HashMap::new();
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
+        if let Some(process) = pid.and_then(Process::read) {
+            children.entry(process.parent).or_default().push(process);
+        }
+    }
+    let mut found = children.remove(&root.as_raw_nonzero().get()).unwrap_or_default();
+    let mut at = 0;
+    while at < found.len() {
+        let pid = found[at].pid.as_raw_nonzero().get();
+        found.extend(children.remove(&pid).unwrap_or_default());
+        at += 1;
+    }
+    found
+}
+
+/// `PID (NAME) STATE PARENT GROUP ...`, where the name may be anything.
+fn parse(stat: &[u8]) -> Option<Process> {
+    let text = String::from_utf8_lossy(stat);
+    let (before, after) = text.rsplit_once(')')?;
+    let (pid, name) = before.split_once(" (")?;
+    let mut fields = after.split_whitespace();
+    let state = fields.next()?.chars().next()?;
+    let (parent, group) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    let name = name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    Some(Process { pid: Pid::from_raw(pid.parse().ok()?)?, parent, group, state, name })
+}
+
+/// What a child has come to.
+pub enum Change {
+    Child(Pid, WaitStatus),
+    /// Some live, and there is nothing new of them.
+    Nothing,
+    /// There are none. Of a subreaper: nothing that ever came of its children is alive.
+    NoChildren,
+}
+
+/// Looks for the next change of a child, and reaps it.
+pub fn next_change() -> Change {
+    loop {
+        match wait(WaitOptions::NOHANG | WaitOptions::UNTRACED) {
+            Ok(Some((pid, status))) => return Change::Child(pid, status),
+            Ok(None) => return Change::Nothing,
+            Err(Errno::INTR) => {}
+            Err(_) => return Change::NoChildren,
+        }
+    }
+}
+
+/// Names a few of them.
+pub fn list(processes: &[Process]) -> String {
+    const SHOWN: usize = 5;
+    let mut text: Vec<String> = processes.iter().take(SHOWN).map(Process::to_string).collect();
+    if processes.len() > SHOWN {
+        text.push(format!("{} more", processes.len() - SHOWN));
+    }
+    text.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_look_like_the_fields_behind_it() {
+        let process = parse(b"71 (a) R 1 (\n) S 7 9 9 0 -1 4194560\n").unwrap();
+        assert_eq!(process.pid, Pid::from_raw(71).unwrap());
+        assert_eq!((process.parent, process.group, process.state), (7, 9, 'S'));
+        assert_eq!(process.to_string(), "71 (a) R 1 ( )");
+        assert!(parse(b"").is_none() && parse(b"71 (a) S x").is_none());
+    }
+
+    #[test]
+    fn children_and_their_children_are_found() {
+        let script = "sleep 60 & echo $!; wait";
+        let mut command = std::process::Command::new("sh");
+        let mut child =
+            command.args(["-c", script]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        let out = child.stdout.take().unwrap();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut said).unwrap();
+        let found = below(rustix::process::getpid());
+        let of_test =
+            [Pid::from_child(&child), Pid::from_raw(said.trim().parse().unwrap()).unwrap()];
+        for pid in of_test {
+            let process = found.iter().find(|process| process.pid == pid).expect("it is found");
+            process.signal(Signal::KILL).unwrap();
+        }
+        child.wait().unwrap();
+    }
+}

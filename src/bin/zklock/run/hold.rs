@@ -1,0 +1,242 @@
+//! The command while the lock is held.
+
+use std::time::Duration;
+
+use rustix::process::{Signal, getpid, kill_process};
+use zklock::{Guard, GuardState, LostReason};
+
+use super::events::{Event, Events};
+use super::supervised::{Supervised, has_terminal};
+use crate::boot_clock;
+use crate::output::say;
+use crate::supervise::orders::{Order, Report, Start};
+
+/// How a command has ended.
+pub enum Outcome {
+    /// By itself, with that status.
+    Ended(u8),
+    /// Because the lock was lost, or was about to be.
+    Lost,
+    /// Because somebody has asked for the lock, which is held yet.
+    GaveWay,
+    /// The supervisor was killed, and the command with it.
+    Orphaned,
+}
+
+/// Times that follow from the session timeout.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    pub grace: Duration,
+    /// How long before the loss all is killed.
+    pub margin: Duration,
+    /// What a connection that works proves at the least.
+    pub usual: Duration,
+    /// How often what is proven is handed on.
+    pub tick: Duration,
+}
+
+/// How long a supervisor may take to answer an order to kill.
+const ANSWER: Duration = Duration::from_millis(250);
+/// How long a command may take to stop, on a terminal.
+const STOPPING: Duration = Duration::from_millis(200);
+
+pub struct Hold<'a> {
+    pub path: &'a str,
+    pub guard: &'a Guard,
+    pub events: &'a Events,
+    pub supervised: &'a Supervised,
+    pub times: Times,
+    pub quiet: bool,
+    pub state: State,
+}
+
+/// What is known of the command.
+#[derive(Default)]
+pub struct State {
+    /// What the supervisor was told last.
+    until: Duration,
+    /// When it was told to kill.
+    kill_ordered: Option<Duration>,
+    is_ending: bool,
+    is_left_behind: bool,
+    is_giving_way: bool,
+    is_killed: bool,
+    resumed: u32,
+    /// When this process has to be stopped.
+    stop_at: Option<Duration>,
+    /// A signal was handed on that asks programs to end.
+    pub is_asked_to_end: bool,
+}
+
+impl Hold<'_> {
+    /// Starts the command, and stays until nothing of it is left. Whoever releases the lock before that breaks it.
+    pub fn run(&mut self, session: i64) -> Outcome {
+        self.state.until = boot_clock::now() + self.guard.remaining();
+        self.supervised.run(Start {
+            until: self.state.until,
+            grace: self.times.grace,
+            margin: self.times.margin,
+            terminal: has_terminal(),
+            token: self.guard.fencing_token(),
+            session,
+        });
+        let (lost, tell) = (self.guard.lost(), self.events.sender());
+        // Ends with the guard. Without it, the loss is seen a tick later.
+        let watch = std::thread::Builder::new().name("loss".to_owned());
+        let _ = watch.spawn(move || {
+            lost.wait();
+            let _ = tell.send(Event::Lost);
+        });
+        loop {
+            let mut wait = self.times.tick;
+            while let Some(event) = self.events.next(wait) {
+                if let Some(outcome) = self.hear(event) {
+                    return outcome;
+                }
+                wait = Duration::ZERO;
+            }
+            if let Some(outcome) = self.renew() {
+                return outcome;
+            }
+            if self.state.stop_at.is_some_and(|at| boot_clock::now() >= at) {
+                self.stop();
+            }
+        }
+    }
+
+    fn hear(&mut self, event: Event) -> Option<Outcome> {
+        let state = &mut self.state;
+        match event {
+            Event::Report(Report::Gone(status)) => {
+                let is_lost = state.is_ending || self.guard.is_lost();
+                return Some(match is_lost {
+                    true => Outcome::Lost,
+                    false if state.is_giving_way => Outcome::GaveWay,
+                    false => Outcome::Ended(status),
+                });
+            }
+            Event::Report(Report::Terminated) => {
+                state.is_ending = true;
+                self.tell(format_args!(
+                    "no server has proven for too long that the lock is held: ending the command before it can be another's"
+                ));
+            }
+            Event::Report(Report::Killed) => {
+                state.is_killed = true;
+                state.is_ending |= !state.is_left_behind && !state.is_giving_way;
+            }
+            Event::Report(Report::LeftBehind(who)) => {
+                state.is_left_behind = true;
+                if !self.quiet {
+                    self.tell(format_args!(
+                        "the command has ended; ending what it left behind: {who}"
+                    ));
+                }
+            }
+            Event::Report(Report::Unkillable(who)) => self.tell_of_unkillable(&who),
+            Event::Report(Report::Stopped { resumed, signal }) => {
+                // One that was stopped by hand, and not from its terminal, says nothing of us.
+                let job_control = [Signal::TSTP, Signal::TTIN, Signal::TTOU];
+                if resumed == state.resumed && job_control.iter().any(|s| s.as_raw() == signal) {
+                    self.stop();
+                }
+            }
+            Event::NoSupervisor => {
+                self.take_over();
+                return Some(self.orphaned());
+            }
+            Event::Signal(signal) => self.hand_on(signal),
+            Event::Asked(reason) => {
+                state.is_giving_way = true;
+                self.tell(format_args!("asked to give way ({reason}): ending the command"));
+                self.supervised.order(&Order::End);
+            }
+            Event::Lost | Event::Done => {}
+        }
+        None
+    }
+
+    /// Tells the supervisor until when the lock is held. Where it does not act in time, acts itself.
+    fn renew(&mut self) -> Option<Outcome> {
+        let before = boot_clock::now();
+        let remaining = self.guard.remaining();
+        let state = &mut self.state;
+        if remaining.is_zero() {
+            if state.kill_ordered.is_none() {
+                state.kill_ordered = Some(before);
+                self.supervised.order(&Order::Kill);
+            }
+        } else if before + remaining > state.until {
+            state.until = before + remaining;
+            self.supervised.order(&Order::Until(state.until));
+        }
+        let is_answering = state.kill_ordered.is_some_and(|at| before < at + ANSWER);
+        if remaining < self.times.margin / 2 && !state.is_killed && !is_answering {
+            self.take_over();
+            return Some(Outcome::Lost);
+        }
+        None
+    }
+
+    fn hand_on(&mut self, signal: i32) {
+        let is = |other: Signal| signal == other.as_raw();
+        if is(Signal::CONT) {
+            return self.resume();
+        }
+        if is(Signal::TSTP) {
+            self.state.stop_at = Some(boot_clock::now() + STOPPING);
+        }
+        self.state.is_asked_to_end |=
+            [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].into_iter().any(is);
+        self.supervised.order(&Order::Signal(signal));
+    }
+
+    /// Stops this process as its command was, so that a shell sees it. The supervisor goes on keeping the time.
+    fn stop(&mut self) {
+        self.state.stop_at = None;
+        let _ = kill_process(getpid(), Signal::STOP);
+        // From here on it runs again.
+        self.resume();
+    }
+
+    fn resume(&mut self) {
+        self.state.stop_at = None;
+        self.state.resumed += 1;
+        let (time, terminal) = (self.state.resumed, has_terminal());
+        self.supervised.order(&Order::Resume { time, terminal });
+    }
+
+    fn take_over(&self) {
+        let path = self.path;
+        self.supervised.take_over(|who| say(format_args!("{path}: can't kill {who}")));
+    }
+
+    fn orphaned(&self) -> Outcome {
+        if self.guard.is_lost() {
+            return Outcome::Lost;
+        }
+        self.tell(format_args!("the supervisor was killed, and so was the command"));
+        Outcome::Orphaned
+    }
+
+    fn tell(&self, what: std::fmt::Arguments) {
+        say(format_args!("{}: {what}", self.path));
+    }
+
+    fn tell_of_unkillable(&self, who: &str) {
+        match self.guard.state() {
+            GuardState::Lost => self.tell(format_args!(
+                "can't kill {who}, and the lock is lost: another may have it while they are alive"
+            )),
+            _ => self.tell(format_args!("can't kill {who}: the lock is kept until they are gone")),
+        }
+    }
+
+    /// Why the lock was lost, for people.
+    pub fn loss(&self) -> &'static str {
+        match self.guard.lost().get() {
+            Some(LostReason::Deleted) => "somebody has deleted the lock's znode",
+            _ => "its session could not be proven to be alive",
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! `zklock run`: takes a lock, runs a command, releases the lock. The command never outlives the lock:
+//!
+//! - `zklock run` has the ZooKeeper session, and says again and again until when the lock is certainly held;
+//! - the **supervisor** (`supervise/`) is the command's parent, and ends all that came of it by its own clock
+//!   before that time is over: also when this process is frozen, or was killed;
+//! - the supervisor may be killed or frozen, too. Then this process does what it should have done (`supervised.rs`).
+
+mod events;
+mod hold;
+mod notify;
+pub mod options;
+mod requests;
+mod signals;
+mod stop;
+mod supervised;
+mod token_file;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use zklock::{Client, Guard, Lock, LockError};
+
+use crate::failure::{FAILED, Failure};
+use crate::mark::{Beginning, Mark, MarkedRun};
+use crate::output::say;
+use crate::servers::Settings;
+use crate::text::rough;
+use events::{Event, Events};
+use hold::{Hold, Outcome, State, Times};
+use options::RunOptions;
+use stop::Stop;
+use supervised::Supervised;
+
+/// The lock was lost or given up, and the command ended.
+const LOST: u8 = 124;
+/// A cron job is better off with losing nothing in a short outage, than others with taking over sooner.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
+/// What is waited for the server's word at the end.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// # Errors
+/// zklock itself has failed.
+pub fn run(options: RunOptions) -> Result<u8, Failure> {
+    let settings = options.servers.settings()?;
+    let starting = |error| Failure::new(format!("start a supervisor: {error}"));
+    let signals = signals::block().map_err(starting)?;
+    let events = Events::new();
+    let supervised =
+        Supervised::start(&options.path, &options.command, events.sender()).map_err(starting)?;
+    let hand_on = events.sender();
+    signals::listen(signals, move |signal| {
+        let _ = hand_on.send(Event::Signal(signal));
+    })
+    .map_err(starting)?;
+    let begun = Instant::now();
+    let mut run = Run { options, settings, events, supervised, begun, client: None };
+    let ended = run.until_it_ends();
+    if let Some(client) = &run.client {
+        let _ = client.close().within(GOODBYE).wait();
+    }
+    match ended {
+        Ok(status) => Ok(status),
+        Err(Stop::Signal(signal)) => Ok(128u8.wrapping_add(signal as u8)),
+        Err(Stop::Conflict(why)) => {
+            if !run.options.quiet {
+                say(format_args!("{why}"));
+            }
+            Ok(run.options.conflict_exit_code)
+        }
+        Err(Stop::Failure(failure)) => Err(failure),
+    }
+}
+
+struct Run {
+    options: RunOptions,
+    settings: Settings,
+    events: Events,
+    supervised: Supervised,
+    begun: Instant,
+    client: Option<Client>,
+}
+
+/// Whether a run has a mark, and whether it is to be.
+enum Marked {
+    NotWanted,
+    Run(MarkedRun),
+    RanAlready,
+}
+
+impl Run {
+    fn until_it_ends(&mut self) -> Result<u8, Stop> {
+        let client = self.connect()?;
+        self.client = Some(client.clone());
+        let times = self.times(&client)?;
+        let lock = client.lock(&self.options.path).label(self.label());
+        loop {
+            let guard = self.acquire(&lock)?;
+            if !self.is_worth_beginning(&guard, times)? {
+                continue;
+            }
+            let marked = match self.mark(&client, &guard)? {
+                Marked::NotWanted => None,
+                Marked::Run(marked) if self.is_worth_beginning(&guard, times)? => Some(marked),
+                Marked::Run(_) => return Ok(LOST),
+                Marked::RanAlready => {
+                    self.release(guard);
+                    return Ok(0);
+                }
+            };
+            if let Some(file) = &self.options.token_file {
+                token_file::write(file, guard.fencing_token())?;
+            }
+            if self.options.notify {
+                notify::ready()?;
+            }
+            let session = client.session().map_or(0, |session| session.id());
+            let mut hold = Hold {
+                path: &self.options.path,
+                guard: &guard,
+                events: &self.events,
+                supervised: &self.supervised,
+                times,
+                quiet: self.options.quiet,
+                state: State::default(),
+            };
+            requests::listen(client.clone(), &guard, self.events.sender());
+            let outcome = hold.run(session);
+            let (loss, is_asked_to_end) = (hold.loss(), hold.state.is_asked_to_end);
+            match outcome {
+                Outcome::Ended(status) => {
+                    self.finish(guard, marked, &status.to_string());
+                    return Ok(status);
+                }
+                Outcome::GaveWay => {
+                    self.finish(guard, marked, "gave way");
+                    if !self.options.restart || is_asked_to_end {
+                        return Ok(LOST);
+                    }
+                }
+                Outcome::Orphaned => {
+                    self.finish(guard, marked, "killed");
+                    return Ok(FAILED);
+                }
+                Outcome::Lost => {
+                    if let Some(marked) = marked {
+                        // Where that can't be written any more, its absence says as much.
+                        let _ = marked.end(&guard, "lost");
+                    }
+                    say(format_args!("{}: lost: {loss}; the command was ended", self.options.path));
+                    // If it is held yet, it can go; if not, that was said.
+                    let _ = guard.release().wait();
+                    if !self.options.restart || is_asked_to_end {
+                        return Ok(LOST);
+                    }
+                }
+            }
+        }
+    }
+
+    fn label(&self) -> String {
+        let name = Path::new(&self.options.command[0]).file_name().unwrap_or_default();
+        self.options.label.clone().unwrap_or_else(|| name.to_string_lossy().into_owned())
+    }
+
+    fn connect(&self) -> Result<Client, Stop> {
+        let at_least = self.options.grace.map_or(SESSION_TIMEOUT, |grace| grace * 5);
+        let timeout = self.options.session_timeout.or(self.settings.session_timeout);
+        let timeout = timeout.unwrap_or(at_least.max(SESSION_TIMEOUT));
+        let (options, hosts) = (self.settings.options(timeout), self.settings.hosts.clone());
+        if self.options.restart {
+            // As long as it takes: a service may be started before its servers.
+            let client = options.connect_lazily(&hosts)?;
+            let connected = client.clone();
+            self.meanwhile(move || connected.connected().wait())??;
+            return Ok(client);
+        }
+        let limit = self.limit();
+        let connect = move || {
+            let connecting = options.connect(&hosts);
+            match limit {
+                Some(limit) => connecting.within(limit).wait(),
+                None => connecting.wait(),
+            }
+        };
+        Ok(self.meanwhile(connect)??)
+    }
+
+    /// What is left of the time to wait.
+    fn limit(&self) -> Option<Duration> {
+        self.options.wait.map(|wait| wait.saturating_sub(self.begun.elapsed()))
+    }
+
+    fn times(&self, client: &Client) -> Result<Times, Stop> {
+        let granted = client.session_timeout().unwrap_or(SESSION_TIMEOUT);
+        let grace = self.options.grace.unwrap_or(granted / 10);
+        let margin = granted / 20;
+        // Over a connection that works, what is proven comes down to four tenths of it.
+        if grace + margin > granted * 3 / 10 {
+            return Err(Failure::new(format!(
+                "--grace {}: takes a session timeout of at least four times that, and the servers have granted {}: \
+                 ask for more with --session-timeout (they grant up to their maxSessionTimeout)",
+                humantime::format_duration(grace),
+                humantime::format_duration(granted)
+            ))
+            .into());
+        }
+        let tick = (granted / 40).clamp(Duration::from_millis(10), Duration::from_millis(500));
+        Ok(Times { grace, margin, tick, usual: granted * 7 / 20 })
+    }
+
+    fn acquire(&self, lock: &Lock) -> Result<Guard, Stop> {
+        let (acquired, limit) = (lock.clone(), self.limit());
+        let no_wait = self.options.no_wait || limit.is_some_and(|limit| limit.is_zero());
+        let acquire = move || -> Result<Option<Guard>, LockError> {
+            match limit {
+                _ if no_wait => acquired.try_acquire().wait(),
+                Some(limit) => acquired.acquire().within(limit).wait().map(Some),
+                None => acquired.acquire().wait().map(Some),
+            }
+        };
+        match self.meanwhile(acquire)?? {
+            Some(guard) => Ok(guard),
+            None => {
+                let holder = lock.holder().within(GOODBYE).wait().ok().flatten();
+                let who = holder.map_or("another".to_owned(), |holder| holder.to_string());
+                Err(Stop::Conflict(format!("{}: not run: {who} has the lock", lock.path())))
+            }
+        }
+    }
+
+    /// Waits until the lock is proven to be held for as long as it usually is, so that the command is not ended at
+    /// once: an acquire needs less.
+    fn is_worth_beginning(&self, guard: &Guard, times: Times) -> Result<bool, Stop> {
+        let begun = Instant::now();
+        while !guard.is_lost() {
+            let is_long_ago = begun.elapsed() > times.usual;
+            let enough = if is_long_ago { times.grace + times.margin * 2 } else { times.usual };
+            if guard.remaining() > enough {
+                return Ok(true);
+            }
+            if let Some(event) = self.events.next(Duration::from_millis(5)) {
+                self.hear(event)?;
+            }
+        }
+        Ok(false)
+    }
+
+    /// Does the work, and hears of signals meanwhile.
+    fn meanwhile<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Stop> {
+        self.events.meanwhile(work, |event| self.hear(event))
+    }
+
+    /// What happens while there is no command.
+    fn hear(&self, event: Event) -> Result<(), Stop> {
+        use rustix::process::{Signal, getpid, kill_process};
+        match event {
+            Event::Signal(signal) => {
+                let is = |other: Signal| signal == other.as_raw();
+                if is(Signal::TSTP) {
+                    let _ = kill_process(getpid(), Signal::STOP);
+                }
+                match [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].into_iter().any(is) {
+                    true => Err(Stop::Signal(signal)),
+                    false => Ok(()),
+                }
+            }
+            Event::NoSupervisor => Err(Failure::new("the supervisor was killed").into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Leaves the mark that a run begins, if one is wanted.
+    fn mark(&self, client: &Client, guard: &Guard) -> Result<Marked, Stop> {
+        let RunOptions { path, once_per, retry_failed, quiet, .. } = &self.options;
+        let Some(period) = *once_per else { return Ok(Marked::NotWanted) };
+        let counts = |mark: &Mark| !retry_failed || mark.has_succeeded();
+        let begun = MarkedRun::begin(client, guard, path, &self.label(), period, counts)?;
+        Ok(match begun {
+            Beginning::Run(marked) => Marked::Run(marked),
+            Beginning::RanAlready(mark, age) => {
+                if !quiet {
+                    say(format_args!(
+                        "{path}: not run: {} pid {} ({}) has run it {} ago; next in {}",
+                        mark.host,
+                        mark.pid,
+                        mark.label,
+                        rough(age),
+                        rough(period.saturating_sub(age))
+                    ));
+                }
+                Marked::RanAlready
+            }
+        })
+    }
+
+    /// Nothing of the command is alive.
+    fn finish(&self, guard: Guard, marked: Option<MarkedRun>, outcome: &str) {
+        if let Some(Err(failure)) = marked.map(|marked| marked.end(&guard, outcome)) {
+            say(format_args!("how it ended could not be written: {failure}"));
+        }
+        self.release(guard);
+    }
+
+    fn release(&self, guard: Guard) {
+        if let Err(error) = guard.release().wait() {
+            say(format_args!("{error}"));
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The arguments of `zklock run`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use humantime::parse_duration;
+
+use crate::servers::Servers;
+
+#[derive(Args, Debug)]
+#[command(after_long_help = MORE, after_help = "--help says more: exit statuses, what holds, examples")]
+pub struct RunOptions {
+    /// The lock's path. Whoever names the same path waits for the same lock
+    #[arg(value_parser = lock_path)]
+    pub path: String,
+
+    /// The command and its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    pub command: Vec<OsString>,
+
+    /// Gives up when the lock was not to be had for so long, such as 500ms, 10s or 2h
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration, help_heading = "Lock")]
+    pub wait: Option<Duration>,
+
+    /// Gives up at once where somebody has the lock or waits for it
+    #[arg(short, long, conflicts_with = "wait", help_heading = "Lock")]
+    pub no_wait: bool,
+
+    /// The exit status where it gave up
+    #[arg(short = 'E', long, value_name = "STATUS", default_value = "1", help_heading = "Lock")]
+    pub conflict_exit_code: u8,
+
+    /// What others see of who has the lock [default: the command's name]
+    #[arg(long, value_name = "TEXT", help_heading = "Lock")]
+    pub label: Option<String>,
+
+    /// How long the lock outlives a crash of this machine. A connection that is gone for a quarter of that costs
+    /// the lock, so a shorter one makes others wait less, and losses more likely [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Lock")]
+    pub session_timeout: Option<Duration>,
+
+    /// From SIGTERM to SIGKILL when the lock is about to be lost, or when the command has ended and left others behind
+    /// [default: a tenth of the session timeout]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Command")]
+    pub grace: Option<Duration>,
+
+    /// Takes the lock again and runs the command again after a loss, or after it gave way: a service of which one copy is
+    /// active
+    #[arg(long, help_heading = "Command")]
+    pub restart: bool,
+
+    /// Does not run the command again within so long after its last start, wherever that was, such as 20h
+    ///
+    /// A lock alone keeps runs apart in time, but five hosts that wait for it at 2:00 run one after the other.
+    /// This leaves a mark at PATH.last of who ran when and how it ended (see `zklock last`). A run counts once it was
+    /// started, whatever became of it.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Command")]
+    #[arg(conflicts_with = "restart")]
+    pub once_per: Option<Duration>,
+
+    /// Of earlier runs, only those that have ended with status 0 count
+    #[arg(long, requires = "once_per", help_heading = "Command")]
+    pub retry_failed: bool,
+
+    /// Writes the fencing token to this file before the command is started
+    #[arg(long, value_name = "FILE", help_heading = "Command")]
+    pub token_file: Option<PathBuf>,
+
+    /// Tells systemd READY=1 once the lock is held (Type=notify)
+    #[arg(long, help_heading = "Command")]
+    pub notify: bool,
+
+    /// Says only what went wrong
+    #[arg(short, long)]
+    pub quiet: bool,
+
+    #[command(flatten)]
+    pub servers: Servers,
+}
+
+/// The library checks the rest; here is what would otherwise be told of a path that the user never wrote.
+pub fn lock_path(text: &str) -> Result<String, String> {
+    match text {
+        _ if !text.starts_with('/') => Err("a path starts with /, as in /locks/report".to_owned()),
+        _ if text.ends_with('/') && text != "/" => {
+            Err("a lock's path does not end with /".to_owned())
+        }
+        _ => Ok(text.to_owned()),
+    }
+}
+
+const MORE: &str = "\
+In the command's environment:
+  ZKLOCK_TOKEN    the fencing token: grows with every acquire. A store that refuses smaller ones than it has
+                  seen is safe from writes that arrive late
+  ZKLOCK_PATH     the lock's path
+  ZKLOCK_SESSION  the ZooKeeper session that holds it
+
+Exit status: that of the command, 128+N if it died of signal N, and
+  1    the lock was not to be had in time (-E chooses another)
+  124  the lock was lost, or somebody asked for it (`zklock ask`), and the command was ended
+  125  zklock itself failed, or its arguments are wrong
+  126  the command can't be run      127  there is no such command
+  0    with --once-per also where it ran already
+
+What holds: the command never outlives the lock. It runs in a process group of its own, below a supervisor that
+keeps the time while zklock may be frozen.
+  - Where no server proves in time that the lock is held, all that came of the command gets SIGTERM, and SIGKILL
+    before the lock can be another's; also what has put itself into a session of its own.
+  - kill -9 of zklock ends the command (SIGTERM, SIGKILL after the grace), kill -9 of the supervisor kills it.
+  - The lock is released when all of it is gone: what a command leaves behind in the background is ended.
+  - Stopped by Ctrl-Z the lock is not renewed: what does not go on soon is killed.
+What does not: processes that others start for the command (systemd-run, at, docker); one that runs as another
+user, by sudo say, which zklock may not kill unless it runs as root; zklock and its supervisor both stopped or
+killed at once; a machine that stood still as a whole, whose processes may go on for a moment before they are
+killed. What has to be safe even then checks the fencing token.
+
+Examples:
+  zklock run /locks/report -- make report
+  zklock run --wait 10s /locks/deploy -- ./deploy.sh
+  zklock run --no-wait -E 0 /locks/sync -- rsync -a /srv/ backup:/srv/     skipped while another is at it
+  zklock run --once-per 20h /locks/nightly -- ./nightly.sh                one of five hosts, nightly
+  zklock run --restart /services/billing -- ./billing                    one active copy of a service";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_locks_path_is_absolute() {
+        assert_eq!(lock_path("/a/b"), Ok("/a/b".to_owned()));
+        assert!(lock_path("a").is_err() && lock_path("/a/").is_err() && lock_path("/").is_ok());
+    }
+}

@@ -1,0 +1,111 @@
+//! The command as `zklock run` has it: by way of a supervisor, and without one where that has died.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, getpgrp, getpid, kill_process, set_child_subreaper};
+use rustix::stdio::{stdin, stdout};
+use rustix::termios::{isatty, tcgetpgrp, tcsetpgrp};
+
+use super::events::Event;
+use crate::processes::{self, Change};
+use crate::supervise::orders::{Order, Report, Start};
+use crate::supervise::wire;
+
+pub struct Supervised {
+    socket: Arc<OwnedFd>,
+    supervisor: Pid,
+}
+
+/// Between two rounds of kills.
+const ROUND: Duration = Duration::from_millis(5);
+
+impl Supervised {
+    /// Starts the supervisor, before there is any descriptor that it would inherit.
+    ///
+    /// # Errors
+    /// There is no process or no descriptor to be had.
+    pub fn start(
+        path: &str,
+        command: &[OsString],
+        events: Sender<Event>,
+    ) -> io::Result<Supervised> {
+        // All of it falls to this process if the supervisor dies.
+        set_child_subreaper(Some(getpid()))?;
+        let (socket, theirs) = wire::pair()?;
+        // This program again, even if another has taken its place on the disk.
+        let mut supervisor = Command::new("/proc/self/exe");
+        supervisor.arg0("zkl-supervisor").args(["supervise", "--path", path, "--"]).args(command);
+        // What a terminal sends to the group of this process is not for it.
+        let child = supervisor.stdin(theirs).process_group(0).spawn()?;
+        // It has the other end of the socket.
+        drop(supervisor);
+        let socket = Arc::new(socket);
+        let read = Arc::clone(&socket);
+        let listen = move || {
+            while let Some((text, _)) = wire::receive(&*read) {
+                if let Some(report) = Report::read(&text) {
+                    let _ = events.send(Event::Report(report));
+                }
+            }
+            let _ = events.send(Event::NoSupervisor);
+        };
+        thread::Builder::new().name("reports".to_owned()).spawn(listen)?;
+        Ok(Supervised { socket, supervisor: Pid::from_child(&child) })
+    }
+
+    /// Has the command started, with the standard input of this process.
+    pub fn run(&self, start: Start) {
+        let _ = wire::send(&*self.socket, &Order::Start(start).write(), Some(stdin().as_fd()));
+    }
+
+    /// A supervisor that takes no orders acts by what it was told last.
+    pub fn order(&self, order: &Order) {
+        let _ = wire::send(&*self.socket, &order.write(), None);
+    }
+
+    /// Does itself what the supervisor does not do: kills it, and with it all that came of the command. Waits until
+    /// nothing of that is left; `stuck` is told what can't be killed.
+    pub fn take_over(&self, mut stuck: impl FnMut(&str)) {
+        const SAY_AFTER: u32 = 200;
+        let _ = kill_process(self.supervisor, Signal::KILL);
+        for round in 0u32.. {
+            let left: Vec<_> = processes::below(getpid());
+            for process in left.iter().filter(|process| !process.is_over()) {
+                let _ = process.signal(Signal::KILL);
+            }
+            loop {
+                match processes::next_change() {
+                    Change::Child(..) => {}
+                    Change::Nothing => break,
+                    Change::NoChildren => {
+                        if is_on_terminal() {
+                            let _ = tcsetpgrp(stdin(), getpgrp());
+                        }
+                        return;
+                    }
+                }
+            }
+            if round == SAY_AFTER {
+                stuck(&processes::list(&left));
+            }
+            thread::sleep(ROUND);
+        }
+    }
+}
+
+fn is_on_terminal() -> bool {
+    isatty(stdin()) && isatty(stdout())
+}
+
+/// Whether this process is in the foreground of a terminal, so that the command is to be there in its stead.
+pub fn has_terminal() -> bool {
+    is_on_terminal() && tcgetpgrp(stdin()).is_ok_and(|group| group == getpgrp())
+}

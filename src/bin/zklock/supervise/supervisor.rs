@@ -1,0 +1,335 @@
+//! The supervisor's loop. It is the parent of the command, the one to whom all that comes of the command falls when
+//! its own parent dies (a subreaper), and has a clock of its own. It does not know ZooKeeper: it is told until when
+//! the lock is held, and that `zklock run` is alive by a socket that is open.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
+use clap::Args;
+use nix::sys::signal::SigSet;
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{
+    Pid, Signal, WaitStatus, getpgid, getpid, getppid, kill_process_group, set_child_subreaper,
+};
+use rustix::stdio::stdin;
+use rustix::termios::tcsetpgrp;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+
+use super::ending::{Ending, Step};
+use super::orders::{Order, Report, Start};
+use super::wire;
+use crate::boot_clock;
+use crate::failure::FAILED;
+use crate::output::say;
+use crate::processes::{self, Change, Process};
+
+#[derive(Args, Debug)]
+pub struct SuperviseOptions {
+    /// The lock's path, for the command's environment
+    #[arg(long)]
+    path: String,
+
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+/// From one round of kills to the next, at first.
+const NEXT_ROUND: Duration = Duration::from_millis(2);
+/// At the last.
+const LAST_ROUND: Duration = Duration::from_millis(200);
+/// What was killed is gone within that, or somebody should know.
+const KILLED_WITHIN: Duration = Duration::from_secs(1);
+
+/// Supervises commands until `zklock run` is gone and nothing is left. Standard input is the socket to it.
+///
+/// # Errors
+/// There are no descriptors, or no subreapers on this system.
+pub fn supervise(options: SuperviseOptions) -> io::Result<()> {
+    // What stops or ends programs by name is meant for the other.
+    let _ = rustix::thread::set_name(c"zkl-supervisor");
+    SigSet::all().thread_block()?;
+    set_child_subreaper(Some(getpid()))?;
+    let signals =
+        SignalFd::with_flags(&SigSet::all(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+    let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC)?;
+    let group = getppid().and_then(|parent| getpgid(Some(parent)).ok());
+    let mut supervisor =
+        Supervisor { options, group, input: None, running: None, is_alone: false, timer };
+    loop {
+        supervisor.act();
+        if supervisor.is_alone && supervisor.running.is_none() {
+            return Ok(());
+        }
+        supervisor.set_timer()?;
+        let mut fds = [
+            PollFd::new(&signals, PollFlags::IN),
+            PollFd::new(&supervisor.timer, PollFlags::IN),
+            PollFd::from_borrowed_fd(stdin(), PollFlags::IN),
+        ];
+        // A socket that has ended would be ready for ever.
+        let watched = if supervisor.is_alone { 2 } else { 3 };
+        let _ = poll(&mut fds[..watched], None);
+        let is_told = !supervisor.is_alone && !fds[2].revents().is_empty();
+        while let Ok(Some(_)) = signals.read_signal() {}
+        supervisor.reap();
+        if is_told {
+            supervisor.obey();
+        }
+    }
+}
+
+struct Supervisor {
+    options: SuperviseOptions,
+    /// The process group of `zklock run`, which has the terminal where the command has not.
+    group: Option<Pid>,
+    /// The standard input that the command is to have.
+    input: Option<OwnedFd>,
+    running: Option<Running>,
+    /// `zklock run` is gone.
+    is_alone: bool,
+    timer: OwnedFd,
+}
+
+/// A command, or what is left of it.
+struct Running {
+    pid: Pid,
+    /// Its exit status, as shells have it, once it has one.
+    status: Option<u8>,
+    ending: Ending,
+    terminal: bool,
+    resumed: u32,
+    killing: Option<Killing>,
+}
+
+struct Killing {
+    since: Duration,
+    next: Duration,
+    pause: Duration,
+    said: bool,
+}
+
+impl Supervisor {
+    fn report(&self, report: &Report) {
+        // Nobody hears it who is gone.
+        let _ = wire::send(stdin(), &report.write(), None);
+    }
+
+    fn obey(&mut self) {
+        let Some((text, fd)) = wire::receive(stdin()) else {
+            self.is_alone = true;
+            if let Some(running) = &mut self.running {
+                let step = running.ending.end(boot_clock::now());
+                self.step(step);
+            }
+            return;
+        };
+        if fd.is_some() {
+            self.input = fd;
+        }
+        match (Order::read(&text), &mut self.running) {
+            (Some(Order::Start(start)), None) => self.start(&start),
+            (Some(Order::Until(until)), Some(running)) => running.ending.renew(until),
+            (Some(Order::End), Some(running)) => {
+                let step = running.ending.end(boot_clock::now());
+                self.step(step);
+            }
+            (Some(Order::Kill), Some(running)) => {
+                let step = running.ending.kill();
+                self.step(Some(step));
+            }
+            (Some(Order::Signal(signal)), Some(running)) if running.status.is_none() => {
+                if let Some(signal) = Signal::from_named_raw(signal) {
+                    // The command is not reaped, so the group is its own.
+                    let _ = kill_process_group(running.pid, signal);
+                }
+            }
+            (Some(Order::Resume { time, terminal }), Some(running)) if running.status.is_none() => {
+                (running.resumed, running.terminal) = (time, terminal);
+                if let Some(input) = self.input.as_ref().filter(|_| terminal) {
+                    let _ = tcsetpgrp(input, running.pid);
+                }
+                let _ = kill_process_group(running.pid, Signal::CONT);
+            }
+            _ => {}
+        }
+    }
+
+    fn start(&mut self, start: &Start) {
+        let mut ending = Ending::new(start.until, start.grace, start.margin);
+        if ending.due(boot_clock::now()).is_some() {
+            // It comes too late: the lock is about to be lost.
+            self.report(&Report::Terminated);
+            return self.report(&Report::Gone(FAILED));
+        }
+        let supervisor = getpid().as_raw_nonzero().to_string();
+        // This program again, even if another has taken its place on the disk.
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("zkl-exec").args(["exec-command", "--supervisor", &supervisor]);
+        if start.terminal {
+            command.arg("--terminal");
+        }
+        command.arg("--").args(&self.options.command).process_group(0);
+        command.env("ZKLOCK_PATH", &self.options.path);
+        command.env("ZKLOCK_TOKEN", start.token.to_string());
+        command.env("ZKLOCK_SESSION", format!("{:#x}", start.session));
+        // It would tell systemd of itself.
+        command.env_remove("NOTIFY_SOCKET");
+        if let Some(input) = self.input.as_ref().and_then(|input| input.try_clone().ok()) {
+            command.stdin(input);
+        }
+        match command.spawn() {
+            Ok(child) => {
+                let (pid, terminal) = (Pid::from_child(&child), start.terminal);
+                let (status, resumed, killing) = (None, 0, None);
+                self.running = Some(Running { pid, status, ending, terminal, resumed, killing });
+            }
+            Err(error) => {
+                say(format_args!("{}: no process for the command: {error}", self.options.path));
+                self.report(&Report::Gone(FAILED));
+            }
+        }
+    }
+
+    /// Does what is due.
+    fn act(&mut self) {
+        let now = boot_clock::now();
+        let Some(running) = &mut self.running else { return };
+        let step = running.ending.due(now);
+        if step == Some(Step::Terminate) {
+            self.report(&Report::Terminated);
+        }
+        self.step(step);
+        if let Some(killing) = self.running.as_ref().and_then(|running| running.killing.as_ref()) {
+            if now >= killing.next {
+                self.kill();
+            }
+        }
+    }
+
+    fn step(&mut self, step: Option<Step>) {
+        let Some(running) = &mut self.running else { return };
+        match step {
+            Some(Step::Terminate) => {
+                let group = running.pid.as_raw_nonzero().get();
+                let is_there = running.status.is_none();
+                if is_there {
+                    let _ = kill_process_group(running.pid, Signal::TERM);
+                    // Or one that is stopped would learn of it only by its death.
+                    let _ = kill_process_group(running.pid, Signal::CONT);
+                }
+                for process in left().iter().filter(|left| !is_there || left.group != group) {
+                    let _ = process.signal(Signal::TERM);
+                    let _ = process.signal(Signal::CONT);
+                }
+            }
+            Some(Step::Kill) => {
+                let now = boot_clock::now();
+                let (since, next, pause) = (now, now, NEXT_ROUND);
+                running.killing.get_or_insert(Killing { since, next, pause, said: false });
+                self.report(&Report::Killed);
+                self.kill();
+            }
+            None => {}
+        }
+    }
+
+    /// Kills all that is there now. What they start meanwhile is killed in the next round.
+    fn kill(&mut self) {
+        let Some(running) = &mut self.running else { return };
+        if running.status.is_none() {
+            let _ = kill_process_group(running.pid, Signal::KILL);
+        }
+        let left = left();
+        for process in &left {
+            // Who may not be killed is named below.
+            let _ = process.signal(Signal::KILL);
+        }
+        let Some(killing) = &mut running.killing else { return };
+        let now = boot_clock::now();
+        (killing.next, killing.pause) = (now + killing.pause, LAST_ROUND.min(killing.pause * 2));
+        if !killing.said && !left.is_empty() && now >= killing.since + KILLED_WITHIN {
+            killing.said = true;
+            self.report(&Report::Unkillable(processes::list(&left)));
+        }
+    }
+
+    /// Learns what has become of children, and of all who are children now because their parents died.
+    fn reap(&mut self) {
+        loop {
+            match processes::next_change() {
+                Change::Child(pid, status) => self.changed(pid, status),
+                Change::Nothing => return,
+                Change::NoChildren => break,
+            }
+        }
+        if let Some(running) = self.running.take() {
+            self.take_terminal(&running);
+            self.report(&Report::Gone(running.status.unwrap_or(FAILED)));
+        }
+    }
+
+    fn changed(&mut self, pid: Pid, status: WaitStatus) {
+        let Some(running) = self.running.as_mut().filter(|running| running.pid == pid) else {
+            return;
+        };
+        if let Some(signal) = status.stopping_signal() {
+            let (resumed, terminal) = (running.resumed, running.terminal);
+            if terminal {
+                self.give_terminal_back();
+            }
+            return self.report(&Report::Stopped { resumed, signal });
+        }
+        running.status = Some(match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => code as u8,
+            (None, Some(signal)) => 128u8.wrapping_add(signal as u8),
+            (None, None) => return,
+        });
+        let left = left();
+        if !left.is_empty() {
+            let step = running.ending.end(boot_clock::now());
+            if step.is_some() {
+                self.report(&Report::LeftBehind(processes::list(&left)));
+            }
+            self.step(step);
+        }
+    }
+
+    fn take_terminal(&self, running: &Running) {
+        if running.terminal {
+            self.give_terminal_back();
+        }
+    }
+
+    fn give_terminal_back(&self) {
+        if let (Some(input), Some(group)) = (&self.input, self.group) {
+            let _ = tcsetpgrp(input.as_fd(), group);
+        }
+    }
+
+    /// Wakes this process when something is due.
+    fn set_timer(&self) -> io::Result<()> {
+        let due = self.running.as_ref().and_then(|running| match &running.killing {
+            Some(killing) => Some(killing.next),
+            None => running.ending.next(),
+        });
+        // A time of zero is none.
+        let due = due.map_or(Duration::ZERO, |due| due.max(Duration::from_nanos(1)));
+        let time = Timespec { tv_sec: due.as_secs() as i64, tv_nsec: due.subsec_nanos().into() };
+        let once = Itimerspec { it_interval: Timespec::default(), it_value: time };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once)?;
+        Ok(())
+    }
+}
+
+/// What lives below this process.
+fn left() -> Vec<Process> {
+    processes::below(getpid()).into_iter().filter(|process| !process.is_over()).collect()
+}

@@ -1,0 +1,50 @@
+//! Texts that others have written, and times, for people.
+
+use std::time::{Duration, SystemTime};
+
+/// Longer ones are cut.
+const LONGEST: usize = 256;
+
+/// One line that a terminal shows as what it is.
+pub fn one_line(text: &str) -> String {
+    text.chars().take(LONGEST).map(|c| if is_harmless(c) { c } else { ' ' }).collect()
+}
+
+/// Neither moves the cursor nor turns the direction of writing.
+fn is_harmless(c: char) -> bool {
+    !c.is_control()
+        && !matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// `3h 12m`: in two units at most.
+pub fn rough(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    let text = humantime::format_duration(Duration::from_secs(seconds)).to_string();
+    text.split(' ').take(2).collect::<Vec<_>>().join(" ")
+}
+
+/// How long ago that was, by this machine's clock.
+pub fn ago(time: SystemTime) -> String {
+    rough(time.elapsed().unwrap_or(Duration::ZERO))
+}
+
+/// As `2026-11-23T04:05:06Z`.
+pub fn stamp(time: SystemTime) -> String {
+    humantime::format_rfc3339_seconds(time).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_rough() {
+        assert_eq!(rough(Duration::from_millis(3_900)), "3s");
+        assert_eq!(rough(Duration::from_secs(3 * 3_600 + 62)), "3h 1m");
+    }
+
+    #[test]
+    fn a_line_stays_one() {
+        assert_eq!(one_line("a\n\u{1b}[2Jb\u{202e}"), "a  [2Jb ");
+    }
+}

@@ -1,0 +1,11 @@
+//! The command `zklock` on real servers, as a user runs it. Above all: what `zklock run` runs never outlives the lock.
+#![cfg(feature = "cli")]
+
+mod faults;
+mod look;
+mod manners;
+mod mend;
+mod once;
+mod program;
+mod scene;
+mod terminal;

@@ -1,0 +1,205 @@
+//! What a run says, what it exits with, and what it leaves behind.
+
+use std::fs;
+use std::time::Duration;
+
+use test_support::{Bench, shared};
+use zklock::Client;
+use zklock_testing::{Scratch, eventually};
+
+use super::program::{finish, start};
+
+/// Runs a command under a lock on the shared server.
+fn run(args: &[&str]) -> (Option<i32>, String, String) {
+    let hosts = shared().hosts();
+    finish(&[&["run", "--hosts", &hosts][..], args].concat())
+}
+
+fn sh<'a>(path: &'a str, script: &'a str) -> [&'a str; 5] {
+    [path, "--", "sh", "-c", script]
+}
+
+#[test]
+fn the_status_is_the_commands_own() {
+    let path = Bench::shared().path;
+    for (script, status) in
+        [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137), ("kill -15 $$", 143)]
+    {
+        let (code, _, err) = run(&sh(&path, script));
+        assert_eq!((code, err.as_str()), (Some(status), ""), "{script}");
+    }
+    let (code, _, err) = run(&[&path, "--", "no-such-command"]);
+    assert_eq!(code, Some(127));
+    assert!(err.contains("no-such-command: No such file"), "{err}");
+    let (code, _, err) = run(&[&path, "--", "/etc/passwd"]);
+    assert_eq!(code, Some(126), "{err}");
+}
+
+#[test]
+fn the_command_has_token_path_session_and_input() {
+    let bench = Bench::shared();
+    let scratch = Scratch::new(&std::env::temp_dir(), "zklock-run-").unwrap();
+    let file = scratch.path().join("token");
+    let name = file.to_str().unwrap();
+    let script = "echo $ZKLOCK_TOKEN $ZKLOCK_PATH $ZKLOCK_SESSION; cat";
+    let args = ["--token-file", name, &bench.path, "--", "sh", "-c", script];
+    let mut tokens = Vec::new();
+    for _ in 0..2 {
+        let (code, out, err) = run(&args);
+        assert_eq!(code, Some(0), "{err}");
+        let words: Vec<&str> = out.split_whitespace().collect();
+        assert_eq!((words.len(), words[1]), (3, bench.path.as_str()), "{out}");
+        assert!(words[2].starts_with("0x"), "{out}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), format!("{}\n", words[0]));
+        tokens.push(words[0].parse::<i64>().unwrap());
+    }
+    assert!(tokens[0] < tokens[1], "{tokens:?}");
+    bench.expect_empty();
+}
+
+#[test]
+fn the_commands_input_and_output_are_those_of_zklock() {
+    use std::io::Write;
+    let (hosts, path) = (shared().hosts(), Bench::shared().path);
+    let mut command =
+        super::program::zklock(&["run", "--hosts", &hosts, &path, "tr", "a-z", "A-Z"]);
+    let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"hello").unwrap();
+    assert_eq!(child.wait_with_output().unwrap().stdout, b"HELLO");
+}
+
+#[test]
+fn a_conflict_has_a_status_of_its_own_and_names_who_has_the_lock() {
+    let bench = Bench::shared();
+    let hosts = bench.server.hosts();
+    let held =
+        start(&["run", "--hosts", &hosts, "--label", "nightly", &bench.path, "sleep", "600"]);
+    let client = bench.direct();
+    let lock = bench.lock(&client);
+    eventually("it is held", || lock.is_locked().wait().unwrap());
+    let (code, out, err) = run(&["--no-wait", &bench.path, "echo", "ran"]);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(err.contains(&bench.path) && err.contains("(nightly)"), "{err}");
+    let (code, out, err) = run(&["--wait", "100ms", "-E", "75", &bench.path, "echo", "ran"]);
+    assert_eq!((code, out.as_str()), (Some(75), ""));
+    assert!(err.contains("behind") && err.contains("(nightly)"), "{err}");
+    let (code, _, err) = run(&["-n", "-q", "-E", "0", &bench.path, "echo", "ran"]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    held.signal(rustix::process::Signal::TERM);
+    assert_eq!(held.end().code(), Some(143));
+    bench.expect_empty();
+}
+
+#[test]
+fn what_a_command_leaves_behind_is_ended_before_the_release() {
+    let bench = Bench::shared();
+    let scratch = Scratch::new(&std::env::temp_dir(), "zklock-run-").unwrap();
+    let file = scratch.path().join("pid");
+    let script = format!("(setsid sleep 600 & echo $! >{}) & sleep 0.2; exit 5", file.display());
+    let (code, _, err) = run(&sh(&bench.path, &script));
+    assert_eq!(code, Some(5));
+    let pid = fs::read_to_string(&file).unwrap();
+    assert!(!fs::exists(format!("/proc/{}/cwd", pid.trim())).unwrap(), "it lives: {err}");
+    assert!(err.contains("left behind") && err.contains("sleep"), "{err}");
+    bench.expect_empty();
+}
+
+#[test]
+fn many_at_once_and_many_in_a_row_leave_nothing_behind() {
+    let bench = Bench::shared();
+    let scratch = Scratch::new(&std::env::temp_dir(), "zklock-run-").unwrap();
+    let file = scratch.path().join("counter");
+    fs::write(&file, "0").unwrap();
+    let name = file.to_str().unwrap();
+    let script = format!("read n <{name}; sleep 0.005; echo $((n + 1)) >{name}");
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..5 {
+                    let (code, _, err) = run(&sh(&bench.path, &script));
+                    assert_eq!(code, Some(0), "{err}");
+                }
+            });
+        }
+    });
+    assert_eq!(fs::read_to_string(&file).unwrap().trim(), "40");
+    bench.expect_empty();
+}
+
+#[test]
+fn hosts_come_from_the_environment_and_from_a_file() {
+    let (hosts, path) = (shared().hosts(), Bench::shared().path);
+    let run = |command: &mut std::process::Command| command.output().unwrap().status.code();
+    let args = ["run", path.as_str(), "true"];
+    assert_eq!(run(super::program::zklock(&args).env("ZKLOCK_HOSTS", &hosts)), Some(0));
+    let scratch = Scratch::new(&std::env::temp_dir(), "zklock-run-").unwrap();
+    let file = scratch.path().join("zklock.toml");
+    fs::write(&file, format!("hosts = \"{hosts}\"\nsession-timeout = \"6s\"\n")).unwrap();
+    assert_eq!(run(super::program::zklock(&args).env("ZKLOCK_CONFIG", &file)), Some(0));
+    assert_eq!(run(super::program::zklock(&args).env("XDG_CONFIG_HOME", scratch.path())), Some(0));
+}
+
+#[test]
+fn what_is_wrong_is_said_with_what_helps() {
+    let path = Bench::shared().path;
+    let none = finish(&["run", &path, "true"]);
+    assert_eq!(none.0, Some(125));
+    assert!(none.2.contains("ZKLOCK_HOSTS") && none.2.contains("/etc/zklock.toml"), "{}", none.2);
+    let cases: [(&[&str], &str); 4] = [
+        (&["locks/a", "true"], "a path starts with /"),
+        (&["/a/", "true"], "does not end with /"),
+        (&["--wait", "5 parsecs", "/a", "true"], "parsecs"),
+        (&["--grace", "20s", "--session-timeout", "10s", &path, "true"], "session timeout"),
+    ];
+    for (args, why) in cases {
+        let (code, _, err) = run(args);
+        assert_eq!(code, Some(125), "{err}");
+        assert!(err.contains(why), "{err}");
+    }
+    let nobody = ["run", "--hosts", "127.0.0.1:1", "--connect-timeout", "300ms", &path, "true"];
+    let (code, out, err) = finish(&nobody);
+    assert_eq!((code, out.as_str()), (Some(125), ""));
+    assert!(err.contains("127.0.0.1:1"), "{err}");
+}
+
+#[test]
+fn a_service_is_started_again_after_a_loss_and_not_after_its_own_end() {
+    let bench = Bench::own();
+    let scratch = Scratch::new(&std::env::temp_dir(), "zklock-run-").unwrap();
+    let file = scratch.path().join("starts");
+    let (hosts, name) = (bench.proxy.hosts(), file.display());
+    // The third time it ends by itself.
+    let script =
+        format!("echo $ZKLOCK_TOKEN >>{name}; [ $(wc -l <{name}) = 3 ] && exit 9; sleep 600");
+    let timeout = ["--session-timeout", "3s", "--restart", &bench.path, "--", "sh", "-c", &script];
+    let service = start(&[&["run", "--hosts", &hosts][..], &timeout].concat());
+    let starts = || fs::read_to_string(&file).unwrap_or_default().lines().count();
+    for so_far in 1..3 {
+        eventually("it is started", || starts() == so_far);
+        bench.proxy.cut();
+        let connected: Client = bench.direct();
+        let lock = bench.lock(&connected);
+        eventually("its session is over", || !lock.is_locked().wait().unwrap());
+        bench.proxy.heal();
+    }
+    assert_eq!(service.end().code(), Some(9));
+    let text = fs::read_to_string(&file).unwrap();
+    let tokens: Vec<i64> = text.lines().map(|line| line.parse().unwrap()).collect();
+    assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
+}
+
+#[test]
+fn systemd_is_told_once_the_lock_is_held() {
+    let path = Bench::shared().path;
+    let scratch = Scratch::new(&std::env::temp_dir(), "zklock-run-").unwrap();
+    let name = scratch.path().join("notify");
+    let socket = std::os::unix::net::UnixDatagram::bind(&name).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let hosts = shared().hosts();
+    let args = ["run", "--hosts", &hosts, "--notify", &path, "sh", "-c", "echo :$NOTIFY_SOCKET"];
+    let output = super::program::zklock(&args).env("NOTIFY_SOCKET", &name).output().unwrap();
+    assert_eq!(output.stdout, b":\n", "the command can't say it a second time");
+    let mut message = [0; 64];
+    let length = socket.recv(&mut message).unwrap();
+    assert_eq!(&message[..length], b"READY=1\n");
+}

@@ -1,0 +1,129 @@
+//! `ask` and `doctor`.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use test_support::Bench;
+use zklock::GuardState;
+use zklock_testing::wire::CreateMode;
+use zklock_testing::{Server, eventually};
+
+use super::program::{finish, start};
+use super::scene::{Scene, rounds};
+use test_support::Stranger;
+
+#[test]
+fn a_holder_that_is_asked_gives_way_when_its_command_is_gone() {
+    for _ in 0..rounds() {
+        let scene = Scene::begin_to_stay("trap '' TERM; $LINES");
+        let second = scene.second();
+        let hosts = scene.bench.server.hosts();
+        let args = ["ask", "--hosts", &hosts, "--reason", "deployment", &scene.bench.path];
+        let (code, out, err) = finish(&args);
+        assert_eq!(code, Some(0), "{err}");
+        assert!(out.contains("(sh) has given way"), "{out}");
+        assert_eq!(scene.expect_handover(second), Some(124));
+    }
+}
+
+#[test]
+fn a_service_that_gave_way_waits_for_its_next_turn() {
+    let bench = Bench::shared();
+    let hosts = bench.server.hosts();
+    let run = ["run", "--hosts", &hosts, "--restart", &bench.path, "sleep", "600"];
+    let services = [start(&run), start(&run)];
+    eventually("both are there", || bench.exists(&bench.path) && bench.children().len() == 2);
+    let client = bench.direct();
+    let lock = bench.lock(&client);
+    let holder = || lock.holder().wait().unwrap().map(|holder| holder.pid);
+    let first = holder();
+    assert_eq!(finish(&["ask", "--hosts", &hosts, &bench.path]).0, Some(0));
+    eventually("the other has it", || holder().is_some() && holder() != first);
+    eventually("the first waits again", || bench.children().len() == 2);
+    drop(services);
+}
+
+#[test]
+fn a_program_that_does_not_listen_keeps_its_lock() {
+    let bench = Bench::shared();
+    let hosts = bench.server.hosts();
+    let client = bench.direct();
+    let guard = bench.lock(&client).acquire().wait().unwrap();
+    let args = ["ask", "--hosts", &hosts, "--wait", "300ms", &bench.path];
+    let (code, _, err) = finish(&args);
+    assert_eq!(code, Some(1));
+    assert!(err.contains("has not given way"), "{err}");
+    assert_eq!(guard.state(), GuardState::Held);
+    guard.release().wait().unwrap();
+    bench.expect_empty();
+    assert_eq!(finish(&args).0, Some(0), "nobody has it");
+}
+
+#[test]
+fn another_librarys_claim_is_not_written_to() {
+    let bench = Bench::with_directory();
+    let prefix = format!("{}/0123456789abcdef0123456789abcdef__lock__", bench.path);
+    let kazoo = Stranger::claims(bench.raw(), &prefix, CreateMode::EphemeralSequential);
+    let hosts = bench.server.hosts();
+    let (code, _, err) = finish(&["ask", "--hosts", &hosts, &bench.path]);
+    assert_eq!(code, Some(125));
+    assert!(err.contains("kazoo"), "{err}");
+    assert_eq!(bench.direct().get(&kazoo.path).wait().unwrap().data, b"stranger");
+}
+
+/// The exit status, and the findings by level and check.
+fn doctor(args: &[&str]) -> (Option<i32>, Vec<(String, String)>) {
+    let (code, out, _) = finish(&[&["doctor", "--json"], args].concat());
+    let found = out.lines().map(|line| {
+        let finding: Value = serde_json::from_str(line).expect(line);
+        let text = |key: &str| finding[key].as_str().unwrap_or_default().to_owned();
+        if text("level") != "fine" {
+            assert!(!text("found").is_empty() && !text("remedy").is_empty(), "{line}");
+        }
+        (text("level"), text("check"))
+    });
+    (code, found.collect())
+}
+
+#[track_caller]
+fn assert_names((code, found): &(Option<i32>, Vec<(String, String)>), level: &str, check: &str) {
+    let worst = if level == "bad" { 2 } else { 1 };
+    assert!(code.is_some_and(|code| code >= worst), "{code:?} {found:?}");
+    assert!(found.contains(&(level.to_owned(), check.to_owned())), "{found:?}");
+}
+
+#[test]
+fn a_sickness_of_the_servers_is_named() {
+    let nobody = doctor(&["--hosts", "127.0.0.1:1", "--connect-timeout", "300ms"]);
+    assert_names(&nobody, "bad", "server");
+    assert_names(&nobody, "bad", "session");
+    let no_name = doctor(&["--hosts", "no-such-host.invalid", "--connect-timeout", "300ms"]);
+    assert_names(&no_name, "bad", "server");
+
+    let (one, two) = (Server::start().unwrap(), Server::start().unwrap());
+    let two_clusters = format!("{},{}", one.hosts(), two.hosts());
+    assert_names(&doctor(&["--hosts", &two_clusters]), "bad", "ensemble");
+    two.freeze().unwrap();
+    let frozen = doctor(&["--hosts", &two.hosts(), "--connect-timeout", "300ms"]);
+    assert_names(&frozen, "bad", "server");
+    two.thaw().unwrap();
+
+    let short = Server::builder().tick_time(Duration::from_millis(400));
+    let short = short.min_session_timeout(Duration::from_millis(500)).start().unwrap();
+    assert_names(&doctor(&["--hosts", &short.hosts()]), "bad", "sessions");
+}
+
+#[test]
+fn what_is_well_is_said_too() {
+    let bench = Bench::shared();
+    let hosts = bench.server.hosts();
+    let (code, found) = doctor(&["--hosts", &hosts, "--probe", &bench.path, "--path", "/"]);
+    // One server alone, and the root is everyone's.
+    assert_eq!(code, Some(1), "{found:?}");
+    for check in ["server", "version", "session", "probe", "clock", "client"] {
+        assert!(found.contains(&("fine".to_owned(), check.to_owned())), "{check}: {found:?}");
+    }
+    let warned = |check: &str| found.contains(&("warning".to_owned(), check.to_owned()));
+    assert!(warned("ensemble") && warned("acl"), "{found:?}");
+    bench.expect_empty();
+}

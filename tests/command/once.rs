@@ -1,0 +1,87 @@
+//! `--once-per`: five hosts want to run a job, and one of them does.
+
+use std::time::Duration;
+
+use test_support::{Bench, shared};
+use zklock::CreateMode;
+use zklock_testing::eventually;
+
+use super::program::{finish, start};
+
+fn zklock(command: &str, args: &[&str]) -> (Option<i32>, String, String) {
+    let hosts = shared().hosts();
+    finish(&[&[command, "--hosts", &hosts][..], args].concat())
+}
+
+#[test]
+fn of_many_that_want_to_run_a_job_one_does() {
+    let path = Bench::shared().path;
+    let runs = std::thread::scope(|scope| {
+        let args = ["--once-per", "20h", &path, "--", "echo", "ran"];
+        let run = || scope.spawn(move || zklock("run", &args));
+        let all: Vec<_> = (0..5).map(|_| run()).collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert!(runs.iter().all(|(code, ..)| *code == Some(0)), "{runs:?}");
+    assert_eq!(runs.iter().filter(|(_, out, _)| out == "ran\n").count(), 1, "{runs:?}");
+    assert_eq!(runs.iter().filter(|(_, _, err)| err.contains("has run it")).count(), 4, "{runs:?}");
+    let (code, out, _) = zklock("last", &[&path]);
+    assert_eq!(code, Some(0));
+    assert!(out.contains("(echo)") && out.contains("with status 0"), "{out}");
+}
+
+#[test]
+fn after_the_period_it_runs_again() {
+    let path = Bench::shared().path;
+    let run = || zklock("run", &["--once-per", "300ms", &path, "--", "echo", "ran"]).1;
+    assert_eq!(run(), "ran\n");
+    eventually("the period is over", || run() == "ran\n");
+}
+
+#[test]
+fn a_run_that_has_failed_counts_unless_only_successes_do() {
+    let path = Bench::shared().path;
+    let run = |more: &[&str], script: &str| {
+        let args = [&["--once-per", "20h"], more, &[&path, "--", "sh", "-c", script]].concat();
+        zklock("run", &args)
+    };
+    assert_eq!(run(&[], "exit 3").0, Some(3));
+    assert_eq!(run(&[], "exit 4").0, Some(0), "it is not run");
+    assert!(zklock("last", &[&path]).1.contains("with status 3"));
+    assert_eq!(run(&["--retry-failed"], "exit 5").0, Some(5));
+    assert_eq!(run(&["--retry-failed"], "exit 0").0, Some(0));
+    assert_eq!(run(&["--retry-failed"], "exit 6").0, Some(0), "it is not run");
+}
+
+#[test]
+fn a_run_whose_host_is_gone_counts_and_shows_no_end() {
+    let bench = Bench::shared();
+    let hosts = bench.server.hosts();
+    let args = ["--once-per", "20h", &bench.path, "--", "sleep", "600"];
+    let connect = ["run", "--hosts", &hosts, "--session-timeout", "1s"];
+    let gone = start(&[&connect[..], &args].concat());
+    let last = || zklock("last", &[&bench.path]).1;
+    eventually("it runs", || last().contains("still running"));
+    drop(gone);
+    eventually("its session is over", || last().contains("not known"));
+    let (code, out, err) = zklock("run", &["--once-per", "20h", &bench.path, "--", "echo", "ran"]);
+    assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
+    let json: serde_json::Value =
+        serde_json::from_str(&zklock("last", &["--json", &bench.path]).1).unwrap();
+    assert_eq!(json["last"]["outcome"], serde_json::Value::Null);
+    assert_eq!(json["last"]["running"], false);
+}
+
+#[test]
+fn what_somebody_else_keeps_in_the_marks_place_is_left_alone() {
+    let bench = Bench::shared();
+    let (client, mark) = (bench.direct(), format!("{}.last", bench.path));
+    let mine = client.create(&mark, b"mine", CreateMode::Persistent);
+    mine.within(Duration::from_secs(60)).wait().unwrap();
+    let (code, out, err) = zklock("run", &["--once-per", "20h", &bench.path, "--", "echo", "ran"]);
+    assert_eq!((code, out.as_str()), (Some(125), ""));
+    assert!(err.contains(&mark), "{err}");
+    let (code, _, err) = zklock("last", &[&bench.path]);
+    assert!(code != Some(0) && err.contains(&mark), "{err}");
+    bench.expect_empty();
+}

@@ -1,0 +1,92 @@
+//! Signals, and what a shell's job control does.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+use test_support::Running;
+use zklock_testing::eventually;
+
+use super::program::zklock;
+use super::scene::{Scene, rounds};
+
+const LOST: Option<i32> = Some(124);
+
+fn state(pid: u32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+#[test]
+fn a_job_that_is_stopped_and_not_continued_loses_its_command() {
+    for _ in 0..rounds() {
+        let scene = Scene::begin("$LINES");
+        let second = scene.second();
+        scene.first.signal(Signal::TSTP);
+        assert_eq!(scene.expect_handover(second), LOST);
+    }
+}
+
+#[test]
+fn a_job_that_is_stopped_and_soon_continued_goes_on() {
+    let scene = Scene::begin_to_stay("$LINES");
+    let pid = scene.first.0.id();
+    scene.first.signal(Signal::TSTP);
+    eventually("zklock is stopped, too", || state(pid) == Some('T'));
+    scene.first.signal(Signal::CONT);
+    let so_far = scene.count("first");
+    eventually("it goes on", || scene.count("first") > so_far + 20);
+    scene.first.signal(Signal::TERM);
+    let Scene { first, .. } = scene;
+    assert_eq!(first.end().code(), Some(128 + 15));
+}
+
+#[test]
+fn ctrl_z_on_a_terminal_stops_the_job_and_does_not_keep_its_command_alive() {
+    for _ in 0..rounds() {
+        let mut keys = None;
+        let scene = Scene::begin_by("$LINES", |args| {
+            // A terminal of its own, in whose foreground zklock is.
+            let quoted: Vec<String> =
+                args.iter().map(|arg| format!("'{}'", arg.replace('\'', r"'\''"))).collect();
+            let line = format!("exec '{}' {}", env!("CARGO_BIN_EXE_zklock"), quoted.join(" "));
+            let mut command = Command::new("script");
+            command.args(["-qec", &line, "/dev/null"]).env("SHELL", "/bin/sh");
+            let mut child =
+                command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("util-linux");
+            keys = child.stdin.take();
+            Running(child)
+        });
+        let second = scene.second();
+        let mut keys = keys.expect("a keyboard");
+        keys.write_all(b"\x1a").unwrap();
+        eventually("the second command writes", || scene.count("second") > 0);
+        // Its zklock is not the child of this process, and goes on when the terminal goes.
+        drop(keys);
+        let Scene { first, .. } = &scene;
+        first.signal(Signal::KILL);
+        scene.expect_handover(second);
+    }
+}
+
+#[test]
+fn signals_are_handed_on_and_the_status_is_the_commands() {
+    for (signal, name) in [(Signal::INT, "INT"), (Signal::HUP, "HUP"), (Signal::USR1, "USR1")] {
+        let scene = Scene::begin_to_stay(&format!("trap 'exit 41' {name}; $LINES"));
+        scene.first.signal(signal);
+        let Scene { first, .. } = scene;
+        assert_eq!(first.end().code(), Some(41), "{name}");
+    }
+}
+
+#[test]
+fn a_signal_while_it_waits_leaves_no_claim_behind() {
+    let scene = Scene::begin_to_stay("$LINES");
+    let hosts = scene.bench.server.hosts();
+    let args = ["run", "--hosts", &hosts, &scene.bench.path, "--", "echo", "ran"];
+    let second = Running(zklock(&args).spawn().unwrap());
+    eventually("it waits", || scene.bench.children().len() == 2);
+    second.signal(Signal::TERM);
+    assert_eq!(second.end().code(), Some(128 + 15));
+    assert_eq!(scene.bench.children().len(), 1);
+}
