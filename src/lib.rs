@@ -88,8 +88,9 @@ pub use client::{
 };
 pub use error::{Code, Error, Result};
 pub use lock::{
-    Contender, Election, Guard, GuardState, GuardStates, HeldSince, Holders, Leadership, Lock,
-    LockError, LostReason, LostSignal, ReadWriteLock, Semaphore, Strategy, WheneverHeld, WhileHeld,
+    Contender, Election, Guard, GuardState, GuardStates, HeldSince, Holders, Leadership,
+    LocalHandoff, Lock, LockError, LostReason, LostSignal, ReadWriteLock, Semaphore, Strategy,
+    WheneverHeld, WhileHeld,
 };
 pub use recipes::{
     Barrier, Counter, DoubleBarrier, Entered, Group, Latch, Member, Members, Membership,

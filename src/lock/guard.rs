@@ -45,6 +45,11 @@ impl Guard {
         Guard { tenure, store: Some(store), process: Process::this() }
     }
 
+    /// One that holds in another way, and keeps the same store open.
+    pub(super) fn of_another_tenure(&self, tenure: Arc<dyn Tenure>) -> Guard {
+        Guard { tenure, store: self.store.clone(), process: self.process }
+    }
+
     pub(crate) fn tenure(&self) -> &Arc<dyn Tenure> {
         &self.tenure
     }
@@ -59,6 +64,12 @@ impl Guard {
     /// ones, can't be written to by a holder that has lost the lock unnoticed.
     pub fn fencing_token(&self) -> i64 {
         self.tenure.token()
+    }
+
+    /// How many have held the lock before, of those of this process who take turns with one claim, and so have one
+    /// [token](Guard::fencing_token): see [`Lock::local_handoff`]. 0 of all other locks.
+    pub fn turn(&self) -> u64 {
+        self.tenure.turn()
     }
 
     /// What stands for it in its store: in ZooKeeper the lock's znode.

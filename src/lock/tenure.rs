@@ -18,6 +18,11 @@ pub(crate) trait Tenure: Send + Sync + 'static {
     /// Grows with every holding of the lock.
     fn token(&self) -> i64;
 
+    /// How many have held with that token before.
+    fn turn(&self) -> u64 {
+        0
+    }
+
     /// By the local clock, without a request.
     fn state(&self) -> GuardState;
 

@@ -117,6 +117,11 @@ impl<T, E> Pending<T, E> {
         self
     }
 
+    /// What it knows of itself if it does not end in time.
+    pub(crate) fn late(&self) -> Option<Arc<dyn Late<E>>> {
+        self.late.clone()
+    }
+
     /// Limits how long it may take from now on, for whoever awaits it or waits for it. When that time is over it
     /// ends as if it were dropped, see [Cancellation](Pending#cancellation), and fails. Of several limits the
     /// first to pass counts.

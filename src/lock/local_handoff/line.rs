@@ -1,0 +1,241 @@
+//! Those of one process who take turns with one claim, first come, first served.
+//!
+//! A [`Turn`] is the right to act for all of them: to acquire, to hold, to let go. There is one at a time. Wherever
+//! it is dropped it goes on to the next, with what it has: so who gives up while it acquires leaves its claim's place in
+//! the queue to the next, and nobody has to clean up.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::thread::Thread;
+use std::time::{Instant, SystemTime};
+
+use parking_lot::Mutex;
+
+use crate::lock::contender::{Contender, with_owner};
+use crate::lock::error::LockError;
+use crate::lock::guard::Guard;
+use crate::lock::tenure::Tenure;
+use crate::runtime::wake::Sleeper;
+use crate::runtime::{Pending, now};
+
+#[derive(Default)]
+pub(super) struct Line {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Whether somebody has the turn.
+    is_taken: bool,
+    holder: Option<Holder>,
+    seats: VecDeque<Arc<Seat>>,
+    /// How many of those have left.
+    left: usize,
+}
+
+/// Who holds, for those who ask.
+struct Holder {
+    tenure: Arc<dyn Tenure>,
+    thread: Thread,
+    since: SystemTime,
+}
+
+/// The right to act, and what there is to act on.
+pub(super) struct Turn {
+    /// Empty once it was passed on.
+    line: Option<Arc<Line>>,
+    pub(super) has: Has,
+}
+
+/// One of them at most.
+#[derive(Default)]
+pub(super) struct Has {
+    /// An acquire from the store that is under way.
+    pub(super) acquiring: Option<Pending<Guard, LockError>>,
+    pub(super) round: Option<Round>,
+}
+
+/// The store's guard, while it goes round.
+pub(super) struct Round {
+    pub(super) guard: Guard,
+    /// How many have held with it, and since when, without a look at who else waits.
+    pub(super) unlooked: u32,
+    pub(super) looked: Instant,
+    /// How many have held with it.
+    pub(super) turns: u64,
+}
+
+impl Round {
+    pub(super) fn new(guard: Guard) -> Round {
+        Round { guard, unlooked: 0, looked: now(), turns: 0 }
+    }
+
+    /// Nobody else waits.
+    pub(super) fn looked_after(self) -> Round {
+        Round { unlooked: 0, looked: now(), ..self }
+    }
+}
+
+/// A place in the line.
+#[derive(Default)]
+struct Seat {
+    state: Mutex<Seated>,
+}
+
+enum Seated {
+    Waits(Option<Sleeper>),
+    Has(Turn),
+    Left,
+}
+
+impl Default for Seated {
+    fn default() -> Seated {
+        Seated::Waits(None)
+    }
+}
+
+/// Gives the turn when it comes.
+pub(super) struct Waiting {
+    line: Arc<Line>,
+    seat: Arc<Seat>,
+}
+
+impl Line {
+    /// The turn at once, or a place in the line.
+    pub(super) fn enter(self: &Arc<Self>) -> Result<Turn, Waiting> {
+        let mut state = self.state.lock();
+        if !state.is_taken {
+            state.is_taken = true;
+            return Ok(Turn::new(self, Has::default()));
+        }
+        let seat = Arc::new(Seat::default());
+        state.seats.push_back(Arc::clone(&seat));
+        Err(Waiting { line: Arc::clone(self), seat })
+    }
+
+    /// Somebody has left: from time to time all who have are cleared away.
+    fn clear_seats(&self) {
+        let mut state = self.state.lock();
+        state.left += 1;
+        if 2 * state.left > state.seats.len() {
+            state.seats.retain(|seat| !matches!(*seat.state.lock(), Seated::Left));
+            state.left = 0;
+        }
+    }
+
+    /// The turn, if nobody has it.
+    pub(super) fn try_enter(self: &Arc<Self>) -> Option<Turn> {
+        let mut state = self.state.lock();
+        let is_free = !std::mem::replace(&mut state.is_taken, true);
+        is_free.then(|| Turn::new(self, Has::default()))
+    }
+
+    /// Who of this process holds.
+    pub(super) fn holder(&self) -> Option<Contender> {
+        let state = self.state.lock();
+        let holder = state.holder.as_ref()?;
+        Some(with_owner(|host, pid, _| Contender {
+            path: holder.tenure.path().to_owned(),
+            session: 0,
+            token: holder.tenure.token(),
+            since: holder.since,
+            held_since: None,
+            host: host.to_owned(),
+            pid,
+            thread: holder.thread.name().unwrap_or_default().to_owned(),
+            label: String::new(),
+        }))
+    }
+}
+
+impl Turn {
+    fn new(line: &Arc<Line>, has: Has) -> Turn {
+        Turn { line: Some(Arc::clone(line)), has }
+    }
+
+    /// This thread holds.
+    pub(super) fn holds(mut self, round: Round) -> Turn {
+        let (tenure, thread) = (Arc::clone(round.guard.tenure()), std::thread::current());
+        let holder = Holder { tenure, thread, since: SystemTime::now() };
+        if let Some(line) = &self.line {
+            let before = line.state.lock().holder.replace(holder);
+            drop(before);
+        }
+        self.has.round = Some(round);
+        self
+    }
+
+    /// Gives it to the next; gives back what it has if nobody waits.
+    pub(super) fn pass(mut self) -> Has {
+        self.pass_on()
+    }
+
+    fn pass_on(&mut self) -> Has {
+        let mut has = std::mem::take(&mut self.has);
+        let Some(line) = self.line.take() else { return has };
+        // What is lost is of no use to the next.
+        let is_lost = has.round.as_ref().is_some_and(|round| round.guard.is_lost());
+        let lost = if is_lost { std::mem::take(&mut has) } else { Has::default() };
+        loop {
+            let mut state = line.state.lock();
+            let before = state.holder.take();
+            let next = state.seats.pop_front();
+            state.is_taken = next.is_some();
+            drop(state);
+            drop(before);
+            let Some(next) = next else {
+                return if is_lost { lost } else { has };
+            };
+            let mut seated = next.state.lock();
+            if let Seated::Waits(sleeper) = &mut *seated {
+                let sleeper = sleeper.take();
+                *seated = Seated::Has(Turn::new(&line, has));
+                drop(seated);
+                if let Some(sleeper) = sleeper {
+                    sleeper.wake();
+                }
+                return lost;
+            }
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        drop(self.pass_on());
+    }
+}
+
+impl Future for Waiting {
+    type Output = Turn;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Turn> {
+        let sleeper = Sleeper::new(cx.waker());
+        let mut seated = self.seat.state.lock();
+        let next = match &*seated {
+            Seated::Waits(_) => Seated::Waits(Some(sleeper)),
+            Seated::Has(_) | Seated::Left => Seated::Left,
+        };
+        let before = std::mem::replace(&mut *seated, next);
+        // A waker is code of others.
+        drop(seated);
+        match before {
+            Seated::Has(turn) => Poll::Ready(turn),
+            Seated::Waits(_) | Seated::Left => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let before = std::mem::replace(&mut *self.seat.state.lock(), Seated::Left);
+        if let Seated::Waits(_) = before {
+            self.line.clear_seats();
+        }
+        // A turn that has come meanwhile goes on to the next.
+        drop(before);
+    }
+}
