@@ -54,7 +54,7 @@ pub(super) struct Turn {
 #[derive(Default)]
 pub(super) struct Has {
     /// An acquire from the store that is under way.
-    pub(super) acquiring: Option<Pending<Guard, LockError>>,
+    pub(super) acquiring: Option<Box<Pending<Guard, LockError>>>,
     pub(super) round: Option<Round>,
 }
 

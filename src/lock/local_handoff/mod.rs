@@ -131,7 +131,8 @@ impl Handed {
         loop {
             let Some(round) = turn.has.round.take() else {
                 let acquiring = turn.has.acquiring.take();
-                let acquiring = acquiring.unwrap_or_else(|| Arc::clone(&self.stored).acquire());
+                let acquiring =
+                    acquiring.unwrap_or_else(|| Box::new(Arc::clone(&self.stored).acquire()));
                 *ahead.of_store.lock() = acquiring.late();
                 // Awaited in place: if this future is dropped, the next goes on with it.
                 let acquired = turn.has.acquiring.insert(acquiring).await;
