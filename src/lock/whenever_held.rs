@@ -164,3 +164,139 @@ impl<W, F> std::fmt::Debug for WheneverHeld<W, F> {
         f.debug_struct("WheneverHeld").field("path", &self.path).finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, not(zklock_loom)))]
+mod tests {
+    use std::any::Any;
+    use std::cell::{Cell, RefCell};
+    use std::collections::VecDeque;
+    use std::rc::Rc;
+    use std::task::Waker;
+
+    use futures_lite::future::Boxed;
+    use parking_lot::Mutex;
+
+    use super::super::contender::Contender;
+    use super::super::loss::LostReason;
+    use super::super::store::{Change, StoredLock};
+    use super::super::strategy::Strategy;
+    use super::*;
+    use crate::error::{Code, Error};
+    use crate::runtime::simulated::{self, Machine};
+    use crate::runtime::{Pending, Timers, now};
+
+    /// A machine whose time passes when somebody waits for it.
+    #[derive(Default)]
+    struct Clock {
+        shows: Cell<Duration>,
+        timers: RefCell<Timers>,
+    }
+
+    impl Machine for Clock {
+        fn clock(&self) -> Duration {
+            self.shows.get()
+        }
+
+        fn timers(&self) -> &RefCell<Timers> {
+            &self.timers
+        }
+
+        fn drive(&self, _: Boxed<()>) {}
+    }
+
+    /// Fails with one error after the other, and knows when it was asked.
+    struct Failing {
+        errors: Mutex<VecDeque<LockError>>,
+        asked: Mutex<Vec<Duration>>,
+    }
+
+    impl StoredLock for Failing {
+        fn path(&self) -> &str {
+            "/failing"
+        }
+
+        fn strategy(&self) -> Strategy {
+            Strategy::Queue
+        }
+
+        fn with(&self, _: Change) -> Arc<dyn StoredLock> {
+            unreachable!()
+        }
+
+        fn acquire(self: Arc<Self>) -> Pending<Guard, LockError> {
+            self.asked.lock().push(simulated::clock_of(now()));
+            let end = || LockError::closed("/failing", Error::new("acquire", "", Code::CLOSING));
+            let error = self.errors.lock().pop_front().unwrap_or_else(end);
+            Pending::ready_as(LockError::of_pending, Err(error))
+        }
+
+        fn try_acquire(self: Arc<Self>) -> Pending<Result<Guard, Option<Contender>>, LockError> {
+            unreachable!()
+        }
+
+        fn contenders(self: Arc<Self>, _: usize) -> Pending<Vec<Contender>, LockError> {
+            unreachable!()
+        }
+
+        fn holder_other_than(
+            self: Arc<Self>,
+            _: Option<Option<i64>>,
+        ) -> Pending<Option<Contender>, LockError> {
+            unreachable!()
+        }
+
+        fn as_any(&self) -> &dyn Any {
+            self
+        }
+    }
+
+    /// How long the pauses are, in milliseconds, before each attempt that follows one of these errors; and how it ends.
+    fn pauses_after(errors: Vec<LockError>) -> (Vec<u128>, LockError) {
+        let failing = Failing { errors: Mutex::new(errors.into()), asked: Mutex::default() };
+        let failing = Arc::new(failing);
+        let lock = Lock::new(Arc::clone(&failing) as _);
+        let clock = Rc::new(Clock::default());
+        let error = simulated::on(&(Rc::clone(&clock) as Rc<dyn Machine>), || {
+            let mut service = lock.whenever_held(|_| std::future::ready(()));
+            let mut nobody = Context::from_waker(Waker::noop());
+            loop {
+                if let Poll::Ready(end) = Pin::new(&mut service).poll(&mut nobody) {
+                    break end.unwrap_err();
+                }
+                let next = clock.timers.borrow().first().expect("it waits for a time");
+                clock.shows.set(simulated::clock_of(next));
+                clock.timers.borrow_mut().wake_due(next);
+            }
+        });
+        let asked = failing.asked.lock();
+        let pauses = asked.windows(2).map(|pair| (pair[1] - pair[0]).as_millis()).collect();
+        (pauses, error)
+    }
+
+    fn trouble() -> LockError {
+        LockError::store("/failing", Error::new("acquire", "", Code::SYSTEM_ERROR))
+    }
+
+    #[test]
+    fn the_pause_after_an_error_of_the_store_doubles_up_to_ten_seconds() {
+        let (pauses, error) = pauses_after((0..14).map(|_| trouble()).collect());
+        let growing = [100, 200, 400, 800, 1_600, 3_200, 6_400];
+        let longest = [10_000; 7];
+        assert_eq!(pauses, [growing, longest].concat());
+        assert!(matches!(error, LockError::Closed { .. }), "{error:?}");
+    }
+
+    #[test]
+    fn after_a_loss_it_tries_at_once_and_the_next_error_is_the_first_again() {
+        let lost = LockError::lost("/failing", LostReason::Session);
+        let (pauses, _) = pauses_after(vec![trouble(), trouble(), trouble(), lost, trouble()]);
+        assert_eq!(pauses, [100, 200, 400, 0, 100]);
+    }
+
+    #[test]
+    fn what_no_other_attempt_would_mend_ends_it_at_once() {
+        let unusable = LockError::unusable("/failing", "as intended", Code::BAD_ARGUMENTS);
+        let (pauses, error) = pauses_after(vec![unusable]);
+        assert!(pauses.is_empty() && matches!(error, LockError::Unusable { .. }), "{error:?}");
+    }
+}

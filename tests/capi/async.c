@@ -286,6 +286,43 @@ static void operations_end_with_their_client(void)
     zkl_client_free(client);
 }
 
+/* What was under way when its client ended: whether it was done is not known, and nobody waits for ever. */
+static void operations_under_way_when_their_client_ends_are_closing(void)
+{
+    zkl_client *client = connected();
+    zkl_lock *lock = lock_on(client, "/under-way"), *held = lock_on(client, "/under-way-held");
+    zkl_guard *guard = acquired(held), *released = acquired(lock);
+    told t[5];
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++)
+        told_init(&t[i]);
+    /* Nothing is answered from here on. */
+    ask("cut");
+    GIVES(OK, zkl_lock_try_async(lock, tell_done, &t[0], finalize));
+    GIVES(OK, zkl_lock_acquire_async(lock, ZKL_FOREVER, tell_done, &t[1], finalize, NULL));
+    GIVES(OK, zkl_lock_contenders_async(lock, 1, tell_contenders, &t[2], finalize));
+    GIVES(OK, zkl_guard_set_async(guard, "/data", "x", 1, -1, tell_written, &t[3], finalize));
+    GIVES(OK, zkl_guard_release_async(released, ZKL_FOREVER, tell_rc, &t[4], finalize));
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++)
+        CHECK(told_finalized(&t[i]) == 0);
+    GIVES(OK, zkl_client_detach(client));
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++)
+        UNTIL(told_finalized(&t[i]) == 1);
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++)
+        CHECK(t[i].calls == 1);
+    CLOSED(t[0]);
+    CLOSED(t[1]);
+    CLOSED(t[2]);
+    /* Of writes the program has to know that they may have been done. */
+    GIVES(CLOSING, t[3].result);
+    GIVES(CLOSING, t[4].result);
+    CHECK(t[0].guard == NULL && t[1].guard == NULL);
+    ask("heal");
+    zkl_guard_free(guard);
+    zkl_lock_free(lock);
+    zkl_lock_free(held);
+    zkl_client_free(client);
+}
+
 int main(int argc, char **argv)
 {
     begin(argc, argv);
@@ -299,6 +336,7 @@ int main(int argc, char **argv)
     each_operation_tells_what_its_blocking_twin_returns(client);
     zkl_client_free(client);
     operations_end_with_their_client();
+    operations_under_way_when_their_client_ends_are_closing();
     a_callback_calls_everything_and_frees_the_last_of_its_client();
     attempts_end_with_their_client();
     an_attempt_goes_on_when_everything_else_is_freed();
