@@ -97,6 +97,7 @@ pub use recipes::{
 pub use runtime::{Pending, Updates};
 pub use session_key::SessionKey;
 pub use znode::{Acl, CreateMode, Permissions, Stat};
+pub use zookeeper::Locks;
 pub use zookeeper_sys;
 
 /// The version of the C client that this library was built against, such as `3.8.0`.
