@@ -33,6 +33,9 @@
 //! | take it only if nobody has it | [`Lock::try_acquire`] |
 //! | wait no longer than so long, for anything | [`within`](Pending::within) |
 //! | write to ZooKeeper only while it is held | [`Guard::set`], [`create`](Guard::create), [`delete`](Guard::delete), [`multi`](Guard::multi) |
+//! | lock any of very many things for a short time | [`Client::locks`] |
+//! | count, wait for each other, or know who is there | [`Counter`], [`Barrier`], [`DoubleBarrier`], [`Latch`], [`Group`] |
+//! | hand out work | [`WorkQueue`] |
 //! | have another store refuse a stale writer | [`Guard::fencing_token`] |
 //! | see who has it and who waits | [`Lock::holder`], [`watch_holder`](Lock::watch_holder), [`contenders`](Lock::contenders) |
 //!
@@ -93,11 +96,13 @@ pub use lock::{
     WheneverHeld, WhileHeld,
 };
 pub use recipes::{
-    Barrier, Counter, DoubleBarrier, Entered, Group, Latch, Member, Members, Membership,
+    Barrier, Counter, Delivery, DoubleBarrier, Entered, Group, Latch, Member, Members, Membership,
+    WorkQueue,
 };
 pub use runtime::{Pending, Updates};
 pub use session_key::SessionKey;
 pub use znode::{Acl, CreateMode, Permissions, Stat};
+pub use zookeeper::Locks;
 pub use zookeeper_sys;
 
 /// The version of the C client that this library was built against, such as `3.8.0`.

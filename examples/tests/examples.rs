@@ -177,3 +177,55 @@ fn a_service_is_taken_over_when_its_link_is_cut_and_ends_in_an_outage() {
     second.expect("stopped");
     assert!(second.end().success() && third.end().success());
 }
+
+#[test]
+fn leaders_follow_each_other_in_the_order_that_the_first_has_chosen() {
+    let lines = run(program!("election"), &[&shared().hosts()]);
+    let names: Vec<_> = lines.iter().map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(names, ["first", "third", "second"], "{lines:?}");
+    let terms: Vec<i64> = lines.iter().map(|line| token(line)).collect();
+    assert!(terms.is_sorted_by(|before, after| before < after), "{lines:?}");
+}
+
+#[test]
+fn numbers_are_given_once() {
+    for number in 0..3 {
+        let lines = run(program!("counter"), &[&shared().hosts(), "/examples/numbers"]);
+        assert_eq!(lines[0], format!("the number {number} is mine"));
+        assert_eq!(lines[1], format!("{} so far", number + 1));
+    }
+}
+
+#[test]
+fn workers_hear_of_each_other() {
+    let lines = run(program!("group"), &[&shared().hosts()]);
+    let [a, b] = ["\"10.0.0.1:8000\"", "\"10.0.0.2:8000\""];
+    let there = [String::new(), a.to_owned(), format!("{a}, {b}"), b.to_owned()];
+    assert_eq!(lines, there.map(|there| format!("there are [{there}]")));
+}
+
+#[test]
+fn parts_of_a_job_begin_and_end_together() {
+    let lines = run(program!("barriers"), &[&shared().hosts()]);
+    assert_eq!(lines[0], "go");
+    for part in 1..=3 {
+        assert!(lines[1..4].contains(&format!("part {part} works")), "{lines:?}");
+    }
+    assert_eq!(lines[4], "all parts are done");
+}
+
+#[test]
+fn nothing_is_left_of_the_locks_of_many_orders() {
+    let lines = run(program!("keyed_locks"), &[&shared().hosts(), "200"]);
+    assert_eq!(lines, ["200 orders, 0 of their znodes are left"]);
+}
+
+#[test]
+fn jobs_are_done_at_least_once() {
+    let lines = run(program!("queue"), &[&shared().hosts()]);
+    assert_eq!(lines[0], "hurry is given back");
+    // It comes again as soon as its claim is gone, which others need not wait for.
+    let mut done = lines[1..].to_vec();
+    done.sort();
+    assert_eq!(done, ["dry is done", "hurry is done", "wash is done"]);
+}

@@ -67,7 +67,7 @@ impl Link {
         })
     }
 
-    pub(super) fn delete(&self, path: &str, version: Option<i32>) -> Pending<()> {
+    pub(crate) fn delete(&self, path: &str, version: Option<i32>) -> Pending<()> {
         if let Err(error) = self.check("delete", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::persistent::{Persistent, Read, run};
+use super::retry_budget::step_aside;
 use crate::client::{Client, Op};
 use crate::error::{Code, Error, Result};
-use crate::runtime::{Pending, Timer};
+use crate::runtime::Pending;
 use crate::znode::{Acl, Stat};
 
 /// A number in ZooKeeper that many clients read and change. Clones are the same counter.
@@ -58,6 +59,9 @@ pub struct Counter {
     retries: u32,
     acl: Arc<[Acl]>,
 }
+
+/// How long one that was not fast enough lets others get ahead, at most.
+pub(super) const STEP_ASIDE: Duration = Duration::from_millis(64);
 
 /// How often others may be faster, unless it is said otherwise.
 const RETRIES: u32 = 100;
@@ -178,7 +182,7 @@ impl Counter {
                 let detail = format!("others were faster {} times; nothing was done", losses + 1);
                 return Err(Error::with_detail(op, &self.path, Code::BAD_VERSION, detail));
             }
-            step_aside(losses).await;
+            step_aside(losses, STEP_ASIDE).await;
             (losses, how) = (losses + 1, Read::Newest);
         }
     }
@@ -219,10 +223,4 @@ impl Counter {
 /// Whether nothing was written because another has since it was read: changed, made or deleted it.
 fn was_faster(error: &Error) -> bool {
     error.code() == Code::BAD_VERSION || error.is_node_exists() || error.is_no_node()
-}
-
-/// Lets others get ahead: those who go on in step get in each other's way again.
-async fn step_aside(losses: u32) {
-    let longest = 1_000 << losses.min(6);
-    Timer::after(Duration::from_micros(fastrand::u64(0..=longest))).await;
 }

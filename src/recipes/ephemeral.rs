@@ -31,7 +31,7 @@ enum State {
     /// There is none.
     None,
     /// A create was submitted; without a reply to wait for, its outcome is unknown.
-    Sent { session: TrustedSession, reply: Option<Pending<Created>> },
+    Sent { session: TrustedSession, reply: Option<Box<Pending<Created>>> },
     /// It is there, made by that transaction.
     Placed { session: TrustedSession, czxid: i64 },
 }
@@ -65,7 +65,7 @@ impl Ephemeral {
         loop {
             let session = self.client.trusted_session().await?;
             let reply = session.create(&self.path, &self.data, &self.acl, CreateMode::Ephemeral);
-            self.state = State::Sent { session: session.clone(), reply: Some(reply) };
+            self.state = State::Sent { session: session.clone(), reply: Some(Box::new(reply)) };
             let created = match &mut self.state {
                 // Awaited in place: should this be dropped, the reply to come says what is to be deleted.
                 State::Sent { reply: Some(reply), .. } => reply.await,
@@ -152,7 +152,7 @@ async fn clean_up(
     client: Arc<ClientInner>,
     path: Arc<str>,
     sent: TrustedSession,
-    reply: Option<Pending<Created>>,
+    reply: Option<Box<Pending<Created>>>,
 ) {
     if let Some(reply) = reply {
         match reply.await {

@@ -1,12 +1,13 @@
 //! A latch that opens when it was counted down to zero.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use super::counter::STEP_ASIDE;
 use super::persistent::{Persistent, Read, run};
+use super::retry_budget::step_aside;
 use crate::client::{Client, Op, Znode};
 use crate::error::{Code, Error, Result};
-use crate::runtime::{Pending, Timer};
+use crate::runtime::Pending;
 use crate::znode::{Acl, CreateMode, Stat};
 
 /// A latch: it is set to a number, counted down once for each event that is waited for, and opens at zero. It opens
@@ -141,8 +142,7 @@ impl Latch {
             match self.znode(OP).change(&ops, &stat).await {
                 // Another has counted. Each that is faster brings the end nearer, so there is an end to it.
                 Err(error) if error.code() == Code::BAD_VERSION => {
-                    let longest = 1_000 << losses.min(6);
-                    Timer::after(Duration::from_micros(fastrand::u64(0..=longest))).await;
+                    step_aside(losses, STEP_ASIDE).await;
                     (losses, how) = (losses + 1, Read::Newest);
                 }
                 counted => return counted.map(|()| left),

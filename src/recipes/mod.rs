@@ -13,6 +13,7 @@ mod queue;
 mod receipt;
 mod retry_budget;
 mod transaction;
+mod work_queue;
 
 pub use barrier::Barrier;
 pub use counter::Counter;
@@ -21,3 +22,4 @@ pub use group::{Group, Member, Members, Membership};
 pub use latch::Latch;
 #[cfg(feature = "capi")]
 pub(crate) use queue::{Head, Queue};
+pub use work_queue::{Delivery, WorkQueue};

@@ -60,7 +60,7 @@ impl Persistent<'_> {
         std::iter::once(create).chain(writes).collect()
     }
 
-    async fn make_parents(&self) -> Result<()> {
+    pub(super) async fn make_parents(&self) -> Result<()> {
         let mut budget = RetryBudget::new(self.client, self.op, self.path);
         loop {
             match budget.session().await?.link.create_parents(self.path, self.acl).await {

@@ -68,3 +68,10 @@ impl<'a> RetryBudget<'a> {
         Error::with_detail(self.op, self.path, Code::OPERATION_TIMEOUT, detail)
     }
 }
+
+/// Lets others get ahead after one of them was faster, so many times in a row. Those that go on in step want the same each
+/// time, and only one of them gets anything done.
+pub(super) async fn step_aside(losses: u32, longest: Duration) {
+    let longest = Duration::from_millis(1 << losses.min(10)).min(longest);
+    Timer::after(longest.mul_f64(fastrand::f64())).await;
+}

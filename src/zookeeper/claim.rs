@@ -31,6 +31,8 @@ pub(super) struct Claim {
     state: State,
     /// The ends of nodes that were given up, where somebody wants to know.
     given_up: Option<Ends>,
+    /// Whether its node was handed on or deleted at its end.
+    is_over: bool,
 }
 
 /// The ends of nodes that are being deleted.
@@ -45,6 +47,8 @@ struct Search {
     /// Tells it from others of this session.
     uuid: Uuid,
     sent_after: SentAfter,
+    /// Whether the directory goes when no claim is left in it.
+    leaves_nothing: bool,
 }
 
 impl Search {
@@ -101,7 +105,15 @@ impl Search {
             _ => true,
         };
         let known = (self.memory.made(czxid), Arc::clone(&self.memory));
-        Node { session: session.clone(), path, czxid, name_is_reused, known }
+        let goes_with = self.leaves_nothing.then(|| self.directory()).flatten();
+        Node { session: session.clone(), path, czxid, name_is_reused, goes_with, known }
+    }
+
+    fn directory(&self) -> Option<Arc<str>> {
+        match &self.layout {
+            NodeLayout::At(_) => None,
+            NodeLayout::Under { directory, .. } => Some(Arc::clone(directory)),
+        }
     }
 }
 
@@ -113,6 +125,8 @@ pub(super) struct Node {
     pub(super) czxid: i64,
     /// Whether its name can become another's.
     name_is_reused: bool,
+    /// Its directory, where that is deleted after it.
+    goes_with: Option<Arc<str>>,
     /// Keeps it known as a claim of this client, and what the client knows of its path.
     known: (Arc<AtomicBool>, Arc<PathMemory>),
 }
@@ -125,7 +139,14 @@ impl Node {
 
     /// Until it is gone for certain, it is a claim of this client: nobody else deletes it too.
     fn dispose_with(&self, look: bool) -> Pending<bool> {
-        self.session.guaranteed_delete(&self.path, self.czxid, look, Arc::clone(&self.known.0))
+        let known = Arc::clone(&self.known.0);
+        let gone = self.session.guaranteed_delete(&self.path, self.czxid, look, known);
+        if let Some(directory) = &self.goes_with {
+            // The servers refuse it where somebody is left in it. Should it be lost, they remove the container some
+            // time later.
+            drop(self.session.delete(directory, None));
+        }
+        gone
     }
 
     /// As a claim in that directory.
@@ -157,6 +178,7 @@ impl Claim {
             layout: NodeLayout::of(spec),
             uuid,
             sent_after: SentAfter::Unknown,
+            leaves_nothing: spec.leaves_nothing,
         };
         Claim {
             search,
@@ -165,6 +187,7 @@ impl Claim {
             acl: Arc::clone(&spec.acl),
             state: State::None,
             given_up: only_tries.then(Ends::new),
+            is_over: false,
         }
     }
 
@@ -290,6 +313,7 @@ impl Claim {
 
     /// Deletes the node, if there is one, and waits until it is gone.
     pub(super) async fn withdraw(&mut self) {
+        self.is_over = true;
         if let Some(node) = self.take() {
             let gone = node.guaranteed_delete().await;
             log!(DEBUG, ?gone, "withdrew a claim");
@@ -303,6 +327,7 @@ impl Claim {
     pub(super) fn give_up(&mut self) {
         if let Some(node) = self.take() {
             let gone = node.dispose_with(true);
+            self.is_over = false;
             if let Some(ends) = &mut self.given_up {
                 ends.push(gone);
             }
@@ -319,7 +344,10 @@ impl Claim {
     /// Hands the node over to a tenure; the claim is then empty.
     pub(super) fn take(&mut self) -> Option<Node> {
         match std::mem::replace(&mut self.state, State::None) {
-            State::Placed(node) => Some(node),
+            State::Placed(node) => {
+                self.is_over = true;
+                Some(node)
+            }
             other => {
                 self.state = other;
                 None
@@ -340,12 +368,30 @@ fn unknown(layout: &NodeLayout) -> Error {
 impl Drop for Claim {
     fn drop(&mut self) {
         match std::mem::replace(&mut self.state, State::None) {
-            State::None => {}
+            State::None => {
+                let directory = self.search.directory();
+                let may_be_left = self.search.leaves_nothing && !self.is_over;
+                if let Some(directory) = directory.filter(|_| may_be_left) {
+                    // The directory may have been made for it, and never used: then the servers keep it.
+                    let client = Arc::clone(&self.search.client);
+                    self.search.client.spawn_duty(delete_directory(client, directory));
+                }
+            }
             State::Placed(node) => drop(node.guaranteed_delete()),
             State::Sent { session, reply } => {
                 let cleanup = clean_up(self.search.clone(), session, reply);
                 self.search.client.spawn_duty(cleanup);
             }
+        }
+    }
+}
+
+/// Deletes a directory, if nobody is in it.
+async fn delete_directory(client: Arc<ClientInner>, directory: Arc<str>) {
+    while let Ok(session) = client.trusted_session().await {
+        match session.delete(&directory, None).await {
+            Err(error) if error.is_transient() => Timer::after(FIRST_PAUSE).await,
+            deleted => return log!(DEBUG, ?deleted, "a lock's directory that was made in vain"),
         }
     }
 }

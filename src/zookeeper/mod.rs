@@ -18,6 +18,7 @@ mod continuity;
 mod deletion_watch;
 mod guarded;
 mod holder;
+mod keyed;
 mod layout;
 mod limit;
 mod limit_node;
@@ -38,3 +39,5 @@ mod spec;
 mod stored;
 mod tenure;
 mod watch;
+
+pub use keyed::Locks;

@@ -23,6 +23,8 @@ pub(super) struct Spec {
     pub(super) naming: Naming,
     pub(super) admission: Admission,
     pub(super) memory: Arc<PathMemory>,
+    /// Whether nothing is to be left of it when nobody holds it or waits: its directory is deleted, too.
+    pub(super) leaves_nothing: bool,
     /// Hears where a claim stands in its queue.
     pub(super) on_position: Option<OnPosition>,
 }

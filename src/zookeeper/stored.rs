@@ -68,6 +68,7 @@ impl Client {
             naming: Naming::default(),
             admission: Admission::default(),
             memory: registry.of(path),
+            leaves_nothing: false,
             on_position: None,
         };
         let (spec, deletion_watch) = (Arc::new(spec), registry.of(path));
@@ -111,7 +112,7 @@ impl Lock {
 }
 
 /// The same lock with another spec, if it is kept in ZooKeeper.
-fn changed(lock: Lock, change: impl FnOnce(&mut Spec)) -> Lock {
+pub(super) fn changed(lock: Lock, change: impl FnOnce(&mut Spec)) -> Lock {
     match lock.stored().as_any().downcast_ref::<ZooKeeperLock>() {
         Some(stored) => Lock::new(stored.changed(change)),
         None => lock,

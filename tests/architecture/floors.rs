@@ -20,7 +20,7 @@ const BELOW: &[(&str, &[&str])] = &[
     // Of the floor below only what notices a fork.
     ("local", &["lock", "runtime", "raw"]),
     ("zookeeper", &["client", "lock", "runtime"]),
-    ("recipes", &["client", "runtime"]),
+    ("recipes", &["client", "lock", "runtime"]),
     ("capi", &["raw", "client", "lock", "zookeeper", "recipes", "runtime"]),
 ];
 

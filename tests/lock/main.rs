@@ -11,6 +11,7 @@ mod exclusion;
 mod giving_up;
 mod guards;
 mod holders;
+mod keyed;
 mod local;
 mod local_handoff;
 mod lost_replies;

@@ -3,6 +3,7 @@
 mod barriers;
 mod counter;
 mod group;
+mod queue;
 
 use test_support::Bench;
 use zklock_testing::{Action, Rule};

@@ -4,7 +4,7 @@
 pub(super) const PREFIX: &str = "qn-";
 
 /// The sequence number of an element; `None` for a child that is no element.
-pub(super) fn sequence(name: &str) -> Option<i32> {
+pub(in crate::recipes) fn sequence(name: &str) -> Option<i32> {
     let number = name.strip_prefix(PREFIX)?;
     // As the server writes it: ten characters, or a minus sign and ten digits at the end of the
     // counter's range. After the largest number comes the smallest.

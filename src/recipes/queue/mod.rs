@@ -49,14 +49,14 @@ use std::time::Duration;
 
 use futures_lite::future::or;
 
+pub(super) use self::element::sequence;
 use self::front::{Elements, Found, Front};
 use super::receipt;
-use super::retry_budget::RetryBudget;
+use super::retry_budget::{RetryBudget, step_aside};
 use super::transaction::{Target, execute_once, named};
 use crate::client::{Client, Op};
 use crate::error::{Code, Error, Result};
 use crate::path;
-use crate::runtime::Timer;
 use crate::znode::{Acl, CreateMode};
 
 /// A queue at a path.
@@ -90,16 +90,27 @@ impl Queue {
     /// # Errors
     /// As [`execute_once`]; `NO_NODE` when the parent of the queue's path is missing.
     pub(crate) async fn offer(&self, data: &[u8], acl: &[Acl]) -> Result<()> {
+        self.add("offer", element::PREFIX, data, acl).await
+    }
+
+    /// As [`offer`](Queue::offer), with another name before its number.
+    pub(super) async fn add(
+        &self,
+        op: &'static str,
+        prefix: &str,
+        data: &[u8],
+        acl: &[Acl],
+    ) -> Result<()> {
         let create = Op::Create {
-            path: format!("{}/{}", self.elements.path, element::PREFIX),
+            path: format!("{}/{prefix}", self.elements.path),
             data: data.to_vec(),
             acl: acl.to_vec(),
             mode: CreateMode::PersistentSequential,
         };
         loop {
             let ops = std::slice::from_ref(&create);
-            match execute_once(&self.client, "offer", &self.elements.path, ops, None).await {
-                Err(error) if error.is_no_node() => self.make("offer", acl).await?,
+            match execute_once(&self.client, op, &self.elements.path, ops, None).await {
+                Err(error) if error.is_no_node() => self.make(op, acl).await?,
                 result => return result,
             }
         }
@@ -131,7 +142,7 @@ impl Queue {
                         return Ok(head);
                     }
                     losses += 1;
-                    step_aside(losses).await;
+                    step_aside(losses, STEP_ASIDE).await;
                 }
                 Front::Empty(_) | Front::NoQueue => return Ok(Head::Empty),
             }
@@ -155,7 +166,7 @@ impl Queue {
                         return Ok(head);
                     }
                     losses += 1;
-                    step_aside(losses).await;
+                    step_aside(losses, STEP_ASIDE).await;
                 }
                 Front::Empty(watch) => {
                     if let Some((watch, trust)) = watch {
@@ -236,12 +247,8 @@ impl Queue {
     }
 }
 
-/// Lets others get ahead after an element was lost to one of them. Consumers that go on in step want
-/// the same element each time, and only one of them gets anything done.
-async fn step_aside(losses: u32) {
-    let longest = 1_000 << losses.min(4);
-    Timer::after(Duration::from_micros(fastrand::u64(0..=longest))).await;
-}
+/// How long a consumer lets others get ahead, at most.
+pub(super) const STEP_ASIDE: Duration = Duration::from_millis(16);
 
 /// A removal names the queue's path twice, and servers take a MiB usually.
 const MOST_PATH: usize = 500_000;

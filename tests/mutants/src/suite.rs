@@ -16,8 +16,18 @@ use crate::build::{self, Program};
 use crate::copy::Copy;
 
 /// The tests that may find a bug, unless others are named.
-pub const TARGETS: [&str; 9] =
-    ["lib", "lock", "client", "raw_floor", "capi_queue", "zkr_lock", "adopt", "capi", "matrix"];
+pub const TARGETS: [&str; 10] = [
+    "lib",
+    "lock",
+    "client",
+    "raw_floor",
+    "capi_queue",
+    "zkr_lock",
+    "adopt",
+    "capi",
+    "matrix",
+    "recipes",
+];
 
 /// The last of what a test may take when nothing is planted.
 const LIMIT: Duration = Duration::from_secs(600);

@@ -1,0 +1,495 @@
+//! A queue whose elements are taken by a claim, and removed when they are done: each is delivered at least once.
+//!
+//! It has the elements of `queue/`, and another way to take them. A claim is a lock for the element that lies beside the queue
+//! and is given up with the session of the one who has it: then the element is delivered again. It is removed in a
+//! transaction that fails unless the claim is held. So whoever loses its claim can't remove what another works on; and
+//! an answer that is lost is looked up while the claim is held, when nobody else removes the element.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use futures_lite::future::or;
+
+use super::persistent::{Persistent, pause, run};
+use super::queue::{Queue, STEP_ASIDE, sequence};
+use super::retry_budget::step_aside;
+use crate::client::{Children, Client, Op, TrustedSession, Watch};
+use crate::error::{Code, Error, Result};
+use crate::lock::{Guard, LockError, LostSignal, Strategy};
+use crate::path;
+use crate::runtime::Pending;
+use crate::znode::Acl;
+
+/// The priority of elements that are put without one, and of those that C programs put.
+const DEFAULT: u8 = 128;
+
+/// A queue at a path: what is put is delivered at least once, to one consumer at a time. Clones are the same queue.
+///
+/// ```no_run
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let zk = zklock::Client::connect("127.0.0.1:2181").wait()?;
+/// let jobs = zk.queue("/queues/jobs");
+/// jobs.put("job 1").wait()?;
+/// let job = jobs.take().wait()?; // or .await; waits for an element
+/// println!("{}", String::from_utf8_lossy(job.data()));
+/// job.done().wait()?; // removed; dropped without that, it is delivered again
+/// # Ok(()) }
+/// ```
+///
+/// Elements of one priority are delivered in the order in which they were put; those that are claimed are left out, so
+/// several consumers work at a time, and an element that is delivered again is overtaken by those after it.
+///
+/// # On the servers
+/// Elements are persistent znodes, `qn-` and a number as of the C recipe, whose programs may put elements and take them; with
+/// a priority `qp-`, the priority and a number. C programs know of no claims: what they take may be under way here. Claims
+/// are ephemeral znodes in the directory `claims` beside the queue (`/queues/jobs-claims`).
+///
+/// # Cost
+/// To put is one request. To take one that is there is five (two listings at once, its data, the claim, a look whether it
+/// is still there); to remove it is one, and two for the claim in the background. All consumers that wait are notified of each element that comes, and of each claim
+/// that goes: with N that wait, an element costs 2 N listings. The listings grow with the queue: it is for hundreds of
+/// elements, not for a million.
+#[derive(Clone, Debug)]
+pub struct WorkQueue {
+    client: Client,
+    path: Arc<str>,
+    acl: Arc<[Acl]>,
+}
+
+impl Client {
+    /// A queue at a path. Nothing is sent.
+    pub fn queue(&self, path: &str) -> WorkQueue {
+        WorkQueue { client: self.clone(), path: path.into(), acl: Acl::open().into() }
+    }
+}
+
+impl WorkQueue {
+    /// Who may do what with the znodes that are made: everyone everything unless it is set.
+    #[must_use]
+    pub fn acl(mut self, acl: impl Into<Vec<Acl>>) -> WorkQueue {
+        self.acl = acl.into().into();
+        self
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Puts an element at the end; makes what is missing of the path.
+    ///
+    /// # Errors
+    /// `CONNECTION_LOSS`: **it is unknown whether it was put** (see [`Counter`](crate::Counter#errors)).
+    /// `OPERATION_TIMEOUT`: no connection in time, nothing was done; within a [limit](Pending::within) it is unknown.
+    /// `BAD_ARGUMENTS`: the path is not allowed, or the element is larger than a request takes. Others: nothing was done,
+    /// and why.
+    ///
+    /// # On connection loss
+    /// It waits for the next connection, and finds out there whether it was done: nothing is put twice.
+    ///
+    /// # Cancellation
+    /// It may be put all the same.
+    pub fn put(&self, data: impl Into<Vec<u8>>) -> Pending<()> {
+        self.put_with_priority(DEFAULT, data)
+    }
+
+    /// As [`put`](WorkQueue::put), before all elements whose priority is a larger number, and behind those that have the
+    /// same. Without one it is 128.
+    ///
+    /// # Errors
+    /// As [`put`](WorkQueue::put).
+    pub fn put_with_priority(&self, priority: u8, data: impl Into<Vec<u8>>) -> Pending<()> {
+        let (queue, data): (_, Vec<u8>) = (self.clone(), data.into());
+        run("put", &self.path, async move {
+            let elements = Queue::new(queue.client.clone(), &queue.path)?;
+            let prefix = prefix(priority);
+            match elements.add("put", &prefix, &data, &queue.acl).await {
+                Err(error) if error.is_no_node() => queue.znode("put").make_parents().await?,
+                put => return put,
+            }
+            elements.add("put", &prefix, &data, &queue.acl).await
+        })
+    }
+
+    /// The data of the element that is first, whether it is claimed or not; `None`: the queue is empty. It stays where it
+    /// is.
+    ///
+    /// # Errors
+    /// `NO_AUTH`; why the client is closed, if it is. Otherwise it waits for a server to answer; within a
+    /// [limit](Pending::within) `OPERATION_TIMEOUT`.
+    pub fn peek(&self) -> Pending<Option<Vec<u8>>> {
+        let queue = self.clone();
+        run("peek", &self.path, async move {
+            loop {
+                let session = queue.client.inner().trusted_session().await?;
+                match queue.first(&session).await {
+                    Err(error) if error.is_transient() => pause(&error).await,
+                    first => return first,
+                }
+            }
+        })
+    }
+
+    /// Takes the first element that nobody has claimed, as soon as there is one, or [within](Pending::within) a limit.
+    ///
+    /// # Errors
+    /// As of [`Lock::acquire`](crate::Lock::acquire), and [`Store`](LockError::Store) where the servers refuse to show the
+    /// queue; within a limit [`Store`](LockError::Store) with `OPERATION_TIMEOUT`. Nothing is taken then.
+    ///
+    /// # On connection loss
+    /// It goes on with the next connection or session.
+    ///
+    /// # Cancellation
+    /// Dropping it takes nothing: a claim that was made meanwhile is given up.
+    pub fn take(&self) -> Pending<Delivery, LockError> {
+        let queue = self.clone();
+        self.taking(async move {
+            loop {
+                if let Some(delivery) = queue.next(true).await? {
+                    return Ok(delivery);
+                }
+            }
+        })
+    }
+
+    /// As [`take`](WorkQueue::take), but where there is no element that nobody has claimed it gives `None`.
+    ///
+    /// # Errors
+    /// As [`take`](WorkQueue::take).
+    pub fn try_take(&self) -> Pending<Option<Delivery>, LockError> {
+        let queue = self.clone();
+        self.taking(async move { queue.next(false).await })
+    }
+
+    fn taking<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = std::result::Result<T, LockError>> + Send + 'static,
+    ) -> Pending<T, LockError> {
+        match path::validate(&self.path) {
+            Ok(()) => Pending::run_as("take", Arc::clone(&self.path), LockError::of_pending, work),
+            Err(why) => {
+                let refused = LockError::unusable(&self.path, why, Code::BAD_ARGUMENTS);
+                Pending::ready_as(LockError::of_pending, Err(refused))
+            }
+        }
+    }
+
+    async fn first(&self, session: &TrustedSession) -> Result<Option<Vec<u8>>> {
+        let listed = present(session.children(&self.path).await)?;
+        for name in in_order(&listed.names) {
+            match session.get(&self.path_of(name)).await {
+                Err(error) if error.is_no_node() => {}
+                read => return read.map(|znode| Some(znode.data)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks for an element until an answer is there; `None`: there was none, and if it was to be waited for, there may be
+    /// one now.
+    async fn next(&self, wait: bool) -> std::result::Result<Option<Delivery>, LockError> {
+        let mut losses = 0;
+        loop {
+            let session = self.client.inner().trusted_session().await;
+            let session = session.map_err(|error| LockError::closed(&self.path, error))?;
+            let trouble = match self.free(&session).await {
+                Ok((names, _)) if names.is_empty() && !wait => return Ok(None),
+                Ok((names, _)) if names.is_empty() => match self.wait(&session).await {
+                    Ok(()) => return Ok(None),
+                    Err(error) => error,
+                },
+                Ok((names, version)) => match self.claim(&session, &names[0], version).await? {
+                    Ok(Some(delivery)) => return Ok(Some(delivery)),
+                    // Another was faster.
+                    Ok(None) => {
+                        losses += 1;
+                        step_aside(losses, STEP_ASIDE).await;
+                        continue;
+                    }
+                    Err(error) => error,
+                },
+                Err(error) => error,
+            };
+            if !trouble.is_transient() {
+                return Err(LockError::store(&self.path, trouble));
+            }
+            pause(&trouble).await;
+        }
+    }
+
+    /// The elements that nobody has claimed, the first of them first, and the version of the queue's znode.
+    async fn free(&self, session: &TrustedSession) -> Result<(Vec<String>, i32)> {
+        let claims = self.claims();
+        // Claims before elements: an element that was removed between the two is not in the second. Both at once.
+        let (claimed, listed) = (session.children(&claims), session.children(&self.path));
+        let (claimed, listed) = (present(claimed.await)?, present(listed.await)?);
+        Ok((free(&claimed, &listed), listed.stat.version))
+    }
+
+    /// Waits until there may be an element that nobody has claimed.
+    async fn wait(&self, session: &TrustedSession) -> Result<()> {
+        let claims = self.claims();
+        let (claimed, no_claims) = watch(session, &claims).await?;
+        let (listed, no_elements) = watch(session, &self.path).await?;
+        if free(&claimed, &listed).is_empty() {
+            let changed = or(async { drop(no_claims.await) }, async { drop(no_elements.await) });
+            or(changed, session.lost()).await;
+        }
+        Ok(())
+    }
+
+    /// Claims an element; `None`: another has, or it is gone.
+    async fn claim(
+        &self,
+        session: &TrustedSession,
+        name: &str,
+        queue_version: i32,
+    ) -> std::result::Result<Result<Option<Delivery>>, LockError> {
+        let path = self.path_of(name);
+        let read = match session.get(&path).await {
+            Ok(read) => read,
+            Err(error) if error.is_no_node() => return Ok(Ok(None)),
+            Err(error) => return Ok(Err(error)),
+        };
+        let (data, stat) = (read.data, read.stat);
+        // An element of the same name in a queue that was made anew has another claim.
+        let claim = format!("{}/{name}-{:x}", self.claims(), stat.czxid);
+        let lock = self.client.lock(&claim).strategy(Strategy::Watch).acl(&*self.acl);
+        let guard = match lock.try_acquire().await {
+            Ok(Some(guard)) => guard,
+            Ok(None) => return Ok(Ok(None)),
+            Err(LockError::Store { source, .. }) => return Ok(Err(source)),
+            Err(error) => return Err(error),
+        };
+        // Who has claimed it before may have removed it since it was read: then that was before this claim.
+        Ok(match session.exists(&path).await {
+            Ok(Some(now)) if (now.czxid, now.version) == (stat.czxid, stat.version) => {
+                let (queue, client) = (Arc::clone(&self.path), self.client.clone());
+                let (czxid, version) = (stat.czxid, stat.version);
+                Ok(Some(Delivery {
+                    client,
+                    queue,
+                    queue_version,
+                    guard,
+                    path,
+                    data,
+                    czxid,
+                    version,
+                }))
+            }
+            Ok(_) => Ok(None),
+            Err(error) => Err(error),
+        })
+    }
+
+    fn path_of(&self, name: &str) -> String {
+        format!("{}/{name}", self.path)
+    }
+
+    fn claims(&self) -> String {
+        format!("{}-claims", self.path)
+    }
+
+    fn znode(&self, op: &'static str) -> Persistent<'_> {
+        Persistent { client: &self.client, op, path: &self.path, acl: &self.acl }
+    }
+}
+
+/// A znode's children: of one that is not there none.
+fn present(listed: Result<Children>) -> Result<Children> {
+    match listed {
+        Err(error) if error.is_no_node() => Ok(Children::default()),
+        listed => listed,
+    }
+}
+
+/// As [`present`], and a watch that ends when there may be others.
+async fn watch(session: &TrustedSession, path: &str) -> Result<(Children, Watch)> {
+    loop {
+        match session.children_and_watch(path).await {
+            Ok(listed) => return Ok((listed.value, listed.watch)),
+            Err(error) if !error.is_no_node() => return Err(error),
+            Err(_) => {}
+        }
+        let looked = session.exists_and_watch(path).await?;
+        if looked.value.is_none() {
+            return Ok((Children::default(), looked.watch));
+        }
+    }
+}
+
+/// The elements without a claim, the first first.
+fn free(claimed: &Children, listed: &Children) -> Vec<String> {
+    let claimed = claimed.names.iter().filter_map(|claim| Some(claim.rsplit_once('-')?.0));
+    let claimed: std::collections::HashSet<&str> = claimed.collect();
+    let free = in_order(&listed.names).into_iter().filter(|name| !claimed.contains(name));
+    free.map(str::to_owned).collect()
+}
+
+/// What an element is called before the server appends the sequence number.
+fn prefix(priority: u8) -> String {
+    if priority == DEFAULT { "qn-".to_owned() } else { format!("qp-{priority:03}-") }
+}
+
+/// The priority and the number of an element; `None` for a child that is none.
+fn rank(name: &str) -> Option<(u8, i32)> {
+    let Some(rest) = name.strip_prefix("qp-") else { return Some((DEFAULT, sequence(name)?)) };
+    let (digits, number) = rest.split_at_checked(3)?;
+    let priority = digits.parse().ok().filter(|priority| format!("{priority:03}") == digits)?;
+    Some((priority, sequence(&format!("qn{number}"))?))
+}
+
+/// The names of the elements, in the order in which they are delivered.
+fn in_order(names: &[String]) -> Vec<&str> {
+    let ranked = names.iter().filter_map(|name| Some((rank(name)?, name.as_str())));
+    let mut ranked: Vec<((u8, i32), &str)> = ranked.collect();
+    // As serial numbers: in order also where the counter has wrapped.
+    let origin = ranked.first().map_or(0, |((_, number), _)| *number);
+    ranked.sort_unstable_by_key(|((priority, number), _)| (*priority, number.wrapping_sub(origin)));
+    ranked.into_iter().map(|(_, name)| name).collect()
+}
+
+/// An element that was taken, and is claimed for as long as this is kept.
+///
+/// Dropping it gives it back: another consumer takes it, and so it is when the session is lost, or the process ends. So
+/// what is done with an element may be done twice, by one after the other; [`fencing_token`](Delivery::fencing_token) tells
+/// them apart.
+#[derive(Debug)]
+#[must_use = "dropping it gives the element back"]
+pub struct Delivery {
+    client: Client,
+    queue: Arc<str>,
+    queue_version: i32,
+    guard: Guard,
+    path: String,
+    data: Vec<u8>,
+    czxid: i64,
+    version: i32,
+}
+
+impl Delivery {
+    /// What was put.
+    pub fn data(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// The path of the element.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// A number that grows with each delivery of this element: see [`Guard::fencing_token`].
+    pub fn fencing_token(&self) -> i64 {
+        self.guard.fencing_token()
+    }
+
+    /// Whether it may be delivered to another by now, by the local clock. Costs no request.
+    pub fn is_lost(&self) -> bool {
+        self.guard.is_lost()
+    }
+
+    /// A signal that comes before it is delivered to another, because the session is lost.
+    pub fn lost(&self) -> LostSignal {
+        self.guard.lost()
+    }
+
+    /// Removes the element: it is done, and delivered to nobody any more.
+    ///
+    /// # Errors
+    /// [`NotHeld`](LockError::NotHeld) when the claim was lost: it is delivered again. [`Store`](LockError::Store) with
+    /// `NO_NODE` when another program has removed it, with `BAD_VERSION` when one has changed it.
+    /// [`OutcomeUnknown`](LockError::OutcomeUnknown) when the session was lost, or the client closed, before it could be
+    /// found out whether it was removed: it may be delivered again.
+    ///
+    /// # On connection loss
+    /// It waits for the next connection, and finds out there whether it was removed.
+    ///
+    /// # Cancellation
+    /// It may be removed, or delivered again.
+    pub fn done(self) -> Pending<(), LockError> {
+        let path = self.path.clone();
+        Pending::run_as("multi", path, LockError::of_pending, async move { self.remove().await })
+    }
+
+    async fn remove(self) -> std::result::Result<(), LockError> {
+        let remove = [
+            Op::Check { path: self.queue.to_string(), version: Some(self.queue_version) },
+            Op::Delete { path: self.path.clone(), version: Some(self.version) },
+        ];
+        let mut in_doubt = None;
+        loop {
+            let error = match self.guard.multi(&remove).await {
+                Ok(_) => return Ok(()),
+                Err(error) => error,
+            };
+            match (error, in_doubt.take()) {
+                (LockError::OutcomeUnknown { source: Some(source), .. }, _) => {
+                    // Nobody else removes it while it is claimed.
+                    if self.is_gone().await? {
+                        return Ok(());
+                    }
+                    in_doubt = Some(source);
+                }
+                // The one before was executed after it was looked for.
+                (LockError::Store { source, .. }, Some(_)) if source.is_no_node() => return Ok(()),
+                (LockError::NotHeld { .. }, Some(source)) => {
+                    return Err(LockError::outcome_unknown(&self.path, source));
+                }
+                (error, _) => return Err(error),
+            }
+        }
+    }
+
+    /// Whether the element is gone, while it is claimed.
+    async fn is_gone(&self) -> std::result::Result<bool, LockError> {
+        let unknown = |error: Error| LockError::outcome_unknown(&self.path, error);
+        loop {
+            let lost = async {
+                self.guard.lost().await;
+                let detail = "the claim was lost before it could be found out";
+                Err(Error::with_detail("multi", &self.path, Code::SESSION_EXPIRED, detail))
+            };
+            let look = async {
+                let session = self.client.inner().trusted_session().await?;
+                let (sync, look) = (session.sync(&self.path), session.exists(&self.path));
+                sync.await?;
+                look.await
+            };
+            match or(lost, look).await {
+                Ok(stat) => return Ok(stat.is_none_or(|stat| stat.czxid != self.czxid)),
+                Err(error) if error.is_transient() && !self.guard.is_lost() => pause(&error).await,
+                Err(error) => return Err(unknown(error)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_are_in_order_of_priority_and_then_of_number() {
+        let names = [
+            "qn--2147483648",
+            "qp-007-0000000009",
+            "readme",
+            "qn-2147483647",
+            "qp-200-0000000001",
+            "qp-07-0000000001",
+            "qp-300-0000000001",
+            "qp-007-0000000010",
+            "qp-007-1",
+        ];
+        let names = names.map(str::to_owned);
+        let ordered = [
+            "qp-007-0000000009",
+            "qp-007-0000000010",
+            "qn-2147483647",
+            "qn--2147483648",
+            "qp-200-0000000001",
+        ];
+        assert_eq!(in_order(&names), ordered);
+        assert_eq!([prefix(128), prefix(7)], ["qn-", "qp-007-"]);
+    }
+}
