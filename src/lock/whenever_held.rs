@@ -245,6 +245,14 @@ mod tests {
             unreachable!()
         }
 
+        fn limit(self: Arc<Self>) -> Pending<u32, LockError> {
+            unreachable!()
+        }
+
+        fn set_limit(self: Arc<Self>, _: u32) -> Pending<(), LockError> {
+            unreachable!()
+        }
+
         fn as_any(&self) -> &dyn Any {
             self
         }

@@ -11,8 +11,10 @@ use zklock::{Client, Code};
 /// The session that the C client has on its handle.
 fn session_of_the_handle(client: &Client) -> Option<i64> {
     client.with_zhandle(|zh| {
-        // SAFETY: the handle is open, and its id leads into it.
-        unsafe { (*sys::zoo_client_id(zh)).client_id }
+        // SAFETY: the handle is open.
+        let id = unsafe { sys::zoo_client_id(zh) };
+        // SAFETY: it leads into the open handle, which is connected.
+        unsafe { (*id).client_id }
     })
 }
 
