@@ -251,9 +251,9 @@ each_queue! {
                         // The other one is there, or comes again.
                         loop {
                             let there = election.participants().await.unwrap();
-                            match there.iter().find(|participant| participant.label == other) {
-                                Some(other) => drop(leadership.hand_over(other).await),
-                                None => {}
+                            let other = there.iter().find(|one| one.label == other);
+                            if let Some(other) = other {
+                                drop(leadership.hand_over(other).await);
                             }
                             yield_now().await;
                         }

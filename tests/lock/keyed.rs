@@ -110,7 +110,7 @@ fn nothing_is_left_of_thousands_of_keys() {
     }
     // Not by the servers, which remove a container that is empty after a while.
     let deletes = Rule::request(Op::Delete).path_prefix(&bench.path);
-    assert_eq!(bench.proxy.count(&deletes), 2 * KEYS);
+    eventually("all are deleted", || bench.proxy.count(&deletes) == 2 * KEYS);
     expect_nothing(&bench);
     let requests = bench.asked().len();
     println!("{} requests for each of {KEYS} keys", requests as f64 / KEYS as f64);

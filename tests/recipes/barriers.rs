@@ -10,7 +10,7 @@ use zklock::{Code, Entered, Error, Pending, Result};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Rule};
 
-use crate::{LOSSES, asked};
+use crate::{LOSSES, asked, while_its_session_ends};
 
 const SOON: Duration = Duration::from_millis(150);
 
@@ -198,14 +198,9 @@ fn a_count_whose_session_ends_before_its_reply_is_of_unknown_outcome() {
     let client = bench.client();
     let latch = client.latch(&bench.path);
     latch.set(5).wait().unwrap();
-    let (session, hosts) = (client.session().unwrap(), bench.server.hosts());
-    let end = Action::run(move || {
-        zklock_testing::expire_session(&hosts, session.id(), &session.password()).unwrap();
-    });
-    let first = multi(&bench, Rule::reply).once();
-    bench.proxy.on(first.clone(), end);
-    bench.proxy.on(first, Action::Drop);
-    let error = latch.count_down().wait().unwrap_err();
+    let frame = multi(&bench, Rule::reply);
+    let counted = while_its_session_ends(&bench, &client, frame, || latch.count_down().wait());
+    let error = counted.unwrap_err();
     assert_eq!((error.code(), error.is_outcome_unknown()), (Code::CONNECTION_LOSS, true));
     assert_eq!(latch.left().wait().unwrap(), 4);
 }

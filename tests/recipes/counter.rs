@@ -11,7 +11,7 @@ use zklock::{Code, Counter, Error, Result};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Rule};
 
-use crate::{LOSSES, asked};
+use crate::{LOSSES, asked, while_its_session_ends};
 
 /// The transactions that change this counter.
 fn changes(bench: &Bench, way: fn(Ops) -> Rule) -> Rule {
@@ -177,17 +177,11 @@ fn a_change_whose_session_ends_before_its_reply_is_of_unknown_outcome_and_made_a
         let client = bench.client();
         let counter = client.counter(&bench.path);
         counter.set(1).wait().unwrap();
-        let (session, hosts) = (client.session().unwrap(), bench.server.hosts());
-        let end = Action::run(move || {
-            zklock_testing::expire_session(&hosts, session.id(), &session.password()).unwrap();
-        });
-        let first = changes(&bench, way).once();
-        bench.proxy.on(first.clone(), end);
-        let lost = bench.proxy.on(first, Action::Drop);
-        let error = counter.add(1).wait().unwrap_err();
+        let frame = changes(&bench, way);
+        let changed = while_its_session_ends(&bench, &client, frame, || counter.add(1).wait());
+        let error = changed.unwrap_err();
         assert_eq!(error.code(), Code::CONNECTION_LOSS, "{error}");
         assert!(error.is_outcome_unknown());
-        lost.wait_hits(1, TIMEOUT).unwrap();
         assert_eq!(value(&bench), if lost_on_its_way(way) { 1 } else { 2 });
         // The next session counts on.
         let before = counter.get_and_add(1).wait().unwrap();

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use test_support::{Bench, TIMEOUT, eventually, session_id, wait_for_another_session};
 use zklock::{Code, Delivery, LockError, WorkQueue};
+use zklock_testing::Rule;
 use zklock_testing::wire::{Op, Ops};
-use zklock_testing::{Action, Rule};
 
-use crate::LOSSES;
+use crate::{LOSSES, while_its_session_ends};
 
 const SOON: Duration = Duration::from_millis(150);
 
@@ -181,14 +181,9 @@ fn a_removal_whose_session_ends_before_its_reply_is_of_unknown_outcome() {
     let queue = client.queue(&bench.path);
     queue.put("a").wait().unwrap();
     let delivery = take(&queue);
-    let (session, hosts) = (client.session().unwrap(), bench.server.hosts());
-    let end = Action::run(move || {
-        zklock_testing::expire_session(&hosts, session.id(), &session.password()).unwrap();
-    });
-    let first = Rule::reply(Op::Multi).path_prefix(&bench.path).once();
-    bench.proxy.on(first.clone(), end);
-    bench.proxy.on(first, Action::Drop);
-    let error = delivery.done().wait().unwrap_err();
+    let frame = Rule::reply(Op::Multi).path_prefix(&bench.path);
+    let done = while_its_session_ends(&bench, &client, frame, || delivery.done().wait());
+    let error = done.unwrap_err();
     assert!(error.is_outcome_unknown(), "{error:?}");
     assert_eq!(elements(&bench), 0, "it was removed");
 }
