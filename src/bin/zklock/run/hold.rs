@@ -108,7 +108,8 @@ impl Hold<'_> {
         let state = &mut self.state;
         match event {
             Event::Report(Report::Gone(status)) => {
-                let is_lost = state.is_ending || self.guard.is_lost();
+                // One that ended by itself did so while the lock was held, also where it is lost by now.
+                let is_lost = state.is_ending || state.kill_ordered.is_some();
                 return Some(match is_lost {
                     true => Outcome::Lost,
                     false if state.is_giving_way => Outcome::GaveWay,
@@ -127,7 +128,7 @@ impl Hold<'_> {
             }
             Event::Report(Report::LeftBehind(who)) => {
                 state.is_left_behind = true;
-                if !self.quiet {
+                if !self.quiet && !who.is_empty() {
                     self.tell(format_args!(
                         "the command has ended; ending what it left behind: {who}"
                     ));
