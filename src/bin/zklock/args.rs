@@ -57,7 +57,7 @@ pub enum Command {
     #[command(hide = true)]
     Supervise(SuperviseOptions),
     #[command(hide = true)]
-    ExecCommand(ExecOptions),
+    Become(ExecOptions),
 }
 
 #[cfg(test)]

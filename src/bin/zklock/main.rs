@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         Command::Supervise(options) => supervise::supervisor::supervise(options)
             .map(|()| 0)
             .map_err(|error| Failure::new(format!("supervise: {error}"))),
-        Command::ExecCommand(options) => Ok(supervise::exec::exec(&options)),
+        Command::Become(options) => Ok(supervise::exec::exec(&options)),
     };
     ExitCode::from(done.unwrap_or_else(|failure| {
         say(format_args!("{failure}"));

@@ -172,7 +172,7 @@ impl Supervisor {
         let supervisor = getpid().as_raw_nonzero().to_string();
         // This program again, even if another has taken its place on the disk.
         let mut command = Command::new("/proc/self/exe");
-        command.arg0("zkl-exec").args(["exec-command", "--supervisor", &supervisor]);
+        command.arg0("zkl-exec").args(["become", "--supervisor", &supervisor]);
         if start.terminal {
             command.arg("--terminal");
         }
