@@ -92,7 +92,7 @@ impl Run {
         let client = self.connect()?;
         self.client = Some(client.clone());
         let times = self.times(&client)?;
-        let lock = client.lock(&self.options.path).label(self.label());
+        let lock = self.lock(&client).label(self.label());
         loop {
             let guard = self.acquire(&lock)?;
             if !self.is_worth_beginning(&guard, times)? {
@@ -154,6 +154,15 @@ impl Run {
                     }
                 }
             }
+        }
+    }
+
+    fn lock(&self, client: &Client) -> Lock {
+        let RunOptions { path, shared, permits, .. } = &self.options;
+        match permits {
+            Some(permits) => client.semaphore(path, permits.of).permits(permits.wanted),
+            None if *shared => client.read_write(path).read(),
+            None => client.lock(path),
         }
     }
 
