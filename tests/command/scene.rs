@@ -32,12 +32,12 @@ impl Scene {
     /// One holds by way of the proxy: `script` is its command, where `$LINES` stands for writing lines without an
     /// end. Another waits for the same lock.
     pub fn begin(script: &str) -> Scene {
-        Scene::begin_with(script, SHORT, |args| start(args))
+        Scene::begin_with(script, SHORT, start)
     }
 
     /// As [`begin`](Scene::begin), where the first is not to lose its session.
     pub fn begin_to_stay(script: &str) -> Scene {
-        Scene::begin_with(script, LONG, |args| start(args))
+        Scene::begin_with(script, LONG, start)
     }
 
     /// As [`begin`](Scene::begin), with the first started otherwise.
