@@ -131,3 +131,17 @@ fn ctrl_c_on_a_terminal_goes_to_the_command() {
     let seen = on_a_terminal(&run, "ready", b"\x03");
     assert!(seen.contains("interrupted") && seen.contains("status 3"), "{seen}");
 }
+
+#[test]
+fn a_signal_that_is_to_be_ignored_is_ignored() {
+    let scene = Scene::begin_to_stay("$LINES");
+    let (hosts, path) = (scene.bench.server.hosts(), &scene.bench.path);
+    let zklock = env!("CARGO_BIN_EXE_zklock");
+    let line = format!("trap '' HUP; exec '{zklock}' run --hosts {hosts} {path} -- true");
+    let waiting = Running(Command::new("sh").args(["-c", &line]).spawn().unwrap());
+    eventually("it waits", || scene.bench.children().len() == 2);
+    waiting.signal(Signal::HUP);
+    // Were it not ignored, it would be heard first.
+    waiting.signal(Signal::TERM);
+    assert_eq!(waiting.end().code(), Some(128 + 15));
+}

@@ -15,8 +15,11 @@ pub enum Event {
     Done,
     /// The lock may be lost.
     Lost,
-    /// Somebody has asked for the lock, for that reason.
-    Asked(String),
+    /// Somebody has asked for the lock that is held by this token.
+    Asked {
+        token: i64,
+        reason: String,
+    },
 }
 
 pub struct Events {

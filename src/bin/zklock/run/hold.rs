@@ -147,7 +147,9 @@ impl Hold<'_> {
                 return Some(self.orphaned());
             }
             Event::Signal(signal) => self.hand_on(signal),
-            Event::Asked(reason) => {
+            // An earlier turn's comes too late.
+            Event::Asked { token, .. } if token != self.guard.fencing_token() => {}
+            Event::Asked { reason, .. } => {
                 state.is_giving_way = true;
                 self.tell(format_args!("asked to give way ({reason}): ending the command"));
                 self.supervised.order(&Order::End);
