@@ -197,9 +197,10 @@ impl Hold<'_> {
     /// Stops this process as its command was, so that a shell sees it. The supervisor goes on keeping the time.
     fn stop(&mut self) {
         self.state.stop_at = None;
+        // A report that the command was stopped is of this stop, also if it comes later.
+        self.state.resumed += 1;
+        // Other threads may be stopped first. What follows when it goes on is left to the signal that says so.
         let _ = kill_process(getpid(), Signal::STOP);
-        // From here on it runs again.
-        self.resume();
     }
 
     fn resume(&mut self) {
