@@ -20,8 +20,8 @@ help:
 	echo "                           ARGS='--strategy queue --threads 16 --json' or ARGS=--help"
 	echo 'make soak                  an ensemble, many client processes, and everything that can fail:'
 	echo "                           judged by the servers' own log. ARGS='--minutes 10 --seed 7'"
-	echo 'make install PREFIX=DIR    the C library and its headers into DIR (/usr/local); knows DESTDIR,'
-	echo '                           LIBDIR, INCLUDEDIR and PROFILE: scripts/install-c explains them'
+	echo 'make install PREFIX=DIR    the command zklock, the C library and its headers into DIR (/usr/local); knows'
+	echo '                           DESTDIR, LIBDIR, INCLUDEDIR, PROFILE, COMMAND=no: scripts/install-c explains them'
 	echo 'make uninstall PREFIX=DIR  takes away exactly what install put there'
 	echo 'make quick                 what finds most, in two minutes once it is built; says what it leaves out'
 	echo 'make test                  the whole suite, stopping at the first failure'

@@ -107,6 +107,26 @@ fn kill_9_of_the_supervisor_ends_the_command_before_the_lock_is_released() {
 }
 
 #[test]
+fn the_kernel_kills_the_command_with_its_supervisor() {
+    let scene = Scene::begin_to_stay(STUBBORN);
+    let writers = scene.writers();
+    // Nobody else is there to do it.
+    scene.first.freeze();
+    kill_process(scene.supervisor(), Signal::KILL).unwrap();
+    let is_alive = || writers.iter().any(|pid| is_running(*pid));
+    eventually("the command is gone", || !is_alive());
+    scene.first.thaw();
+    let Scene { first, .. } = scene;
+    assert_eq!(first.end().code(), Some(125));
+}
+
+/// Neither gone nor a zombie.
+fn is_running(pid: rustix::process::Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    stat.is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+#[test]
 fn zklock_does_what_a_frozen_supervisor_does_not_do() {
     let freeze = |scene: &Scene| {
         kill_process(scene.supervisor(), Signal::STOP).unwrap();

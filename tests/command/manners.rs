@@ -203,3 +203,46 @@ fn systemd_is_told_once_the_lock_is_held() {
     let length = socket.recv(&mut message).unwrap();
     assert_eq!(&message[..length], b"READY=1\n");
 }
+
+#[test]
+fn shared_runs_go_on_together_and_exclude_others() {
+    let bench = Bench::shared();
+    let hosts = bench.server.hosts();
+    let reader = ["run", "--hosts", &hosts, "--shared", &bench.path, "sleep", "600"];
+    let readers = [start(&reader), start(&reader)];
+    let client = bench.direct();
+    let lock = bench.lock(&client);
+    let holding = || {
+        let contenders = lock.contenders().wait().unwrap();
+        contenders.iter().filter(|contender| contender.held_since.is_some()).count()
+    };
+    eventually("both hold it", || holding() == 2);
+    assert_eq!(run(&["--no-wait", &bench.path, "true"]).0, Some(1));
+    let (code, out, _) = finish(&["ls", "--json", "--hosts", &hosts, &bench.path]);
+    assert_eq!(code, Some(0));
+    let found: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&found["kind"], &found["holders"]), (&"read".into(), &2.into()));
+    assert_eq!(finish(&["ask", "--hosts", &hosts, &bench.path]).0, Some(0));
+    for reader in readers {
+        assert_eq!(reader.end().code(), Some(124));
+    }
+    assert_eq!(run(&["--no-wait", &bench.path, "true"]).0, Some(0));
+}
+
+#[test]
+fn so_many_run_at_a_time_as_there_are_permits() {
+    let bench = Bench::shared();
+    let hosts = bench.server.hosts();
+    let with =
+        |permits| ["run", "--hosts", &hosts, "--permits", permits, &bench.path, "sleep", "600"];
+    let two = [start(&with("1/3")), start(&with("2/3"))];
+    let client = bench.direct();
+    let semaphore = client.semaphore(&bench.path, 3).permit();
+    let holding = || {
+        let contenders = semaphore.contenders().wait().unwrap();
+        contenders.iter().filter(|contender| contender.held_since.is_some()).count()
+    };
+    eventually("both hold some", || holding() == 2);
+    assert_eq!(run(&["--no-wait", "--permits", "1/3", &bench.path, "true"]).0, Some(1));
+    drop(two);
+}

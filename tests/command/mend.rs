@@ -127,3 +127,38 @@ fn what_is_well_is_said_too() {
     assert!(warned("ensemble") && warned("acl"), "{found:?}");
     bench.expect_empty();
 }
+
+#[test]
+fn a_claim_of_no_session_is_shown_and_deleted_only_when_that_is_confirmed() {
+    let bench = Bench::with_directory();
+    let hosts = bench.server.hosts();
+    let client = bench.direct();
+    let leftover = format!("{}/x-72057793038516224-", bench.path);
+    let mut raw = bench.raw();
+    let leftover = raw.create_with(&leftover, b"", CreateMode::PersistentSequential).unwrap();
+    let data = format!("{}/job-0000000001", bench.path);
+    raw.create(&data, b"").unwrap();
+    let empty = format!("{}/empty", bench.path);
+    raw.create(&empty, b"").unwrap();
+    raw.create(&format!("{empty}/child"), b"").unwrap();
+    raw.delete(&format!("{empty}/child")).unwrap();
+    let prefix = format!("{}/0123456789abcdef0123456789abcdef__lock__", bench.path);
+    let alive = Stranger::claims(bench.raw(), &prefix, CreateMode::EphemeralSequential);
+
+    let clean =
+        |more: &[&str]| finish(&[&["clean", "--hosts", &hosts, &bench.path], more].concat());
+    let is_there = |path: &str| client.exists(path).wait().unwrap().is_some();
+    let (code, out, err) = clean(&["--dry-run"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains(&leftover) && out.lines().count() == 1, "{out}");
+    let (code, _, err) = clean(&[]);
+    assert!(code == Some(125) && err.contains("--yes"), "{err}");
+    assert!(is_there(&leftover));
+    assert_eq!(clean(&["--yes"]).0, Some(0));
+    assert!(!is_there(&leftover) && is_there(&empty) && is_there(&data) && is_there(&alive.path));
+    let (code, out, _) = clean(&["--yes", "--empty"]);
+    assert_eq!(code, Some(0));
+    assert!(out.contains(&empty), "{out}");
+    assert!(!is_there(&empty) && is_there(&data) && is_there(&alive.path));
+    assert!(clean(&["--empty"]).1.contains("nothing is left behind"));
+}

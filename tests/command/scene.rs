@@ -32,12 +32,12 @@ impl Scene {
     /// One holds by way of the proxy: `script` is its command, where `$LINES` stands for writing lines without an
     /// end. Another waits for the same lock.
     pub fn begin(script: &str) -> Scene {
-        Scene::begin_with(script, SHORT, |args| start(args))
+        Scene::begin_with(script, SHORT, start)
     }
 
     /// As [`begin`](Scene::begin), where the first is not to lose its session.
     pub fn begin_to_stay(script: &str) -> Scene {
-        Scene::begin_with(script, LONG, |args| start(args))
+        Scene::begin_with(script, LONG, start)
     }
 
     /// As [`begin`](Scene::begin), with the first started otherwise.
@@ -96,14 +96,15 @@ impl Scene {
 
     /// The second comes to run; by then nothing of the first does, nor ever will. Gives the first's exit status.
     pub fn expect_handover(self, second: Running) -> Option<i32> {
-        eventually("the second command writes", || self.count("second") > 0);
-        // Whoever was stopped may go on.
-        self.first.signal(Signal::CONT);
+        // For some time, in which a first that lived would write, too.
+        self.expect_lines_of_the_second();
+        // Whoever was stopped may go on, the command before anybody could end it.
         for pid in self.writers() {
             let _ = kill_process(pid, Signal::CONT);
         }
-        let so_far = self.count("second");
-        eventually("the second goes on", || self.count("second") > so_far + 20);
+        self.expect_lines_of_the_second();
+        self.first.signal(Signal::CONT);
+        self.expect_lines_of_the_second();
         let text = self.text();
         let late = text.lines().skip_while(|line| !line.starts_with("second"));
         let late: Vec<&str> = late.filter(|line| line.starts_with("first")).collect();
@@ -113,6 +114,11 @@ impl Scene {
         let status = first.end().code();
         drop(scratch);
         status
+    }
+
+    fn expect_lines_of_the_second(&self) {
+        let so_far = self.count("second");
+        eventually("the second command writes", || self.count("second") > so_far + 20);
     }
 
     pub fn text(&self) -> String {

@@ -1,10 +1,10 @@
 //! Signals, and what a shell's job control does.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
-use test_support::Running;
+use test_support::{Bench, Running, shared};
 use zklock_testing::eventually;
 
 use super::program::zklock;
@@ -89,4 +89,59 @@ fn a_signal_while_it_waits_leaves_no_claim_behind() {
     second.signal(Signal::TERM);
     assert_eq!(second.end().code(), Some(128 + 15));
     assert_eq!(scene.bench.children().len(), 1);
+}
+
+/// Runs a line by a shell that has a terminal, and types there once `prompt` is seen. Gives what was seen.
+fn on_a_terminal(line: &str, prompt: &str, typed: &[u8]) -> String {
+    let mut command = Command::new("script");
+    command.args(["-qec", line, "/dev/null"]).env("SHELL", "/bin/sh");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("util-linux");
+    let mut keys = child.stdin.take().expect("a keyboard");
+    let mut screen = BufReader::new(child.stdout.take().expect("a screen"));
+    let mut seen = String::new();
+    while !seen.contains(prompt) {
+        assert_ne!(screen.read_line(&mut seen).unwrap(), 0, "{seen}");
+    }
+    keys.write_all(typed).unwrap();
+    screen.read_to_string(&mut seen).unwrap();
+    assert!(child.wait().unwrap().success(), "{seen}");
+    seen
+}
+
+#[test]
+fn the_command_has_the_terminal_and_the_shell_has_it_back_after_that() {
+    let (hosts, path) = (shared().hosts(), Bench::shared().path);
+    let zklock = env!("CARGO_BIN_EXE_zklock");
+    let script = "echo ready; read a; echo command has $a";
+    let run = format!("'{zklock}' run --hosts {hosts} {path} -- sh -c '{script}'");
+    let line = format!("{run}; read b; echo shell has $b");
+    let seen = on_a_terminal(&line, "ready", b"first\nsecond\n");
+    assert!(seen.contains("command has first"), "{seen}");
+    assert!(seen.contains("shell has second"), "{seen}");
+}
+
+#[test]
+fn ctrl_c_on_a_terminal_goes_to_the_command() {
+    let (hosts, path) = (shared().hosts(), Bench::shared().path);
+    let zklock = env!("CARGO_BIN_EXE_zklock");
+    let script = "trap 'echo interrupted; exit 3' INT; echo ready; while :; do sleep 0.1; done";
+    let run =
+        format!("'{zklock}' run --hosts {hosts} {path} -- sh -c \"{script}\"; echo status $?");
+    let seen = on_a_terminal(&run, "ready", b"\x03");
+    assert!(seen.contains("interrupted") && seen.contains("status 3"), "{seen}");
+}
+
+#[test]
+fn a_signal_that_is_to_be_ignored_is_ignored() {
+    let scene = Scene::begin_to_stay("$LINES");
+    let (hosts, path) = (scene.bench.server.hosts(), &scene.bench.path);
+    let zklock = env!("CARGO_BIN_EXE_zklock");
+    let line = format!("trap '' HUP; exec '{zklock}' run --hosts {hosts} {path} -- true");
+    let waiting = Running(Command::new("sh").args(["-c", &line]).spawn().unwrap());
+    eventually("it waits", || scene.bench.children().len() == 2);
+    waiting.signal(Signal::HUP);
+    // Were it not ignored, it would be heard first.
+    waiting.signal(Signal::TERM);
+    assert_eq!(waiting.end().code(), Some(128 + 15));
 }

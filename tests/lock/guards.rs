@@ -1,8 +1,8 @@
 //! What a guard promises, and what others can see of it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use test_support::{TIMEOUT, acquire_in_background, eventually, session_id};
+use test_support::{TIMEOUT, acquire_in_background, eventually, options, session_id};
 use zklock::{Code, CreateMode, GuardState, LockError, LostReason, SessionState, Strategy};
 use zklock_testing::wire::Op;
 use zklock_testing::{Action, Rule, expire_session};
@@ -416,4 +416,35 @@ each_strategy! {
         assert_eq!(error.code(), Code::SESSION_EXPIRED, "{error}");
         assert_eq!(client.exists(&store).wait().unwrap(), None);
     }
+}
+
+#[test]
+fn a_guard_is_not_lost_before_the_time_that_it_has_left_is_over() {
+    let bench = Bench::shared();
+    let timeout = Duration::from_secs(4);
+    let client = options().session_timeout(timeout).connect(&bench.proxy.hosts()).wait().unwrap();
+    let guard = bench.lock(&client, Strategy::Queue).acquire().wait().unwrap();
+    eventually("it is held as long as usual", || guard.remaining() > timeout * 7 / 20);
+    bench.proxy.cut();
+    let lost = guard.lost();
+    // What was on its way when the link was cut may make it longer once more.
+    let (begun, first) = (Instant::now(), guard.remaining());
+    assert!(first <= timeout, "{first:?}");
+    assert_eq!(lost.wait(), LostReason::Session);
+    assert!(begun.elapsed() >= first, "lost after {:?} of {first:?}", begun.elapsed());
+    assert_eq!(guard.remaining(), Duration::ZERO);
+    bench.proxy.heal();
+    eventually("there is another session", || client.state() == SessionState::Connected);
+    assert_eq!(guard.remaining(), Duration::ZERO, "lost is lost");
+}
+
+#[test]
+fn a_deleted_claim_has_no_time_left() {
+    let bench = Bench::shared();
+    let client = bench.direct();
+    let guard = bench.lock(&client, Strategy::Queue).acquire().wait().unwrap();
+    assert!(guard.remaining() > Duration::ZERO);
+    bench.direct().delete(guard.path(), None).wait().unwrap();
+    assert_eq!(guard.lost().wait(), LostReason::Deleted);
+    assert_eq!(guard.remaining(), Duration::ZERO);
 }

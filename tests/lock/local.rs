@@ -21,7 +21,9 @@ fn a_lock_that_is_taken_away_is_lost_and_the_next_one_holds_it() {
     let guard = store.lock(PATH).acquire().wait().unwrap();
     let waiting = acquire_in_background(&store.lock(PATH));
     eventually("it waits", || store.lock(PATH).contenders().wait().unwrap().len() == 2);
+    assert_eq!(guard.remaining(), Duration::MAX);
     assert!(store.lose(PATH));
+    assert_eq!(guard.remaining(), Duration::ZERO);
     assert_eq!((guard.state(), guard.lost().wait()), (GuardState::Lost, LostReason::Session));
     let next = waiting.join().unwrap().unwrap();
     let error = guard.release().wait().unwrap_err();

@@ -2,11 +2,13 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::generate::GenerateOptions;
 use crate::look::last::LastOptions;
 use crate::look::ls::LsOptions;
 use crate::look::watch::WatchOptions;
 use crate::look::who::WhoOptions;
 use crate::mend::ask::AskOptions;
+use crate::mend::clean::CleanOptions;
 use crate::mend::doctor::DoctorOptions;
 use crate::run::options::RunOptions;
 use crate::supervise::exec::ExecOptions;
@@ -45,10 +47,50 @@ pub enum Command {
     Last(LastOptions),
     /// Asks the holder of a lock to give way, and waits until it has
     Ask(AskOptions),
+    /// Shows, and deletes, what nobody will ever remove: claims that belong to no session
+    Clean(CleanOptions),
     /// Finds out whether locks can be relied on here: servers, versions, sessions, permissions
     Doctor(DoctorOptions),
+    /// Writes man pages and shell completions into a directory
+    #[command(hide = true)]
+    Generate(GenerateOptions),
     #[command(hide = true)]
     Supervise(SuperviseOptions),
     #[command(hide = true)]
-    ExecCommand(ExecOptions),
+    Become(ExecOptions),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    /// What a shell makes of a line that has no more than spaces and comments.
+    fn words(line: &str) -> Vec<&str> {
+        let line = line.split(" # ").next().unwrap_or_default();
+        let words = line.split_whitespace();
+        words.skip_while(|word| !word.ends_with("zklock")).collect()
+    }
+
+    #[test]
+    fn each_example_in_the_documentation_is_a_command_line() {
+        let texts = [include_str!("../../../docs/command.md"), include_str!("../../../README.md")];
+        let starts = ["zklock ", "ExecStart=/usr/local/bin/zklock ", "0 2 * * * ", "*/5 * * * * "];
+        let mut tried = 0;
+        for line in texts.iter().flat_map(|text| text.lines()).map(str::trim) {
+            if starts.iter().any(|start| line.starts_with(start)) && !line.contains("zklock = ") {
+                let words: Vec<&str> =
+                    words(line).into_iter().filter(|word| *word != "...").collect();
+                Args::try_parse_from(&words).unwrap_or_else(|error| panic!("{line}: {error}"));
+                tried += 1;
+            }
+        }
+        assert!(tried > 10, "{tried}");
+    }
 }

@@ -3,6 +3,7 @@
 mod args;
 mod boot_clock;
 mod failure;
+mod generate;
 mod look;
 mod mark;
 mod mend;
@@ -16,7 +17,7 @@ mod text;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use args::{Args, Command};
 use failure::{FAILED, Failure};
@@ -35,11 +36,13 @@ fn main() -> ExitCode {
         Command::Watch(options) => look::watch::watch(&options),
         Command::Last(options) => look::last::last(&options),
         Command::Ask(options) => mend::ask::ask(&options),
+        Command::Clean(options) => mend::clean::clean(&options),
+        Command::Generate(options) => generate::generate(&options, Args::command()),
         Command::Doctor(options) => mend::doctor::doctor(&options),
         Command::Supervise(options) => supervise::supervisor::supervise(options)
             .map(|()| 0)
             .map_err(|error| Failure::new(format!("supervise: {error}"))),
-        Command::ExecCommand(options) => Ok(supervise::exec::exec(&options)),
+        Command::Become(options) => Ok(supervise::exec::exec(&options)),
     };
     ExitCode::from(done.unwrap_or_else(|failure| {
         say(format_args!("{failure}"));

@@ -28,7 +28,9 @@ pub fn prefix() -> &'static Path {
         let turn = File::create(tmpdir().join("c-install.lock")).expect("a file to lock");
         flock(&turn, FlockOperation::LockExclusive).expect("the turn to install");
         let mut install = command("make");
-        install.args(["install", "PROFILE=dev"]).arg(format!("PREFIX={}", prefix.display()));
+        install
+            .args(["install", "PROFILE=dev", "COMMAND=no"])
+            .arg(format!("PREFIX={}", prefix.display()));
         succeed(install.current_dir(root()));
         prefix
     })

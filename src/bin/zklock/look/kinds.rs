@@ -89,7 +89,7 @@ fn kind_of(stem: &str) -> Option<Kind> {
         _ if ends("lock-") => Some(Kind::Exclusive),
         _ if ends("__READ__") => Some(Kind::Read),
         _ if ends("__WRIT__") => Some(Kind::Write),
-        _ if ends("lease-") => Some(Kind::Permit),
+        _ if stem.contains("-permits-") || ends("lease-") => Some(Kind::Permit),
         _ => None,
     }
 }
@@ -131,6 +131,9 @@ mod tests {
         use Library::*;
         for (name, library, kind, sequence) in [
             ("zl-2a-lock-0000000007", Zklock, Exclusive, 7),
+            ("zl-2a-__READ__0000000007", Zklock, Read, 7),
+            ("zl-2a-__WRIT__0000000007", Zklock, Write, 7),
+            ("zl-2a-permits-3-0000000007", Zklock, Permit, 7),
             ("zl-2a-lock--000000001", Zklock, Exclusive, -1),
             ("zl-2a-lock--2147483648", Zklock, Exclusive, i32::MIN),
             ("_c_8a7ed3a3-3e4f-44c2-a8f0-3b6e6d0a9c11-lock-0000000012", Curator, Exclusive, 12),

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use zklock::{Children, Client, Contender, Error, Lock, Pending, Strategy, Znode};
+use zklock::{Children, Client, Contender, Error, Lock, LockError, Pending, Strategy, Znode};
 
-use super::kinds::{Claim, recognise};
+use super::kinds::{Claim, Kind, recognise};
 use crate::failure::Failure;
 
 /// How many requests are on their way at once.
@@ -89,19 +89,64 @@ fn is_of_one_znode(error: &Error) -> bool {
     error.is_no_node() || error.code() == zklock::Code::NO_AUTH
 }
 
-/// Who holds each of them, in their order; `None` where nobody does any more.
+/// Who holds a lock, and how many wait for it.
+#[derive(Default)]
+pub struct Holding {
+    /// The first of them; `None` where nobody does any more.
+    pub holder: Option<Contender>,
+    pub holders: usize,
+    pub waiters: usize,
+}
+
+/// Who holds each of them, in their order.
 ///
 /// # Errors
 /// No server answers.
-pub fn holders(client: &Client, locks: &[Found]) -> Result<Vec<Option<Contender>>, Failure> {
-    let mut holders = Vec::with_capacity(locks.len());
+pub fn holdings(client: &Client, locks: &[Found]) -> Result<Vec<Holding>, Failure> {
+    let mut holdings = Vec::with_capacity(locks.len());
     for locks in locks.chunks(AT_ONCE) {
-        let asked: Vec<_> = locks.iter().map(|found| found.lock(client).holder()).collect();
-        for holder in asked {
-            holders.push(holder.wait()?);
+        let asked: Vec<_> = locks.iter().map(|found| found.ask(client)).collect();
+        for (asked, found) in asked.into_iter().zip(locks) {
+            holdings.push(match asked {
+                Asked::Holder(holder) => Holding::of_one(holder.wait()?, found.claims.len()),
+                Asked::All(contenders) => Holding::of_all(contenders.wait()?),
+            });
         }
     }
-    Ok(holders)
+    Ok(holdings)
+}
+
+/// What is asked of a lock: only where several can hold it, who contends.
+enum Asked {
+    Holder(Pending<Option<Contender>, LockError>),
+    All(Pending<Vec<Contender>, LockError>),
+}
+
+impl Found {
+    fn ask(&self, client: &Client) -> Asked {
+        let lock = self.lock(client);
+        match self.claims.iter().any(|claim| matches!(claim.kind, Kind::Read | Kind::Permit)) {
+            true => Asked::All(lock.contenders()),
+            false => Asked::Holder(lock.holder()),
+        }
+    }
+}
+
+impl Holding {
+    fn of_one(holder: Option<Contender>, claims: usize) -> Holding {
+        Holding {
+            holders: usize::from(holder.is_some()),
+            holder,
+            waiters: claims.saturating_sub(1),
+        }
+    }
+
+    fn of_all(contenders: Vec<Contender>) -> Holding {
+        let holders = contenders.iter().filter(|contender| contender.held_since.is_some()).count();
+        let waiters = contenders.len() - holders;
+        let holder = contenders.into_iter().find(|contender| contender.held_since.is_some());
+        Holding { holder, holders, waiters }
+    }
 }
 
 /// The lock at a path, which may be one znode or a queue.

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 
 use clap::Args;
 use serde_json::{Value, json};
-use zklock::Contender;
 
 use super::kinds::{Kind, Library};
-use super::locks::{self, Found};
+use super::locks::{self, Found, Holding};
 use super::table;
 use super::who::{in_short, json_of};
 use crate::failure::Failure;
@@ -34,10 +33,10 @@ pub struct LsOptions {
 pub fn ls(options: &LsOptions) -> Result<u8, Failure> {
     let client = options.servers.settings()?.connect()?;
     let found = locks::below(&client, &options.path)?;
-    let holders = locks::holders(&client, &found)?;
+    let holdings = locks::holdings(&client, &found)?;
     if options.json {
-        for (found, holder) in found.iter().zip(&holders) {
-            show(format_args!("{}\n", json_of_lock(found, holder.as_ref())));
+        for (found, holding) in found.iter().zip(&holdings) {
+            show(format_args!("{}\n", json_of_lock(found, holding)));
         }
         return Ok(0);
     }
@@ -46,7 +45,7 @@ pub fn ls(options: &LsOptions) -> Result<u8, Failure> {
         return Ok(0);
     }
     let rows: Vec<Vec<String>> =
-        found.iter().zip(&holders).map(|(found, holder)| row(found, holder.as_ref())).collect();
+        found.iter().zip(&holdings).map(|(found, holding)| row(found, holding)).collect();
     show(format_args!(
         "{}",
         table::print(&["PATH", "KIND", "HOLDER", "FOR", "WAIT", "LIBRARY"], &rows)
@@ -68,28 +67,30 @@ fn libraries(found: &Found) -> Vec<&'static str> {
     libraries.into_iter().map(Library::name).collect()
 }
 
-fn waiters(found: &Found) -> usize {
-    found.claims.len().saturating_sub(1)
-}
-
-fn row(found: &Found, holder: Option<&Contender>) -> Vec<String> {
+fn row(found: &Found, holding: &Holding) -> Vec<String> {
+    let holder = holding.holder.as_ref();
     let since = holder.map(|holder| holder.held_since.map_or(holder.since, |held| held.earliest));
+    let others = match holding.holders {
+        0 | 1 => String::new(),
+        holders => format!(" and {} more", holders - 1),
+    };
     vec![
         found.path.escape_debug().to_string(),
         kinds(found),
-        holder.map_or_else(|| "-".to_owned(), in_short),
+        holder.map_or_else(|| "-".to_owned(), in_short) + &others,
         since.map_or_else(|| "-".to_owned(), ago),
-        waiters(found).to_string(),
+        holding.waiters.to_string(),
         libraries(found).join(", "),
     ]
 }
 
-fn json_of_lock(found: &Found, holder: Option<&Contender>) -> Value {
+fn json_of_lock(found: &Found, holding: &Holding) -> Value {
     json!({
         "path": found.path,
         "kind": kinds(found),
         "libraries": libraries(found),
-        "waiters": waiters(found),
-        "holder": holder.map(json_of),
+        "holders": holding.holders,
+        "waiters": holding.waiters,
+        "holder": holding.holder.as_ref().map(json_of),
     })
 }

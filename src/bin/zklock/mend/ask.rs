@@ -48,53 +48,59 @@ pub fn ask(options: &AskOptions) -> Result<u8, Failure> {
     let client = options.servers.settings()?.connect()?;
     let path = &options.path;
     let lock = locks::at(&client, path)?;
-    let Some(holder) = lock.holder().wait()? else {
+    let mut holders = lock.contenders().wait()?;
+    holders.retain(|contender| contender.held_since.is_some());
+    if holders.is_empty() {
         show(format_args!("{path}: nobody holds it\n"));
         return Ok(0);
-    };
-    let who = in_short(&holder);
-    if library_of(&holder) != Library::Zklock.name() {
+    }
+    if let Some(other) = holders.iter().find(|it| library_of(it) != Library::Zklock.name()) {
         return Err(Failure::new(format!(
-            "{path}: {who} holds it by another library ({}), which can't be asked",
-            library_of(&holder)
+            "{path}: {} holds it by another library ({}), which can't be asked",
+            in_short(other),
+            library_of(other)
         )));
     }
-    if !tell(&client, &holder, &options.reason)? {
-        show(format_args!("{path}: {who} has just let go\n"));
-        return Ok(0);
+    for holder in &holders {
+        tell(&client, holder, &options.reason)?;
     }
     let asked = Instant::now();
-    while asked.elapsed() < options.wait {
+    for holder in &holders {
+        let who = in_short(holder);
         // By its token: its znode's name may be another's by now, where the lock is one znode.
-        let is_there =
-            client.exists(&holder.path).wait()?.is_some_and(|stat| stat.czxid == holder.token);
-        if !is_there {
-            show(format_args!("{path}: {who} has given way\n"));
-            return Ok(0);
+        let is_there = || -> Result<bool, Failure> {
+            let stat = client.exists(&holder.path).wait()?;
+            Ok(stat.is_some_and(|stat| stat.czxid == holder.token))
+        };
+        while is_there()? {
+            if asked.elapsed() >= options.wait {
+                say(format_args!(
+                    "{path}: {who} has not given way within {}: only `zklock run` reads what it was asked. End that \
+                     program, and its session's timeout frees the lock",
+                    humantime::format_duration(options.wait)
+                ));
+                return Ok(NOT_IN_TIME);
+            }
+            std::thread::sleep(PAUSE);
         }
-        std::thread::sleep(PAUSE);
+        show(format_args!("{path}: {who} has given way\n"));
     }
-    say(format_args!(
-        "{path}: {who} has not given way within {}: only `zklock run` reads what it was asked. End that program, and its \
-         session's timeout frees the lock",
-        humantime::format_duration(options.wait)
-    ));
-    Ok(NOT_IN_TIME)
+    Ok(0)
 }
 
-/// Writes the request into the holder's znode; false where that is gone.
-fn tell(client: &Client, holder: &Contender, reason: &str) -> Result<bool, Failure> {
+/// Writes the request into the holder's znode, unless that is gone.
+fn tell(client: &Client, holder: &Contender, reason: &str) -> Result<(), Failure> {
     loop {
         let znode = match client.get(&holder.path).wait() {
             Ok(znode) if znode.stat.czxid == holder.token => znode,
-            Ok(_) => return Ok(false),
-            Err(error) if error.is_no_node() => return Ok(false),
+            Ok(_) => return Ok(()),
+            Err(error) if error.is_no_node() => return Ok(()),
             Err(error) => return Err(error.into()),
         };
         let data = request::add(&znode.data, reason);
         match client.set(&holder.path, &data, Some(znode.stat.version)).wait() {
-            Ok(_) => return Ok(true),
-            Err(error) if error.is_no_node() => return Ok(false),
+            Ok(_) => return Ok(()),
+            Err(error) if error.is_no_node() => return Ok(()),
             Err(error) if error.code() == zklock::Code::BAD_VERSION => {}
             Err(error) => return Err(error.into()),
         }

@@ -1,6 +1,7 @@
 //! The commands that find out what is wrong, and those that change something.
 
 pub mod ask;
+pub mod clean;
 pub mod doctor;
 mod finding;
 mod hosts;

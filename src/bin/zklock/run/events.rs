@@ -1,7 +1,7 @@
 //! All that `zklock run` waits for, in one line.
 
 use std::io;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use crate::supervise::orders::Report;
@@ -15,8 +15,11 @@ pub enum Event {
     Done,
     /// The lock may be lost.
     Lost,
-    /// Somebody has asked for the lock, for that reason.
-    Asked(String),
+    /// Somebody has asked for the lock that is held by this token.
+    Asked {
+        token: i64,
+        reason: String,
+    },
 }
 
 pub struct Events {
@@ -36,11 +39,7 @@ impl Events {
 
     /// The next, if there is one within that time.
     pub fn next(&self, within: Duration) -> Option<Event> {
-        match self.receiver.recv_timeout(within) {
-            Ok(event) => Some(event),
-            // The sender is in here.
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        self.receiver.recv_timeout(within).ok()
     }
 
     /// Does the work on another thread, and hands events to `other` meanwhile, until that says to wait no longer.

@@ -108,7 +108,8 @@ impl Hold<'_> {
         let state = &mut self.state;
         match event {
             Event::Report(Report::Gone(status)) => {
-                let is_lost = state.is_ending || self.guard.is_lost();
+                // One that ended by itself did so while the lock was held, also where it is lost by now.
+                let is_lost = state.is_ending || state.kill_ordered.is_some();
                 return Some(match is_lost {
                     true => Outcome::Lost,
                     false if state.is_giving_way => Outcome::GaveWay,
@@ -127,7 +128,7 @@ impl Hold<'_> {
             }
             Event::Report(Report::LeftBehind(who)) => {
                 state.is_left_behind = true;
-                if !self.quiet {
+                if !self.quiet && !who.is_empty() {
                     self.tell(format_args!(
                         "the command has ended; ending what it left behind: {who}"
                     ));
@@ -146,7 +147,9 @@ impl Hold<'_> {
                 return Some(self.orphaned());
             }
             Event::Signal(signal) => self.hand_on(signal),
-            Event::Asked(reason) => {
+            // An earlier turn's comes too late.
+            Event::Asked { token, .. } if token != self.guard.fencing_token() => {}
+            Event::Asked { reason, .. } => {
                 state.is_giving_way = true;
                 self.tell(format_args!("asked to give way ({reason}): ending the command"));
                 self.supervised.order(&Order::End);
@@ -194,9 +197,10 @@ impl Hold<'_> {
     /// Stops this process as its command was, so that a shell sees it. The supervisor goes on keeping the time.
     fn stop(&mut self) {
         self.state.stop_at = None;
+        // A report that the command was stopped is of this stop, also if it comes later.
+        self.state.resumed += 1;
+        // Other threads may be stopped first. What follows when it goes on is left to the signal that says so.
         let _ = kill_process(getpid(), Signal::STOP);
-        // From here on it runs again.
-        self.resume();
     }
 
     fn resume(&mut self) {

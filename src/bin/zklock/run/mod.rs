@@ -91,10 +91,12 @@ impl Run {
     fn until_it_ends(&mut self) -> Result<u8, Stop> {
         let client = self.connect()?;
         self.client = Some(client.clone());
-        let times = self.times(&client)?;
-        let lock = client.lock(&self.options.path).label(self.label());
+        self.times(&client)?;
+        let lock = self.lock(&client).label(self.label());
         loop {
             let guard = self.acquire(&lock)?;
+            // Of the session that holds it, which may be another than the last time.
+            let times = self.times(&client)?;
             if !self.is_worth_beginning(&guard, times)? {
                 continue;
             }
@@ -154,6 +156,17 @@ impl Run {
                     }
                 }
             }
+            // The next turn may be waited for as long as the first.
+            self.begun = Instant::now();
+        }
+    }
+
+    fn lock(&self, client: &Client) -> Lock {
+        let RunOptions { path, shared, permits, .. } = &self.options;
+        match permits {
+            Some(permits) => client.semaphore(path, permits.of).permits(permits.wanted),
+            None if *shared => client.read_write(path).read(),
+            None => client.lock(path),
         }
     }
 

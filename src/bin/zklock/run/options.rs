@@ -20,6 +20,16 @@ pub struct RunOptions {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
     pub command: Vec<OsString>,
 
+    /// Holds the lock together with others that are --shared: they wait only for those that are not
+    #[arg(short, long, help_heading = "Lock")]
+    pub shared: bool,
+
+    /// Takes N of the M permits at PATH, such as 1/4: up to four at a time. Where the path has a number of permits
+    /// already, that counts instead of M
+    #[arg(long, value_name = "N/M", value_parser = permits, help_heading = "Lock")]
+    #[arg(conflicts_with = "shared")]
+    pub permits: Option<Permits>,
+
     /// Gives up when the lock was not to be had for so long, such as 500ms, 10s or 2h
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration, help_heading = "Lock")]
     pub wait: Option<Duration>,
@@ -57,7 +67,7 @@ pub struct RunOptions {
     /// This leaves a mark at PATH.last of who ran when and how it ended (see `zklock last`). A run counts once it was
     /// started, whatever became of it.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Command")]
-    #[arg(conflicts_with = "restart")]
+    #[arg(conflicts_with_all = ["restart", "shared", "permits"])]
     pub once_per: Option<Duration>,
 
     /// Of earlier runs, only those that have ended with status 0 count
@@ -78,6 +88,24 @@ pub struct RunOptions {
 
     #[command(flatten)]
     pub servers: Servers,
+}
+
+/// Some of a number of permits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permits {
+    pub wanted: u32,
+    pub of: u32,
+}
+
+fn permits(text: &str) -> Result<Permits, String> {
+    let read = || {
+        let (wanted, of) = text.split_once('/')?;
+        Some(Permits { wanted: wanted.parse().ok()?, of: of.parse().ok()? })
+    };
+    match read() {
+        Some(permits) if 0 < permits.wanted && permits.wanted <= permits.of => Ok(permits),
+        _ => Err("some of a number of permits, such as 1/4".to_owned()),
+    }
 }
 
 /// The library checks the rest; here is what would otherwise be told of a path that the user never wrote.
@@ -120,6 +148,7 @@ killed. What has to be safe even then checks the fencing token.
 Examples:
   zklock run /locks/report -- make report
   zklock run --wait 10s /locks/deploy -- ./deploy.sh
+  zklock run --permits 1/4 /limits/transfers -- rsync ...                 four at a time, in the whole cluster
   zklock run --no-wait -E 0 /locks/sync -- rsync -a /srv/ backup:/srv/     skipped while another is at it
   zklock run --once-per 20h /locks/nightly -- ./nightly.sh                one of five hosts, nightly
   zklock run --restart /services/billing -- ./billing                    one active copy of a service";
@@ -127,6 +156,14 @@ Examples:
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn permits_are_some_of_a_number() {
+        assert_eq!(permits("3/10"), Ok(Permits { wanted: 3, of: 10 }));
+        for bad in ["", "3", "0/4", "5/4", "1/x", "-1/4", "1/4/2"] {
+            assert!(permits(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn a_locks_path_is_absolute() {

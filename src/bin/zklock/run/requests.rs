@@ -20,7 +20,7 @@ pub fn listen(client: Client, guard: &Guard, tell: Sender<Event>) {
             match client.get_and_watch(&path).wait() {
                 Ok(read) if read.value.stat.czxid == token => {
                     if let Some(reason) = request::find(&read.value.data) {
-                        let _ = tell.send(Event::Asked(reason));
+                        let _ = tell.send(Event::Asked { token, reason });
                         return;
                     }
                     // Also ended by the release, and by the end of the session.

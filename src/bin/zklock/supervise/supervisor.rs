@@ -172,7 +172,7 @@ impl Supervisor {
         let supervisor = getpid().as_raw_nonzero().to_string();
         // This program again, even if another has taken its place on the disk.
         let mut command = Command::new("/proc/self/exe");
-        command.arg0("zkl-exec").args(["exec-command", "--supervisor", &supervisor]);
+        command.arg0("zkl-exec").args(["become", "--supervisor", &supervisor]);
         if start.terminal {
             command.arg("--terminal");
         }
@@ -266,7 +266,7 @@ impl Supervisor {
         loop {
             match processes::next_change() {
                 Change::Child(pid, status) => self.changed(pid, status),
-                Change::Nothing => return,
+                Change::Nothing => return self.end_what_is_left(),
                 Change::NoChildren => break,
             }
         }
@@ -292,13 +292,16 @@ impl Supervisor {
             (None, Some(signal)) => 128u8.wrapping_add(signal as u8),
             (None, None) => return,
         });
-        let left = left();
-        if !left.is_empty() {
-            let step = running.ending.end(boot_clock::now());
-            if step.is_some() {
-                self.report(&Report::LeftBehind(processes::list(&left)));
-            }
-            self.step(step);
+    }
+
+    /// The command has ended, and somebody lives whom it has started.
+    fn end_what_is_left(&mut self) {
+        let Some(running) = self.running.as_mut().filter(|running| running.status.is_some()) else {
+            return;
+        };
+        if let Some(step) = running.ending.end(boot_clock::now()) {
+            self.report(&Report::LeftBehind(processes::list(&left())));
+            self.step(Some(step));
         }
     }
 

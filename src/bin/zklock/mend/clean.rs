@@ -1,0 +1,166 @@
+//! `zklock clean`: what nobody will ever remove.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, IsTerminal};
+
+use clap::Args;
+use serde_json::json;
+use zklock::{Children, Client, Code, Error, Pending, Stat, Znode};
+
+use crate::failure::Failure;
+use crate::look::kinds::recognise;
+use crate::look::locks::join;
+use crate::output::{say, show};
+use crate::servers::Servers;
+
+#[derive(Args, Debug)]
+#[command(after_help = MORE)]
+pub struct CleanOptions {
+    /// Where to look, with all below it
+    #[arg(value_parser = crate::run::options::lock_path)]
+    path: String,
+
+    /// Empty directories, too: znodes without data that have had children
+    #[arg(long)]
+    empty: bool,
+
+    /// Only shows what it would delete
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Does not ask
+    #[arg(long)]
+    yes: bool,
+
+    /// One JSON object for each znode and line
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    servers: Servers,
+}
+
+const MORE: &str = "\
+Claims die with the session that made them. One that is persistent belongs to no session: some program made it by
+mistake, and whoever queues behind it waits for ever. Only znodes that are named as a known library names its claims are
+taken for one.
+
+Empty directories stand in nobody's way, and servers remove those that zklock has made. Some libraries do not expect
+theirs to go while they run, so they are deleted only with --empty.
+
+A znode that is written to, or gets children, meanwhile is left alone.";
+
+/// How many requests are on their way at once.
+const AT_ONCE: usize = 64;
+
+/// A znode that can go.
+struct Leftover {
+    path: String,
+    stat: Stat,
+    why: &'static str,
+}
+
+/// # Errors
+/// No server answers, nobody can be asked, or the answer was no.
+pub fn clean(options: &CleanOptions) -> Result<u8, Failure> {
+    let client = options.servers.settings()?.connect()?;
+    let found = find(&client, options)?;
+    for leftover in &found {
+        let Leftover { path, stat, why } = leftover;
+        if options.json {
+            let line =
+                json!({ "path": path, "why": why, "czxid": stat.czxid, "created_ms": stat.ctime });
+            show(format_args!("{line}\n"));
+        } else {
+            show(format_args!("{}  {why}\n", path.escape_debug()));
+        }
+    }
+    if found.is_empty() {
+        if !options.json {
+            show(format_args!("{}: nothing is left behind there\n", options.path));
+        }
+        return Ok(0);
+    }
+    if options.dry_run {
+        return Ok(0);
+    }
+    if !options.yes && !confirmed(found.len())? {
+        return Err(Failure::new("nothing was deleted"));
+    }
+    let mut failed = 0;
+    for Leftover { path, stat, .. } in &found {
+        match client.delete(path, Some(stat.version)).wait() {
+            Ok(()) => {}
+            Err(error) if error.is_no_node() => {}
+            Err(error) => {
+                failed += 1;
+                say(format_args!("left alone: {error}"));
+            }
+        }
+    }
+    if !options.json {
+        show(format_args!("{} deleted\n", found.len() - failed));
+    }
+    Ok(u8::from(failed > 0))
+}
+
+fn confirmed(number: usize) -> Result<bool, Failure> {
+    let input = std::io::stdin();
+    if !input.is_terminal() {
+        return Err(Failure::new(
+            "nobody is there to be asked: give --yes to delete them, or --dry-run to look only",
+        ));
+    }
+    say(format_args!("delete these {number} znodes? [y/N]"));
+    let mut answer = String::new();
+    let _ = input.lock().read_line(&mut answer);
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+type Looking = (String, Pending<Znode>, Pending<Children>);
+
+fn find(client: &Client, options: &CleanOptions) -> Result<Vec<Leftover>, Failure> {
+    let mut found = Vec::new();
+    let mut waiting = vec![options.path.clone()];
+    let mut looking: VecDeque<Looking> = VecDeque::new();
+    loop {
+        while looking.len() < AT_ONCE {
+            let Some(path) = waiting.pop() else { break };
+            let (znode, children) = (client.get(&path), client.children(&path));
+            looking.push_back((path, znode, children));
+        }
+        let Some((path, znode, children)) = looking.pop_front() else { break };
+        let is_root = path == options.path;
+        let (znode, children) = match (znode.wait(), children.wait()) {
+            (Ok(znode), Ok(children)) => (znode, children),
+            (Err(error), _) | (_, Err(error)) if !is_root && is_of_one_znode(&error) => continue,
+            (Err(error), _) | (_, Err(error)) => return Err(error.into()),
+        };
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let stat = znode.stat;
+        let is_empty = children.names.is_empty();
+        if !is_root && is_empty && !stat.is_ephemeral() {
+            if recognise(name).is_some() {
+                found.push(Leftover {
+                    path,
+                    stat,
+                    why: "a claim of no session: whoever comes after it waits for ever",
+                });
+                continue;
+            }
+            if options.empty && znode.data.is_empty() && stat.cversion > 0 {
+                found.push(Leftover { path, stat, why: "an empty directory" });
+                continue;
+            }
+        }
+        let below = children.names.iter().map(|name| join(&path, name));
+        waiting.extend(below.filter(|path| path != "/zookeeper"));
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+/// It went meanwhile, or may not be read.
+fn is_of_one_znode(error: &Error) -> bool {
+    error.is_no_node() || error.code() == Code::NO_AUTH
+}
