@@ -240,8 +240,7 @@ pub(super) fn at_the_end(run: &Run) {
         // The directory may be watched for as long as there is a lock on it.
         let is_claim = |path: &&String| run.scenario.strategy != Strategy::Queue || *path != LOCK;
         let watched = client.watches.keys().chain(&client.child_watches);
-        for path in watched.filter(is_claim).filter(|path| inner.waits_for_event(path))
-        {
+        for path in watched.filter(is_claim).filter(|path| inner.waits_for_event(path)) {
             complaints.push(format!("client {number} still waits for {path}"));
         }
         if inner.has_tasks() && !run.scenario.reduced {
