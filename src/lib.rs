@@ -32,6 +32,8 @@
 //! | hold it across functions | [`Lock::acquire`], and the [`Guard`] |
 //! | take it only if nobody has it | [`Lock::try_acquire`] |
 //! | wait no longer than so long, for anything | [`within`](Pending::within) |
+//! | let many read and one write | [`Client::read_write`] |
+//! | let no more than so many in | [`Client::semaphore`] |
 //! | write to ZooKeeper only while it is held | [`Guard::set`], [`create`](Guard::create), [`delete`](Guard::delete), [`multi`](Guard::multi) |
 //! | have another store refuse a stale writer | [`Guard::fencing_token`] |
 //! | see who has it and who waits | [`Lock::holder`], [`watch_holder`](Lock::watch_holder), [`contenders`](Lock::contenders) |

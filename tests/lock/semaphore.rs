@@ -223,6 +223,24 @@ fn a_free_semaphore_costs_a_create_a_list_and_a_delete() {
 }
 
 #[test]
+fn who_is_next_in_line_asks_six_times() {
+    let bench = Bench::shared();
+    let client = bench.client();
+    let semaphore = client.semaphore(&bench.path, 1);
+    // The first on a path asks for the directory, and makes it.
+    release([take(&semaphore, 1)]);
+    let holds = take(&bench.direct().semaphore(&bench.path, 1), 1);
+    bench.proxy.clear_seen();
+    let next = acquire_in_background(&semaphore.permit());
+    let watching = Rule::reply(Op::GetChildren2).watching(true);
+    eventually("it watches", || bench.proxy.count(&watching) == 1);
+    release([holds]);
+    release([held(next)]);
+    let list = Op::GetChildren2;
+    assert_eq!(bench.asked(), [Op::Create2, list, list, Op::GetData, list, Op::Delete]);
+}
+
+#[test]
 fn all_who_wait_but_the_next_in_line_watch_the_claim_before_their_own() {
     const WAITERS: usize = 5;
     let bench = Bench::shared();
