@@ -68,7 +68,9 @@ pub(super) async fn change(spec: &Spec, number: u32) -> Result<(), LockError> {
             match set(spec, &session, number).await {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
-                Err(error) if error.is_transient() => drop(Timer::after(AFTER_TROUBLE).await),
+                Err(error) if error.is_transient() => {
+                    Timer::after(AFTER_TROUBLE).await;
+                }
                 Err(error) => return Err(refused(&spec.path, error)),
             }
         }
@@ -107,6 +109,9 @@ async fn set(spec: &Spec, session: &TrustedSession, number: u32) -> Result<bool>
     match session.multi(&ops).await {
         Ok(_) => Ok(true),
         Err(error) if error.operation() == Some(0) && is_overtaken(&error) => Ok(false),
+        Err(error) if error.code() == Code::NO_AUTH => {
+            Err(Error::new("set", &spec.path, Code::NO_AUTH))
+        }
         Err(error) => Err(error),
     }
 }

@@ -5,7 +5,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use test_support::{TIMEOUT, acquire_in_background, eventually, session_id};
-use zklock::{Code, Guard, GuardState, Lock, LockError, LostReason, Semaphore, Strategy};
+use zklock::{
+    Acl, Code, CreateMode, Guard, GuardState, Lock, LockError, LostReason, Permissions, Semaphore,
+    Strategy,
+};
 use zklock_testing::Rule;
 use zklock_testing::wire::Op;
 
@@ -307,6 +310,25 @@ fn a_number_that_somebody_has_written_by_hand_or_over_counts() {
     assert!(semaphore.permits(3).acquire().wait().unwrap_err().code() == Code::BAD_ARGUMENTS);
     release([take(&semaphore, 2)]);
     assert_eq!(semaphore.limit().wait().unwrap(), 2);
+}
+
+#[test]
+fn who_may_not_write_the_limit_is_told() {
+    let bench = Bench::shared();
+    let client = bench.direct();
+    let all_but_write = Permissions::READ | Permissions::CREATE | Permissions::DELETE;
+    let acl = [Acl::new(all_but_write, "world", "anyone")];
+    client.create_with_acl(&bench.path, b"", CreateMode::Persistent, &acl).wait().unwrap();
+    let semaphore = client.semaphore(&bench.path, 2);
+    for refused in [
+        semaphore.permit().acquire().wait().map(drop).unwrap_err(),
+        semaphore.set_limit(3).wait().unwrap_err(),
+    ] {
+        assert!(matches!(refused, LockError::NotPermitted { .. }), "{refused:?}");
+        let missing = format!("no WRITE permission on {}", bench.path);
+        assert!(refused.to_string().contains(&missing), "{refused}");
+    }
+    eventually("no claim is left", || bench.claims(QUEUE).is_empty());
 }
 
 #[test]
