@@ -70,6 +70,11 @@ impl Recipe {
         !matches!(self.how, How::Alone(_))
     }
 
+    /// Whether an earlier claim of that name keeps it out.
+    pub fn is_kept_out_by(&self, path: &str) -> bool {
+        !(matches!(self.how, How::Read) && path.contains("-__READ__"))
+    }
+
     /// What the name of a claim that keeps it out has after its directory's transaction.
     pub fn mark(&self) -> &'static str {
         match self.how {
