@@ -68,9 +68,7 @@ pub(super) async fn change(spec: &Spec, number: u32) -> Result<(), LockError> {
             match set(spec, &session, number).await {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
-                Err(error) if error.is_transient() => {
-                    Timer::after(AFTER_TROUBLE).await;
-                }
+                Err(error) if error.is_transient() => Timer::after(AFTER_TROUBLE).await,
                 Err(error) => return Err(refused(&spec.path, error)),
             }
         }
