@@ -82,7 +82,7 @@ struct Stat;
 
 /* What options begin as: the defaults. */
 #define ZKL_CLIENT_OPTIONS_INIT {sizeof(zkl_client_options), 0, 0, 0, 0, 0, 0, 0, 0}
-#define ZKL_LOCK_OPTIONS_INIT {sizeof(zkl_lock_options), 0, 0, 0}
+#define ZKL_LOCK_OPTIONS_INIT {sizeof(zkl_lock_options), 0, 0, 0, 0, 0, 0}
 
 
 /**
@@ -124,6 +124,27 @@ struct Stat;
  * A strategy: asks again and again, with pauses from 2 ms to 100 ms. Needs no watch.
  */
 #define ZKL_POLL 2
+
+/**
+ * How a lock is shared: not at all. The default.
+ */
+#define ZKL_EXCLUSIVE 0
+
+/**
+ * How a lock is shared: as a reader of a read/write lock. Readers hold together, and wait for the writers
+ * before them. Curator's read/write lock on the same path excludes it, and is excluded by it.
+ */
+#define ZKL_READ 1
+
+/**
+ * How a lock is shared: as a writer of a read/write lock, which holds alone, in one queue with its readers.
+ */
+#define ZKL_WRITE 2
+
+/**
+ * How a lock is shared: as permits of a semaphore. Others hold the rest.
+ */
+#define ZKL_PERMITS 3
 
 /**
  * zkl_client_state: no server has taken the session yet.
@@ -279,6 +300,19 @@ typedef struct {
      * `&ZOO_CREATOR_ALL_ACL`. NULL: everyone may do everything. Copied.
      */
     const struct ACL_vector *acl;
+    /**
+     * `ZKL_EXCLUSIVE`, `ZKL_READ`, `ZKL_WRITE` or `ZKL_PERMITS`; all but the first with `ZKL_QUEUE` alone.
+     */
+    int sharing;
+    /**
+     * With `ZKL_PERMITS`: how many permits an acquire takes, together. 0: one. Otherwise 0.
+     */
+    int permits;
+    /**
+     * With `ZKL_PERMITS`: how many permits there are for all, where none has said so yet; at least 1. What the
+     * semaphore's znode says counts more: see zkl_lock_set_limit. Otherwise 0.
+     */
+    int limit;
 } zkl_lock_options;
 
 /**
@@ -541,12 +575,12 @@ void zkl_client_free(zkl_client *client);
  * zkl_lock: a lock that is held is not acquired again by its holder.
  *
  * `path` is absolute, under the client's chroot. `options` may be NULL: a queue, no label, znodes
- * that everyone may change. Both are copied.
+ * that everyone may change, one holder at a time. Both are copied.
  *
  * Any thread; does not block. On success `*lock` is the program's: free it with zkl_lock_free.
  *
  * ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, "/" with another strategy than
- * ZKL_QUEUE, or bad options; ZINVALIDACL for an ACL that is empty or malformed.
+ * ZKL_QUEUE or for a semaphore, or bad options; ZINVALIDACL for an ACL that is empty or malformed.
  */
 int zkl_lock_new(const zkl_client *client,
                  const char *path,
@@ -596,6 +630,32 @@ int zkl_lock_acquire(const zkl_lock *lock,
  * ZOK; ZKL_TAKEN; ZOPERATIONTIMEOUT when no server answers; otherwise as zkl_lock_acquire.
  */
 int zkl_lock_try(const zkl_lock *lock, zkl_guard **guard);
+
+/**
+ * How many permits a semaphore has, for all who use it; where none has said so yet, what its options say.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks up to the operation timeout. Sets `*limit`.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL, or a lock that is no semaphore; ZOPERATIONTIMEOUT when no server answers;
+ * otherwise as zkl_lock_contenders.
+ */
+int zkl_lock_limit(const zkl_lock *lock,
+                   int *limit);
+
+/**
+ * Sets how many permits a semaphore has, for all who use it. More are given to those who wait at once. When there are
+ * fewer than are held, all who hold go on to, and others are let in when enough have released; an acquire of
+ * more than there are fails with ZBADARGUMENTS.
+ *
+ * On connection loss it is repeated until it is certain.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks up to the operation timeout.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL, a lock that is no semaphore, or a limit below 1; ZOPERATIONTIMEOUT when it is not
+ * known whether it was set; ZNOAUTH; otherwise as zkl_lock_contenders.
+ */
+int zkl_lock_set_limit(const zkl_lock *lock,
+                       int limit);
 
 /**
  * Begins to acquire the lock, and returns. `done` is called exactly once, on zklock's callback thread

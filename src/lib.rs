@@ -32,6 +32,8 @@
 //! | hold it across functions | [`Lock::acquire`], and the [`Guard`] |
 //! | take it only if nobody has it | [`Lock::try_acquire`] |
 //! | wait no longer than so long, for anything | [`within`](Pending::within) |
+//! | let many read and one write | [`Client::read_write`] |
+//! | let no more than so many in | [`Client::semaphore`] |
 //! | write to ZooKeeper only while it is held | [`Guard::set`], [`create`](Guard::create), [`delete`](Guard::delete), [`multi`](Guard::multi) |
 //! | lock any of very many things for a short time | [`Client::locks`] |
 //! | count, wait for each other, or know who is there | [`Counter`], [`Barrier`], [`DoubleBarrier`], [`Latch`], [`Group`] |

@@ -99,6 +99,18 @@ fn a_stale_write_is_refused() {
 }
 
 #[test]
+fn several_hold_a_shared_lock() {
+    let lines = run(program!("shared_locks"), &[&shared().hosts()]);
+    let said = [
+        "two read, and a writer is kept out",
+        "one writes, once both have finished",
+        "all permits are taken, and another transfer is kept out",
+        "with 4 permits it is let in",
+    ];
+    assert_eq!(lines, said);
+}
+
+#[test]
 fn many_locks_on_one_session() {
     let lines = run(program!("many_locks"), &[&shared().hosts(), "2000"]);
     assert!(lines[0].starts_with("2000 locks held after "), "{lines:?}");

@@ -23,7 +23,8 @@ use crate::runtime::{Pending, block_on, block_on_until};
 /// other end of the process, stays until the session times out; so does a lock that is still held.
 ///
 /// # What it promises, and what it can't
-/// While [`state`](Guard::state) says `Held`, no other client holds the lock: the guard turns to
+/// While [`state`](Guard::state) says `Held`, no other client holds the lock, but those that may beside it (other
+/// readers of a [`ReadWriteLock`](crate::ReadWriteLock), permits of a [`Semaphore`](crate::Semaphore)): the guard turns to
 /// `Lost` by the local clock before the servers can let anyone else in, whatever becomes of leader,
 /// network or process. It can't where somebody deletes its znode by hand, or takes its session up
 /// ([`ClientOptions::session`](crate::ClientOptions::session)), or where the servers grant sessions

@@ -158,7 +158,7 @@ impl Lock {
         self.first_contenders(1).map(|first| Ok(!first?.is_empty()))
     }
 
-    /// Who holds the lock.
+    /// Who holds the lock; of several who may hold it together, the first.
     ///
     /// # Errors
     /// As [`contenders`](Lock::contenders).

@@ -48,9 +48,7 @@ pub(super) async fn wait_behind(
     let others = before.iter().copied().filter(is_of_another_kind);
     let mut others = Scan::new(&spec, session, directory, others);
     if let Some(claim) = others.next().await? {
-        return look_ahead(attempt, session, listing, claim.name)
-            .await
-            .map(|it| it.unwrap_or(ClaimStatus::Again));
+        return look_ahead(attempt, session, listing, claim.name).await.map(|(status, _)| status);
     }
     // What went after the listing took our claim with it perhaps.
     if others.missed_one {
@@ -72,27 +70,27 @@ pub(super) async fn wait_behind(
     }
     let Some(nearest) = before.first() else { return Ok(ClaimStatus::Again) };
     if attempt.no_wait || taken > u64::from(limit.most) {
-        if let Some(status) = look_ahead(attempt, session, listing, nearest).await? {
+        let (status, was_set) = look_ahead(attempt, session, listing, nearest).await?;
+        if attempt.no_wait || !was_set {
             return Ok(status);
         }
     }
     watch_directory(attempt, session, listing, &before).await
 }
 
-/// Watches that claim; `None` if it may hold, so that it may never say so.
+/// Watches that claim; and gives whether its data was set, as it is by one that holds.
 async fn look_ahead(
     attempt: &mut Attempt,
     session: &TrustedSession,
     listing: &Listing,
     claim: &str,
-) -> Result<Option<ClaimStatus>> {
+) -> Result<(ClaimStatus, bool)> {
     let path = name::join(&attempt.spec.path, claim);
-    let no_wait = attempt.no_wait;
     Ok(match attempt.look_ahead(session, &path).await {
-        Ok(Ahead::Claim { version, status, .. }) => (version == 0 || no_wait).then_some(status),
-        Ok(Ahead::Nobody) => Some(ClaimStatus::Again),
-        Ok(Ahead::Data) => Some(is_data(attempt, listing, claim)),
-        Err(error) if error.is_no_node() => Some(ClaimStatus::Again),
+        Ok(Ahead::Claim { version, status, .. }) => (status, version > 0),
+        Ok(Ahead::Nobody) => (ClaimStatus::Again, false),
+        Ok(Ahead::Data) => (is_data(attempt, listing, claim), false),
+        Err(error) if error.is_no_node() => (ClaimStatus::Again, false),
         Err(error) => return Err(error),
     })
 }

@@ -115,9 +115,30 @@ fn every_example_refuses_other_arguments_and_reports_errors() {
 #[test]
 fn the_small_examples_are_clean_under_valgrind() {
     let server = Server::start().unwrap();
-    for name in ["adopt_handle", "event_loop", "fenced_write", "legacy_lock", "on_lost", "raii"] {
+    for name in [
+        "adopt_handle",
+        "event_loop",
+        "fenced_write",
+        "legacy_lock",
+        "on_lost",
+        "raii",
+        "shared_locks",
+    ] {
         run(under_valgrind(&built().join(name), true).arg(server.hosts()));
     }
+}
+
+#[test]
+fn several_hold_a_shared_lock() {
+    let server = Server::start().unwrap();
+    let said = run(limited(built().join("shared_locks")).arg(server.hosts()));
+    let lines = [
+        "two read, and a writer is kept out",
+        "one writes, once both have finished",
+        "all permits are taken, and another transfer is kept out",
+        "with 4 permits it is let in",
+    ];
+    assert_eq!(said.lines().collect::<Vec<_>>(), lines);
 }
 
 #[test]

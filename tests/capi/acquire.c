@@ -25,7 +25,7 @@ static void sizes_of_options(zkl_client *client)
     zkl_lock *const untouched = (zkl_lock *)&newer;
     zkl_lock *lock = untouched;
     memset(&newer, 0, sizeof newer);
-    size_t bad[] = {0, 1, sizeof(size_t), sizeof(zkl_lock_options) - 1, 1000000, (size_t)-1};
+    size_t bad[] = {0, 1, sizeof(size_t), offsetof(zkl_lock_options, sharing) - 1, 1000000, (size_t)-1};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         newer.options.size = bad[i];
         GIVES(BAD_ARGUMENTS, zkl_lock_new(client, "/sizes", &newer.options, &lock));
@@ -35,6 +35,10 @@ static void sizes_of_options(zkl_client *client)
     GIVES(BAD_ARGUMENTS, zkl_lock_new(client, "/sizes", &newer.options, &lock));
     CHECK(lock == untouched);
     newer.later[40] = 0;
+    GIVES(OK, zkl_lock_new(client, "/sizes", &newer.options, &lock));
+    zkl_lock_free(lock);
+    /* A program that was compiled before locks could be shared. */
+    newer.options.size = offsetof(zkl_lock_options, sharing);
     GIVES(OK, zkl_lock_new(client, "/sizes", &newer.options, &lock));
     zkl_lock_free(lock);
 }
@@ -99,6 +103,59 @@ static void a_lock_of(zkl_client *client, int strategy, const char *path)
     zkl_lock_free(lock);
 }
 
+static zkl_lock *shared_on(zkl_client *client, const char *path, int sharing, int permits, int limit)
+{
+    zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    options.sharing = sharing;
+    options.permits = permits;
+    options.limit = limit;
+    zkl_lock *lock = NULL;
+    GIVES(OK, zkl_lock_new(client, path, &options, &lock));
+    return lock;
+}
+
+static void readers_hold_together_and_a_writer_alone(zkl_client *client)
+{
+    zkl_lock *read = shared_on(client, "/shared/catalogue", ZKL_READ, 0, 0);
+    zkl_lock *write = shared_on(client, "/shared/catalogue", ZKL_WRITE, 0, 0);
+    zkl_guard *first = acquired(read), *second = acquired(read), *none = NULL;
+    GIVES(ZKL_TAKEN, zkl_lock_try(write, &none));
+    GIVES(OK, zkl_guard_release(first));
+    GIVES(TIMEOUT, zkl_lock_acquire(write, 50, &none));
+    GIVES(OK, zkl_guard_release(second));
+    zkl_guard *writing = acquired(write);
+    GIVES(ZKL_TAKEN, zkl_lock_try(read, &none));
+    GIVES(ZKL_TAKEN, zkl_lock_try(write, &none));
+    GIVES(OK, zkl_guard_release(writing));
+    zkl_lock_free(read);
+    zkl_lock_free(write);
+}
+
+static void permits_add_up_to_the_limit(zkl_client *client)
+{
+    zkl_lock *one = shared_on(client, "/shared/transfers", ZKL_PERMITS, 0, 3);
+    zkl_lock *two = shared_on(client, "/shared/transfers", ZKL_PERMITS, 2, 9);
+    int limit = 0;
+    GIVES(OK, zkl_lock_limit(one, &limit));
+    CHECK(limit == 3);
+    zkl_guard *first = acquired(one), *second = acquired(two), *third = NULL;
+    GIVES(ZKL_TAKEN, zkl_lock_try(one, &third));
+    GIVES(OK, zkl_lock_set_limit(two, 4));
+    GIVES(OK, zkl_lock_limit(two, &limit));
+    CHECK(limit == 4);
+    GIVES(OK, zkl_lock_try(one, &third));
+    GIVES(OK, zkl_lock_set_limit(one, 1));
+    CHECK(zkl_guard_state(first) == ZKL_HELD && zkl_guard_state(third) == ZKL_HELD);
+    zkl_guard *none = NULL;
+    GIVES(BAD_ARGUMENTS, zkl_lock_acquire(two, ZKL_FOREVER, &none));
+    GIVES(OK, zkl_guard_release(first));
+    GIVES(OK, zkl_guard_release(second));
+    GIVES(ZKL_TAKEN, zkl_lock_try(one, &none));
+    GIVES(OK, zkl_guard_release(third));
+    zkl_lock_free(one);
+    zkl_lock_free(two);
+}
+
 static void *wait_for(void *lock)
 {
     zkl_guard *guard = NULL;
@@ -154,7 +211,7 @@ static void acls(zkl_client *stranger)
     options.session_timeout_ms = session_timeout_ms;
     zkl_client *client = NULL;
     GIVES(OK, zkl_client_connect(hosts, &options, &client));
-    zkl_lock_options secret = {sizeof secret, ZKL_QUEUE, NULL, &ZOO_CREATOR_ALL_ACL};
+    zkl_lock_options secret = {sizeof secret, ZKL_QUEUE, NULL, &ZOO_CREATOR_ALL_ACL, 0, 0, 0};
     zkl_lock *lock = NULL;
     GIVES(OK, zkl_lock_new(client, "/secret", &secret, &lock));
     zkl_guard *guard = acquired(lock);
@@ -223,6 +280,8 @@ int main(int argc, char **argv)
     a_lock_of(client, ZKL_QUEUE, "/locks/queue");
     a_lock_of(client, ZKL_WATCH, "/locks/watch");
     a_lock_of(client, ZKL_POLL, "/locks/poll");
+    readers_hold_together_and_a_writer_alone(client);
+    permits_add_up_to_the_limit(client);
     a_waiter_gets_it_when_it_is_released(client);
     a_write_that_the_lock_guards(client);
     acls(client);

@@ -103,6 +103,8 @@ static void what_is_inherited_is_refused(void)
     REFUSED(zkl_lock_acquire(lock, 100, &guard_out));
     REFUSED(zkl_lock_acquire(other, ZKL_FOREVER, &guard_out));
     REFUSED(zkl_lock_try(lock, &guard_out));
+    REFUSED(zkl_lock_limit(lock, &fd));
+    REFUSED(zkl_lock_set_limit(lock, 1));
     REFUSED(zkl_lock_acquire_async(lock, 100, tell_done, &t, finalize, &attempt_out));
     REFUSED(zkl_lock_try_async(lock, tell_done, &t, finalize));
     REFUSED(zkl_lock_contenders_async(lock, 1, tell_contenders, &t, finalize));

@@ -58,6 +58,8 @@ static void on_nothing(void)
     GIVES(BAD_ARGUMENTS, zkl_guard_state(NULL));
     GIVES(BAD_ARGUMENTS, zkl_guard_lost_reason(NULL));
     CHECK(zkl_guard_token(NULL) == BAD_ARGUMENTS);
+    GIVES(BAD_ARGUMENTS, zkl_lock_limit(NULL, &fd));
+    GIVES(BAD_ARGUMENTS, zkl_lock_set_limit(NULL, 1));
     CHECK(zkl_guard_path(NULL) == NULL);
     GIVES(BAD_ARGUMENTS, zkl_guard_on_lost(NULL, tell_lost, NULL, NULL));
     GIVES(BAD_ARGUMENTS, zkl_guard_wait_lost(NULL, ZKL_FOREVER));
@@ -137,7 +139,7 @@ static void hostile_locks(zkl_client *client)
         GIVES(BAD_ARGUMENTS, zkl_lock_new(client, bad[i], NULL, &lock));
     GIVES(BAD_ARGUMENTS, zkl_lock_new(client, "/lock", NULL, NULL));
 
-    const zkl_lock_options none = {sizeof none, 0, NULL, NULL};
+    const zkl_lock_options none = ZKL_LOCK_OPTIONS_INIT;
     zkl_lock_options options = none;
     int strategies[] = {-1, 3, INT_MAX, INT_MIN};
     for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
@@ -148,6 +150,37 @@ static void hostile_locks(zkl_client *client)
         options.strategy = strategy;
         GIVES(BAD_ARGUMENTS, zkl_lock_new(client, "/", &options, &lock));
     }
+    options = none;
+    int sharings[] = {-1, 4, INT_MAX, INT_MIN};
+    for (size_t i = 0; i < sizeof sharings / sizeof *sharings; i++) {
+        options.sharing = sharings[i];
+        GIVES(BAD_ARGUMENTS, zkl_lock_new(client, "/lock", &options, &lock));
+    }
+    const zkl_lock_options unshared[] = {
+        {sizeof none, ZKL_WATCH, NULL, NULL, ZKL_READ, 0, 0},
+        {sizeof none, ZKL_POLL, NULL, NULL, ZKL_PERMITS, 1, 1},
+        {sizeof none, ZKL_QUEUE, NULL, NULL, ZKL_EXCLUSIVE, 1, 0},
+        {sizeof none, ZKL_QUEUE, NULL, NULL, ZKL_WRITE, 0, 1},
+        {sizeof none, ZKL_QUEUE, NULL, NULL, ZKL_PERMITS, 1, 0},
+        {sizeof none, ZKL_QUEUE, NULL, NULL, ZKL_PERMITS, -1, 3},
+        {sizeof none, ZKL_QUEUE, NULL, NULL, ZKL_PERMITS, 1, INT_MIN},
+    };
+    for (size_t i = 0; i < sizeof unshared / sizeof *unshared; i++)
+        GIVES(BAD_ARGUMENTS, zkl_lock_new(client, "/lock", &unshared[i], &lock));
+    const zkl_lock_options permits = {sizeof permits, ZKL_QUEUE, NULL, NULL, ZKL_PERMITS, 0, 2};
+    GIVES(BAD_ARGUMENTS, zkl_lock_new(client, "/", &permits, &lock));
+    zkl_lock *semaphore = NULL, *plain = NULL;
+    int limit = 4711;
+    GIVES(OK, zkl_lock_new(client, "/hostile/semaphore", &permits, &semaphore));
+    GIVES(OK, zkl_lock_new(client, "/hostile/plain", NULL, &plain));
+    GIVES(BAD_ARGUMENTS, zkl_lock_limit(semaphore, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_lock_limit(plain, &limit));
+    GIVES(BAD_ARGUMENTS, zkl_lock_set_limit(plain, 1));
+    GIVES(BAD_ARGUMENTS, zkl_lock_set_limit(semaphore, 0));
+    GIVES(BAD_ARGUMENTS, zkl_lock_set_limit(semaphore, INT_MIN));
+    CHECK(limit == 4711);
+    zkl_lock_free(semaphore);
+    zkl_lock_free(plain);
     options = none;
     options.label = bad_utf8;
     GIVES(BAD_ARGUMENTS, zkl_lock_new(client, "/lock", &options, &lock));
@@ -238,7 +271,7 @@ static void hostile_acquires_and_guards(zkl_client *client)
 
     /* A path that is something else than a lock. */
     ask("create /plain");
-    zkl_lock_options watch = {sizeof watch, ZKL_WATCH, NULL, NULL};
+    zkl_lock_options watch = {sizeof watch, ZKL_WATCH, NULL, NULL, 0, 0, 0};
     GIVES(OK, zkl_lock_new(client, "/plain", &watch, &lock));
     GIVES(ZNODEEXISTS, zkl_lock_acquire(lock, ZKL_FOREVER, &guard));
     zkl_lock_free(lock);

@@ -11,6 +11,7 @@ const FILES: &[&str] = &[
     "zkl/client",
     "zkl/timeout",
     "zkl/lock",
+    "zkl/sharing",
     "zkl/attempt",
     "zkl/contenders",
     "zkl/guard",

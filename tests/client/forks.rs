@@ -11,14 +11,15 @@ use std::time::{Duration, Instant};
 
 use test_support::{Process, TIMEOUT, child_about, options, say, shared};
 use zklock::{
-    Acl, Client, Code, CreateMode, GuardState, Lock, LockError, LostReason, Op, Reconfiguration,
-    Result, SessionState, local,
+    Acl, Client, Code, CreateMode, Election, GuardState, LocalHandoff, Lock, LockError, LostReason,
+    Op, Reconfiguration, Result, Semaphore, SessionState, local,
 };
 
 use crate::lifecycle::voluntary_waits;
 
 type OfAClient = fn(&Client, &str) -> Result<()>;
 type OfALock = fn(&Lock) -> Result<(), LockError>;
+type OfASemaphore = fn(&Semaphore) -> Result<(), LockError>;
 
 /// What a client can be asked for, each by its name.
 const OF_A_CLIENT: [(&str, OfAClient); 19] = [
@@ -46,13 +47,26 @@ const OF_A_CLIENT: [(&str, OfAClient); 19] = [
 ];
 
 /// What a lock can be asked for.
-const OF_A_LOCK: [(&str, OfALock); 6] = [
+const OF_A_LOCK: [(&str, OfALock); 10] = [
     ("acquire", |lock| lock.acquire().wait().map(drop)),
     ("acquire within a limit", |lock| lock.acquire().within(TIMEOUT).wait().map(drop)),
     ("try_acquire", |lock| lock.try_acquire().wait().map(drop)),
     ("is_locked", |lock| lock.is_locked().wait().map(drop)),
     ("holder", |lock| lock.holder().wait().map(drop)),
     ("contenders", |lock| lock.contenders().wait().map(drop)),
+    ("in turns", |lock| {
+        let lock = lock.clone().local_handoff(LocalHandoff::new());
+        lock.acquire().wait().map(drop)
+    }),
+    ("campaign", |lock| Election::new(lock.clone()).campaign().wait().map(drop)),
+    ("leader", |lock| Election::new(lock.clone()).leader().wait().map(drop)),
+    ("participants", |lock| Election::new(lock.clone()).participants().wait().map(drop)),
+];
+
+/// What a semaphore can be asked for.
+const OF_A_SEMAPHORE: [(&str, OfASemaphore); 2] = [
+    ("limit", |semaphore| semaphore.limit().wait().map(drop)),
+    ("set_limit", |semaphore| semaphore.set_limit(3).wait()),
 ];
 
 /// Runs `work` in a child; it says what was wrong there. Nothing may be printed: another thread of the
@@ -121,12 +135,17 @@ fn a_process_without_a_client_forks_and_goes_on() {
     let store = local::Store::new();
     let guard = store.lock("/forked").acquire().wait().unwrap();
     let waiting = store.lock("/forked").acquire();
+    let in_turns = store.lock("/forked").local_handoff(LocalHandoff::new());
     let inherited = Arc::new(Mutex::new(Some((guard, waiting))));
     let (theirs, childs) = (Arc::clone(&inherited), store.clone());
     in_a_child(move || {
         for (name, ask) in OF_A_LOCK {
             ensure(is_refused_of_a_lock(ask(&childs.lock("/forked"))), name)?;
         }
+        for (name, ask) in OF_A_SEMAPHORE {
+            ensure(is_refused_of_a_lock(ask(&childs.semaphore("/forked", 2))), name)?;
+        }
+        ensure(is_refused_of_a_lock(in_turns.acquire().wait()), "in turns of the parent's")?;
         ensure(!childs.lose("/forked"), "the store takes it away")?;
         childs.close();
         let (guard, waiting) = theirs.lock().unwrap().take().ok_or("nothing inherited")?;
@@ -185,6 +204,9 @@ fn a_process_forks_and_goes_on() {
         }
         for (name, ask) in OF_A_LOCK {
             ensure(is_refused_of_a_lock(ask(&lock)), name)?;
+        }
+        for (name, ask) in OF_A_SEMAPHORE {
+            ensure(is_refused_of_a_lock(ask(&childs.semaphore("/semaphore", 2))), name)?;
         }
         let Some((guard, second, signal, watch, waiting)) = theirs.lock().unwrap().take() else {
             return Err("no guard");
@@ -273,10 +295,13 @@ fn a_child_asks_for_everything_that_can_be_asked_for() {
     let functions = ["client", "lock", "zookeeper", "local"].map(|dir| requests_in(&src.join(dir)));
     let functions = functions.concat();
     assert!(functions.len() > 20, "only {functions:?}");
-    let asked =
-        OF_A_CLIENT.map(|(name, _)| name).into_iter().chain(OF_A_LOCK.map(|(name, _)| name));
-    // `connect` asks for nothing of what there is.
-    let others = ["release", "release within a limit", "close", "connect"];
+    let asked = OF_A_CLIENT
+        .map(|(name, _)| name)
+        .into_iter()
+        .chain(OF_A_LOCK.map(|(name, _)| name))
+        .chain(OF_A_SEMAPHORE.map(|(name, _)| name));
+    // `connect` asks for nothing of what there is; who resigns or hands over leads, and does not in a child.
+    let others = ["release", "release within a limit", "close", "connect", "resign", "hand_over"];
     let asked: Vec<&str> = asked.chain(others).collect();
     for function in functions {
         assert!(asked.contains(&function.as_str()), "no child asks for {function}");

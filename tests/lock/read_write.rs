@@ -294,6 +294,25 @@ fn a_writer_behind_readers_asks_little_when_they_go_in_their_order() {
 }
 
 #[test]
+fn a_reader_behind_a_writer_asks_five_times_and_is_woken_once() {
+    let bench = Bench::shared();
+    bench.prepare(QUEUE);
+    let client = bench.client();
+    let lock = client.read_write(&bench.path).read();
+    // The first on a path asks for the directory.
+    release([lock.acquire().wait().unwrap()]);
+    let mut writer = stranger(&bench, "a-__WRIT__");
+    bench.proxy.clear_seen();
+    let reading = acquire_in_background(&lock);
+    eventually("it watches", || bench.watches_of(session_id(&client)) == 1);
+    writer.leave();
+    release([held(reading)]);
+    let waited = [Op::Create2, Op::GetChildren2, Op::GetData, Op::GetChildren2, Op::Delete];
+    assert_eq!(bench.asked(), waited);
+    assert_eq!(bench.proxy.count(&Rule::event()), 1);
+}
+
+#[test]
 fn readers_and_writers_of_one_client_stand_in_one_line() {
     let bench = Bench::shared();
     let client = bench.direct();

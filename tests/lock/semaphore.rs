@@ -5,7 +5,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use test_support::{TIMEOUT, acquire_in_background, eventually, session_id};
-use zklock::{Code, Guard, GuardState, Lock, LockError, LostReason, Semaphore, Strategy};
+use zklock::{
+    Acl, Code, CreateMode, Guard, GuardState, Lock, LockError, LostReason, Permissions, Semaphore,
+    Strategy,
+};
 use zklock_testing::Rule;
 use zklock_testing::wire::Op;
 
@@ -223,6 +226,24 @@ fn a_free_semaphore_costs_a_create_a_list_and_a_delete() {
 }
 
 #[test]
+fn who_is_next_in_line_asks_six_times() {
+    let bench = Bench::shared();
+    let client = bench.client();
+    let semaphore = client.semaphore(&bench.path, 1);
+    // The first on a path asks for the directory, and makes it.
+    release([take(&semaphore, 1)]);
+    let holds = take(&bench.direct().semaphore(&bench.path, 1), 1);
+    bench.proxy.clear_seen();
+    let next = acquire_in_background(&semaphore.permit());
+    let watching = Rule::reply(Op::GetChildren2).watching(true);
+    eventually("it watches", || bench.proxy.count(&watching) == 1);
+    release([holds]);
+    release([held(next)]);
+    let list = Op::GetChildren2;
+    assert_eq!(bench.asked(), [Op::Create2, list, list, Op::GetData, list, Op::Delete]);
+}
+
+#[test]
 fn all_who_wait_but_the_next_in_line_watch_the_claim_before_their_own() {
     const WAITERS: usize = 5;
     let bench = Bench::shared();
@@ -289,6 +310,25 @@ fn a_number_that_somebody_has_written_by_hand_or_over_counts() {
     assert!(semaphore.permits(3).acquire().wait().unwrap_err().code() == Code::BAD_ARGUMENTS);
     release([take(&semaphore, 2)]);
     assert_eq!(semaphore.limit().wait().unwrap(), 2);
+}
+
+#[test]
+fn who_may_not_write_the_limit_is_told() {
+    let bench = Bench::shared();
+    let client = bench.direct();
+    let all_but_write = Permissions::READ | Permissions::CREATE | Permissions::DELETE;
+    let acl = [Acl::new(all_but_write, "world", "anyone")];
+    client.create_with_acl(&bench.path, b"", CreateMode::Persistent, &acl).wait().unwrap();
+    let semaphore = client.semaphore(&bench.path, 2);
+    for refused in [
+        semaphore.permit().acquire().wait().map(drop).unwrap_err(),
+        semaphore.set_limit(3).wait().unwrap_err(),
+    ] {
+        assert!(matches!(refused, LockError::NotPermitted { .. }), "{refused:?}");
+        let missing = format!("no WRITE permission on {}", bench.path);
+        assert!(refused.to_string().contains(&missing), "{refused}");
+    }
+    eventually("no claim is left", || bench.claims(QUEUE).is_empty());
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::allowed::Allowed;
 use crate::drive::Told;
 use crate::operation::Answer;
 use crate::scenario::{Outcome, Scenario, TIMEOUT};
+use crate::tree::Claim;
 
 /// Whether a guard that says `Held` is the one that holds. `None` when it does not say so.
 ///
@@ -16,7 +17,9 @@ pub fn holds(scenario: &Scenario, guard: &Guard) -> Outcome<Option<bool>> {
     if guard.state() != GuardState::Held {
         return Ok(None);
     }
-    Ok(Some(claims.first().is_some_and(|first| {
+    let counts =
+        |claim: &&Claim| claim.path == guard.path() || scenario.recipe.is_kept_out_by(&claim.path);
+    Ok(Some(claims.iter().find(counts).is_some_and(|first| {
         first.path == guard.path()
             && first.czxid == guard.fencing_token()
             && first.session == session
@@ -69,8 +72,11 @@ pub fn goes_on(scenario: &Scenario, others: &[(&str, &Lock)], allowed: &Allowed)
         for round in 1..=ROUNDS {
             let guard = lock.acquire().within(TIMEOUT).wait().map_err(wrong)?;
             let claims = scenario.tree.claims(scenario.recipe, &scenario.path)?;
-            let first = claims.first().map(|first| first.czxid);
-            let is_first = first == Some(guard.fencing_token());
+            let token = guard.fencing_token();
+            let counts = |claim: &&Claim| {
+                claim.czxid == token || scenario.recipe.is_kept_out_by(&claim.path)
+            };
+            let is_first = claims.iter().find(counts).is_some_and(|first| first.czxid == token);
             // Who was robbed may not know yet.
             if !is_first && guard.state() == GuardState::Held && !allowed.robbery() {
                 return Err(format!("{who} client afterwards: {guard:?} among {claims:?}"));

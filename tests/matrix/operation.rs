@@ -27,6 +27,8 @@ pub struct Operation {
     /// Whether `make test`, too, looks for a second fault in its recoveries from a first.
     pub pairs: bool,
     pub fits: fn(&Recipe) -> bool,
+    /// Of those that are variants of others, whether it is for locks that are shared, too.
+    also_shared: bool,
 }
 
 /// How the lock is asked for.
@@ -101,6 +103,7 @@ impl Operation {
             loses_deletions: false,
             pairs: false,
             fits: |_| true,
+            also_shared: false,
         }
     }
 
@@ -144,6 +147,10 @@ impl Operation {
         Operation { pairs: true, ..self }
     }
 
+    pub const fn also_shared(self) -> Operation {
+        Operation { also_shared: true, ..self }
+    }
+
     pub const fn only(self, fits: fn(&Recipe) -> bool) -> Operation {
         Operation { fits, ..self }
     }
@@ -155,6 +162,11 @@ impl Operation {
     pub fn owns(&self, step: &Step) -> bool {
         let of_a_watch = matches!(step.kind, Kind::GetDataAndWatch | Kind::Event);
         step.acquiring || !of_a_watch || self.then == Then::Hold || self.how == How::GiveUp
+    }
+
+    pub fn is_for(&self, recipe: &Recipe) -> bool {
+        let is_worth_it = !recipe.is_shared() || self.also_shared || self.is_main();
+        (self.fits)(recipe) && is_worth_it
     }
 
     /// Whether it is one of those that others are variants of.

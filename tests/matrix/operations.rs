@@ -15,7 +15,7 @@ use crate::scenario::{Outcome, Scenario, TIMEOUT};
 
 pub const OPERATIONS: &[Operation] = &[
     Operation::new("acquire a free lock").restarts().pairs(),
-    Operation::new("acquire in a missing directory").before(|_| Ok(())),
+    Operation::new("acquire in a missing directory").before(|_| Ok(())).also_shared(),
     Operation::new("acquire while its directory is tidied away")
         .before(tidied_away)
         .begins(Begins::WithTheDisturbance),
@@ -74,8 +74,8 @@ pub const OPERATIONS: &[Operation] = &[
         .how(How::ComeBackLate, Answer::Held)
         .begins(Begins::WithTheDisturbance)
         .ends_the_session(),
-    Operation::new("try a free lock").how(How::Try, Answer::Held),
-    Operation::new("try a taken lock").how(How::Try, Answer::Taken).before(behind),
+    Operation::new("try a free lock").how(How::Try, Answer::Held).also_shared(),
+    Operation::new("try a taken lock").how(How::Try, Answer::Taken).before(behind).also_shared(),
     Operation::new("try and be overtaken")
         .how(How::Try, Answer::Taken)
         .before(overtaken)

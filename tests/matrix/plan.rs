@@ -45,7 +45,7 @@ impl Wanted {
     fn plays(&self) -> Vec<Case> {
         let recipes = RECIPES.iter();
         let all = recipes.flat_map(|recipe| {
-            let fitting = OPERATIONS.iter().filter(|operation| (operation.fits)(recipe));
+            let fitting = OPERATIONS.iter().filter(|operation| operation.is_for(recipe));
             fitting.map(move |operation| Case { recipe, operation, strikes: Vec::new() })
         });
         all.filter(|play| self.may_become(play)).collect()
@@ -124,13 +124,15 @@ impl Wanted {
 }
 
 /// What leaves a claim or its deletion in doubt, or takes everything away.
-const FIRST: [(Kind, Fault); 8] = [
+const FIRST: [(Kind, Fault); 10] = [
     (Kind::Create, Fault::Dropped(Side::Reply)),
     (Kind::Create, Fault::Expired(Side::Reply)),
     (Kind::Delete, Fault::Dropped(Side::Request)),
     (Kind::Delete, Fault::Dropped(Side::Reply)),
     (Kind::GetData, Fault::Dropped(Side::Reply)),
     (Kind::GetDataAndWatch, Fault::Reset(Side::Reply)),
+    (Kind::ChildrenAndWatch, Fault::Reset(Side::Reply)),
+    (Kind::SetData, Fault::Dropped(Side::Reply)),
     (Kind::Sync, Fault::Dropped(Side::Reply)),
     (Kind::Event, Fault::Expired(Side::Reply)),
 ];

@@ -17,9 +17,11 @@ pub enum Kind {
     Create,
     Container,
     Children,
+    ChildrenAndWatch,
     Exists,
     GetData,
     GetDataAndWatch,
+    SetData,
     Delete,
     Multi,
     Sync,
@@ -29,13 +31,15 @@ pub enum Kind {
     Close,
 }
 
-const KINDS: [(Kind, &str); 13] = [
+const KINDS: [(Kind, &str); 15] = [
     (Kind::Create, "create"),
     (Kind::Container, "container"),
     (Kind::Children, "children"),
+    (Kind::ChildrenAndWatch, "children+watch"),
     (Kind::Exists, "exists"),
     (Kind::GetData, "getdata"),
     (Kind::GetDataAndWatch, "getdata+watch"),
+    (Kind::SetData, "setdata"),
     (Kind::Delete, "delete"),
     (Kind::Multi, "multi"),
     (Kind::Sync, "sync"),
@@ -68,10 +72,12 @@ impl Kind {
         Some(match self {
             Kind::Create => own([Op::Create, Op::Create2, Op::CreateTtl].into()),
             Kind::Container => own(Op::CreateContainer.into()),
-            Kind::Children => own(Ops::lists()),
+            Kind::Children => own(Ops::lists()).watching(false),
+            Kind::ChildrenAndWatch => own(Ops::lists()).watching(true),
             Kind::Exists => own(Op::Exists.into()),
             Kind::GetData => own(Op::GetData.into()).watching(false),
             Kind::GetDataAndWatch => own(Op::GetData.into()).watching(true),
+            Kind::SetData => own(Op::SetData.into()),
             Kind::Delete => own(Op::Delete.into()),
             Kind::Multi => own(Op::Multi.into()),
             Kind::Sync => own(Op::Sync.into()),

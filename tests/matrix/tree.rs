@@ -166,7 +166,7 @@ impl Stranger {
         let mut session = RawClient::connect(server.addr(), SESSION)?;
         // Called as those of the lock: after the transaction that made the directory.
         let directory = session.exists(path)?.map_or(0, |stat| stat.czxid);
-        let prefix = format!("{path}/zl-{directory:x}-lock-");
+        let prefix = format!("{path}/zl-{directory:x}-{}", recipe.mark());
         let path = session.create_with(&prefix, data, CreateMode::EphemeralSequential)?;
         Stranger::with(session, path)
     }

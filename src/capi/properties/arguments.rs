@@ -79,7 +79,10 @@ pub(super) fn frame() -> impl Strategy<Value = Frame> {
 
 impl Frame {
     fn size<T>(&self) -> usize {
-        self.size.unwrap_or(size_of::<T>())
+        // What earlier versions knew is less, and not refused: that is tested by itself.
+        let known = size_of::<T>();
+        let of_earlier = known / 2..known;
+        self.size.filter(|size| !of_earlier.contains(size)).unwrap_or(known)
     }
 
     /// Whether the options are refused for their frame; `None` when they are not looked at.
@@ -170,25 +173,39 @@ pub(super) struct LockOptions {
     strategy: c_int,
     label: Text,
     acl: Option<AclList>,
+    /// The sharing, the permits and the limit.
+    shared: [c_int; 3],
 }
 
 pub(super) fn lock_options() -> impl Strategy<Value = LockOptions> {
     let strategy = prop_oneof![4 => 0..3, 1 => int()];
-    (frame(), strategy, text(Just("label".into())), option::of(acl()))
-        .prop_map(|(frame, strategy, label, acl)| LockOptions { frame, strategy, label, acl })
+    let sharing = prop_oneof![4 => Just(0), 4 => 1..4, 1 => int()];
+    let number = || prop_oneof![4 => Just(0), 2 => 1..4, 1 => int()];
+    let shared = [sharing.boxed(), number().boxed(), number().boxed()];
+    (frame(), strategy, text(Just("label".into())), option::of(acl()), shared).prop_map(
+        |(frame, strategy, label, acl, shared)| LockOptions { frame, strategy, label, acl, shared },
+    )
 }
 
 impl LockOptions {
-    /// Whether they say, or leave it at, a queue.
-    pub(super) fn is_queue(&self) -> bool {
-        self.frame.null || self.strategy == 0
+    /// Whether they say, or leave it at, a lock that can be on the root.
+    pub(super) fn allow_the_root(&self) -> bool {
+        self.frame.null || self.strategy == 0 && self.shared[0] != 3
     }
 
     pub(super) fn verdict(&self) -> Verdict {
         let Some(frame) = self.frame.verdict::<zkl_lock_options>() else { return Ok(()) };
         let label = refused_unless(self.label.0.is_none() || self.label.said().is_some());
         let acl = || self.acl.as_ref().map_or(Ok(()), AclList::verdict);
-        frame.and(refused_unless((0..3).contains(&self.strategy))).and(label).and_then(|()| acl())
+        let shared = match self.shared {
+            [0, 0, 0] => true,
+            [1 | 2, 0, 0] => self.strategy == 0,
+            [3, permits, limit] => self.strategy == 0 && permits >= 0 && limit > 0,
+            _ => false,
+        };
+        let shared = || refused_unless(shared);
+        let strategy = refused_unless((0..3).contains(&self.strategy));
+        frame.and(strategy).and(label).and_then(|()| acl()).and_then(|()| shared())
     }
 
     pub(super) fn lay_out<R>(&self, with: impl FnOnce(*const zkl_lock_options) -> R) -> R {
@@ -198,6 +215,9 @@ impl LockOptions {
             strategy: self.strategy,
             label: self.label.pointer(),
             acl: acl.as_ref().map_or(std::ptr::null(), |(vector, _)| vector),
+            sharing: self.shared[0],
+            permits: self.shared[1],
+            limit: self.shared[2],
         };
         self.frame.lay_out(options, with)
     }

@@ -67,7 +67,7 @@ fn a_lock_is_made_and_acquired_by_arguments_that_are_right() {
         });
         let is_good = scene.client(which).is_some() && has_lock_place;
         let is_path = path.said().is_some_and(|path| path::validate(path).is_ok());
-        let is_allowed = is_path && (options.is_queue() || path.said() != Some("/"));
+        let is_allowed = is_path && (options.allow_the_root() || path.said() != Some("/"));
         let said = refused_unless(is_good && path.said().is_some()).and(options.verdict());
         let verdict = said.and(refused_unless(is_allowed));
         prop_assert_eq!(lock.as_ref().map(drop).map_err(|code| *code), verdict);

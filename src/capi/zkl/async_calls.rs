@@ -118,7 +118,7 @@ pub extern "C" fn zkl_lock_try_async(
     status(|| {
         let lock = given(NAME, "lock", lock)?;
         let done = done.ok_or_else(|| no_done(NAME))?;
-        let OnASession { lock, shared } = lock.at_present();
+        let OnASession { lock, shared, .. } = lock.at_present();
         let line = shared.callbacks.line(NAME)?;
         let (with_guard, path) = (Arc::clone(&shared), lock.path().to_owned());
         let delivery = Delivery {
@@ -158,7 +158,7 @@ pub extern "C" fn zkl_lock_contenders_async(
     status(|| {
         let lock = given(NAME, "lock", lock)?;
         let done = done.ok_or_else(|| no_done(NAME))?;
-        let OnASession { lock, shared } = lock.at_present();
+        let OnASession { lock, shared, .. } = lock.at_present();
         let delivery = Delivery {
             line: shared.callbacks.line(NAME)?,
             userdata: Userdata::new(userdata, finalizer),

@@ -175,7 +175,7 @@ pub extern "C" fn zkl_lock_acquire_async(
         let lock = given(NAME, "lock", lock)?;
         let within = timeout(NAME, timeout_ms)?;
         let done = done.ok_or_else(|| Failure::bad_argument(NAME, "done is NULL"))?;
-        let OnASession { lock, shared } = lock.at_present();
+        let OnASession { lock, shared, .. } = lock.at_present();
         let line = shared.callbacks.line(NAME)?;
         let phase = Latest::new(Phase::UnderWay);
         let (giving_up, ended) = (Mutex::default(), Mutex::default());

@@ -98,7 +98,7 @@ fn list(
 ) -> Result<(), Failure> {
     let lock = given(function, "lock", lock)?;
     let place = output(function, "contenders", place)?;
-    let OnASession { lock, shared } = lock.at_present();
+    let OnASession { lock, shared, .. } = lock.at_present();
     may_wait_for(function, &shared.client)?;
     let contenders = lock.first_contenders(most).wait()?;
     place.write(Box::into_raw(zkl_contenders::boxed(contenders)));

@@ -10,7 +10,7 @@ use crate::capi::boundary::{
 use crate::capi::codes;
 use crate::capi::zkl::client::zkl_client;
 use crate::capi::zkl::guard::zkl_guard;
-use crate::capi::zkl::options::{self, zkl_lock_options};
+use crate::capi::zkl::options::{self, Sharing, zkl_lock_options};
 use crate::capi::zkl::present::{OnASession, PresentLock};
 use crate::capi::zkl::timeout::timeout;
 use crate::lock::{Guard, Lock, LockError};
@@ -41,12 +41,12 @@ impl zkl_lock {
 /// zkl_lock: a lock that is held is not acquired again by its holder.
 ///
 /// `path` is absolute, under the client's chroot. `options` may be NULL: a queue, no label, znodes
-/// that everyone may change. Both are copied.
+/// that everyone may change, one holder at a time. Both are copied.
 ///
 /// Any thread; does not block. On success `*lock` is the program's: free it with zkl_lock_free.
 ///
 /// ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, "/" with another strategy than
-/// ZKL_QUEUE, or bad options; ZINVALIDACL for an ACL that is empty or malformed.
+/// ZKL_QUEUE or for a semaphore, or bad options; ZINVALIDACL for an ACL that is empty or malformed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_lock_new(
     client: Option<&zkl_client>,
@@ -63,6 +63,9 @@ pub unsafe extern "C" fn zkl_lock_new(
         // SAFETY: the header asks for a filled struct.
         let how = unsafe { options::contending(NAME, options) }?;
         how.strategy.check_path(path).map_err(|why| Failure::bad_argument(NAME, why))?;
+        if matches!(how.sharing, Sharing::Permits { .. }) && path == "/" {
+            return Err(Failure::bad_argument(NAME, "a semaphore needs a path of its own"));
+        }
         let present = PresentLock::new(sessions, path, how);
         let lock = zkl_lock { present, path: c_string(path) };
         place.write(Box::into_raw(Box::new(lock)));
@@ -110,7 +113,7 @@ pub extern "C" fn zkl_lock_acquire(
         let lock = given(NAME, "lock", lock)?;
         let place = output(NAME, "guard", guard)?;
         let within = timeout(NAME, timeout_ms)?;
-        let OnASession { lock, shared } = lock.at_present();
+        let OnASession { lock, shared, .. } = lock.at_present();
         may_wait_for(NAME, &shared.client)?;
         let guard = contend(&lock, within).wait()?;
         place.write(Box::into_raw(zkl_guard::boxed(guard, shared)));
@@ -134,7 +137,7 @@ pub extern "C" fn zkl_lock_try(
     status(|| {
         let lock = given(NAME, "lock", lock)?;
         let place = output(NAME, "guard", guard)?;
-        let OnASession { lock, shared } = lock.at_present();
+        let OnASession { lock, shared, .. } = lock.at_present();
         may_wait_for(NAME, &shared.client)?;
         let Some(guard) = lock.try_acquire().wait()? else {
             return Err(taken(lock.path()));

@@ -53,6 +53,16 @@ pub const ZKL_WATCH: c_int = 1;
 /// A strategy: asks again and again, with pauses from 2 ms to 100 ms. Needs no watch.
 pub const ZKL_POLL: c_int = 2;
 
+/// How a lock is shared: not at all. The default.
+pub const ZKL_EXCLUSIVE: c_int = 0;
+/// How a lock is shared: as a reader of a read/write lock. Readers hold together, and wait for the writers
+/// before them. Curator's read/write lock on the same path excludes it, and is excluded by it.
+pub const ZKL_READ: c_int = 1;
+/// How a lock is shared: as a writer of a read/write lock, which holds alone, in one queue with its readers.
+pub const ZKL_WRITE: c_int = 2;
+/// How a lock is shared: as permits of a semaphore. Others hold the rest.
+pub const ZKL_PERMITS: c_int = 3;
+
 /// How a lock is contended for. It begins as the defaults:
 /// `zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;`, then what differs is set.
 #[allow(non_camel_case_types)]
@@ -68,6 +78,13 @@ pub struct zkl_lock_options {
     /// Who may do what with the znodes of the lock: what the C client takes, such as
     /// `&ZOO_CREATOR_ALL_ACL`. NULL: everyone may do everything. Copied.
     pub acl: *const sys::ACL_vector,
+    /// `ZKL_EXCLUSIVE`, `ZKL_READ`, `ZKL_WRITE` or `ZKL_PERMITS`; all but the first with `ZKL_QUEUE` alone.
+    pub sharing: c_int,
+    /// With `ZKL_PERMITS`: how many permits an acquire takes, together. 0: one. Otherwise 0.
+    pub permits: c_int,
+    /// With `ZKL_PERMITS`: how many permits there are for all, where none has said so yet; at least 1. What the
+    /// semaphore's znode says counts more: see zkl_lock_set_limit. Otherwise 0.
+    pub limit: c_int,
 }
 
 /// An options struct.
@@ -86,7 +103,7 @@ unsafe impl Options for zkl_client_options {
 
 // SAFETY: as above.
 unsafe impl Options for zkl_lock_options {
-    const FIRST_SIZE: usize = size_of::<Self>();
+    const FIRST_SIZE: usize = std::mem::offset_of!(zkl_lock_options, sharing);
 }
 
 /// Nothing of that size is an options struct of any version: a `size` that was never set.
@@ -217,6 +234,15 @@ pub(super) struct Contending {
     pub(super) strategy: Strategy,
     pub(super) label: String,
     pub(super) acl: Option<Vec<Acl>>,
+    pub(super) sharing: Sharing,
+}
+
+/// How a lock is shared.
+pub(super) enum Sharing {
+    Exclusive,
+    Read,
+    Write,
+    Permits { permits: u32, limit: u32 },
 }
 
 /// # Safety
@@ -226,7 +252,12 @@ pub(super) unsafe fn contending(
     function: &'static str,
     options: *const zkl_lock_options,
 ) -> Result<Contending, Failure> {
-    let mut built = Contending { strategy: Strategy::Queue, label: String::new(), acl: None };
+    let mut built = Contending {
+        strategy: Strategy::Queue,
+        label: String::new(),
+        acl: None,
+        sharing: Sharing::Exclusive,
+    };
     // SAFETY: the caller keeps the promise above.
     let Some(given) = (unsafe { read(function, options) })? else {
         return Ok(built);
@@ -247,7 +278,32 @@ pub(super) unsafe fn contending(
         // SAFETY: as above, with all its entries.
         built.acl = Some(unsafe { acl::copy(function, vector) }?);
     }
+    built.sharing = sharing(function, &given)?;
     Ok(built)
+}
+
+fn sharing(function: &'static str, given: &zkl_lock_options) -> Result<Sharing, Failure> {
+    let refused = |why| Err(Failure::bad_argument(function, why));
+    let number = |number: c_int| u32::try_from(number).ok();
+    let sharing = match (given.sharing, number(given.permits), number(given.limit)) {
+        (ZKL_EXCLUSIVE, Some(0), Some(0)) => return Ok(Sharing::Exclusive),
+        (ZKL_READ, Some(0), Some(0)) => Sharing::Read,
+        (ZKL_WRITE, Some(0), Some(0)) => Sharing::Write,
+        (ZKL_PERMITS, Some(permits), Some(limit @ 1..)) => {
+            Sharing::Permits { permits: permits.max(1), limit }
+        }
+        (ZKL_PERMITS, _, _) => {
+            return refused("a semaphore has 1 permit or more, and none is negative");
+        }
+        (ZKL_EXCLUSIVE | ZKL_READ | ZKL_WRITE, _, _) => {
+            return refused("only ZKL_PERMITS has permits and a limit");
+        }
+        _ => return refused("there is no such sharing"),
+    };
+    if given.strategy != ZKL_QUEUE {
+        return refused("only ZKL_QUEUE knows locks that are shared");
+    }
+    Ok(sharing)
 }
 
 /// Bytes of the program's.

@@ -6,9 +6,9 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::capi::boundary::Failure;
 use crate::capi::callbacks::CallbackThread;
-use crate::capi::zkl::options::Contending;
+use crate::capi::zkl::options::{Contending, Sharing};
 use crate::client::{Client, ClientOptions};
-use crate::lock::Lock;
+use crate::lock::{Lock, Semaphore};
 use crate::process::Process;
 use crate::raw::Adopted;
 use crate::runtime::machine;
@@ -93,6 +93,8 @@ pub(super) struct PresentLock {
 #[derive(Clone)]
 pub(super) struct OnASession {
     pub(super) lock: Lock,
+    /// Of which it takes permits.
+    pub(super) semaphore: Option<Semaphore>,
     pub(super) shared: Arc<Shared>,
 }
 
@@ -127,9 +129,19 @@ fn give_up(before: impl Send + 'static) {
 }
 
 fn contending(shared: Arc<Shared>, path: &str, how: &Contending) -> OnASession {
-    let mut lock = shared.client.lock(path).strategy(how.strategy).label(how.label.as_str());
+    let client = &shared.client;
+    let mut semaphore = None;
+    let lock = match how.sharing {
+        Sharing::Exclusive => client.lock(path).strategy(how.strategy),
+        Sharing::Read => client.read_write(path).read(),
+        Sharing::Write => client.read_write(path).write(),
+        Sharing::Permits { permits, limit } => {
+            semaphore.insert(client.semaphore(path, limit)).permits(permits)
+        }
+    };
+    let mut lock = lock.label(how.label.as_str());
     if let Some(acl) = &how.acl {
         lock = lock.acl(acl.clone());
     }
-    OnASession { lock, shared }
+    OnASession { lock, semaphore, shared }
 }

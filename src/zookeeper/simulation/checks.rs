@@ -48,7 +48,8 @@ pub(super) fn at_every_step(run: &Run) {
         board.complain(|| violation);
     }
     let shares: Vec<Share> = holders.iter().map(|(_, _, share)| *share).collect();
-    if !may_hold_together(&shares) {
+    let most = run.world.lock().limits.1;
+    if !may_hold_together(&shares, most) {
         board.complain(|| format!("held by several (contender, token): {holders:?}"));
     }
     if let Some(complaint) = complaint {
@@ -93,6 +94,8 @@ pub(super) fn at_rest(run: &Run) {
     {
         let board = run.board.lock();
         let mut wanted = vec![0; run.scenario.clients];
+        let tenures = board.posts.iter().filter_map(|post| post.tenure.as_ref());
+        let held: Vec<i64> = tenures.map(|tenure| tenure.node.czxid).collect();
         for (number, post) in board.posts.iter().enumerate() {
             if run.world.lock().clients[post.client].dead || post.done {
                 continue;
@@ -107,7 +110,8 @@ pub(super) fn at_rest(run: &Run) {
                 }
                 (None, Some(Wait::Forever)) => {
                     wanted[post.client] += 1;
-                    wait_in_vain(run, &run.world.lock(), post.client, &label(number, post.attempts))
+                    let label = label(number, post.attempts);
+                    wait_in_vain(run, &run.world.lock(), post.client, &label, &held)
                 }
                 (None, Some(_)) => {
                     wanted[post.client] += 1;
@@ -133,8 +137,36 @@ pub(super) fn at_rest(run: &Run) {
     }
 }
 
+/// Whether who is kept out by the claims before its own, in their order, hears when that changes.
+fn will_be_told(
+    share: Share,
+    before: &[(i64, &String)],
+    held: &[i64],
+    watches: &dyn Fn(&str) -> bool,
+) -> bool {
+    let takes = |path: &str| matches!(Share::of(path), Share::Takes(_));
+    let mut nearest = before.iter().rev();
+    let nearest = match share {
+        // What is no permit takes them all.
+        Share::Takes(_) if before.iter().any(|(_, path)| !takes(path)) => {
+            nearest.find(|(_, path)| !takes(path))
+        }
+        // Who holds permits will not say so.
+        Share::Takes(_) => nearest.next().filter(|(czxid, _)| !held.contains(czxid)),
+        Share::Reads => nearest.find(|(_, path)| Share::of(path) != Share::Reads),
+        Share::Alone => nearest.next(),
+    };
+    nearest.is_some_and(|(_, path)| watches(path))
+}
+
 /// Why a contender will wait for ever, if it will.
-fn wait_in_vain(run: &Run, world: &World, client: usize, label: &str) -> Option<&'static str> {
+fn wait_in_vain(
+    run: &Run,
+    world: &World,
+    client: usize,
+    label: &str,
+    held: &[i64],
+) -> Option<&'static str> {
     let on = &world.clients[client];
     if run.waits_for(client).is_some() || run.scenario.strategy == Strategy::Poll {
         return None;
@@ -170,14 +202,17 @@ fn wait_in_vain(run: &Run, world: &World, client: usize, label: &str) -> Option<
         (None, _) => Some("waits without a claim"),
         (Some(_), Some(_)) => Some("has two claims"),
         (Some((place, (_, own))), None) => {
-            let share = Share::of(own);
-            let before = claims[..place].iter().rev();
-            let mut blockers = before.filter(|(_, path)| !share.goes_with(Share::of(path)));
-            match blockers.next() {
-                None => Some("may hold and does not know"),
-                Some((_, nearest)) => (!watches(nearest))
-                    .then_some("does not watch the nearest claim that keeps it out"),
+            let (share, before) = (Share::of(own), &claims[..place]);
+            let limit = world.limit(LOCK).unwrap_or(run.scenario.limit);
+            if !share.is_kept_out_by(before.iter().map(|(_, path)| Share::of(path)), limit) {
+                return Some("may hold and does not know");
             }
+            let is_told = will_be_told(share, before, held, &watches);
+            let watches_children = on.replica.child_watches.contains(LOCK)
+                && on.child_watches.contains(LOCK)
+                && run.clients[client].inner().waits_for_event(LOCK);
+            (!is_told && !watches_children)
+                .then_some("does not watch the nearest claim that keeps it out")
         }
     }
 }
@@ -204,9 +239,8 @@ pub(super) fn at_the_end(run: &Run) {
         }
         // The directory may be watched for as long as there is a lock on it.
         let is_claim = |path: &&String| run.scenario.strategy != Strategy::Queue || *path != LOCK;
-        for path in
-            client.watches.keys().filter(is_claim).filter(|path| inner.waits_for_event(path))
-        {
+        let watched = client.watches.keys().chain(&client.child_watches);
+        for path in watched.filter(is_claim).filter(|path| inner.waits_for_event(path)) {
             complaints.push(format!("client {number} still waits for {path}"));
         }
         if inner.has_tasks() && !run.scenario.reduced {

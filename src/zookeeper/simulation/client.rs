@@ -1,7 +1,7 @@
 //! One simulated client as the C client and the servers know it: its handle, session and connection, and
 //! what is on its way.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,6 +66,8 @@ pub(super) struct Client {
     pub(super) downlink: VecDeque<Message>,
     /// The znodes that it watches: by path, the transaction that made what was seen there.
     pub(super) watches: BTreeMap<String, i64>,
+    /// Those whose children it watches.
+    pub(super) child_watches: BTreeSet<String>,
     /// What its clock shows, and what that showed when the leader last counted its session as alive.
     pub(super) clock: Duration,
     pub(super) counted: Duration,
@@ -106,6 +108,7 @@ impl Client {
             queued: Vec::new(),
             downlink: VecDeque::new(),
             watches: BTreeMap::new(),
+            child_watches: BTreeSet::new(),
             clock: Duration::ZERO,
             counted: Duration::ZERO,
             unreported: VecDeque::new(),
@@ -248,9 +251,10 @@ impl Client {
         }
         digest.write_usize(self.downlink.len());
         if self.connection == Connection::Up {
-            (self.replica.applied, &self.replica.watches).hash(digest);
+            let replica = &self.replica;
+            (replica.applied, &replica.watches, &replica.child_watches).hash(digest);
         }
-        self.watches.hash(digest);
+        (&self.watches, &self.child_watches).hash(digest);
     }
 }
 

@@ -136,6 +136,7 @@ pub(super) async fn contend(
     let share = contender.share;
     let lock = match share {
         Share::Reads => client.read_write(LOCK).read(),
+        Share::Takes(permits) => client.semaphore(LOCK, of.limit).permits(permits),
         // Both names of those who hold alone are there beside each other.
         Share::Alone if number % 2 == 1 && of.is_mixed() => client.read_write(LOCK).write(),
         Share::Alone => client.lock(LOCK).strategy(of.strategy),
@@ -209,12 +210,10 @@ impl Party {
             let is_own = |it: &Record| it.session == session && is_labelled(it, label);
             let alive = world.leader.life(session) == Life::Alive;
             let of_lock = |it: &&Record| it.path == LOCK || parent(&it.path) == LOCK;
-            let keeps_out = |it: &Record| !self.share.goes_with(Share::of(&it.path));
-            let was_there = |it: &Record| {
-                !is_own(it) && keeps_out(it) && it.gone.is_none_or(|gone| gone > seen)
-            };
+            let was_there = |it: &&Record| !is_own(it) && it.gone.is_none_or(|gone| gone > seen);
             let mut records = world.leader.records.values().filter(of_lock);
-            let anybody = records.clone().any(was_there);
+            let others = records.clone().filter(was_there).map(|it| Share::of(&it.path));
+            let anybody = self.share.is_kept_out_by(others, world.limits.0);
             (anybody, alive && records.any(|it| it.gone.is_none() && is_own(it)))
         };
         if !anybody {
@@ -265,9 +264,10 @@ impl Party {
         }
         let robbed = self.world.lock().robbed.contains_key(&token);
         {
+            let most = self.world.lock().limits.1;
             let mut board = self.board.lock();
             board.tenures += 1;
-            let others = board.largest.iter().filter(|(of, _)| !of.goes_with(self.share));
+            let others = board.largest.iter().filter(|(of, _)| !of.goes_with(self.share, most));
             let before = others.map(|(_, token)| *token).max().unwrap_or(0);
             if !board.tokens.insert(token) {
                 board.complain(|| format!("two tenures have the token {token}"));

@@ -6,6 +6,7 @@ use super::server::{Change, Kind, parent};
 use super::share::Share;
 use super::steps::Step;
 use super::world::World;
+use crate::zookeeper::limit::Limit;
 use crate::zookeeper::name;
 
 /// What litter is called: nothing of a lock's, and like a claim of the number that was given last.
@@ -61,6 +62,11 @@ impl World {
             if self.leader.tree.children(directory).is_some_and(|children| !children.is_empty()) {
                 steps.extend([Step::Raze, Step::Remake]);
             }
+            if let Some(limit) = self.limit(directory) {
+                let least = limit.saturating_sub(1).max(self.limits.0.max(2));
+                let others = [least, limit + 1].into_iter().filter(|other| *other != limit);
+                steps.extend(others.map(Step::Limit));
+            }
         }
         let has_room = match litter_in {
             Some(directory) => self.leader.tree.get(directory).is_some(),
@@ -96,13 +102,14 @@ impl World {
     /// Whether no claim is there that was made before and keeps it out.
     pub(super) fn may_hold(&self, path: &str, czxid: i64) -> bool {
         let (tree, share) = (&self.leader.tree, Share::of(path));
-        !tree.nodes.iter().any(|(other, node)| {
+        let earlier = tree.nodes.iter().filter(|(other, node)| {
             node.czxid < czxid
                 && matches!(node.kind, Kind::Ephemeral(_))
                 && parent(other) == parent(path)
                 && name::sequence(name::last(other)).is_some()
-                && !share.goes_with(Share::of(other))
-        })
+        });
+        let earlier = earlier.map(|(other, _)| Share::of(other));
+        !share.is_kept_out_by(earlier, self.limits.1)
     }
 
     /// Somebody sets a claim's data: every other one's to something else, the others' with a line more.
@@ -113,6 +120,28 @@ impl World {
             let data = [data.as_slice(), b"seen\n"].concat().into();
             self.leader.commit(vec![Change::Write { path, data }]);
         }
+        self.spread();
+    }
+
+    /// How many permits a semaphore has, as its directory says.
+    pub(super) fn limit(&self, directory: &str) -> Option<u32> {
+        let directory = self.leader.tree.get(directory)?;
+        Limit::read(&directory.data).map(|limit| limit.now)
+    }
+
+    /// Somebody sets how many permits there are.
+    pub(super) fn set_limit(&mut self, number: u32, directory: &str) {
+        let Some(node) = self.leader.tree.get(directory) else { return };
+        let data = Limit::after(&node.data, node.version == 0, number).write().into();
+        let path = format!("{directory}/limit");
+        let child = Change::Create {
+            path: path.clone(),
+            kind: Kind::Persistent,
+            data: b"".as_slice().into(),
+        };
+        let write = Change::Write { path: directory.to_owned(), data };
+        self.leader.commit(vec![write, child, Change::Delete { path }]);
+        self.limits = (self.limits.0.min(number), self.limits.1.max(number));
         self.spread();
     }
 

@@ -107,8 +107,9 @@ impl Requests for SimulatedHandle {
         self.submit(terms, Op::Get { watch }, path, Reply::Data(sink));
     }
 
-    fn children(&self, terms: Terms, path: &str, _: WatchOn, sink: Sink<(Vec<String>, Stat)>) {
-        self.submit(terms, Op::Children, path, Reply::Children(sink));
+    fn children(&self, terms: Terms, path: &str, watch: WatchOn, sink: Sink<(Vec<String>, Stat)>) {
+        let watch = watch == WatchOn::Yes;
+        self.submit(terms, Op::Children { watch }, path, Reply::Children(sink));
     }
 
     fn sync(&self, terms: Terms, path: &str, sink: Sink<()>) {
@@ -119,8 +120,8 @@ impl Requests for SimulatedHandle {
         unasked();
     }
 
-    fn set(&self, _: Terms, _: &str, _: &[u8], _: i32, _: Sink<Stat>) {
-        unasked();
+    fn set(&self, terms: Terms, path: &str, data: &[u8], version: i32, sink: Sink<Stat>) {
+        self.submit(terms, Op::Set { data: data.into(), version }, path, Reply::Set(sink));
     }
 
     fn get_acl(&self, _: Terms, _: &str, _: Sink<(Vec<Acl>, Stat)>) {

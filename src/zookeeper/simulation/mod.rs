@@ -23,14 +23,16 @@
 //! the past, and nothing else), for up to twice the session timeout; then all that was held up comes late,
 //! or the client leaves and it never comes. Processes are frozen or killed, acquires given up. Operators delete claims, and the directory, and make it anew;
 //! empty directories are reaped. Somebody puts children into the directory, or sets a claim's data: to
-//! something else, or with a line more. Another library's contender makes its claim and goes.
+//! something else, or with a line more. Another library's contender makes its claim and goes. Somebody changes
+//! how many permits a semaphore has.
 //!
 //! # What is checked
 //! Only what anybody could see: guards, tokens, the servers' log and tree, watches.
 //!
 //! - At every step: who *believes* that it holds (its guard does not say lost) has its claim on the
 //!   servers, in a session that they have not given up, and no earlier claim is there that keeps it out, whoever
-//!   made it: of readers, a writer's; of all others, any. So none believe that may not hold together
+//!   made it: of readers, a writer's; of those who take
+//!   permits, so many that too few are left; of all others, any. So none believe that may not hold together
 //!   (`share.rs`). Except whose claim an operator has deleted: it may believe until the event of the watch
 //!   on its claim was delivered and its code has run. A guard that says deleted is right about that.
 //! - When an acquire ends: its guard is held; its token is the czxid of a claim, made for this very
@@ -41,7 +43,8 @@
 //! - When a release ends: the claim is gone, and was not before, if it says so. No deletion hits another's
 //!   znode, but in the round trip after a look at one that an operator then deleted.
 //! - At rest (nothing can happen unless somebody releases): all others wait, each with one claim and a
-//!   watch on the nearest before it that keeps it out, which is there; who was robbed knows, if it holds and its claim is
+//!   watch on the nearest before it that keeps it out, which is there (behind permits that are held, on the
+//!   directory's children); who was robbed knows, if it holds and its claim is
 //!   watched; nobody has a claim that it does not want.
 //! - At the end: everybody is done, and no claim, session, task, watch or deletion is left.
 //!

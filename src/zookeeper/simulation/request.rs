@@ -21,16 +21,22 @@ pub(super) enum Op {
         /// there ever were at that path.
         too_late: bool,
     },
-    Children,
+    Children {
+        watch: bool,
+    },
     Get {
         watch: bool,
+    },
+    Set {
+        data: Arc<[u8]>,
+        version: i32,
     },
     Sync,
 }
 
 impl Op {
     pub(super) fn is_write(&self) -> bool {
-        matches!(self, Op::Create { .. } | Op::Delete { .. })
+        matches!(self, Op::Create { .. } | Op::Delete { .. } | Op::Set { .. })
     }
 
     /// Whether no server can answer it alone.
@@ -42,8 +48,9 @@ impl Op {
         match self {
             Op::Create { .. } => "create",
             Op::Delete { .. } => "delete",
-            Op::Children => "children",
+            Op::Children { .. } => "children",
             Op::Get { .. } => "get",
+            Op::Set { .. } => "set",
             Op::Sync => "sync",
         }
     }
@@ -55,9 +62,10 @@ impl Hash for Op {
         self.name().hash(state);
         match self {
             Op::Create { sequential, kind, .. } => (sequential, kind).hash(state),
-            Op::Get { watch } => watch.hash(state),
+            Op::Get { watch } | Op::Children { watch } => watch.hash(state),
+            Op::Set { version, .. } => version.hash(state),
             Op::Delete { too_late } => too_late.hash(state),
-            Op::Children | Op::Sync => {}
+            Op::Sync => {}
         }
     }
 }
@@ -98,6 +106,7 @@ pub(super) enum Value {
     Created(String, Stat),
     Children(Vec<String>, Stat),
     Data(Vec<u8>, Stat),
+    Set(Stat),
     Done,
 }
 
@@ -107,9 +116,10 @@ pub(super) type Answer = std::result::Result<Value, Code>;
 pub(super) fn hash_answer<H: Hasher>(answer: &Answer, state: &mut H) {
     match answer {
         Ok(Value::Created(path, stat)) => (0, path, stat.czxid).hash(state),
-        Ok(Value::Children(names, stat)) => (1, names, stat.czxid).hash(state),
+        Ok(Value::Children(names, stat)) => (1, names, stat.czxid, stat.mzxid).hash(state),
         Ok(Value::Data(_, stat)) => (2, stat.czxid, stat.version, stat.ephemeral_owner).hash(state),
         Ok(Value::Done) => 3.hash(state),
+        Ok(Value::Set(stat)) => (5, stat.czxid, stat.version).hash(state),
         Err(code) => (4, code).hash(state),
     }
 }
@@ -121,6 +131,7 @@ pub(super) enum Reply {
     Created(Sink<(String, Stat)>),
     Children(Sink<(Vec<String>, Stat)>),
     Data(Sink<(Vec<u8>, Stat)>),
+    Set(Sink<Stat>),
     Done(Sink<()>),
 }
 
@@ -137,6 +148,7 @@ impl Reply {
             Reply::Children(_) => 2,
             Reply::Data(_) => 3,
             Reply::Done(_) => 4,
+            Reply::Set(_) => 5,
         }
     }
 
@@ -147,10 +159,12 @@ impl Reply {
             (Reply::Created(sink), Ok(Value::Created(path, stat))) => sink(Ok((path, stat))),
             (Reply::Children(sink), Ok(Value::Children(names, stat))) => sink(Ok((names, stat))),
             (Reply::Data(sink), Ok(Value::Data(data, stat))) => sink(Ok((data, stat))),
+            (Reply::Set(sink), Ok(Value::Set(stat))) => sink(Ok(stat)),
             (Reply::Done(sink), Ok(Value::Done)) => sink(Ok(())),
             (Reply::Created(sink), answer) => sink(Err(code(answer))),
             (Reply::Children(sink), answer) => sink(Err(code(answer))),
             (Reply::Data(sink), answer) => sink(Err(code(answer))),
+            (Reply::Set(sink), answer) => sink(Err(code(answer))),
             (Reply::Done(sink), answer) => sink(Err(code(answer))),
         }
     }

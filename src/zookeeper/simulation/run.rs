@@ -123,6 +123,7 @@ pub(super) fn run(scenario: &Arc<Scenario>, schedule: &mut dyn Schedule) -> Ende
 impl Run {
     fn begin(scenario: &Arc<Scenario>) -> Run {
         let mut world = World::new(scenario.clients, scenario.lag, scenario.server_id);
+        world.limits = (scenario.limit, scenario.limit);
         if let Some(next) = scenario.directory {
             let container = |path: &str| Change::Create {
                 path: path.to_owned(),
@@ -132,6 +133,9 @@ impl Run {
             world.leader.commit(vec![container("/locks")]);
             if scenario.strategy == Strategy::Queue {
                 world.leader.commit(vec![container(LOCK)]);
+                if scenario.reduced && scenario.is_mixed() {
+                    world.set_limit(scenario.limit, LOCK);
+                }
                 world.leader.commit(vec![Change::Number { path: LOCK.to_owned(), next }]);
             }
         }

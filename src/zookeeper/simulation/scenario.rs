@@ -60,6 +60,8 @@ pub(super) struct Scenario {
     pub(super) contended: bool,
     /// The id of the server that opens the sessions.
     pub(super) server_id: u8,
+    /// How many permits a semaphore has at first.
+    pub(super) limit: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +80,7 @@ pub(super) enum Fault {
     Write,
     Silence,
     Foreign,
+    Limit,
 }
 
 impl Fault {
@@ -97,8 +100,16 @@ impl Fault {
 
     const UNUSUAL: [Fault; 4] = [Fault::Remake, Fault::Write, Fault::Silence, Fault::Foreign];
 
+    /// What goes wrong with a semaphore alone.
+    const OF_SEMAPHORES: [Fault; 1] = [Fault::Limit];
+
     pub(super) fn all() -> impl Iterator<Item = Fault> {
         Fault::USUAL.into_iter().chain(Fault::UNUSUAL)
+    }
+
+    /// With those that only some scenarios have.
+    pub(super) fn every() -> impl Iterator<Item = Fault> {
+        Fault::all().chain(Fault::OF_SEMAPHORES)
     }
 
     /// The kind of a step, if it is a fault.
@@ -118,6 +129,7 @@ impl Fault {
             Step::Write(_) => Fault::Write,
             Step::Silence(..) => Fault::Silence,
             Step::Foreign => Fault::Foreign,
+            Step::Limit(_) => Fault::Limit,
             _ => return None,
         })
     }
@@ -147,6 +159,7 @@ impl Scenario {
             directory: Some(0),
             contended: false,
             server_id: 1,
+            limit: 3,
         }
     }
 
@@ -182,6 +195,13 @@ impl Scenario {
                     contender.share = Share::named(letter);
                 });
             }
+            _ if setting.starts_with("limit-") => {
+                scenario.kinds = Fault::OF_SEMAPHORES.to_vec();
+                let letters = setting.trim_start_matches("limit-").chars();
+                scenario.contenders.iter_mut().zip(letters).for_each(|(contender, letter)| {
+                    contender.share = Share::named(letter);
+                });
+            }
             _ => panic!("no scenario is set up like {setting}"),
         }
         scenario
@@ -193,10 +213,19 @@ impl Scenario {
         if seed >= MIXED {
             let mut random = fastrand::Rng::with_seed(seed ^ 0x0a11_c1d5);
             scenario.strategy = Strategy::Queue;
-            let readers = random.u8(1..=3);
+            // Readers and writers, a semaphore, or all of them.
+            let (readers, takers) = [(6, 0), (3, 0), (0, 12), (0, 10), (3, 6)][random.usize(0..5)];
+            let largest = random.u32(1..=2);
             for contender in &mut scenario.contenders {
-                let reads = random.u8(0..4) < readers;
-                contender.share = if reads { Share::Reads } else { Share::Alone };
+                contender.share = match random.u8(0..12) {
+                    drawn if drawn < readers => Share::Reads,
+                    drawn if drawn < readers + takers => Share::Takes(random.u32(1..=largest)),
+                    _ => Share::Alone,
+                };
+            }
+            if takers > 0 {
+                scenario.kinds.extend(Fault::OF_SEMAPHORES);
+                scenario.limit = random.u32(2..=3);
             }
         }
         scenario
@@ -248,6 +277,7 @@ impl Scenario {
             directory: [None, Some(0), Some(i32::MAX - 2)][random.usize(0..3)],
             contended: random.bool(),
             server_id: [1, u8::MAX][random.usize(0..2)],
+            limit: 3,
         };
         scenario.narrow(random.u8(0..16));
         scenario

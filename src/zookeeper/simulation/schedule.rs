@@ -40,8 +40,9 @@ impl Schedule for Drawn {
         if !faults.is_empty() && self.random.usize(0..steps_per_fault) == 0 {
             // Each kind is as likely as any other, however many can happen of it.
             let kind = |at: &usize| Fault::of(steps[*at]);
-            let kinds: Vec<_> =
-                Fault::all().filter(|it| faults.clone().any(|at| kind(&at) == Some(*it))).collect();
+            let kinds: Vec<_> = Fault::every()
+                .filter(|it| faults.clone().any(|at| kind(&at) == Some(*it)))
+                .collect();
             self.since_fault = 0;
             let drawn = kinds[self.random.usize(0..kinds.len())];
             let of_kind: Vec<_> = faults.filter(|at| kind(at) == Some(drawn)).collect();

@@ -26,6 +26,8 @@ pub(super) struct Znode {
     /// The transaction that last set its data, and how often that was done.
     pub(super) mzxid: i64,
     pub(super) version: i32,
+    /// The transaction that last created or deleted a child.
+    pub(super) pzxid: i64,
     pub(super) kind: Kind,
     pub(super) data: Arc<[u8]>,
     /// How many children were ever created: the next sequence number.
@@ -34,7 +36,7 @@ pub(super) struct Znode {
 
 impl Znode {
     fn new(zxid: i64, kind: Kind, data: Arc<[u8]>) -> Znode {
-        Znode { czxid: zxid, mzxid: zxid, version: 0, kind, data, sequence: 0 }
+        Znode { czxid: zxid, mzxid: zxid, version: 0, pzxid: zxid, kind, data, sequence: 0 }
     }
 
     pub(super) fn stat(&self) -> Stat {
@@ -109,12 +111,16 @@ impl Tree {
             Change::Create { path, kind, data } => {
                 if let Some(parent) = self.nodes.get_mut(parent(path)) {
                     parent.sequence = parent.sequence.wrapping_add(1);
+                    parent.pzxid = zxid;
                 }
                 self.nodes.insert(path.clone(), Znode::new(zxid, *kind, Arc::clone(data)));
                 Some((WatchEventKind::Created, path.clone()))
             }
             Change::Delete { path } => {
                 self.nodes.remove(path);
+                if let Some(parent) = self.nodes.get_mut(parent(path)) {
+                    parent.pzxid = zxid;
+                }
                 Some((WatchEventKind::Deleted, path.clone()))
             }
             Change::Write { path, data } => {
@@ -250,6 +256,15 @@ impl Leader {
         Ok(path)
     }
 
+    pub(super) fn set(&mut self, path: &str, data: &Arc<[u8]>, version: i32) -> Result<Stat, Code> {
+        let node = self.tree.get(path).ok_or(Code::NO_NODE)?;
+        if version >= 0 && node.version != version {
+            return Err(Code::BAD_VERSION);
+        }
+        self.commit(vec![Change::Write { path: path.to_owned(), data: Arc::clone(data) }]);
+        Ok(self.tree.get(path).map(Znode::stat).unwrap_or_default())
+    }
+
     pub(super) fn delete(&mut self, path: &str) -> Result<(), Code> {
         self.tree.get(path).ok_or(Code::NO_NODE)?;
         if self.tree.paths_under(path).next().is_some() {
@@ -273,14 +288,20 @@ impl Leader {
 pub(super) struct Replica {
     pub(super) tree: Tree,
     pub(super) applied: usize,
-    /// The znodes that the session watches.
+    /// The znodes that the session watches, and those whose children it does.
     pub(super) watches: BTreeSet<String>,
+    pub(super) child_watches: BTreeSet<String>,
 }
 
 impl Replica {
     /// A server that has applied the log up to there.
     pub(super) fn up_to(leader: &Leader, applied: usize) -> Replica {
-        let mut replica = Replica { tree: Tree::new(), applied: 0, watches: BTreeSet::new() };
+        let mut replica = Replica {
+            tree: Tree::new(),
+            applied: 0,
+            watches: BTreeSet::new(),
+            child_watches: BTreeSet::new(),
+        };
         if applied == leader.log.len() {
             replica.tree = leader.tree.clone();
             replica.applied = applied;
@@ -302,12 +323,32 @@ impl Replica {
         let mut events = Vec::new();
         for change in &transaction.changes {
             if let Some((kind, path)) = self.tree.apply(transaction.zxid, change) {
-                if self.watches.remove(&path) {
+                let has_come_or_gone = kind != WatchEventKind::DataChanged;
+                let above = parent(&path).to_owned();
+                let is_gone = kind == WatchEventKind::Deleted;
+                if self.watches.remove(&path) | (is_gone && self.child_watches.remove(&path)) {
                     events.push(WatchEvent { kind, path });
+                }
+                if has_come_or_gone && self.child_watches.remove(&above) {
+                    let kind = WatchEventKind::ChildrenChanged;
+                    events.push(WatchEvent { kind, path: above });
                 }
             }
         }
         events
+    }
+
+    /// As [`watch_again`](Replica::watch_again), of its children.
+    pub(super) fn watch_children_again(&mut self, path: &str, seen: i64) -> Option<WatchEvent> {
+        let kind = match self.tree.get(path) {
+            None => WatchEventKind::Deleted,
+            Some(node) if node.pzxid > seen => WatchEventKind::ChildrenChanged,
+            Some(_) => {
+                self.child_watches.insert(path.to_owned());
+                return None;
+            }
+        };
+        Some(WatchEvent { kind, path: path.to_owned() })
     }
 
     /// Sets a watch again after a reconnection: fires at once if the znode has changed since the

@@ -40,6 +40,7 @@ impl World {
         let from = &mut self.clients[client];
         (from.connection, from.silence) = (Connection::Down, None);
         from.watches.clear();
+        from.child_watches.clear();
         from.uplink.clear();
         from.queued.clear();
         from.downlink.clear();
@@ -92,6 +93,10 @@ impl World {
         to.uplink.clear();
         for path in to.watches.keys() {
             let event = to.replica.watch_again(path, to.seen);
+            to.downlink.extend(event.map(Message::Event));
+        }
+        for path in &to.child_watches {
+            let event = to.replica.watch_children_again(path, to.seen);
             to.downlink.extend(event.map(Message::Event));
         }
         to.uplink.extend(to.queued.drain(..));
@@ -176,6 +181,7 @@ impl World {
         from.connection = Connection::Broken;
         from.silence = None;
         from.watches.clear();
+        from.child_watches.clear();
         // What the server has got it may still execute.
         let waiting = from.uplink.iter_mut().map(|request| request.reply.take());
         let dropped = (

@@ -7,6 +7,8 @@ pub(super) enum Share {
     Alone,
     /// Whatever other readers need.
     Reads,
+    /// What is left of a semaphore's permits.
+    Takes(u32),
 }
 
 impl Share {
@@ -15,25 +17,46 @@ impl Share {
         match letter {
             'w' => Share::Alone,
             'r' => Share::Reads,
-            _ => panic!("r reads, w writes, and {letter} does nothing"),
+            '1'..='9' => Share::Takes(letter.to_digit(10).unwrap_or(1)),
+            _ => panic!("r reads, w writes, 2 takes two permits, and {letter} does nothing"),
         }
     }
 
     /// By the name of a claim.
     pub(super) fn of(name: &str) -> Share {
-        if name.contains("-__READ__") { Share::Reads } else { Share::Alone }
+        if name.contains("-__READ__") {
+            return Share::Reads;
+        }
+        let permits = name.rsplit_once("-permits-").and_then(|(_, rest)| rest.split('-').next());
+        permits.and_then(|permits| permits.parse().ok()).map_or(Share::Alone, Share::Takes)
     }
 
-    /// Whether two may hold at a time.
-    pub(super) fn goes_with(self, other: Share) -> bool {
-        self == Share::Reads && other == Share::Reads
+    /// Whether two may hold at a time, where there are so many permits.
+    pub(super) fn goes_with(self, other: Share, limit: u32) -> bool {
+        match (self, other) {
+            (Share::Reads, Share::Reads) => true,
+            (Share::Takes(one), Share::Takes(other)) => one + other <= limit,
+            _ => false,
+        }
+    }
+
+    /// Whether it may not hold beside those, all of whom may.
+    pub(super) fn is_kept_out_by(
+        self,
+        others: impl IntoIterator<Item = Share>,
+        limit: u32,
+    ) -> bool {
+        let mut taken = 0;
+        others.into_iter().any(|other| {
+            taken += if let Share::Takes(permits) = other { permits } else { 0 };
+            let is_enough = !matches!(self, Share::Takes(permits) if taken + permits > limit);
+            !(self.goes_with(other, limit) && is_enough)
+        })
     }
 }
 
 /// Whether all of them may hold at a time.
-pub(super) fn may_hold_together(holders: &[Share]) -> bool {
-    let pairs = holders.iter().enumerate();
-    pairs
-        .flat_map(|(at, one)| holders[at + 1..].iter().map(move |other| (one, other)))
-        .all(|(one, other)| one.goes_with(*other))
+pub(super) fn may_hold_together(holders: &[Share], limit: u32) -> bool {
+    let earlier = |at: usize| holders[..at].iter().copied();
+    holders.iter().enumerate().all(|(at, share)| !share.is_kept_out_by(earlier(at), limit))
 }

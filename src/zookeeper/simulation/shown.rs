@@ -82,14 +82,14 @@ impl World {
             (Op::Get { .. }, Err(Code::NO_NODE)) => {
                 own.by_ref().filter(|(_, it)| it.path == *path).map(first).collect()
             }
-            (Op::Children, Ok(Value::Children(names, _))) => {
+            (Op::Children { .. }, Ok(Value::Children(names, _))) => {
                 let listed = |it: &str| names.iter().any(|name| it == format!("{path}/{name}"));
                 own.by_ref()
                     .filter(|(_, it)| parent(&it.path) == path && !listed(&it.path))
                     .map(first)
                     .collect()
             }
-            (Op::Children, Err(Code::NO_NODE)) => {
+            (Op::Children { .. }, Err(Code::NO_NODE)) => {
                 own.by_ref().filter(|(_, it)| parent(&it.path) == path).map(first).collect()
             }
             _ => return,

@@ -85,6 +85,8 @@ pub(super) enum Step {
     Silence(usize, Silence),
     /// Fault: another library's contender makes a claim.
     Foreign,
+    /// Fault: a semaphore has another number of permits from now on.
+    Limit(u32),
 }
 
 impl World {
@@ -245,6 +247,7 @@ impl World {
             | Step::Litter(_)
             | Step::Write(_)
             | Step::Foreign
+            | Step::Limit(_)
             | Step::LeaveForeign => None,
         }
     }
@@ -305,6 +308,7 @@ impl World {
             Step::Silence(client, kind) => self.fall_silent(client, kind, reduced),
             Step::Write(czxid) => self.write(czxid),
             Step::Foreign => self.enter_foreign(lock, in_queue),
+            Step::Limit(number) => self.set_limit(number, lock),
             Step::LeaveForeign => self.leave_foreign(),
             Step::Remake => self.remake(lock),
             Step::Condemn(client) => self.condemn(client),

@@ -75,6 +75,14 @@ fn all_schedules_of_a_few_readers_and_writers_keep_every_promise() {
 }
 
 #[test]
+fn all_schedules_of_a_few_who_take_permits_keep_every_promise() {
+    // Of three permits.
+    let short = ["kinds-21/2+0", "limit-22/2+1"];
+    let long = ["kinds-22/2+1", "kinds-221/3+0", "kinds-22r/3+0", "limit-221/3+1"];
+    explore_all("queue", &short, &long);
+}
+
+#[test]
 fn random_schedules_of_many_contenders_and_faults_keep_every_promise() {
     draw_from(effort::first_seed());
 }

@@ -8,6 +8,7 @@ use super::client::{Client, Connection, Message, Silence, event};
 use super::digest::Digest;
 use super::request::{Answer, Op, Request, Value, hash_answer};
 use super::server::{Kind, Leader, Life, parent};
+use crate::client::WatchEventKind;
 use crate::error::Code;
 use crate::raw::{Event, EventKind};
 use crate::zookeeper::name;
@@ -22,6 +23,8 @@ pub(super) struct World {
     /// Claims that an operator has deleted, or that went by a mistake that he led to; and whether there
     /// was none before, so that whoever has it may come to believe that it holds.
     pub(super) robbed: BTreeMap<i64, bool>,
+    /// The fewest and the most permits that a semaphore ever had.
+    pub(super) limits: (u32, u32),
     /// The session of another library's contender, while it is there.
     pub(super) foreign: Option<i64>,
     /// What went wrong on the servers.
@@ -38,6 +41,7 @@ impl World {
             calls: Vec::new(),
             lag,
             robbed: BTreeMap::new(),
+            limits: (1, 1),
             foreign: None,
             violation: None,
         }
@@ -78,12 +82,18 @@ impl World {
             Op::Delete { too_late } => {
                 self.delete(session, &request.path, *too_late).map(|()| Value::Done)
             }
-            Op::Sync | Op::Children | Op::Get { .. } if !up => Err(Code::CONNECTION_LOSS),
+            Op::Sync | Op::Children { .. } | Op::Get { .. } if !up => Err(Code::CONNECTION_LOSS),
             Op::Sync => Ok(Value::Done),
-            Op::Children => {
-                let tree = &self.clients[client].replica.tree;
-                let directory = tree.get(&request.path).map(|node| node.stat());
-                let listed = tree.children(&request.path).zip(directory);
+            Op::Set { data, version } => {
+                self.leader.set(&request.path, data, *version).map(Value::Set)
+            }
+            Op::Children { watch } => {
+                let replica = &mut self.clients[client].replica;
+                let directory = replica.tree.get(&request.path).map(|node| node.stat());
+                let listed = replica.tree.children(&request.path).zip(directory);
+                if *watch && listed.is_some() {
+                    replica.child_watches.insert(request.path.clone());
+                }
                 listed.map(|(names, stat)| Value::Children(names, stat)).ok_or(Code::NO_NODE)
             }
             Op::Get { watch } => {
@@ -189,6 +199,9 @@ impl World {
                 {
                     to.watches.insert(request.path.clone(), stat.czxid);
                 }
+                if let (Op::Children { watch: true }, Ok(_)) = (&request.op, &answer) {
+                    to.child_watches.insert(request.path.clone());
+                }
                 self.note_answer(client, &request, &answer, zxid);
                 self.answer(client, request, answer);
             }
@@ -196,7 +209,10 @@ impl World {
                 self.note_event(client, &fired);
                 let to = &mut self.clients[client];
                 (&fired.path, fired.kind as u8).hash(&mut to.history);
-                if to.watches.remove(&fired.path).is_some() {
+                let ends_data = fired.kind != WatchEventKind::ChildrenChanged;
+                let ends_children = !ends_data || fired.kind == WatchEventKind::Deleted;
+                let ends = ends_data && to.watches.remove(&fired.path).is_some();
+                if ends | (ends_children && to.child_watches.remove(&fired.path)) {
                     self.tell(client, event(&fired));
                 }
             }
