@@ -4,9 +4,16 @@ use std::process::{Command, Output, Stdio};
 
 use test_support::Running;
 
+/// A program that ignores no signal because this process does: as a job of a shell in the background it ignores some.
+pub fn unhindered(program: &str) -> Command {
+    let mut command = Command::new("env");
+    command.args(["--default-signal", program]);
+    command
+}
+
 /// `zklock` with these arguments, and nothing of the user's settings.
 pub fn zklock(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_zklock"));
+    let mut command = unhindered(env!("CARGO_BIN_EXE_zklock"));
     command.args(args).env("HOME", "/nonexistent").env_remove("XDG_CONFIG_HOME");
     command.env_remove("ZKLOCK_HOSTS").env_remove("ZKLOCK_CONFIG");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use test_support::{Bench, Running, shared};
 use zklock_testing::eventually;
 
-use super::program::zklock;
+use super::program::{unhindered, zklock};
 use super::scene::{Scene, rounds};
 
 const LOST: Option<i32> = Some(124);
@@ -50,7 +50,7 @@ fn ctrl_z_on_a_terminal_stops_the_job_and_does_not_keep_its_command_alive() {
             let quoted: Vec<String> =
                 args.iter().map(|arg| format!("'{}'", arg.replace('\'', r"'\''"))).collect();
             let line = format!("exec '{}' {}", env!("CARGO_BIN_EXE_zklock"), quoted.join(" "));
-            let mut command = Command::new("script");
+            let mut command = unhindered("script");
             command.args(["-qec", &line, "/dev/null"]).env("SHELL", "/bin/sh");
             let mut child =
                 command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("util-linux");
@@ -93,7 +93,7 @@ fn a_signal_while_it_waits_leaves_no_claim_behind() {
 
 /// Runs a line by a shell that has a terminal, and types there once `prompt` is seen. Gives what was seen.
 fn on_a_terminal(line: &str, prompt: &str, typed: &[u8]) -> String {
-    let mut command = Command::new("script");
+    let mut command = unhindered("script");
     command.args(["-qec", line, "/dev/null"]).env("SHELL", "/bin/sh");
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().expect("util-linux");
