@@ -68,7 +68,7 @@ impl Guard {
     }
 
     /// How many have held the lock before, of those of this process who take turns with one claim, and so have one
-    /// [token](Guard::fencing_token): see [`Lock::local_handoff`]. 0 of all other locks.
+    /// [token](Guard::fencing_token): see [`Lock::local_handoff`](crate::Lock::local_handoff). 0 of all other locks.
     pub fn turn(&self) -> u64 {
         self.tenure.turn()
     }
