@@ -64,7 +64,8 @@ impl Scene {
             session,
             &path,
             "--",
-            "sh",
+            // Not dash: that is not stopped while a child of its is that has not become a program yet (vfork).
+            "bash",
             "-c",
             &script,
         ]);
