@@ -162,8 +162,12 @@ fn the_death_of_the_leader_breaks_neither_exclusion_nor_progress() {
         // Also when a check fails: the workers must come to an end.
         let end = Stop(&stop);
         eventually("they work", || entered() > 10);
-        let leader = ensemble.leader().unwrap();
-        ensemble.member(leader).kill();
+        let mut leader = None;
+        eventually("a leader says so", || {
+            leader = ensemble.leader();
+            leader.is_some()
+        });
+        ensemble.member(leader.unwrap()).kill();
         ensemble.wait_for_quorum(TIMEOUT).unwrap();
         let before: Vec<u64> =
             counts.iter().map(|(_, count)| count.load(Ordering::SeqCst)).collect();

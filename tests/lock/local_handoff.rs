@@ -150,9 +150,11 @@ each_queue! {
         assert_eq!(ahead.pid, std::process::id());
         drop(guard);
         let others = place.lock().label("other").acquire().wait().unwrap();
-        let error = lock.acquire().within(SOON).wait().unwrap_err();
-        let LockError::TimedOut { ahead: Some(ahead), .. } = &error else { panic!("{error:?}") };
-        assert_eq!(ahead.label, "other");
+        // As soon as it has been able to ask who that is.
+        eventually("who is ahead is known", || {
+            let error = lock.acquire().within(SOON).wait().unwrap_err();
+            matches!(error, LockError::TimedOut { ahead: Some(ahead), .. } if ahead.label == "other")
+        });
         drop(others);
         place.expect_free();
     }
