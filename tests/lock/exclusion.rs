@@ -167,7 +167,8 @@ fn the_death_of_the_leader_breaks_neither_exclusion_nor_progress() {
             leader = ensemble.leader();
             leader.is_some()
         });
-        ensemble.member(leader.unwrap()).kill();
+        let leader = leader.unwrap();
+        ensemble.member(leader).kill();
         ensemble.wait_for_quorum(TIMEOUT).unwrap();
         let before: Vec<u64> =
             counts.iter().map(|(_, count)| count.load(Ordering::SeqCst)).collect();
