@@ -1,6 +1,7 @@
 /*
  * A program that has a zhandle_t of its own, with a global watcher and a watch on a znode, adds a
- * lock to it and goes on using it as before.
+ * lock to it and goes on using it as before. When it opens another handle, as it has to after an expiry,
+ * the lock follows.
  *
  * Build:  cc adopt_handle.c $(pkg-config --cflags --libs zklock) -o adopt_handle
  * Run:    ./adopt_handle 127.0.0.1:2181
@@ -103,7 +104,7 @@ static void zkl(const char *what, int rc)
 
 int main(int argc, char **argv)
 {
-    zhandle_t *zh;
+    zhandle_t *zh, *next;
     zkl_client *client;
     zkl_lock *lock;
     zkl_guard *guard;
@@ -143,13 +144,27 @@ int main(int argc, char **argv)
 
     zkl("zkl_guard_release", zkl_guard_release(guard));
     printf("lock: released\n");
+    zoo("zoo_get", zoo_get(zh, node, 0, data, &length, &stat));
+    printf("data: %.*s\n", length, data);
+
+    /* After an expiry the program opens its next handle. The client goes on there with one call, and its locks with
+     * it; the handle before is still the program's, and the program closes it. */
+    next = zookeeper_init(argv[1], global_watcher, 10000, NULL, NULL, 0);
+    if (next == NULL) {
+        perror("zookeeper_init");
+        return 1;
+    }
+    await("the next connection", &news.connected, 2);
+    zkl("zkl_client_follow", zkl_client_follow(client, next));
+    zoo("zookeeper_close", zookeeper_close(zh));
+    zkl("zkl_lock_acquire", zkl_lock_acquire(lock, TIMEOUT_SECONDS * 1000, &guard));
+    printf("lock: held as %s\n", zkl_guard_path(guard));
+    zkl("zkl_guard_release", zkl_guard_release(guard));
     zkl_lock_free(lock);
     zkl_client_free(client);
 
-    /* Afterwards: the handle is still the program's, and the program closes it. */
-    zoo("zoo_get", zoo_get(zh, node, 0, data, &length, &stat));
-    printf("data: %.*s\n", length, data);
-    zoo_delete(zh, lock_path, -1); /* the empty directory of the queue */
-    zoo("zookeeper_close", zookeeper_close(zh));
+    /* Afterwards all that is left is the program's. */
+    zoo_delete(next, lock_path, -1); /* the empty directory of the queue */
+    zoo("zookeeper_close", zookeeper_close(next));
     return news.node_events == 1 && length == 5 && memcmp(data, "three", 5) == 0 ? 0 : 1;
 }

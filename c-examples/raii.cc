@@ -4,6 +4,7 @@
 // Build:  c++ -std=c++17 raii.cc $(pkg-config --cflags --libs zklock) -o raii
 // Run:    ./raii 127.0.0.1:2181
 
+#include <future>
 #include <iostream>
 #include <stdexcept>
 #include <string>
@@ -49,9 +50,13 @@ int run(const char *hosts)
     zklock::guard again = checked(lock.acquire(LIMIT_MS));
     std::cout << "held, with the token " << again.token() << '\n';
     bool was_held = again.is_held();
-    // Waits until the servers have confirmed it.
-    zklock::status released = again.release();
-    return was_held && released ? 0 : 1;
+    for (const zkl_contender &one : checked(lock.contenders()))
+        std::cout << "held by process " << one.pid << " on " << one.host << '\n';
+    // Comes when the servers have confirmed it, on another thread; release() waits for that.
+    std::promise<bool> released;
+    zklock::status begun =
+        again.release_async(LIMIT_MS, [&released](zklock::status ended) { released.set_value(bool(ended)); });
+    return was_held && begun && released.get_future().get() ? 0 : 1;
 }
 
 } // namespace

@@ -89,17 +89,63 @@ struct free {
     void operator()(zkl_lock *it) const noexcept { zkl_lock_free(it); }
     void operator()(zkl_guard *it) const noexcept { zkl_guard_free(it); }
     void operator()(zkl_attempt *it) const noexcept { zkl_attempt_free(it); }
+    void operator()(zkl_contenders *it) const noexcept { zkl_contenders_free(it); }
 };
 
 template <typename T> using owned = std::unique_ptr<T, free>;
 
-/* What is called back lives until zklock.h says that nothing calls it any more. */
 template <typename F> void finalize(void *userdata)
 {
     delete static_cast<F *>(userdata);
 }
 
+/* What is called back lives until zklock.h says that nothing calls it any more. `function(userdata, finalizer)` is
+ * one of those that take it; of a failure it calls neither. */
+template <typename F, typename Function> status with_callback(F callback, Function function)
+{
+    std::unique_ptr<F> kept(new F(std::move(callback)));
+    int rc = function(kept.get(), &finalize<F>);
+    if (rc == 0)
+        (void)kept.release();
+    return status::of(rc);
+}
+
 } // namespace detail
+
+/* Who holds a lock, and who waits: for (const zkl_contender &one : list). */
+class contenders {
+public:
+    class iterator {
+    public:
+        iterator(const zkl_contenders *list, std::size_t index) noexcept : list_(list), index_(index) {}
+        const zkl_contender &operator*() const noexcept { return *zkl_contenders_get(list_, index_); }
+        const zkl_contender *operator->() const noexcept { return zkl_contenders_get(list_, index_); }
+        iterator &operator++() noexcept
+        {
+            ++index_;
+            return *this;
+        }
+        bool operator!=(const iterator &other) const noexcept { return index_ != other.index_; }
+        bool operator==(const iterator &other) const noexcept { return index_ == other.index_; }
+
+    private:
+        const zkl_contenders *list_;
+        std::size_t index_;
+    };
+
+    contenders() noexcept {}
+    /* Owns it from here on. */
+    explicit contenders(zkl_contenders *it) noexcept : it_(it) {}
+
+    const zkl_contenders *get() const noexcept { return it_.get(); }
+    std::size_t size() const noexcept { return zkl_contenders_count(it_.get()); }
+    bool empty() const noexcept { return size() == 0; }
+    iterator begin() const noexcept { return iterator(it_.get(), 0); }
+    iterator end() const noexcept { return iterator(it_.get(), size()); }
+
+private:
+    detail::owned<zkl_contenders> it_;
+};
 
 /* A lock that is held. Its end releases the lock in the background. */
 class guard {
@@ -117,6 +163,8 @@ public:
     /* ZKL_HELD, ZKL_SUSPENDED or ZKL_LOST, by the local clock. */
     int state() const noexcept { return zkl_guard_state(it_.get()); }
     bool is_held() const noexcept { return state() == ZKL_HELD; }
+    /* ZKL_LOST_SESSION or ZKL_LOST_DELETED; 0 when it is not lost. */
+    int lost_reason() const noexcept { return zkl_guard_lost_reason(it_.get()); }
 
     /* A descriptor that becomes readable when the lock is lost. */
     result<int> fd() const
@@ -139,13 +187,10 @@ public:
     /* `lost(int reason)` is called when the lock is lost. It must not throw. */
     template <typename F> status on_lost(F lost) const
     {
-        std::unique_ptr<F> kept(new F(std::move(lost)));
-        int rc = zkl_guard_on_lost(
-            it_.get(), [](int reason, void *it) noexcept { (*static_cast<F *>(it))(reason); }, kept.get(),
-            &detail::finalize<F>);
-        if (rc == 0)
-            (void)kept.release();
-        return status::of(rc);
+        zkl_lost_fn call = [](int reason, void *it) noexcept { (*static_cast<F *>(it))(reason); };
+        return detail::with_callback(std::move(lost), [this, call](void *it, zkl_finalizer_fn end) {
+            return zkl_guard_on_lost(it_.get(), call, it, end);
+        });
     }
 
     /* Waits until the lock is lost. */
@@ -160,10 +205,32 @@ public:
         return status::of(zkl_guard_set(it_.get(), path, data, size, version, nullptr));
     }
 
+    /* The same, without waiting: `done(status)` is called once. It must not throw. */
+    template <typename F>
+    status set_async(const char *path, const void *data, std::size_t size, int version, F done) const
+    {
+        zkl_written_fn call = [](int ended, const struct Stat *, void *it) noexcept {
+            (*static_cast<F *>(it))(status::of(ended));
+        };
+        zkl_guard *held = it_.get();
+        return detail::with_callback(std::move(done), [=](void *it, zkl_finalizer_fn end) {
+            return zkl_guard_set_async(held, path, data, size, version, call, it, end);
+        });
+    }
+
     /* Releases the lock, and waits until that is confirmed. It is empty then, whatever that gives. */
     status release(int timeout_ms = ZKL_FOREVER)
     {
         return status::of(zkl_guard_release_within(it_.release(), timeout_ms));
+    }
+
+    /* The same, without waiting: `done(status)` is called once. It must not throw. */
+    template <typename F> status release_async(int timeout_ms, F done)
+    {
+        zkl_result_fn call = [](int ended, void *it) noexcept { (*static_cast<F *>(it))(status::of(ended)); };
+        return detail::with_callback(std::move(done), [this, timeout_ms, call](void *it, zkl_finalizer_fn end) {
+            return zkl_guard_release_async(it_.release(), timeout_ms, call, it, end);
+        });
     }
 
 private:
@@ -215,25 +282,70 @@ public:
     /* `done(result<guard>)` is called with the outcome, once. It must not throw. */
     template <typename F> result<attempt> acquire_async(int timeout_ms, F done) const
     {
-        std::unique_ptr<F> kept(new F(std::move(done)));
         zkl_attempt *begun = nullptr;
-        int rc = zkl_lock_acquire_async(
-            it_.get(), timeout_ms,
-            [](int ended, zkl_guard *held, void *it) noexcept {
-                F &told = *static_cast<F *>(it);
-                if (ended == 0)
-                    told(result<guard>(guard(held)));
-                else
-                    told(result<guard>(status::of(ended)));
-            },
-            kept.get(), &detail::finalize<F>, &begun);
-        if (rc != 0)
-            return result<attempt>(status::of(rc));
-        (void)kept.release();
-        return result<attempt>(attempt(begun));
+        auto begin = [this, timeout_ms, &begun](void *it, zkl_finalizer_fn end) {
+            return zkl_lock_acquire_async(it_.get(), timeout_ms, &outcome<F>, it, end, &begun);
+        };
+        status ended = detail::with_callback(std::move(done), begin);
+        return ended ? result<attempt>(attempt(begun)) : result<attempt>(std::move(ended));
     }
 
+    template <typename F> status try_acquire_async(F done) const
+    {
+        return detail::with_callback(std::move(done), [this](void *it, zkl_finalizer_fn end) {
+            return zkl_lock_try_async(it_.get(), &outcome<F>, it, end);
+        });
+    }
+
+    /* Who holds it: one, or nobody. */
+    result<zklock::contenders> holder() const { return listed(&zkl_lock_holder); }
+    /* Who holds it, and who waits, in their order. */
+    result<zklock::contenders> contenders() const { return listed(&zkl_lock_contenders); }
+
+    /* `done(result<contenders>)` is called once, with the first `most`. It must not throw. */
+    template <typename F> status contenders_async(std::size_t most, F done) const
+    {
+        zkl_contenders_fn call = [](int ended, zkl_contenders *list, void *it) noexcept {
+            (*static_cast<F *>(it))(listed(ended, list));
+        };
+        return detail::with_callback(std::move(done), [this, most, call](void *it, zkl_finalizer_fn end) {
+            return zkl_lock_contenders_async(it_.get(), most, call, it, end);
+        });
+    }
+
+    /* How many permits a semaphore has, for all who use it. */
+    result<int> limit() const
+    {
+        int limit = 0;
+        status ended = status::of(zkl_lock_limit(it_.get(), &limit));
+        return ended ? result<int>(limit) : result<int>(std::move(ended));
+    }
+    status set_limit(int limit) const { return status::of(zkl_lock_set_limit(it_.get(), limit)); }
+
 private:
+    template <typename F> static void outcome(int ended, zkl_guard *held, void *it) noexcept
+    {
+        F &done = *static_cast<F *>(it);
+        if (ended == 0)
+            done(result<guard>(guard(held)));
+        else
+            done(result<guard>(status::of(ended)));
+    }
+
+    static result<zklock::contenders> listed(int ended, zkl_contenders *list)
+    {
+        if (ended != 0)
+            return result<zklock::contenders>(status::of(ended));
+        return result<zklock::contenders>(zklock::contenders(list));
+    }
+
+    result<zklock::contenders> listed(int (*function)(const zkl_lock *, zkl_contenders **)) const
+    {
+        zkl_contenders *list = nullptr;
+        int ended = function(it_.get(), &list);
+        return listed(ended, list);
+    }
+
     detail::owned<zkl_lock> it_;
 };
 
@@ -260,6 +372,9 @@ public:
     explicit operator bool() const noexcept { return static_cast<bool>(it_); }
     zkl_client *get() const noexcept { return it_.get(); }
     int state() const noexcept { return zkl_client_state(it_.get()); }
+    /* 0 while there is no session. */
+    std::int64_t session_id() const noexcept { return zkl_client_session_id(it_.get()); }
+    int session_timeout_ms() const noexcept { return zkl_client_session_timeout_ms(it_.get()); }
     /* Goes on with another handle of the program's, and its locks with it. */
     status follow(struct _zhandle *zh) const { return status::of(zkl_client_follow(it_.get(), zh)); }
     /* Lets go of an adopted handle at once, or ends a session of its own. */

@@ -52,7 +52,21 @@ int use(const char *hosts, struct _zhandle *zh) {
         if (outcome) kept = outcome.take();
     });
     zklock::status cancelled = attempt->cancel();
+    int ended = 0;
+    auto note = [&ended](zklock::status outcome) { ended += outcome.code(); };
+    set = moved.set_async(\"/a\", \"b\", 1, -1, note);
+    told = lock->try_acquire_async([&kept](zklock::result<zklock::guard> outcome) { kept = outcome.take(); });
+    for (const zkl_contender &one : *lock->contenders()) seen += static_cast<int>(one.pid);
+    auto holder = lock->holder();
+    for (auto one = holder->begin(); one != holder->end(); ++one) seen += *one->label;
+    waited = lock->contenders_async(1, [&seen](zklock::result<zklock::contenders> found) {
+        seen += found && !found->empty();
+    });
+    auto limit = lock->limit();
+    if (limit) waited = lock->set_limit(*limit + 1);
+    told = kept.release_async(0, note);
     bool fine = told && fd && waited && set && cancelled && moved.is_held() && moved.token() > 0;
+    fine = fine && adopted.session_id() != adopted.session_timeout_ms() && moved.lost_reason() == 0;
     zklock::status released = moved.release(100);
     zklock::status detached = client->detach();
     return fine && released && detached && !moved && client->state() + *moved.path() + *lock->path() ? 0 : 1;
