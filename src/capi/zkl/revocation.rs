@@ -145,7 +145,7 @@ pub extern "C" fn zkl_guard_on_release_request(
     })
 }
 
-/// Who is told of requests, until this is dropped.
+/// Who is notified of requests, until this is dropped.
 struct Told {
     line: Line,
     requested: unsafe extern "C" fn(*const c_char, *mut c_void),
