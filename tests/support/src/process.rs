@@ -130,6 +130,11 @@ impl Process {
         }
     }
 
+    /// The next line of the program, if it has said it by now.
+    pub fn said(&mut self) -> Option<String> {
+        self.said.try_recv().ok()
+    }
+
     /// Says a line to the program; gives its answer.
     pub fn ask(&mut self, line: impl Display) -> String {
         self.tell(&line);

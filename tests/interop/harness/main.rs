@@ -1,0 +1,79 @@
+//! Locks of zklock and of other libraries on one path: `make interop` plays all of them, and says what they do to each
+//! other.
+
+#![deny(unsafe_code)]
+
+mod count;
+#[allow(dead_code)]
+#[path = "../../../src/bin/zklock/look/kinds.rs"]
+mod kinds;
+mod library;
+mod scene;
+
+use std::thread;
+
+use count::{Count, count};
+use library::Library;
+use scene::{Waits, alternate};
+
+/// How many acquisitions in all, over the pairs and all together.
+fn rounds() -> u64 {
+    let rounds = std::env::var("ZKLOCK_ROUNDS");
+    rounds.map_or(400, |rounds| rounds.parse().expect("ZKLOCK_ROUNDS is a number"))
+}
+
+/// Each library holds while ours waits, waits while ours holds, and is killed while it holds; so is ours. Claims are
+/// known by their names.
+#[test]
+fn each_waits_for_ours_if_it_knows_their_names_and_ours_wait_for_each() {
+    let libraries = library::chosen();
+    thread::scope(|scope| {
+        let playing: Vec<_> = libraries
+            .iter()
+            .map(|it| {
+                let first = scope.spawn(|| alternate(it.ours(), *it));
+                (it, first, scope.spawn(|| alternate(*it, it.ours())))
+            })
+            .collect();
+        println!("\n{:40} version  ours wait for it  it waits for ours", "");
+        for (library, ours_first, theirs_first) in playing {
+            let Waits { version, second_for_first, first_for_second } = ours_first.join().unwrap();
+            let mirrored = theirs_first.join().unwrap();
+            assert_eq!(mirrored.second_for_first, first_for_second, "{}", library.name);
+            assert_eq!(mirrored.first_for_second, second_for_first, "{}", library.name);
+            let yes = |it| if it { "yes" } else { "no" };
+            let (we, they) = (yes(first_for_second), yes(second_for_first));
+            println!("{:40} {version:7}  {we:16}  {they}", library.name);
+            assert!(first_for_second, "ours do not wait for {}", library.name);
+            assert_eq!(second_for_first, library.waits_for_ours, "{}", library.name);
+        }
+    });
+}
+
+/// Nothing but the lock keeps them from writing over each other's increments.
+#[test]
+fn no_increment_is_lost_where_each_waits_for_the_other() {
+    let libraries = library::chosen();
+    let line: Vec<Library> = libraries.iter().copied().filter(|it| it.in_one_line).collect();
+    let each = rounds() / (libraries.len() as u64 + 1);
+    println!("\n{:40} acquisitions   lost  taken over  per s", "");
+    for library in &libraries {
+        let found = report(library.name, &[library.ours(), *library], each);
+        assert!(found.lost == 0 || !library.waits_for_ours, "{}", library.name);
+    }
+    if let [first, _, ..] = &line[..] {
+        let all: Vec<Library> = [first.ours()].into_iter().chain(line.iter().copied()).collect();
+        let names: Vec<&str> = line.iter().map(|it| it.name).collect();
+        assert_eq!(report(&names.join(", "), &all, each).lost, 0);
+    }
+}
+
+fn report(name: &str, libraries: &[Library], acquisitions: u64) -> Count {
+    let found = count(libraries, acquisitions);
+    let Count { acquisitions, lost, taken_over, took } = found;
+    let rate = acquisitions as f64 / took.as_secs_f64();
+    println!("{name:40} {acquisitions:12} {lost:6} {taken_over:11} {rate:6.0}");
+    // Who took turns only with itself has shown nothing.
+    assert!(taken_over >= libraries.len() as u64, "{name}: {taken_over} taken over");
+    found
+}
