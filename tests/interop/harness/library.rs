@@ -17,8 +17,9 @@ pub struct Library {
     lock: &'static str,
     /// Which of ours stands against it.
     ours: &'static str,
-    /// Whether it waits for ours. Ours wait for all of them.
     pub waits_for_ours: bool,
+    /// All do, but readers for readers.
+    pub ours_wait: bool,
     /// Whether it waits for each of the others of which this is said.
     pub in_one_line: bool,
     /// What the command `zklock` takes its claims for.
@@ -55,63 +56,44 @@ const OURS: Library = Library {
     lock: "lock",
     ours: "lock",
     waits_for_ours: true,
+    ours_wait: true,
     in_one_line: true,
     recognised: "zklock",
 };
 
-const ALL: [Library; 8] = [
+const CURATOR: Library = Library {
+    name: "Curator",
+    peer: Peer::Curator,
+    recognised: "Curator or zookeeper-client",
+    ..OURS
+};
+
+const KAZOO: Library = Library {
+    name: "kazoo, given our pattern",
+    peer: Peer::Kazoo,
+    in_one_line: false,
+    recognised: "kazoo",
+    ..OURS
+};
+
+const ALL: [Library; 12] = [
+    Library { name: "zookeeper-client", peer: Peer::ZookeeperClient, ..CURATOR },
+    CURATOR,
+    Library { name: "Curator, write", lock: "write", ours: "write", in_one_line: false, ..CURATOR },
     Library {
-        name: "zookeeper-client",
-        peer: Peer::ZookeeperClient,
-        recognised: "Curator or zookeeper-client",
-        ..OURS
-    },
-    Library {
-        name: "Curator",
-        peer: Peer::Curator,
-        recognised: "Curator or zookeeper-client",
-        ..OURS
-    },
-    Library {
-        name: "Curator, its read/write lock",
-        peer: Peer::Curator,
-        lock: "write",
+        name: "Curator, read; ours write",
+        lock: "read",
         ours: "write",
         in_one_line: false,
-        recognised: "Curator or zookeeper-client",
-        ..OURS
+        ..CURATOR
     },
-    Library {
-        name: "go-zookeeper",
-        peer: Peer::GoZookeeper,
-        recognised: "go-zookeeper",
-        ..OURS
-    },
-    Library {
-        name: "kazoo, as it comes",
-        peer: Peer::Kazoo,
-        lock: "default",
-        waits_for_ours: false,
-        in_one_line: false,
-        recognised: "kazoo",
-        ..OURS
-    },
-    Library {
-        name: "kazoo, told of ours",
-        peer: Peer::Kazoo,
-        in_one_line: false,
-        recognised: "kazoo",
-        ..OURS
-    },
-    Library {
-        name: "kazoo, its read/write lock told of ours",
-        peer: Peer::Kazoo,
-        lock: "write",
-        ours: "write",
-        in_one_line: false,
-        recognised: "kazoo",
-        ..OURS
-    },
+    Library { name: "Curator, read; ours too", lock: "read", ..together(CURATOR) },
+    Library { name: "go-zookeeper", peer: Peer::GoZookeeper, recognised: "go-zookeeper", ..OURS },
+    Library { name: "kazoo, as it comes", lock: "default", waits_for_ours: false, ..KAZOO },
+    KAZOO,
+    Library { name: "kazoo, write, given our patterns", lock: "write", ours: "write", ..KAZOO },
+    Library { name: "kazoo, read, given one; ours write", lock: "read", ours: "write", ..KAZOO },
+    Library { name: "kazoo, read, given one; ours too", lock: "read", ..together(KAZOO) },
     Library {
         name: "ZooKeeper's Java recipe",
         peer: Peer::WriteLock,
@@ -121,16 +103,16 @@ const ALL: [Library; 8] = [
     },
 ];
 
+/// Readers hold together.
+const fn together(library: Library) -> Library {
+    Library { ours: "read", waits_for_ours: false, ours_wait: false, in_one_line: false, ..library }
+}
+
 /// Those that ZKLOCK_INTEROP names, or those that need no more than `make test` installs.
 pub fn chosen() -> Vec<Library> {
     let named = env::var("ZKLOCK_INTEROP").unwrap_or_else(|_| "zookeeper-client kazoo".to_owned());
-    let peers = [
-        Peer::ZookeeperClient,
-        Peer::Kazoo,
-        Peer::Curator,
-        Peer::GoZookeeper,
-        Peer::WriteLock,
-    ];
+    let peers =
+        [Peer::ZookeeperClient, Peer::Kazoo, Peer::Curator, Peer::GoZookeeper, Peer::WriteLock];
     for name in named.split_whitespace() {
         let known = peers.map(Peer::name);
         assert!(known.contains(&name), "ZKLOCK_INTEROP names {name}; of: {}", known.join(" "));
@@ -140,6 +122,11 @@ pub fn chosen() -> Vec<Library> {
 }
 
 impl Library {
+    /// Whether each of them holds alone, also among themselves.
+    pub fn is_exclusive(&self) -> bool {
+        self.lock != "read"
+    }
+
     /// What stands against it.
     pub fn ours(&self) -> Library {
         Library { lock: self.ours, ..OURS }
@@ -191,7 +178,8 @@ fn built() -> PathBuf {
 
 fn java(class: &str) -> Command {
     let mut command = Command::new("java");
-    let class_path = env::var("ZKLOCK_INTEROP_JARS").expect("scripts/interop says where the jars are");
+    let class_path =
+        env::var("ZKLOCK_INTEROP_JARS").expect("scripts/interop says where the jars are");
     let class_path = format!("{}:{class_path}", built().join("java").display());
     // The clients are many, and none of them works much.
     command.args(["-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]);

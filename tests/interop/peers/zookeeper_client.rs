@@ -50,6 +50,7 @@ fn main() -> Result<()> {
 /// The one that it was built with.
 fn version() -> &'static str {
     let locked = include_str!("../../../Cargo.lock");
-    let (_, rest) = locked.split_once("name = \"zookeeper-client\"\nversion = \"").unwrap_or_default();
+    let (_, rest) =
+        locked.split_once("name = \"zookeeper-client\"\nversion = \"").unwrap_or_default();
     rest.split('"').next().unwrap_or_default()
 }
