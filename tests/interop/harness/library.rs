@@ -127,6 +127,11 @@ impl Library {
         self.lock != "read"
     }
 
+    /// Whether it knows no readers and writers.
+    pub fn is_mutex(&self) -> bool {
+        self.ours == "lock"
+    }
+
     /// What stands against it.
     pub fn ours(&self) -> Library {
         Library { lock: self.ours, ..OURS }

@@ -14,7 +14,7 @@ use std::thread;
 
 use count::{Count, count};
 use library::Library;
-use scene::{Waits, alternate};
+use scene::{Acquire, Found, acquire_behind, alternate};
 
 /// How many acquisitions in all, over the pairs and all together.
 fn rounds() -> u64 {
@@ -35,19 +35,40 @@ fn each_waits_for_ours_if_it_knows_their_names_and_ours_wait_for_each() {
                 (it, first, scope.spawn(|| alternate(*it, it.ours())))
             })
             .collect();
-        println!("\n{:40} version  ours wait for it  it waits for ours", "");
+        println!(
+            "\n{:40} version   ours  while ours is held",
+            "while it is held, and after a kill -9"
+        );
         for (library, ours_first, theirs_first) in playing {
-            let Waits { version, second_for_first, first_for_second } = ours_first.join().unwrap();
+            let Found { version, first: ours, second: theirs } = ours_first.join().unwrap();
             let mirrored = theirs_first.join().unwrap();
-            assert_eq!(mirrored.second_for_first, first_for_second, "{}", library.name);
-            assert_eq!(mirrored.first_for_second, second_for_first, "{}", library.name);
-            let yes = |it| if it { "yes" } else { "no" };
-            let (we, they) = (yes(first_for_second), yes(second_for_first));
-            println!("{:40} {version:7}  {we:16}  {they}", library.name);
-            assert_eq!(first_for_second, library.ours_wait, "{}", library.name);
-            assert_eq!(second_for_first, library.waits_for_ours, "{}", library.name);
+            assert_eq!((mirrored.second, mirrored.first), (ours, theirs), "{}", library.name);
+            let [we, they] = [ours, theirs].map(|it| format!("{it:?}").to_lowercase());
+            println!("{:40} {version:8}  {we}  {they}", library.name);
+            assert_eq!(ours == Acquire::Waits, library.ours_wait, "{}", library.name);
+            assert_eq!(theirs == Acquire::Waits, library.waits_for_ours, "{}", library.name);
         }
     });
+}
+
+/// What the others do to each other is theirs, but for those that ours can stand in one line with, all at once.
+#[test]
+fn those_that_are_in_one_line_wait_for_each_other() {
+    let mut libraries = library::chosen();
+    libraries.retain(Library::is_mutex);
+    println!();
+    for holder in &libraries {
+        let found: Vec<Acquire> = thread::scope(|scope| {
+            let behind: Vec<_> =
+                libraries.iter().map(|it| scope.spawn(|| acquire_behind(*holder, *it))).collect();
+            behind.into_iter().map(|it| it.join().unwrap()).collect()
+        });
+        for (waiter, found) in libraries.iter().zip(found) {
+            println!("while {} is held, {}: {found:?}", holder.name, waiter.name);
+            let in_one_line = holder.in_one_line && waiter.in_one_line;
+            assert!(found == Acquire::Waits || !in_one_line, "{}: {}", holder.name, waiter.name);
+        }
+    }
 }
 
 /// Nothing but the lock keeps them from writing over each other's increments.

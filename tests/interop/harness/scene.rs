@@ -7,63 +7,85 @@ use zklock_testing::eventually;
 use crate::kinds::recognise;
 use crate::library::Library;
 
-/// Who waits for whom.
-pub struct Waits {
-    /// Of the second's library.
-    pub version: String,
-    pub second_for_first: bool,
-    pub first_for_second: bool,
+/// What becomes of an acquire while another library's lock is held.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Acquire {
+    Waits,
+    /// It holds, too.
+    Holds,
+    /// The program ends with an error.
+    Fails,
 }
 
-/// One holds and the other waits, then the other way round; the second is killed while it holds.
-pub fn alternate(first: Library, second: Library) -> Waits {
+/// What two do, of which each acquires while the other holds.
+pub struct Found {
+    /// Of the second's library.
+    pub version: String,
+    pub first: Acquire,
+    pub second: Acquire,
+}
+
+/// One holds and the other acquires, then the other way round; the second is killed while it holds.
+pub fn alternate(first: Library, second: Library) -> Found {
     let bench = Bench::shared();
     let start = |it: Library| it.start(&bench.server.hosts(), &bench.path, SESSION_TIMEOUT);
     let ((mut one, _), (mut other, version)) = (start(first), start(second));
 
     one.ask("acquire");
-    let second_for_first = waits(&bench, &first, &second, &mut other);
+    let by_second = acquire(&bench, &first, &second, &mut other);
+    expect_listed(&bench, [&first, &second]);
     one.tell("release");
     one.expect("released");
-    if second_for_first {
+    if by_second == Acquire::Waits {
         other.expect("acquired");
     }
     eventually("the first has let go", || bench.children().len() == 1);
-    let first_for_second = waits(&bench, &second, &first, &mut one);
+    let by_first = acquire(&bench, &second, &first, &mut one);
+    expect_listed(&bench, [&second, &first]);
     // By its id: it has no time for anything.
     other.running.0.kill().unwrap();
-    if first_for_second {
+    if by_first == Acquire::Waits {
         one.expect("acquired");
     }
     one.tell("release");
     one.expect("released");
     bench.expect_empty();
-    Waits { version, second_for_first, first_for_second }
+    Found { version, first: by_first, second: by_second }
+}
+
+/// What the second does while the first holds.
+pub fn acquire_behind(first: Library, second: Library) -> Acquire {
+    let bench = Bench::shared();
+    let start = |it: Library| it.start(&bench.server.hosts(), &bench.path, SESSION_TIMEOUT).0;
+    let (mut one, mut other) = (start(first), start(second));
+    one.ask("acquire");
+    acquire(&bench, &first, &second, &mut other)
 }
 
 /// Has the one acquire whose turn it isn't. Whoever waits watches the claim of the holder, and says nothing.
-fn waits(bench: &Bench, holder: &Library, waiter: &Library, waiting: &mut Process) -> bool {
+fn acquire(bench: &Bench, holder: &Library, waiter: &Library, waiting: &mut Process) -> Acquire {
     let children = bench.children();
     let [holding] = &children[..] else { panic!("one holds, and nobody waits: {children:?}") };
     expect_recognised(holder, holding);
     let held = format!("{}/{holding}", bench.path);
     waiting.tell("acquire");
-    let mut waits = None;
-    eventually("it waits, or acquires", || {
+    let mut found = None;
+    eventually("it waits, or not", || {
         let watching = bench.server.watches().unwrap().remove(&held).unwrap_or_default();
         let children = bench.children();
         let claim = children.iter().find(|name| *name != holding);
         let session = claim.and_then(|name| bench.owner(&format!("{}/{name}", bench.path)));
-        if let Some(line) = waiting.said() {
-            assert_eq!(line, "acquired", "{}", waiter.name);
-            waits = Some(false);
-        } else if session.is_some_and(|session| watching.contains(&session)) {
-            waits = Some(true);
-        }
-        waits.is_some()
+        found = match waiting.said() {
+            Some(Some(line)) => {
+                assert_eq!(line, "acquired", "{}", waiter.name);
+                Some(Acquire::Holds)
+            }
+            Some(None) => Some(Acquire::Fails),
+            None => session.filter(|it| watching.contains(it)).map(|_| Acquire::Waits),
+        };
+        found.is_some()
     });
-    expect_listed(bench, [holder, waiter]);
-    waits.unwrap()
+    found.unwrap()
 }
 
 /// Ours list both, in the order of their claims.
