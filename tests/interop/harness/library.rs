@@ -103,6 +103,10 @@ const ALL: [Library; 12] = [
     },
 ];
 
+/// Its claims outlive their sessions, which is what data does.
+pub const KAZOO_WITHOUT_SESSION: Library =
+    Library { name: "kazoo, ephemeral=False", lock: "persistent", ours_wait: false, ..KAZOO };
+
 /// Readers hold together.
 const fn together(library: Library) -> Library {
     Library { ours: "read", waits_for_ours: false, ours_wait: false, in_one_line: false, ..library }
@@ -110,18 +114,25 @@ const fn together(library: Library) -> Library {
 
 /// Those that ZKLOCK_INTEROP names, or those that need no more than `make test` installs.
 pub fn chosen() -> Vec<Library> {
-    let named = env::var("ZKLOCK_INTEROP").unwrap_or_else(|_| "zookeeper-client kazoo".to_owned());
+    let named = named();
     let peers =
         [Peer::ZookeeperClient, Peer::Kazoo, Peer::Curator, Peer::GoZookeeper, Peer::WriteLock];
     for name in named.split_whitespace() {
         let known = peers.map(Peer::name);
         assert!(known.contains(&name), "ZKLOCK_INTEROP names {name}; of: {}", known.join(" "));
     }
-    let is_named = |library: &Library| named.split_whitespace().any(|it| it == library.peer.name());
-    ALL.into_iter().filter(is_named).collect()
+    ALL.into_iter().filter(Library::is_chosen).collect()
+}
+
+fn named() -> String {
+    env::var("ZKLOCK_INTEROP").unwrap_or_else(|_| "zookeeper-client kazoo".to_owned())
 }
 
 impl Library {
+    pub fn is_chosen(&self) -> bool {
+        named().split_whitespace().any(|name| name == self.peer.name())
+    }
+
     /// Whether each of them holds alone, also among themselves.
     pub fn is_exclusive(&self) -> bool {
         self.lock != "read"

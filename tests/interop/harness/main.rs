@@ -51,6 +51,17 @@ fn each_waits_for_ours_if_it_knows_their_names_and_ours_wait_for_each() {
     });
 }
 
+/// What is no ephemeral znode is data to ours, which may lie beside claims: it would never go.
+#[test]
+fn kazoos_claims_that_are_not_ephemeral_are_passed_over() {
+    let kazoo = library::KAZOO_WITHOUT_SESSION;
+    if kazoo.is_chosen() {
+        let found = acquire_behind(kazoo, kazoo.ours());
+        println!("\nwhile {} is held, ours: {found:?}", kazoo.name);
+        assert_eq!(found, Acquire::Holds);
+    }
+}
+
 /// What the others do to each other is theirs, but for those that ours can stand in one line with, all at once.
 #[test]
 fn those_that_are_in_one_line_wait_for_each_other() {

@@ -12,6 +12,7 @@ TAG = "kazoo"
 LOCKS = {
     "default": (lambda zk: zk.Lock, []),
     "lock": (lambda zk: zk.Lock, ["-lock-"]),
+    "persistent": (lambda zk: zk.Lock, ["-lock-"]),
     "read": (lambda zk: zk.ReadLock, ["__WRIT__"]),
     "write": (lambda zk: zk.WriteLock, ["__READ__", "__WRIT__"]),
 }
@@ -38,7 +39,7 @@ def main(hosts, path, counter, session_ms, name):
     for line in sys.stdin:
         command, _, argument = line.strip().partition(" ")
         if command == "acquire":
-            assert lock.acquire()
+            assert lock.acquire(ephemeral=name != "persistent")
             answer = "acquired"
         elif command == "release":
             lock.release()
