@@ -18,7 +18,7 @@ pub struct Library {
     /// Which of ours stands against it.
     ours: &'static str,
     pub waits_for_ours: bool,
-    /// All do, but readers for readers.
+    /// All do, but readers for readers, and none for what is not ephemeral.
     pub ours_wait: bool,
     /// Whether it waits for each of the others of which this is said.
     pub in_one_line: bool,
