@@ -38,7 +38,7 @@ help:
 	echo '                           the queue is deleted whenever it is empty (some minutes)'
 	echo 'make interop               locks of other libraries on one path with ours: who waits for whom, and whether'
 	echo '                           increments are lost in ROUNDS=5000 acquisitions (a minute or two)'
-	echo "                           LIBRARIES='kazoo curator' for some: scripts/interop names them"
+	echo "                           LIBRARIES='kazoo curator' for some; scripts/interop --help names them"
 	echo 'make mutants               plants one bug after the other and says which the tests find: those of'
 	echo "                           tests/mutants/list, or ARGS='generic src/lock --minutes 30'; ARGS=--help"
 	echo 'make sanitize              valgrind, AddressSanitizer and ThreadSanitizer on all that touches the'
