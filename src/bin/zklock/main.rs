@@ -3,6 +3,7 @@
 mod args;
 mod boot_clock;
 mod failure;
+mod follow;
 mod generate;
 mod look;
 mod mark;
@@ -11,9 +12,11 @@ mod output;
 mod processes;
 mod request;
 mod run;
+mod serve;
 mod servers;
 mod supervise;
 mod text;
+mod top;
 
 use std::process::ExitCode;
 
@@ -35,6 +38,8 @@ fn main() -> ExitCode {
         Command::Who(options) => look::who::who(&options),
         Command::Watch(options) => look::watch::watch(&options),
         Command::Last(options) => look::last::last(&options),
+        Command::Top(options) => top::top(&options),
+        Command::Serve(options) => serve::serve(&options),
         Command::Ask(options) => mend::ask::ask(&options),
         Command::Clean(options) => mend::clean::clean(&options),
         Command::Generate(options) => generate::generate(&options, Args::command()),
