@@ -4,19 +4,19 @@
 //! changed. So what stands still costs nothing; what changes all the time is looked at once a second, and all requests
 //! together keep within a rate.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use zklock::{Children, Client, Code, Contender, Error, LockError, SessionState, Stat, Watched};
+use zklock::{Children, Client, Code, Contender, Error, LockError, Stat, Watched};
 
 use super::budget::Budget;
-use super::holds::{Holds, Look};
 use super::meters::Meters;
 use super::options::FollowOptions;
+use super::painter::{Listed, Painter};
 use super::reader::{Event, Reader};
-use super::shared::{Picture, Shared, View};
+use super::shared::Shared;
 use super::tree::Tree;
 use crate::failure::Failure;
 use crate::look::kinds::recognise;
@@ -28,8 +28,6 @@ const AT_ONCE: usize = 64;
 const PAUSE: Duration = Duration::from_secs(1);
 /// What may not be read is tried again after that.
 const AFTER_REFUSAL: Duration = Duration::from_secs(60);
-/// No more pictures than that are made.
-const FRAME: Duration = Duration::from_millis(200);
 
 /// Follows the locks below the path, in the background, until the client is closed.
 ///
@@ -46,13 +44,8 @@ pub fn follow(client: &Client, options: &FollowOptions) -> Result<Arc<Shared>, F
         tree: Tree::of(&options.path, now),
         budget: Budget::new(options.rate, now),
         on_their_way: 0,
-        holds: Holds::default(),
-        locks: BTreeMap::new(),
-        pending: BTreeMap::new(),
-        picture: Picture::clone(&shared.picture()),
-        is_complete: false,
-        shown: None,
-        is_changed: true,
+        pending: HashMap::new(),
+        painter: Painter::new(Arc::clone(&shared)),
         shared: Arc::clone(&shared),
     };
     thread::Builder::new()
@@ -68,22 +61,10 @@ struct Follower {
     tree: Tree,
     budget: Budget,
     on_their_way: usize,
-    holds: Holds,
-    locks: BTreeMap<String, Arc<View>>,
-    /// Of locks whose contenders are being read, what the listing before showed.
-    pending: BTreeMap<String, Pending>,
-    picture: Picture,
-    /// Everything was read once: what comes after that was seen to come.
-    is_complete: bool,
-    shown: Option<Instant>,
-    is_changed: bool,
+    /// Locks whose contenders are being read.
+    pending: HashMap<String, Listed>,
+    painter: Painter,
     shared: Arc<Shared>,
-}
-
-struct Pending {
-    found: Found,
-    pzxid: Option<i64>,
-    changed: Option<SystemTime>,
 }
 
 impl Follower {
@@ -91,7 +72,8 @@ impl Follower {
         loop {
             let now = Instant::now();
             let wake = self.send(now);
-            let wake = self.show(now).into_iter().chain(wake).min();
+            let unread = self.tree.unlisted(now + AFTER_REFUSAL / 2) + self.pending.len();
+            let wake = self.painter.show(now, &self.tree, unread).into_iter().chain(wake).min();
             match self.reader.next(wake.unwrap_or(now + AFTER_REFUSAL)) {
                 Some(Event::Closed) => return,
                 Some(event) => self.take(event),
@@ -102,7 +84,8 @@ impl Follower {
 
     /// Sends what is due. Gives when there may be more to do.
     fn send(&mut self, now: Instant) -> Option<Instant> {
-        while self.on_their_way < AT_ONCE {
+        // What is asked without a connection fails; there will be one.
+        while self.on_their_way < AT_ONCE && self.painter.is_connected() {
             let due = self.tree.next_due()?;
             if due > now {
                 return Some(due);
@@ -110,7 +93,11 @@ impl Follower {
             if let Some(wait) = self.budget.wait(now) {
                 return Some(wait);
             }
-            if let Some(path) = self.tree.take_due(now) {
+            let Some(path) = self.tree.take_due(now) else { continue };
+            if self.pending.contains_key(&path) {
+                // Its contenders are still being read, which takes as long as there are many.
+                self.tree.plan(&path, now + PAUSE);
+            } else {
                 self.spend(1);
                 self.reader.list(path);
             }
@@ -125,7 +112,7 @@ impl Follower {
     }
 
     fn take(&mut self, event: Event) {
-        self.is_changed = true;
+        self.painter.change();
         match event {
             Event::Listed(path, listing) => {
                 self.on_their_way -= 1;
@@ -141,20 +128,10 @@ impl Follower {
             Event::Changed(path, change) => self.changed(&path, change.is_ok()),
             Event::Session(state, states) => {
                 self.reader.follow_states(states);
-                self.session(state);
+                self.painter.session(state);
             }
             Event::Closed => {}
         }
-    }
-
-    fn session(&mut self, state: SessionState) {
-        match state {
-            SessionState::Suspended => self.shared.meters.connection_losses.inc(),
-            SessionState::Lost => self.shared.meters.own_sessions_lost.inc(),
-            _ => {}
-        }
-        self.picture.connection = state;
-        self.picture.connection_since = SystemTime::now();
     }
 
     /// Its children have; or nobody knows, for the session that watched is over.
@@ -169,15 +146,11 @@ impl Follower {
     fn listed(&mut self, path: String, listing: Watched<Children>) {
         let Watched { value: Children { names, stat, .. }, watch } = listing;
         let now = Instant::now();
-        let is_complete = self.is_complete;
         let Some(node) = self.tree.node_mut(&path) else { return };
         self.reader.watch(path.clone(), watch);
-        let changed = match node.listed {
-            None => is_complete.then(SystemTime::now),
-            Some(_) => node.changed,
-        };
+        let changed = node.changed.take();
         let made = made(node.stat.as_ref().zip(Some(node.children)), &stat, names.len());
-        (node.listed, node.stat, node.children) = (Some(now), Some(stat.clone()), names.len());
+        (node.listed, node.stat, node.children) = (Some(now), Some(stat), names.len());
         let mut claims = Vec::new();
         let mut others = Vec::new();
         for name in &names {
@@ -190,18 +163,18 @@ impl Follower {
         if node.is_lock && others.is_empty() && changed.is_some() {
             self.shared.meters.claims.inc_by(made);
         }
-        for gone in self.tree.listed(&path, &others, now) {
-            self.free(&gone, changed);
+        for gone in self.tree.listed(&path, &others, now, changed) {
+            self.painter.free(gone, changed);
         }
         let is_one_znode = stat.is_ephemeral();
         let pzxid = (!is_one_znode).then_some(stat.pzxid);
-        let pending = Pending { found: Found { path: path.clone(), claims }, pzxid, changed };
-        if is_one_znode || !pending.found.claims.is_empty() {
-            self.spend(1 + pending.found.claims.len());
+        let listed = Listed { found: Found { path: path.clone(), claims }, pzxid, changed };
+        if is_one_znode || !listed.found.claims.is_empty() {
+            self.spend(1 + listed.found.claims.len());
             self.reader.read(path.clone(), is_one_znode);
-            self.pending.insert(path, pending);
+            self.pending.insert(path, listed);
         } else {
-            self.show_lock(pending, Vec::new());
+            self.painter.lock(listed, Vec::new());
         }
     }
 
@@ -209,84 +182,42 @@ impl Follower {
         let now = Instant::now();
         if error.is_no_node() && path != self.root {
             for gone in self.tree.remove(path) {
-                self.free(&gone, None);
+                self.painter.free(gone, None);
             }
         } else if error.code() == Code::NO_AUTH {
             self.tree.plan(path, now + AFTER_REFUSAL);
         } else {
             if error.is_no_node() {
-                for gone in self.tree.listed(path, &[], now) {
-                    self.free(&gone, None);
+                for gone in self.tree.listed(path, &[], now, None) {
+                    self.painter.free(gone, None);
                 }
-                self.free(path, None);
+                self.painter.free(path.to_owned(), None);
             }
             self.failed(path, error.to_string());
         }
     }
 
     fn failed(&mut self, path: &str, error: String) {
-        self.shared.meters.errors.inc();
-        self.picture.error = Some((SystemTime::now(), error));
+        self.painter.error(error);
         self.tree.plan(path, Instant::now() + PAUSE);
     }
 
     fn read(&mut self, path: String, read: Result<Vec<Contender>, LockError>) {
-        let Some(pending) = self.pending.remove(&path) else { return };
+        let Some(listed) = self.pending.remove(&path) else { return };
         match read {
             // It went meanwhile, and was listed no more.
             Ok(_) if !self.tree.has(&path) => {}
             Ok(contenders) => {
                 // An ephemeral znode without numbered children is a lock only if it says so.
-                let is_lock =
-                    |claim: &Contender| !pending.found.claims.is_empty() || claim.pid != 0;
+                let is_lock = |claim: &Contender| !listed.found.claims.is_empty() || claim.pid != 0;
                 let contenders = contenders.into_iter().filter(is_lock).collect();
-                self.show_lock(pending, contenders);
+                self.painter.lock(listed, contenders);
             }
             Err(error) if error.code() == Code::NO_AUTH => {
                 self.tree.plan(&path, Instant::now() + AFTER_REFUSAL);
             }
             Err(error) => self.failed(&path, error.to_string()),
         }
-    }
-
-    /// Nobody holds it any more.
-    fn free(&mut self, path: &str, changed: Option<SystemTime>) {
-        let found = Found { path: path.to_owned(), claims: Vec::new() };
-        self.show_lock(Pending { found, pzxid: None, changed }, Vec::new());
-    }
-
-    fn show_lock(&mut self, pending: Pending, contenders: Vec<Contender>) {
-        let Pending { found, pzxid, changed } = pending;
-        let now = SystemTime::now();
-        let look = Look { path: &found.path, contenders: &contenders, pzxid, changed, now };
-        let holds = self.holds.look(&look, &self.shared.meters);
-        if contenders.is_empty() {
-            self.locks.remove(&found.path);
-        } else {
-            let view = Arc::new(View { found, contenders, holds });
-            self.locks.insert(view.found.path.clone(), view);
-        }
-    }
-
-    /// Shows what is known, if it has changed. Gives when to do so, if it is too soon.
-    fn show(&mut self, now: Instant) -> Option<Instant> {
-        if !self.is_changed {
-            return None;
-        }
-        let next = self.shown.map(|shown| shown + FRAME);
-        if next.is_some_and(|next| next > now) {
-            return next;
-        }
-        (self.shown, self.is_changed) = (Some(now), false);
-        self.picture.unread = self.tree.unlisted(now + AFTER_REFUSAL / 2) + self.pending.len();
-        self.is_complete |= self.picture.unread == 0;
-        self.picture.is_complete = self.is_complete;
-        self.picture.version += 1;
-        self.picture.locks = self.locks.values().cloned().collect();
-        self.picture.past = self.holds.past();
-        self.picture.left_out = self.tree.left_out;
-        self.shared.show(self.picture.clone());
-        None
     }
 }
 

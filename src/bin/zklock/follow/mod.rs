@@ -5,6 +5,7 @@ pub mod follower;
 pub mod holds;
 pub mod meters;
 pub mod options;
+mod painter;
 mod reader;
 pub mod shared;
 mod tree;

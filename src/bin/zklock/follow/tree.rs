@@ -17,7 +17,7 @@ pub struct Node {
     pub stat: Option<Stat>,
     pub children: usize,
     pub listed: Option<Instant>,
-    /// When its children changed after that, as far as it is known.
+    /// When its children changed after that, as far as it is known; of a new one, when it came.
     pub changed: Option<SystemTime>,
     /// Claims were among its children.
     pub is_lock: bool,
@@ -38,7 +38,7 @@ pub struct Tree {
 impl Tree {
     pub fn of(root: &str, now: Instant) -> Tree {
         let mut tree = Tree::default();
-        tree.add(root.to_owned(), now);
+        tree.add(root.to_owned(), now, None);
         tree
     }
 
@@ -60,11 +60,11 @@ impl Tree {
         self.nodes.get_mut(path)
     }
 
-    fn add(&mut self, path: String, now: Instant) {
+    fn add(&mut self, path: String, now: Instant, changed: Option<SystemTime>) {
         if self.nodes.len() >= MOST {
             self.left_out += 1;
         } else if !self.has(&path) {
-            self.nodes.insert(path.clone(), Node::default());
+            self.nodes.insert(path.clone(), Node { changed, ..Node::default() });
             self.plan(&path, now);
         }
     }
@@ -100,14 +100,21 @@ impl Tree {
         Some(path)
     }
 
-    /// These of its children are to be followed, as far as there is room. Gives the paths that are no longer.
-    pub fn listed(&mut self, path: &str, children: &[&String], now: Instant) -> Vec<String> {
+    /// These of its children are to be followed, as far as there is room, since that time, if it is known. Gives the
+    /// paths that are no longer.
+    pub fn listed(
+        &mut self,
+        path: &str,
+        children: &[&String],
+        now: Instant,
+        changed: Option<SystemTime>,
+    ) -> Vec<String> {
         let children = children.iter().map(|name| join(path, name));
         let children: HashSet<String> = children.filter(|path| path != SERVERS_OWN).collect();
         self.left_out = if self.len() < MOST { 0 } else { self.left_out };
         for child in &children {
             if !self.has(child) {
-                self.add(child.clone(), now);
+                self.add(child.clone(), now, changed);
             }
         }
         let Some(node) = self.nodes.get_mut(path) else { return Vec::new() };
@@ -156,10 +163,10 @@ mod tests {
         let now = Instant::now();
         let mut tree = Tree::of("/", now);
         let names = ["zookeeper".to_owned(), "a".to_owned()];
-        assert!(tree.listed("/", &names.iter().collect::<Vec<_>>(), now).is_empty());
-        tree.listed("/a", &[&"b".to_owned()], now);
+        assert!(tree.listed("/", &names.iter().collect::<Vec<_>>(), now, None).is_empty());
+        tree.listed("/a", &[&"b".to_owned()], now, None);
         assert_eq!(tree.len(), 3);
-        assert_eq!(tree.listed("/", &[], now), ["/a", "/a/b"]);
+        assert_eq!(tree.listed("/", &[], now, None), ["/a", "/a/b"]);
         assert_eq!(tree.len(), 1);
     }
 
@@ -168,7 +175,7 @@ mod tests {
         let now = Instant::now();
         let mut tree = Tree::of("/", now);
         let names: Vec<String> = (0..MOST).map(|number| format!("n{number}")).collect();
-        tree.listed("/", &names.iter().collect::<Vec<_>>(), now);
+        tree.listed("/", &names.iter().collect::<Vec<_>>(), now, None);
         assert_eq!((tree.len(), tree.left_out), (MOST, 1));
     }
 }

@@ -1,10 +1,13 @@
 //! Who held what when, as bars.
 
 use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use maud::{Markup, html};
+use zklock::Contender;
 
 use crate::follow::holds::Hold;
 use crate::follow::shared::Picture;
@@ -20,8 +23,10 @@ const BARS: usize = 2_000;
 const WIDTH: f64 = 1_000.0;
 /// A bar is no narrower.
 const THIN: f64 = 1.5;
-/// How many colours tell sessions apart.
-const COLOURS: i64 = 6;
+/// Of those who hold at once, so many have a line of their own.
+const LINES: usize = 10;
+/// How many colours tell holders apart.
+const COLOURS: u64 = 6;
 
 pub fn minutes(query: &str) -> u32 {
     let asked = query.split('&').find_map(|pair| pair.strip_prefix("minutes=")?.parse().ok());
@@ -64,9 +69,7 @@ pub fn timeline(picture: &Picture, minutes: u32) -> Markup {
         div.timeline {
             @for (path, holds) in &rows {
                 span.path title=(path.escape_debug()) { (path.escape_debug()) }
-                svg viewBox="0 0 1000 10" preserveAspectRatio="none" role="img" {
-                    @for hold in holds.iter().rev() { (bar(hold, &scale, now)) }
-                }
+                (row(holds, &scale, now))
             }
             @if !rows.is_empty() {
                 span {}
@@ -95,21 +98,54 @@ impl Scale {
     }
 }
 
-fn bar(hold: &Hold, scale: &Scale, now: SystemTime) -> Markup {
+/// Those that overlap lie below each other.
+fn row(holds: &[&Arc<Hold>], scale: &Scale, now: SystemTime) -> Markup {
+    let mut holds = holds.to_vec();
+    holds.sort_by_key(|hold| hold.began);
+    // When the last of each line ends.
+    let mut lines: Vec<SystemTime> = Vec::new();
+    let placed: Vec<(usize, &Arc<Hold>)> = holds
+        .into_iter()
+        .map(|hold| {
+            let free = lines.iter().position(|end| *end <= hold.began);
+            let line = free.unwrap_or(lines.len()).min(LINES - 1);
+            lines.resize(lines.len().max(line + 1), SystemTime::UNIX_EPOCH);
+            lines[line] = hold.ended.unwrap_or(now);
+            (line, hold)
+        })
+        .collect();
+    // One alone is as high as two of several.
+    let height = if lines.len() == 1 { 16 } else { 8 * lines.len() };
+    html! {
+        svg viewBox={ "0 0 1000 " (lines.len()) } height=(height) preserveAspectRatio="none" role="img" {
+            @for (line, hold) in placed { (bar(hold, line, scale, now)) }
+        }
+    }
+}
+
+fn bar(hold: &Hold, line: usize, scale: &Scale, now: SystemTime) -> Markup {
     let (from, to) = (scale.place(hold.began), scale.place(hold.ended.unwrap_or(now)));
     let width = (to - from).max(THIN);
     let from = from.min(WIDTH - width);
     let lasted = hold.ended.unwrap_or(now).duration_since(hold.began).unwrap_or_default();
     let since = if hold.was_seen_to_begin { "" } else { "not before " };
     let ended = hold.ended.map_or_else(|| "now".to_owned(), stamp);
-    // The first bits of a session's id are its server's, the others are numbered.
-    let colour = format!("c{}", hold.holder.session.rem_euclid(COLOURS));
     html! {
-        rect class=(colour) x=(format!("{from:.1}")) width=(format!("{width:.1}")) y="0" height="10" {
+        rect class=(colour(&hold.holder)) x=(format!("{from:.1}")) width=(format!("{width:.1}")) y=(line) height="1" {
             title {
                 (in_short(&hold.holder)) ", " (rough(lasted)) "\n"
                 (since) (stamp(hold.began)) " to " (ended) "\ntoken " (hold.holder.token)
             }
         }
     }
+}
+
+/// The same for all that one calls itself by one label, on a host.
+fn colour(holder: &Contender) -> String {
+    let mut hasher = DefaultHasher::new();
+    match holder.label.as_str() {
+        "" => (&holder.host, holder.pid, holder.session).hash(&mut hasher),
+        label => (&holder.host, label).hash(&mut hasher),
+    }
+    format!("c{}", hasher.finish() % COLOURS)
 }

@@ -160,8 +160,8 @@ fn draw_queue(frame: &mut Frame, board: &Board, area: Rect) {
         MIDDLE.. => 6,
         _ => 5,
     };
-    let widths = [5, 0, 8, 0, 9, 10, 14, 19, 12].map(|width| match width {
-        0 => Constraint::Fill(1),
+    let widths = [5, 1, 8, 2, 9, 10, 10, 17, 8].map(|width| match width {
+        1 | 2 => Constraint::Fill(width),
         width => Constraint::Length(width),
     });
     let rows = lock.contenders.iter().take(room).map(|contender| {
