@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, TrySendError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,8 +16,10 @@ const WAITING: usize = 32;
 /// A request's first line and headers are no longer.
 const HEAD: usize = 8 * 1024;
 const HEADERS: usize = 64;
-/// Whoever has not sent its request, or read the answer, within that is cut off.
+/// Whoever has not sent its request within that, from when it connected, or not read the answer, is cut off.
 const LIMIT: Duration = Duration::from_secs(5);
+/// Whoever had to wait longer than that for its turn should have sent its request meanwhile.
+const GRACE: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 pub struct Request {
@@ -100,18 +102,17 @@ pub fn serve(
     for _ in 0..WORKERS {
         let (taken, answer) = (Arc::clone(&taken), Arc::clone(answer));
         thread::spawn(move || {
-            while let Some(stream) = next(&taken) {
+            while let Some((stream, connected)) = next(&taken) {
                 // Who went meanwhile does not want to know.
-                let _ = converse(stream, answer.as_ref());
+                let _ = converse(stream, connected, answer.as_ref());
             }
         });
     }
     for stream in listener.incoming() {
         match stream {
             Ok(stream) => {
-                if let Err(refused) = hand.try_send(stream) {
-                    let (std::sync::mpsc::TrySendError::Full(mut stream)
-                    | std::sync::mpsc::TrySendError::Disconnected(mut stream)) = refused;
+                let handed = hand.try_send((stream, Instant::now()));
+                if let Err(TrySendError::Full((mut stream, _))) = handed {
                     // It fits into the socket's buffer, so nobody is waited for.
                     let reply = Reply::text(503, "too many at once\n");
                     let _ = stream.set_nonblocking(true);
@@ -124,12 +125,12 @@ pub fn serve(
     }
 }
 
-fn next(taken: &Mutex<Receiver<TcpStream>>) -> Option<TcpStream> {
+fn next(taken: &Mutex<Receiver<(TcpStream, Instant)>>) -> Option<(TcpStream, Instant)> {
     taken.lock().recv().ok()
 }
 
-fn converse(mut stream: TcpStream, answer: &Answer) -> io::Result<()> {
-    let deadline = Instant::now() + LIMIT;
+fn converse(mut stream: TcpStream, connected: Instant, answer: &Answer) -> io::Result<()> {
+    let deadline = (connected + LIMIT).max(Instant::now() + GRACE);
     let (is_head, reply) = match read(&mut stream, deadline)? {
         Ok(request) => (request.is_head, answer(&request)),
         Err(refusal) => (false, refusal),

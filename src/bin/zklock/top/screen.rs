@@ -152,8 +152,9 @@ fn draw_queue(frame: &mut Frame, board: &Board, area: Rect) {
         true => format!(" {} (first {room} of {all}) ", lock.found.path.escape_debug()),
         false => format!(" {} ", lock.found.path.escape_debug()),
     };
-    let block = Block::bordered().border_type(BorderType::Rounded).title(title.bold());
+    let block = Block::bordered().border_type(BorderType::Rounded);
     let block = block.border_style(Style::new().fg(Color::DarkGray));
+    let block = block.title(Span::styled(title, Style::reset().bold()));
     // As many columns of `who` as there is room for: those on the right are for few.
     let shown = match area.width {
         WIDE.. => 9,
