@@ -33,16 +33,19 @@ pub struct ServeOptions {
 }
 
 const MORE: &str = "\
+Pages:
   /          who holds what and who waits, and a timeline of the holds; it keeps itself up to date
   /metrics   for Prometheus
   /healthz   200 while there is a connection to ZooKeeper, 503 else
 
-Nothing can be changed by it. There is no password and no TLS: put a proxy before it that has them, if others than this
-machine are to see it. On a loopback address it answers only to whoever calls it by an address or by localhost.
+Nothing can be changed by it. There is no password and no TLS: put a proxy before it that has them, if
+others than this machine are to see it. On a loopback address it answers only to whoever calls it by
+an address or by localhost.
 
-The last 5,000 holds are kept, in memory. What it costs the servers: each znode below the path is listed once, with a
-watch, and again when it has changed, at most once a second; --rate is what all of it may cost. Holds shorter than a second
-may go unseen; zklock_claims_total counts each claim nevertheless.";
+The last 5,000 holds are kept, in memory. What it costs the servers: each znode below the path is
+listed once, with a watch, and again when it has changed, at most once a second; --rate is what all of
+it may cost. Holds shorter than a second may go unseen; zklock_claims_total counts each claim
+nevertheless.";
 
 /// # Errors
 /// The address can't be had, no server answers, or there is no such path.

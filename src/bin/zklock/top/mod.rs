@@ -39,10 +39,12 @@ Keys:
   arrows, PgUp/PgDn  select a lock; below is its whole queue, in turn
   Enter              hides the queue, and shows it again
 
-What it costs the servers: each znode below the path is listed once, with a watch, and again when it has changed, at most
-once a second. A lock that nobody touches costs nothing, and --rate is what all of it may cost.
+What it costs the servers: each znode below the path is listed once, with a watch, and again when it
+has changed, at most once a second. A lock that nobody touches costs nothing, and --rate is what all
+of it may cost.
 
-When the connection is lost it says so, shows what was last seen, and goes on; also after its session has expired.";
+When the connection is lost it says so, shows what was last seen, and goes on; also after its session
+has expired.";
 
 /// # Errors
 /// There is no terminal, no server answers, or there is no such path.
