@@ -10,7 +10,6 @@ mod mark;
 mod mend;
 mod output;
 mod processes;
-mod request;
 mod run;
 mod serve;
 mod servers;
@@ -41,6 +40,7 @@ fn main() -> ExitCode {
         Command::Top(options) => top::top(&options),
         Command::Serve(options) => serve::serve(&options),
         Command::Ask(options) => mend::ask::ask(&options),
+        Command::Break(options) => mend::break_hold::break_hold(&options),
         Command::Clean(options) => mend::clean::clean(&options),
         Command::Generate(options) => generate::generate(&options, Args::command()),
         Command::Doctor(options) => mend::doctor::doctor(&options),
