@@ -8,4 +8,6 @@ mod mend;
 mod once;
 mod program;
 mod scene;
+mod serve;
 mod terminal;
+mod top;

@@ -12,8 +12,10 @@ use crate::mend::break_hold::BreakOptions;
 use crate::mend::clean::CleanOptions;
 use crate::mend::doctor::DoctorOptions;
 use crate::run::options::RunOptions;
+use crate::serve::ServeOptions;
 use crate::supervise::exec::ExecOptions;
 use crate::supervise::supervisor::SuperviseOptions;
+use crate::top::TopOptions;
 
 /// Locks on Apache ZooKeeper, from the shell: run a command under a lock, see who holds what, and mend it.
 #[derive(Debug, Parser)]
@@ -30,6 +32,7 @@ Examples:
   zklock run --no-wait /locks/sync -- rsync ...     not at all while another is at it
   zklock ls /locks                                  who holds what
   zklock who /locks/report                          who holds it, who waits
+  zklock top /locks                                 the same, live
   zklock doctor                                     are the servers well?
 
 Servers: --hosts HOST:PORT,..., or ZKLOCK_HOSTS, or hosts = \"...\" in /etc/zklock.toml";
@@ -46,6 +49,10 @@ pub enum Command {
     Watch(WatchOptions),
     /// Shows who ran last with `run --once-per`, when, and how it ended
     Last(LastOptions),
+    /// Shows the locks below a path, live: holders, queues, for how long
+    Top(TopOptions),
+    /// Serves a page with the locks below a path, and metrics for Prometheus
+    Serve(ServeOptions),
     /// Asks the holder of a lock to give way, and waits until it has
     Ask(AskOptions),
     /// Takes a lock from its holder, who knows of it before another can have it

@@ -3,6 +3,7 @@
 mod args;
 mod boot_clock;
 mod failure;
+mod follow;
 mod generate;
 mod look;
 mod mark;
@@ -10,9 +11,11 @@ mod mend;
 mod output;
 mod processes;
 mod run;
+mod serve;
 mod servers;
 mod supervise;
 mod text;
+mod top;
 
 use std::process::ExitCode;
 
@@ -34,6 +37,8 @@ fn main() -> ExitCode {
         Command::Who(options) => look::who::who(&options),
         Command::Watch(options) => look::watch::watch(&options),
         Command::Last(options) => look::last::last(&options),
+        Command::Top(options) => top::top(&options),
+        Command::Serve(options) => serve::serve(&options),
         Command::Ask(options) => mend::ask::ask(&options),
         Command::Break(options) => mend::break_hold::break_hold(&options),
         Command::Clean(options) => mend::clean::clean(&options),

@@ -23,9 +23,14 @@ pub fn rough(duration: Duration) -> String {
     text.split(' ').take(2).collect::<Vec<_>>().join(" ")
 }
 
-/// How long ago that was, by this machine's clock.
+/// The time since then, by this machine's clock.
+pub fn since(time: SystemTime) -> Duration {
+    time.elapsed().unwrap_or(Duration::ZERO)
+}
+
+/// How long ago that was.
 pub fn ago(time: SystemTime) -> String {
-    rough(time.elapsed().unwrap_or(Duration::ZERO))
+    rough(since(time))
 }
 
 /// As `2026-11-23T04:05:06Z`.

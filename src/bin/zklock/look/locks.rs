@@ -1,16 +1,16 @@
 //! Finds the locks below a path, and who contends for one.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use zklock::{Children, Client, Contender, Error, Lock, LockError, Pending, Strategy, Znode};
 
-use super::kinds::{Claim, Kind, recognise};
+use super::kinds::{Claim, Kind, Library, recognise};
 use crate::failure::Failure;
 
 /// How many requests are on their way at once.
 const AT_ONCE: usize = 64;
 /// What servers keep for themselves.
-const SERVERS_OWN: &str = "/zookeeper";
+pub const SERVERS_OWN: &str = "/zookeeper";
 
 /// A lock, as a walk through the tree finds it.
 #[derive(Clone, Debug)]
@@ -25,6 +25,20 @@ impl Found {
     pub fn lock(&self, client: &Client) -> Lock {
         let lock = client.lock(&self.path);
         if self.claims.is_empty() { lock.strategy(Strategy::Watch) } else { lock }
+    }
+
+    pub fn kinds(&self) -> String {
+        let kinds: BTreeSet<Kind> = self.claims.iter().map(|claim| claim.kind).collect();
+        let names: Vec<&str> = kinds.into_iter().map(Kind::name).collect();
+        if names.is_empty() { "one znode".to_owned() } else { names.join(", ") }
+    }
+
+    pub fn libraries(&self) -> Vec<&'static str> {
+        let libraries: BTreeSet<Library> = self.claims.iter().map(|claim| claim.library).collect();
+        if libraries.is_empty() {
+            return vec![Library::Zklock.name()];
+        }
+        libraries.into_iter().map(Library::name).collect()
     }
 }
 

@@ -1,11 +1,8 @@
 //! `zklock ls`: the locks below a path.
 
-use std::collections::BTreeSet;
-
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::kinds::{Kind, Library};
 use super::locks::{self, Found, Holding};
 use super::table;
 use super::who::{in_short, json_of};
@@ -53,20 +50,6 @@ pub fn ls(options: &LsOptions) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn kinds(found: &Found) -> String {
-    let kinds: BTreeSet<Kind> = found.claims.iter().map(|claim| claim.kind).collect();
-    let names: Vec<&str> = kinds.into_iter().map(Kind::name).collect();
-    if names.is_empty() { "one znode".to_owned() } else { names.join(", ") }
-}
-
-fn libraries(found: &Found) -> Vec<&'static str> {
-    let libraries: BTreeSet<Library> = found.claims.iter().map(|claim| claim.library).collect();
-    if libraries.is_empty() {
-        return vec![Library::Zklock.name()];
-    }
-    libraries.into_iter().map(Library::name).collect()
-}
-
 fn row(found: &Found, holding: &Holding) -> Vec<String> {
     let holder = holding.holder.as_ref();
     let since = holder.map(|holder| holder.held_since.map_or(holder.since, |held| held.earliest));
@@ -76,19 +59,19 @@ fn row(found: &Found, holding: &Holding) -> Vec<String> {
     };
     vec![
         found.path.escape_debug().to_string(),
-        kinds(found),
+        found.kinds(),
         holder.map_or_else(|| "-".to_owned(), in_short) + &others,
         since.map_or_else(|| "-".to_owned(), ago),
         holding.waiters.to_string(),
-        libraries(found).join(", "),
+        found.libraries().join(", "),
     ]
 }
 
 fn json_of_lock(found: &Found, holding: &Holding) -> Value {
     json!({
         "path": found.path,
-        "kind": kinds(found),
-        "libraries": libraries(found),
+        "kind": found.kinds(),
+        "libraries": found.libraries(),
         "holders": holding.holders,
         "waiters": holding.waiters,
         "holder": holding.holder.as_ref().map(json_of),

@@ -4,6 +4,6 @@ pub mod kinds;
 pub mod last;
 pub mod locks;
 pub mod ls;
-mod table;
+pub mod table;
 pub mod watch;
 pub mod who;

@@ -28,6 +28,10 @@ pub struct WhoOptions {
     servers: Servers,
 }
 
+/// Of the table of a lock's contenders.
+pub const HEADING: [&str; 9] =
+    ["", "HOST", "PID", "LABEL", "FOR", "KIND", "LIBRARY", "SESSION", "TOKEN"];
+
 /// # Errors
 /// No server answers.
 pub fn who(options: &WhoOptions) -> Result<u8, Failure> {
@@ -43,12 +47,12 @@ pub fn who(options: &WhoOptions) -> Result<u8, Failure> {
         return Ok(0);
     }
     let rows: Vec<Vec<String>> = contenders.iter().map(row).collect();
-    let heading = ["", "HOST", "PID", "LABEL", "FOR", "KIND", "LIBRARY", "SESSION", "TOKEN"];
-    show(format_args!("{}", table::print(&heading, &rows)));
+    show(format_args!("{}", table::print(&HEADING, &rows)));
     Ok(0)
 }
 
-fn row(contender: &Contender) -> Vec<String> {
+/// A contender in the table.
+pub fn row(contender: &Contender) -> Vec<String> {
     let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
     let claim = locks::claim_of(contender);
     let pid = if contender.pid == 0 { "-".to_owned() } else { contender.pid.to_string() };

@@ -1,0 +1,99 @@
+//! `zklock top`: the locks below a path, live.
+
+mod board;
+mod screen;
+
+use std::io::{IsTerminal, stdin, stdout};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use clap::Args;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event};
+
+use crate::failure::Failure;
+use crate::follow::follower::follow;
+use crate::follow::options::FollowOptions;
+use crate::follow::shared::Shared;
+use board::{Board, Order};
+
+/// How long a change may go unseen.
+const FRAME: Duration = Duration::from_millis(250);
+
+#[derive(Args, Debug)]
+#[command(after_help = MORE)]
+pub struct TopOptions {
+    /// What comes first: the locks that most wait for, those held the longest, or those in the order of their paths
+    #[arg(long, value_name = "ORDER", value_enum, default_value_t = Order::Waiters)]
+    sort: Order,
+
+    #[command(flatten)]
+    follow: FollowOptions,
+}
+
+const MORE: &str = "\
+Keys:
+  q, Esc, Ctrl-C     ends it
+  w, a, p            sorts by waiters, by age of the hold, by path
+  arrows, PgUp/PgDn  select a lock; below is its whole queue, in turn
+  Enter              hides the queue, and shows it again
+
+What it costs the servers: each znode below the path is listed once, with a watch, and again when it
+has changed, at most once a second. A lock that nobody touches costs nothing, and --rate is what all
+of it may cost.
+
+When the connection is lost it says so, shows what was last seen, and goes on; also after its session
+has expired.";
+
+/// # Errors
+/// There is no terminal, no server answers, or there is no such path.
+pub fn top(options: &TopOptions) -> Result<u8, Failure> {
+    if !stdin().is_terminal() || !stdout().is_terminal() {
+        return Err(Failure::new(format!(
+            "top needs a terminal; for programs there is `zklock ls --json {}`",
+            options.follow.path
+        )));
+    }
+    let settings = options.follow.servers.settings()?;
+    let client = settings.connect()?;
+    let shared = follow(&client, &options.follow)?;
+    let ended = Arc::new(AtomicBool::new(false));
+    let on_signal = Arc::clone(&ended);
+    ctrlc::set_handler(move || on_signal.store(true, Ordering::SeqCst))
+        .map_err(|error| Failure::new(format!("listen for signals: {error}")))?;
+    let terminal = ratatui::try_init().map_err(of_terminal)?;
+    let board = Board::new(options.follow.path.clone(), settings.hosts, options.sort);
+    let done = run(terminal, board, &shared, &ended);
+    ratatui::restore();
+    // Its session goes with it, and all it watches.
+    let _ = client.close().wait();
+    done.map(|()| 0).map_err(of_terminal)
+}
+
+fn of_terminal(error: std::io::Error) -> Failure {
+    Failure::new(format!("the terminal: {error}"))
+}
+
+fn run(
+    mut terminal: DefaultTerminal,
+    mut board: Board,
+    shared: &Shared,
+    ended: &AtomicBool,
+) -> std::io::Result<()> {
+    while !ended.load(Ordering::SeqCst) {
+        board.update(shared.picture());
+        terminal.draw(|frame| screen::draw(frame, &mut board))?;
+        // All keys that were pressed meanwhile, before the next frame.
+        let mut wait = FRAME;
+        while event::poll(wait)? {
+            if let Event::Key(key) = event::read()? {
+                if !board.press(key) {
+                    return Ok(());
+                }
+            }
+            wait = Duration::ZERO;
+        }
+    }
+    Ok(())
+}
