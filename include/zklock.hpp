@@ -163,6 +163,8 @@ public:
     /* ZKL_HELD, ZKL_SUSPENDED or ZKL_LOST, by the local clock. */
     int state() const noexcept { return zkl_guard_state(it_.get()); }
     bool is_held() const noexcept { return state() == ZKL_HELD; }
+    /* How many guards its owner has of a re-entrant lock. */
+    int holds() const noexcept { return zkl_guard_holds(it_.get()); }
     /* ZKL_LOST_SESSION or ZKL_LOST_DELETED; 0 when it is not lost. */
     int lost_reason() const noexcept { return zkl_guard_lost_reason(it_.get()); }
 
@@ -253,7 +255,7 @@ private:
     detail::owned<zkl_attempt> it_;
 };
 
-/* A lock on a path. Every acquire contends for itself. */
+/* A lock on a path. Every acquire contends for itself, unless it is re-entrant. */
 class lock {
 public:
     lock() noexcept {}
@@ -313,6 +315,11 @@ public:
         });
     }
 
+    /* The same lock, which a thread that holds it acquires again at once. */
+    result<lock> reentrant() const { return made(&zkl_lock_reentrant); }
+    /* A re-entrant lock as one more owner has it, who is no thread. */
+    result<lock> as_owner() const { return made(&zkl_lock_as_owner); }
+
     /* How many permits a semaphore has, for all who use it. */
     result<int> limit() const
     {
@@ -323,6 +330,13 @@ public:
     status set_limit(int limit) const { return status::of(zkl_lock_set_limit(it_.get(), limit)); }
 
 private:
+    result<lock> made(int (*of)(const zkl_lock *, zkl_lock **)) const
+    {
+        zkl_lock *it = nullptr;
+        status ended = status::of(of(it_.get(), &it));
+        return ended ? result<lock>(lock(it)) : result<lock>(std::move(ended));
+    }
+
     template <typename F> static void outcome(int ended, zkl_guard *held, void *it) noexcept
     {
         F &done = *static_cast<F *>(it);

@@ -73,6 +73,12 @@ impl Guard {
         self.tenure.turn()
     }
 
+    /// How many guards its owner has of this claim, and acquires that are about to give one: see
+    /// [`Lock::reentrant`](crate::Lock::reentrant). 1 of all other locks.
+    pub fn holds(&self) -> usize {
+        self.tenure.holds()
+    }
+
     /// What stands for it in its store: in ZooKeeper the lock's znode.
     pub fn path(&self) -> &str {
         self.tenure.path()

@@ -23,6 +23,11 @@ pub(crate) trait Tenure: Send + Sync + 'static {
         0
     }
 
+    /// How many guards stand for it.
+    fn holds(&self) -> usize {
+        1
+    }
+
     /// By the local clock, without a request.
     fn state(&self) -> GuardState;
 

@@ -22,6 +22,7 @@ mod permissions;
 mod place;
 mod processes;
 mod read_write;
+mod reentrant;
 mod requests;
 mod rounds;
 mod semaphore;
