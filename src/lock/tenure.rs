@@ -28,6 +28,11 @@ pub(crate) trait Tenure: Send + Sync + 'static {
         1
     }
 
+    /// What it is made of, where that is several.
+    fn members(&self) -> &[Arc<dyn Tenure>] {
+        &[]
+    }
+
     /// By the local clock, without a request.
     fn state(&self) -> GuardState;
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use test_support::{Process, TIMEOUT, child_about, options, say, shared};
 use zklock::{
     Acl, Client, Code, CreateMode, Election, GuardState, LocalHandoff, Lock, LockError, LostReason,
-    Op, Owner, Reconfiguration, Result, Semaphore, SessionState, local,
+    MultiLock, Op, Owner, Reconfiguration, Result, Semaphore, SessionState, local,
 };
 
 use crate::lifecycle::voluntary_waits;
@@ -47,7 +47,7 @@ const OF_A_CLIENT: [(&str, OfAClient); 19] = [
 ];
 
 /// What a lock can be asked for.
-const OF_A_LOCK: [(&str, OfALock); 12] = [
+const OF_A_LOCK: [(&str, OfALock); 14] = [
     ("acquire", |lock| lock.acquire().wait().map(drop)),
     ("acquire within a limit", |lock| lock.acquire().within(TIMEOUT).wait().map(drop)),
     ("try_acquire", |lock| lock.try_acquire().wait().map(drop)),
@@ -63,6 +63,10 @@ const OF_A_LOCK: [(&str, OfALock); 12] = [
     }),
     ("try_acquire for an owner", |lock| {
         lock.clone().reentrant().try_acquire(&Owner::new()).wait().map(drop)
+    }),
+    ("acquire of several", |lock| MultiLock::new([lock.clone()]).acquire().wait().map(drop)),
+    ("try_acquire of several", |lock| {
+        MultiLock::new([lock.clone()]).try_acquire().wait().map(drop)
     }),
     ("campaign", |lock| Election::new(lock.clone()).campaign().wait().map(drop)),
     ("leader", |lock| Election::new(lock.clone()).leader().wait().map(drop)),

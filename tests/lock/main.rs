@@ -15,6 +15,7 @@ mod keyed;
 mod local;
 mod local_handoff;
 mod lost_replies;
+mod multi_lock;
 mod order;
 mod partition;
 mod paths;

@@ -17,11 +17,8 @@ use crate::lock::contender::Contender;
 use crate::lock::error::LockError;
 use crate::lock::guard::Guard;
 use crate::lock::part::{Part, PartTenure};
-use crate::lock::store::StoredLock;
+use crate::lock::store::{StoredLock, Tried};
 use crate::runtime::{Late, Pending, wake};
-
-/// A guard, or who was ahead.
-type Tried = Result<Guard, Option<Contender>>;
 
 /// Those of one lock, by their owners.
 #[derive(Default)]
@@ -39,7 +36,7 @@ pub(super) struct Joint {
 
 enum State {
     /// Empty while somebody polls it.
-    UnderWay(Option<Pending<Tried, LockError>>),
+    UnderWay(Option<Pending<Tried<Guard>, LockError>>),
     Holds(Guard),
     Taken(Option<Contender>),
     Failed(LockError),
@@ -107,7 +104,7 @@ impl Joint {
     fn new(
         is_try: bool,
         late: Option<Arc<dyn Late<LockError>>>,
-        under_way: Pending<Tried, LockError>,
+        under_way: Pending<Tried<Guard>, LockError>,
     ) -> Joint {
         let state = Mutex::new(State::UnderWay(Some(under_way)));
         Joint { state, is_try, late, everybody: Arc::default(), place: Place::default() }
@@ -124,7 +121,7 @@ impl Joint {
     }
 
     /// Waits for what becomes of it. A claim that is held is looked at: it may be lost.
-    pub(super) async fn part(self: Arc<Self>, path: &str) -> Result<Tried, LockError> {
+    pub(super) async fn part(self: Arc<Self>, path: &str) -> Result<Tried<Guard>, LockError> {
         loop {
             let listener = self.everybody.0.listen();
             if self.advance() {
