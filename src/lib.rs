@@ -97,7 +97,7 @@ pub use error::{Code, Error, Result};
 pub use lock::{
     Contender, Election, Guard, GuardState, GuardStates, HeldSince, Holders, Leadership,
     LocalHandoff, Lock, LockError, LostReason, LostSignal, MultiLock, Owner, ReadWriteLock,
-    ReentrantLock, Semaphore, Strategy, WheneverHeld, WhileHeld,
+    ReentrantLock, ReleaseRequests, Semaphore, Strategy, WheneverHeld, WhileHeld,
 };
 pub use recipes::{
     Barrier, Counter, Delivery, DoubleBarrier, Entered, Group, Latch, Member, Members, Membership,

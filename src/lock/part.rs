@@ -103,6 +103,15 @@ impl<P: Part> Tenure for PartTenure<P> {
         Box::pin(or(released, lost))
     }
 
+    fn request_other_than(self: Arc<Self>, seen: Option<Arc<str>>) -> Boxed<Option<Arc<str>>> {
+        let asked = Arc::clone(&self.tenure).request_other_than(seen);
+        let over = self.over();
+        Box::pin(or(asked, async {
+            over.await;
+            None
+        }))
+    }
+
     fn release(self: Arc<Self>, _store: Option<StoreRef>) -> Pending<(), LockError> {
         let lost = self.tenure.ended();
         match self.end() {

@@ -35,7 +35,7 @@ impl Together {
     }
 
     /// Whichever of them comes first.
-    fn any_of<T: Send + 'static>(&self, of: fn(Arc<dyn Tenure>) -> Boxed<T>) -> Boxed<T> {
+    fn any_of<T: 'static>(&self, of: impl Fn(Arc<dyn Tenure>) -> Boxed<T>) -> Boxed<T> {
         let each = self.tenures.iter().map(|tenure| of(Arc::clone(tenure)));
         each.reduce(|first, second| Box::pin(or(first, second)))
             .unwrap_or_else(|| Box::pin(std::future::pending()))
@@ -82,6 +82,10 @@ impl Tenure for Together {
 
     fn over(self: Arc<Self>) -> Boxed<LostReason> {
         self.any_of(Tenure::over)
+    }
+
+    fn request_other_than(self: Arc<Self>, seen: Option<Arc<str>>) -> Boxed<Option<Arc<str>>> {
+        self.any_of(|tenure| tenure.request_other_than(seen.clone()))
     }
 
     fn release(self: Arc<Self>, store: Option<StoreRef>) -> Pending<(), LockError> {

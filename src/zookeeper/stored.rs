@@ -14,6 +14,7 @@ use super::holder;
 use super::limit_node;
 use super::name::Naming;
 use super::refusal::{Obstacle, refused};
+use super::revoke;
 use super::seen_ahead::SeenAhead;
 use super::spec::Spec;
 use super::tenure::Tenure;
@@ -21,8 +22,8 @@ use super::together::Together;
 use crate::client::{Client, Hold, TrustedSession};
 use crate::error::{Code, Error};
 use crate::lock::{
-    Change, Contender, Guard, Kind, Lock, LockError, ReadWriteLock, Semaphore, StoredLock,
-    Strategy, Tried,
+    Change, Contender, Guard, Kind, Lock, LockError, ReadWriteLock, Revocation, Semaphore,
+    StoredLock, Strategy, Tried,
 };
 use crate::process::inherited;
 use crate::runtime::{Late, Pending, within};
@@ -310,6 +311,20 @@ impl StoredLock for ZooKeeperLock {
         let spec = Arc::clone(&self.spec);
         let look = move |session| async move { contenders::first(&spec, &session, number).await };
         self.look("contenders", look)
+    }
+
+    fn revoke(
+        self: Arc<Self>,
+        holder: Contender,
+        revocation: Revocation,
+    ) -> Pending<bool, LockError> {
+        let spec = Arc::clone(&self.spec);
+        self.run("revoke", async move {
+            match revocation {
+                Revocation::Ask { .. } => revoke::ask(&spec, &holder, &revocation).await,
+                Revocation::Break { .. } => revoke::break_off(&spec, &holder, &revocation).await,
+            }
+        })
     }
 
     fn limit(self: Arc<Self>) -> Pending<u32, LockError> {

@@ -13,6 +13,7 @@ const FILES: &[&str] = &[
     "zkl/lock",
     "zkl/sharing",
     "zkl/reentrant",
+    "zkl/revocation",
     "zkl/attempt",
     "zkl/contenders",
     "zkl/guard",

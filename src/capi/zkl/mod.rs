@@ -11,6 +11,7 @@ pub(super) mod loss_signals;
 pub(super) mod options;
 pub(super) mod present;
 pub(super) mod reentrant;
+pub(super) mod revocation;
 pub(super) mod sharing;
 pub(super) mod timeout;
 pub(super) mod version;
