@@ -1,11 +1,11 @@
 # For everyone: server, lock-test, soak, install, quick and test. simulate, matrix, partitions, command, limits,
-# queue, mutants and sanitize are for those who change the locks or the queue; the others repeat one step
+# queue, interop, mutants and sanitize are for those who change the locks or the queue; the others repeat one step
 # of test.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help server lock-test soak install uninstall quick test simulate matrix partitions command limits queue mutants sanitize deps fmt clippy unit docs shell checks
+.PHONY: help server lock-test soak install uninstall quick test simulate matrix partitions command limits queue interop mutants sanitize deps fmt clippy unit docs shell checks
 
 # What the programs are given; ARGS on the command line or in the environment replaces it.
 lock-test: ARGS ?= --threads 3 --strategy all
@@ -36,6 +36,9 @@ help:
 	echo 'make limits                thousands of waiters, locks, clients, requests, watches: what each costs'
 	echo 'make queue                 ELEMENTS=20000 through a queue while servers and clients are killed, and'
 	echo '                           the queue is deleted whenever it is empty (some minutes)'
+	echo 'make interop               locks of other libraries on one path with ours: who waits for whom, and whether'
+	echo '                           increments are lost in ROUNDS=5000 acquisitions (a minute or two)'
+	echo "                           LIBRARIES='kazoo curator' for some; scripts/interop --help names them"
 	echo 'make mutants               plants one bug after the other and says which the tests find: those of'
 	echo "                           tests/mutants/list, or ARGS='generic src/lock --minutes 30'; ARGS=--help"
 	echo 'make sanitize              valgrind, AddressSanitizer and ThreadSanitizer on all that touches the'
@@ -77,7 +80,7 @@ matrix:
 	ZKLOCK_CASE="$(CASE)" scripts/matrix
 
 # How many of each scenario.
-ROUNDS ?= 50
+partitions command: ROUNDS ?= 50
 
 partitions:
 	ZKLOCK_ROUNDS=$(ROUNDS) scripts/partitions
@@ -94,6 +97,11 @@ ELEMENTS ?= 20000
 
 queue:
 	ZKLOCK_QUEUE_ELEMENTS=$(ELEMENTS) scripts/queue
+
+# How many acquisitions in all, and among which libraries.
+interop: ROUNDS ?= 5000
+interop:
+	ZKLOCK_ROUNDS=$(ROUNDS) scripts/interop $(LIBRARIES)
 
 mutants: ARGS ?= planted
 mutants:

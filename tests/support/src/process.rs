@@ -4,7 +4,7 @@ use std::fmt::{Debug, Display};
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -127,6 +127,15 @@ impl Process {
             Ok(line) => Some(line),
             Err(RecvTimeoutError::Disconnected) => None,
             Err(RecvTimeoutError::Timeout) => panic!("{}: hangs", self.name),
+        }
+    }
+
+    /// What [`hear`](Process::hear) would give, if that is there by now.
+    pub fn said(&mut self) -> Option<Option<String>> {
+        match self.said.try_recv() {
+            Ok(line) => Some(Some(line)),
+            Err(TryRecvError::Disconnected) => Some(None),
+            Err(TryRecvError::Empty) => None,
         }
     }
 
