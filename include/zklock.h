@@ -582,7 +582,8 @@ void zkl_client_free(zkl_client *client);
 /**
  * Makes a lock on a path. Sends nothing: what is missing of the path is made when the lock is
  * acquired. Every acquire contends for itself, also two of one program, of one session, of one
- * zkl_lock: a lock that is held is not acquired again by its holder.
+ * zkl_lock: a lock that is held is not acquired again by its holder, unless it is re-entrant: see
+ * zkl_lock_reentrant.
  *
  * `path` is absolute, under the client's chroot. `options` may be NULL: a queue, no label, znodes
  * that everyone may change, one holder at a time. Both are copied.
@@ -666,6 +667,47 @@ int zkl_lock_limit(const zkl_lock *lock,
  */
 int zkl_lock_set_limit(const zkl_lock *lock,
                        int limit);
+
+/**
+ * The same lock as a re-entrant one: a thread that holds it acquires it again at once, without a request, by each of the
+ * functions that acquire; zkl_lock_acquire_async and zkl_lock_try_async do so for the thread that calls them. Other
+ * threads wait, those of this process too. Where threads are not who holds (in an event loop, say), see
+ * zkl_lock_as_owner.
+ *
+ * Each acquire gives a guard of its own, which is ended once, in any order and by any thread. All guards of a thread
+ * have one token; each is notified of the loss; the last that is released or freed releases the lock, which others
+ * return at once. While there are guards of a lock that was lost, an acquire gives ZKL_NOT_HELD: free them all first.
+ *
+ * Only what is made of one re-entrant lock knows of its holders: one zkl_lock for all threads, not one for each. A lock
+ * that is re-entrant already gives another handle on it. Strategy, label, ACL and sharing are those of `lock`, which
+ * stays as it is and contends beside it.
+ *
+ * Any thread; does not block. On success `*reentrant` is the program's: free it with zkl_lock_free.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL.
+ */
+int zkl_lock_reentrant(const zkl_lock *lock,
+                       zkl_lock **reentrant);
+
+/**
+ * A re-entrant lock as one more owner has it, who is no thread: a request, a task, a connection. Whoever acquires by
+ * `*owner` acquires for that owner, from any thread. Owners exclude each other, and threads that acquire by
+ * `reentrant`. Guards of it stay when it is freed.
+ *
+ * Any thread; does not block. On success `*owner` is the program's: free it with zkl_lock_free.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL, or a lock that is not re-entrant.
+ */
+int zkl_lock_as_owner(const zkl_lock *reentrant,
+                      zkl_lock **owner);
+
+/**
+ * How many guards the owner of this one has of the lock, and acquires that are about to give one: 1 of a lock that is
+ * not re-entrant, 0 of a guard that is given up.
+ *
+ * Any thread. ZBADARGUMENTS for NULL.
+ */
+int zkl_guard_holds(const zkl_guard *guard);
 
 /**
  * Asks a holder, of a list of zkl_lock_holder or zkl_lock_contenders, to release the lock. Nothing happens to it but

@@ -163,6 +163,8 @@ public:
     /* ZKL_HELD, ZKL_SUSPENDED or ZKL_LOST, by the local clock. */
     int state() const noexcept { return zkl_guard_state(it_.get()); }
     bool is_held() const noexcept { return state() == ZKL_HELD; }
+    /* How many guards its owner has of a re-entrant lock. */
+    int holds() const noexcept { return zkl_guard_holds(it_.get()); }
     /* ZKL_LOST_SESSION, ZKL_LOST_DELETED or ZKL_LOST_BROKEN; 0 when it is not lost. */
     int lost_reason() const noexcept { return zkl_guard_lost_reason(it_.get()); }
 
@@ -262,7 +264,7 @@ private:
     detail::owned<zkl_attempt> it_;
 };
 
-/* A lock on a path. Every acquire contends for itself. */
+/* A lock on a path. Every acquire contends for itself, unless it is re-entrant. */
 class lock {
 public:
     lock() noexcept {}
@@ -322,6 +324,11 @@ public:
         });
     }
 
+    /* The same lock, which a thread that holds it acquires again at once. */
+    result<lock> reentrant() const { return made(&zkl_lock_reentrant); }
+    /* A re-entrant lock as one more owner has it, who is no thread. */
+    result<lock> as_owner() const { return made(&zkl_lock_as_owner); }
+
     /* Asks a holder of a list, which has to be there yet, to release the lock. */
     status request_release(const zkl_contender &holder, const char *reason = "") const
     {
@@ -345,6 +352,13 @@ public:
     status set_limit(int limit) const { return status::of(zkl_lock_set_limit(it_.get(), limit)); }
 
 private:
+    result<lock> made(int (*of)(const zkl_lock *, zkl_lock **)) const
+    {
+        zkl_lock *it = nullptr;
+        status ended = status::of(of(it_.get(), &it));
+        return ended ? result<lock>(lock(it)) : result<lock>(std::move(ended));
+    }
+
     template <typename F> static void outcome(int ended, zkl_guard *held, void *it) noexcept
     {
         F &done = *static_cast<F *>(it);

@@ -33,6 +33,8 @@
 //! | take it only if nobody has it | [`Lock::try_acquire`] |
 //! | wait no longer than so long, for anything | [`within`](Pending::within) |
 //! | let many read and one write | [`Client::read_write`] |
+//! | let one who holds it acquire it again, in a function that is called | [`Lock::reentrant`] |
+//! | hold several locks, all or none, without a deadlock | [`MultiLock`] |
 //! | let no more than so many in | [`Client::semaphore`] |
 //! | write to ZooKeeper only while it is held | [`Guard::set`], [`create`](Guard::create), [`delete`](Guard::delete), [`multi`](Guard::multi) |
 //! | lock any of very many things for a short time | [`Client::locks`] |
@@ -94,8 +96,8 @@ pub use client::{
 pub use error::{Code, Error, Result};
 pub use lock::{
     Contender, Election, Guard, GuardState, GuardStates, HeldSince, Holders, Leadership,
-    LocalHandoff, Lock, LockError, LostReason, LostSignal, ReadWriteLock, ReleaseRequests,
-    Semaphore, Strategy, WheneverHeld, WhileHeld,
+    LocalHandoff, Lock, LockError, LostReason, LostSignal, MultiLock, Owner, ReadWriteLock,
+    ReentrantLock, ReleaseRequests, Semaphore, Strategy, WheneverHeld, WhileHeld,
 };
 pub use recipes::{
     Barrier, Counter, Delivery, DoubleBarrier, Entered, Group, Latch, Member, Members, Membership,

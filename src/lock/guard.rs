@@ -73,6 +73,21 @@ impl Guard {
         self.tenure.turn()
     }
 
+    /// What stands for each lock in its store, and its [token](Guard::fencing_token), in the order of the locks' paths:
+    /// one, but of a [`MultiLock`](crate::MultiLock). Where that is of one client, all tokens are the same.
+    pub fn tokens(&self) -> Vec<(&str, i64)> {
+        match self.tenure.members() {
+            [] => vec![(self.path(), self.fencing_token())],
+            members => members.iter().map(|member| (member.path(), member.token())).collect(),
+        }
+    }
+
+    /// How many guards its owner has of this claim, and acquires that are about to give one: see
+    /// [`Lock::reentrant`](crate::Lock::reentrant). 1 of all other locks.
+    pub fn holds(&self) -> usize {
+        self.tenure.holds()
+    }
+
     /// What stands for it in its store: in ZooKeeper the lock's znode.
     pub fn path(&self) -> &str {
         self.tenure.path()

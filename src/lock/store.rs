@@ -25,7 +25,25 @@ pub(crate) trait StoredLock: Send + Sync + 'static {
     fn acquire(self: Arc<Self>) -> Pending<Guard, LockError>;
 
     /// As [`acquire`](StoredLock::acquire), but where anybody is ahead it gives who that is.
-    fn try_acquire(self: Arc<Self>) -> Pending<Result<Guard, Option<Contender>>, LockError>;
+    fn try_acquire(self: Arc<Self>) -> Pending<Tried<Guard>, LockError>;
+
+    /// As [`acquire`](StoredLock::acquire) of all of these, of which it is one, by claims that are made in one step; or
+    /// `None` where the store can't. Gives their guards in the same order.
+    fn acquire_together(
+        self: Arc<Self>,
+        _all: &[Arc<dyn StoredLock>],
+    ) -> Option<Pending<Vec<Guard>, LockError>> {
+        None
+    }
+
+    /// As [`try_acquire`](StoredLock::try_acquire) of all of these: see
+    /// [`acquire_together`](StoredLock::acquire_together).
+    fn try_together(
+        self: Arc<Self>,
+        _all: &[Arc<dyn StoredLock>],
+    ) -> Option<Pending<Tried<Vec<Guard>>, LockError>> {
+        None
+    }
 
     /// The holder and those who wait, in their order, up to that number.
     fn contenders(self: Arc<Self>, number: usize) -> Pending<Vec<Contender>, LockError>;
@@ -53,6 +71,9 @@ pub(crate) trait StoredLock: Send + Sync + 'static {
     /// For what only one store offers.
     fn as_any(&self) -> &dyn Any;
 }
+
+/// What a try gives, or who is ahead.
+pub(crate) type Tried<T> = Result<T, Option<Contender>>;
 
 /// What all stores know of how a lock is contended for.
 pub(crate) enum Change {

@@ -23,6 +23,16 @@ pub(crate) trait Tenure: Send + Sync + 'static {
         0
     }
 
+    /// How many guards stand for it.
+    fn holds(&self) -> usize {
+        1
+    }
+
+    /// What it is made of, where that is several.
+    fn members(&self) -> &[Arc<dyn Tenure>] {
+        &[]
+    }
+
     /// By the local clock, without a request.
     fn state(&self) -> GuardState;
 

@@ -16,7 +16,7 @@ use super::memory::PathMemory;
 use super::sent_after::SentAfter;
 use super::spec::Spec;
 use super::{claim_data, lookup, name};
-use crate::client::{ClientInner, Created, TrustedSession};
+use crate::client::{ClientInner, Created, Op, TrustedSession};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
 use crate::runtime::{Pending, Timer};
@@ -226,18 +226,33 @@ impl Claim {
 
     /// Submits the create. Follow it up with [`confirm`](Claim::confirm).
     pub(super) fn send(&mut self, session: &TrustedSession) {
+        self.send_by(session, |claim, path, mode| {
+            session.create(path, &claim.data, &claim.acl, mode)
+        });
+    }
+
+    /// Submits the create by somebody who gives the reply to come: in a transaction with others, say.
+    pub(super) fn send_by(
+        &mut self,
+        session: &TrustedSession,
+        create: impl FnOnce(&Claim, &str, CreateMode) -> Pending<Created>,
+    ) {
         let sent = self.search.memory.sent();
-        let reply = match &self.search.layout {
-            NodeLayout::At(path) => {
-                session.create(path, &self.data, &self.acl, CreateMode::Ephemeral)
-            }
+        let (path, mode) = match &self.search.layout {
+            NodeLayout::At(path) => (path.to_string(), CreateMode::Ephemeral),
             NodeLayout::Under { directory, naming, created } => {
                 self.search.sent_after = self.search.memory.sent_after(*created);
                 let prefix = name::join(directory, &naming.prefix(session.id(), *created));
-                session.create(&prefix, &self.data, &self.acl, CreateMode::EphemeralSequential)
+                (prefix, CreateMode::EphemeralSequential)
             }
         };
+        let reply = create(self, &path, mode);
         self.state = State::Sent { session: session.clone(), reply: Some((reply, sent)) };
+    }
+
+    /// The create as an operation of a transaction.
+    pub(super) fn op(&self, path: &str, mode: CreateMode) -> Op {
+        Op::Create { path: path.to_owned(), data: self.data.clone(), acl: self.acl.to_vec(), mode }
     }
 
     /// Waits for the reply to the create.

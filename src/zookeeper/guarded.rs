@@ -6,7 +6,7 @@ use super::refusal::not_written;
 use super::tenure::Tenure;
 use crate::client::{CheckHeld, Client, Op, OpResult};
 use crate::error::{Code, Error};
-use crate::lock::{Guard, LockError};
+use crate::lock::{Guard, LockError, tenure};
 use crate::runtime::Pending;
 use crate::znode::{CreateMode, Stat};
 
@@ -22,9 +22,18 @@ impl Guard {
     /// guard's znode or none: no other gets its name. Under [`Strategy::Poll`](crate::Strategy) and
     /// [`Strategy::Watch`](crate::Strategy) it may be another client's, where somebody has deleted ours by hand
     /// and this guard does not know yet; nothing that a server offers tells the two apart.
+    ///
+    /// Of a [`MultiLock`](crate::MultiLock) it is that of the first lock: see [`checks`](Guard::checks).
     pub fn check(&self) -> Op {
-        let hold = tenure_of(self).map(|tenure| Arc::clone(&tenure.hold));
-        Op::CheckHeld(CheckHeld { path: self.path().to_owned(), hold })
+        check_of(self.tenure().members().first().unwrap_or(self.tenure()))
+    }
+
+    /// Such an operation for each lock that it stands for: one, but of a [`MultiLock`](crate::MultiLock).
+    pub fn checks(&self) -> Vec<Op> {
+        match self.tenure().members() {
+            [] => vec![self.check()],
+            members => members.iter().map(check_of).collect(),
+        }
     }
 
     /// Executes several operations in one transaction with the [`check`](Guard::check) that the lock is still
@@ -33,8 +42,9 @@ impl Guard {
     /// # Errors
     /// [`NotHeld`](LockError::NotHeld) when the lock is lost, or somebody has deleted its znode;
     /// [`OutcomeUnknown`](LockError::OutcomeUnknown) when the servers' answer was lost; otherwise
-    /// [`Store`](LockError::Store) with that of [`Client::multi`], where the check counts as operation 0. In each case
-    /// but an unknown outcome nothing was done.
+    /// [`Store`](LockError::Store) with that of [`Client::multi`], where the check counts as operation 0 (of a
+    /// [`MultiLock`](crate::MultiLock) there are as many [`checks`](Guard::checks) as locks; they have to be of one
+    /// client). In each case but an unknown outcome nothing was done.
     ///
     /// # Cancellation
     /// It is executed all the same.
@@ -45,14 +55,21 @@ impl Guard {
             (None, None) => return failed(LockError::store(path, not_zookeepers(path))),
             (Some(reason), _) => return failed(LockError::not_held(path, reason)),
         };
-        let checked: Vec<Op> = std::iter::once(self.check()).chain(ops.iter().cloned()).collect();
+        let mut clients = members_of(self.tenure()).map(|tenure| Arc::as_ptr(&tenure.client));
+        let first = clients.next();
+        if clients.any(|client| Some(client) != first) {
+            return failed(LockError::store(path, of_several_clients(path)));
+        }
+        let mut checked = self.checks();
+        let checks = checked.len();
+        checked.extend_from_slice(ops);
         let written = client.multi(&checked);
         let tenure = Arc::clone(self.tenure());
         Pending::run_as("multi", path, LockError::of_pending, async move {
             let written = written.await;
-            let mut results = written.map_err(|error| not_written(tenure.path(), error))?;
-            // That of the check.
-            results.remove(0);
+            let mut results = written.map_err(|error| not_written(tenure.path(), checks, error))?;
+            // Those of the checks.
+            results.drain(..checks);
             Ok(results)
         })
     }
@@ -121,12 +138,23 @@ impl Guard {
     }
 }
 
-fn tenure_of(guard: &Guard) -> Option<&Tenure> {
-    guard.tenure().as_any().downcast_ref()
+fn check_of(tenure: &Arc<dyn tenure::Tenure>) -> Op {
+    let held = tenure.as_any().downcast_ref().map(|tenure: &Tenure| Arc::clone(&tenure.hold));
+    Op::CheckHeld(CheckHeld { path: tenure.path().to_owned(), hold: held })
+}
+
+/// Those of several that are kept in ZooKeeper.
+fn members_of(tenure: &Arc<dyn tenure::Tenure>) -> impl Iterator<Item = &Tenure> {
+    tenure.members().iter().filter_map(|member| member.as_any().downcast_ref())
 }
 
 fn failed<T>(error: LockError) -> Pending<T, LockError> {
     Pending::ready_as(LockError::of_pending, Err(error))
+}
+
+fn of_several_clients(path: &str) -> Error {
+    let why = "the locks are of several clients, so no transaction can check them all";
+    Error::with_detail("multi", path, Code::BAD_ARGUMENTS, why)
 }
 
 fn not_zookeepers(path: &str) -> Error {

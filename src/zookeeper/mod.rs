@@ -39,6 +39,7 @@ mod simulation;
 mod spec;
 mod stored;
 mod tenure;
+mod together;
 mod watch;
 
 pub use keyed::Locks;

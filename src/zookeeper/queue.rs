@@ -109,25 +109,9 @@ enum Claiming {
 /// Makes a claim.
 async fn claim(attempt: &mut Attempt, session: &TrustedSession) -> Result<Claiming> {
     let spec = Arc::clone(&attempt.spec);
-    let mut directory = spec.memory.directory();
-    // A name carries its directory's czxid. And somebody who only tries must not queue up where
-    // others could see it ahead of them and give up on a lock that is free.
-    if attempt.no_wait || directory == 0 && spec.naming.is_of_the_directory() {
-        match spec.memory.list(session, &spec.path).await {
-            Ok(listing) => {
-                directory = listing.directory.czxid;
-                if attempt.no_wait {
-                    if let Some(who) = anybody(&spec, &listing, session).await? {
-                        attempt.ahead.note(who);
-                        return Ok(Claiming::Decided(ClaimStatus::Taken));
-                    }
-                }
-            }
-            Err(error) if error.is_no_node() => return make_directory(&spec, session).await,
-            Err(error) => return Err(error),
-        }
+    if let Some(status) = enter(attempt, session).await? {
+        return Ok(Claiming::Decided(status));
     }
-    attempt.claim.enter(directory);
     attempt.claim.send(session);
     // Where the last acquire had to wait, this one will too, and most likely for the number just
     // before ours. Where nobody came between the last two, this one is most likely the first. Then the
@@ -145,7 +129,9 @@ async fn claim(attempt: &mut Attempt, session: &TrustedSession) -> Result<Claimi
     };
     let own = match attempt.claim.confirm().await {
         Ok(node) => node.clone(),
-        Err(error) if error.is_no_node() => return make_directory(&spec, session).await,
+        Err(error) if error.is_no_node() => {
+            return make_directory(&spec, session).await.map(Claiming::Decided);
+        }
         Err(error) if error.is_node_exists() => {
             return wait_for_the_last_number(attempt, session).await.map(Claiming::Decided);
         }
@@ -157,9 +143,7 @@ async fn claim(attempt: &mut Attempt, session: &TrustedSession) -> Result<Claimi
     if let Some(listing) = listing {
         return Ok(Claiming::Listed(listing));
     }
-    if expect_to_hold && spec.memory.continuity().is_first(&own.in_directory(directory)) {
-        spec.memory.set_contended(false);
-        saw_first(attempt);
+    if expect_to_hold && is_first_by_its_number(attempt) {
         return Ok(Claiming::Decided(ClaimStatus::Held));
     }
     if expect_to_wait {
@@ -170,15 +154,58 @@ async fn claim(attempt: &mut Attempt, session: &TrustedSession) -> Result<Claimi
     Ok(Claiming::Listed(spec.memory.list(session, &spec.path).await))
 }
 
+/// Whether a claim that was just made holds, as nobody came in between since this client held last.
+pub(super) fn is_first_by_its_number(attempt: &Attempt) -> bool {
+    let (spec, claim) = (&attempt.spec, &attempt.claim);
+    let own = claim.node().filter(|_| spec.admission.is_by_number_alone());
+    let (Some(own), Some(directory)) = (own, claim.layout().directory()) else { return false };
+    let is_first = spec.memory.continuity().is_first(&own.in_directory(directory));
+    if is_first {
+        spec.memory.set_contended(false);
+        saw_first(attempt);
+    }
+    is_first
+}
+
+/// Before a claim is sent: says which directory it is for; or gives where the attempt stands without a claim.
+pub(super) async fn enter(
+    attempt: &mut Attempt,
+    session: &TrustedSession,
+) -> Result<Option<ClaimStatus>> {
+    let spec = Arc::clone(&attempt.spec);
+    let mut directory = spec.memory.directory();
+    // A name carries its directory's czxid. And somebody who only tries must not queue up where
+    // others could see it ahead of them and give up on a lock that is free.
+    if attempt.no_wait || directory == 0 && spec.naming.is_of_the_directory() {
+        match spec.memory.list(session, &spec.path).await {
+            Ok(listing) => {
+                directory = listing.directory.czxid;
+                if attempt.no_wait {
+                    if let Some(who) = anybody(&spec, &listing, session).await? {
+                        attempt.ahead.note(who);
+                        return Ok(Some(ClaimStatus::Taken));
+                    }
+                }
+            }
+            Err(error) if error.is_no_node() => {
+                return make_directory(&spec, session).await.map(Some);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    attempt.claim.enter(directory);
+    Ok(None)
+}
+
 /// Makes the lock's directory, and what is missing above it.
-async fn make_directory(spec: &Spec, session: &TrustedSession) -> Result<Claiming> {
+pub(super) async fn make_directory(spec: &Spec, session: &TrustedSession) -> Result<ClaimStatus> {
     spec.memory.saw_no_directory();
     if let Admission::Permits(_) = spec.admission {
-        return limit_node::make_directory(spec, session).await.map(Claiming::Decided);
+        return limit_node::make_directory(spec, session).await;
     }
     // Any child will do: it is what stands above that is missing.
     let claim = name::join(&spec.path, "claim");
-    create_parents(session, spec, &claim).await.map(Claiming::Decided)
+    create_parents(session, spec, &claim).await
 }
 
 /// Watches the nearest claim before ours. Only it: when it goes, the next is looked for anew, so a
@@ -305,7 +332,7 @@ const BEFORE_ANOTHER_NUMBER: Duration = Duration::from_millis(10);
 
 /// The directory's counter is at its end: the server has given a number again whose claim is still
 /// there. Until that has gone there is no claim to be had; whoever is first then gets it.
-async fn wait_for_the_last_number(
+pub(super) async fn wait_for_the_last_number(
     attempt: &mut Attempt,
     session: &TrustedSession,
 ) -> Result<ClaimStatus> {

@@ -79,11 +79,11 @@ pub(super) fn not_released(path: &str, error: Error) -> LockError {
     }
 }
 
-/// Of a transaction whose first operation is the check of the lock.
-pub(super) fn not_written(path: &str, error: Error) -> LockError {
+/// Of a transaction whose first operations are so many checks of locks.
+pub(super) fn not_written(path: &str, checks: usize, error: Error) -> LockError {
     match error.code() {
         Code::SESSION_EXPIRED => LockError::not_held(path, LostReason::Session),
-        Code::NO_NODE if error.operation() == Some(0) => {
+        Code::NO_NODE if error.operation().is_some_and(|at| at < checks) => {
             LockError::not_held(path, LostReason::Deleted)
         }
         code if code.is_outcome_unknown() => LockError::outcome_unknown(path, error),
@@ -129,7 +129,8 @@ mod tests {
     #[test]
     fn a_c_program_gets_the_code_of_what_was_refused() {
         for code in CODES {
-            for meaning in [refused, not_released, not_written] {
+            for meaning in [refused, not_released, |path: &str, error| not_written(path, 1, error)]
+            {
                 let error = Error::new("delete", "/locks/a/zl-1f-lock-0000000007", code);
                 let meant = meaning("/locks/a", error);
                 assert_eq!((meant.code(), meant.path()), (code, "/locks/a"), "{meant:?}");
@@ -144,7 +145,7 @@ mod tests {
             let unknown = |meant: LockError| meant.is_outcome_unknown();
             assert!(!unknown(refused("/locks/a", error())), "{code:?}");
             assert_eq!(unknown(not_released("/locks/a", error())), code.is_outcome_unknown());
-            assert_eq!(unknown(not_written("/locks/a", error())), code.is_outcome_unknown());
+            assert_eq!(unknown(not_written("/locks/a", 1, error())), code.is_outcome_unknown());
         }
     }
 
@@ -165,7 +166,8 @@ mod tests {
     #[test]
     fn a_node_that_is_missing_is_the_lock_s_only_where_its_check_says_so() {
         let missing = |at| Error::new("multi", "/locks/a", Code::NO_NODE).of_operation(at);
-        assert!(not_written("/locks/a", missing(0)).is_lost());
-        assert!(!not_written("/locks/a", missing(1)).is_lost());
+        assert!(not_written("/locks/a", 1, missing(0)).is_lost());
+        assert!(!not_written("/locks/a", 1, missing(1)).is_lost());
+        assert!(not_written("/locks/a", 2, missing(1)).is_lost());
     }
 }

@@ -18,14 +18,15 @@ use super::revoke;
 use super::seen_ahead::SeenAhead;
 use super::spec::Spec;
 use super::tenure::Tenure;
+use super::together::Together;
 use crate::client::{Client, Hold, TrustedSession};
 use crate::error::{Code, Error};
 use crate::lock::{
     Change, Contender, Guard, Kind, Lock, LockError, ReadWriteLock, Revocation, Semaphore,
-    StoredLock, Strategy,
+    StoredLock, Strategy, Tried,
 };
 use crate::process::inherited;
-use crate::runtime::{Pending, within};
+use crate::runtime::{Late, Pending, within};
 use crate::znode::Acl;
 
 #[derive(Clone)]
@@ -144,6 +145,17 @@ impl ZooKeeperLock {
         Guard::new(tenure, self.client.to_store())
     }
 
+    /// These locks, if all of them are queues of this lock's client.
+    fn queues_of_this_client(&self, all: &[Arc<dyn StoredLock>]) -> Option<Vec<ZooKeeperLock>> {
+        let queue = |stored: &Arc<dyn StoredLock>| {
+            let lock = stored.as_any().downcast_ref::<ZooKeeperLock>()?;
+            let is_of_this_client = Arc::ptr_eq(&lock.spec.client, &self.spec.client);
+            let is_queue = lock.spec.strategy == Strategy::Queue;
+            (is_of_this_client && is_queue).then(|| lock.clone())
+        };
+        all.iter().map(queue).collect()
+    }
+
     /// Says why there can be no such lock, if there can't.
     fn check(&self) -> Result<(), &'static str> {
         let spec = &self.spec;
@@ -195,6 +207,33 @@ impl ZooKeeperLock {
     }
 }
 
+/// The first of them, or the one that there can't be.
+fn usable(locks: &[ZooKeeperLock]) -> &ZooKeeperLock {
+    locks.iter().find(|lock| lock.check().is_err()).unwrap_or(&locks[0])
+}
+
+/// Acquires them by one transaction: see `together.rs`.
+async fn hold_together(
+    locks: Vec<ZooKeeperLock>,
+    no_wait: bool,
+    ahead: Arc<SeenAhead>,
+) -> Result<Option<Vec<Guard>>, LockError> {
+    let asked: Vec<Asked> = locks.iter().map(|lock| Asked::now(&lock.spec)).collect();
+    let specs = locks.iter().map(|lock| Arc::clone(&lock.spec));
+    let acquired = Together::new(specs, no_wait, &ahead).contend().await;
+    let mut guards = Vec::with_capacity(locks.len());
+    let outcome =
+        acquired.as_ref().map(|acquired| if acquired.is_some() { ACQUIRED } else { TAKEN });
+    for asked in &asked {
+        let _ = asked.outcome(outcome.map_err(Clone::clone), |outcome| outcome);
+    }
+    let Some(acquired) = acquired? else { return Ok(None) };
+    for ((lock, held), asked) in locks.iter().zip(acquired).zip(&asked) {
+        guards.push(lock.guard(held, asked));
+    }
+    Ok(Some(guards))
+}
+
 impl StoredLock for ZooKeeperLock {
     fn path(&self) -> &str {
         &self.spec.path
@@ -237,6 +276,35 @@ impl StoredLock for ZooKeeperLock {
             let tried = asked.outcome(acquired.await, outcome)?;
             Ok(tried.map(|held| lock.guard(held, &asked)))
         })
+    }
+
+    fn acquire_together(
+        self: Arc<Self>,
+        all: &[Arc<dyn StoredLock>],
+    ) -> Option<Pending<Vec<Guard>, LockError>> {
+        let locks = self.queues_of_this_client(all)?;
+        let ahead = Arc::new(SeenAhead::default());
+        let late = Arc::clone(&ahead);
+        let acquired = hold_together(locks.clone(), false, Arc::clone(&ahead));
+        let path = Arc::clone(&self.spec.path);
+        let acquired = async move { acquired.await?.ok_or_else(|| late.error(&path)) };
+        Some(usable(&locks).run("acquire", acquired).when_late(ahead))
+    }
+
+    fn try_together(
+        self: Arc<Self>,
+        all: &[Arc<dyn StoredLock>],
+    ) -> Option<Pending<Tried<Vec<Guard>>, LockError>> {
+        let locks = self.queues_of_this_client(all)?;
+        let (ahead, deadline) =
+            (Arc::new(SeenAhead::default()), self.client.inner().operation_deadline());
+        let tried = hold_together(locks.clone(), true, Arc::clone(&ahead));
+        let path = Arc::clone(&self.spec.path);
+        Some(usable(&locks).run("acquire", async move {
+            let late = || Err(ahead.error(&path));
+            let tried = within(deadline, Box::pin(tried), late).await?;
+            Ok(tried.ok_or_else(|| ahead.take()))
+        }))
     }
 
     fn contenders(self: Arc<Self>, number: usize) -> Pending<Vec<Contender>, LockError> {

@@ -156,6 +156,56 @@ static void permits_add_up_to_the_limit(zkl_client *client)
     zkl_lock_free(two);
 }
 
+static void *try_here(void *lock)
+{
+    zkl_guard *guard = NULL;
+    GIVES(ZKL_TAKEN, zkl_lock_try(lock, &guard));
+    return NULL;
+}
+
+static void a_thread_acquires_again_what_it_holds(zkl_client *client)
+{
+    zkl_lock *plain = lock_on(client, "/reentrant"), *lock = NULL, *same = NULL, *owner = NULL;
+    GIVES(OK, zkl_lock_reentrant(plain, &lock));
+    GIVES(OK, zkl_lock_reentrant(lock, &same));
+    GIVES(OK, zkl_lock_as_owner(lock, &owner));
+    zkl_guard *outer = acquired(lock), *inner = acquired(same), *third = NULL, *none = NULL;
+    GIVES(OK, zkl_lock_try(lock, &third));
+    CHECK(zkl_guard_holds(outer) == 3 && zkl_guard_token(outer) == zkl_guard_token(third));
+    GIVES(ZKL_TAKEN, zkl_lock_try(plain, &none));
+    GIVES(ZKL_TAKEN, zkl_lock_try(owner, &none));
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, try_here, lock) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    GIVES(OK, zkl_guard_release(outer));
+    zkl_guard_free(third);
+    CHECK(zkl_guard_holds(inner) == 1 && zkl_guard_state(inner) == ZKL_HELD);
+    GIVES(TIMEOUT, zkl_lock_acquire(owner, 50, &none));
+    GIVES(OK, zkl_guard_release(inner));
+
+    outer = acquired(owner);
+    inner = acquired(owner);
+    CHECK(zkl_guard_holds(inner) == 2);
+    GIVES(ZKL_TAKEN, zkl_lock_try(lock, &none));
+    zkl_lock_free(owner);
+    GIVES(OK, zkl_guard_release(inner));
+    CHECK(zkl_guard_holds(outer) == 1 && zkl_guard_state(outer) == ZKL_HELD);
+    GIVES(OK, zkl_guard_release(outer));
+
+    outer = acquired(lock);
+    ask("delete %s", zkl_guard_path(outer));
+    GIVES(OK, zkl_guard_wait_lost(outer, ZKL_FOREVER));
+    GIVES(ZKL_NOT_HELD, zkl_lock_acquire(lock, ZKL_FOREVER, &none));
+    GIVES(ZKL_NOT_HELD, zkl_lock_try(lock, &none));
+    GIVES(NO_NODE, zkl_guard_release(outer));
+    inner = acquired(lock);
+    CHECK(zkl_guard_holds(inner) == 1);
+    GIVES(OK, zkl_guard_release(inner));
+    zkl_lock_free(plain);
+    zkl_lock_free(same);
+    zkl_lock_free(lock);
+}
+
 static void *wait_for(void *lock)
 {
     zkl_guard *guard = NULL;
@@ -282,6 +332,7 @@ int main(int argc, char **argv)
     a_lock_of(client, ZKL_POLL, "/locks/poll");
     readers_hold_together_and_a_writer_alone(client);
     permits_add_up_to_the_limit(client);
+    a_thread_acquires_again_what_it_holds(client);
     a_waiter_gets_it_when_it_is_released(client);
     a_write_that_the_lock_guards(client);
     acls(client);

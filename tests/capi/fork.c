@@ -105,6 +105,8 @@ static void what_is_inherited_is_refused(void)
     REFUSED(zkl_lock_try(lock, &guard_out));
     REFUSED(zkl_lock_limit(lock, &fd));
     REFUSED(zkl_lock_set_limit(lock, 1));
+    REFUSED(zkl_lock_reentrant(lock, &lock_out));
+    REFUSED(zkl_lock_as_owner(lock, &lock_out));
     const zkl_contender holder = {.path = "/locks/fork/claim", .token = 1};
     REFUSED(zkl_lock_request_release(lock, &holder, ""));
     REFUSED(zkl_lock_break_hold(lock, &holder, "", 0, ZKL_FOREVER));
@@ -118,6 +120,7 @@ static void what_is_inherited_is_refused(void)
     REFUSED(zkl_guard_state(guard));
     REFUSED(zkl_guard_lost_reason(guard));
     REFUSED((int)zkl_guard_token(guard));
+    REFUSED(zkl_guard_holds(guard));
     AT_ONCE(CHECK(zkl_guard_path(guard) != NULL));
     REFUSED(zkl_guard_on_lost(guard, tell_lost, &t, finalize));
     REFUSED(zkl_guard_wait_lost(guard, ZKL_FOREVER));

@@ -60,6 +60,9 @@ static void on_nothing(void)
     CHECK(zkl_guard_token(NULL) == BAD_ARGUMENTS);
     GIVES(BAD_ARGUMENTS, zkl_lock_limit(NULL, &fd));
     GIVES(BAD_ARGUMENTS, zkl_lock_set_limit(NULL, 1));
+    GIVES(BAD_ARGUMENTS, zkl_lock_reentrant(NULL, &lock));
+    GIVES(BAD_ARGUMENTS, zkl_lock_as_owner(NULL, &lock));
+    GIVES(BAD_ARGUMENTS, zkl_guard_holds(NULL));
     const zkl_contender somebody = {.path = "/hostile/claim", .token = 1};
     GIVES(BAD_ARGUMENTS, zkl_lock_request_release(NULL, &somebody, ""));
     GIVES(BAD_ARGUMENTS, zkl_lock_break_hold(NULL, &somebody, "", 0, 0));
@@ -180,6 +183,9 @@ static void hostile_locks(zkl_client *client)
     GIVES(BAD_ARGUMENTS, zkl_lock_limit(semaphore, NULL));
     GIVES(BAD_ARGUMENTS, zkl_lock_limit(plain, &limit));
     GIVES(BAD_ARGUMENTS, zkl_lock_set_limit(plain, 1));
+    GIVES(BAD_ARGUMENTS, zkl_lock_reentrant(plain, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_lock_as_owner(plain, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_lock_as_owner(plain, &lock));
     GIVES(BAD_ARGUMENTS, zkl_lock_set_limit(semaphore, 0));
     GIVES(BAD_ARGUMENTS, zkl_lock_set_limit(semaphore, INT_MIN));
     CHECK(limit == 4711);

@@ -67,6 +67,9 @@ int use(const char *hosts, struct _zhandle *zh) {
     told = moved.on_release_request([&seen](const char *reason) { seen += *reason; });
     auto limit = lock->limit();
     if (limit) waited = lock->set_limit(*limit + 1);
+    auto reentrant = lock->reentrant();
+    auto owner = reentrant->as_owner();
+    if (owner) seen += owner->acquire()->holds();
     told = kept.release_async(0, note);
     bool fine = told && fd && waited && set && cancelled && moved.is_held() && moved.token() > 0;
     fine = fine && adopted.session_id() != adopted.session_timeout_ms() && moved.lost_reason() == 0;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use test_support::{Process, TIMEOUT, child_about, options, say, shared};
 use zklock::{
     Acl, Client, Code, Contender, CreateMode, Election, GuardState, LocalHandoff, Lock, LockError,
-    LostReason, Op, Reconfiguration, Result, Semaphore, SessionState, local,
+    LostReason, MultiLock, Op, Owner, Reconfiguration, Result, Semaphore, SessionState, local,
 };
 
 use crate::lifecycle::voluntary_waits;
@@ -47,7 +47,7 @@ const OF_A_CLIENT: [(&str, OfAClient); 19] = [
 ];
 
 /// What a lock can be asked for.
-const OF_A_LOCK: [(&str, OfALock); 12] = [
+const OF_A_LOCK: [(&str, OfALock); 16] = [
     ("acquire", |lock| lock.acquire().wait().map(drop)),
     ("acquire within a limit", |lock| lock.acquire().within(TIMEOUT).wait().map(drop)),
     ("try_acquire", |lock| lock.try_acquire().wait().map(drop)),
@@ -59,6 +59,16 @@ const OF_A_LOCK: [(&str, OfALock); 12] = [
     ("in turns", |lock| {
         let lock = lock.clone().local_handoff(LocalHandoff::new());
         lock.acquire().wait().map(drop)
+    }),
+    ("acquire for an owner", |lock| {
+        lock.clone().reentrant().acquire(&Owner::new()).wait().map(drop)
+    }),
+    ("try_acquire for an owner", |lock| {
+        lock.clone().reentrant().try_acquire(&Owner::new()).wait().map(drop)
+    }),
+    ("acquire of several", |lock| MultiLock::new([lock.clone()]).acquire().wait().map(drop)),
+    ("try_acquire of several", |lock| {
+        MultiLock::new([lock.clone()]).try_acquire().wait().map(drop)
     }),
     ("campaign", |lock| Election::new(lock.clone()).campaign().wait().map(drop)),
     ("leader", |lock| Election::new(lock.clone()).leader().wait().map(drop)),
@@ -147,6 +157,9 @@ fn a_process_without_a_client_forks_and_goes_on() {
     let guard = store.lock("/forked").acquire().wait().unwrap();
     let waiting = store.lock("/forked").acquire();
     let in_turns = store.lock("/forked").local_handoff(LocalHandoff::new());
+    let (reentrant, owner) = (store.lock("/forked-again").reentrant(), Owner::new());
+    let outer = reentrant.acquire(&owner).wait().unwrap();
+    let (again, by) = (reentrant.clone(), owner.clone());
     let inherited = Arc::new(Mutex::new(Some((guard, waiting))));
     let (theirs, childs) = (Arc::clone(&inherited), store.clone());
     in_a_child(move || {
@@ -157,6 +170,8 @@ fn a_process_without_a_client_forks_and_goes_on() {
             ensure(is_refused_of_a_lock(ask(&childs.semaphore("/forked", 2))), name)?;
         }
         ensure(is_refused_of_a_lock(in_turns.acquire().wait()), "in turns of the parent's")?;
+        ensure(is_refused_of_a_lock(again.acquire(&by).wait()), "what the parent holds")?;
+        ensure(is_refused_of_a_lock(again.try_acquire(&by).wait()), "a try of that")?;
         ensure(!childs.lose("/forked"), "the store takes it away")?;
         childs.close();
         let (guard, waiting) = theirs.lock().unwrap().take().ok_or("nothing inherited")?;
@@ -171,6 +186,9 @@ fn a_process_without_a_client_forks_and_goes_on() {
     assert_eq!(guard.state(), GuardState::Held);
     guard.release().wait().unwrap();
     waiting.wait().unwrap().release().wait().unwrap();
+    let inner = reentrant.acquire(&owner).wait().unwrap();
+    assert_eq!((inner.holds(), inner.fencing_token()), (2, outer.fencing_token()));
+    drop((inner, outer));
     say(true);
 }
 

@@ -28,10 +28,13 @@ each_queue! {
         const ROUNDS: usize = 50;
         let lock = place.lock().local_handoff(LocalHandoff::new().turns(20));
         let held = Arc::new(Mutex::new(Vec::new()));
+        let first = lock.acquire().wait().unwrap();
         let threads: Vec<_> = (0..THREADS).map(|_| {
             let (lock, held) = (lock.clone(), Arc::clone(&held));
+            let mut waiting = Some(lock.acquire());
             thread::spawn(move || for _ in 0..ROUNDS {
-                let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
+                let waiting = waiting.take().unwrap_or_else(|| lock.acquire());
+                let guard = waiting.within(TIMEOUT).wait().unwrap();
                 assert_eq!(guard.state(), GuardState::Held);
                 let mut held = held.try_lock().expect("nobody else holds it");
                 held.push((guard.fencing_token(), guard.turn()));
@@ -39,6 +42,7 @@ each_queue! {
                 guard.release().wait().unwrap();
             })
         }).collect();
+        drop(first);
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         let held = held.lock();
         assert_eq!(held.len(), THREADS * ROUNDS);

@@ -95,6 +95,32 @@ impl Place {
         }
     }
 
+    /// The lock, and others beside it: of one client where the store has clients.
+    pub fn locks(&self, number: usize) -> Vec<Lock> {
+        let first = self.lock();
+        let beside = |number| match &self.store {
+            Store::ZooKeeper { strategy, clients, .. } => {
+                let clients = clients.lock();
+                clients.last().unwrap().lock(&self.beside(number)).strategy(*strategy)
+            }
+            Store::Local(store) => store.lock(&self.beside(number)),
+        };
+        let mut locks: Vec<Lock> = (1..number).map(beside).collect();
+        locks.insert(0, first);
+        locks
+    }
+
+    fn beside(&self, number: usize) -> String {
+        format!("{}-{number}", self.path)
+    }
+
+    /// Nobody has one of them, and nothing is left behind.
+    pub fn expect_all_free(&self, locks: &[Lock]) {
+        for lock in locks {
+            eventually("nobody has it", || lock.contenders().wait().unwrap().is_empty());
+        }
+    }
+
     /// A read/write lock on the same path, of a client of its own where the store has clients.
     pub fn read_write(&self) -> ReadWriteLock {
         match &self.store {

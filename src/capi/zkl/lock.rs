@@ -2,6 +2,7 @@
 
 use std::ffi::{CString, c_char, c_int};
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::capi::boundary::{
@@ -13,14 +14,25 @@ use crate::capi::zkl::guard::zkl_guard;
 use crate::capi::zkl::options::{self, Sharing, zkl_lock_options};
 use crate::capi::zkl::present::{OnASession, PresentLock};
 use crate::capi::zkl::timeout::timeout;
-use crate::lock::{Guard, Lock, LockError};
+use crate::lock::{Guard, Lock, LockError, Owner, ReentrantLock};
 use crate::runtime::Pending;
 
 /// A lock on a path; see zkl_lock_new.
 #[allow(non_camel_case_types)]
 pub struct zkl_lock {
-    present: PresentLock,
+    present: Arc<PresentLock>,
+    pub(super) acquires: Acquires,
     path: CString,
+}
+
+/// For whom a lock is acquired.
+#[derive(Clone)]
+pub(super) enum Acquires {
+    /// Each time for another.
+    Anew,
+    /// For the thread that calls.
+    ForThread(ReentrantLock),
+    ForOwner(ReentrantLock, Owner),
 }
 
 impl Object for zkl_lock {
@@ -32,13 +44,25 @@ impl Object for zkl_lock {
 impl zkl_lock {
     /// The lock on its client's present session.
     pub(super) fn at_present(&self) -> OnASession {
-        self.present.at_present()
+        let present = self.present.at_present();
+        let lock = match &self.acquires {
+            Acquires::Anew => return present,
+            Acquires::ForThread(lock) => lock.at(&present.lock).owned_by(&Owner::this_thread()),
+            Acquires::ForOwner(lock, owner) => lock.at(&present.lock).owned_by(owner),
+        };
+        OnASession { lock, ..present }
+    }
+
+    /// The same lock, acquired for somebody else.
+    pub(super) fn acquired(&self, acquires: Acquires) -> zkl_lock {
+        zkl_lock { present: Arc::clone(&self.present), acquires, path: self.path.clone() }
     }
 }
 
 /// Makes a lock on a path. Sends nothing: what is missing of the path is made when the lock is
 /// acquired. Every acquire contends for itself, also two of one program, of one session, of one
-/// zkl_lock: a lock that is held is not acquired again by its holder.
+/// zkl_lock: a lock that is held is not acquired again by its holder, unless it is re-entrant: see
+/// zkl_lock_reentrant.
 ///
 /// `path` is absolute, under the client's chroot. `options` may be NULL: a queue, no label, znodes
 /// that everyone may change, one holder at a time. Both are copied.
@@ -66,8 +90,8 @@ pub unsafe extern "C" fn zkl_lock_new(
         if matches!(how.sharing, Sharing::Permits { .. }) && path == "/" {
             return Err(Failure::bad_argument(NAME, "a semaphore needs a path of its own"));
         }
-        let present = PresentLock::new(sessions, path, how);
-        let lock = zkl_lock { present, path: c_string(path) };
+        let present = Arc::new(PresentLock::new(sessions, path, how));
+        let lock = zkl_lock { present, acquires: Acquires::Anew, path: c_string(path) };
         place.write(Box::into_raw(Box::new(lock)));
         Ok(())
     })

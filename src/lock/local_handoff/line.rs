@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use crate::lock::contender::{Contender, with_owner};
 use crate::lock::error::LockError;
 use crate::lock::guard::Guard;
+use crate::lock::part::Part;
 use crate::lock::tenure::Tenure;
 use crate::runtime::wake::Sleeper;
 use crate::runtime::{Pending, now};
@@ -157,7 +158,9 @@ impl Turn {
     }
 
     /// This thread holds.
-    pub(super) fn holds(mut self, round: Round) -> Turn {
+    pub(super) fn holds(mut self, mut round: Round) -> Turn {
+        round.turns += 1;
+        round.unlooked = round.unlooked.saturating_add(1);
         let (tenure, thread) = (Arc::clone(round.guard.tenure()), std::thread::current());
         let holder = Holder { tenure, thread, since: SystemTime::now() };
         if let Some(line) = &self.line {
@@ -169,7 +172,7 @@ impl Turn {
     }
 
     /// Gives it to the next; gives back what it has if nobody waits.
-    pub(super) fn pass(mut self) -> Has {
+    fn pass(mut self) -> Has {
         self.pass_on()
     }
 
@@ -200,6 +203,16 @@ impl Turn {
                 return lost;
             }
         }
+    }
+}
+
+impl Part for Turn {
+    fn turn(&self) -> u64 {
+        self.has.round.as_ref().map_or(0, |round| round.turns - 1)
+    }
+
+    fn leave(self) -> Option<Guard> {
+        self.pass().round.map(|round| round.guard)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Local hand-off: threads and tasks of one process take turns with one claim.
 
 mod line;
-mod tenure;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -10,11 +9,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use self::line::{Line, Round, Turn};
-use self::tenure::LocalTenure;
 use super::Lock;
 use super::contender::Contender;
 use super::error::LockError;
 use super::guard::Guard;
+use super::part::PartTenure;
 use super::requests::Revocation;
 use super::store::{Change, StoredLock};
 use super::strategy::Strategy;
@@ -115,6 +114,13 @@ impl Late<LockError> for Ahead {
     }
 }
 
+/// A guard for that turn in the round.
+fn in_round(turn: Turn, round: Round) -> Guard {
+    let (guard, tenure) = PartTenure::beside(&round.guard);
+    tenure.give(turn.holds(round));
+    guard
+}
+
 impl Handed {
     /// Whether the lock has gone round within the process for long enough.
     fn is_due(&self, round: &Round) -> bool {
@@ -142,7 +148,7 @@ impl Handed {
                 continue;
             };
             if !self.is_due(&round) {
-                return Ok(LocalTenure::begin(turn, round));
+                return Ok(in_round(turn, round));
             }
             turn.has.round = Some(round);
             let is_wanted = self.is_wanted().await;
@@ -199,7 +205,7 @@ impl StoredLock for Handed {
         };
         Arc::clone(&self.stored)
             .try_acquire()
-            .map(move |tried| Ok(tried?.map(|guard| LocalTenure::begin(turn, Round::new(guard)))))
+            .map(move |tried| Ok(tried?.map(|guard| in_round(turn, Round::new(guard)))))
     }
 
     fn contenders(self: Arc<Self>, number: usize) -> Pending<Vec<Contender>, LockError> {

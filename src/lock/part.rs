@@ -1,4 +1,4 @@
-//! One turn at a lock that its store's guard goes round for.
+//! One guard of several that stand for one claim.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -7,45 +7,57 @@ use std::time::Duration;
 use futures_lite::future::{Boxed, or};
 use parking_lot::Mutex;
 
-use super::line::{Round, Turn};
-use crate::lock::error::LockError;
-use crate::lock::guard::Guard;
-use crate::lock::loss::{GuardState, LostReason};
-use crate::lock::tenure::{StoreRef, Tenure};
+use super::error::LockError;
+use super::guard::Guard;
+use super::loss::{GuardState, LostReason};
+use super::tenure::{StoreRef, Tenure};
 use crate::runtime::{Latest, Pending, wake};
 
-pub(super) struct LocalTenure {
+/// What one of them has of the store's guard.
+pub(super) trait Part: Send + 'static {
+    /// How many have held with it before.
+    fn turn(&self) -> u64 {
+        0
+    }
+
+    /// How many hold with it.
+    fn holds(&self) -> usize {
+        1
+    }
+
+    /// Gives it up; gives the store's guard if nobody else has a part in it.
+    fn leave(self) -> Option<Guard>;
+}
+
+pub(super) struct PartTenure<P> {
     /// The store's.
     tenure: Arc<dyn Tenure>,
-    /// How many have held with it before.
-    number: u64,
-    turn: Mutex<Option<Turn>>,
+    part: Mutex<Option<P>>,
     is_released: Latest<bool>,
 }
 
-impl LocalTenure {
-    /// A guard for that turn in the round.
-    pub(super) fn begin(turn: Turn, mut round: Round) -> Guard {
-        let number = round.turns;
-        round.turns += 1;
-        round.unlooked = round.unlooked.saturating_add(1);
-        let tenure = Arc::clone(round.guard.tenure());
+impl<P: Part> PartTenure<P> {
+    /// A guard beside the store's, and what is to be [given](PartTenure::give) the part that it stands for.
+    pub(super) fn beside(guard: &Guard) -> (Guard, Arc<PartTenure<P>>) {
+        let tenure = Arc::clone(guard.tenure());
         let is_released = Latest::new(false);
-        let local = Arc::new(LocalTenure { tenure, number, turn: Mutex::default(), is_released });
-        let guard = round.guard.of_another_tenure(Arc::clone(&local) as _);
-        *local.turn.lock() = Some(turn.holds(round));
-        guard
+        let parts = Arc::new(PartTenure { tenure, part: Mutex::default(), is_released });
+        (guard.of_another_tenure(Arc::clone(&parts) as _), parts)
     }
 
-    /// Ends it; gives the store's guard if nobody else of the process waits for it.
+    pub(super) fn give(&self, part: P) {
+        *self.part.lock() = Some(part);
+    }
+
+    /// Ends it; gives the store's guard if nobody else has a part in it.
     fn end(&self) -> Option<Guard> {
-        let turn = self.turn.lock().take()?;
+        let part = self.part.lock().take()?;
         self.is_released.update(|is_released| !std::mem::replace(is_released, true));
-        turn.pass().round.map(|round| round.guard)
+        part.leave()
     }
 }
 
-impl Tenure for LocalTenure {
+impl<P: Part> Tenure for PartTenure<P> {
     fn path(&self) -> &str {
         self.tenure.path()
     }
@@ -55,7 +67,11 @@ impl Tenure for LocalTenure {
     }
 
     fn turn(&self) -> u64 {
-        self.number
+        self.part.lock().as_ref().map_or(0, Part::turn)
+    }
+
+    fn holds(&self) -> usize {
+        self.part.lock().as_ref().map_or(0, Part::holds)
     }
 
     fn state(&self) -> GuardState {

@@ -1,0 +1,156 @@
+//! Several locks that are acquired together.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::Lock;
+use super::error::LockError;
+use super::guard::Guard;
+use super::store::StoredLock;
+use super::together::Together;
+use crate::error::Code;
+use crate::runtime::{Late, Pending};
+
+/// Several locks that are acquired together: all, or none.
+///
+/// ```
+/// use zklock::{LockError, MultiLock, local};
+///
+/// # fn main() -> Result<(), LockError> {
+/// # let zk = local::Store::new();
+/// let accounts = MultiLock::new([zk.lock("/accounts/7"), zk.lock("/accounts/4711")]);
+/// let guard = accounts.acquire().wait()?;
+/// assert!(zk.lock("/accounts/7").is_locked().wait()?);
+/// // ... both are ours ...
+/// guard.release().wait()
+/// # }
+/// ```
+///
+/// They may be of any kind: exclusive, of readers or writers, permits of a semaphore; no two on one path. One
+/// [`Guard`] stands for all: its state is the worst of theirs, and it is lost when one of them is.
+/// [`Guard::tokens`] gives the token of each. [`Guard::multi`] and the writes beside it happen only while all are held.
+///
+/// # Order, and deadlock
+/// **Queues of one [`Client`](crate::Client)** get all claims in one transaction. So in every queue two that are acquired
+/// together, or one of them alone, stand in the same order, whatever order they are given in: nobody can wait for each
+/// other. The claims have one token, that of the transaction. A lock that comes to be held early is kept until the last
+/// one is.
+///
+/// **Other locks** (of several clients, of another strategy, within a process, with
+/// [hand-off](Lock::local_handoff) or [owners](Lock::owned_by)) are acquired one after the other, in the order of their
+/// paths; when one of them fails, those before it are released. Users of multi-locks do not wait for each other then,
+/// unless they call one lock by different paths; who holds one of the locks alone, and acquires another, can.
+#[derive(Clone, Debug)]
+pub struct MultiLock {
+    /// By their paths.
+    locks: Arc<[Lock]>,
+}
+
+/// Who is ahead of the one that is waited for.
+#[derive(Default)]
+struct Ahead(Mutex<Option<Arc<dyn Late<LockError>>>>);
+
+impl Late<LockError> for Ahead {
+    fn error(&self, path: &str) -> LockError {
+        let of_store = self.0.lock().clone();
+        of_store.map_or_else(|| LockError::timed_out(path, None), |late| late.error(path))
+    }
+}
+
+impl MultiLock {
+    /// Of these locks. Nothing is sent.
+    pub fn new(locks: impl IntoIterator<Item = Lock>) -> MultiLock {
+        let mut locks: Vec<Lock> = locks.into_iter().collect();
+        locks.sort_by(|one, other| one.path().cmp(other.path()));
+        MultiLock { locks: locks.into() }
+    }
+
+    /// The locks, in the order of their paths.
+    pub fn locks(&self) -> &[Lock] {
+        &self.locks
+    }
+
+    /// Acquires all of them, however long that takes, or [within](Pending::within) one limit.
+    ///
+    /// # Errors
+    /// [`Unusable`](LockError::Unusable) where there are none, or two on one path; otherwise as [`Lock::acquire`], of
+    /// whichever can't be had. Nothing is left behind.
+    ///
+    /// # On connection loss
+    /// As of [a lock](Lock#on-connection-loss): what became of the transaction is looked up. A claim that is gone is made
+    /// anew with all the others.
+    ///
+    /// # Cancellation
+    /// As of [a lock](Lock#cancellation): all claims are deleted.
+    pub fn acquire(&self) -> Pending<Guard, LockError> {
+        let stored = match self.stored() {
+            Ok(stored) => stored,
+            Err(refused) => return Pending::ready_as(LockError::of_pending, Err(refused)),
+        };
+        if let Some(acquired) = Arc::clone(&stored[0]).acquire_together(&stored) {
+            return acquired.map(|guards| Ok(together(guards?)));
+        }
+        let (ahead, path) = (Arc::new(Ahead::default()), stored[0].path().to_owned());
+        let late = Arc::clone(&ahead);
+        Pending::run_as("acquire", path, LockError::of_pending, async move {
+            loop {
+                let mut guards = Vec::with_capacity(stored.len());
+                for stored in &stored {
+                    let acquiring = Arc::clone(stored).acquire();
+                    *late.0.lock() = acquiring.late();
+                    guards.push(acquiring.await?);
+                }
+                // Those before the last may have been lost while it was waited for.
+                if !guards.iter().any(Guard::is_lost) {
+                    return Ok(together(guards));
+                }
+            }
+        })
+        .when_late(ahead)
+    }
+
+    /// Acquires all of them if nobody is ahead at any: neither a holder nor, in a queue, a waiter.
+    ///
+    /// # Errors
+    /// As [`acquire`](MultiLock::acquire), and [`TimedOut`](LockError::TimedOut) when no server answers within the
+    /// client's operation timeout.
+    pub fn try_acquire(&self) -> Pending<Option<Guard>, LockError> {
+        let stored = match self.stored() {
+            Ok(stored) => stored,
+            Err(refused) => return Pending::ready_as(LockError::of_pending, Err(refused)),
+        };
+        if let Some(tried) = Arc::clone(&stored[0]).try_together(&stored) {
+            return tried.map(|tried| Ok(tried?.ok().map(together)));
+        }
+        let path = stored[0].path().to_owned();
+        Pending::run_as("acquire", path, LockError::of_pending, async move {
+            let mut guards = Vec::with_capacity(stored.len());
+            for stored in stored {
+                match stored.try_acquire().await? {
+                    Ok(guard) => guards.push(guard),
+                    Err(_ahead) => return Ok(None),
+                }
+            }
+            let is_lost = guards.iter().any(Guard::is_lost);
+            Ok((!is_lost).then(|| together(guards)))
+        })
+    }
+
+    /// All of them, one at least; or why there can be no such lock.
+    fn stored(&self) -> Result<Vec<Arc<dyn StoredLock>>, LockError> {
+        let refused = |path, why| Err(LockError::unusable(path, why, Code::BAD_ARGUMENTS));
+        if self.locks.is_empty() {
+            return refused("", "a multi-lock has one lock at least");
+        }
+        let same = self.locks.windows(2).find(|two| two[0].path() == two[1].path());
+        if let Some(two) = same {
+            return refused(two[0].path(), "two locks of a multi-lock are on one path");
+        }
+        Ok(self.locks.iter().map(Lock::shared).collect())
+    }
+}
+
+fn together(guards: Vec<Guard>) -> Guard {
+    Together::begin(guards).unwrap_or_else(|| unreachable!("there is one lock at least"))
+}

@@ -1,0 +1,186 @@
+//! One owner's claim, and all who have a part in it: guards, and acquires that are under way.
+//!
+//! A part is an `Arc` of the [`Joint`]. So the last part that goes takes with it what there is: an acquire that is
+//! under way is given up, a claim that is held is released. Whoever waits drives the acquire for all.
+
+use std::collections::HashMap;
+use std::future::Future as _;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Wake, Waker};
+
+use event_listener::Event;
+use parking_lot::Mutex;
+
+use super::owner::Owner;
+use crate::lock::contender::Contender;
+use crate::lock::error::LockError;
+use crate::lock::guard::Guard;
+use crate::lock::part::{Part, PartTenure};
+use crate::lock::store::{StoredLock, Tried};
+use crate::runtime::{Late, Pending, wake};
+
+/// Those of one lock, by their owners.
+#[derive(Default)]
+pub(super) struct Joints {
+    by_owner: Mutex<HashMap<Owner, Weak<Joint>>>,
+}
+
+pub(super) struct Joint {
+    state: Mutex<State>,
+    pub(super) is_try: bool,
+    pub(super) late: Option<Arc<dyn Late<LockError>>>,
+    everybody: Arc<Everybody>,
+    place: Place,
+}
+
+enum State {
+    /// Empty while somebody polls it.
+    UnderWay(Option<Pending<Tried<Guard>, LockError>>),
+    Holds(Guard),
+    Taken(Option<Contender>),
+    Failed(LockError),
+}
+
+/// Where it can be found as long as anybody has a part.
+#[derive(Default)]
+struct Place(Option<(Arc<Joints>, Owner)>);
+
+/// All who wait, woken together.
+#[derive(Default)]
+struct Everybody(Event);
+
+impl Wake for Everybody {
+    fn wake(self: Arc<Self>) {
+        wake::all(&self.0);
+    }
+}
+
+impl Joints {
+    /// A part in the owner's claim; where there is none, in one that `begin` makes.
+    pub(super) fn join(
+        self: &Arc<Self>,
+        owner: &Owner,
+        begin: impl FnOnce() -> Joint,
+    ) -> Arc<Joint> {
+        // Dropped after the map is let go of: its last part may be this one.
+        let before;
+        let mut by_owner = self.by_owner.lock();
+        before = by_owner.get(owner).and_then(Weak::upgrade);
+        if let Some(joint) = before.as_ref().filter(|joint| !joint.is_over()) {
+            return Arc::clone(joint);
+        }
+        let mut joint = begin();
+        joint.place = Place(Some((Arc::clone(self), owner.clone())));
+        let joint = Arc::new(joint);
+        by_owner.insert(owner.clone(), Arc::downgrade(&joint));
+        joint
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some((joints, owner)) = self.0.take() {
+            let mut by_owner = joints.by_owner.lock();
+            // Another may have come in its place.
+            if by_owner.get(&owner).is_some_and(|joint| joint.strong_count() == 0) {
+                by_owner.remove(&owner);
+            }
+        }
+    }
+}
+
+impl Joint {
+    pub(super) fn acquire(stored: &Arc<dyn StoredLock>) -> Joint {
+        let acquiring = Arc::clone(stored).acquire();
+        let late = acquiring.late();
+        Joint::new(false, late, acquiring.map(|acquired| acquired.map(Ok)))
+    }
+
+    pub(super) fn try_acquire(stored: &Arc<dyn StoredLock>) -> Joint {
+        Joint::new(true, None, Arc::clone(stored).try_acquire())
+    }
+
+    fn new(
+        is_try: bool,
+        late: Option<Arc<dyn Late<LockError>>>,
+        under_way: Pending<Tried<Guard>, LockError>,
+    ) -> Joint {
+        let state = Mutex::new(State::UnderWay(Some(under_way)));
+        Joint { state, is_try, late, everybody: Arc::default(), place: Place::default() }
+    }
+
+    /// Whether it waits for however long that takes.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.is_try && matches!(*self.state.lock(), State::UnderWay(_))
+    }
+
+    /// Whether it has ended without a claim.
+    fn is_over(&self) -> bool {
+        matches!(*self.state.lock(), State::Taken(_) | State::Failed(_))
+    }
+
+    /// Waits for what becomes of it. A claim that is held is looked at: it may be lost.
+    pub(super) async fn part(self: Arc<Self>, path: &str) -> Result<Tried<Guard>, LockError> {
+        loop {
+            let listener = self.everybody.0.listen();
+            if self.advance() {
+                break;
+            }
+            wake::DeferredWake(listener).await;
+        }
+        let state = self.state.lock();
+        match &*state {
+            State::Holds(guard) => match guard.tenure().ended() {
+                Some(reason) => Err(LockError::not_held(path, reason)),
+                None => {
+                    let (guard, tenure) = PartTenure::beside(guard);
+                    drop(state);
+                    tenure.give(self);
+                    Ok(Ok(guard))
+                }
+            },
+            State::Taken(ahead) => Ok(Err(ahead.clone())),
+            State::Failed(error) => Err(error.clone()),
+            State::UnderWay(_) => unreachable!("what has ended does not begin again"),
+        }
+    }
+
+    /// Goes on with what is under way, unless somebody else does. Says whether it has ended.
+    fn advance(&self) -> bool {
+        let mut state = self.state.lock();
+        let State::UnderWay(place) = &mut *state else { return true };
+        // Who polls it now listens as well: what wakes it meanwhile makes that one poll again.
+        let Some(mut under_way) = place.take() else { return false };
+        // It may run code of others.
+        drop(state);
+        let waker = Waker::from(Arc::clone(&self.everybody));
+        let next = match Pin::new(&mut under_way).poll(&mut Context::from_waker(&waker)) {
+            Poll::Pending => State::UnderWay(Some(under_way)),
+            Poll::Ready(Ok(Ok(guard))) => State::Holds(guard),
+            Poll::Ready(Ok(Err(ahead))) => State::Taken(ahead),
+            Poll::Ready(Err(error)) => State::Failed(error),
+        };
+        let has_ended = !matches!(next, State::UnderWay(_));
+        *self.state.lock() = next;
+        if has_ended {
+            wake::all(&self.everybody.0);
+        }
+        has_ended
+    }
+}
+
+impl Part for Arc<Joint> {
+    fn holds(&self) -> usize {
+        Arc::strong_count(self)
+    }
+
+    fn leave(self) -> Option<Guard> {
+        let Joint { state, place, .. } = Arc::into_inner(self)?;
+        drop(place);
+        match state.into_inner() {
+            State::Holds(guard) => Some(guard),
+            State::UnderWay(_) | State::Taken(_) | State::Failed(_) => None,
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Re-entrant locks: an owner that holds acquires again at once.
+
+mod joint;
+mod owner;
+
+use std::any::Any;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use self::joint::{Joint, Joints};
+pub use self::owner::Owner;
+use super::Lock;
+use super::contender::Contender;
+use super::error::LockError;
+use super::guard::Guard;
+use super::requests::Revocation;
+use super::store::{Change, StoredLock};
+use super::strategy::Strategy;
+use crate::process::Process;
+use crate::runtime::{Late, Pending};
+
+/// A lock that its holder can acquire again, for functions that need it and call each other.
+///
+/// ```
+/// use zklock::{LockError, Owner, ReentrantLock, local};
+///
+/// fn transfer(lock: &ReentrantLock, owner: &Owner) -> Result<(), LockError> {
+///     let guard = lock.acquire(owner).wait()?;
+///     book(lock, owner)?; // acquires again, at once
+///     assert_eq!(guard.holds(), 1);
+///     guard.release().wait() // the last one: now others may hold it
+/// }
+///
+/// fn book(lock: &ReentrantLock, owner: &Owner) -> Result<(), LockError> {
+///     let guard = lock.acquire(owner).wait()?;
+///     assert_eq!(guard.holds(), 2);
+///     guard.release().wait()
+/// }
+///
+/// # fn main() -> Result<(), LockError> {
+/// let lock = local::Store::new().lock("/locks/account").reentrant();
+/// transfer(&lock, &Owner::this_thread())?; // or an `Owner::new()` for each task
+/// # Ok(()) }
+/// ```
+///
+/// All guards of an owner stand for one claim: they have one [token](Guard::fencing_token), are lost together, and each
+/// of them is notified. [`Guard::holds`] says how many there are. The last one that is released or dropped releases the
+/// claim; a release of another returns at once. Two owners exclude each other, also in one process.
+///
+/// Only clones of what [`Lock::reentrant`] gives know of each other's owners: made twice, it is two locks on one
+/// path, and an owner who holds one of them waits for itself at the other.
+#[derive(Clone)]
+pub struct ReentrantLock {
+    stored: Arc<dyn StoredLock>,
+    joints: Arc<Joints>,
+    process: Process,
+}
+
+impl Lock {
+    /// The same lock, which an [`Owner`] that holds it acquires again at once: see [`ReentrantLock`]. Strategy and ACL
+    /// are chosen before. One that several may hold (of readers, permits of a semaphore) is held by each owner once.
+    pub fn reentrant(self) -> ReentrantLock {
+        ReentrantLock { stored: self.shared(), joints: Arc::default(), process: Process::this() }
+    }
+}
+
+impl ReentrantLock {
+    /// The lock's path.
+    pub fn path(&self) -> &str {
+        self.stored.path()
+    }
+
+    /// The lock as that owner has it, for what takes a [`Lock`]: all that is acquired by it is that owner's.
+    pub fn owned_by(&self, owner: &Owner) -> Lock {
+        let ReentrantLock { stored, joints, process } = self.clone();
+        Lock::new(Arc::new(Owned { stored, joints, owner: owner.clone(), process }))
+    }
+
+    /// The same owners' lock where it is kept now.
+    #[cfg(feature = "capi")]
+    pub(crate) fn at(&self, lock: &Lock) -> ReentrantLock {
+        ReentrantLock { stored: lock.shared(), ..self.clone() }
+    }
+
+    /// Acquires the lock for an owner. If that owner holds it, this costs no request. If an acquire of that owner is under
+    /// way, in another thread say, both share its claim and come to hold together.
+    ///
+    /// # Errors
+    /// [`NotHeld`](LockError::NotHeld) when the owner's claim is lost, while there are guards of it: they have to be
+    /// dropped before the owner can acquire anew. Otherwise as [`Lock::acquire`].
+    ///
+    /// # On connection loss
+    /// Of a claim that is held, it looks at the local clock, as [`Guard::state`] does: so the guard may be
+    /// [`Suspended`](crate::GuardState::Suspended). Otherwise as [`Lock`](Lock#on-connection-loss).
+    ///
+    /// # Cancellation
+    /// Who gives up takes nothing from the owner's other acquires: their claim is given up with the last of them.
+    pub fn acquire(&self, owner: &Owner) -> Pending<Guard, LockError> {
+        self.owned_by(owner).acquire()
+    }
+
+    /// Acquires the lock for an owner that holds it, or if nobody is ahead: neither a holder nor, in a queue, a waiter.
+    /// While an acquire of that owner is under way, somebody is ahead.
+    ///
+    /// # Errors
+    /// As [`acquire`](ReentrantLock::acquire), and [`TimedOut`](LockError::TimedOut) when no server answers within the
+    /// client's operation timeout.
+    pub fn try_acquire(&self, owner: &Owner) -> Pending<Option<Guard>, LockError> {
+        self.owned_by(owner).try_acquire()
+    }
+}
+
+impl std::fmt::Debug for ReentrantLock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ReentrantLock").field("path", &self.path()).finish_non_exhaustive()
+    }
+}
+
+/// A re-entrant lock as one owner has it.
+#[derive(Clone)]
+struct Owned {
+    stored: Arc<dyn StoredLock>,
+    joints: Arc<Joints>,
+    owner: Owner,
+    process: Process,
+}
+
+/// Who is ahead of the claim that an acquire has a part in.
+#[derive(Default)]
+struct Ahead(Mutex<Option<Arc<dyn Late<LockError>>>>);
+
+impl Late<LockError> for Ahead {
+    fn error(&self, path: &str) -> LockError {
+        let of_store = self.0.lock().clone();
+        of_store.map_or_else(|| LockError::timed_out(path, None), |late| late.error(path))
+    }
+}
+
+impl Owned {
+    async fn acquire_jointly(&self, ahead: &Ahead) -> Result<Guard, LockError> {
+        loop {
+            let joint = self.joints.join(&self.owner, || Joint::acquire(&self.stored));
+            *ahead.0.lock() = joint.late.clone();
+            let is_try = joint.is_try;
+            match joint.part(self.path()).await {
+                Ok(Ok(guard)) => return Ok(guard),
+                Err(error) if error.is_lost() || !is_try => return Err(error),
+                // What was under way was only a try, and came to nothing.
+                Ok(Err(_)) | Err(_) => {}
+            }
+        }
+    }
+}
+
+impl StoredLock for Owned {
+    fn path(&self) -> &str {
+        self.stored.path()
+    }
+
+    fn strategy(&self) -> Strategy {
+        self.stored.strategy()
+    }
+
+    fn with(&self, change: Change) -> Arc<dyn StoredLock> {
+        let mut changed = self.clone();
+        if !matches!(change, Change::Label(_)) {
+            // It is contended for otherwise, so what is held is another lock.
+            changed.joints = Arc::default();
+        }
+        changed.stored = self.stored.with(change);
+        Arc::new(changed)
+    }
+
+    fn acquire(self: Arc<Self>) -> Pending<Guard, LockError> {
+        if !self.process.is_this() {
+            // Somebody may have been changing what there is.
+            return Arc::clone(&self.stored).acquire();
+        }
+        let path: Arc<str> = self.path().into();
+        let ahead = Arc::new(Ahead::default());
+        let late = Arc::clone(&ahead);
+        Pending::run_as("acquire", path, LockError::of_pending, async move {
+            self.acquire_jointly(&late).await
+        })
+        .when_late(ahead)
+    }
+
+    fn try_acquire(self: Arc<Self>) -> Pending<Result<Guard, Option<Contender>>, LockError> {
+        if !self.process.is_this() {
+            return Arc::clone(&self.stored).try_acquire();
+        }
+        let joint = self.joints.join(&self.owner, || Joint::try_acquire(&self.stored));
+        if joint.is_waiting() {
+            return Pending::ready_as(LockError::of_pending, Ok(Err(None)));
+        }
+        let path: Arc<str> = self.path().into();
+        Pending::run_as("acquire", Arc::clone(&path), LockError::of_pending, async move {
+            joint.part(&path).await
+        })
+    }
+
+    fn contenders(self: Arc<Self>, number: usize) -> Pending<Vec<Contender>, LockError> {
+        Arc::clone(&self.stored).contenders(number)
+    }
+
+    fn holder_other_than(
+        self: Arc<Self>,
+        reported: Option<Option<i64>>,
+    ) -> Pending<Option<Contender>, LockError> {
+        Arc::clone(&self.stored).holder_other_than(reported)
+    }
+
+    fn revoke(
+        self: Arc<Self>,
+        holder: Contender,
+        revocation: Revocation,
+    ) -> Pending<bool, LockError> {
+        Arc::clone(&self.stored).revoke(holder, revocation)
+    }
+
+    fn limit(self: Arc<Self>) -> Pending<u32, LockError> {
+        Arc::clone(&self.stored).limit()
+    }
+
+    fn set_limit(self: Arc<Self>, limit: u32) -> Pending<(), LockError> {
+        Arc::clone(&self.stored).set_limit(limit)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,0 +1,37 @@
+//! Who holds, where one who holds may acquire again.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static MADE: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static THIS_THREAD: Owner = Owner::new();
+}
+
+/// Who holds a [`ReentrantLock`](super::ReentrantLock): a thread, a task, a request, as the program decides. Clones are
+/// the same owner, and nobody else is.
+///
+/// ```
+/// use zklock::Owner;
+///
+/// let owner = Owner::new();
+/// assert_eq!(owner, owner.clone());
+/// assert_ne!(owner, Owner::new());
+/// assert_eq!(Owner::this_thread(), Owner::this_thread());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Owner(u64);
+
+impl Owner {
+    /// An owner who is nobody else.
+    #[allow(clippy::new_without_default, reason = "no owner is the default")]
+    pub fn new() -> Owner {
+        Owner(MADE.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The thread that calls, for programs that block. A task that other threads may go on with needs an owner of its
+    /// own.
+    pub fn this_thread() -> Owner {
+        THIS_THREAD.with(Owner::clone)
+    }
+}
