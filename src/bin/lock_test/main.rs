@@ -12,6 +12,7 @@ mod progress;
 mod report;
 mod run;
 mod server;
+mod timeline;
 mod trouble;
 mod worker;
 
@@ -49,6 +50,10 @@ fn test(args: &Args) -> Result<u8, Trouble> {
     let bench = Bench { args, stop: &stop, servers: &servers, counter: &counter };
     let mut reports: Vec<Report> = Vec::new();
     let outcome = run_all(&bench, &mut reports);
+    if let Some(path) = args.timeline.as_ref().filter(|_| !reports.is_empty()) {
+        std::fs::write(path, timeline::draw(&reports))
+            .map_err(|error| Trouble::Cannot(format!("--timeline {}: {error}", path.display())))?;
+    }
     if !args.json && !reports.is_empty() {
         show(format_args!("{}", report::table(args, &servers, &reports)));
     }

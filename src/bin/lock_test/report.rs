@@ -9,6 +9,7 @@ use crate::args::Args;
 use crate::checks::Violations;
 use crate::latency::Quantiles;
 use crate::server::{Servers, Traffic};
+use crate::timeline;
 
 /// Of more nodes and losses than that, only the number is printed.
 const TOLD: usize = 10;
@@ -31,6 +32,8 @@ pub struct Report {
     /// How often a thread lost the lock while it held it.
     pub lost: u64,
     pub losses: Vec<String>,
+    /// All acquires in the order of their ends; none unless there is to be a picture.
+    pub visits: Vec<timeline::Visit>,
 }
 
 impl Report {
