@@ -3,7 +3,7 @@
  * zookeeper.h, and nothing else. It needs no change to be linked with zklock.
  *
  * Two contenders, each with a handle of its own, want the lock on one path. The first gets it, the
- * second waits for its turn, and both are told by their completion callbacks.
+ * second waits for its turn, and both are notified by their completion callbacks.
  *
  * Build:  cc legacy_lock.c $(pkg-config --cflags --libs zklock) -o legacy_lock
  * Run:    ./legacy_lock 127.0.0.1:2181

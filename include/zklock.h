@@ -200,6 +200,11 @@ struct Stat;
 #define ZKL_LOST_DELETED 2
 
 /**
+ * zkl_guard_lost_reason, `lost`: somebody broke the hold, as `zklock break` does.
+ */
+#define ZKL_LOST_BROKEN 3
+
+/**
  * An acquire under way; see zkl_lock_acquire_async.
  */
 typedef struct zkl_attempt zkl_attempt;
@@ -316,18 +321,6 @@ typedef struct {
 } zkl_lock_options;
 
 /**
- * Told how an acquire ended: `rc` as zkl_lock_acquire returns it, or ZKL_CANCELLED. With ZOK `guard`
- * is the program's, otherwise it is NULL. Must not throw.
- */
-typedef void (*zkl_done_fn)(int rc, zkl_guard *guard, void *userdata);
-
-/**
- * Told when a `userdata` is not needed any more: runs exactly once for each that was taken, after
- * the last callback that gets it, on zklock's callback thread. May be NULL.
- */
-typedef void (*zkl_finalizer_fn)(void *userdata);
-
-/**
  * Somebody who holds a lock or waits for it. Its strings belong to the list, and are never NULL.
  *
  * Anyone may have written what is in the claim's znode. Host, thread and label are lines of up to 256
@@ -382,7 +375,24 @@ typedef struct {
 } zkl_contender;
 
 /**
- * Told that a lock is lost: why (ZKL_LOST_SESSION or ZKL_LOST_DELETED). Must not throw.
+ * Told that somebody asks for the lock to be released, and why; `reason` is good until this returns. Must not throw.
+ */
+typedef void (*zkl_request_fn)(const char *reason, void *userdata);
+
+/**
+ * Told when a `userdata` is not needed any more: runs exactly once for each that was taken, after
+ * the last callback that gets it, on zklock's callback thread. May be NULL.
+ */
+typedef void (*zkl_finalizer_fn)(void *userdata);
+
+/**
+ * Told how an acquire ended: `rc` as zkl_lock_acquire returns it, or ZKL_CANCELLED. With ZOK `guard`
+ * is the program's, otherwise it is NULL. Must not throw.
+ */
+typedef void (*zkl_done_fn)(int rc, zkl_guard *guard, void *userdata);
+
+/**
+ * Told that a lock is lost: why (a ZKL_LOST_* reason). Must not throw.
  */
 typedef void (*zkl_lost_fn)(int reason, void *userdata);
 
@@ -658,6 +668,58 @@ int zkl_lock_set_limit(const zkl_lock *lock,
                        int limit);
 
 /**
+ * Asks a holder, of a list of zkl_lock_holder or zkl_lock_contenders, to release the lock. Nothing happens to it but
+ * that its program hears of it, if it listens: zkl_guard_on_release_request. `reason` is one line of up to 256
+ * characters. The session needs the permission WRITE on the claim's znode.
+ *
+ * On connection loss it is repeated until it is certain.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks up to the operation timeout.
+ *
+ * ZOK; ZNOTHING when that holder holds it no more; ZBADARGUMENTS for a NULL, or for a claim of another library, which
+ * would not read it; ZOPERATIONTIMEOUT when it is not known whether it was asked; ZNOAUTH; otherwise as
+ * zkl_lock_contenders.
+ */
+int zkl_lock_request_release(const zkl_lock *lock,
+                             const zkl_contender *holder,
+                             const char *reason);
+
+/**
+ * Breaks the hold of a holder, of a list of zkl_lock_holder or zkl_lock_contenders, and waits for up to `timeout_ms`
+ * until its claim is gone. Its guard is ZKL_LOST, with ZKL_LOST_BROKEN, before another can hold the lock: its own
+ * library deletes the claim after that, when its program ends the guard, and after `grace_ms` in any case. A holder that
+ * can't be reached loses its session instead. The session needs the permission WRITE on the claim's znode.
+ *
+ * On connection loss it goes on, also with the next session.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks.
+ *
+ * ZOK; ZNOTHING when that holder held it no more before; ZBADARGUMENTS for a NULL, a negative `grace_ms`, another
+ * negative timeout, or a claim of another library, which would not read it; ZOPERATIONTIMEOUT when the time is over: the
+ * hold may be broken later; ZNOAUTH; otherwise as zkl_lock_contenders.
+ */
+int zkl_lock_break_hold(const zkl_lock *lock,
+                        const zkl_contender *holder,
+                        const char *reason,
+                        int grace_ms,
+                        int timeout_ms);
+
+/**
+ * Asks for a call of `requested` whenever somebody asks for the lock to be released, as zkl_lock_request_release and
+ * `zklock ask` do: on zklock's callback thread of the client, and at once if somebody has asked already. The lock stays
+ * held, whatever is asked. Of `finalizer`, of what `requested` may do, and of the end of the guard the same holds as of
+ * zkl_guard_on_lost.
+ *
+ * Any thread, callbacks included; does not block.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL guard or requested; ZSYSTEMERROR when there is no thread to be had.
+ */
+int zkl_guard_on_release_request(const zkl_guard *guard,
+                                 zkl_request_fn requested,
+                                 void *userdata,
+                                 zkl_finalizer_fn finalizer);
+
+/**
  * Begins to acquire the lock, and returns. `done` is called exactly once, on zklock's callback thread
  * of the client, with the outcome; `finalizer`, if there is one, after it. They may be called before
  * this returns. When this returns an error, neither is called.
@@ -755,7 +817,7 @@ void zkl_contenders_free(zkl_contenders *contenders);
 int zkl_guard_state(const zkl_guard *guard);
 
 /**
- * Why the lock is lost: ZKL_LOST_SESSION or ZKL_LOST_DELETED; 0 when it is not lost. Looked at now by
+ * Why the lock is lost: ZKL_LOST_SESSION, ZKL_LOST_DELETED or ZKL_LOST_BROKEN; 0 when it is not lost. Looked at now by
  * the local clock.
  *
  * Any thread. ZBADARGUMENTS for NULL.

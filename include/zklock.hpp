@@ -163,7 +163,7 @@ public:
     /* ZKL_HELD, ZKL_SUSPENDED or ZKL_LOST, by the local clock. */
     int state() const noexcept { return zkl_guard_state(it_.get()); }
     bool is_held() const noexcept { return state() == ZKL_HELD; }
-    /* ZKL_LOST_SESSION or ZKL_LOST_DELETED; 0 when it is not lost. */
+    /* ZKL_LOST_SESSION, ZKL_LOST_DELETED or ZKL_LOST_BROKEN; 0 when it is not lost. */
     int lost_reason() const noexcept { return zkl_guard_lost_reason(it_.get()); }
 
     /* A descriptor that becomes readable when the lock is lost. */
@@ -190,6 +190,15 @@ public:
         zkl_lost_fn call = [](int reason, void *it) noexcept { (*static_cast<F *>(it))(reason); };
         return detail::with_callback(std::move(lost), [this, call](void *it, zkl_finalizer_fn end) {
             return zkl_guard_on_lost(it_.get(), call, it, end);
+        });
+    }
+
+    /* `requested(const char *reason)` is called whenever somebody asks for the lock to be released. It must not throw. */
+    template <typename F> status on_release_request(F requested) const
+    {
+        zkl_request_fn call = [](const char *reason, void *it) noexcept { (*static_cast<F *>(it))(reason); };
+        return detail::with_callback(std::move(requested), [this, call](void *it, zkl_finalizer_fn end) {
+            return zkl_guard_on_release_request(it_.get(), call, it, end);
         });
     }
 
@@ -311,6 +320,19 @@ public:
         return detail::with_callback(std::move(done), [this, most, call](void *it, zkl_finalizer_fn end) {
             return zkl_lock_contenders_async(it_.get(), most, call, it, end);
         });
+    }
+
+    /* Asks a holder of a list, which has to be there yet, to release the lock. */
+    status request_release(const zkl_contender &holder, const char *reason = "") const
+    {
+        return status::of(zkl_lock_request_release(it_.get(), &holder, reason));
+    }
+
+    /* Takes the lock from a holder of a list, whose guard is lost before another can hold. */
+    status break_hold(const zkl_contender &holder, const char *reason, int grace_ms,
+                      int timeout_ms = ZKL_FOREVER) const
+    {
+        return status::of(zkl_lock_break_hold(it_.get(), &holder, reason, grace_ms, timeout_ms));
     }
 
     /* How many permits a semaphore has, for all who use it. */

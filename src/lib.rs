@@ -94,8 +94,8 @@ pub use client::{
 pub use error::{Code, Error, Result};
 pub use lock::{
     Contender, Election, Guard, GuardState, GuardStates, HeldSince, Holders, Leadership,
-    LocalHandoff, Lock, LockError, LostReason, LostSignal, ReadWriteLock, Semaphore, Strategy,
-    WheneverHeld, WhileHeld,
+    LocalHandoff, Lock, LockError, LostReason, LostSignal, ReadWriteLock, ReleaseRequests,
+    Semaphore, Strategy, WheneverHeld, WhileHeld,
 };
 pub use recipes::{
     Barrier, Counter, Delivery, DoubleBarrier, Entered, Group, Latch, Member, Members, Membership,

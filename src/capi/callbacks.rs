@@ -75,6 +75,8 @@ pub(super) struct Userdata {
 // SAFETY: zklock never looks behind the pointer. That its callbacks come on another thread is what
 // the program agreed to when it registered them.
 unsafe impl Send for Userdata {}
+// SAFETY: as above: all that is shared is the pointer's value.
+unsafe impl Sync for Userdata {}
 
 impl Userdata {
     pub(super) fn new(pointer: *mut c_void, finalizer: zkl_finalizer_fn) -> Userdata {

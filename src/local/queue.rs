@@ -7,7 +7,9 @@ use std::time::SystemTime;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::{Code, Error};
-use crate::lock::{Contender, HeldSince, Kind, LockError, LostReason, MAX_TEXT, with_owner};
+use crate::lock::{
+    Contender, HeldSince, Kind, LockError, LostReason, MAX_TEXT, Requests, with_owner,
+};
 use crate::process::{Process, inherited};
 use crate::raw::watch_for_forks;
 use crate::runtime::Latest;
@@ -45,6 +47,8 @@ pub(super) struct Claim {
     kind: Kind,
     pub(super) path: String,
     pub(super) status: Latest<Status>,
+    /// Why somebody wants it to end.
+    pub(super) requests: Requests,
     contender: Mutex<Contender>,
 }
 
@@ -75,7 +79,8 @@ impl Claim {
         });
         let status = Latest::new(Status::Waits);
         let contender = Mutex::new(contender);
-        Arc::new(Claim { token, kind: wanted.kind, path, status, contender })
+        let requests = Requests::default();
+        Arc::new(Claim { token, kind: wanted.kind, path, status, requests, contender })
     }
 
     /// Nobody is before it any more who keeps it out.
@@ -86,7 +91,7 @@ impl Claim {
     }
 
     /// Wakes who waits for that. Not under a lock: a waker may do what it likes.
-    fn set(&self, new: Status) {
+    pub(super) fn set(&self, new: Status) {
         self.status.update(|status| {
             // What is over stays so, and nobody comes to hold twice.
             let changes = *status != new && !matches!(status, Status::Over(_));
@@ -262,6 +267,24 @@ impl Queues {
         refused.iter().for_each(|claim| self.leave(lock, claim, LostReason::Released));
         self.changed();
         Ok(())
+    }
+
+    /// The claim with that token, if it holds.
+    pub(super) fn holder(&self, lock: &str, token: i64) -> Result<Option<Arc<Claim>>, LockError> {
+        let state = self.open(lock)?;
+        let mut queue = state.queues.get(lock).into_iter().flatten();
+        let holder = queue.find(|claim| claim.token == token);
+        Ok(holder.filter(|claim| claim.status.get() == Status::Holds).cloned())
+    }
+
+    /// Waits until there is no claim with that token.
+    pub(super) async fn gone(&self, lock: &str, token: i64) {
+        let is_gone = |_: &u64| {
+            let state = self.state.lock();
+            let queue = state.queues.get(lock);
+            queue.is_none_or(|queue| queue.iter().all(|claim| claim.token != token)).then_some(())
+        };
+        self.changes.wait_for(is_gone).await;
     }
 
     pub(super) fn lose(&self, lock: &str) -> bool {

@@ -4,13 +4,18 @@ use std::any::Any;
 use std::future::Future;
 use std::sync::Arc;
 
+use futures_lite::future::or;
 use parking_lot::Mutex;
 
 use super::queue::{Claim, Queues, Status, Wanted};
 use super::tenure::Tenure;
 use crate::error::Code;
-use crate::lock::{Change, Contender, Guard, Kind, LockError, LostReason, StoredLock, Strategy};
-use crate::runtime::{Late, Pending};
+use crate::lock::{
+    Change, Contender, Guard, Kind, LockError, LostReason, MAX_TEXT, Revocation, StoredLock,
+    Strategy,
+};
+use crate::runtime::{Late, Pending, Timer};
+use crate::text::one_line;
 
 #[derive(Clone)]
 pub(super) struct LocalLock {
@@ -33,6 +38,18 @@ impl Drop for Waiting<'_> {
         if let Some(claim) = &self.claim {
             self.lock.queues.leave(&self.lock.path, claim, LostReason::Released);
         }
+    }
+}
+
+/// A hold that is broken, and ends here at the latest.
+struct Leaving<'a> {
+    lock: &'a LocalLock,
+    claim: &'a Claim,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.lock.queues.leave(&self.lock.path, self.claim, LostReason::Broken);
     }
 }
 
@@ -160,6 +177,29 @@ impl StoredLock for LocalLock {
     ) -> Pending<Option<Contender>, LockError> {
         let lock = Arc::clone(&self);
         self.run("holder", async move { lock.queues.first_other_than(&lock.path, reported).await })
+    }
+
+    fn revoke(
+        self: Arc<Self>,
+        holder: Contender,
+        revocation: Revocation,
+    ) -> Pending<bool, LockError> {
+        let lock = Arc::clone(&self);
+        self.run("revoke", async move {
+            let Some(claim) = lock.queues.holder(&lock.path, holder.token)? else {
+                return Ok(false);
+            };
+            match revocation {
+                Revocation::Ask { reason } => claim.requests.add(&one_line(&reason, MAX_TEXT)),
+                Revocation::Break { grace, .. } => {
+                    // Goes on where this is dropped.
+                    let _leaving = Leaving { lock: &lock, claim: &claim };
+                    claim.set(Status::Over(LostReason::Broken));
+                    or(lock.queues.gone(&lock.path, claim.token), Timer::after(grace)).await;
+                }
+            }
+            Ok(true)
+        })
     }
 
     fn limit(self: Arc<Self>) -> Pending<u32, LockError> {

@@ -66,6 +66,11 @@ impl tenure::Tenure for Tenure {
         Box::pin(async move { self.claim.status.wait_for(reason).await })
     }
 
+    fn request_other_than(self: Arc<Self>, seen: Option<Arc<str>>) -> Boxed<Option<Arc<str>>> {
+        let over = Arc::clone(&self).over();
+        Box::pin(async move { self.claim.requests.other_than(seen, over).await })
+    }
+
     fn release(self: Arc<Self>, _store: Option<StoreRef>) -> Pending<(), LockError> {
         self.queues.leave(&self.lock, &self.claim, LostReason::Released);
         // The first reason stays: it may have been taken away up to the very end.

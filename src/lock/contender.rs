@@ -53,6 +53,24 @@ pub struct HeldSince {
     pub latest: SystemTime,
 }
 
+#[cfg(feature = "capi")]
+impl Contender {
+    /// The one whose claim that is, as far as it is needed to mean it.
+    pub(crate) fn named(path: &str, token: i64) -> Contender {
+        Contender {
+            path: path.to_owned(),
+            token,
+            session: 0,
+            since: SystemTime::UNIX_EPOCH,
+            held_since: None,
+            host: String::new(),
+            pid: 0,
+            thread: String::new(),
+            label: String::new(),
+        }
+    }
+}
+
 impl std::fmt::Display for Contender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.host.as_str() {

@@ -16,7 +16,7 @@ use crate::runtime::Pending;
 /// An election at a lock's path: of those who take part, one leads at a time. Clones are the same election.
 ///
 /// Whoever [campaigns](Election::campaign) or [leads](Election::lead) takes part. The first to come leads; when it
-/// resigns, dies or loses its session, the next one does, in the order in which they came. A leader is told that it
+/// resigns, dies or loses its session, the next one does, in the order in which they came. A leader is notified that it
 /// is none any more *before* another can lead, by the local clock if need be: what a [`Guard`] promises holds of a
 /// leader. Each leader has a [term](Leadership::term), which is larger than that of every leader before it, so that a
 /// store can refuse the writes of an earlier one.

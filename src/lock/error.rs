@@ -141,7 +141,7 @@ impl LockError {
             ("acquire", Code::OPERATION_TIMEOUT) => LockError::timed_out(&path, None),
             // It goes on.
             ("release", Code::OPERATION_TIMEOUT) => LockError::outcome_unknown(&path, None),
-            ("multi" | "hand over", Code::OPERATION_TIMEOUT) => {
+            ("multi" | "hand over" | "revoke", Code::OPERATION_TIMEOUT) => {
                 LockError::outcome_unknown(&path, error)
             }
             (_, Code::CLOSING) => LockError::closed(&path, error),
@@ -193,7 +193,9 @@ impl LockError {
             LockError::TimedOut { .. } => Code::OPERATION_TIMEOUT,
             LockError::Lost { reason, .. } | LockError::NotHeld { reason, .. } => match reason {
                 LostReason::Deleted => Code::NO_NODE,
-                LostReason::Session | LostReason::Released => Code::SESSION_EXPIRED,
+                LostReason::Session | LostReason::Broken | LostReason::Released => {
+                    Code::SESSION_EXPIRED
+                }
             },
             LockError::Unusable { code, .. } => *code,
             LockError::NotPermitted { .. } => Code::NO_AUTH,
@@ -214,6 +216,7 @@ fn why(reason: LostReason) -> &'static str {
     match reason {
         LostReason::Session => "its session is over, or can't be trusted any more",
         LostReason::Deleted => "somebody has deleted it",
+        LostReason::Broken => "somebody has broken it",
         LostReason::Released => "it was released",
     }
 }

@@ -22,6 +22,8 @@ pub enum LostReason {
     Session,
     /// Somebody deleted the lock's znode.
     Deleted,
+    /// Somebody [broke](crate::Lock::break_hold) the hold.
+    Broken,
     /// The guard was released or dropped.
     Released,
 }

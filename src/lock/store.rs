@@ -7,6 +7,7 @@ use super::contender::Contender;
 use super::error::LockError;
 use super::guard::Guard;
 use super::kind::Kind;
+use super::requests::Revocation;
 use super::strategy::Strategy;
 use crate::runtime::Pending;
 
@@ -35,6 +36,13 @@ pub(crate) trait StoredLock: Send + Sync + 'static {
         self: Arc<Self>,
         reported: Option<Option<i64>>,
     ) -> Pending<Option<Contender>, LockError>;
+
+    /// Asks a holder for the lock, or takes it away. `false`: it does not hold any more.
+    fn revoke(
+        self: Arc<Self>,
+        holder: Contender,
+        revocation: Revocation,
+    ) -> Pending<bool, LockError>;
 
     /// How many permits a semaphore at this path has.
     fn limit(self: Arc<Self>) -> Pending<u32, LockError>;

@@ -38,6 +38,9 @@ pub(crate) trait Tenure: Send + Sync + 'static {
     /// Comes when it is over.
     fn over(self: Arc<Self>) -> Boxed<LostReason>;
 
+    /// Why it is asked to end, as soon as that is another reason than this one; `None` once it is over.
+    fn request_other_than(self: Arc<Self>, seen: Option<Arc<str>>) -> Boxed<Option<Arc<str>>>;
+
     /// Ends it by its holder's will: submits that before it returns, and goes on with it whether the result is
     /// waited for or not. `store` is kept until the end is known, or nobody waits for it any more.
     fn release(self: Arc<Self>, store: Option<StoreRef>) -> Pending<(), LockError>;

@@ -178,6 +178,7 @@ mod tests {
 
     use super::super::contender::Contender;
     use super::super::loss::LostReason;
+    use super::super::requests::Revocation;
     use super::super::store::{Change, StoredLock};
     use super::super::strategy::Strategy;
     use super::*;
@@ -242,6 +243,10 @@ mod tests {
             self: Arc<Self>,
             _: Option<Option<i64>>,
         ) -> Pending<Option<Contender>, LockError> {
+            unreachable!()
+        }
+
+        fn revoke(self: Arc<Self>, _: Contender, _: Revocation) -> Pending<bool, LockError> {
             unreachable!()
         }
 

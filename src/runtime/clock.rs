@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-/// The time, by the clock that timers and deadlines go by.
+/// The time, by the clock that timers and deadlines use.
 pub(crate) fn now() -> Instant {
     #[cfg(test)]
     if let Some(machine) = super::simulated::current() {

@@ -5,6 +5,7 @@ use parking_lot::Mutex;
 
 use super::wake;
 
+#[derive(Default)]
 pub(crate) struct Latest<T> {
     value: Mutex<T>,
     changed: Event,

@@ -21,7 +21,7 @@ use crate::process::Process;
 /// Dropping [`next`](Updates::next) before its end loses no value.
 ///
 /// # In a child process
-/// In a child made by `fork` it gives one last value, which says that it is of no use there, and ends.
+/// In a child made by `fork` it ends, most with one last value, which says that it is of no use there.
 #[must_use = "it does nothing unless it is looked at"]
 pub struct Updates<T> {
     stream: Option<Pin<Box<dyn Stream<Item = T> + Send>>>,
@@ -37,6 +37,14 @@ impl<T> Updates<T> {
         stream: impl Stream<Item = T> + Send + 'static,
     ) -> Updates<T> {
         Updates { stream: Some(Box::pin(stream)), inherited: Some(inherited), process }
+    }
+
+    /// What gives nothing in a child process.
+    pub(crate) fn silent_in_a_child(
+        process: Process,
+        stream: impl Stream<Item = T> + Send + 'static,
+    ) -> Updates<T> {
+        Updates { stream: Some(Box::pin(stream)), inherited: None, process }
     }
 
     /// The next value; the first call gives the present one. `None` after the end. Cancel-safe.

@@ -8,11 +8,14 @@ use std::time::{Duration, SystemTime};
 
 use uuid::Uuid;
 
-use crate::lock::{Contender, HeldSince, MAX_TEXT, with_owner};
+use crate::lock::{Contender, HeldSince, MAX_TEXT, Revocation, with_owner};
 use crate::text::in_one_line;
 use crate::znode::Stat;
 
 const MAGIC: &str = "zklock/1 ";
+/// The lines that somebody else writes, with the token of the claim that is meant.
+const ASKED: &str = "release-requested=";
+const BROKEN: &str = "broken=";
 
 /// What to write into a claim's node.
 pub(super) fn write(uuid: Uuid, label: &str) -> Vec<u8> {
@@ -85,6 +88,36 @@ pub(super) fn read(path: String, data: &[u8], stat: &Stat) -> Contender {
     contender
 }
 
+/// What somebody wants of the claim's holder: the data of its znode with that, `None` of another library's claim. The
+/// claim is named by its token, as a lock's path may be another's by the time that it is written.
+pub(super) fn with_revocation(data: &[u8], token: i64, revocation: &Revocation) -> Option<Vec<u8>> {
+    uuid(data)?;
+    let text = std::str::from_utf8(data).ok()?;
+    let (key, line) = match revocation {
+        Revocation::Ask { reason } => (ASKED, format!("{ASKED}{token:x} {}", one_line(reason))),
+        Revocation::Break { reason, grace } => {
+            (BROKEN, format!("{BROKEN}{token:x} {} {}", grace.as_millis(), one_line(reason)))
+        }
+    };
+    let others = text.lines().filter(|line| !line.starts_with(key));
+    Some((others.chain([&*line]).collect::<Vec<_>>().join("\n") + "\n").into_bytes())
+}
+
+/// What is wanted of the claim's holder: where both are there, that it is broken.
+pub(super) fn revocation(data: &[u8], token: i64) -> Option<Revocation> {
+    let text = std::str::from_utf8(data).ok()?;
+    let token = format!("{token:x}");
+    let of = |key: &str| {
+        let mut values = text.lines().filter_map(|line| line.strip_prefix(key)?.split_once(' '));
+        Some(values.find(|(of, _)| *of == token)?.1)
+    };
+    let broken = of(BROKEN).and_then(|value| value.split_once(' ')).and_then(|(grace, reason)| {
+        let grace = Duration::from_millis(grace.parse().ok()?);
+        Some(Revocation::Break { reason: one_line(reason), grace })
+    });
+    broken.or_else(|| of(ASKED).map(|reason| Revocation::Ask { reason: one_line(reason) }))
+}
+
 fn created_at(stat: &Stat) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(stat.ctime).unwrap_or(0))
 }
@@ -123,6 +156,24 @@ mod tests {
         assert!(!contender.host.is_empty());
         assert_eq!(contender.label, "billing nightly=run");
         assert!(contender.thread.contains("what_is_written_is_read_again"));
+    }
+
+    #[test]
+    fn what_is_wanted_of_a_holder_leaves_the_rest_as_it_is() {
+        let claim = write(Uuid::new_v4(), "job");
+        let ask = |reason: &str| Revocation::Ask { reason: reason.to_owned() };
+        let asked = with_revocation(&claim, 0x2a, &ask("please\nnow")).unwrap();
+        assert!(asked.starts_with(&claim));
+        assert_eq!(revocation(&claim, 0x2a), None);
+        assert_eq!(revocation(&asked, 0x2a), Some(ask("please now")));
+        assert_eq!(revocation(&asked, 0x2b), None, "of another holder's");
+        assert_eq!(with_revocation(&asked, 0x2a, &ask("please\nnow")), Some(asked.clone()));
+        let grace = Duration::from_millis(1500);
+        let broken = Revocation::Break { reason: String::new(), grace };
+        let data = with_revocation(&asked, 0x2a, &broken).unwrap();
+        assert!(data.starts_with(&asked));
+        assert_eq!(revocation(&data, 0x2a), Some(broken.clone()));
+        assert_eq!(with_revocation(b"another library's", 0x2a, &broken), None);
     }
 
     #[test]

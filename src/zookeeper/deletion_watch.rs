@@ -1,4 +1,5 @@
-//! Watches the znodes of locks that are held for longer, for deletion by somebody else.
+//! Watches the znodes of locks that are held for longer: whether somebody else deletes them, or writes into one what is
+//! wanted of its holder.
 //!
 //! A watch costs a request, so short tenures go without. One task for all tenures of a lock looks
 //! every 100 ms for those that have become old enough, and ends when there are none.
@@ -73,7 +74,7 @@ impl DeletionWatch {
     }
 }
 
-/// Ends the tenure when its znode is deleted. Ends itself with the znode or the session.
+/// Ends the tenure when its znode is deleted, or says that it is broken. Ends itself with the znode or the session.
 async fn watch(tenure: Arc<Tenure>) {
     while tenure.ended().is_none() {
         if !tenure.node.session.has_room_to_watch(&tenure.node.path, WatchFor::Deletion) {
@@ -85,12 +86,18 @@ async fn watch(tenure: Arc<Tenure>) {
             continue;
         }
         match tenure.node.session.get_and_watch(&tenure.node.path).await {
-            Ok(found) if found.value.stat.czxid == tenure.node.czxid => match found.watch.await {
-                Ok(event) if event.kind == WatchEventKind::Deleted => break,
-                // Somebody wrote to it, which changes nothing.
-                Ok(_) => continue,
-                Err(_) => return,
-            },
+            Ok(found) if found.value.stat.czxid == tenure.node.czxid => {
+                if let Some(grace) = tenure.heed(&found.value.data) {
+                    Timer::after(grace).await;
+                    return drop(tenure.delete_broken());
+                }
+                match found.watch.await {
+                    Ok(event) if event.kind == WatchEventKind::Deleted => break,
+                    // Somebody wrote to it.
+                    Ok(_) => continue,
+                    Err(_) => return,
+                }
+            }
             // Another's by now, or nobody's.
             Ok(_) => break,
             Err(error) if error.is_no_node() => break,

@@ -30,6 +30,7 @@ mod permits;
 mod poll;
 mod queue;
 mod refusal;
+mod revoke;
 mod scan;
 mod seen_ahead;
 mod sent_after;

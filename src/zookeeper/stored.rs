@@ -14,13 +14,15 @@ use super::holder;
 use super::limit_node;
 use super::name::Naming;
 use super::refusal::{Obstacle, refused};
+use super::revoke;
 use super::seen_ahead::SeenAhead;
 use super::spec::Spec;
 use super::tenure::Tenure;
 use crate::client::{Client, Hold, TrustedSession};
 use crate::error::{Code, Error};
 use crate::lock::{
-    Change, Contender, Guard, Kind, Lock, LockError, ReadWriteLock, Semaphore, StoredLock, Strategy,
+    Change, Contender, Guard, Kind, Lock, LockError, ReadWriteLock, Revocation, Semaphore,
+    StoredLock, Strategy,
 };
 use crate::process::inherited;
 use crate::runtime::{Pending, within};
@@ -241,6 +243,20 @@ impl StoredLock for ZooKeeperLock {
         let spec = Arc::clone(&self.spec);
         let look = move |session| async move { contenders::first(&spec, &session, number).await };
         self.look("contenders", look)
+    }
+
+    fn revoke(
+        self: Arc<Self>,
+        holder: Contender,
+        revocation: Revocation,
+    ) -> Pending<bool, LockError> {
+        let spec = Arc::clone(&self.spec);
+        self.run("revoke", async move {
+            match revocation {
+                Revocation::Ask { .. } => revoke::ask(&spec, &holder, &revocation).await,
+                Revocation::Break { .. } => revoke::break_off(&spec, &holder, &revocation).await,
+            }
+        })
     }
 
     fn limit(self: Arc<Self>) -> Pending<u32, LockError> {

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_lite::future::Boxed;
@@ -10,9 +11,10 @@ use parking_lot::Mutex;
 
 use super::asked::Asked;
 use super::claim::Node;
+use super::claim_data;
 use super::refusal::not_released;
 use crate::client::{ClientInner, Hold};
-use crate::lock::{GuardState, LockError, LostReason, StoreRef, tenure};
+use crate::lock::{GuardState, LockError, LostReason, Requests, Revocation, StoreRef, tenure};
 use crate::process::Process;
 use crate::runtime::{Latest, Pending, now, wake};
 use crate::spans::{Span, log_in};
@@ -24,6 +26,10 @@ pub(super) struct Tenure {
     pub(super) since: Instant,
     pub(super) hold: Arc<Hold>,
     end: Latest<Option<LostReason>>,
+    /// Why somebody wants it to end.
+    requests: Requests,
+    /// Whether the znode of a broken hold is being deleted. Once: under its name there may be a successor's then.
+    is_broken_off: AtomicBool,
     /// Ends with it.
     span: Mutex<Span>,
     /// Where it is held: in a child of that it is lost.
@@ -43,7 +49,8 @@ impl Tenure {
         let span = Mutex::new(asked.hold(&path, token));
         log_in!(asked.span, DEBUG, path = &*path, token, ?waited, "acquired");
         let (hold, end, process) = (Arc::new(hold), Latest::new(None), Process::this());
-        Arc::new(Tenure { client, node, since, hold, end, span, process })
+        let (requests, is_broken_off) = (Requests::default(), AtomicBool::new(false));
+        Arc::new(Tenure { client, node, since, hold, end, requests, is_broken_off, span, process })
     }
 
     /// Ends the tenure, unless it has ended before. Gives why it has.
@@ -88,6 +95,26 @@ impl Tenure {
         })
     }
 
+    /// Reads what somebody has written for the holder. Where that breaks the hold, it has ended by now, and the znode is
+    /// to be deleted after a grace at the latest: gives that.
+    pub(super) fn heed(&self, data: &[u8]) -> Option<Duration> {
+        match claim_data::revocation(data, self.node.czxid)? {
+            Revocation::Ask { reason } => {
+                self.requests.add(&reason);
+                None
+            }
+            Revocation::Break { grace, .. } => {
+                (self.end(LostReason::Broken) == LostReason::Broken).then_some(grace)
+            }
+        }
+    }
+
+    /// Lets the next one hold after this hold was broken, unless that has begun before.
+    pub(super) fn delete_broken(&self) -> Option<Pending<bool>> {
+        let is_first = !self.is_broken_off.swap(true, Ordering::AcqRel);
+        is_first.then(|| self.node.guaranteed_delete())
+    }
+
     /// Ends the tenure by its holder's will. The deletion of the znode is submitted now, and
     /// repeated until it is certain; the future only waits for that, and not once it is lost.
     fn submit_release(
@@ -97,10 +124,12 @@ impl Tenure {
             let reason = self.end(LostReason::Released);
             (reason != LostReason::Released).then_some(reason)
         });
-        // Unless it is known to be gone, or to be on its way by an earlier release: under its name there may be a
-        // successor's.
-        let is_gone = matches!(lost, Some(LostReason::Deleted | LostReason::Released));
-        let gone = (!is_gone).then(|| self.node.guaranteed_delete());
+        let gone = match lost {
+            // It is gone, or on its way by an earlier release: under its name there may be a successor's.
+            Some(LostReason::Deleted | LostReason::Released) => None,
+            Some(LostReason::Broken) => self.delete_broken(),
+            Some(LostReason::Session) | None => Some(self.node.guaranteed_delete()),
+        };
         let tenure = Arc::clone(self);
         async move {
             let path = &tenure.node.path;
@@ -177,6 +206,10 @@ impl tenure::Tenure for Tenure {
 
     fn over(self: Arc<Self>) -> Boxed<LostReason> {
         Box::pin(async move { Tenure::over(&self).await })
+    }
+
+    fn request_other_than(self: Arc<Self>, seen: Option<Arc<str>>) -> Boxed<Option<Arc<str>>> {
+        Box::pin(async move { self.requests.other_than(seen, Tenure::over(&self)).await })
     }
 
     fn release(self: Arc<Self>, store: Option<StoreRef>) -> Pending<(), LockError> {

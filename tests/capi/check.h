@@ -172,6 +172,15 @@ static inline void tell_lost(int reason, void *userdata)
     tell(userdata, reason, NULL);
 }
 
+static inline void tell_request(const char *reason, void *userdata)
+{
+    told *t = userdata;
+    tell(t, 0, NULL);
+    pthread_mutex_lock(&t->mutex);
+    snprintf(t->why, sizeof t->why, "%s", reason);
+    pthread_mutex_unlock(&t->mutex);
+}
+
 static inline void finalize(void *userdata)
 {
     told *t = userdata;

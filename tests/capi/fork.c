@@ -105,6 +105,10 @@ static void what_is_inherited_is_refused(void)
     REFUSED(zkl_lock_try(lock, &guard_out));
     REFUSED(zkl_lock_limit(lock, &fd));
     REFUSED(zkl_lock_set_limit(lock, 1));
+    const zkl_contender holder = {.path = "/locks/fork/claim", .token = 1};
+    REFUSED(zkl_lock_request_release(lock, &holder, ""));
+    REFUSED(zkl_lock_break_hold(lock, &holder, "", 0, ZKL_FOREVER));
+    REFUSED(zkl_guard_on_release_request(guard, tell_request, &t, finalize));
     REFUSED(zkl_lock_acquire_async(lock, 100, tell_done, &t, finalize, &attempt_out));
     REFUSED(zkl_lock_try_async(lock, tell_done, &t, finalize));
     REFUSED(zkl_lock_contenders_async(lock, 1, tell_contenders, &t, finalize));

@@ -60,6 +60,10 @@ static void on_nothing(void)
     CHECK(zkl_guard_token(NULL) == BAD_ARGUMENTS);
     GIVES(BAD_ARGUMENTS, zkl_lock_limit(NULL, &fd));
     GIVES(BAD_ARGUMENTS, zkl_lock_set_limit(NULL, 1));
+    const zkl_contender somebody = {.path = "/hostile/claim", .token = 1};
+    GIVES(BAD_ARGUMENTS, zkl_lock_request_release(NULL, &somebody, ""));
+    GIVES(BAD_ARGUMENTS, zkl_lock_break_hold(NULL, &somebody, "", 0, 0));
+    GIVES(BAD_ARGUMENTS, zkl_guard_on_release_request(NULL, tell_request, NULL, NULL));
     CHECK(zkl_guard_path(NULL) == NULL);
     GIVES(BAD_ARGUMENTS, zkl_guard_on_lost(NULL, tell_lost, NULL, NULL));
     GIVES(BAD_ARGUMENTS, zkl_guard_wait_lost(NULL, ZKL_FOREVER));
@@ -246,8 +250,19 @@ static void hostile_acquires_and_guards(zkl_client *client)
     GIVES(BAD_ARGUMENTS, zkl_lock_contenders(lock, NULL));
     GIVES(BAD_ARGUMENTS, zkl_lock_try_async(lock, NULL, NULL, finalize));
     GIVES(BAD_ARGUMENTS, zkl_lock_contenders_async(lock, 1, NULL, NULL, finalize));
+    const zkl_contender nobody = {.path = "/hostile/nobody", .token = 1}, no_path = {.token = 1};
+    GIVES(BAD_ARGUMENTS, zkl_lock_request_release(lock, NULL, ""));
+    GIVES(BAD_ARGUMENTS, zkl_lock_request_release(lock, &no_path, ""));
+    GIVES(BAD_ARGUMENTS, zkl_lock_request_release(lock, &nobody, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_lock_request_release(lock, &nobody, bad_utf8));
+    GIVES(NOTHING, zkl_lock_request_release(lock, &nobody, ""));
+    GIVES(BAD_ARGUMENTS, zkl_lock_break_hold(lock, NULL, "", 0, 0));
+    GIVES(BAD_ARGUMENTS, zkl_lock_break_hold(lock, &nobody, "", -1, 0));
+    GIVES(BAD_ARGUMENTS, zkl_lock_break_hold(lock, &nobody, "", 0, -2));
+    GIVES(NOTHING, zkl_lock_break_hold(lock, &nobody, "", INT_MAX, ZKL_FOREVER));
     CHECK((void *)guard == UNTOUCHED && (void *)attempt == UNTOUCHED);
     GIVES(OK, zkl_lock_acquire(lock, INT_MAX, &guard));
+    GIVES(BAD_ARGUMENTS, zkl_guard_on_release_request(guard, NULL, NULL, finalize));
 
     GIVES(BAD_ARGUMENTS, zkl_guard_on_lost(guard, NULL, NULL, finalize));
     GIVES(BAD_ARGUMENTS, zkl_guard_wait_lost(guard, -2));

@@ -60,6 +60,52 @@ static void an_expiry_is_told_in_every_way(zkl_client *client)
     zkl_lock_free(lock);
 }
 
+/* Who holds it, as the list that is freed has it. */
+static zkl_contender holder_of(zkl_lock *lock, char *path, size_t size)
+{
+    zkl_contenders *list = NULL;
+    GIVES(OK, zkl_lock_holder(lock, &list));
+    CHECK(zkl_contenders_count(list) == 1);
+    zkl_contender holder = *zkl_contenders_get(list, 0);
+    snprintf(path, size, "%s", holder.path);
+    holder.path = path;
+    zkl_contenders_free(list);
+    return holder;
+}
+
+static void a_holder_is_asked_and_then_its_hold_is_broken(zkl_client *client)
+{
+    zkl_lock *lock = lock_on(client, "/broken");
+    zkl_guard *guard = acquired(lock);
+    char path[128];
+    zkl_contender holder = holder_of(lock, path, sizeof path);
+    told asked, late, lost;
+    told_init(&asked);
+    told_init(&late);
+    told_init(&lost);
+    GIVES(OK, zkl_guard_on_release_request(guard, tell_request, &asked, finalize));
+    GIVES(OK, zkl_guard_on_lost(guard, tell_lost, &lost, finalize));
+    GIVES(OK, zkl_lock_request_release(lock, &holder, "deployment"));
+    UNTIL(told_calls(&asked) == 1);
+    CHECK(strcmp(asked.why, "deployment") == 0 && zkl_guard_state(guard) == ZKL_HELD);
+    GIVES(OK, zkl_guard_on_release_request(guard, tell_request, &late, finalize));
+    UNTIL(told_calls(&late) == 1);
+    GIVES(TIMEOUT, zkl_lock_break_hold(lock, &holder, "now", 3600000, 200));
+    UNTIL(zkl_guard_state(guard) == ZKL_LOST);
+    CHECK(zkl_guard_lost_reason(guard) == ZKL_LOST_BROKEN);
+    GIVES(ZKL_NOT_HELD, zkl_guard_set(guard, "/data", "lost", 4, -1, NULL));
+    UNTIL(told_finalized(&lost) == 1 && told_finalized(&asked) == 1 && told_finalized(&late) == 1);
+    CHECK(lost.calls == 1 && lost.result == ZKL_LOST_BROKEN && asked.calls == 1);
+    /* It passes on when the guard goes, within the grace. */
+    GIVES(EXPIRED, zkl_guard_release(guard));
+    guard = acquired(lock);
+    GIVES(NOTHING, zkl_lock_break_hold(lock, &holder, "", 0, ZKL_FOREVER));
+    GIVES(NOTHING, zkl_lock_request_release(lock, &holder, ""));
+    CHECK(zkl_guard_state(guard) == ZKL_HELD);
+    GIVES(OK, zkl_guard_release(guard));
+    zkl_lock_free(lock);
+}
+
 static void a_deleted_znode_is_told(zkl_client *client)
 {
     zkl_lock *lock = lock_on(client, "/deletion");
@@ -199,6 +245,7 @@ int main(int argc, char **argv)
     ask("create /data");
     zkl_client *client = connected();
     an_expiry_is_told_in_every_way(client);
+    a_holder_is_asked_and_then_its_hold_is_broken(client);
     a_deleted_znode_is_told(client);
     a_release_is_no_loss(client);
     zkl_client_free(client);

@@ -62,6 +62,9 @@ int use(const char *hosts, struct _zhandle *zh) {
     waited = lock->contenders_async(1, [&seen](zklock::result<zklock::contenders> found) {
         seen += found && !found->empty();
     });
+    if (!holder->empty()) waited = lock->request_release(*holder->begin());
+    if (!holder->empty()) waited = lock->break_hold(*holder->begin(), \"\", 100);
+    told = moved.on_release_request([&seen](const char *reason) { seen += *reason; });
     auto limit = lock->limit();
     if (limit) waited = lock->set_limit(*limit + 1);
     told = kept.release_async(0, note);

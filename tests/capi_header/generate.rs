@@ -12,6 +12,7 @@ const FILES: &[&str] = &[
     "zkl/timeout",
     "zkl/lock",
     "zkl/sharing",
+    "zkl/revocation",
     "zkl/attempt",
     "zkl/contenders",
     "zkl/guard",

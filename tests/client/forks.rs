@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use test_support::{Process, TIMEOUT, child_about, options, say, shared};
 use zklock::{
-    Acl, Client, Code, CreateMode, Election, GuardState, LocalHandoff, Lock, LockError, LostReason,
-    Op, Reconfiguration, Result, Semaphore, SessionState, local,
+    Acl, Client, Code, Contender, CreateMode, Election, GuardState, LocalHandoff, Lock, LockError,
+    LostReason, Op, Reconfiguration, Result, Semaphore, SessionState, local,
 };
 
 use crate::lifecycle::voluntary_waits;
@@ -47,13 +47,15 @@ const OF_A_CLIENT: [(&str, OfAClient); 19] = [
 ];
 
 /// What a lock can be asked for.
-const OF_A_LOCK: [(&str, OfALock); 10] = [
+const OF_A_LOCK: [(&str, OfALock); 12] = [
     ("acquire", |lock| lock.acquire().wait().map(drop)),
     ("acquire within a limit", |lock| lock.acquire().within(TIMEOUT).wait().map(drop)),
     ("try_acquire", |lock| lock.try_acquire().wait().map(drop)),
     ("is_locked", |lock| lock.is_locked().wait().map(drop)),
     ("holder", |lock| lock.holder().wait().map(drop)),
     ("contenders", |lock| lock.contenders().wait().map(drop)),
+    ("request_release", |lock| lock.request_release(&somebody(), "").wait().map(drop)),
+    ("break_hold", |lock| lock.break_hold(&somebody(), "", TIMEOUT).wait().map(drop)),
     ("in turns", |lock| {
         let lock = lock.clone().local_handoff(LocalHandoff::new());
         lock.acquire().wait().map(drop)
@@ -62,6 +64,15 @@ const OF_A_LOCK: [(&str, OfALock); 10] = [
     ("leader", |lock| Election::new(lock.clone()).leader().wait().map(drop)),
     ("participants", |lock| Election::new(lock.clone()).participants().wait().map(drop)),
 ];
+
+/// Who holds some lock.
+fn somebody() -> Contender {
+    let lock = local::Store::new().lock("/somebody");
+    let guard = lock.acquire().wait().expect("nobody has it");
+    let holder = lock.holder().wait().ok().flatten().expect("it is held");
+    drop(guard);
+    holder
+}
 
 /// What a semaphore can be asked for.
 const OF_A_SEMAPHORE: [(&str, OfASemaphore); 2] = [

@@ -11,7 +11,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 use tracing_core::span::Current;
 
-/// Keeps what it is told.
+/// Keeps what it hears.
 #[derive(Default)]
 struct Kept(Mutex<All>);
 

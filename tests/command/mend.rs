@@ -27,6 +27,40 @@ fn a_holder_that_is_asked_gives_way_when_its_command_is_gone() {
 }
 
 #[test]
+fn a_hold_that_is_broken_passes_on_when_its_command_is_gone() {
+    for _ in 0..rounds() {
+        let scene = Scene::begin_to_stay("trap '' TERM; $LINES");
+        let second = scene.second();
+        let hosts = scene.bench.server.hosts();
+        let grace = ["--grace", "1h"];
+        let unasked = [&["break", "--hosts", &hosts, &scene.bench.path][..], &grace].concat();
+        let (code, _, err) = finish(&unasked);
+        assert!(code == Some(125) && err.contains("--yes"), "{err}");
+        let (code, out, err) = finish(&[&unasked[..], &["--yes", "--reason", "stuck"]].concat());
+        assert_eq!(code, Some(0), "{err}");
+        assert!(out.contains("(bash) has lost it"), "{out}");
+        assert_eq!(scene.expect_handover(second), Some(124));
+    }
+}
+
+#[test]
+fn a_holder_that_is_stuck_is_robbed_only_by_force() {
+    let bench = Bench::with_directory();
+    let prefix = format!("{}/0123456789abcdef0123456789abcdef__lock__", bench.path);
+    let kazoo = Stranger::claims(bench.raw(), &prefix, CreateMode::EphemeralSequential);
+    let hosts = bench.server.hosts();
+    let order = ["break", "--yes", "--hosts", &hosts, &bench.path];
+    let (code, _, err) = finish(&order);
+    assert_eq!(code, Some(125));
+    assert!(err.contains("kazoo") && err.contains("--force"), "{err}");
+    assert!(bench.exists(&kazoo.path));
+    let (code, out, err) = finish(&[&order[..], &["--force"]].concat());
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("may not know") && !bench.exists(&kazoo.path), "{out}");
+    assert!(finish(&order).1.contains("nobody holds it"));
+}
+
+#[test]
 fn a_service_that_gave_way_waits_for_its_next_turn() {
     let bench = Bench::shared();
     let hosts = bench.server.hosts();

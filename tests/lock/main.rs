@@ -23,6 +23,7 @@ mod place;
 mod processes;
 mod read_write;
 mod requests;
+mod revocation;
 mod rounds;
 mod semaphore;
 mod sessions;

@@ -57,7 +57,9 @@ fn a_program_that_reads_ownership_never_believes_to_own_after_a_failure() {
             scene.program.expect(&format!("take {mutex}"), "not owned");
             scene.program.expect(&format!("isowner {mutex}"), "0");
             // Of one that waited when its handle was closed as soon as that has come to the driver.
-            eventually("why is told", || scene.program.ask(&format!("error {mutex}")) != "0");
+            eventually("the reason is there", || {
+                scene.program.ask(&format!("error {mutex}")) != "0"
+            });
         };
         // An ACL that is empty, and one that means an identity which the session does not have.
         for (mutex, acl) in [('c', "empty"), ('d', "creator")] {

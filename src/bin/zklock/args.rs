@@ -8,6 +8,7 @@ use crate::look::ls::LsOptions;
 use crate::look::watch::WatchOptions;
 use crate::look::who::WhoOptions;
 use crate::mend::ask::AskOptions;
+use crate::mend::break_hold::BreakOptions;
 use crate::mend::clean::CleanOptions;
 use crate::mend::doctor::DoctorOptions;
 use crate::run::options::RunOptions;
@@ -47,6 +48,8 @@ pub enum Command {
     Last(LastOptions),
     /// Asks the holder of a lock to give way, and waits until it has
     Ask(AskOptions),
+    /// Takes a lock from its holder, who knows of it before another can have it
+    Break(BreakOptions),
     /// Shows, and deletes, what nobody will ever remove: claims that belong to no session
     Clean(CleanOptions),
     /// Finds out whether locks can be relied on here: servers, versions, sessions, permissions

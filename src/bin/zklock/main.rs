@@ -9,7 +9,6 @@ mod mark;
 mod mend;
 mod output;
 mod processes;
-mod request;
 mod run;
 mod servers;
 mod supervise;
@@ -36,6 +35,7 @@ fn main() -> ExitCode {
         Command::Watch(options) => look::watch::watch(&options),
         Command::Last(options) => look::last::last(&options),
         Command::Ask(options) => mend::ask::ask(&options),
+        Command::Break(options) => mend::break_hold::break_hold(&options),
         Command::Clean(options) => mend::clean::clean(&options),
         Command::Generate(options) => generate::generate(&options, Args::command()),
         Command::Doctor(options) => mend::doctor::doctor(&options),

@@ -40,7 +40,7 @@ pub struct zkl_guard {
     path: CString,
     token: i64,
     signal: Signal,
-    is_over: Arc<AtomicBool>,
+    pub(super) is_over: Arc<AtomicBool>,
     loss_fd: Mutex<Option<Arc<SignalFd>>>,
     state_fd: Mutex<Option<Arc<SignalFd>>>,
     pub(super) shared: Arc<Shared>,
@@ -128,7 +128,7 @@ pub extern "C" fn zkl_guard_state(guard: Option<&zkl_guard>) -> c_int {
     number(codes::ZKL_PANIC, state, |code| code)
 }
 
-/// Why the lock is lost: ZKL_LOST_SESSION or ZKL_LOST_DELETED; 0 when it is not lost. Looked at now by
+/// Why the lock is lost: ZKL_LOST_SESSION, ZKL_LOST_DELETED or ZKL_LOST_BROKEN; 0 when it is not lost. Looked at now by
 /// the local clock.
 ///
 /// Any thread. ZBADARGUMENTS for NULL.

@@ -21,8 +21,10 @@ use crate::lock::{GuardStates, LostReason, LostSignal};
 pub const ZKL_LOST_SESSION: c_int = 1;
 /// zkl_guard_lost_reason, `lost`: somebody deleted the lock's znode.
 pub const ZKL_LOST_DELETED: c_int = 2;
+/// zkl_guard_lost_reason, `lost`: somebody broke the hold, as `zklock break` does.
+pub const ZKL_LOST_BROKEN: c_int = 3;
 
-/// Told that a lock is lost: why (ZKL_LOST_SESSION or ZKL_LOST_DELETED). Must not throw.
+/// Told that a lock is lost: why (a ZKL_LOST_* reason). Must not throw.
 #[allow(non_camel_case_types)]
 pub type zkl_lost_fn = Option<unsafe extern "C" fn(reason: c_int, userdata: *mut c_void)>;
 
@@ -30,6 +32,7 @@ pub(super) fn reason_number(reason: Option<LostReason>) -> c_int {
     match reason {
         Some(LostReason::Session) => ZKL_LOST_SESSION,
         Some(LostReason::Deleted) => ZKL_LOST_DELETED,
+        Some(LostReason::Broken) => ZKL_LOST_BROKEN,
         Some(LostReason::Released) | None => 0,
     }
 }

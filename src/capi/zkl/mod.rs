@@ -10,6 +10,7 @@ pub(super) mod lock;
 pub(super) mod loss_signals;
 pub(super) mod options;
 pub(super) mod present;
+pub(super) mod revocation;
 pub(super) mod sharing;
 pub(super) mod timeout;
 pub(super) mod version;

@@ -15,6 +15,7 @@ use super::Lock;
 use super::contender::Contender;
 use super::error::LockError;
 use super::guard::Guard;
+use super::requests::Revocation;
 use super::store::{Change, StoredLock};
 use super::strategy::Strategy;
 use crate::process::Process;
@@ -210,6 +211,14 @@ impl StoredLock for Handed {
         reported: Option<Option<i64>>,
     ) -> Pending<Option<Contender>, LockError> {
         Arc::clone(&self.stored).holder_other_than(reported)
+    }
+
+    fn revoke(
+        self: Arc<Self>,
+        holder: Contender,
+        revocation: Revocation,
+    ) -> Pending<bool, LockError> {
+        Arc::clone(&self.stored).revoke(holder, revocation)
     }
 
     fn limit(self: Arc<Self>) -> Pending<u32, LockError> {

@@ -87,6 +87,15 @@ impl Tenure for LocalTenure {
         Box::pin(or(released, lost))
     }
 
+    fn request_other_than(self: Arc<Self>, seen: Option<Arc<str>>) -> Boxed<Option<Arc<str>>> {
+        let asked = Arc::clone(&self.tenure).request_other_than(seen);
+        let over = self.over();
+        Box::pin(or(asked, async {
+            over.await;
+            None
+        }))
+    }
+
     fn release(self: Arc<Self>, _store: Option<StoreRef>) -> Pending<(), LockError> {
         let lost = self.tenure.ended();
         match self.end() {

@@ -2,16 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use clap::Args;
-use zklock::{Client, Contender};
-
+use super::holders;
 use crate::failure::Failure;
-use crate::look::kinds::Library;
-use crate::look::locks;
 use crate::look::who::{in_short, library_of};
 use crate::output::{say, show};
-use crate::request;
 use crate::servers::Servers;
+use clap::Args;
 
 #[derive(Args, Debug)]
 #[command(after_help = MORE)]
@@ -35,7 +31,7 @@ pub struct AskOptions {
 const MORE: &str = "\
 The holder is asked by a line in its own znode. `zklock run` reads it: its command gets SIGTERM, SIGKILL after the
 grace, and the lock is released when all of it is gone. So the lock passes on without a moment in which two have it.
-Other programs do not read it; nothing happens then, and the status is 1.
+Programs read it by `Guard::release_requests`. One that does not keeps the lock, and the status is 1: see `zklock break`.
 
 Exit status: 0 it gave way, or nobody had the lock; 1 not in time";
 
@@ -47,14 +43,12 @@ const NOT_IN_TIME: u8 = 1;
 pub fn ask(options: &AskOptions) -> Result<u8, Failure> {
     let client = options.servers.settings()?.connect()?;
     let path = &options.path;
-    let lock = locks::at(&client, path)?;
-    let mut holders = lock.contenders().wait()?;
-    holders.retain(|contender| contender.held_since.is_some());
+    let (lock, holders) = holders::of(&client, path)?;
     if holders.is_empty() {
         show(format_args!("{path}: nobody holds it\n"));
         return Ok(0);
     }
-    if let Some(other) = holders.iter().find(|it| library_of(it) != Library::Zklock.name()) {
+    if let Some(other) = holders.iter().find(|it| !holders::is_zklock(it)) {
         return Err(Failure::new(format!(
             "{path}: {} holds it by another library ({}), which can't be asked",
             in_short(other),
@@ -62,7 +56,7 @@ pub fn ask(options: &AskOptions) -> Result<u8, Failure> {
         )));
     }
     for holder in &holders {
-        tell(&client, holder, &options.reason)?;
+        lock.request_release(holder, &options.reason).wait()?;
     }
     let asked = Instant::now();
     for holder in &holders {
@@ -75,8 +69,8 @@ pub fn ask(options: &AskOptions) -> Result<u8, Failure> {
         while is_there()? {
             if asked.elapsed() >= options.wait {
                 say(format_args!(
-                    "{path}: {who} has not given way within {}: only `zklock run` reads what it was asked. End that \
-                     program, and its session's timeout frees the lock",
+                    "{path}: {who} has not given way within {}: its program does not read what it was asked, or \
+                     declines. `zklock break` takes the lock from it",
                     humantime::format_duration(options.wait)
                 ));
                 return Ok(NOT_IN_TIME);
@@ -86,23 +80,4 @@ pub fn ask(options: &AskOptions) -> Result<u8, Failure> {
         show(format_args!("{path}: {who} has given way\n"));
     }
     Ok(0)
-}
-
-/// Writes the request into the holder's znode, unless that is gone.
-fn tell(client: &Client, holder: &Contender, reason: &str) -> Result<(), Failure> {
-    loop {
-        let znode = match client.get(&holder.path).wait() {
-            Ok(znode) if znode.stat.czxid == holder.token => znode,
-            Ok(_) => return Ok(()),
-            Err(error) if error.is_no_node() => return Ok(()),
-            Err(error) => return Err(error.into()),
-        };
-        let data = request::add(&znode.data, reason);
-        match client.set(&holder.path, &data, Some(znode.stat.version)).wait() {
-            Ok(_) => return Ok(()),
-            Err(error) if error.is_no_node() => return Ok(()),
-            Err(error) if error.code() == zklock::Code::BAD_VERSION => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
 }

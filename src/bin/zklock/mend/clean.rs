@@ -1,12 +1,12 @@
 //! `zklock clean`: what nobody will ever remove.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, IsTerminal};
 
 use clap::Args;
 use serde_json::json;
 use zklock::{Children, Client, Code, Error, Pending, Stat, Znode};
 
+use super::holders::confirmed;
 use crate::failure::Failure;
 use crate::look::kinds::recognise;
 use crate::look::locks::join;
@@ -84,7 +84,9 @@ pub fn clean(options: &CleanOptions) -> Result<u8, Failure> {
     if options.dry_run {
         return Ok(0);
     }
-    if !options.yes && !confirmed(found.len())? {
+    let question = format_args!("delete these {} znodes?", found.len());
+    let instead = "give --yes to delete them, or --dry-run to look only";
+    if !options.yes && !confirmed(question, instead)? {
         return Err(Failure::new("nothing was deleted"));
     }
     let mut failed = 0;
@@ -102,19 +104,6 @@ pub fn clean(options: &CleanOptions) -> Result<u8, Failure> {
         show(format_args!("{} deleted\n", found.len() - failed));
     }
     Ok(u8::from(failed > 0))
-}
-
-fn confirmed(number: usize) -> Result<bool, Failure> {
-    let input = std::io::stdin();
-    if !input.is_terminal() {
-        return Err(Failure::new(
-            "nobody is there to be asked: give --yes to delete them, or --dry-run to look only",
-        ));
-    }
-    say(format_args!("delete these {number} znodes? [y/N]"));
-    let mut answer = String::new();
-    let _ = input.lock().read_line(&mut answer);
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 type Looking = (String, Pending<Znode>, Pending<Children>);

@@ -193,7 +193,7 @@ fn probe(client: &Client, path: &str) -> Vec<Finding> {
             Finding::warning(
                 "clock",
                 format!("this machine's clock and the leader's differ by {differs:.1?}: times that are shown are wrong by that"),
-                "NTP on both; locks themselves go by no wall clock",
+                "NTP on both; locks themselves use no wall clock",
             )
         } else {
             Finding::fine("clock", "this machine's clock and the leader's agree")

@@ -80,13 +80,15 @@ impl Hold<'_> {
             token: self.guard.fencing_token(),
             session,
         });
-        let (lost, tell) = (self.guard.lost(), self.events.sender());
-        // Ends with the guard. Without it, the loss is seen a tick later.
-        let watch = std::thread::Builder::new().name("loss".to_owned());
-        let _ = watch.spawn(move || {
+        let lost = self.guard.lost();
+        // Without it, the loss is seen a tick later.
+        self.listen("loss", move || {
             lost.wait();
-            let _ = tell.send(Event::Lost);
+            Some(Event::Lost)
         });
+        let (token, mut requests) = (self.guard.fencing_token(), self.guard.release_requests());
+        // Without it, nobody can ask.
+        self.listen("requests", move || Some(Event::Asked { token, reason: requests.wait()? }));
         loop {
             let mut wait = self.times.tick;
             while let Some(event) = self.events.next(wait) {
@@ -102,6 +104,16 @@ impl Hold<'_> {
                 self.stop();
             }
         }
+    }
+
+    /// Waits for an event on a thread of its own, which ends with the guard.
+    fn listen(&self, name: &str, wait: impl FnOnce() -> Option<Event> + Send + 'static) {
+        let tell = self.events.sender();
+        let _ = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            if let Some(event) = wait() {
+                let _ = tell.send(event);
+            }
+        });
     }
 
     fn hear(&mut self, event: Event) -> Option<Outcome> {
@@ -240,6 +252,7 @@ impl Hold<'_> {
     pub fn loss(&self) -> &'static str {
         match self.guard.lost().get() {
             Some(LostReason::Deleted) => "somebody has deleted the lock's znode",
+            Some(LostReason::Broken) => "somebody has broken the hold",
             _ => "its session could not be proven to be alive",
         }
     }

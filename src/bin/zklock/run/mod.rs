@@ -9,7 +9,6 @@ mod events;
 mod hold;
 mod notify;
 pub mod options;
-mod requests;
 mod signals;
 mod stop;
 mod supervised;
@@ -125,7 +124,6 @@ impl Run {
                 quiet: self.options.quiet,
                 state: State::default(),
             };
-            requests::listen(client.clone(), &guard, self.events.sender());
             let outcome = hold.run(session);
             let (loss, is_asked_to_end) = (hold.loss(), hold.state.is_asked_to_end);
             match outcome {

@@ -1,4 +1,4 @@
-//! What systemd is told of a service of Type=notify.
+//! Notifies systemd, of a service of Type=notify.
 
 use std::env;
 use std::io;

@@ -72,7 +72,7 @@ impl Supervised {
     }
 
     /// Does itself what the supervisor does not do: kills it, and with it all that came of the command. Waits until
-    /// nothing of that is left; `stuck` is told what can't be killed.
+    /// nothing of that is left; `stuck` gets what can't be killed.
     pub fn take_over(&self, mut stuck: impl FnMut(&str)) {
         const SAY_AFTER: u32 = 200;
         let _ = kill_process(self.supervisor, Signal::KILL);

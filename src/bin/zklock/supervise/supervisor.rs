@@ -1,5 +1,5 @@
 //! The supervisor's loop. It is the parent of the command, the one to whom all that comes of the command falls when
-//! its own parent dies (a subreaper), and has a clock of its own. It does not know ZooKeeper: it is told until when
+//! its own parent dies (a subreaper), and has a clock of its own. It does not know ZooKeeper: it gets until when
 //! the lock is held, and that `zklock run` is alive by a socket that is open.
 
 use std::ffi::OsString;

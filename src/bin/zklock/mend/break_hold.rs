@@ -1,0 +1,138 @@
+//! `zklock break`: takes a lock from its holder, fenced.
+
+use std::time::Duration;
+
+use clap::Args;
+use zklock::{Client, Code, Contender, Lock};
+
+use super::holders;
+use crate::failure::Failure;
+use crate::look::who::{in_short, library_of};
+use crate::output::{say, show};
+use crate::servers::Servers;
+
+#[derive(Args, Debug)]
+#[command(after_help = MORE)]
+pub struct BreakOptions {
+    /// The lock's path
+    #[arg(value_parser = crate::run::options::lock_path)]
+    path: String,
+
+    /// Why, for the holder's log
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    reason: String,
+
+    /// How long the holder's program has to end its work once its guard says that the lock is lost
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = humantime::parse_duration)]
+    grace: Duration,
+
+    /// How long to wait for that
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = humantime::parse_duration)]
+    wait: Duration,
+
+    /// Deletes the claim of a holder that has not broken off by then, or whose library can't: it may go on believing
+    /// that it holds the lock
+    #[arg(long)]
+    force: bool,
+
+    /// Does not ask
+    #[arg(long)]
+    yes: bool,
+
+    #[command(flatten)]
+    servers: Servers,
+}
+
+const MORE: &str = "\
+The holder is ordered to break off by a line in its own znode. Its guard says Lost at once, its guarded writes fail, and
+then its own library deletes the claim: when the program has dropped the guard, or when the grace is over. So nobody else
+has the lock before the holder knows that it has lost it. `zklock run` kills its command, and lets go when all of it is gone.
+
+`zklock ask` is the friendly form: the command gets SIGTERM first, and a program may decline.
+
+A holder that is cut off from the servers can't be reached, but loses its session, and with it the lock, within its session
+timeout. Only a program that is stuck with a live session, or another library, needs --force.
+
+Exit status: 0 nobody of them has it any more; 1 not in time";
+
+const NOT_IN_TIME: u8 = 1;
+
+/// # Errors
+/// No server answers, nobody can be asked or the answer was no, or the holder's znode may not be written.
+pub fn break_hold(options: &BreakOptions) -> Result<u8, Failure> {
+    let client = options.servers.settings()?.connect()?;
+    let path = &options.path;
+    let (lock, found) = holders::of(&client, path)?;
+    if found.is_empty() {
+        show(format_args!("{path}: nobody holds it\n"));
+        return Ok(0);
+    }
+    if let Some(other) = found.iter().find(|it| !options.force && !holders::is_zklock(it)) {
+        return Err(Failure::new(format!(
+            "{path}: {} holds it by another library ({}), which reads no orders: --force deletes its claim, and it may go on \
+             believing that it holds the lock",
+            in_short(other),
+            library_of(other)
+        )));
+    }
+    let who: Vec<String> = found.iter().map(in_short).collect();
+    let question = format_args!("{path}: break the hold of {}?", who.join(", "));
+    if !options.yes && !holders::confirmed(question, "give --yes to break it")? {
+        return Err(Failure::new("nothing was broken"));
+    }
+    let mut late = 0;
+    for holder in &found {
+        late += usize::from(!options.has_broken(&client, &lock, holder)?);
+    }
+    Ok(if late == 0 { 0 } else { NOT_IN_TIME })
+}
+
+impl BreakOptions {
+    /// Whether that holder has it no more.
+    fn has_broken(
+        &self,
+        client: &Client,
+        lock: &Lock,
+        holder: &Contender,
+    ) -> Result<bool, Failure> {
+        let (path, who) = (&self.path, in_short(holder));
+        if holders::is_zklock(holder) {
+            let broken = lock.break_hold(holder, &self.reason, self.grace).within(self.wait);
+            match broken.wait() {
+                Ok(_) => {
+                    show(format_args!("{path}: {who} has lost it\n"));
+                    return Ok(true);
+                }
+                Err(error) if error.is_outcome_unknown() => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if !self.force {
+            say(format_args!(
+                "{path}: {who} has not broken off within {}, and its session is alive: its program is stuck, or was made \
+                 with an earlier version. End it, or delete its claim with --force",
+                humantime::format_duration(self.wait)
+            ));
+            return Ok(false);
+        }
+        delete(client, holder)?;
+        show(format_args!("{path}: deleted the claim of {who}, which may not know\n"));
+        Ok(true)
+    }
+}
+
+/// Deletes the claim, and no other's by its name.
+fn delete(client: &Client, holder: &Contender) -> Result<(), Failure> {
+    loop {
+        let stat = match client.exists(&holder.path).wait()? {
+            Some(stat) if stat.czxid == holder.token => stat,
+            _ => return Ok(()),
+        };
+        match client.delete(&holder.path, Some(stat.version)).wait() {
+            Ok(()) => return Ok(()),
+            Err(error) if error.is_no_node() => return Ok(()),
+            Err(error) if error.code() == Code::BAD_VERSION => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

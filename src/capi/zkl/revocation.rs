@@ -1,0 +1,180 @@
+//! Asking a holder for its lock, and taking it away.
+
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::capi::boundary::{Failure, c_string, given, may_wait_for, status, text};
+use crate::capi::callbacks::{Line, Userdata, zkl_finalizer_fn};
+use crate::capi::zkl::contenders::zkl_contender;
+use crate::capi::zkl::guard::zkl_guard;
+use crate::capi::zkl::lock::zkl_lock;
+use crate::capi::zkl::present::OnASession;
+use crate::capi::zkl::timeout::timeout;
+use crate::error::Code;
+use crate::lock::Contender;
+
+/// Told that somebody asks for the lock to be released, and why; `reason` is good until this returns. Must not throw.
+#[allow(non_camel_case_types)]
+pub type zkl_request_fn =
+    Option<unsafe extern "C" fn(reason: *const c_char, userdata: *mut c_void)>;
+
+/// What a program says of the holder that it means.
+///
+/// # Safety
+/// The path is NULL or a string.
+unsafe fn meant(
+    function: &'static str,
+    holder: Option<&zkl_contender>,
+) -> Result<Contender, Failure> {
+    let null = || Failure::bad_argument(function, "holder is NULL");
+    let holder = holder.ok_or_else(null)?;
+    // SAFETY: the caller's promise.
+    let path = unsafe { text(function, "holder->path", holder.path) }?;
+    Ok(Contender::named(path, holder.token))
+}
+
+fn held_no_more(function: &'static str, holder: &Contender) -> Failure {
+    let message = format!("{function}: {}: it holds the lock no more", holder.path);
+    Failure::new(Code::NOTHING.as_raw(), message)
+}
+
+/// Asks a holder, of a list of zkl_lock_holder or zkl_lock_contenders, to release the lock. Nothing happens to it but
+/// that its program hears of it, if it listens: zkl_guard_on_release_request. `reason` is one line of up to 256
+/// characters. The session needs the permission WRITE on the claim's znode.
+///
+/// On connection loss it is repeated until it is certain.
+///
+/// Any thread, `done` and `lost` callbacks of zklock included; blocks up to the operation timeout.
+///
+/// ZOK; ZNOTHING when that holder holds it no more; ZBADARGUMENTS for a NULL, or for a claim of another library, which
+/// would not read it; ZOPERATIONTIMEOUT when it is not known whether it was asked; ZNOAUTH; otherwise as
+/// zkl_lock_contenders.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zkl_lock_request_release(
+    lock: Option<&zkl_lock>,
+    holder: Option<&zkl_contender>,
+    reason: *const c_char,
+) -> c_int {
+    const NAME: &str = "zkl_lock_request_release";
+    status(|| {
+        let lock = given(NAME, "lock", lock)?;
+        // SAFETY: the header asks for an entry of a list of ours, or what looks like one.
+        let holder = unsafe { meant(NAME, holder) }?;
+        // SAFETY: the header asks for a NUL-terminated string.
+        let reason = unsafe { text(NAME, "reason", reason) }?;
+        let OnASession { lock, shared, .. } = lock.at_present();
+        may_wait_for(NAME, &shared.client)?;
+        let asked = lock.request_release(&holder, reason).wait()?;
+        if asked { Ok(()) } else { Err(held_no_more(NAME, &holder)) }
+    })
+}
+
+/// Breaks the hold of a holder, of a list of zkl_lock_holder or zkl_lock_contenders, and waits for up to `timeout_ms`
+/// until its claim is gone. Its guard is ZKL_LOST, with ZKL_LOST_BROKEN, before another can hold the lock: its own
+/// library deletes the claim after that, when its program ends the guard, and after `grace_ms` in any case. A holder that
+/// can't be reached loses its session instead. The session needs the permission WRITE on the claim's znode.
+///
+/// On connection loss it goes on, also with the next session.
+///
+/// Any thread, `done` and `lost` callbacks of zklock included; blocks.
+///
+/// ZOK; ZNOTHING when that holder held it no more before; ZBADARGUMENTS for a NULL, a negative `grace_ms`, another
+/// negative timeout, or a claim of another library, which would not read it; ZOPERATIONTIMEOUT when the time is over: the
+/// hold may be broken later; ZNOAUTH; otherwise as zkl_lock_contenders.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zkl_lock_break_hold(
+    lock: Option<&zkl_lock>,
+    holder: Option<&zkl_contender>,
+    reason: *const c_char,
+    grace_ms: c_int,
+    timeout_ms: c_int,
+) -> c_int {
+    const NAME: &str = "zkl_lock_break_hold";
+    status(|| {
+        let lock = given(NAME, "lock", lock)?;
+        // SAFETY: the header asks for an entry of a list of ours, or what looks like one.
+        let holder = unsafe { meant(NAME, holder) }?;
+        // SAFETY: the header asks for a NUL-terminated string.
+        let reason = unsafe { text(NAME, "reason", reason) }?;
+        let grace = u64::try_from(grace_ms).map(Duration::from_millis);
+        let grace = grace.map_err(|_| Failure::bad_argument(NAME, "grace_ms is negative"))?;
+        let within = timeout(NAME, timeout_ms)?;
+        let OnASession { lock, shared, .. } = lock.at_present();
+        may_wait_for(NAME, &shared.client)?;
+        let breaking = lock.break_hold(&holder, reason, grace);
+        let broken = match within {
+            Some(within) => breaking.within(within),
+            None => breaking,
+        };
+        if broken.wait()? { Ok(()) } else { Err(held_no_more(NAME, &holder)) }
+    })
+}
+
+/// Asks for a call of `requested` whenever somebody asks for the lock to be released, as zkl_lock_request_release and
+/// `zklock ask` do: on zklock's callback thread of the client, and at once if somebody has asked already. The lock stays
+/// held, whatever is asked. Of `finalizer`, of what `requested` may do, and of the end of the guard the same holds as of
+/// zkl_guard_on_lost.
+///
+/// Any thread, callbacks included; does not block.
+///
+/// ZOK; ZBADARGUMENTS for a NULL guard or requested; ZSYSTEMERROR when there is no thread to be had.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_guard_on_release_request(
+    guard: Option<&zkl_guard>,
+    requested: zkl_request_fn,
+    userdata: *mut c_void,
+    finalizer: zkl_finalizer_fn,
+) -> c_int {
+    const NAME: &str = "zkl_guard_on_release_request";
+    status(|| {
+        let guard = given(NAME, "guard", guard)?;
+        let requested =
+            requested.ok_or_else(|| Failure::bad_argument(NAME, "requested is NULL"))?;
+        let mut requests = guard.held(NAME)?.release_requests();
+        let line = guard.shared.callbacks.line(NAME)?;
+        let userdata = Some(Arc::new(Userdata::new(userdata, finalizer)));
+        let told = Told { line, requested, is_over: Arc::clone(&guard.is_over), userdata };
+        guard.shared.client.inner().spawn(async move {
+            while let Some(reason) = requests.next().await {
+                told.tell(c_string(&reason));
+            }
+        });
+        Ok(())
+    })
+}
+
+/// Who is notified of requests, until this is dropped.
+struct Told {
+    line: Line,
+    requested: unsafe extern "C" fn(*const c_char, *mut c_void),
+    is_over: Arc<AtomicBool>,
+    /// Empty only at the end.
+    userdata: Option<Arc<Userdata>>,
+}
+
+impl Told {
+    fn tell(&self, reason: CString) {
+        let Some(userdata) = self.userdata.clone() else { return };
+        let (requested, is_over) = (self.requested, Arc::clone(&self.is_over));
+        self.line.run(move || {
+            if !is_over.load(Ordering::Acquire) {
+                // SAFETY: the program gave the function for these arguments, to be called on this thread.
+                unsafe { requested(reason.as_ptr(), userdata.pointer()) };
+            }
+        });
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        let userdata = self.userdata.take();
+        // Behind all calls, which have let go of it by then.
+        self.line.run(move || {
+            if let Some(userdata) = userdata.and_then(Arc::into_inner) {
+                userdata.finish();
+            }
+        });
+    }
+}
