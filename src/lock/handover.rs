@@ -47,9 +47,11 @@ impl Handover {
     /// Gives way for as long as another is chosen that waits.
     pub(super) async fn give_way(&self, mut guard: Guard) -> Result<Guard, LockError> {
         while self.is_for_another(&guard).await? {
+            // Before the next of those who wait can do the same: so they keep their order.
+            let again = self.lock.acquire();
             // Whatever becomes of the answer: its claim is deleted, or its session is over.
             let _ = guard.release().await;
-            guard = self.lock.acquire().await?;
+            guard = again.await?;
         }
         Ok(guard)
     }

@@ -15,7 +15,7 @@ use zklock::{
     Pending, Strategy, local,
 };
 use zklock_testing::wire::{Op, Ops};
-use zklock_testing::{Action, Rule};
+use zklock_testing::{Action, Gate, Rule};
 
 use crate::bench::Bench;
 use crate::place::{Place, each_queue};
@@ -308,6 +308,17 @@ fn scene(bench: Bench) -> Scene {
 }
 
 impl Scene {
+    /// Begins to hand over to the chosen one, up to that frame, which is kept back.
+    fn hand_over_until(&self, frame: Rule) -> (Pending<bool, LockError>, Gate) {
+        let gate = self.bench.proxy.hold(frame);
+        let mut handing = self.leader.hand_over(&self.chosen);
+        eventually("it has come so far", || {
+            assert!(is_pending(&mut handing));
+            gate.is_reached()
+        });
+        (handing, gate)
+    }
+
     /// All who wait lead in the end, one after the other, and nothing is left.
     fn expect_all_to_lead(self) {
         drop(self.leader);
@@ -363,12 +374,7 @@ fn whatever_reply_is_lost_the_chosen_one_leads_next() {
 fn a_chosen_one_that_dies_before_its_turn_is_passed_by() {
     let scene = scene(Bench::shared());
     // It does not go on while the others are asked to give way: its name is written, its turn does not come.
-    let release = scene.bench.proxy.hold(Rule::request(Op::Delete).once());
-    let mut handing = scene.leader.hand_over(&scene.chosen);
-    eventually("it resigns", || {
-        assert!(is_pending(&mut handing));
-        release.is_reached()
-    });
+    let (handing, release) = scene.hand_over_until(Rule::request(Op::Delete).once());
     let Scene { bench, elections, campaigns: [a, b, chosen], leader, .. } = scene;
     drop(leader);
     let dies = bench.ask(|raw| raw.children(&bench.path)).unwrap();
@@ -391,12 +397,7 @@ fn a_chosen_one_that_dies_before_its_turn_is_passed_by() {
 #[test]
 fn a_hand_over_that_is_dropped_before_it_resigns_changes_nothing() {
     let scene = scene(Bench::shared());
-    let naming = scene.bench.proxy.hold(Rule::reply(Ops::creates()).once());
-    let mut handing = scene.leader.hand_over(&scene.chosen);
-    eventually("it names the chosen one", || {
-        assert!(is_pending(&mut handing));
-        naming.is_reached()
-    });
+    let (handing, naming) = scene.hand_over_until(Rule::reply(Ops::creates()).once());
     drop(handing);
     naming.release();
     expect_no_name(&scene.bench);
@@ -410,12 +411,7 @@ fn a_hand_over_that_is_dropped_before_it_resigns_changes_nothing() {
 #[test]
 fn a_hand_over_that_is_dropped_after_it_resigned_lets_the_next_one_lead() {
     let scene = scene(Bench::shared());
-    let release = scene.bench.proxy.hold(Rule::request(Op::Delete).once());
-    let mut handing = scene.leader.hand_over(&scene.chosen);
-    eventually("it resigns", || {
-        assert!(is_pending(&mut handing));
-        release.is_reached()
-    });
+    let (handing, release) = scene.hand_over_until(Rule::request(Op::Delete).once());
     drop(handing);
     release.release();
     scene.expect_all_to_lead();
@@ -424,12 +420,7 @@ fn a_hand_over_that_is_dropped_after_it_resigned_lets_the_next_one_lead() {
 #[test]
 fn who_loses_its_session_before_it_has_resigned_says_so() {
     let scene = scene(Bench::shared());
-    let naming = scene.bench.proxy.hold(Rule::reply(Ops::creates()).once());
-    let mut handing = scene.leader.hand_over(&scene.chosen);
-    eventually("it names the chosen one", || {
-        assert!(is_pending(&mut handing));
-        naming.is_reached()
-    });
+    let (handing, naming) = scene.hand_over_until(Rule::reply(Ops::creates()).once());
     scene.bench.expire(&scene.client);
     naming.release();
     scene.bench.proxy.reset_all();

@@ -12,6 +12,7 @@ mod giving_up;
 mod guards;
 mod holders;
 mod keyed;
+mod line;
 mod local;
 mod local_handoff;
 mod lost_replies;

@@ -8,42 +8,25 @@ use crate::bench::Bench;
 
 /// Runs a contract once for every store, and there for every strategy that makes a difference.
 macro_rules! each_store {
-    ($($(#[$note:meta])* fn $name:ident($place:ident) $body:block)+) => {$(
-        $(#[$note])*
-        mod $name {
-            #[allow(unused_imports, reason = "not every contract needs all of them")]
-            use super::*;
-            use crate::place::Place;
-
-            fn contract($place: &Place) $body
-
-            #[test]
-            fn poll() {
-                contract(&Place::in_zookeeper(zklock::Strategy::Poll));
-            }
-
-            #[test]
-            fn watch() {
-                contract(&Place::in_zookeeper(zklock::Strategy::Watch));
-            }
-
-            #[test]
-            fn queue() {
-                contract(&Place::in_zookeeper(zklock::Strategy::Queue));
-            }
-
-            #[test]
-            fn local() {
-                contract(&Place::local());
-            }
+    ($($(#[$note:meta])* fn $name:ident($place:ident) $body:block)+) => {
+        $crate::place::each! { [poll: Poll, watch: Watch, queue: Queue]
+            $($(#[$note])* fn $name($place) $body)+
         }
-    )+};
+    };
 }
 pub(crate) use each_store;
 
 /// Runs a contract once for every store, where only fair queues can keep it.
 macro_rules! each_queue {
-    ($($(#[$note:meta])* fn $name:ident($place:ident) $body:block)+) => {$(
+    ($($(#[$note:meta])* fn $name:ident($place:ident) $body:block)+) => {
+        $crate::place::each! { [queue: Queue] $($(#[$note])* fn $name($place) $body)+ }
+    };
+}
+pub(crate) use each_queue;
+
+/// Runs contracts with these strategies, and within the process.
+macro_rules! each {
+    ($strategies:tt $($(#[$note:meta])* fn $name:ident($place:ident) $body:block)+) => {$(
         $(#[$note])*
         mod $name {
             #[allow(unused_imports, reason = "not every contract needs all of them")]
@@ -52,10 +35,7 @@ macro_rules! each_queue {
 
             fn contract($place: &Place) $body
 
-            #[test]
-            fn queue() {
-                contract(&Place::in_zookeeper(zklock::Strategy::Queue));
-            }
+            $crate::place::tests! { $strategies }
 
             #[test]
             fn local() {
@@ -64,7 +44,17 @@ macro_rules! each_queue {
         }
     )+};
 }
-pub(crate) use each_queue;
+pub(crate) use each;
+
+macro_rules! tests {
+    ([$($test:ident: $strategy:ident),+]) => {$(
+        #[test]
+        fn $test() {
+            contract(&Place::in_zookeeper(zklock::Strategy::$strategy));
+        }
+    )+};
+}
+pub(crate) use tests;
 
 /// Where a lock is kept.
 pub struct Place {

@@ -1,35 +1,18 @@
 //! Read/write locks: readers hold together, writers alone, and nobody overtakes.
 
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use test_support::{TIMEOUT, acquire_in_background, eventually, session_id};
-use zklock::{Code, Guard, GuardState, Lock, LockError, LostReason, ReadWriteLock, Strategy};
+use zklock::{Code, Guard, GuardState, LockError, LostReason, ReadWriteLock, Strategy};
 use zklock_testing::Rule;
 use zklock_testing::wire::{CreateMode, Op};
 
 use crate::bench::Bench;
+use crate::line::{Waiting, held, join, release};
 use crate::place::each_queue;
 
 const QUEUE: Strategy = Strategy::Queue;
 const SOON: Duration = Duration::from_millis(200);
-
-type Waiting = JoinHandle<Result<Guard, LockError>>;
-
-/// Acquires in the background, and returns when the claim is in the queue as one of so many.
-fn join(lock: &Lock, place: usize) -> Waiting {
-    let waiting = acquire_in_background(lock);
-    eventually("it is in line", || lock.contenders().wait().unwrap().len() == place);
-    waiting
-}
-
-fn held(waiting: Waiting) -> Guard {
-    waiting.join().unwrap().unwrap()
-}
-
-fn release(guards: impl IntoIterator<Item = Guard>) {
-    guards.into_iter().for_each(|guard| guard.release().wait().unwrap());
-}
 
 each_queue! {
     fn readers_hold_together(place) {

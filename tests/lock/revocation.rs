@@ -208,7 +208,11 @@ fn under_load_no_two_hold_while_holds_are_broken() {
                     // Who held before it is lost, or has released it: as its own guard says.
                     assert!(before.is_none_or(|before| before.get().is_some()));
                     match guard.lost().wait_timeout(Duration::from_millis(400)) {
-                        Some(LostReason::Broken) => drop(broken.fetch_add(1, Ordering::Relaxed)),
+                        Some(LostReason::Broken) => {
+                            let written = guard.multi(&[]).wait();
+                            assert!(matches!(written, Err(LockError::NotHeld { .. })));
+                            broken.fetch_add(1, Ordering::Relaxed);
+                        }
                         Some(reason) => panic!("{reason:?}"),
                         None => drop(guard.release()),
                     }
