@@ -1,6 +1,7 @@
 //! `lock_test`: threads contend for one lock on a real ZooKeeper server, and everything they see is
 //! checked. `lock_test --help` says how to use it.
 
+mod acquire;
 mod args;
 mod checks;
 mod counter;

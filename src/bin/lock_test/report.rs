@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use zklock::Strategy;
 
+use crate::acquire::Acquire;
 use crate::args::Args;
 use crate::checks::Violations;
 use crate::latency::Quantiles;
 use crate::server::{Servers, Traffic};
-use crate::timeline;
 
 /// Of more nodes and losses than that, only the number is printed.
 const TOLD: usize = 10;
@@ -33,7 +33,7 @@ pub struct Report {
     pub lost: u64,
     pub losses: Vec<String>,
     /// All acquires in the order of their ends; none unless there is to be a picture.
-    pub visits: Vec<timeline::Visit>,
+    pub acquires: Vec<Acquire>,
 }
 
 impl Report {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use svg::node::element::{Line, Rectangle, Style, Text};
 use svg::{Document, Node};
 
+use crate::acquire::Acquire;
 use crate::report::Report;
 
 /// What is shown are about so many holds of the strategy that has the most in a time.
@@ -18,17 +19,6 @@ const NARROWEST: f64 = 1.5;
 const COLOURS: [&str; 6] = ["#2b6cb0", "#dd7a2b", "#3f8f4f", "#a23b72", "#8a6d1d", "#5b57a6"];
 const STYLE: &str = "text{font-family:sans-serif;font-size:12px;fill:#333}\
     .head{font-size:14px;font-weight:bold}.small{font-size:11px;fill:#666}";
-
-/// One acquire and what came of it, in times since the run's start.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Visit {
-    pub thread: usize,
-    pub asked: Duration,
-    /// `None` where the time was over first.
-    pub got: Option<Duration>,
-    /// When it was released, or the acquire given up.
-    pub ended: Duration,
-}
 
 /// The same stretch of time of each run, from its middle on.
 pub fn draw(reports: &[Report]) -> String {
@@ -51,7 +41,7 @@ pub fn draw(reports: &[Report]) -> String {
 /// How long it takes whoever is quickest to get the lock as often as is shown; no longer than half of any run.
 fn span(reports: &[Report]) -> Duration {
     let taken = |report: &Report| {
-        let holds = report.visits.iter().filter(|visit| visit.got.is_some()).count().max(1);
+        let holds = report.acquires.iter().filter(|acquire| acquire.got.is_some()).count().max(1);
         let time = Duration::from_secs_f64(report.seconds);
         time.mul_f64(SHOWN as f64 / holds as f64).min(time / 2)
     };
@@ -65,8 +55,8 @@ struct Page {
 
 impl Page {
     fn draw_run(&mut self, report: &Report, span: Duration) {
-        let middle = report.visits.get(report.visits.len() / 2);
-        let from = middle.map_or(Duration::ZERO, |visit| visit.ended);
+        let middle = report.acquires.get(report.acquires.len() / 2);
+        let from = middle.map_or(Duration::ZERO, |acquire| acquire.ended);
         let x = |at: Duration| {
             let share = at.saturating_sub(from).as_secs_f64() / span.as_secs_f64().max(1e-9);
             LEFT + (RIGHT - LEFT) * share.min(1.0)
@@ -80,14 +70,14 @@ impl Page {
             let line = Line::new().set("x1", LEFT).set("x2", RIGHT).set("y1", floor);
             self.add(line.set("y2", floor).set("stroke", "#eee"));
         }
-        let in_view = |visit: &&Visit| visit.ended >= from && visit.asked <= from + span;
-        for visit in report.visits.iter().filter(in_view) {
-            let middle = top + ROW * (visit.thread as f64 + 0.5);
-            let colour = COLOURS[visit.thread % COLOURS.len()];
-            let waited = visit.got.unwrap_or(visit.ended);
-            self.bar((x(visit.asked), x(waited)), middle, 3.0, colour, 0.35);
-            if let Some(got) = visit.got.filter(|got| *got <= from + span) {
-                let end = x(visit.ended).max(x(got) + NARROWEST);
+        let in_view = |acquire: &&Acquire| acquire.ended >= from && acquire.asked <= from + span;
+        for acquire in report.acquires.iter().filter(in_view) {
+            let middle = top + ROW * (acquire.thread as f64 + 0.5);
+            let colour = COLOURS[acquire.thread % COLOURS.len()];
+            let waited = acquire.got.unwrap_or(acquire.ended);
+            self.bar((x(acquire.asked), x(waited)), middle, 3.0, colour, 0.35);
+            if let Some(got) = acquire.got.filter(|got| *got <= from + span) {
+                let end = x(acquire.ended).max(x(got) + NARROWEST);
                 self.bar((x(got), end), middle, 14.0, colour, 1.0);
             }
         }

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use zklock::{Guard, Lock, LockError, LostReason, LostSignal};
 
+use crate::acquire::Acquire;
 use crate::args::Args;
 use crate::checks::{Checks, Violation};
 use crate::counter::Counter;
 use crate::interrupt::Stop;
 use crate::latency::Latency;
 use crate::output::{say, show};
-use crate::timeline;
 
 /// How long to wait, beyond the session timeout, for the word that a release is done.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(15);
@@ -32,7 +32,7 @@ pub struct Arena<'a> {
     last_release: AtomicU64,
     epoch: Instant,
     /// For a picture; empty where none is wanted.
-    pub visits: Mutex<Vec<timeline::Visit>>,
+    pub acquires: Mutex<Vec<Acquire>>,
     /// Why the test can't go on.
     pub failure: Mutex<Option<(usize, LockError)>>,
 }
@@ -62,7 +62,7 @@ impl<'a> Arena<'a> {
             acquisitions: AtomicU64::new(0),
             last_release: AtomicU64::new(0),
             epoch: Instant::now(),
-            visits: Mutex::default(),
+            acquires: Mutex::default(),
             failure: Mutex::new(None),
         }
     }
@@ -78,11 +78,11 @@ impl<'a> Arena<'a> {
     }
 
     /// For the picture, if there is to be one: an acquire has ended, or its lock is released next.
-    fn note_visit(&self, thread: usize, asked: Instant, got: Option<Instant>) {
+    fn note_acquire(&self, thread: usize, asked: Instant, got: Option<Instant>) {
         if self.args.timeline.is_some() {
             let since = |at: Instant| at.saturating_duration_since(self.epoch);
             let (asked, got, ended) = (since(asked), got.map(since), since(Instant::now()));
-            self.visits.lock().push(timeline::Visit { thread, asked, got, ended });
+            self.acquires.lock().push(Acquire { thread, asked, got, ended });
         }
     }
 
@@ -171,7 +171,7 @@ pub fn work(number: usize, lock: &Lock, arena: &Arena) -> Outcome {
                     .make(guard, &mut outcome);
             }
             Some(Err(error)) if start.deadline.is_some() && error.is_timeout() => {
-                arena.note_visit(number, asked, None);
+                arena.note_acquire(number, asked, None);
                 outcome.gave_up = Some(error.to_string());
                 break;
             }
@@ -229,7 +229,7 @@ impl Visit<'_> {
         let lost = if guard.is_lost() { loss.get() } else { None };
         arena.checks.leave(number);
         arena.note_release();
-        arena.note_visit(number, self.asked, Some(self.got));
+        arena.note_acquire(number, self.asked, Some(self.got));
         let limit = arena.args.session_timeout + RELEASE_TIMEOUT;
         let released = guard.release().within(limit).wait();
         let what = match (lost, released) {
