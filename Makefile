@@ -1,11 +1,11 @@
-# For everyone: server, lock-test, soak, install, quick and test. simulate, matrix, partitions, command, limits,
+# For everyone: server, lock-test, soak, bench, install, quick and test. simulate, matrix, partitions, command, limits,
 # queue, interop, mutants and sanitize are for those who change the locks or the queue; the others repeat one step
 # of test.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help server lock-test soak install uninstall quick test simulate matrix partitions command limits queue interop mutants sanitize deps fmt clippy unit docs shell checks
+.PHONY: help server lock-test soak bench install uninstall quick test simulate matrix partitions command limits queue interop mutants sanitize deps fmt clippy unit docs shell checks
 
 # What the programs are given; ARGS on the command line or in the environment replaces it.
 lock-test: ARGS ?= --threads 3 --strategy all
@@ -20,6 +20,8 @@ help:
 	echo "                           ARGS='--strategy queue --threads 16 --json' or ARGS=--help"
 	echo 'make soak                  an ensemble, many client processes, and everything that can fail:'
 	echo "                           judged by the servers' own log. ARGS='--minutes 10 --seed 7'"
+	echo 'make bench                 measures the lock beside its peers: cycles, hand-offs, memory (some minutes);'
+	echo "                           ARGS=--quick is a minute, ARGS='--write' is for docs/performance.md"
 	echo 'make install PREFIX=DIR    the command zklock, the C library and its headers into DIR (/usr/local); knows'
 	echo '                           DESTDIR, LIBDIR, INCLUDEDIR, PROFILE, COMMAND=no: scripts/install-c explains them'
 	echo 'make uninstall PREFIX=DIR  takes away exactly what install put there'
@@ -55,6 +57,9 @@ lock-test:
 
 soak:
 	scripts/soak $(value ARGS)
+
+bench:
+	scripts/bench $(value ARGS)
 
 # Reads its settings from the environment, to which make adds those on its command line.
 install uninstall:

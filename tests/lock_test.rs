@@ -118,6 +118,24 @@ fn people_get_a_table_and_each_acquisition_when_they_ask() {
 }
 
 #[test]
+fn a_timeline_has_a_row_for_each_thread_of_each_strategy_and_a_bar_for_a_hold() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("waits.svg");
+    let path = file.display().to_string();
+    let output = run(&["--threads", "3", "--rounds", "6", "--hold", "1ms", "--timeline", &path]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let picture = std::fs::read_to_string(&file).expect("the picture");
+    for strategy in ["poll", "watch", "queue"] {
+        assert!(picture.contains(&format!("{strategy}, 3 threads")), "{picture}");
+    }
+    for thread in ["thread 0", "thread 1", "thread 2"] {
+        assert_eq!(picture.matches(thread).count(), 3, "{picture}");
+    }
+    // Half of each run is in view.
+    assert!(picture.matches("fill-opacity=\"1\"").count() >= 12, "{picture}");
+}
+
+#[test]
 fn a_path_that_turns_the_direction_of_writing_is_shown_without_that() {
     let args = ["--path", "/a\u{202e}b", "--strategy", "queue", "--rounds", "1", "-v"];
     let output = run(&args);

@@ -89,6 +89,10 @@ pub struct Args {
     #[arg(long, help_heading = "Output")]
     pub json: bool,
 
+    /// Draws who waited and who held, for a stretch of each run, into this file: SVG
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub timeline: Option<PathBuf>,
+
     /// Tells of each acquisition: thread, node, "got lock" (on stderr with --json)
     #[arg(short, long, help_heading = "Output")]
     pub verbose: bool,
@@ -100,6 +104,8 @@ Examples:
   lock_test --strategy queue --threads 16 --seconds 10 --json
   lock_test --strategy queue --threads 1          what a lock costs when nobody wants it
   lock_test --threads 8 --sessions 2 --hold 1ms   threads that share sessions
+  lock_test --threads 6 --hold 1ms --timeline waits.svg
+                                                  a picture of who waits and who holds
   lock_test --hosts 127.0.0.1:2181 --strategy queue --path /jobs/lock --counter /tmp/n
                                                   start it twice: both share lock and counter
 

@@ -1,6 +1,7 @@
 //! `lock_test`: threads contend for one lock on a real ZooKeeper server, and everything they see is
 //! checked. `lock_test --help` says how to use it.
 
+mod acquire;
 mod args;
 mod checks;
 mod counter;
@@ -12,6 +13,7 @@ mod progress;
 mod report;
 mod run;
 mod server;
+mod timeline;
 mod trouble;
 mod worker;
 
@@ -49,6 +51,10 @@ fn test(args: &Args) -> Result<u8, Trouble> {
     let bench = Bench { args, stop: &stop, servers: &servers, counter: &counter };
     let mut reports: Vec<Report> = Vec::new();
     let outcome = run_all(&bench, &mut reports);
+    if let Some(path) = args.timeline.as_ref().filter(|_| !reports.is_empty()) {
+        std::fs::write(path, timeline::draw(&reports))
+            .map_err(|error| Trouble::Cannot(format!("--timeline {}: {error}", path.display())))?;
+    }
     if !args.json && !reports.is_empty() {
         show(format_args!("{}", report::table(args, &servers, &reports)));
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use zklock::Strategy;
 
+use crate::acquire::Acquire;
 use crate::args::Args;
 use crate::checks::Violations;
 use crate::latency::Quantiles;
@@ -31,6 +32,8 @@ pub struct Report {
     /// How often a thread lost the lock while it held it.
     pub lost: u64,
     pub losses: Vec<String>,
+    /// All acquires in the order of their ends; none unless there is to be a picture.
+    pub acquires: Vec<Acquire>,
 }
 
 impl Report {

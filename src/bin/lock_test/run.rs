@@ -180,6 +180,8 @@ impl Bench<'_> {
             acquire.add(&outcome.acquire);
             handoff.add(&outcome.handoff);
         }
+        let mut acquires = arena.acquires.into_inner();
+        acquires.sort_by_key(|acquire| acquire.ended);
         let mut violations = arena.checks.into_violations();
         if strategy == Strategy::Queue && self.args.rounds.is_none() {
             checks::starving(&per_thread, &lost).into_iter().for_each(|it| violations.add(it));
@@ -201,6 +203,7 @@ impl Bench<'_> {
             violations,
             left,
             lost: lost.iter().sum(),
+            acquires,
             losses: outcomes.into_iter().flat_map(|outcome| outcome.losses).collect(),
         }
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use zklock::{Guard, Lock, LockError, LostReason, LostSignal};
 
+use crate::acquire::Acquire;
 use crate::args::Args;
 use crate::checks::{Checks, Violation};
 use crate::counter::Counter;
@@ -30,6 +31,8 @@ pub struct Arena<'a> {
     /// When a holder called release last, in nanoseconds since `epoch`.
     last_release: AtomicU64,
     epoch: Instant,
+    /// For a picture; empty where none is wanted.
+    pub acquires: Mutex<Vec<Acquire>>,
     /// Why the test can't go on.
     pub failure: Mutex<Option<(usize, LockError)>>,
 }
@@ -59,6 +62,7 @@ impl<'a> Arena<'a> {
             acquisitions: AtomicU64::new(0),
             last_release: AtomicU64::new(0),
             epoch: Instant::now(),
+            acquires: Mutex::default(),
             failure: Mutex::new(None),
         }
     }
@@ -71,6 +75,15 @@ impl<'a> Arena<'a> {
     fn note_release(&self) {
         let nanos = u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.last_release.store(nanos, Ordering::SeqCst);
+    }
+
+    /// For the picture, if there is to be one: an acquire has ended, or its lock is released next.
+    fn note_acquire(&self, thread: usize, asked: Instant, got: Option<Instant>) {
+        if self.args.timeline.is_some() {
+            let since = |at: Instant| at.saturating_duration_since(self.epoch);
+            let (asked, got, ended) = (since(asked), got.map(since), since(Instant::now()));
+            self.acquires.lock().push(Acquire { thread, asked, got, ended });
+        }
     }
 
     /// When the holder before called release.
@@ -158,6 +171,7 @@ pub fn work(number: usize, lock: &Lock, arena: &Arena) -> Outcome {
                     .make(guard, &mut outcome);
             }
             Some(Err(error)) if start.deadline.is_some() && error.is_timeout() => {
+                arena.note_acquire(number, asked, None);
                 outcome.gave_up = Some(error.to_string());
                 break;
             }
@@ -215,6 +229,7 @@ impl Visit<'_> {
         let lost = if guard.is_lost() { loss.get() } else { None };
         arena.checks.leave(number);
         arena.note_release();
+        arena.note_acquire(number, self.asked, Some(self.got));
         let limit = arena.args.session_timeout + RELEASE_TIMEOUT;
         let released = guard.release().within(limit).wait();
         let what = match (lost, released) {

@@ -11,6 +11,7 @@ mod bench;
 pub mod c_programs;
 mod clients;
 mod process;
+pub mod svg;
 
 pub use acquires::{acquire_in_background, poll_until};
 pub use bench::{Bench, Stranger, alone, shared, unused_path};

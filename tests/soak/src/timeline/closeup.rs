@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::svg::{Anchor, Page, Scale};
+use super::scale::Scale;
 use super::{LEFT, RIGHT, colour, seconds, shade};
 use crate::evidence::Evidence;
 use crate::fault::{Fault, FaultKind, Victims};
 use crate::judge::{Belief, Verdict};
+use test_support::svg::{Anchor, Page};
 
 const FAULT_ROW: f64 = 16.0;
 const LOCK_ROW: f64 = 24.0;

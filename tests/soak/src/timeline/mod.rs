@@ -3,13 +3,14 @@
 
 mod closeup;
 mod overview;
-mod svg;
+mod scale;
 
 use crate::clock::Moment;
 use crate::evidence::Evidence;
 use crate::fault::{Fault, FaultKind};
 use crate::judge::Verdict;
-use svg::{Anchor, Page, Scale};
+use scale::Scale;
+use test_support::svg::{Anchor, Page};
 
 const WIDTH: f64 = 1400.0;
 /// Where the rows begin, right of their names, and where they end.

@@ -2,10 +2,11 @@
 
 use zklock::Strategy;
 
-use super::svg::{Anchor, Page, Scale};
+use super::scale::Scale;
 use super::{LEFT, RIGHT, colour, seconds, shade};
 use crate::evidence::Evidence;
 use crate::fault::FaultKind;
+use test_support::svg::{Anchor, Page};
 
 const FAULT_ROW: f64 = 16.0;
 const LOCK_ROW: f64 = 26.0;

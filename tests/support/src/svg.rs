@@ -13,16 +13,21 @@ pub struct Page {
 /// Where a text stands in relation to its point.
 #[derive(Clone, Copy)]
 pub enum Anchor {
+    /// It begins there.
     Start,
+    /// Its middle is there.
     Middle,
+    /// It ends there.
     End,
 }
 
 impl Page {
+    /// An empty one, so wide.
     pub fn new(width: f64) -> Page {
         Page { body: String::new(), width, bottom: 0.0 }
     }
 
+    /// A rectangle; `style` are attributes of SVG.
     pub fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, style: &str) {
         let _ = writeln!(
             self.body,
@@ -30,6 +35,7 @@ impl Page {
         );
     }
 
+    /// A line from one point to another.
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64), style: &str) {
         let ((x1, y1), (x2, y2)) = (from, to);
         let _ = writeln!(
@@ -50,6 +56,7 @@ impl Page {
         let _ = writeln!(self.body, "<path d=\"{path}L{:.1} {floor:.1}Z\" {style}/>", last.0);
     }
 
+    /// A line of text; `class` is one of `title`, `head`, `small`, `inside`, or empty.
     pub fn text(&mut self, at: (f64, f64), anchor: Anchor, class: &str, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "start",
@@ -64,6 +71,7 @@ impl Page {
         );
     }
 
+    /// The picture as SVG.
     pub fn finish(self) -> String {
         let (width, height) = (self.width, self.bottom);
         format!(
@@ -75,45 +83,5 @@ impl Page {
              <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{}</svg>\n",
             self.body
         )
-    }
-}
-
-/// Times on the way from left to right.
-pub struct Scale {
-    pub left: f64,
-    pub right: f64,
-    /// In seconds since the start of the run.
-    pub from: f64,
-    pub until: f64,
-}
-
-impl Scale {
-    pub fn x(&self, time: f64) -> f64 {
-        let share = (time - self.from) / (self.until - self.from).max(1e-9);
-        self.left + (self.right - self.left) * share.clamp(0.0, 1.0)
-    }
-
-    /// Whether any of it is in view.
-    pub fn shows(&self, from: f64, until: f64) -> bool {
-        until >= self.from && from <= self.until
-    }
-
-    /// Round times in view, about ten of them.
-    pub fn ticks(&self) -> Vec<f64> {
-        const STEPS: [f64; 10] = [0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0];
-        let span = self.until - self.from;
-        let step = STEPS.into_iter().find(|step| span / step <= 14.0).unwrap_or(span / 10.0);
-        let first = (self.from / step).ceil() as i64;
-        let last = (self.until / step).floor() as i64;
-        (first..=last).map(|number| number as f64 * step).collect()
-    }
-
-    /// The grid and its times, over rows from `top` to `bottom`.
-    pub fn draw_axis(&self, page: &mut Page, top: f64, bottom: f64) {
-        for tick in self.ticks() {
-            let x = self.x(tick);
-            page.line((x, top), (x, bottom), "stroke=\"#ddd\"");
-            page.text((x, bottom + 14.0), Anchor::Middle, "small", &format!("{tick} s"));
-        }
     }
 }

@@ -1,0 +1,176 @@
+//! What is asked, and of whom.
+
+use clap::ValueEnum;
+
+use crate::contestants::Program;
+
+/// Its name on the command line, in JSON and of its picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Key {
+    /// Cycles of acquire and release that nobody disturbs
+    Uncontended,
+    /// 2, 8, 32 and 128 who wait for one lock, each with a session of its own
+    Handoff,
+    /// 64 threads on 64 locks over one session
+    Many,
+    /// 8 threads that share a client and hand the lock over among themselves
+    Local,
+    /// What held locks and idle clients take
+    Memory,
+    /// What a cycle allocates
+    Allocations,
+}
+
+/// A figure of each contestant.
+pub struct Column {
+    /// In samples.
+    pub field: &'static str,
+    pub heading: &'static str,
+    pub digits: usize,
+    /// Whether it is in the picture.
+    pub drawn: bool,
+}
+
+/// A contestant's part.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub label: String,
+    pub program: Program,
+    pub n: usize,
+}
+
+pub struct Question {
+    pub key: Key,
+    pub title: &'static str,
+    /// What `n` is; nothing where it is the same for all.
+    pub of: Option<&'static str>,
+    pub columns: &'static [Column],
+    pub entries: Vec<Entry>,
+}
+
+/// Labels that ratios name.
+pub const OURS: &str = "zklock";
+pub const OURS_AWAITED: &str = "zklock, release awaited";
+pub const OURS_LOCAL: &str = "zklock, local hand-off";
+pub const OURS_CLIENT_EACH: &str = "zklock, a client each";
+pub const FLOOR: &str = "zoo_create, no lock";
+pub const PIPELINED: &str = "zoo_acreate, no lock";
+pub const CRATE: &str = "zookeeper-client";
+const CLASSIC: &str = "classic recipe in C";
+
+pub const WAITERS: [usize; 4] = [2, 8, 32, 128];
+
+const fn column(field: &'static str, heading: &'static str, digits: usize, drawn: bool) -> Column {
+    Column { field, heading, digits, drawn }
+}
+
+const CYCLES: &[Column] = &[
+    column("per_second", "cycles/s", 0, true),
+    column("p50_us", "acquire p50, us", 0, true),
+    column("p99_us", "p99, us", 0, false),
+    column("packets", "packets", 2, false),
+];
+const HANDOFFS: &[Column] = &[
+    column("per_second", "hand-offs/s", 0, true),
+    column("p50_us", "p50, us", 0, false),
+    column("p99_us", "p99, us", 0, false),
+    column("packets", "packets", 2, false),
+    column("events", "watch events", 2, false),
+];
+const LOCAL: &[Column] = &[
+    column("per_second", "hand-offs/s", 0, true),
+    column("p50_us", "p50, us", 1, false),
+    column("packets", "packets", 4, false),
+];
+const MEMORY: &[Column] = &[
+    column("bytes_per_lock", "bytes per held lock", 0, true),
+    column("bytes_per_client", "bytes per idle client", 0, true),
+];
+const ALLOCATIONS: &[Column] =
+    &[column("blocks", "blocks per cycle", 1, true), column("bytes", "bytes per cycle", 0, true)];
+
+/// All of them; `peers` are the user's own.
+pub fn all(locks: u32, peers: &[(String, Vec<String>)]) -> Vec<Question> {
+    let entry = |label: &str, program: Program, n| Entry { label: label.to_owned(), program, n };
+    let role = |name| Program::Own(name);
+    let locks_for_all = |n| {
+        let mut entries = vec![
+            entry(OURS, role("zklock"), n),
+            entry(CRATE, role("zookeeper-client"), n),
+            entry(CLASSIC, Program::C("classic"), n),
+            entry("kazoo", Program::Kazoo, n),
+            entry("Curator", Program::Curator, n),
+        ];
+        let given = peers.iter().map(|(name, words)| entry(name, Program::Given(words.clone()), n));
+        entries.extend(given);
+        entries
+    };
+    let mut uncontended = locks_for_all(1);
+    uncontended.insert(1, entry(OURS_AWAITED, role("zklock-awaited"), 1));
+    uncontended.insert(2, entry(FLOOR, Program::C("floor"), 1));
+    let question = |key, title, of, columns, entries| Question { key, title, of, columns, entries };
+    let held = locks as usize;
+    vec![
+        question(
+            Key::Uncontended,
+            "An uncontended acquire and its release",
+            None,
+            CYCLES,
+            uncontended,
+        ),
+        question(
+            Key::Handoff,
+            "Hand-offs among waiters with a session each",
+            Some("waiters"),
+            HANDOFFS,
+            WAITERS.into_iter().flat_map(locks_for_all).collect(),
+        ),
+        question(
+            Key::Many,
+            "64 threads on 64 locks over one session",
+            None,
+            CYCLES,
+            vec![
+                entry(OURS, role("zklock-many"), 64),
+                entry(PIPELINED, Program::C("floor"), 64),
+                entry(CRATE, role("zookeeper-client-many"), 64),
+            ],
+        ),
+        question(
+            Key::Local,
+            "8 threads on one lock: one client that they share, or a client each",
+            None,
+            LOCAL,
+            vec![
+                entry(OURS_LOCAL, role("zklock-local"), 8),
+                entry(OURS_CLIENT_EACH, role("zklock"), 8),
+            ],
+        ),
+        question(
+            Key::Memory,
+            "Memory: locks held on one session, and idle clients",
+            Some("locks"),
+            MEMORY,
+            vec![
+                entry(OURS, role("zklock-memory"), held),
+                entry(CRATE, role("zookeeper-client-memory"), held),
+            ],
+        ),
+        question(
+            Key::Allocations,
+            "Allocations of an uncontended cycle, in all threads",
+            None,
+            ALLOCATIONS,
+            vec![
+                entry(OURS, Program::Allocations("zklock"), 1),
+                entry(CRATE, Program::Allocations("zookeeper-client"), 1),
+            ],
+        ),
+    ]
+}
+
+impl Key {
+    pub fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+}
