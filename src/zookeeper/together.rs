@@ -73,6 +73,8 @@ impl Together {
                         let attempt = &mut self.members[at].attempt;
                         attempt.attempts += 1;
                         let ended = watch.await;
+                        self.look_again_at_those_before(at);
+                        let attempt = &mut self.members[at].attempt;
                         if !ended.is_ok_and(|event| event.kind == WatchEventKind::Deleted) {
                             attempt.behind = None;
                         }
@@ -80,6 +82,7 @@ impl Together {
                     ClaimStatus::Pausing(pause) => {
                         self.members[at].attempt.behind = None;
                         Timer::after(pause).await;
+                        self.look_again_at_those_before(at);
                     }
                     ClaimStatus::Impossible(obstacle) => return Err(self.impossible(at, obstacle)),
                 },
@@ -89,6 +92,13 @@ impl Together {
                 }
                 Err(error) => return Err(self.refused(error)),
             }
+        }
+    }
+
+    /// While another was waited for, somebody may have deleted a claim that was found to hold.
+    fn look_again_at_those_before(&mut self, at: usize) {
+        for member in &mut self.members[..at] {
+            member.held_in = None;
         }
     }
 

@@ -295,6 +295,29 @@ fn a_claim_that_somebody_deletes_is_made_anew_with_all_the_others() {
 }
 
 #[test]
+fn a_claim_that_is_deleted_while_another_is_waited_for_is_not_believed_to_hold() {
+    let bench = Bench::shared();
+    let (client, other) = (bench.direct(), bench.direct());
+    let all = prepared(&bench, &client, 3);
+    let queues = queues(&bench, &other, 3);
+    let taken = queues[2].acquire().wait().unwrap();
+    let waiting = thread::spawn(move || held_in_time(&all));
+    eventually("it waits", || claims(&bench, 3).iter().map(Vec::len).eq([1, 1, 2]));
+    let robbed = queues[0].holder().wait().unwrap().expect("it holds the first");
+    other.delete(&robbed.path, None).wait().unwrap();
+    let between = queues[0].acquire().wait().unwrap();
+    taken.release().wait().unwrap();
+    eventually("it waits again", || {
+        let claims = claims(&bench, 3);
+        claims[0].len() == 2 && claims[0][1].1 == claims[2][0].1
+    });
+    assert_eq!(between.state(), GuardState::Held);
+    between.release().wait().unwrap();
+    waiting.join().unwrap().release().wait().unwrap();
+    expect_free(&bench, 3);
+}
+
+#[test]
 fn what_is_missing_of_the_paths_is_made() {
     let bench = Bench::shared();
     let client = bench.client();

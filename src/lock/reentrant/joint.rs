@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::future::Future as _;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 
@@ -48,11 +49,16 @@ struct Place(Option<(Arc<Joints>, Owner)>);
 
 /// All who wait, woken together.
 #[derive(Default)]
-struct Everybody(Event);
+struct Everybody {
+    event: Event,
+    /// Since it was polled last.
+    is_woken: AtomicBool,
+}
 
 impl Wake for Everybody {
     fn wake(self: Arc<Self>) {
-        wake::all(&self.0);
+        self.is_woken.store(true, Ordering::Release);
+        wake::all(&self.event);
     }
 }
 
@@ -123,7 +129,7 @@ impl Joint {
     /// Waits for what becomes of it. A claim that is held is looked at: it may be lost.
     pub(super) async fn part(self: Arc<Self>, path: &str) -> Result<Tried<Guard>, LockError> {
         loop {
-            let listener = self.everybody.0.listen();
+            let listener = self.everybody.event.listen();
             if self.advance() {
                 break;
             }
@@ -150,11 +156,12 @@ impl Joint {
     fn advance(&self) -> bool {
         let mut state = self.state.lock();
         let State::UnderWay(place) = &mut *state else { return true };
-        // Who polls it now listens as well: what wakes it meanwhile makes that one poll again.
+        // Somebody else polls it.
         let Some(mut under_way) = place.take() else { return false };
         // It may run code of others.
         drop(state);
         let waker = Waker::from(Arc::clone(&self.everybody));
+        self.everybody.is_woken.store(false, Ordering::Release);
         let next = match Pin::new(&mut under_way).poll(&mut Context::from_waker(&waker)) {
             Poll::Pending => State::UnderWay(Some(under_way)),
             Poll::Ready(Ok(Ok(guard))) => State::Holds(guard),
@@ -163,8 +170,9 @@ impl Joint {
         };
         let has_ended = !matches!(next, State::UnderWay(_));
         *self.state.lock() = next;
-        if has_ended {
-            wake::all(&self.everybody.0);
+        // What has woken it meanwhile has found it being polled, and who polls may give up here.
+        if has_ended || self.everybody.is_woken.load(Ordering::Acquire) {
+            wake::all(&self.everybody.event);
         }
         has_ended
     }
@@ -182,5 +190,38 @@ impl Part for Arc<Joint> {
             State::Holds(guard) => Some(guard),
             State::UnderWay(_) | State::Taken(_) | State::Failed(_) => None,
         }
+    }
+}
+
+#[cfg(all(test, not(zklock_loom)))]
+mod tests {
+    use std::sync::OnceLock;
+    use std::task::Poll;
+    use std::time::Duration;
+
+    use event_listener::{EventListener, Listener as _};
+
+    use super::*;
+
+    #[test]
+    fn a_wake_while_somebody_polls_reaches_who_has_looked_meanwhile() {
+        let place: Arc<OnceLock<Arc<Joint>>> = Arc::default();
+        let other: Arc<Mutex<Option<EventListener>>> = Arc::default();
+        let (polled, looks) = (Arc::clone(&place), Arc::clone(&other));
+        let under_way = std::future::poll_fn(move |cx| {
+            if let Some(joint) = polled.get() {
+                cx.waker().wake_by_ref();
+                *looks.lock() = Some(joint.everybody.event.listen());
+                assert!(!joint.advance(), "it is being polled");
+            }
+            Poll::Pending
+        });
+        let under_way = Pending::run_as("acquire", "/joint", LockError::of_pending, under_way);
+        let joint = Arc::new(Joint::new(false, None, under_way));
+        assert!(place.set(Arc::clone(&joint)).is_ok());
+        // Who polls gives up after that.
+        assert!(!joint.advance());
+        let other = other.lock().take().expect("it was polled");
+        assert!(other.wait_timeout(Duration::from_secs(60)).is_some(), "nobody would poll again");
     }
 }
