@@ -43,7 +43,9 @@
 //! | have another store refuse a stale writer | [`Guard::fencing_token`] |
 //! | see who has it and who waits | [`Lock::holder`], [`watch_holder`](Lock::watch_holder), [`contenders`](Lock::contenders) |
 //!
-//! [`Strategy`] says which of the three ways of waiting to choose, [`Guard`] what no lock can promise.
+//! # Before production
+//! Four pages, a picture each: [which strategy to choose](guide::strategy), [what no lock can promise](guide::limits),
+//! [what to know in operation](guide::operate), [how to test under faults](guide::faults).
 //!
 //! # How to wait
 //! Every operation returns a [`Pending`] (or, for a watch, a [`Watch`]): await it on any runtime,
@@ -56,7 +58,8 @@
 //! # Features
 //! - `serde`: `Serialize` and `Deserialize` for what is reported, such as [`Contender`], [`GuardState`], [`Stat`] and
 //!   [`Znode`]. Off by default.
-//! - `capi` is what the C library is built with, `cli` what the program `lock_test` is; neither changes anything here.
+//! - `capi` is what the C library is built with, `cli` what the programs `zklock` and `lock_test` are; neither changes
+//!   anything here.
 //!
 //! # The floors
 //! The modules form floors, and each uses only what is below it: `raw` (the only unsafe code,
@@ -71,6 +74,8 @@ mod capi;
 #[cfg_attr(not(feature = "capi"), allow(dead_code))]
 mod client;
 mod error;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 pub mod local;
 mod lock;
 mod logging;

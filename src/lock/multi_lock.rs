@@ -38,7 +38,7 @@ use crate::runtime::{Late, Pending};
 /// one is.
 ///
 /// **Other locks** (of several clients, of another strategy, within a process, with
-/// [hand-off](Lock::local_handoff) or [owners](Lock::owned_by)) are acquired one after the other, in the order of their
+/// [hand-off](Lock::local_handoff) or [owners](crate::ReentrantLock::owned_by)) are acquired one after the other, in the order of their
 /// paths; when one of them fails, those before it are released. Users of multi-locks do not wait for each other then,
 /// unless they call one lock by different paths; who holds one of the locks alone, and acquires another, can.
 #[derive(Clone, Debug)]
