@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         guard.release().wait()?;
     }
     // What is deleted in the background is done before this.
-    zk.create("/examples/done", b"", zklock::CreateMode::Ephemeral).wait()?;
+    zk.create("/examples/done", b"", zklock::zookeeper::CreateMode::Ephemeral).wait()?;
     let left = zk.children("/examples/orders").wait().map_or(0, |children| children.names.len());
     println!("{orders} orders, {left} of their znodes are left");
     Ok(())

@@ -48,7 +48,7 @@
 //! [what to know in operation](guide::operate), [how to test under faults](guide::faults).
 //!
 //! # How to wait
-//! Every operation returns a [`Pending`] (or, for a watch, a [`Watch`]): await it on any runtime,
+//! Every operation returns a [`Pending`] (or, for a watch, a [`Watch`](zookeeper::Watch)): await it on any runtime,
 //! or call `.wait()` on any thread. None needs a runtime. It is under way when its function has returned;
 //! [`within`](Pending::within) limits it; dropping it gives it up.
 //!
@@ -56,8 +56,8 @@
 //! Unit tests of what takes a [`Lock`] need no ZooKeeper: [`local`] has locks within the process.
 //!
 //! # Features
-//! - `serde`: `Serialize` and `Deserialize` for what is reported, such as [`Contender`], [`GuardState`], [`Stat`] and
-//!   [`Znode`]. Off by default.
+//! - `serde`: `Serialize` and `Deserialize` for what is reported, such as [`Contender`], [`GuardState`], [`Stat`](zookeeper::Stat) and
+//!   [`Znode`](zookeeper::Znode). Off by default.
 //! - `capi` is what the C library is built with, `cli` what the programs `zklock` and `lock_test` are; neither changes
 //!   anything here.
 //!
@@ -92,12 +92,9 @@ mod spans;
 mod sync;
 mod text;
 mod znode;
-mod zookeeper;
+pub mod zookeeper;
 
-pub use client::{
-    AclList, CheckHeld, Children, Client, ClientOptions, Created, Op, OpResult, Reconfiguration,
-    SessionState, SessionStates, Watch, WatchEvent, WatchEventKind, Watched, Znode,
-};
+pub use client::{Client, ClientOptions};
 pub use error::{Code, Error, Result};
 pub use lock::{
     Contender, Election, Guard, GuardState, GuardStates, HeldSince, Holders, Leadership,
@@ -109,9 +106,7 @@ pub use recipes::{
     WorkQueue,
 };
 pub use runtime::{Pending, Updates};
-pub use session_key::SessionKey;
-pub use znode::{Acl, CreateMode, Permissions, Stat};
-pub use zookeeper::Locks;
+pub use zookeeper::keyed::Locks;
 pub use zookeeper_sys;
 
 /// The version of the C client that this library was built against, such as `3.8.0`.

@@ -241,7 +241,7 @@ fn a_counter_file_that_is_none_is_refused_and_kept() {
 fn a_path_that_is_something_else_is_no_test() {
     let server = Server::start().expect("a server");
     let client = Client::connect(&server.hosts()).wait().expect("a client");
-    client.create("/data", b"", zklock::CreateMode::Persistent).wait().expect("a node");
+    client.create("/data", b"", zklock::zookeeper::CreateMode::Persistent).wait().expect("a node");
     let output = run(&["--hosts", &server.hosts(), "--strategy", "watch", "--path", "/data"]);
     assert_eq!(output.status.code(), Some(3));
     assert!(text(&output.stderr).contains("/data"), "{}", text(&output.stderr));
@@ -341,7 +341,10 @@ fn the_servers_count_watch_events_as_the_table_reads_them() {
     let options = Client::options().session_timeout(std::time::Duration::from_secs(60));
     let connect = |_| options.clone().connect(&server.hosts()).wait().expect("a client");
     let clients: Vec<Client> = (0..WATCHERS).map(connect).collect();
-    clients[0].create("/watched", b"", zklock::CreateMode::Persistent).wait().expect("a node");
+    clients[0]
+        .create("/watched", b"", zklock::zookeeper::CreateMode::Persistent)
+        .wait()
+        .expect("a node");
     let before = (events(), server.stats().expect("counters"));
     let watches: Vec<_> = clients
         .iter()

@@ -4,9 +4,8 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use zklock::{
-    Acl, Client, ClientOptions, Code, CreateMode, Op, Reconfiguration, SessionState, WatchEventKind,
-};
+use zklock::zookeeper::{Acl, CreateMode, Op, Reconfiguration, SessionState, WatchEventKind};
+use zklock::{Client, ClientOptions, Code};
 use zklock_testing::eventually;
 use zklock_testing::wire::Ops;
 use zklock_testing::{Proxy, Rule, Server};

@@ -3,10 +3,8 @@
 use std::fmt::Debug;
 
 use serde_json::{Value, json};
-use zklock::{
-    Acl, Contender, CreateMode, GuardState, LostReason, Permissions, SessionState, Stat, Strategy,
-    WatchEventKind,
-};
+use zklock::zookeeper::{Acl, CreateMode, Permissions, SessionState, Stat, WatchEventKind};
+use zklock::{Contender, GuardState, LostReason, Strategy};
 
 /// Serialises it, and gives what was written.
 fn written<T>(value: T) -> Value

@@ -21,7 +21,7 @@ impl Client {
     /// No change is missed: after the last one the last data are reported, also where the connection was lost
     /// or the session has ended meanwhile. Of several changes between two looks the last is reported, and what
     /// was changed back nevertheless; a znode that was created and deleted between two looks is left out, and one
-    /// that was deleted and made anew has another `czxid` in its [`Stat`](crate::Stat). Only the data count: a new
+    /// that was deleted and made anew has another `czxid` in its [`Stat`](crate::zookeeper::Stat). Only the data count: a new
     /// child or another access control list is no change.
     ///
     /// It costs a watch at the servers and a read with each change, so with many znodes, or for children of one,

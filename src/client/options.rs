@@ -197,7 +197,7 @@ impl ClientOptions {
     /// # Errors
     /// `BAD_ARGUMENTS` for hosts that can't be parsed, or bad options; `SYSTEM_ERROR` when there is no thread to be
     /// had. What only servers can tell comes later: where they refuse the client for good, it is
-    /// [`Closed`](crate::SessionState::Closed), and what waits fails with the reason.
+    /// [`Closed`](crate::zookeeper::SessionState::Closed), and what waits fails with the reason.
     pub fn connect_lazily(&self, hosts: &str) -> Result<Client> {
         let client = self.start(hosts)?;
         let (inner, hosts) = (Arc::clone(client.inner()), hosts.to_owned());

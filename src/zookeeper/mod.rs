@@ -1,10 +1,12 @@
-//! Floor 3: locks that are kept in ZooKeeper. No unsafe code, and nothing of the C client: only the client
-//! above it.
+//! What ZooKeeper has besides locks: znodes, their access control, transactions, watches, and sessions.
 //!
-//! One acquire loop (`acquire.rs`) drives three strategies (`poll.rs`, `watch.rs`, `queue.rs`). A
-//! claim (`claim.rs`) is the node that stands for one attempt; when it holds, a tenure
-//! (`tenure.rs`) takes it over. It runs on [`client`](crate::client) alone. Inside, errors are the client's;
-//! callers get a lock's own, which `refusal.rs` makes of them.
+//! A [`Client`](crate::Client) works with them, and its locks are kept there: see [`Client::lock`](crate::Client::lock).
+
+// Floor 3: locks that are kept in ZooKeeper. No unsafe code, and nothing of the C client: only the client above it.
+//
+// One acquire loop (`acquire.rs`) drives three strategies (`poll.rs`, `watch.rs`, `queue.rs`). A claim (`claim.rs`) is the
+// node that stands for one attempt; when it holds, a tenure (`tenure.rs`) takes it over. It runs on `client` alone.
+// Inside, errors are the client's; callers get a lock's own, which `refusal.rs` makes of them.
 
 mod acquire;
 mod admission;
@@ -18,7 +20,7 @@ mod continuity;
 mod deletion_watch;
 mod guarded;
 mod holder;
-mod keyed;
+pub(crate) mod keyed;
 mod layout;
 mod limit;
 mod limit_node;
@@ -42,4 +44,9 @@ mod tenure;
 mod together;
 mod watch;
 
-pub use keyed::Locks;
+pub use crate::client::{
+    AclList, CheckHeld, Children, Created, Op, OpResult, Reconfiguration, SessionState,
+    SessionStates, Watch, WatchEvent, WatchEventKind, Watched, Znode,
+};
+pub use crate::session_key::SessionKey;
+pub use crate::znode::{Acl, CreateMode, Permissions, Stat};

@@ -99,8 +99,8 @@ fn protect(bench: &Bench, path: &str) -> zklock::Client {
     let options = zklock::Client::options().auth("digest", IDENTITY);
     let owner = options.connect(&bench.server.hosts()).wait().unwrap();
     owner.make_path(path).wait().unwrap();
-    let mut acl = zklock::Acl::read_only();
-    acl.extend(zklock::Acl::creator());
+    let mut acl = zklock::zookeeper::Acl::read_only();
+    acl.extend(zklock::zookeeper::Acl::creator());
     owner.set_acl(path, &acl, None).wait().unwrap();
     owner
 }

@@ -1,6 +1,7 @@
 //! Identities: who may do what, and who is known on which session.
 
-use zklock::{Acl, Code, CreateMode, SessionState};
+use zklock::Code;
+use zklock::zookeeper::{Acl, CreateMode, SessionState};
 
 use test_support::{
     Bench, TIMEOUT, alone, connect, eventually, expire, options, session_id, shared, states_until,

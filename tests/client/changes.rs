@@ -6,7 +6,8 @@ use test_support::{
     Bench, SESSION_TIMEOUT, TIMEOUT, alone, connect, eventually, options, session_id, shared,
     wait_for_another_session,
 };
-use zklock::{Acl, Children, Client, Code, CreateMode, Error, Updates, Znode};
+use zklock::zookeeper::{Acl, Children, CreateMode, Znode};
+use zklock::{Client, Code, Error, Updates};
 use zklock_testing::wire::Op;
 use zklock_testing::{Action, Ops, Rule};
 
@@ -202,7 +203,7 @@ fn what_a_new_session_reads_counts_once_it_has_caught_up_with_the_leader() {
 #[test]
 fn changes_of_what_cannot_be_read_end_with_the_reason() {
     let (client, path) = alone();
-    let acl = [Acl::new(zklock::Permissions::ALL, "digest", "nobody:x")];
+    let acl = [Acl::new(zklock::zookeeper::Permissions::ALL, "digest", "nobody:x")];
     let secret = format!("{path}/secret");
     client.create_with_acl(&secret, b"", CreateMode::Persistent, &acl).wait().unwrap();
     assert_eq!(end(client.watch_data(&secret)), Code::NO_AUTH);

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use test_support::{Process, TIMEOUT, child_about, eventually, options, say, shared};
-use zklock::{Client, Code, GuardState, SessionState};
+use zklock::zookeeper::SessionState;
+use zklock::{Client, Code, GuardState};
 
 use crate::preload::preloaded;
 

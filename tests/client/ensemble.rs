@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use test_support::{TIMEOUT, eventually, options, session_id};
-use zklock::{Client, Code, CreateMode, Reconfiguration, SessionState, Znode};
+use zklock::zookeeper::{CreateMode, Reconfiguration, SessionState, Znode};
+use zklock::{Client, Code};
 use zklock_testing::{Ensemble, Server};
 
 #[test]

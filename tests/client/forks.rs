@@ -10,9 +10,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use test_support::{Process, TIMEOUT, child_about, options, say, shared};
+use zklock::zookeeper::{Acl, CreateMode, Op, Reconfiguration, SessionState};
 use zklock::{
-    Acl, Client, Code, Contender, CreateMode, Election, GuardState, LocalHandoff, Lock, LockError,
-    LostReason, MultiLock, Op, Owner, Reconfiguration, Result, Semaphore, SessionState, local,
+    Client, Code, Contender, Election, GuardState, LocalHandoff, Lock, LockError, LostReason,
+    MultiLock, Owner, Result, Semaphore, local,
 };
 
 use crate::lifecycle::voluntary_waits;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use test_support::{TIMEOUT, alone, connect, options, session_id, shared};
-use zklock::{Acl, Client, Code, CreateMode, Op, Permissions, SessionState};
+use zklock::zookeeper::{Acl, CreateMode, Op, Permissions, SessionState};
+use zklock::{Client, Code};
 
 #[test]
 fn hostile_host_strings_are_refused_at_once_and_start_nothing() {

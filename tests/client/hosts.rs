@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use test_support::{Bench, options, states_until};
-use zklock::{Code, CreateMode, SessionState};
+use zklock::Code;
+use zklock::zookeeper::{CreateMode, SessionState};
 use zklock_testing::Server;
 
 /// A host that accepts connections and says nothing on them, until it is dropped.

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use test_support::{Bench, TIMEOUT, acquire_in_background, options, states_until};
-use zklock::{Code, SessionState};
+use zklock::Code;
+use zklock::zookeeper::SessionState;
 
 const SOON: Duration = Duration::from_millis(200);
 

@@ -9,7 +9,8 @@ use test_support::{
     Bench, Process, TIMEOUT, alone, child_about, connect, eventually, options, say, shared,
     states_until,
 };
-use zklock::{Client, Code, CreateMode, Op, SessionState};
+use zklock::zookeeper::{CreateMode, Op, SessionState};
+use zklock::{Client, Code};
 use zklock_testing::Rule;
 use zklock_testing::wire::Ops;
 
@@ -116,12 +117,17 @@ fn a_closed_client_refuses_everything_and_can_be_closed_again() {
             code(clone.children(&path).wait().map(drop)),
             code(clone.children_and_watch(&path).wait().map(drop)),
             code(clone.get_acl(&path).wait().map(drop)),
-            code(clone.set_acl(&path, &zklock::Acl::open(), None).wait()),
+            code(clone.set_acl(&path, &zklock::zookeeper::Acl::open(), None).wait()),
             code(clone.sync(&path).wait()),
             code(clone.multi(&[Op::check(&path)]).wait().map(drop)),
             code(clone.make_path(&path).wait()),
             code(clone.add_auth("digest", b"a:b").wait()),
-            code(clone.reconfigure(&zklock::Reconfiguration::leave([7]), None).wait().map(drop)),
+            code(
+                clone
+                    .reconfigure(&zklock::zookeeper::Reconfiguration::leave([7]), None)
+                    .wait()
+                    .map(drop),
+            ),
         ];
         assert_eq!(codes, [Code::INVALID_STATE; 16]);
         clone.close().wait().unwrap();

@@ -10,7 +10,7 @@ use test_support::{
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
-use zklock::SessionState;
+use zklock::zookeeper::SessionState;
 
 static EVENTS: AtomicUsize = AtomicUsize::new(0);
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use futures_lite::future::block_on;
 use test_support::{alone, connect, eventually, options, session_id, shared};
-use zklock::{Acl, Code, CreateMode, Permissions, Watched};
+use zklock::Code;
+use zklock::zookeeper::{Acl, CreateMode, Permissions, Watched};
 
 #[test]
 fn a_persistent_znode_is_created_with_its_stat() {
@@ -241,7 +242,7 @@ fn every_operation_can_be_awaited() {
         client.delete(&node, None).await?;
         assert_eq!(watch.await?.path, node);
         assert_eq!(client.exists(&node).await?, None);
-        client.multi(&[zklock::Op::check(&path)]).await?;
+        client.multi(&[zklock::zookeeper::Op::check(&path)]).await?;
         client.close().await
     })
     .unwrap();

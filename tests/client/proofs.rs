@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use test_support::{
     Bench, LONGEST_SESSION, TIMEOUT, eventually, options, session_id, states_until,
 };
-use zklock::{Acl, Client, Code, CreateMode, Guard, GuardState, Op, Reconfiguration, SessionState};
+use zklock::zookeeper::{Acl, CreateMode, Op, Reconfiguration, SessionState};
+use zklock::{Client, Code, Guard, GuardState};
 use zklock_testing::wire::{self, Ops};
 use zklock_testing::{Gate, Proxy, Rule};
 

@@ -4,7 +4,8 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::time::{Duration, Instant};
 
 use test_support::{Bench, TIMEOUT, eventually, options, shared, states_until};
-use zklock::{Acl, Client, Code, CreateMode, Op, SessionState};
+use zklock::zookeeper::{Acl, CreateMode, Op, SessionState};
+use zklock::{Client, Code};
 
 /// An address on which nothing listens, for as long as the guard lives: the port is bound, and
 /// without a listener every connection to it is refused.

@@ -6,7 +6,8 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use test_support::{TIMEOUT, options, shared};
-use zklock::{Code, CreateMode, LockError};
+use zklock::zookeeper::CreateMode;
+use zklock::{Code, LockError};
 use zklock_testing::Server;
 
 /// The numbers of the requests that an old server does not know.

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use futures_lite::future::block_on;
 use test_support::{Bench, LONGEST_SESSION, TIMEOUT, alone, eventually, options};
-use zklock::{Code, CreateMode};
+use zklock::Code;
+use zklock::zookeeper::CreateMode;
 
 #[test]
 fn requests_keep_the_order_in_which_they_were_called() {
@@ -66,7 +67,7 @@ fn too_many_requests_are_refused_and_the_connection_stays() {
     assert!(gets.into_iter().all(|get| get.wait().is_ok()));
     assert_eq!(client.session(), session);
     let told = states.wait_timeout(Duration::ZERO).unwrap();
-    assert_eq!(told, Some(zklock::SessionState::Connected));
+    assert_eq!(told, Some(zklock::zookeeper::SessionState::Connected));
     assert!(states.wait_timeout(Duration::ZERO).is_none(), "no other state came and went");
 }
 
@@ -93,7 +94,7 @@ fn every_operation_ends_by_the_operation_timeout() {
         options().session_timeout(LONGEST_SESSION).operation_timeout(Duration::from_millis(150));
     let client = options.connect(&bench.server.hosts()).wait().unwrap();
     bench.server.freeze().unwrap();
-    let ops = [zklock::Op::check("/")];
+    let ops = [zklock::zookeeper::Op::check("/")];
     let code = |result: Result<(), zklock::Error>| result.unwrap_err().code();
     let ends = [
         code(client.create("/a", b"", CreateMode::Persistent).wait().map(drop)),
@@ -106,12 +107,17 @@ fn every_operation_ends_by_the_operation_timeout() {
         code(client.children("/a").wait().map(drop)),
         code(client.children_and_watch("/a").wait().map(drop)),
         code(client.get_acl("/a").wait().map(drop)),
-        code(client.set_acl("/a", &zklock::Acl::open(), None).wait()),
+        code(client.set_acl("/a", &zklock::zookeeper::Acl::open(), None).wait()),
         code(client.sync("/").wait()),
         code(client.add_auth("digest", b"a:b").wait()),
         code(client.multi(&ops).wait().map(drop)),
         code(client.make_path("/a/b/c").wait()),
-        code(client.reconfigure(&zklock::Reconfiguration::leave([7]), None).wait().map(drop)),
+        code(
+            client
+                .reconfigure(&zklock::zookeeper::Reconfiguration::leave([7]), None)
+                .wait()
+                .map(drop),
+        ),
     ];
     assert_eq!(ends, [Code::OPERATION_TIMEOUT; 16]);
     bench.server.thaw().unwrap();

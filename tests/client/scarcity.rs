@@ -9,7 +9,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use test_support::{
     Bench, Process, TIMEOUT, child_about, eventually, options, say, shared, states_until,
 };
-use zklock::{Client, Code, SessionState};
+use zklock::zookeeper::SessionState;
+use zklock::{Client, Code};
 
 use crate::preload::preloaded;
 

@@ -8,7 +8,8 @@ use test_support::{
     Bench, LONGEST_SESSION, SESSION_TIMEOUT, TIMEOUT, alone, connect, eventually, expire, options,
     session_id, shared, states_until,
 };
-use zklock::{Code, CreateMode, SessionKey, SessionState};
+use zklock::Code;
+use zklock::zookeeper::{CreateMode, SessionKey, SessionState};
 use zklock_testing::Server;
 
 #[test]

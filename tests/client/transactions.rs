@@ -1,7 +1,8 @@
 //! Several operations, all or none.
 
 use test_support::{alone, options, session_id, shared};
-use zklock::{Code, CreateMode, Op, OpResult};
+use zklock::Code;
+use zklock::zookeeper::{CreateMode, Op, OpResult};
 
 #[test]
 fn a_transaction_of_all_kinds_gives_a_result_for_each() {

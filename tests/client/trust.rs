@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use test_support::{Bench, Process, TIMEOUT, child_about, eventually, options, say, states_until};
-use zklock::{CreateMode, SessionState};
+use zklock::zookeeper::{CreateMode, SessionState};
 
 const RUNS: usize = 10;
 /// Longer than any pause of a busy machine, and than the session timeout of the frozen process.

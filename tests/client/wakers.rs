@@ -12,7 +12,8 @@ use futures_lite::Stream as _;
 use test_support::{
     Bench, TIMEOUT, alone, eventually, expire, options, session_id, shared, states_until,
 };
-use zklock::{Client, Code, CreateMode, GuardState, SessionState, WatchEventKind};
+use zklock::zookeeper::{CreateMode, SessionState, WatchEventKind};
+use zklock::{Client, Code, GuardState};
 use zklock_testing::wire::Op;
 use zklock_testing::{Gate, Rule};
 
@@ -50,7 +51,7 @@ fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::Output> {
 }
 
 /// A request whose reply is held back.
-fn held_get(bench: &Bench, client: &Client) -> (zklock::Pending<zklock::Znode>, Gate) {
+fn held_get(bench: &Bench, client: &Client) -> (zklock::Pending<zklock::zookeeper::Znode>, Gate) {
     let gate = bench.proxy.hold(Rule::reply(Op::GetData));
     let pending = client.get("/");
     gate.wait_reached(TIMEOUT).unwrap();

@@ -7,7 +7,8 @@ use test_support::{
     Bench, LONGEST_SESSION, TIMEOUT, alone, connect, eventually, expire, options, shared,
     states_until,
 };
-use zklock::{Client, Code, CreateMode, SessionState, Watch, WatchEvent, WatchEventKind, Watched};
+use zklock::zookeeper::{CreateMode, SessionState, Watch, WatchEvent, WatchEventKind, Watched};
+use zklock::{Client, Code};
 
 fn end(mut watch: Watch) -> Result<(WatchEventKind, String), Code> {
     let event: Option<Result<WatchEvent, zklock::Error>> = watch.wait_timeout(TIMEOUT);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use test_support::{Bench, shared};
-use zklock::CreateMode;
+use zklock::zookeeper::CreateMode;
 use zklock_testing::eventually;
 
 use super::program::{finish, start};

@@ -6,7 +6,8 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use test_support::{Bench, Running, TIMEOUT, acquire_in_background};
-use zklock::{Client, CreateMode};
+use zklock::Client;
+use zklock::zookeeper::CreateMode;
 use zklock_testing::eventually;
 use zklock_testing::wire::Op;
 
@@ -230,7 +231,7 @@ fn asked(bench: &Bench) -> u64 {
 fn a_thousand_locks_cost_nothing_while_they_rest_and_no_more_than_the_rate_when_they_change() {
     let bench = Bench::own();
     let client = bench.direct();
-    let all = |create: &dyn Fn(usize) -> zklock::Pending<zklock::Created>| {
+    let all = |create: &dyn Fn(usize) -> zklock::Pending<zklock::zookeeper::Created>| {
         for some in (0..LOCKS).collect::<Vec<_>>().chunks(100) {
             let created: Vec<_> = some.iter().map(|number| create(*number)).collect();
             created.into_iter().for_each(|created| drop(created.wait().unwrap()));

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use test_support::{Bench, TIMEOUT, eventually, options, session_id, wait_for_another_session};
-use zklock::{LostReason, SessionState};
+use zklock::LostReason;
+use zklock::zookeeper::SessionState;
 
 use crate::seeds::c_lock_test::Poll;
 use crate::seeds::textbook::Reentrant;
@@ -72,7 +73,7 @@ fn a_holder_whose_claim_is_deleted_is_told() {
     assert_eq!(client.state(), SessionState::Connected);
     let next = bench.lock(&other).acquire().within(TIMEOUT).wait().unwrap();
     // What it would have written in ZooKeeper is refused.
-    let write = [guard.check(), zklock::Op::set(&bench.path, "stale")];
+    let write = [guard.check(), zklock::zookeeper::Op::set(&bench.path, "stale")];
     assert!(client.multi(&write).wait().unwrap_err().is_session_over());
     next.release().wait().unwrap();
 }

@@ -10,7 +10,8 @@ use std::thread;
 use test_support::{
     Bench, TIMEOUT, acquire_in_background, eventually, session_id, wait_for_another_session,
 };
-use zklock::{Client, SessionState};
+use zklock::Client;
+use zklock::zookeeper::SessionState;
 use zklock_testing::Rule;
 use zklock_testing::wire::{CreateMode, Op};
 

@@ -4,7 +4,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use test_support::{Bench, TIMEOUT, acquire_in_background, eventually, session_id};
-use zklock::{SessionState, Strategy};
+use zklock::Strategy;
+use zklock::zookeeper::SessionState;
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Rule};
 

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use test_support::{Bench, TIMEOUT, acquire_in_background, eventually, session_id};
-use zklock::{CreateMode, Op, OpResult};
+use zklock::zookeeper::{CreateMode, Op, OpResult};
 use zklock_testing::Server;
 use zklock_testing::wire::{self, RawClient};
 

@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use zklock::{Client, CreateMode};
+use zklock::Client;
+use zklock::zookeeper::CreateMode;
 use zklock_testing::wire::Ops;
 use zklock_testing::{Proxy, Rule, Server};
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use zklock::{Code, CreateMode, GuardState, SessionState};
+use zklock::zookeeper::{CreateMode, SessionState};
+use zklock::{Code, GuardState};
 use zklock_testing::Server;
 
 use crate::bench::{TIMEOUT, eventually, options, with_crowd};

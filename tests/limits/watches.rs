@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use zklock::{Client, Code, CreateMode, GuardState, SessionState, Strategy};
+use zklock::zookeeper::{CreateMode, SessionState};
+use zklock::{Client, Code, GuardState, Strategy};
 use zklock_testing::wire::Ops;
 use zklock_testing::{Proxy, Rule, Server};
 

@@ -1,7 +1,8 @@
 //! Who is given the next number holds without a listing, unless something has come in between.
 
 use test_support::{TIMEOUT, acquire_in_background, eventually, session_id};
-use zklock::{Client, SessionState, Strategy};
+use zklock::zookeeper::SessionState;
+use zklock::{Client, Strategy};
 use zklock_testing::wire::{CreateMode, Op, RawClient};
 
 use crate::bench::Bench;

@@ -4,7 +4,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use test_support::{TIMEOUT, eventually, options};
-use zklock::{Acl, Client, Code, CreateMode, Guard, GuardState, Op, Strategy};
+use zklock::zookeeper::{Acl, CreateMode, Op};
+use zklock::{Client, Code, Guard, GuardState, Strategy};
 
 use crate::bench::Bench;
 
@@ -75,7 +76,7 @@ const CALLS: &[(&str, Option<Code>, Call)] = &[
         ended(s.client.make_path(&format!("{}/a", s.path)).wait())
     }),
     ("reconfigure", Some(Code::OPERATION_TIMEOUT), |s| {
-        ended(s.client.reconfigure(&zklock::Reconfiguration::leave([7]), None).wait())
+        ended(s.client.reconfigure(&zklock::zookeeper::Reconfiguration::leave([7]), None).wait())
     }),
     ("add_auth", None, |s| ended(s.client.add_auth("digest", b"a:b").wait())),
     ("close", None, |s| ended(s.client.close().wait())),

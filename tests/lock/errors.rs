@@ -3,7 +3,8 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use zklock::{Acl, Code, LockError};
+use zklock::zookeeper::Acl;
+use zklock::{Code, LockError};
 use zklock_testing::wire::Op;
 use zklock_testing::{Action, Rule};
 
@@ -85,7 +86,7 @@ each_strategy! {
         let client = bench.client();
         let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
         let store = format!("{}-store", bench.path);
-        let create = zklock::Op::create(&store, b"written", zklock::CreateMode::Persistent);
+        let create = zklock::zookeeper::Op::create(&store, b"written", zklock::zookeeper::CreateMode::Persistent);
         let lost = bench.proxy.on(Rule::reply(Op::Multi).once(), Action::Drop);
         let error = guard.multi(&[create]).wait().unwrap_err();
         lost.wait_hits(1, TIMEOUT).unwrap();

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use test_support::{TIMEOUT, acquire_in_background, eventually, options, session_id};
-use zklock::{Code, CreateMode, GuardState, LockError, LostReason, SessionState, Strategy};
+use zklock::zookeeper::{CreateMode, SessionState};
+use zklock::{Code, GuardState, LockError, LostReason, Strategy};
 use zklock_testing::wire::Op;
 use zklock_testing::{Action, Rule, expire_session};
 
@@ -158,8 +159,8 @@ each_strategy! {
         let client = bench.direct();
         let lock = bench.lock(&client, strategy);
         let store = format!("{}-store", bench.path);
-        let write = |check: &zklock::Op| {
-            let write = zklock::Op::create(&store, b"late", CreateMode::Persistent);
+        let write = |check: &zklock::zookeeper::Op| {
+            let write = zklock::zookeeper::Op::create(&store, b"late", CreateMode::Persistent);
             client.multi(&[check.clone(), write]).wait()
         };
         let [released, dropped] = [true, false].map(|waits| {
@@ -201,7 +202,7 @@ each_strategy! {
         let client = bench.direct();
         let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
         let store = format!("{}-store", bench.path);
-        let write = || [guard.check(), zklock::Op::create(&store, b"written", CreateMode::Persistent)];
+        let write = || [guard.check(), zklock::zookeeper::Op::create(&store, b"written", CreateMode::Persistent)];
         client.multi(&write()).wait().unwrap();
         client.delete(&store, None).wait().unwrap();
         bench.ask(|raw| raw.delete(guard.path())).unwrap();
@@ -249,9 +250,9 @@ each_strategy! {
         let lock = bench.lock(&client, strategy);
         let guard = lock.acquire().wait().unwrap();
         let store = format!("{}-store", bench.path);
-        let create = [zklock::Op::create(&store, b"written", CreateMode::Persistent)];
+        let create = [zklock::zookeeper::Op::create(&store, b"written", CreateMode::Persistent)];
         let results = guard.multi(&create).wait().unwrap();
-        assert_eq!(results, [zklock::OpResult::Created(store.clone())]);
+        assert_eq!(results, [zklock::zookeeper::OpResult::Created(store.clone())]);
         assert_eq!(guard.multi(&[]).wait().unwrap(), []);
         // What the store refuses for another reason is no loss.
         let error = guard.multi(&create).wait().unwrap_err();
@@ -411,7 +412,7 @@ each_strategy! {
         }
         let _successor = bench.stranger_at(guard.path());
         let store = format!("{}-store", bench.path);
-        let write = [guard.check(), zklock::Op::create(&store, b"late", CreateMode::Persistent)];
+        let write = [guard.check(), zklock::zookeeper::Op::create(&store, b"late", CreateMode::Persistent)];
         let error = client.multi(&write).wait().unwrap_err();
         assert_eq!(error.code(), Code::SESSION_EXPIRED, "{error}");
         assert_eq!(client.exists(&store).wait().unwrap(), None);

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use test_support::{TIMEOUT, acquire_in_background, eventually};
-use zklock::{Acl, Code, GuardState, LockError, LostReason, LostSignal, Op, Strategy, local};
+use zklock::zookeeper::{Acl, Op};
+use zklock::{Code, GuardState, LockError, LostReason, LostSignal, Strategy, local};
 
 use crate::bench::Bench;
 

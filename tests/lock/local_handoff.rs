@@ -212,7 +212,7 @@ fn a_write_is_guarded_by_whoever_has_its_turn() {
     let waiting = lock.acquire();
     let guard = waiting.wait().unwrap();
     let data = format!("{}-data", bench.path);
-    guard.create(&data, b"", zklock::CreateMode::Persistent).wait().unwrap();
+    guard.create(&data, b"", zklock::zookeeper::CreateMode::Persistent).wait().unwrap();
     let next = lock.acquire();
     drop(guard);
     let guard = next.wait().unwrap();

@@ -6,10 +6,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use test_support::{TIMEOUT, eventually, session_id};
-use zklock::{
-    Client, CreateMode, Guard, GuardState, Lock, LockError, LostReason, MultiLock, Op, OpResult,
-    Strategy,
-};
+use zklock::zookeeper::{CreateMode, Op, OpResult};
+use zklock::{Client, Guard, GuardState, Lock, LockError, LostReason, MultiLock, Strategy};
 use zklock_testing::wire::{self, Ops};
 use zklock_testing::{Action, Rule};
 

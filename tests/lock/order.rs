@@ -1,7 +1,8 @@
 //! A queue's order: first come, first served, whoever stands in it and whoever leaves it.
 
 use test_support::{SESSION_TIMEOUT, TIMEOUT, acquire_in_background, eventually, session_id};
-use zklock::{Acl, CreateMode, Permissions, Strategy};
+use zklock::Strategy;
+use zklock::zookeeper::{Acl, CreateMode, Permissions};
 use zklock_testing::wire::{self, Op, Ops, RawClient};
 use zklock_testing::{Action, Rule};
 

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use test_support::{TIMEOUT, eventually};
-use zklock::{Acl, Client, Code, CreateMode, GuardState, LockError, Permissions, Strategy};
+use zklock::zookeeper::{Acl, CreateMode, Permissions};
+use zklock::{Client, Code, GuardState, LockError, Strategy};
 
 use crate::bench::Bench;
 

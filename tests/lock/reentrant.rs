@@ -7,7 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use test_support::{TIMEOUT, eventually};
-use zklock::{CreateMode, GuardState, LockError, LostReason, Owner, ReentrantLock, Strategy};
+use zklock::zookeeper::CreateMode;
+use zklock::{GuardState, LockError, LostReason, Owner, ReentrantLock, Strategy};
 use zklock_testing::wire::Ops;
 use zklock_testing::{Action, Rule};
 

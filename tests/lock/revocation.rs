@@ -100,7 +100,7 @@ each_strategy! {
         let (client, other) = (bench.direct(), bench.direct());
         let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
         let data = format!("{}-data", bench.path);
-        client.create(&data, b"", zklock::CreateMode::Persistent).wait().unwrap();
+        client.create(&data, b"", zklock::zookeeper::CreateMode::Persistent).wait().unwrap();
         guard.set(&data, b"held", None).wait().unwrap();
         let lock = bench.lock(&other, strategy);
         assert!(lock.break_hold(&holder(&lock), "", Duration::ZERO).wait().unwrap());

@@ -4,10 +4,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use test_support::{TIMEOUT, acquire_in_background, eventually, session_id};
-use zklock::{
-    Acl, Code, CreateMode, Guard, GuardState, LockError, LostReason, Permissions, Semaphore,
-    Strategy,
-};
+use zklock::zookeeper::{Acl, CreateMode, Permissions};
+use zklock::{Code, Guard, GuardState, LockError, LostReason, Semaphore, Strategy};
 use zklock_testing::Rule;
 use zklock_testing::wire::Op;
 
@@ -275,7 +273,7 @@ fn the_limit_outlives_those_who_know_it() {
     let semaphore = client.semaphore(&bench.path, 2);
     assert_eq!(semaphore.limit().wait().unwrap(), 5);
     release([take(&semaphore, 5)]);
-    let zklock::Znode { data, stat, .. } = client.get(&bench.path).wait().unwrap();
+    let zklock::zookeeper::Znode { data, stat, .. } = client.get(&bench.path).wait().unwrap();
     assert_eq!(String::from_utf8(data).unwrap(), "zklock/1 semaphore\nlimit=5\nmost=5\n");
     assert_eq!(stat.ephemeral_owner, 0, "a container would go when it is empty");
 }

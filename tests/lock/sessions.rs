@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use test_support::{Stranger, TIMEOUT, acquire_in_background, eventually, options, session_id};
-use zklock::{Client, Code, Guard, GuardState, LockError, LostReason, SessionState, Strategy};
+use zklock::zookeeper::SessionState;
+use zklock::{Client, Code, Guard, GuardState, LockError, LostReason, Strategy};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Proxy, Rule, Server, expire_session};
 

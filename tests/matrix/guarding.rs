@@ -1,6 +1,7 @@
 //! What a guard says of itself, and whether that is so.
 
-use zklock::{Code, Guard, GuardState, LockError, LostReason, LostSignal, SessionState};
+use zklock::zookeeper::SessionState;
+use zklock::{Code, Guard, GuardState, LockError, LostReason, LostSignal};
 
 use crate::allowed::Allowed;
 use crate::checks::{holds, names_the_path};
@@ -167,7 +168,8 @@ pub fn is_closed(guard: Guard) -> Outcome {
 /// one that nobody knows of.
 pub fn write_tells_the_truth(scenario: &Scenario, guard: &Guard, allowed: &Allowed<'_>) -> Outcome {
     let path = scenario.data_path();
-    let write = zklock::Op::Set { path: path.clone(), data: b"written".to_vec(), version: None };
+    let write =
+        zklock::zookeeper::Op::Set { path: path.clone(), data: b"written".to_vec(), version: None };
     let result = scenario.client.multi(&[guard.check(), write]).within(TIMEOUT).wait();
     // An outcome that is unknown to the client may still be on its way to the server.
     let version = scenario.tree.version(&path)?;

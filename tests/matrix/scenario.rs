@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use zklock::{Client, Lock, SessionKey, SessionState};
+use zklock::zookeeper::{SessionKey, SessionState};
+use zklock::{Client, Lock};
 use zklock_testing::wire::Op;
 use zklock_testing::{Action, Error, Proxy, Rule, Server, expire_session};
 

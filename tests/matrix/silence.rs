@@ -1,6 +1,6 @@
 //! A link that carries one direction only.
 
-use zklock::SessionState;
+use zklock::zookeeper::SessionState;
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Gate, Rule};
 

@@ -1,6 +1,6 @@
 //! Destroyed, never destroyed, destroyed too early.
 
-use zklock::CreateMode;
+use zklock::zookeeper::CreateMode;
 
 use crate::driver::Driver;
 use crate::scene::{PATH, Scene};

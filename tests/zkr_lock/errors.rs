@@ -1,6 +1,7 @@
 //! Errors are reported, not swallowed; and what a program does wrong is no reason to crash.
 
-use zklock::{Acl, Client, CreateMode, Permissions};
+use zklock::Client;
+use zklock::zookeeper::{Acl, CreateMode, Permissions};
 
 use crate::scene::{PATH, Scene};
 

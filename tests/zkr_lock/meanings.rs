@@ -1,7 +1,7 @@
 //! What programs read from the result of `zkr_lock_lock`: ownership, as it was before ZooKeeper 3.4.14,
 //! or a status. A program never believes that it owns unless it does, however it was built.
 
-use zklock::CreateMode;
+use zklock::zookeeper::CreateMode;
 use zklock_testing::eventually;
 
 use crate::driver::{

@@ -76,7 +76,7 @@ fn an_old_claim_with_another_session_counts_by_its_number_alone() {
     let mut scene = Scene::on_one_handle("a");
     // Its name sorts behind ours in every way but by the suffix.
     scene.zk.make_path(PATH).wait().unwrap();
-    let mode = zklock::CreateMode::EphemeralSequential;
+    let mode = zklock::zookeeper::CreateMode::EphemeralSequential;
     let old = scene.zk.create(&format!("{PATH}/x-ffffffffffffffff-"), b"", mode).wait().unwrap();
     scene.program.expect("lock a", "0");
     scene.program.expect("isowner a", "0");

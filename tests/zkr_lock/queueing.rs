@@ -1,7 +1,7 @@
 //! Who owns, and when.
 
 use crate::scene::{PATH, Scene};
-use zklock::CreateMode;
+use zklock::zookeeper::CreateMode;
 
 #[test]
 fn of_two_mutexes_on_one_session_and_path_one_owns() {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use test_support::eventually;
-use zklock::{Client, CreateMode};
+use zklock::Client;
+use zklock::zookeeper::CreateMode;
 use zklock_testing::{Proxy, Server};
 
 use crate::driver::Driver;

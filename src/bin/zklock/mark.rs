@@ -4,7 +4,8 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::system::uname;
-use zklock::{Client, CreateMode, Guard, Stat};
+use zklock::zookeeper::{CreateMode, Stat};
+use zklock::{Client, Guard};
 
 use crate::failure::Failure;
 use crate::text::one_line;

@@ -133,8 +133,9 @@ impl Own {
 fn warm_up(member: &Server) -> zklock::Result<()> {
     let client = Client::connect(&member.hosts()).wait()?;
     for _ in 0..WARM_UP_OPERATIONS / 2 / AT_ONCE {
-        let create =
-            |n| client.create(&format!("/warm-up-{n}"), b"", zklock::CreateMode::Ephemeral);
+        let create = |n| {
+            client.create(&format!("/warm-up-{n}"), b"", zklock::zookeeper::CreateMode::Ephemeral)
+        };
         let created: Vec<_> = (0..AT_ONCE).map(create).collect();
         for created in created {
             created.wait()?;

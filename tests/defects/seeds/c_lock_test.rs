@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::thread;
 
-use zklock::{Client, CreateMode, Result};
+use zklock::zookeeper::CreateMode;
+use zklock::{Client, Result};
 
 use super::monitor::Monitor;
 use super::{numbered_child, retrying, sorted_children};

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use zklock::{Client, Result, Watched};
+use zklock::zookeeper::Watched;
+use zklock::{Client, Result};
 
 use super::{numbered_child, retrying, sorted_children};
 

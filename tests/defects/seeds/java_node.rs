@@ -1,6 +1,7 @@
 //! A Java lock that is one ephemeral znode, which never blocks: look, then create.
 
-use zklock::{Client, CreateMode, Result};
+use zklock::zookeeper::CreateMode;
+use zklock::{Client, Result};
 
 pub struct NodeBlockless<'a> {
     pub zk: &'a Client,

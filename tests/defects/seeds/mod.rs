@@ -17,7 +17,8 @@ pub mod timed;
 use std::time::{Duration, Instant};
 
 use test_support::TIMEOUT;
-use zklock::{Client, CreateMode, Result};
+use zklock::zookeeper::CreateMode;
+use zklock::{Client, Result};
 
 /// The children of a directory, sorted as strings.
 pub fn sorted_children(zk: &Client, directory: &str) -> Result<Vec<String>> {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::thread;
 
-use zklock::{Client, CreateMode, Result, SessionState, Watch, Watched};
+use zklock::zookeeper::{CreateMode, SessionState, Watch, Watched};
+use zklock::{Client, Result};
 
 use super::monitor::Monitor;
 use super::{numbered_child, sorted_children};

@@ -1,7 +1,8 @@
 //! Locks as textbooks have them: one unique name, numbered children that all watch the directory, and a
 //! library's reentrant lock.
 
-use zklock::{Client, CreateMode, Result, Watch, Watched};
+use zklock::zookeeper::{CreateMode, Watch, Watched};
+use zklock::{Client, Result};
 
 use super::{numbered_child, sorted_children};
 

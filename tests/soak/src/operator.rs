@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use zklock::{Client, Code, CreateMode, Strategy};
+use zklock::zookeeper::CreateMode;
+use zklock::{Client, Code, Strategy};
 
 use crate::cluster::RECOVERS_WITHIN;
 use crate::locks::{LockName, REGISTERS, ROOT};

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use parking_lot::Mutex;
-use zklock::{Client, CreateMode, Lock};
+use zklock::zookeeper::CreateMode;
+use zklock::{Client, Lock};
 use zklock_testing::wire::{self, RawClient};
 use zklock_testing::{Builder, Proxy, Server, eventually};
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use zklock::{Client, ClientOptions, SessionState, SessionStates};
+use zklock::zookeeper::{SessionState, SessionStates};
+use zklock::{Client, ClientOptions};
 use zklock_testing::{Server, eventually};
 
 /// How long an event may take that is certain to come, on a machine that is busy with much else.

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use zklock::{Children, Client, Code, Contender, Error, LockError, Stat, Watched};
+use zklock::zookeeper::{Children, Stat, Watched};
+use zklock::{Client, Code, Contender, Error, LockError};
 
 use super::budget::Budget;
 use super::meters::Meters;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use zklock::{Contender, SessionState};
+use zklock::Contender;
+use zklock::zookeeper::SessionState;
 
 use super::holds::{Holds, Look};
 use super::shared::{Picture, Shared, View};

@@ -7,10 +7,9 @@ use std::time::Instant;
 
 use futures_util::stream::{FuturesUnordered, Stream};
 use parking::{Parker, Unparker};
-use zklock::{
-    Children, Client, Contender, Error, LockError, SessionState, SessionStates, Strategy,
-};
-use zklock::{WatchEvent, Watched};
+use zklock::zookeeper::{Children, SessionState, SessionStates};
+use zklock::zookeeper::{WatchEvent, Watched};
+use zklock::{Client, Contender, Error, LockError, Strategy};
 
 /// What has come.
 pub enum Event {
@@ -61,7 +60,7 @@ impl Reader {
         self.coming.push(Box::pin(async move { Event::Read(path, contenders.await) }));
     }
 
-    pub fn watch(&self, path: String, watch: zklock::Watch) {
+    pub fn watch(&self, path: String, watch: zklock::zookeeper::Watch) {
         self.coming.push(Box::pin(async move { Event::Changed(path, watch.await) }));
     }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use parking_lot::Mutex;
-use zklock::{Contender, SessionState};
+use zklock::Contender;
+use zklock::zookeeper::SessionState;
 
 use super::holds::{Hold, Past};
 use super::meters::Meters;

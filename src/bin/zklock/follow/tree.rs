@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::time::{Instant, SystemTime};
 
-use zklock::Stat;
+use zklock::zookeeper::Stat;
 
 use crate::look::locks::{SERVERS_OWN, join};
 

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use zklock::{Children, Client, Contender, Error, Lock, LockError, Pending, Strategy, Znode};
+use zklock::zookeeper::{Children, Znode};
+use zklock::{Client, Contender, Error, Lock, LockError, Pending, Strategy};
 
 use super::kinds::{Claim, Kind, Library, recognise};
 use crate::failure::Failure;

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use clap::Args;
 use serde_json::json;
-use zklock::{Children, Client, Code, Error, Pending, Stat, Znode};
+use zklock::zookeeper::{Children, Stat, Znode};
+use zklock::{Client, Code, Error, Pending};
 
 use super::holders::confirmed;
 use crate::failure::Failure;

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
 use serde_json::Value;
-use zklock::{Acl, C_CLIENT_VERSION, Client, Permissions};
+use zklock::zookeeper::{Acl, Permissions};
+use zklock::{C_CLIENT_VERSION, Client};
 
 use super::finding::{Finding, Level};
 use super::hosts;

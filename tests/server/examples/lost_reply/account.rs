@@ -3,7 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
-use zklock::{Client, Code, CreateMode, Error, Op, Result};
+use zklock::zookeeper::{CreateMode, Op};
+use zklock::{Client, Code, Error, Result};
 
 /// How often a deposit is tried, and how long it pauses before it is tried again.
 const ATTEMPTS: u32 = 200;

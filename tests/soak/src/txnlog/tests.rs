@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use zklock::{Client, CreateMode, Op};
+use zklock::Client;
+use zklock::zookeeper::{CreateMode, Op};
 use zklock_testing::Server;
 
 use super::*;

@@ -12,7 +12,8 @@ use std::time::Duration;
 use fastrand::Rng;
 use futures_lite::future::{block_on, or, yield_now};
 use futures_util::future::select_all;
-use zklock::{Client, Guard, Lock, LockError, Op};
+use zklock::zookeeper::Op;
+use zklock::{Client, Guard, Lock, LockError};
 
 use super::{Phase, Shared};
 use crate::clock::Moment;
