@@ -153,6 +153,29 @@ fn no_change_is_missed_by_a_session_that_ends_or_a_link_that_is_cut() {
 }
 
 #[test]
+fn a_session_that_ends_is_no_change() {
+    let (bench, client, other, path) = scene();
+    let (mut data, mut children) = (client.watch_data(&path), client.watch_children(&path));
+    reach(&mut data, Some(b"0"));
+    assert_eq!(names(next(&mut children)), Some(vec![]));
+    assert!(is_silent(&mut data) && is_silent(&mut children));
+    let looks = || {
+        let asked = |ops: Ops| bench.proxy.count(&Rule::reply(ops).path(&path));
+        [asked(Op::GetData.into()), asked(Ops::lists())]
+    };
+    let (before, session) = (looks(), session_id(&client));
+    bench.expire(&client);
+    eventually("the next session has looked at both", || {
+        assert!(is_silent(&mut data) && is_silent(&mut children));
+        looks().iter().zip(before).all(|(now, before)| *now > before)
+    });
+    assert_ne!(session_id(&client), session);
+    assert!(is_silent(&mut data) && is_silent(&mut children));
+    other.set(&path, b"1", None).wait().unwrap();
+    assert_eq!(next_data(&mut data).as_deref(), Some(&b"1"[..]));
+}
+
+#[test]
 fn a_look_whose_reply_is_lost_is_repeated() {
     let (bench, client, other, path) = scene();
     for op in [Op::GetData, Op::Sync, Op::Exists] {
