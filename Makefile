@@ -5,7 +5,7 @@
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help server lock-test soak bench install uninstall quick test simulate matrix partitions command limits queue interop mutants sanitize deps fmt clippy unit docs shell checks
+.PHONY: help server lock-test soak bench install uninstall deb package quick test simulate matrix partitions command limits queue interop mutants sanitize deps fmt clippy unit docs shell checks
 
 # What the programs are given; ARGS on the command line or in the environment replaces it.
 lock-test: ARGS ?= --threads 3 --strategy all
@@ -25,6 +25,8 @@ help:
 	echo 'make install PREFIX=DIR    the command zklock, the C library and its headers into DIR (/usr/local); knows'
 	echo '                           DESTDIR, LIBDIR, INCLUDEDIR, PROFILE, COMMAND=no: scripts/install-c explains them'
 	echo 'make uninstall PREFIX=DIR  takes away exactly what install put there'
+	echo 'make deb                   Debian packages of all that, into target/deb; scripts/deb-test tries them in a chroot'
+	echo 'make package               the crates as they are published, each built from what is packed'
 	echo 'make quick                 what finds most, in two minutes once it is built; says what it leaves out'
 	echo 'make test                  the whole suite, stopping at the first failure'
 	echo 'make simulate              the acquire loop under simulated servers: all schedules of a few'
@@ -64,6 +66,13 @@ bench:
 # Reads its settings from the environment, to which make adds those on its command line.
 install uninstall:
 	scripts/install-c $@
+
+deb:
+	scripts/deb
+
+# Those that are published.
+package:
+	cargo package -p zookeeper-sys -p zklock-testing -p zklock
 
 quick:
 	scripts/quick

@@ -66,6 +66,21 @@ int main(int argc, char **argv)
     puts("one writes, once both have finished");
     zkl("release", zkl_guard_release(guard));
 
+    /* Who looks first whether there is anything to write lets others read meanwhile. */
+    zkl_lock *look = lock_at(client, "catalogue", ZKL_UPGRADEABLE, 0, 0);
+    guard = acquired(look);
+    other = acquired(read);
+    puts("one looks whether to write, while another reads");
+    zkl_guard_free(other);
+    zkl("upgrade", zkl_guard_upgrade(guard, TIMEOUT_MS));
+    printf("it writes, and a reader is %s\n",
+           zkl_lock_try(read, &other) == ZKL_TAKEN ? "kept out" : "let in");
+    zkl("downgrade", zkl_guard_downgrade(guard, ZKL_READ, TIMEOUT_MS));
+    other = acquired(read);
+    puts("it reads again, and so does another");
+    zkl_guard_free(other);
+    zkl_guard_free(guard);
+
     /* Three permits for all, of which one transfer takes two. */
     zkl_lock *large = lock_at(client, "transfers", ZKL_PERMITS, 2, 3);
     zkl_lock *small = lock_at(client, "transfers", ZKL_PERMITS, 1, 3);
@@ -83,6 +98,7 @@ int main(int argc, char **argv)
     zkl_guard_free(guard);
     zkl_lock_free(read);
     zkl_lock_free(write);
+    zkl_lock_free(look);
     zkl_lock_free(large);
     zkl_lock_free(small);
     zkl_client_free(client);

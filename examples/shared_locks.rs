@@ -2,7 +2,7 @@
 //!
 //! Run: `cargo run -p zklock-examples --bin shared_locks 127.0.0.1:2181`
 
-use zklock::Client;
+use zklock::{Access, Client};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let hosts = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:2181".to_owned());
@@ -18,6 +18,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let writing = catalogue.write().acquire().wait()?;
     println!("one writes, once both have finished");
     writing.release().wait()?;
+
+    // Who looks first whether there is anything to write lets others read meanwhile.
+    let looking = catalogue.upgradeable().acquire().wait()?;
+    let reading = catalogue.read().acquire().wait()?;
+    println!("one looks whether to write, while another reads");
+    drop(reading);
+    looking.upgrade().wait()?;
+    let is_taken = catalogue.read().try_acquire().wait()?.is_none();
+    println!("it writes, and a reader is {}", if is_taken { "kept out" } else { "let in" });
+    looking.downgrade(Access::Read).wait()?;
+    let reading = catalogue.read().acquire().wait()?;
+    println!("it reads again, and so does another");
+    drop((looking, reading));
 
     // Three permits for all, of which one transfer takes two.
     let transfers = zk.semaphore(&path("transfers"), 3);

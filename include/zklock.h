@@ -36,7 +36,7 @@
  *   ZKL_WOULD_DEADLOCK, because the answer would have to come through that very thread.
  * Permissions. A session has to have READ, CREATE and DELETE on a queue's path, and READ on its claims;
  *   with the other strategies CREATE and DELETE on the znode above the path, and READ on the path.
- * Callbacks (`done`, `lost`, finalizers) run on a thread of zklock's, one for each client, one after
+ * Callbacks (`done`, `lost`, `changed`, finalizers) run on a thread of zklock's, one for each client, one after
  *   the other. They may block, call any function and free any object, and must not throw.
  * Cancellation (pthread_cancel) is off while a thread is inside a function: the call ends as it would
  *   have, and the thread at its next cancellation point after that; a cleanup handler frees what the
@@ -52,7 +52,7 @@
  *   does a lock that is still held, unless zkl_client_free or zkl_client_detach has ended its session.
  * fork. What was made before it stays the parent's. In the child every function returns ZINVALIDSTATE
  *   for it, at once (zkl_client_session_id 0), and so does zkl_client_adopt for a handle that was adopted
- *   before; the free functions free, and release nothing; strings and lists of contenders stay
+ *   before; the free functions free, and release nothing; strings, data and lists stay
  *   readable. A client that the child connects, or adopts on a handle that it has opened, works. A handle
  *   that the parent has opened is of no use in the child, not even to close it. A child that is made
  *   while another thread is inside a function, and goes on without exec, may find the C library's or the
@@ -81,17 +81,18 @@ struct ACL_vector;
 struct Stat;
 
 /* What options begin as: the defaults. */
-#define ZKL_CLIENT_OPTIONS_INIT {sizeof(zkl_client_options), 0, 0, 0, 0, 0, 0, 0, 0}
-#define ZKL_LOCK_OPTIONS_INIT {sizeof(zkl_lock_options), 0, 0, 0, 0, 0, 0}
+#define ZKL_CLIENT_OPTIONS_INIT {sizeof(zkl_client_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define ZKL_LOCK_OPTIONS_INIT {sizeof(zkl_lock_options), 0, 0, 0, 0, 0, 0, 0}
+#define ZKL_RECIPE_OPTIONS_INIT {sizeof(zkl_recipe_options), 0}
 
 
 /**
- * Somebody holds the lock or is ahead in its queue (`zkl_lock_try` only).
+ * Somebody holds the lock or is ahead in its queue (the functions named `try` only).
  */
 #define ZKL_TAKEN -2001
 
 /**
- * The acquire was cancelled by the program.
+ * The acquire, or what else has waited for others, was cancelled by the program.
  */
 #define ZKL_CANCELLED -2002
 
@@ -106,7 +107,7 @@ struct Stat;
 #define ZKL_PANIC -2004
 
 /**
- * The lock is no longer held, so nothing was written (`zkl_guard_set` only).
+ * The lock is no longer held, or the element no longer claimed: nothing was written, handed over or removed.
  */
 #define ZKL_NOT_HELD -2005
 
@@ -145,6 +146,24 @@ struct Stat;
  * How a lock is shared: as permits of a semaphore. Others hold the rest.
  */
 #define ZKL_PERMITS 3
+
+/**
+ * How a lock is shared: as a reader of a read/write lock that may become a writer, by zkl_guard_upgrade. It holds with
+ * readers, one such at a time.
+ */
+#define ZKL_UPGRADEABLE 4
+
+/**
+ * Which other libraries wait for a lock on its path: Curator, go-zookeeper, zookeeper-client and ZooKeeper's own recipes,
+ * kazoo where it is given the pattern "-lock-". The default. The lock waits for all of them in any case.
+ */
+#define ZKL_INTEROP_MOST 0
+
+/**
+ * Which other libraries wait for a lock on its path: kazoo as it comes, too. A claim is two znodes, made and deleted by one
+ * transaction each. Only with `ZKL_QUEUE` and `ZKL_EXCLUSIVE`.
+ */
+#define ZKL_INTEROP_ALL 1
 
 /**
  * zkl_client_state: no server has taken the session yet.
@@ -205,9 +224,19 @@ struct Stat;
 #define ZKL_LOST_BROKEN 3
 
 /**
- * An acquire under way; see zkl_lock_acquire_async.
+ * The priority of elements that are put by programs without priorities, such as those of zoo_queue.h.
+ */
+#define ZKL_DEFAULT_PRIORITY 128
+
+/**
+ * An acquire under way, or whatever else waits for others; see zkl_lock_acquire_async.
  */
 typedef struct zkl_attempt zkl_attempt;
+
+/**
+ * A barrier: where it is set, everybody waits until it is removed; see zkl_barrier_new.
+ */
+typedef struct zkl_barrier zkl_barrier;
 
 /**
  * A session of its own, or a handle of the program's that was adopted; see zkl_client_connect and
@@ -221,14 +250,74 @@ typedef struct zkl_client zkl_client;
 typedef struct zkl_contenders zkl_contenders;
 
 /**
+ * A number that many clients read and change; see zkl_counter_new.
+ */
+typedef struct zkl_counter zkl_counter;
+
+/**
+ * An element of a queue that was taken; see zkl_queue_take.
+ */
+typedef struct zkl_delivery zkl_delivery;
+
+/**
+ * A barrier for a number of participants; see zkl_double_barrier_new.
+ */
+typedef struct zkl_double_barrier zkl_double_barrier;
+
+/**
+ * An election: of those who take part, one leads at a time; see zkl_election_new.
+ */
+typedef struct zkl_election zkl_election;
+
+/**
+ * That a participant has entered a double barrier; see zkl_double_barrier_enter.
+ */
+typedef struct zkl_entered zkl_entered;
+
+/**
+ * A group; see zkl_group_new.
+ */
+typedef struct zkl_group zkl_group;
+
+/**
  * A lock that is held; see zkl_lock_acquire.
  */
 typedef struct zkl_guard zkl_guard;
 
 /**
+ * A latch that is counted down; see zkl_latch_new.
+ */
+typedef struct zkl_latch zkl_latch;
+
+/**
  * A lock on a path; see zkl_lock_new.
  */
 typedef struct zkl_lock zkl_lock;
+
+/**
+ * A list of members; see zkl_group_members.
+ */
+typedef struct zkl_members zkl_members;
+
+/**
+ * That this program is a member of a group; see zkl_group_join.
+ */
+typedef struct zkl_membership zkl_membership;
+
+/**
+ * Several locks that are acquired together; see zkl_multi_lock_new.
+ */
+typedef struct zkl_multi_lock zkl_multi_lock;
+
+/**
+ * A queue of work; see zkl_queue_new.
+ */
+typedef struct zkl_queue zkl_queue;
+
+/**
+ * What changes is reported by a callback until this is freed; see zkl_election_observe and zkl_group_watch.
+ */
+typedef struct zkl_watch zkl_watch;
 
 /**
  * How a client connects or adopts. It begins as the defaults:
@@ -280,6 +369,49 @@ typedef struct {
      * connection on one over its jute.maxbuffer. (The queue of zoo_queue.h asks the servers instead.)
      */
     size_t max_request;
+    /**
+     * TLS, at the servers' secureClientPort: the file with the authorities that sign their certificates, in PEM
+     * form. NULL: no TLS. With it `tls_cert` and `tls_key` have to be given. The C client that is linked has to be
+     * built with TLS (zookeeper_init_ssl); most are not, and connecting fails with ZBADARGUMENTS. Here and
+     * below: not for `zkl_client_adopt`.
+     */
+    const char *tls_ca;
+    /**
+     * TLS: the file with the client's own certificate.
+     */
+    const char *tls_cert;
+    /**
+     * TLS: the file with the key of that certificate.
+     */
+    const char *tls_key;
+    /**
+     * TLS: the file whose first line is the password of the key. NULL: it has none.
+     */
+    const char *tls_key_password_file;
+    /**
+     * TLS: not 0: takes any certificate that the authorities have signed, whatever the server's name is. The C
+     * client of an installed library verifies no names: without this it is refused.
+     */
+    int tls_any_host_name;
+    /**
+     * SASL: the user. NULL: none. The C client that is linked has to be built with SASL (zookeeper_init_sasl).
+     */
+    const char *sasl_user;
+    /**
+     * SASL: the file whose first line is the user's password.
+     */
+    const char *sasl_password_file;
+    /**
+     * SASL: the mechanism, such as "GSSAPI". NULL: "DIGEST-MD5", where there is a user.
+     */
+    const char *sasl_mechanism;
+    /**
+     * 1: locks with `ZKL_QUEUE` that are contended for are handed over by one write and one event, between clients that
+     * all have this set. Each session gets an identity of its own, of the scheme "digest", which the servers have to
+     * accept; `ZOO_CREATOR_ALL_ACL` names it as well. Others exclude each other all the same. Not for
+     * `zkl_client_adopt`.
+     */
+    size_t announced_releases;
 } zkl_client_options;
 
 /**
@@ -306,7 +438,8 @@ typedef struct {
      */
     const struct ACL_vector *acl;
     /**
-     * `ZKL_EXCLUSIVE`, `ZKL_READ`, `ZKL_WRITE` or `ZKL_PERMITS`; all but the first with `ZKL_QUEUE` alone.
+     * `ZKL_EXCLUSIVE`, `ZKL_READ`, `ZKL_UPGRADEABLE`, `ZKL_WRITE` or `ZKL_PERMITS`; all but the first with `ZKL_QUEUE`
+     * alone.
      */
     int sharing;
     /**
@@ -318,6 +451,10 @@ typedef struct {
      * semaphore's znode says counts more: see zkl_lock_set_limit. Otherwise 0.
      */
     int limit;
+    /**
+     * `ZKL_INTEROP_MOST` or `ZKL_INTEROP_ALL`. Programs of either exclude each other.
+     */
+    size_t interop;
 } zkl_lock_options;
 
 /**
@@ -412,6 +549,66 @@ typedef void (*zkl_written_fn)(int rc, const struct Stat *stat, void *userdata);
  * Told how an operation ended, by the code that its blocking twin returns. Must not throw.
  */
 typedef void (*zkl_result_fn)(int rc, void *userdata);
+
+/**
+ * How a counter, a queue, a group, a latch or a barrier is made. It begins as the defaults:
+ * `zkl_recipe_options options = ZKL_RECIPE_OPTIONS_INIT;`, then what differs is set.
+ */
+typedef struct {
+    /**
+     * `sizeof(zkl_recipe_options)`.
+     */
+    size_t size;
+    /**
+     * Who may do what with the znodes that are made: what the C client takes, such as
+     * `&ZOO_CREATOR_ALL_ACL`. NULL: everyone may do everything. Copied.
+     */
+    const struct ACL_vector *acl;
+} zkl_recipe_options;
+
+/**
+ * Called with how a take ended: `rc` as zkl_queue_take returns it, or ZKL_CANCELLED. With ZOK `delivery` is the program's,
+ * otherwise it is NULL. Must not throw.
+ */
+typedef void (*zkl_delivery_fn)(int rc, zkl_delivery *delivery, void *userdata);
+
+/**
+ * Called with the members. With ZOK `members` is the program's: it is freed with zkl_members_free. Otherwise it is NULL. Must
+ * not throw.
+ */
+typedef void (*zkl_members_fn)(int rc, zkl_members *members, void *userdata);
+
+/**
+ * A member of a group. Its strings and data belong to the list. Anyone may have written them.
+ */
+typedef struct {
+    /**
+     * The name of its znode: the same for as long as it is a member, and never given again.
+     */
+    const char *id;
+    /**
+     * What it says of itself, not ended by a NUL.
+     */
+    const void *data;
+    /**
+     * How many bytes that are.
+     */
+    size_t len;
+    /**
+     * The session that it is on.
+     */
+    int64_t session_id;
+    /**
+     * The transaction that made its znode: those who join later have a larger one.
+     */
+    int64_t joined;
+} zkl_member;
+
+/**
+ * Called with how an entering ended: `rc` as zkl_double_barrier_enter returns it, or ZKL_CANCELLED. With ZOK `entered` is the
+ * program's, otherwise it is NULL. Must not throw.
+ */
+typedef void (*zkl_entered_fn)(int rc, zkl_entered *entered, void *userdata);
 
 #ifdef __cplusplus
 extern "C" {
@@ -569,7 +766,7 @@ int64_t zkl_client_session_id(const zkl_client *client);
 int zkl_client_session_timeout_ms(const zkl_client *client);
 
 /**
- * Gives up the client. Its locks, guards and attempts may be freed before or after it: each keeps
+ * Gives up the client. What was made of it, locks, guards, attempts and recipes, may be freed before or after it: each keeps
  * what it needs. With the last of them a session of its own ends, which waits for up to a second
  * for the server's farewell; an adopted handle is given back once what was released on it is gone,
  * a round trip, which this waits for up to a second, and which goes on in the background after that.
@@ -788,8 +985,8 @@ int zkl_lock_acquire_async(const zkl_lock *lock,
                            zkl_attempt **attempt);
 
 /**
- * Gives an acquire up. After ZOK, `done` comes with ZKL_CANCELLED, and no claim is left. Does not wait
- * for that.
+ * Gives an acquire up, or whatever else waits for others. After ZOK, `done` comes with ZKL_CANCELLED, and no claim is
+ * left. Does not wait for that.
  *
  * Any thread, callbacks included.
  *
@@ -876,9 +1073,9 @@ int zkl_guard_lost_reason(const zkl_guard *guard);
 int64_t zkl_guard_token(const zkl_guard *guard);
 
 /**
- * The path of the lock's znode.
+ * The path of the lock's znode. A downgrade gives it another.
  *
- * Any thread. Returns a string that belongs to the guard; NULL for NULL.
+ * Any thread. Returns a string that belongs to the guard, and stays as long as that; NULL for NULL.
  */
 const char *zkl_guard_path(const zkl_guard *guard);
 
@@ -981,7 +1178,7 @@ int zkl_guard_set(const zkl_guard *guard,
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks.
  *
- * ZOK; ZSESSIONEXPIRED when the session was lost before the release, and ZNONODE when somebody had
+ * ZOK, also for a leadership that was handed over; ZSESSIONEXPIRED when the session was lost before the release, and ZNONODE when somebody had
  * deleted the znode: others may have held the lock meanwhile. ZNOAUTH when the session has no DELETE
  * permission on the lock's directory: the lock stays until the session ends; a client with a session of
  * its own ends that, and opens another, as soon as it holds no other lock. ZINVALIDSTATE or ZCLOSING when the
@@ -1010,6 +1207,47 @@ int zkl_guard_release_within(zkl_guard *guard,
  * Any thread, callbacks included. NULL is allowed.
  */
 void zkl_guard_free(zkl_guard *guard);
+
+/**
+ * What a guard of a read/write lock leaves to others now: ZKL_READ, ZKL_UPGRADEABLE or ZKL_WRITE; ZKL_EXCLUSIVE of any
+ * other lock. Costs no request.
+ *
+ * Any thread. ZBADARGUMENTS for NULL; ZKL_NOT_HELD for a guard that is given up.
+ */
+int zkl_guard_access(const zkl_guard *guard);
+
+/**
+ * Turns the hold of an upgradeable reader (ZKL_UPGRADEABLE) into a writer's, without a moment in which it is not held.
+ * Waits until the readers that hold have released, up to `timeout_ms`: ZKL_FOREVER waits as long as it takes. Nobody new comes in
+ * meanwhile, neither readers that come later nor a writer that waited before. Of a writer it does nothing. The
+ * fencing token stays what it is.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks. Nobody may free or release the guard meanwhile.
+ *
+ * ZOK; ZOPERATIONTIMEOUT when the time is over: the hold is what it was, and nothing is left behind. ZKL_NOT_HELD when
+ * the lock is lost; ZBADARGUMENTS for NULL, another negative timeout, a plain reader, another lock than a
+ * read/write lock, and a guard that is one of several of a claim; ZINVALIDSTATE while another thread changes it; ZKL_WOULD_DEADLOCK
+ * inside a callback of the C client; otherwise as zkl_lock_acquire.
+ */
+int zkl_guard_upgrade(const zkl_guard *guard,
+                      int timeout_ms);
+
+/**
+ * Turns a writer's hold into an upgradeable reader's or a reader's, or an upgradeable reader's into a reader's, without a
+ * moment in which it is not held: `to` is ZKL_UPGRADEABLE or ZKL_READ. It keeps its place in the queue: those
+ * readers come in that wait directly behind it; a writer that waits is not passed. The fencing token stays what
+ * it is; zkl_guard_path may give another path afterwards.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks up to `timeout_ms`. Nobody may free or release the
+ * guard meanwhile.
+ *
+ * ZOK, also when it is that already; ZOPERATIONTIMEOUT when no server has confirmed it in time: zkl_guard_access says what
+ * it is. ZKL_NOT_HELD when the lock is lost; ZBADARGUMENTS for NULL, a negative timeout but ZKL_FOREVER, another `to`, of a reader
+ * that is to become upgradeable, and otherwise as zkl_guard_upgrade.
+ */
+int zkl_guard_downgrade(const zkl_guard *guard,
+                        int to,
+                        int timeout_ms);
 
 /**
  * As zkl_lock_try, without waiting: `done` is called exactly once, on zklock's callback thread of the client, with
@@ -1071,6 +1309,942 @@ int zkl_guard_release_async(zkl_guard *guard,
                             zkl_result_fn done,
                             void *userdata,
                             zkl_finalizer_fn finalizer);
+
+/**
+ * Makes one of several locks, which are acquired together: all, or none. Sends nothing. They may be of any sharing,
+ * re-entrant, or of a key; no two on one path, and all of one client. At least one.
+ *
+ * Locks in queues get all their claims by one transaction. So in every queue two that are acquired together, or one of
+ * them alone, stand in the same order, whatever order they are given in: nobody can wait for each other. With another
+ * strategy, and re-entrant ones, they are acquired one after the other in the order of their paths.
+ *
+ * `locks` is an array of `count` locks, which are copied, and may be freed.
+ *
+ * Any thread; does not block. On success `*multi` is the program's: free it with zkl_multi_lock_free.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL, also in the array, no locks, locks of several clients, or two on one path.
+ * ZINVALIDSTATE in the child of a fork.
+ */
+int zkl_multi_lock_new(const zkl_lock *const *locks,
+                       size_t count,
+                       zkl_multi_lock **multi);
+
+/**
+ * Gives it up. Guards and attempts made from it go on.
+ *
+ * Any thread, callbacks included. NULL is allowed.
+ */
+void zkl_multi_lock_free(zkl_multi_lock *multi);
+
+/**
+ * Acquires all of the locks, up to `timeout_ms` in all, as zkl_lock_acquire does one. One guard stands for all: its
+ * state is the worst of theirs, it is lost when one of them is, and zkl_guard_set writes only while all are held.
+ * zkl_guard_token_of has the token of each.
+ *
+ * On connection loss it goes on; all claims are looked up, and all are there, or none. When it fails, no claim is
+ * left. `pthread_cancel` waits until it has ended.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the program's: end it with
+ * zkl_guard_release or zkl_guard_free, which release all.
+ *
+ * ZOK; otherwise as zkl_lock_acquire, of any of the locks.
+ */
+int zkl_multi_lock_acquire(const zkl_multi_lock *multi,
+                           int timeout_ms,
+                           zkl_guard **guard);
+
+/**
+ * Acquires all of the locks if nobody is ahead at any. Waits only for the servers' answers, up to the operation
+ * timeout. `pthread_cancel` waits until it has ended.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the program's: end it with
+ * zkl_guard_release or zkl_guard_free.
+ *
+ * ZOK; ZKL_TAKEN, and nothing is left; otherwise as zkl_lock_try, of any of the locks.
+ */
+int zkl_multi_lock_try(const zkl_multi_lock *multi,
+                       zkl_guard **guard);
+
+/**
+ * Begins to acquire all of the locks, and returns. All else is as of zkl_lock_acquire_async.
+ *
+ * Any thread, callbacks of the C client included; does not block.
+ *
+ * ZOK when it has begun; ZBADARGUMENTS for a NULL multi or done, or a negative timeout other than ZKL_FOREVER;
+ * ZSYSTEMERROR when there is no thread to be had. Everything else is reported by `done`.
+ */
+int zkl_multi_lock_acquire_async(const zkl_multi_lock *multi,
+                                 int timeout_ms,
+                                 zkl_done_fn done,
+                                 void *userdata,
+                                 zkl_finalizer_fn finalizer,
+                                 zkl_attempt **attempt);
+
+/**
+ * For how many locks the guard stands: 1, but of a multi-lock; 0 for NULL.
+ *
+ * Any thread.
+ */
+size_t zkl_guard_locks(const zkl_guard *guard);
+
+/**
+ * The fencing token of one of the guard's locks, which are counted from 0 in the order in which zkl_multi_lock_new was
+ * given them: see zkl_guard_token, which gives that of the first. Where all are in queues, all are the same: the number
+ * of the transaction that made the claims.
+ *
+ * Any thread. ZBADARGUMENTS for NULL, and beyond the last.
+ */
+int64_t zkl_guard_token_of(const zkl_guard *guard,
+                           size_t index);
+
+/**
+ * The path of what stands for one of the guard's locks: see zkl_guard_token_of, and zkl_guard_path.
+ *
+ * Any thread. Returns a string that belongs to the guard; NULL for NULL, and beyond the last.
+ */
+const char *zkl_guard_path_of(const zkl_guard *guard, size_t index);
+
+/**
+ * Makes the lock of a key, of which there may be very many below one path: an order or a user each. It is a lock as one of
+ * zkl_lock_new, but nothing is left of it on the servers when nobody holds it or waits for it: its znode (`key-` and the
+ * key, below `path`) is made and deleted each time, which costs some requests more. Sends nothing.
+ *
+ * `key` is `len` bytes of any kind (NULL only with 0). `path` is absolute, under the client's chroot, and has nothing but
+ * such locks below it. `options` may be NULL; strategy and sharing have to be the defaults. All are copied.
+ *
+ * Any thread; does not block. On success `*lock` is the program's: free it with zkl_lock_free.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL for an ACL that is empty
+ * or malformed; ZINVALIDSTATE in the child of a fork. A path and a key that make more than a request takes are refused
+ * when the lock is acquired, with ZBADARGUMENTS.
+ */
+int zkl_lock_of_key(const zkl_client *client,
+                    const char *path,
+                    const void *key,
+                    size_t len,
+                    const zkl_lock_options *options,
+                    zkl_lock **lock);
+
+/**
+ * Ends the calls: none is begun any more, but one that has begun may still run. What was given for `userdata` is
+ * finalized after that. Does not wait for it.
+ *
+ * Any thread, callbacks included (its own among them). NULL is allowed.
+ */
+void zkl_watch_free(zkl_watch *watch);
+
+/**
+ * Makes an election at a path. Sends nothing. Whoever campaigns takes part; the first to come leads, and the next one in
+ * the order of their coming when it resigns, dies or loses its session. An election is a lock whose holder leads: that of
+ * a zkl_lock in a queue with that path takes part, too.
+ *
+ * `path` is absolute, under the client's chroot. `options` may be NULL; of them `label` is what this participant says
+ * of itself, and `acl` counts; strategy and sharing have to be the defaults. All are copied.
+ *
+ * Any thread; does not block. On success `*election` is the program's: free it with zkl_election_free.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL for an ACL that is
+ * empty or malformed. ZINVALIDSTATE in the child of a fork.
+ */
+int zkl_election_new(const zkl_client *client,
+                     const char *path,
+                     const zkl_lock_options *options,
+                     zkl_election **election);
+
+/**
+ * Gives up the election. Who leads goes on to, and so do attempts and watches.
+ *
+ * Any thread, callbacks included. NULL is allowed.
+ */
+void zkl_election_free(zkl_election *election);
+
+/**
+ * Takes part until this participant leads, up to `timeout_ms` in all: ZKL_FOREVER waits as long as it takes, 0 looks
+ * once.
+ *
+ * Who has the guard leads for as long as it says ZKL_HELD, which ends before another can lead. Its token is the term,
+ * which is larger than that of every leader before; zkl_guard_on_lost calls, and zkl_guard_fd becomes readable, when the
+ * leadership is lost; zkl_guard_set writes only while it leads; zkl_guard_release and zkl_guard_free resign.
+ *
+ * On connection loss it goes on, as zkl_lock_acquire. When it fails, it takes no part. `pthread_cancel` waits until it
+ * has ended.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the program's: end it with
+ * zkl_guard_release or zkl_guard_free.
+ *
+ * ZOK; otherwise as zkl_lock_acquire. ZINVALIDSTATE in the child of a fork.
+ */
+int zkl_election_campaign(const zkl_election *election,
+                          int timeout_ms,
+                          zkl_guard **guard);
+
+/**
+ * Begins to take part, and returns; `done` is called when this participant leads. All else is as of
+ * zkl_lock_acquire_async; zkl_attempt_cancel ends the participation.
+ *
+ * Any thread, callbacks of the C client included; does not block.
+ *
+ * ZOK when it has begun; ZBADARGUMENTS for a NULL election or done, or a negative timeout other than ZKL_FOREVER;
+ * ZSYSTEMERROR when there is no thread to be had. Everything else is reported by `done`.
+ */
+int zkl_election_campaign_async(const zkl_election *election,
+                                int timeout_ms,
+                                zkl_done_fn done,
+                                void *userdata,
+                                zkl_finalizer_fn finalizer,
+                                zkl_attempt **attempt);
+
+/**
+ * Resigns in favour of a participant, of a list of zkl_election_participants, and waits up to `timeout_ms` until it
+ * leads: the others whose turn it would be before give way to it, once each, and take part behind it. The guard stays the
+ * program's, whatever this returns. Once it has resigned, the guard says ZKL_LOST, with 0 for the reason: `lost`
+ * callbacks do not come, and zkl_guard_release gives ZOK.
+ *
+ * There are never two leaders, and terms grow, whatever fails: who leads is decided by the claims alone. Where the chosen
+ * one dies or leaves, the next whose turn it is leads. Participants that acquire the lock itself, without an election, do
+ * not give way.
+ *
+ * On connection loss it goes on while the session lives. `pthread_cancel` waits until it has ended. In the child of a
+ * fork nothing is done.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks. Nobody may free or release the guard meanwhile.
+ *
+ * ZOK when the chosen one leads. ZNOTHING when it has left: where zkl_guard_state says ZKL_HELD, it had left before, and
+ * this one goes on to lead; otherwise the next one leads. ZKL_NOT_HELD when the leadership was lost before.
+ * ZOPERATIONTIMEOUT when the time is over, and ZSESSIONEXPIRED, ZCLOSING or another failure of a guard that is ZKL_LOST:
+ * the chosen one may come to lead yet. ZBADARGUMENTS for a NULL, a guard of something else, or another negative timeout;
+ * otherwise as zkl_lock_acquire, and nothing was done.
+ */
+int zkl_election_hand_over(const zkl_election *election,
+                           const zkl_guard *guard,
+                           const zkl_contender *to,
+                           int timeout_ms);
+
+/**
+ * As zkl_election_hand_over, without waiting: `done` is called exactly once, on zklock's callback thread of the client,
+ * with what that would have returned; `finalizer`, if there is one, after it. They may be called before this returns.
+ * When this returns an error, neither is called. The guard may be released or freed meanwhile.
+ *
+ * Any thread, callbacks of the C client included; does not block.
+ *
+ * ZOK when it has begun; ZBADARGUMENTS for a NULL election, guard, to or done, a guard of something else, or another
+ * negative timeout; ZKL_NOT_HELD for a guard that is given up; ZSYSTEMERROR when there is no thread to be had.
+ * Everything else is reported by `done`.
+ */
+int zkl_election_hand_over_async(const zkl_election *election,
+                                 const zkl_guard *guard,
+                                 const zkl_contender *to,
+                                 int timeout_ms,
+                                 zkl_result_fn done,
+                                 void *userdata,
+                                 zkl_finalizer_fn finalizer);
+
+/**
+ * Who leads: a list of one entry, whose token is the term, or of none.
+ *
+ * Threads, ownership and codes: as zkl_lock_holder. `pthread_cancel` waits until it has ended; ZINVALIDSTATE in the child
+ * of a fork.
+ */
+int zkl_election_leader(const zkl_election *election,
+                        zkl_contenders **leader);
+
+/**
+ * Who takes part, in the order in which they will lead: the first of them does.
+ *
+ * Threads, ownership and codes: as zkl_lock_holder. `pthread_cancel` waits until it has ended; ZINVALIDSTATE in the child
+ * of a fork.
+ */
+int zkl_election_participants(const zkl_election *election,
+                              zkl_contenders **participants);
+
+/**
+ * Asks for a call of `changed` with who leads, now and whenever that has changed: a list of one entry, or of none, which
+ * is the program's to free. It takes no part. A leader that came and went between two calls is left out; the next call
+ * comes when the one before has returned. Of a hand-over it may show those for a moment who are passed by.
+ *
+ * Calls come on zklock's callback thread of the client until `*watch` is freed, which runs `finalizer`. On connection loss
+ * they go on with the next connection or session. With another code than ZOK, and NULL for the list, it has ended: the
+ * servers refuse it, or ZINVALIDSTATE, ZCLOSING or ZSESSIONEXPIRED, the client is closed; that of an adopted handle also
+ * when its session is over (ask again after zkl_client_follow). `finalizer` runs after that, too.
+ *
+ * It keeps the client's session as a guard does, until it is freed. In the child of a fork nothing is called.
+ *
+ * Any thread, callbacks included; does not block. On success `*watch`, written before `changed` can run, is the program's:
+ * end it with zkl_watch_free.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL election, changed or watch; ZSYSTEMERROR when there is no thread to be had;
+ * ZINVALIDSTATE in the child of a fork.
+ */
+int zkl_election_observe(const zkl_election *election,
+                         zkl_contenders_fn changed,
+                         void *userdata,
+                         zkl_finalizer_fn finalizer,
+                         zkl_watch **watch);
+
+/**
+ * Makes a counter at a path. Sends nothing. It is a persistent znode with the number in decimal digits; one that is
+ * missing, or has no data, counts as 0. The first change makes it, and those above it.
+ *
+ * `path` is absolute, under the client's chroot. `options` may be NULL: the defaults. Both are copied.
+ *
+ * Any thread; does not block. On success `*counter` is the program's: free it with zkl_counter_free.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL for an ACL that is
+ * empty or malformed. ZINVALIDSTATE in the child of a fork.
+ */
+int zkl_counter_new(const zkl_client *client,
+                    const char *path,
+                    const zkl_recipe_options *options,
+                    zkl_counter **counter);
+
+/**
+ * Frees the counter. Its number stays.
+ *
+ * Any thread, callbacks included. NULL is allowed.
+ */
+void zkl_counter_free(zkl_counter *counter);
+
+/**
+ * Reads the number; not older than the call. Waits up to `timeout_ms`, or ZKL_FOREVER.
+ *
+ * On connection loss it is read again. `pthread_cancel` waits until it has ended.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks. Sets `*value`.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL, another negative timeout, or a znode whose data are no number; ZOPERATIONTIMEOUT when no
+ * server answers; ZNOAUTH; ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first
+ * also in the child of a fork; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+ */
+int zkl_counter_get(const zkl_counter *counter,
+                    int timeout_ms,
+                    int64_t *value);
+
+/**
+ * Sets the number, whatever it was. Waits up to `timeout_ms`, or ZKL_FOREVER.
+ *
+ * On connection loss it waits for the next connection, and finds out there whether it was done: it is never done twice.
+ * `pthread_cancel` waits until it has ended.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks.
+ *
+ * ZOK. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and ZCLOSING leave it unknown whether it was done: the session ended before
+ * that could be found out, no server was reached for long, the servers allow no znodes under /zklock/receipts, or the
+ * time is over. ZBADVERSION when other clients were faster a hundred times, and nothing was done. Otherwise as
+ * zkl_counter_get, and nothing was done.
+ */
+int zkl_counter_set(const zkl_counter *counter,
+                    int64_t value,
+                    int timeout_ms);
+
+/**
+ * Adds to the number, or subtracts, if that is negative. `after` may be NULL; otherwise it gets what it is after that.
+ *
+ * Threads, waiting and codes: as zkl_counter_set; ZBADARGUMENTS, and nothing was done, also where 64 bits do not hold the
+ * sum.
+ */
+int zkl_counter_add(const zkl_counter *counter,
+                    int64_t number,
+                    int timeout_ms,
+                    int64_t *after);
+
+/**
+ * As zkl_counter_add, but `before` gets what it was before that: a number that nobody else gets, where all add by this
+ * with a positive one.
+ */
+int zkl_counter_get_and_add(const zkl_counter *counter,
+                            int64_t number,
+                            int timeout_ms,
+                            int64_t *before);
+
+/**
+ * Sets the number to `value` if it is `expected`. Sets `*before` to what it was: it was set exactly if that is
+ * `expected`.
+ *
+ * Threads, waiting and codes: as zkl_counter_set. ZOK also where it was another number, and nothing was done.
+ */
+int zkl_counter_compare_and_set(const zkl_counter *counter,
+                                int64_t expected,
+                                int64_t value,
+                                int timeout_ms,
+                                int64_t *before);
+
+/**
+ * Makes a queue of work at a path: each element that is put is delivered at least once, to one consumer at a time. Sends
+ * nothing. Elements are persistent znodes, as zoo_queue.h has them; who works on one has a claim beside the queue (in
+ * `PATH-claims`). It is for hundreds of elements, not for a million.
+ *
+ * `path` is absolute, under the client's chroot. `options` may be NULL: the defaults. Both are copied.
+ *
+ * Any thread; does not block. On success `*queue` is the program's: free it with zkl_queue_free.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL for an ACL that is
+ * empty or malformed. ZINVALIDSTATE in the child of a fork.
+ */
+int zkl_queue_new(const zkl_client *client,
+                  const char *path,
+                  const zkl_recipe_options *options,
+                  zkl_queue **queue);
+
+/**
+ * Frees the queue. Its elements stay, and so do deliveries and attempts.
+ *
+ * Any thread, callbacks included. NULL is allowed.
+ */
+void zkl_queue_free(zkl_queue *queue);
+
+/**
+ * Puts an element of `len` bytes (NULL only with 0): before all whose `priority` is a larger number, and behind those
+ * that have the same. 0 to 255; ZKL_DEFAULT_PRIORITY where none matters. Waits up to `timeout_ms`, or ZKL_FOREVER.
+ *
+ * On connection loss it waits for the next connection, and finds out there whether it was done: nothing is put twice.
+ * `pthread_cancel` waits until it has ended.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks.
+ *
+ * ZOK. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and ZCLOSING leave it unknown whether it was put. ZBADARGUMENTS for a NULL,
+ * another priority or negative timeout, or an element that is larger than a request takes; ZNOAUTH; ZINVALIDSTATE,
+ * ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first also in the child of a fork; ZKL_WOULD_DEADLOCK
+ * inside a callback of the C client: nothing was done.
+ */
+int zkl_queue_put(const zkl_queue *queue,
+                  const void *data,
+                  size_t len,
+                  int priority,
+                  int timeout_ms);
+
+/**
+ * The data of the element that is first, whether somebody works on it or not; it stays where it is. Up to `size` bytes are
+ * copied to `buffer` (NULL only with 0); `*len` is how many it has. Waits up to `timeout_ms`, or ZKL_FOREVER.
+ *
+ * On connection loss it is read again. `pthread_cancel` waits until it has ended.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks.
+ *
+ * ZOK; ZNOTHING when the queue is empty; ZBADARGUMENTS for a NULL or another negative timeout; ZOPERATIONTIMEOUT when no
+ * server answers; ZNOAUTH; ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first
+ * also in the child of a fork; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+ */
+int zkl_queue_peek(const zkl_queue *queue,
+                   int timeout_ms,
+                   void *buffer,
+                   size_t size,
+                   size_t *len);
+
+/**
+ * Takes the first element that nobody has claimed, waiting for it up to `timeout_ms`: ZKL_FOREVER waits as long as it
+ * takes, 0 looks once.
+ *
+ * The element stays in the queue, claimed: zkl_delivery_done removes it; zkl_delivery_free, the loss of the session and
+ * the end of the process give it to another consumer. So it may be worked on twice, by one after the other: see
+ * zkl_delivery_guard.
+ *
+ * On connection loss it goes on with the next connection or session. When it fails, nothing is taken. `pthread_cancel`
+ * waits until it has ended.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*delivery` is the program's: end it with
+ * zkl_delivery_done or zkl_delivery_free.
+ *
+ * ZOK; ZOPERATIONTIMEOUT when the time is over; ZBADARGUMENTS for a NULL or another negative timeout; ZNOAUTH;
+ * ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first also in the child of a
+ * fork; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+ */
+int zkl_queue_take(const zkl_queue *queue,
+                   int timeout_ms,
+                   zkl_delivery **delivery);
+
+/**
+ * Begins to take an element, and returns. `done` is called exactly once, on zklock's callback thread of the client, with
+ * the outcome; `finalizer`, if there is one, after it. They may be called before this returns. When this returns an error,
+ * neither is called.
+ *
+ * The attempt goes on when the queue and the client are freed; it ends by its outcome, by zkl_attempt_cancel, after which
+ * nothing is taken, or with ZINVALIDSTATE or ZCLOSING when the client is detached or the adopted handle closed. On
+ * connection loss it goes on as zkl_queue_take does. `attempt` may be NULL; otherwise `*attempt`, written before `done` can
+ * run, is the program's: free it with zkl_attempt_free.
+ *
+ * Any thread, callbacks of the C client included; does not block.
+ *
+ * ZOK when it has begun; ZBADARGUMENTS for a NULL queue or done, or a negative timeout other than ZKL_FOREVER;
+ * ZSYSTEMERROR when there is no thread to be had. Everything else is reported by `done`.
+ */
+int zkl_queue_take_async(const zkl_queue *queue,
+                         int timeout_ms,
+                         zkl_delivery_fn done,
+                         void *userdata,
+                         zkl_finalizer_fn finalizer,
+                         zkl_attempt **attempt);
+
+/**
+ * The element's data; `len` may be NULL, otherwise it gets how many bytes there are.
+ *
+ * Any thread. Returns bytes that belong to the delivery, not ended by a NUL; NULL for NULL.
+ */
+const void *zkl_delivery_data(const zkl_delivery *delivery, size_t *len);
+
+/**
+ * The path of the element.
+ *
+ * Any thread. Returns a string that belongs to the delivery; NULL for NULL.
+ */
+const char *zkl_delivery_path(const zkl_delivery *delivery);
+
+/**
+ * The claim on the element, as the guard of a lock: zkl_guard_state says whether the element may be another's by now,
+ * zkl_guard_on_lost and zkl_guard_fd report that, before it is; zkl_guard_token grows with each delivery of the element,
+ * so that a store can refuse what an earlier consumer writes; zkl_guard_set writes only while it is claimed.
+ *
+ * Any thread. The guard belongs to the delivery, ends with it, and must neither be released nor freed. NULL for NULL.
+ */
+const zkl_guard *zkl_delivery_guard(const zkl_delivery *delivery);
+
+/**
+ * Removes the element: it is done, and delivered to nobody any more. Waits for that up to `timeout_ms`, or ZKL_FOREVER.
+ * Frees the delivery, whatever it returns.
+ *
+ * On connection loss it waits for the next connection, and finds out there whether it was removed. `pthread_cancel` waits
+ * until it has ended. In the child of a fork it only frees.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks.
+ *
+ * ZOK. ZKL_NOT_HELD when the claim was lost before: it is delivered again. ZNONODE when another program has removed it,
+ * ZBADVERSION when one has changed it. ZOPERATIONTIMEOUT, ZCONNECTIONLOSS, ZSESSIONEXPIRED and ZCLOSING leave it unknown
+ * whether it was removed: if not, it is delivered again. ZBADARGUMENTS for NULL, or another negative timeout, and
+ * ZKL_WOULD_DEADLOCK inside a callback of the C client: it is delivered again. ZINVALIDSTATE in the child of a fork.
+ */
+int zkl_delivery_done(zkl_delivery *delivery,
+                      int timeout_ms);
+
+/**
+ * As zkl_delivery_done, without waiting: the removal is submitted when this returns, and the delivery freed, also when this
+ * returns an error. `done` is called exactly once, on zklock's callback thread of the client, with what zkl_delivery_done
+ * would have returned; `finalizer`, if there is one, after it. They may be called before this returns. When this returns
+ * an error, neither is called.
+ *
+ * Any thread, callbacks of the C client included; does not block.
+ *
+ * ZOK when it has begun; ZBADARGUMENTS for a NULL delivery or done, or another negative timeout, ZSYSTEMERROR when there is
+ * no thread to be had: it is delivered again. Everything else is reported by `done`.
+ */
+int zkl_delivery_done_async(zkl_delivery *delivery,
+                            int timeout_ms,
+                            zkl_result_fn done,
+                            void *userdata,
+                            zkl_finalizer_fn finalizer);
+
+/**
+ * Gives the element back, in the background: another consumer takes it. Frees the delivery. Does not wait, unless this was
+ * the last of its client: see zkl_client_free. In the child of a fork it only frees.
+ *
+ * Any thread, callbacks included. NULL is allowed.
+ */
+void zkl_delivery_free(zkl_delivery *delivery);
+
+/**
+ * Makes a group at a path: who joins is seen by all for as long as it lives. Sends nothing. Members are ephemeral znodes
+ * below the path, as kazoo's `Party` has them.
+ *
+ * `path` is absolute, under the client's chroot. `options` may be NULL: the defaults. Both are copied.
+ *
+ * Any thread; does not block. On success `*group` is the program's: free it with zkl_group_free.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL for an ACL that is
+ * empty or malformed. ZINVALIDSTATE in the child of a fork.
+ */
+int zkl_group_new(const zkl_client *client,
+                  const char *path,
+                  const zkl_recipe_options *options,
+                  zkl_group **group);
+
+/**
+ * Frees the group. Its members stay, and so do watches.
+ *
+ * Any thread, callbacks included. NULL is allowed.
+ */
+void zkl_group_free(zkl_group *group);
+
+/**
+ * Joins the group, with `len` bytes of data (NULL only with 0) that all can read. Waits up to `timeout_ms`, or
+ * ZKL_FOREVER. After its session has ended the member joins again in the next one, and so it does when somebody has
+ * deleted its znode, under the same id; on an adopted handle it ends with the session.
+ *
+ * On connection loss it waits for the next connection, and finds out there whether it has joined. When it fails, no member
+ * is left. `pthread_cancel` waits until it has ended.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*membership` is the program's: end it
+ * with zkl_membership_leave or zkl_membership_free. It keeps the client's session as a guard does.
+ *
+ * ZOK; ZOPERATIONTIMEOUT when the time is over; ZBADARGUMENTS for a NULL, another negative timeout, or more data than a
+ * request takes; ZNOAUTH; ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first
+ * also in the child of a fork; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+ */
+int zkl_group_join(const zkl_group *group,
+                   const void *data,
+                   size_t len,
+                   int timeout_ms,
+                   zkl_membership **membership);
+
+/**
+ * What the member is called in the group: see `zkl_member`.
+ *
+ * Any thread. Returns a string that belongs to the membership; NULL for NULL.
+ */
+const char *zkl_membership_id(const zkl_membership *membership);
+
+/**
+ * The path of the member's znode.
+ *
+ * Any thread. Returns a string that belongs to the membership; NULL for NULL.
+ */
+const char *zkl_membership_path(const zkl_membership *membership);
+
+/**
+ * 1 while it is certainly a member, by the local clock, 0 while it is not: after a loss of the session until it has joined
+ * again. Costs no request.
+ *
+ * Any thread. ZBADARGUMENTS for NULL, ZINVALIDSTATE in the child of a fork.
+ */
+int zkl_membership_is_member(const zkl_membership *membership);
+
+/**
+ * Leaves the group, and waits up to `timeout_ms`, or ZKL_FOREVER, until its znode is gone. Frees the membership, whatever
+ * it returns. On connection loss the deletion is repeated until the znode, or the session, is gone. `pthread_cancel` waits
+ * until it has ended. In the child of a fork it only frees.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks.
+ *
+ * ZOK; ZOPERATIONTIMEOUT when no server has confirmed it in time, and ZKL_WOULD_DEADLOCK inside a callback of the C client,
+ * or ZBADARGUMENTS for another negative timeout: it leaves in the background. ZBADARGUMENTS for NULL. ZINVALIDSTATE in the
+ * child of a fork.
+ */
+int zkl_membership_leave(zkl_membership *membership,
+                         int timeout_ms);
+
+/**
+ * Leaves the group in the background, and frees the membership. Does not wait, unless this was the last of its client: see
+ * zkl_client_free. In the child of a fork it only frees.
+ *
+ * Any thread, callbacks included. NULL is allowed.
+ */
+void zkl_membership_free(zkl_membership *membership);
+
+/**
+ * Who are members now, in the order in which they have joined: none where nobody has. Waits up to `timeout_ms`, or
+ * ZKL_FOREVER. It costs a listing, and a read for each.
+ *
+ * On connection loss it asks again. `pthread_cancel` waits until it has ended.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*members` is the program's: free it with
+ * zkl_members_free.
+ *
+ * ZOK; ZOPERATIONTIMEOUT when no server answers in time; otherwise as zkl_group_join.
+ */
+int zkl_group_members(const zkl_group *group,
+                      int timeout_ms,
+                      zkl_members **members);
+
+/**
+ * Asks for a call of `changed` with the members, now and whenever others are members: a list, which is the program's to
+ * free. Who came and went between two calls is left out, and so is a member that has only got another session. The next
+ * call comes when the one before has returned. It costs one watch, one listing with each change, and a read for each new
+ * member.
+ *
+ * Of the thread, of connection loss, of the end, of `finalizer`, of `*watch`, of the codes and of a fork the same holds as
+ * of zkl_election_observe.
+ */
+int zkl_group_watch(const zkl_group *group,
+                    zkl_members_fn changed,
+                    void *userdata,
+                    zkl_finalizer_fn finalizer,
+                    zkl_watch **watch);
+
+/**
+ * How many entries the list has; 0 for NULL.
+ *
+ * Any thread.
+ */
+size_t zkl_members_count(const zkl_members *members);
+
+/**
+ * The entry at `index`, counted from 0; NULL beyond the end, and for NULL. It belongs to the list.
+ *
+ * Any thread.
+ */
+const zkl_member *zkl_members_get(const zkl_members *members, size_t index);
+
+/**
+ * Frees the list, with its entries, their strings and data.
+ *
+ * Any thread, callbacks included. NULL is allowed.
+ */
+void zkl_members_free(zkl_members *members);
+
+/**
+ * Makes a latch at a path: it is set to a number of events, counted down once for each, and opens at zero. It opens once,
+ * and stays open. Sends nothing. It is a persistent znode with what is left in decimal digits.
+ *
+ * `path` is absolute, under the client's chroot. `options` may be NULL: the defaults. Both are copied.
+ *
+ * Any thread; does not block. On success `*latch` is the program's: free it with zkl_latch_free.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL for an ACL that is
+ * empty or malformed. ZINVALIDSTATE in the child of a fork.
+ */
+int zkl_latch_new(const zkl_client *client,
+                  const char *path,
+                  const zkl_recipe_options *options,
+                  zkl_latch **latch);
+
+/**
+ * Frees the latch, which stays as it is for all. Attempts go on.
+ *
+ * Any thread, callbacks included. NULL is allowed.
+ */
+void zkl_latch_free(zkl_latch *latch);
+
+/**
+ * Sets it to a number of events, unless it is set already; a latch of none is open at once. `left` may be NULL; otherwise
+ * it gets what is left to be counted. Waits up to `timeout_ms`, or ZKL_FOREVER.
+ *
+ * On connection loss it waits for the next connection, and finds out there whether it was done: nothing is counted twice.
+ * `pthread_cancel` waits until it has ended.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks.
+ *
+ * ZOK. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and ZCLOSING leave it unknown whether it was done. ZBADARGUMENTS for a NULL,
+ * another negative timeout, or a path at which something else is; ZNOAUTH; ZINVALIDSTATE, ZSESSIONEXPIRED or ZAUTHFAILED
+ * when the client is closed, the first also in the child of a fork; ZKL_WOULD_DEADLOCK inside a callback of the C client:
+ * nothing was done.
+ */
+int zkl_latch_set(const zkl_latch *latch,
+                  uint32_t events,
+                  int timeout_ms,
+                  uint32_t *left);
+
+/**
+ * Counts one event; at zero it opens, and counting on does nothing. `left` may be NULL; otherwise it gets what is left.
+ *
+ * Threads, waiting and codes: as zkl_latch_set, and ZNONODE when nobody has set it: nothing was done.
+ */
+int zkl_latch_count_down(const zkl_latch *latch,
+                         int timeout_ms,
+                         uint32_t *left);
+
+/**
+ * What is left to be counted; not older than the call. Sets `*left`. On connection loss it is read again.
+ *
+ * Threads and waiting: as zkl_latch_set.
+ *
+ * ZOK; ZNONODE when nobody has set it; ZOPERATIONTIMEOUT when no server answers; otherwise as zkl_latch_set.
+ */
+int zkl_latch_left(const zkl_latch *latch,
+                   int timeout_ms,
+                   uint32_t *left);
+
+/**
+ * Waits until it is open, up to `timeout_ms`, also where nobody has set it yet: ZKL_FOREVER waits as long as it takes, 0
+ * looks once.
+ *
+ * On connection loss it goes on with the next connection or session. `pthread_cancel` waits until it has ended.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks.
+ *
+ * ZOK when it is open; ZOPERATIONTIMEOUT when it is not; ZBADARGUMENTS for NULL or another negative timeout; ZNOAUTH;
+ * ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first also in the child of a
+ * fork; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+ */
+int zkl_latch_wait(const zkl_latch *latch,
+                   int timeout_ms);
+
+/**
+ * Begins to wait until it is open, and returns: `done` is called exactly once, with what zkl_latch_wait would have
+ * returned, or ZKL_CANCELLED. All else is as of zkl_queue_take_async.
+ *
+ * Any thread, callbacks of the C client included; does not block.
+ *
+ * ZOK when it has begun; ZBADARGUMENTS for a NULL latch or done, or a negative timeout other than ZKL_FOREVER;
+ * ZSYSTEMERROR when there is no thread to be had. Everything else is reported by `done`.
+ */
+int zkl_latch_wait_async(const zkl_latch *latch,
+                         int timeout_ms,
+                         zkl_result_fn done,
+                         void *userdata,
+                         zkl_finalizer_fn finalizer,
+                         zkl_attempt **attempt);
+
+/**
+ * Makes a barrier at a path. Sends nothing. It is set while there is a persistent znode, which stays when the program
+ * ends, as Curator and kazoo have it.
+ *
+ * `path` is absolute, under the client's chroot. `options` may be NULL: the defaults. Both are copied.
+ *
+ * Any thread; does not block. On success `*barrier` is the program's: free it with zkl_barrier_free.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL for an ACL that is
+ * empty or malformed. ZINVALIDSTATE in the child of a fork.
+ */
+int zkl_barrier_new(const zkl_client *client,
+                    const char *path,
+                    const zkl_recipe_options *options,
+                    zkl_barrier **barrier);
+
+/**
+ * Frees the barrier, which stays as it is for all. Attempts go on.
+ *
+ * Any thread, callbacks included. NULL is allowed.
+ */
+void zkl_barrier_free(zkl_barrier *barrier);
+
+/**
+ * Sets it, and makes the znodes above it where they are missing. That it is set already is no error. Waits up to
+ * `timeout_ms`, or ZKL_FOREVER.
+ *
+ * On connection loss it waits for the next connection, and finds out there whether it was done: it is never done twice.
+ * `pthread_cancel` waits until it has ended.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks.
+ *
+ * ZOK. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and ZCLOSING leave it unknown whether it was done. ZBADARGUMENTS for NULL or
+ * another negative timeout; ZNOAUTH; ZINVALIDSTATE, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first
+ * also in the child of a fork; ZKL_WOULD_DEADLOCK inside a callback of the C client: nothing was done.
+ */
+int zkl_barrier_set(const zkl_barrier *barrier,
+                    int timeout_ms);
+
+/**
+ * Removes it: everybody who waits goes on. That it is not set is no error.
+ *
+ * Threads, waiting and codes: as zkl_barrier_set.
+ */
+int zkl_barrier_remove(const zkl_barrier *barrier, int timeout_ms);
+
+/**
+ * Waits until it is not set, up to `timeout_ms`: ZKL_FOREVER waits as long as it takes, 0 looks once.
+ *
+ * On connection loss it goes on with the next connection or session. `pthread_cancel` waits until it has ended.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks.
+ *
+ * ZOK when it is not set; ZOPERATIONTIMEOUT when it is, or no server answers; ZBADARGUMENTS for NULL or another negative
+ * timeout; ZNOAUTH; ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first also in
+ * the child of a fork; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+ */
+int zkl_barrier_pass(const zkl_barrier *barrier,
+                     int timeout_ms);
+
+/**
+ * Begins to wait until it is not set, and returns: `done` is called exactly once, with what zkl_barrier_pass would have
+ * returned, or ZKL_CANCELLED. All else is as of zkl_queue_take_async.
+ *
+ * Any thread, callbacks of the C client included; does not block.
+ *
+ * ZOK when it has begun; ZBADARGUMENTS for a NULL barrier or done, or a negative timeout other than ZKL_FOREVER;
+ * ZSYSTEMERROR when there is no thread to be had. Everything else is reported by `done`.
+ */
+int zkl_barrier_pass_async(const zkl_barrier *barrier,
+                           int timeout_ms,
+                           zkl_result_fn done,
+                           void *userdata,
+                           zkl_finalizer_fn finalizer,
+                           zkl_attempt **attempt);
+
+/**
+ * Makes a barrier at a path for so many participants, 1 to 65535, of which everyone has to say the same number: they enter
+ * when all are there, and leave when all are done; then the next ones can enter. Sends nothing. A participant whose process
+ * or session ends has left.
+ *
+ * `path` is absolute, under the client's chroot. `options` may be NULL: the defaults. Both are copied.
+ *
+ * Any thread; does not block. On success `*barrier` is the program's: free it with zkl_double_barrier_free.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL, another number, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL for an
+ * ACL that is empty or malformed. ZINVALIDSTATE in the child of a fork.
+ */
+int zkl_double_barrier_new(const zkl_client *client,
+                           const char *path,
+                           int participants,
+                           const zkl_recipe_options *options,
+                           zkl_double_barrier **barrier);
+
+/**
+ * Frees the barrier. Who has entered stays, and attempts go on.
+ *
+ * Any thread, callbacks included. NULL is allowed.
+ */
+void zkl_double_barrier_free(zkl_double_barrier *barrier);
+
+/**
+ * Waits up to `timeout_ms`, or ZKL_FOREVER, until as many are there as are wanted; where a round is under way, until all of
+ * that have left.
+ *
+ * On connection loss it goes on with the next connection or session. When it fails, it has not entered, and nothing is
+ * left. `pthread_cancel` waits until it has ended.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*entered` is the program's: end it with
+ * zkl_entered_leave or zkl_entered_free.
+ *
+ * ZOK; ZOPERATIONTIMEOUT when the time is over; ZBADARGUMENTS for a NULL or another negative timeout; ZNOAUTH;
+ * ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first also in the child of a
+ * fork; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+ */
+int zkl_double_barrier_enter(const zkl_double_barrier *barrier,
+                             int timeout_ms,
+                             zkl_entered **entered);
+
+/**
+ * Begins to enter, and returns: `done` is called exactly once, with what zkl_double_barrier_enter would have returned and
+ * given, or with ZKL_CANCELLED. All else is as of zkl_queue_take_async.
+ *
+ * Any thread, callbacks of the C client included; does not block.
+ *
+ * ZOK when it has begun; ZBADARGUMENTS for a NULL barrier or done, or a negative timeout other than ZKL_FOREVER;
+ * ZSYSTEMERROR when there is no thread to be had. Everything else is reported by `done`.
+ */
+int zkl_double_barrier_enter_async(const zkl_double_barrier *barrier,
+                                   int timeout_ms,
+                                   zkl_entered_fn done,
+                                   void *userdata,
+                                   zkl_finalizer_fn finalizer,
+                                   zkl_attempt **attempt);
+
+/**
+ * Leaves, and waits up to `timeout_ms`, or ZKL_FOREVER, until all who have entered with it have left. Frees what is given,
+ * whatever it returns. On connection loss it goes on with the next connection or session. `pthread_cancel` waits until it
+ * has ended. In the child of a fork it only frees.
+ *
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks.
+ *
+ * ZOK; ZOPERATIONTIMEOUT when the time is over, and others are there yet, or no server answers; ZBADARGUMENTS for NULL or
+ * another negative timeout; ZNOAUTH; ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, ZINVALIDSTATE also
+ * in the child of a fork; ZKL_WOULD_DEADLOCK inside a callback of the C client. It has left in any case, or leaves in the
+ * background.
+ */
+int zkl_entered_leave(zkl_entered *entered,
+                      int timeout_ms);
+
+/**
+ * As zkl_entered_leave, without waiting: what is given is freed when this returns, also when it returns an error. `done` is
+ * called exactly once, on zklock's callback thread of the client, with what zkl_entered_leave would have returned;
+ * `finalizer`, if there is one, after it. They may be called before this returns. When this returns an error, neither is
+ * called.
+ *
+ * Any thread, callbacks of the C client included; does not block.
+ *
+ * ZOK when it has begun; ZBADARGUMENTS for a NULL entered or done, or another negative timeout, ZSYSTEMERROR when there is
+ * no thread to be had: it leaves in the background. Everything else is reported by `done`.
+ */
+int zkl_entered_leave_async(zkl_entered *entered,
+                            int timeout_ms,
+                            zkl_result_fn done,
+                            void *userdata,
+                            zkl_finalizer_fn finalizer);
+
+/**
+ * Leaves in the background, and frees what is given. Does not wait, unless this was the last of its client: see
+ * zkl_client_free. In the child of a fork it only frees.
+ *
+ * Any thread, callbacks included. NULL is allowed.
+ */
+void zkl_entered_free(zkl_entered *entered);
 
 #ifdef __cplusplus
 }  // extern "C"

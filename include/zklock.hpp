@@ -21,9 +21,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "zklock.h"
 
@@ -90,6 +92,19 @@ struct free {
     void operator()(zkl_guard *it) const noexcept { zkl_guard_free(it); }
     void operator()(zkl_attempt *it) const noexcept { zkl_attempt_free(it); }
     void operator()(zkl_contenders *it) const noexcept { zkl_contenders_free(it); }
+    void operator()(zkl_watch *it) const noexcept { zkl_watch_free(it); }
+    void operator()(zkl_multi_lock *it) const noexcept { zkl_multi_lock_free(it); }
+    void operator()(zkl_election *it) const noexcept { zkl_election_free(it); }
+    void operator()(zkl_counter *it) const noexcept { zkl_counter_free(it); }
+    void operator()(zkl_queue *it) const noexcept { zkl_queue_free(it); }
+    void operator()(zkl_delivery *it) const noexcept { zkl_delivery_free(it); }
+    void operator()(zkl_group *it) const noexcept { zkl_group_free(it); }
+    void operator()(zkl_membership *it) const noexcept { zkl_membership_free(it); }
+    void operator()(zkl_members *it) const noexcept { zkl_members_free(it); }
+    void operator()(zkl_latch *it) const noexcept { zkl_latch_free(it); }
+    void operator()(zkl_barrier *it) const noexcept { zkl_barrier_free(it); }
+    void operator()(zkl_double_barrier *it) const noexcept { zkl_double_barrier_free(it); }
+    void operator()(zkl_entered *it) const noexcept { zkl_entered_free(it); }
 };
 
 template <typename T> using owned = std::unique_ptr<T, free>;
@@ -110,16 +125,39 @@ template <typename F, typename Function> status with_callback(F callback, Functi
     return status::of(rc);
 }
 
-} // namespace detail
+/* What a function of zklock.h has put into `it`, or why it has not. */
+template <typename T, typename P> result<T> made(int rc, P *it)
+{
+    status ended = status::of(rc);
+    return ended ? result<T>(T(it)) : result<T>(std::move(ended));
+}
 
-/* Who holds a lock, and who waits: for (const zkl_contender &one : list). */
-class contenders {
+/* The same, for a value. */
+template <typename T> result<T> value(int rc, const T &it)
+{
+    status ended = status::of(rc);
+    return ended ? result<T>(it) : result<T>(std::move(ended));
+}
+
+/* Calls what is called back: with a code alone, or with what is given beside it. */
+template <typename F> void call(int rc, void *it) noexcept
+{
+    (*static_cast<F *>(it))(status::of(rc));
+}
+template <typename T, typename F, typename P> void call(int rc, P *given, void *it) noexcept
+{
+    (*static_cast<F *>(it))(made<T>(rc, given));
+}
+
+/* The entries of a list. */
+template <typename L, typename E, std::size_t (*Count)(const L *), const E *(*Get)(const L *, std::size_t)>
+class list {
 public:
     class iterator {
     public:
-        iterator(const zkl_contenders *list, std::size_t index) noexcept : list_(list), index_(index) {}
-        const zkl_contender &operator*() const noexcept { return *zkl_contenders_get(list_, index_); }
-        const zkl_contender *operator->() const noexcept { return zkl_contenders_get(list_, index_); }
+        iterator(const L *list, std::size_t index) noexcept : list_(list), index_(index) {}
+        const E &operator*() const noexcept { return *Get(list_, index_); }
+        const E *operator->() const noexcept { return Get(list_, index_); }
         iterator &operator++() noexcept
         {
             ++index_;
@@ -129,23 +167,30 @@ public:
         bool operator==(const iterator &other) const noexcept { return index_ == other.index_; }
 
     private:
-        const zkl_contenders *list_;
+        const L *list_;
         std::size_t index_;
     };
 
-    contenders() noexcept {}
+    list() noexcept {}
     /* Owns it from here on. */
-    explicit contenders(zkl_contenders *it) noexcept : it_(it) {}
+    explicit list(L *it) noexcept : it_(it) {}
 
-    const zkl_contenders *get() const noexcept { return it_.get(); }
-    std::size_t size() const noexcept { return zkl_contenders_count(it_.get()); }
+    const L *get() const noexcept { return it_.get(); }
+    std::size_t size() const noexcept { return Count(it_.get()); }
     bool empty() const noexcept { return size() == 0; }
     iterator begin() const noexcept { return iterator(it_.get(), 0); }
     iterator end() const noexcept { return iterator(it_.get(), size()); }
 
 private:
-    detail::owned<zkl_contenders> it_;
+    owned<L> it_;
 };
+
+} // namespace detail
+
+/* Who holds a lock, and who waits: for (const zkl_contender &one : list). */
+using contenders = detail::list<zkl_contenders, zkl_contender, &zkl_contenders_count, &zkl_contenders_get>;
+/* Who is in a group: for (const zkl_member &one : list). */
+using members = detail::list<zkl_members, zkl_member, &zkl_members_count, &zkl_members_get>;
 
 /* A lock that is held. Its end releases the lock in the background. */
 class guard {
@@ -160,9 +205,25 @@ public:
     /* Grows with every acquire of the lock: let the store refuse smaller ones. */
     std::int64_t token() const noexcept { return zkl_guard_token(it_.get()); }
     const char *path() const noexcept { return zkl_guard_path(it_.get()); }
+    /* Of a multi-lock: how many locks it stands for, and the token and the path of each. */
+    std::size_t locks() const noexcept { return zkl_guard_locks(it_.get()); }
+    std::int64_t token_of(std::size_t index) const noexcept { return zkl_guard_token_of(it_.get(), index); }
+    const char *path_of(std::size_t index) const noexcept { return zkl_guard_path_of(it_.get(), index); }
     /* ZKL_HELD, ZKL_SUSPENDED or ZKL_LOST, by the local clock. */
     int state() const noexcept { return zkl_guard_state(it_.get()); }
     bool is_held() const noexcept { return state() == ZKL_HELD; }
+    /* ZKL_READ, ZKL_UPGRADEABLE or ZKL_WRITE of a read/write lock, ZKL_EXCLUSIVE of others. */
+    int access() const noexcept { return zkl_guard_access(it_.get()); }
+    /* From ZKL_UPGRADEABLE to ZKL_WRITE, without a moment in which it is not held. */
+    status upgrade(int timeout_ms = ZKL_FOREVER) const
+    {
+        return status::of(zkl_guard_upgrade(it_.get(), timeout_ms));
+    }
+    /* To ZKL_UPGRADEABLE or ZKL_READ, passing no writer that waits. */
+    status downgrade(int to, int timeout_ms = ZKL_FOREVER) const
+    {
+        return status::of(zkl_guard_downgrade(it_.get(), to, timeout_ms));
+    }
     /* How many guards its owner has of a re-entrant lock. */
     int holds() const noexcept { return zkl_guard_holds(it_.get()); }
     /* ZKL_LOST_SESSION, ZKL_LOST_DELETED or ZKL_LOST_BROKEN; 0 when it is not lost. */
@@ -248,7 +309,7 @@ private:
     detail::owned<zkl_guard> it_;
 };
 
-/* An acquire under way. Its end does not cancel it. */
+/* An acquire under way, or what else waits for others. Its end does not cancel it. */
 class attempt {
 public:
     attempt() noexcept {}
@@ -257,7 +318,7 @@ public:
     explicit operator bool() const noexcept { return static_cast<bool>(it_); }
     zkl_attempt *get() const noexcept { return it_.get(); }
 
-    /* Its callback comes with ZKL_CANCELLED then, and no claim is left. */
+    /* Its callback comes with ZKL_CANCELLED then, and no claim is left, nor anything taken. */
     status cancel() const { return status::of(zkl_attempt_cancel(it_.get())); }
 
 private:
@@ -385,6 +446,448 @@ private:
     detail::owned<zkl_lock> it_;
 };
 
+/* Several locks that are acquired together, all or none. */
+class multi_lock {
+public:
+    multi_lock() noexcept {}
+    explicit multi_lock(zkl_multi_lock *it) noexcept : it_(it) {}
+
+    /* Of these, which are copied: multi_lock::of({&one, &other}). */
+    static result<multi_lock> of(std::initializer_list<const lock *> locks)
+    {
+        std::vector<const zkl_lock *> all;
+        for (const lock *one : locks)
+            all.push_back(one == nullptr ? nullptr : one->get());
+        zkl_multi_lock *it = nullptr;
+        int ended = zkl_multi_lock_new(all.data(), all.size(), &it);
+        return detail::made<multi_lock>(ended, it);
+    }
+
+    explicit operator bool() const noexcept { return static_cast<bool>(it_); }
+    zkl_multi_lock *get() const noexcept { return it_.get(); }
+
+    result<guard> acquire(int timeout_ms = ZKL_FOREVER) const
+    {
+        zkl_guard *held = nullptr;
+        int ended = zkl_multi_lock_acquire(it_.get(), timeout_ms, &held);
+        return detail::made<guard>(ended, held);
+    }
+    /* ZKL_TAKEN where anybody is ahead at any. */
+    result<guard> try_acquire() const
+    {
+        zkl_guard *held = nullptr;
+        int ended = zkl_multi_lock_try(it_.get(), &held);
+        return detail::made<guard>(ended, held);
+    }
+    /* `done(result<guard>)` is called with the outcome, once. It must not throw. */
+    template <typename F> result<attempt> acquire_async(int timeout_ms, F done) const
+    {
+        zkl_attempt *begun = nullptr;
+        auto begin = [this, timeout_ms, &begun](void *it, zkl_finalizer_fn end) {
+            return zkl_multi_lock_acquire_async(it_.get(), timeout_ms, &detail::call<guard, F>, it, end, &begun);
+        };
+        status ended = detail::with_callback(std::move(done), begin);
+        return ended ? result<attempt>(attempt(begun)) : result<attempt>(std::move(ended));
+    }
+
+private:
+    detail::owned<zkl_multi_lock> it_;
+};
+
+/* What changes is reported by a callback until this ends. */
+class watch {
+public:
+    watch() noexcept {}
+    explicit watch(zkl_watch *it) noexcept : it_(it) {}
+
+    explicit operator bool() const noexcept { return static_cast<bool>(it_); }
+    zkl_watch *get() const noexcept { return it_.get(); }
+
+private:
+    detail::owned<zkl_watch> it_;
+};
+
+/* Of those who take part, one leads at a time. Who leads has a guard, whose token is the term. */
+class election {
+public:
+    election() noexcept {}
+    explicit election(zkl_election *it) noexcept : it_(it) {}
+
+    explicit operator bool() const noexcept { return static_cast<bool>(it_); }
+    zkl_election *get() const noexcept { return it_.get(); }
+
+    /* Waits until this participant leads. */
+    result<guard> campaign(int timeout_ms = ZKL_FOREVER) const
+    {
+        zkl_guard *held = nullptr;
+        int ended = zkl_election_campaign(it_.get(), timeout_ms, &held);
+        return detail::made<guard>(ended, held);
+    }
+    /* `done(result<guard>)` is called with the outcome, once. It must not throw. */
+    template <typename F> result<attempt> campaign_async(int timeout_ms, F done) const
+    {
+        zkl_attempt *begun = nullptr;
+        auto begin = [this, timeout_ms, &begun](void *it, zkl_finalizer_fn end) {
+            return zkl_election_campaign_async(it_.get(), timeout_ms, &detail::call<guard, F>, it, end, &begun);
+        };
+        status ended = detail::with_callback(std::move(done), begin);
+        return ended ? result<attempt>(attempt(begun)) : result<attempt>(std::move(ended));
+    }
+
+    /* Resigns in favour of a participant of a list, which has to be there yet. */
+    status hand_over(const guard &leads, const zkl_contender &to, int timeout_ms = ZKL_FOREVER) const
+    {
+        return status::of(zkl_election_hand_over(it_.get(), leads.get(), &to, timeout_ms));
+    }
+    /* `done(status)` is called once. It must not throw. */
+    template <typename F>
+    status hand_over_async(const guard &leads, const zkl_contender &to, int timeout_ms, F done) const
+    {
+        zkl_election *of = it_.get();
+        zkl_guard *held = leads.get();
+        return detail::with_callback(std::move(done), [=, &to](void *it, zkl_finalizer_fn end) {
+            return zkl_election_hand_over_async(of, held, &to, timeout_ms, &detail::call<F>, it, end);
+        });
+    }
+
+    /* Who leads: one, or nobody. */
+    result<contenders> leader() const { return listed(&zkl_election_leader); }
+    /* Who takes part, in the order in which they will lead. */
+    result<contenders> participants() const { return listed(&zkl_election_participants); }
+
+    /* `changed(result<contenders>)` is called with who leads, now and whenever that changes, until the watch ends. It must
+     * not throw. */
+    template <typename F> result<watch> observe(F changed) const
+    {
+        zkl_watch *begun = nullptr;
+        auto begin = [this, &begun](void *it, zkl_finalizer_fn end) {
+            return zkl_election_observe(it_.get(), &detail::call<contenders, F>, it, end, &begun);
+        };
+        status ended = detail::with_callback(std::move(changed), begin);
+        return ended ? result<watch>(watch(begun)) : result<watch>(std::move(ended));
+    }
+
+private:
+    result<contenders> listed(int (*function)(const zkl_election *, zkl_contenders **)) const
+    {
+        zkl_contenders *found = nullptr;
+        int ended = function(it_.get(), &found);
+        return detail::made<contenders>(ended, found);
+    }
+
+    detail::owned<zkl_election> it_;
+};
+
+/* A number that many clients read and change. */
+class counter {
+public:
+    counter() noexcept {}
+    explicit counter(zkl_counter *it) noexcept : it_(it) {}
+
+    explicit operator bool() const noexcept { return static_cast<bool>(it_); }
+    zkl_counter *get() const noexcept { return it_.get(); }
+
+    result<std::int64_t> value(int timeout_ms = ZKL_FOREVER) const
+    {
+        std::int64_t number = 0;
+        int ended = zkl_counter_get(it_.get(), timeout_ms, &number);
+        return detail::value(ended, number);
+    }
+    status set(std::int64_t number, int timeout_ms = ZKL_FOREVER) const
+    {
+        return status::of(zkl_counter_set(it_.get(), number, timeout_ms));
+    }
+    /* What it is after that. */
+    result<std::int64_t> add(std::int64_t number, int timeout_ms = ZKL_FOREVER) const
+    {
+        std::int64_t after = 0;
+        int ended = zkl_counter_add(it_.get(), number, timeout_ms, &after);
+        return detail::value(ended, after);
+    }
+    /* What it was before that. */
+    result<std::int64_t> get_and_add(std::int64_t number, int timeout_ms = ZKL_FOREVER) const
+    {
+        std::int64_t before = 0;
+        int ended = zkl_counter_get_and_add(it_.get(), number, timeout_ms, &before);
+        return detail::value(ended, before);
+    }
+    /* What it was before that: it was set exactly if that is `expected`. */
+    result<std::int64_t> compare_and_set(std::int64_t expected, std::int64_t number,
+                                         int timeout_ms = ZKL_FOREVER) const
+    {
+        std::int64_t before = 0;
+        int ended = zkl_counter_compare_and_set(it_.get(), expected, number, timeout_ms, &before);
+        return detail::value(ended, before);
+    }
+
+private:
+    detail::owned<zkl_counter> it_;
+};
+
+/* An element of a queue that was taken. Its end gives it back. */
+class delivery {
+public:
+    delivery() noexcept {}
+    explicit delivery(zkl_delivery *it) noexcept : it_(it) {}
+
+    explicit operator bool() const noexcept { return static_cast<bool>(it_); }
+    zkl_delivery *get() const noexcept { return it_.get(); }
+
+    const void *data() const noexcept { return zkl_delivery_data(it_.get(), nullptr); }
+    std::size_t size() const noexcept
+    {
+        std::size_t size = 0;
+        zkl_delivery_data(it_.get(), &size);
+        return size;
+    }
+    std::string text() const { return empty() ? std::string() : std::string(static_cast<const char *>(data()), size()); }
+    bool empty() const noexcept { return size() == 0; }
+    const char *path() const noexcept { return zkl_delivery_path(it_.get()); }
+    /* What claims it, for the functions of zklock.h; it ends with this. */
+    const zkl_guard *claim() const noexcept { return zkl_delivery_guard(it_.get()); }
+    std::int64_t token() const noexcept { return zkl_guard_token(claim()); }
+    bool is_held() const noexcept { return zkl_guard_state(claim()) == ZKL_HELD; }
+
+    /* Removes the element. It is empty then, whatever that gives. */
+    status done(int timeout_ms = ZKL_FOREVER) { return status::of(zkl_delivery_done(it_.release(), timeout_ms)); }
+    /* The same, without waiting: `ended(status)` is called once. It must not throw. */
+    template <typename F> status done_async(int timeout_ms, F ended)
+    {
+        return detail::with_callback(std::move(ended), [this, timeout_ms](void *it, zkl_finalizer_fn end) {
+            return zkl_delivery_done_async(it_.release(), timeout_ms, &detail::call<F>, it, end);
+        });
+    }
+
+private:
+    detail::owned<zkl_delivery> it_;
+};
+
+/* Work that is handed out, each piece at least once. */
+class queue {
+public:
+    queue() noexcept {}
+    explicit queue(zkl_queue *it) noexcept : it_(it) {}
+
+    explicit operator bool() const noexcept { return static_cast<bool>(it_); }
+    zkl_queue *get() const noexcept { return it_.get(); }
+
+    /* Any bytes. */
+    status put(const std::string &text, int priority = ZKL_DEFAULT_PRIORITY, int timeout_ms = ZKL_FOREVER) const
+    {
+        return status::of(zkl_queue_put(it_.get(), text.data(), text.size(), priority, timeout_ms));
+    }
+    /* The size of the first element, of which as much was copied as there is room for; ZNOTHING of an empty queue. */
+    result<std::size_t> peek(void *buffer, std::size_t size, int timeout_ms = ZKL_FOREVER) const
+    {
+        std::size_t whole = 0;
+        int ended = zkl_queue_peek(it_.get(), timeout_ms, buffer, size, &whole);
+        return detail::value(ended, whole);
+    }
+    /* Waits for an element. */
+    result<delivery> take(int timeout_ms = ZKL_FOREVER) const
+    {
+        zkl_delivery *taken = nullptr;
+        int ended = zkl_queue_take(it_.get(), timeout_ms, &taken);
+        return detail::made<delivery>(ended, taken);
+    }
+    /* `done(result<delivery>)` is called with the outcome, once. It must not throw. */
+    template <typename F> result<attempt> take_async(int timeout_ms, F done) const
+    {
+        zkl_attempt *begun = nullptr;
+        auto begin = [this, timeout_ms, &begun](void *it, zkl_finalizer_fn end) {
+            return zkl_queue_take_async(it_.get(), timeout_ms, &detail::call<delivery, F>, it, end, &begun);
+        };
+        status ended = detail::with_callback(std::move(done), begin);
+        return ended ? result<attempt>(attempt(begun)) : result<attempt>(std::move(ended));
+    }
+
+private:
+    detail::owned<zkl_queue> it_;
+};
+
+/* That this program is a member of a group. Its end leaves it. */
+class membership {
+public:
+    membership() noexcept {}
+    explicit membership(zkl_membership *it) noexcept : it_(it) {}
+
+    explicit operator bool() const noexcept { return static_cast<bool>(it_); }
+    zkl_membership *get() const noexcept { return it_.get(); }
+    const char *id() const noexcept { return zkl_membership_id(it_.get()); }
+    const char *path() const noexcept { return zkl_membership_path(it_.get()); }
+    /* Whether it certainly is one now, by the local clock. */
+    bool is_member() const noexcept { return zkl_membership_is_member(it_.get()) == 1; }
+    /* It is empty then, whatever that gives. */
+    status leave(int timeout_ms = ZKL_FOREVER) { return status::of(zkl_membership_leave(it_.release(), timeout_ms)); }
+
+private:
+    detail::owned<zkl_membership> it_;
+};
+
+/* Who is there. */
+class group {
+public:
+    group() noexcept {}
+    explicit group(zkl_group *it) noexcept : it_(it) {}
+
+    explicit operator bool() const noexcept { return static_cast<bool>(it_); }
+    zkl_group *get() const noexcept { return it_.get(); }
+
+    /* With any bytes as its data. */
+    result<membership> join(const std::string &text, int timeout_ms = ZKL_FOREVER) const
+    {
+        zkl_membership *joined = nullptr;
+        int ended = zkl_group_join(it_.get(), text.data(), text.size(), timeout_ms, &joined);
+        return detail::made<membership>(ended, joined);
+    }
+    result<zklock::members> members(int timeout_ms = ZKL_FOREVER) const
+    {
+        zkl_members *found = nullptr;
+        int ended = zkl_group_members(it_.get(), timeout_ms, &found);
+        return detail::made<zklock::members>(ended, found);
+    }
+    /* `changed(result<members>)` is called with the members, now and whenever others are, until the watch ends. It must
+     * not throw. */
+    template <typename F> result<zklock::watch> watch(F changed) const
+    {
+        zkl_watch *begun = nullptr;
+        auto begin = [this, &begun](void *it, zkl_finalizer_fn end) {
+            return zkl_group_watch(it_.get(), &detail::call<zklock::members, F>, it, end, &begun);
+        };
+        status ended = detail::with_callback(std::move(changed), begin);
+        return ended ? result<zklock::watch>(zklock::watch(begun)) : result<zklock::watch>(std::move(ended));
+    }
+
+private:
+    detail::owned<zkl_group> it_;
+};
+
+/* It opens when it was counted down to zero. */
+class latch {
+public:
+    latch() noexcept {}
+    explicit latch(zkl_latch *it) noexcept : it_(it) {}
+
+    explicit operator bool() const noexcept { return static_cast<bool>(it_); }
+    zkl_latch *get() const noexcept { return it_.get(); }
+
+    /* What is left to be counted, of these three. */
+    result<std::uint32_t> set(std::uint32_t events, int timeout_ms = ZKL_FOREVER) const
+    {
+        std::uint32_t left = 0;
+        int ended = zkl_latch_set(it_.get(), events, timeout_ms, &left);
+        return detail::value(ended, left);
+    }
+    result<std::uint32_t> count_down(int timeout_ms = ZKL_FOREVER) const
+    {
+        std::uint32_t left = 0;
+        int ended = zkl_latch_count_down(it_.get(), timeout_ms, &left);
+        return detail::value(ended, left);
+    }
+    result<std::uint32_t> left(int timeout_ms = ZKL_FOREVER) const
+    {
+        std::uint32_t left = 0;
+        int ended = zkl_latch_left(it_.get(), timeout_ms, &left);
+        return detail::value(ended, left);
+    }
+    /* Waits until it is open. */
+    status wait(int timeout_ms = ZKL_FOREVER) const { return status::of(zkl_latch_wait(it_.get(), timeout_ms)); }
+    /* `done(status)` is called once. It must not throw. */
+    template <typename F> result<attempt> wait_async(int timeout_ms, F done) const
+    {
+        zkl_attempt *begun = nullptr;
+        auto begin = [this, timeout_ms, &begun](void *it, zkl_finalizer_fn end) {
+            return zkl_latch_wait_async(it_.get(), timeout_ms, &detail::call<F>, it, end, &begun);
+        };
+        status ended = detail::with_callback(std::move(done), begin);
+        return ended ? result<attempt>(attempt(begun)) : result<attempt>(std::move(ended));
+    }
+
+private:
+    detail::owned<zkl_latch> it_;
+};
+
+/* Where it is set, everybody waits until it is removed. */
+class barrier {
+public:
+    barrier() noexcept {}
+    explicit barrier(zkl_barrier *it) noexcept : it_(it) {}
+
+    explicit operator bool() const noexcept { return static_cast<bool>(it_); }
+    zkl_barrier *get() const noexcept { return it_.get(); }
+
+    status set(int timeout_ms = ZKL_FOREVER) const { return status::of(zkl_barrier_set(it_.get(), timeout_ms)); }
+    status remove(int timeout_ms = ZKL_FOREVER) const { return status::of(zkl_barrier_remove(it_.get(), timeout_ms)); }
+    /* Waits until it is not set. */
+    status pass(int timeout_ms = ZKL_FOREVER) const { return status::of(zkl_barrier_pass(it_.get(), timeout_ms)); }
+    /* `done(status)` is called once. It must not throw. */
+    template <typename F> result<attempt> pass_async(int timeout_ms, F done) const
+    {
+        zkl_attempt *begun = nullptr;
+        auto begin = [this, timeout_ms, &begun](void *it, zkl_finalizer_fn end) {
+            return zkl_barrier_pass_async(it_.get(), timeout_ms, &detail::call<F>, it, end, &begun);
+        };
+        status ended = detail::with_callback(std::move(done), begin);
+        return ended ? result<attempt>(attempt(begun)) : result<attempt>(std::move(ended));
+    }
+
+private:
+    detail::owned<zkl_barrier> it_;
+};
+
+/* That a participant has entered a double barrier. Its end leaves, and does not wait for the others. */
+class entered {
+public:
+    entered() noexcept {}
+    explicit entered(zkl_entered *it) noexcept : it_(it) {}
+
+    explicit operator bool() const noexcept { return static_cast<bool>(it_); }
+    zkl_entered *get() const noexcept { return it_.get(); }
+
+    /* Waits until all who have entered with it have left. It is empty then, whatever that gives. */
+    status leave(int timeout_ms = ZKL_FOREVER) { return status::of(zkl_entered_leave(it_.release(), timeout_ms)); }
+    /* The same, without waiting: `done(status)` is called once. It must not throw. */
+    template <typename F> status leave_async(int timeout_ms, F done)
+    {
+        return detail::with_callback(std::move(done), [this, timeout_ms](void *it, zkl_finalizer_fn end) {
+            return zkl_entered_leave_async(it_.release(), timeout_ms, &detail::call<F>, it, end);
+        });
+    }
+
+private:
+    detail::owned<zkl_entered> it_;
+};
+
+/* A number of participants enter together, and leave together. */
+class double_barrier {
+public:
+    double_barrier() noexcept {}
+    explicit double_barrier(zkl_double_barrier *it) noexcept : it_(it) {}
+
+    explicit operator bool() const noexcept { return static_cast<bool>(it_); }
+    zkl_double_barrier *get() const noexcept { return it_.get(); }
+
+    result<entered> enter(int timeout_ms = ZKL_FOREVER) const
+    {
+        zkl_entered *in = nullptr;
+        int ended = zkl_double_barrier_enter(it_.get(), timeout_ms, &in);
+        return detail::made<entered>(ended, in);
+    }
+    /* `done(result<entered>)` is called with the outcome, once. It must not throw. */
+    template <typename F> result<attempt> enter_async(int timeout_ms, F done) const
+    {
+        zkl_attempt *begun = nullptr;
+        auto begin = [this, timeout_ms, &begun](void *it, zkl_finalizer_fn end) {
+            return zkl_double_barrier_enter_async(it_.get(), timeout_ms, &detail::call<entered, F>, it, end, &begun);
+        };
+        status ended = detail::with_callback(std::move(done), begin);
+        return ended ? result<attempt>(attempt(begun)) : result<attempt>(std::move(ended));
+    }
+
+private:
+    detail::owned<zkl_double_barrier> it_;
+};
+
 /* A session, of its own or of a handle that the program has. Locks and guards keep it for themselves. */
 class client {
 public:
@@ -421,6 +924,58 @@ public:
         zkl_lock *made = nullptr;
         status ended = status::of(zkl_lock_new(it_.get(), path, options, &made));
         return ended ? result<zklock::lock>(zklock::lock(made)) : result<zklock::lock>(std::move(ended));
+    }
+
+    /* The lock of a key, of which nothing is left when nobody uses it. */
+    result<zklock::lock> lock_of_key(const char *path, const std::string &key,
+                                     const zkl_lock_options *options = nullptr) const
+    {
+        zkl_lock *made = nullptr;
+        int ended = zkl_lock_of_key(it_.get(), path, key.data(), key.size(), options, &made);
+        return detail::made<zklock::lock>(ended, made);
+    }
+    result<zklock::election> election(const char *path, const zkl_lock_options *options = nullptr) const
+    {
+        zkl_election *made = nullptr;
+        int ended = zkl_election_new(it_.get(), path, options, &made);
+        return detail::made<zklock::election>(ended, made);
+    }
+    result<zklock::counter> counter(const char *path, const zkl_recipe_options *options = nullptr) const
+    {
+        zkl_counter *made = nullptr;
+        int ended = zkl_counter_new(it_.get(), path, options, &made);
+        return detail::made<zklock::counter>(ended, made);
+    }
+    result<zklock::queue> queue(const char *path, const zkl_recipe_options *options = nullptr) const
+    {
+        zkl_queue *made = nullptr;
+        int ended = zkl_queue_new(it_.get(), path, options, &made);
+        return detail::made<zklock::queue>(ended, made);
+    }
+    result<zklock::group> group(const char *path, const zkl_recipe_options *options = nullptr) const
+    {
+        zkl_group *made = nullptr;
+        int ended = zkl_group_new(it_.get(), path, options, &made);
+        return detail::made<zklock::group>(ended, made);
+    }
+    result<zklock::latch> latch(const char *path, const zkl_recipe_options *options = nullptr) const
+    {
+        zkl_latch *made = nullptr;
+        int ended = zkl_latch_new(it_.get(), path, options, &made);
+        return detail::made<zklock::latch>(ended, made);
+    }
+    result<zklock::barrier> barrier(const char *path, const zkl_recipe_options *options = nullptr) const
+    {
+        zkl_barrier *made = nullptr;
+        int ended = zkl_barrier_new(it_.get(), path, options, &made);
+        return detail::made<zklock::barrier>(ended, made);
+    }
+    result<zklock::double_barrier> double_barrier(const char *path, int participants,
+                                                  const zkl_recipe_options *options = nullptr) const
+    {
+        zkl_double_barrier *made = nullptr;
+        int ended = zkl_double_barrier_new(it_.get(), path, participants, options, &made);
+        return detail::made<zklock::double_barrier>(ended, made);
     }
 
 private:

@@ -55,7 +55,12 @@
 //! # Without a server
 //! Unit tests of what takes a [`Lock`] need no ZooKeeper: [`local`] has locks within the process.
 //!
+//! # Other stores
+//! [`connect`] gives the same locks on ZooKeeper, in a database file or within the process, by an address: [`stores`].
+//!
 //! # Features
+//! - `redis`: locks on a server of Redis. Off by default.
+//! - `sqlite`: locks in a database file, for the processes of one machine. Off by default; SQLite is compiled in.
 //! - `serde`: `Serialize` and `Deserialize` for what is reported, such as [`Contender`], [`GuardState`], [`Stat`](zookeeper::Stat) and
 //!   [`Znode`](zookeeper::Znode). Off by default.
 //! - `capi` is what the C library is built with, `cli` what the programs `zklock` and `lock_test` are; neither changes
@@ -76,6 +81,8 @@ mod client;
 mod error;
 #[cfg(any(doc, doctest))]
 pub mod guide;
+#[cfg(any(feature = "redis", feature = "sqlite"))]
+mod leased;
 pub mod local;
 mod lock;
 mod logging;
@@ -85,27 +92,36 @@ mod process;
 #[cfg_attr(not(feature = "capi"), allow(dead_code))]
 mod raw;
 mod recipes;
+#[cfg(feature = "redis")]
+mod redis;
 mod runtime;
+mod sasl;
 mod scarcity;
+mod secret;
 mod session_key;
 mod spans;
+#[cfg(feature = "sqlite")]
+mod sql;
+pub mod stores;
 mod sync;
 mod text;
+mod tls;
 mod znode;
 pub mod zookeeper;
 
 pub use client::{Client, ClientOptions};
 pub use error::{Code, Error, Result};
 pub use lock::{
-    Contender, Election, Guard, GuardState, GuardStates, HeldSince, Holders, Leadership,
-    LocalHandoff, Lock, LockError, LostReason, LostSignal, MultiLock, Owner, ReadWriteLock,
-    ReentrantLock, ReleaseRequests, Semaphore, Strategy, WheneverHeld, WhileHeld,
+    Access, Contender, Election, Guard, GuardState, GuardStates, HeldSince, Holders, Interop,
+    Leadership, LocalHandoff, Lock, LockError, LostReason, LostSignal, MultiLock, Owner,
+    ReadWriteLock, ReentrantLock, ReleaseRequests, Semaphore, Strategy, WheneverHeld, WhileHeld,
 };
 pub use recipes::{
     Barrier, Counter, Delivery, DoubleBarrier, Entered, Group, Latch, Member, Members, Membership,
     WorkQueue,
 };
 pub use runtime::{Pending, Updates};
+pub use stores::connect;
 pub use zookeeper::keyed::Locks;
 pub use zookeeper_sys;
 

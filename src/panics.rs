@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use futures_lite::FutureExt as _;
+use futures_util::FutureExt as _;
 
 use crate::logging::log;
 
@@ -17,8 +17,9 @@ pub(crate) fn catch_panic<T>(body: impl FnOnce() -> T) -> Option<T> {
 }
 
 /// As [`catch_panic`], of a future.
-pub(crate) async fn catch_panic_of<T>(work: impl Future<Output = T>) -> Option<T> {
-    noted(AssertUnwindSafe(work).catch_unwind().await)
+// No `async fn`, which would have room for the future twice: there are as many as locks are held.
+pub(crate) fn catch_panic_of<T>(work: impl Future<Output = T>) -> impl Future<Output = Option<T>> {
+    AssertUnwindSafe(work).catch_unwind().map(noted)
 }
 
 fn noted<T>(result: std::thread::Result<T>) -> Option<T> {

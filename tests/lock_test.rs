@@ -67,6 +67,23 @@ fn keys_in_order(line: &str) -> Vec<String> {
 }
 
 #[test]
+fn other_stores_are_tested_by_their_address_and_have_no_fault() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = format!("sqlite:{}", directory.path().join("locks.db").display());
+    let stores = if cfg!(feature = "sqlite") { vec!["local:", &file] } else { vec!["local:"] };
+    for store in stores {
+        let output = run(&["--store", store, "--threads", "4", "--rounds", "25", "--json"]);
+        let reports = reports(&output);
+        assert_eq!(reports.len(), 1, "{store} has one way to contend");
+        assert_eq!(reports[0]["acquisitions"], 100);
+        assert_eq!((&reports[0]["violations"], &reports[0]["nodes_left"]), (&0.into(), &0.into()));
+    }
+    let refused = run(&["--store", "nowhere:a"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("zookeeper://HOST"));
+}
+
+#[test]
 fn all_strategies_report_the_promised_fields_and_no_fault() {
     let output = run(&["--threads", "3", "--seconds", "1", "--json"]);
     let reports = reports(&output);

@@ -116,6 +116,34 @@ fn watches_fire_are_dropped_and_end_with_the_session() {
 }
 
 #[test]
+fn transactions_on_a_session_that_is_over_are_refused() {
+    let _alone = ALONE.lock();
+    let server = Server::start().unwrap();
+    let none = [Op::delete("/none"), Op::delete("/neither"), Op::check("/nor")];
+    // A client that comes back while its session is being ended can wait for two thirds of this.
+    let timeout = Duration::from_secs(3);
+    for _ in 0..5 {
+        let zk = options().session_timeout(timeout).connect(&server.hosts()).wait().unwrap();
+        let session = zk.session().unwrap();
+        std::thread::scope(|scope| {
+            let asking = scope.spawn(|| {
+                // Before anybody else knows that the session is over, the C client does.
+                while zk.session() == Some(session) {
+                    assert!(zk.multi(&none).wait().is_err());
+                }
+            });
+            let expired =
+                zklock_testing::expire_session(&server.hosts(), session.id(), &session.password());
+            expired.unwrap();
+            asking.join().unwrap();
+        });
+        eventually("the next session", || {
+            zk.multi(&none).wait().unwrap_err().code() == Code::NO_NODE
+        });
+    }
+}
+
+#[test]
 fn requests_on_their_way_are_answered_by_a_lost_connection_and_by_the_close() {
     let _alone = ALONE.lock();
     let server = Server::start().unwrap();

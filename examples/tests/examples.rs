@@ -104,6 +104,9 @@ fn several_hold_a_shared_lock() {
     let said = [
         "two read, and a writer is kept out",
         "one writes, once both have finished",
+        "one looks whether to write, while another reads",
+        "it writes, and a reader is kept out",
+        "it reads again, and so does another",
         "all permits are taken, and another transfer is kept out",
         "with 4 permits it is let in",
     ];

@@ -4,15 +4,15 @@ use std::ffi::{CStr, c_int};
 
 use crate::error::Code;
 
-/// Somebody holds the lock or is ahead in its queue (`zkl_lock_try` only).
+/// Somebody holds the lock or is ahead in its queue (the functions named `try` only).
 pub const ZKL_TAKEN: c_int = -2001;
-/// The acquire was cancelled by the program.
+/// The acquire, or what else has waited for others, was cancelled by the program.
 pub const ZKL_CANCELLED: c_int = -2002;
 /// The call would wait for the very thread that it was made on.
 pub const ZKL_WOULD_DEADLOCK: c_int = -2003;
 /// A defect of zklock itself, caught before it could harm the program.
 pub const ZKL_PANIC: c_int = -2004;
-/// The lock is no longer held, so nothing was written (`zkl_guard_set` only).
+/// The lock is no longer held, or the element no longer claimed: nothing was written, handed over or removed.
 pub const ZKL_NOT_HELD: c_int = -2005;
 
 /// What one of them means, or one of ZooKeeper's.

@@ -6,20 +6,12 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use event_listener::{Event, EventListener};
 use parking_lot::Mutex;
 
 use crate::process::Process;
-use crate::runtime::wake;
-use crate::sync::per_process;
-
-per_process! {
-    /// Of all clients.
-    static OPEN: AtomicUsize = AtomicUsize::new(0);
-}
+use crate::runtime::{Unfinished, wake};
 
 /// The duties of one client.
 #[derive(Default)]
@@ -39,6 +31,7 @@ pub(crate) struct Duty {
     duties: Arc<Duties>,
     number: u64,
     process: Process,
+    _unfinished: Unfinished,
 }
 
 impl Duties {
@@ -47,8 +40,8 @@ impl Duties {
         let number = open.next;
         open.next += 1;
         open.numbers.insert(number);
-        OPEN.fetch_add(1, Ordering::AcqRel);
-        Duty { duties: Arc::clone(self), number, process: Process::this() }
+        let (process, _unfinished) = (Process::this(), Unfinished::begin());
+        Duty { duties: Arc::clone(self), number, process, _unfinished }
     }
 
     pub(crate) fn are_done(&self) -> bool {
@@ -77,21 +70,7 @@ impl Drop for Duty {
     fn drop(&mut self) {
         if self.process.is_this() {
             self.duties.open.lock().numbers.remove(&self.number);
-            OPEN.fetch_sub(1, Ordering::AcqRel);
             wake::all(&self.duties.ended);
         }
-    }
-}
-
-/// How long the end of a process waits for its duties, and how often it looks.
-const AT_EXIT: Duration = Duration::from_secs(1);
-const LOOK: Duration = Duration::from_millis(1);
-
-/// Runs when the process ends by `exit`. Locks nothing, because the thread that ends the process may
-/// have been anywhere.
-pub(super) fn wait_at_exit() {
-    let begun = Instant::now();
-    while OPEN.load(Ordering::Acquire) > 0 && begun.elapsed() < AT_EXIT {
-        std::thread::sleep(LOOK);
     }
 }

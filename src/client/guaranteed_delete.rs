@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use super::Link;
 use super::lease::Proof;
-use super::unconfirmed::GuaranteedDelete;
+use super::multi::culprit;
+use super::unconfirmed::{GuaranteedDelete, How};
 use crate::error::Code;
 use crate::logging::log;
-use crate::raw::{Sink, Turn, WatchOn};
+use crate::raw::{RawOp, RawOpResult, Sink, Turn, WatchOn};
 use crate::runtime::{BootInstant, Pending};
 use crate::znode::Stat;
 
@@ -33,7 +34,7 @@ fn end_or_try_later(mut delete: GuaranteedDelete, code: Code, link: Option<&Link
         return;
     }
     // A name, even one with a number, may be another's by the time that this is repeated.
-    delete.look = true;
+    delete.how.look = true;
     let mut unconfirmed = link.unconfirmed.lock();
     if unconfirmed.over {
         drop(unconfirmed);
@@ -60,12 +61,44 @@ impl Link {
         look: bool,
         gone: Arc<AtomicBool>,
     ) -> Pending<bool> {
+        self.begin_delete(path, czxid, How { look, ..How::default() }, gone)
+    }
+
+    /// As [`guaranteed_delete`](Link::guaranteed_delete), without a look, of a znode that nobody else may write to: who watches
+    /// its data is told "changed", unless the first deletion fails.
+    pub(crate) fn announced_delete(
+        self: &Arc<Self>,
+        path: &Arc<str>,
+        czxid: i64,
+        gone: Arc<AtomicBool>,
+    ) -> Pending<bool> {
+        self.begin_delete(path, czxid, How { announced: true, ..How::default() }, gone)
+    }
+
+    /// As [`guaranteed_delete`](Link::guaranteed_delete) with a look, after a request that may have deleted it, unless
+    /// this is the `first`.
+    pub(super) fn delete_after_all(
+        self: &Arc<Self>,
+        path: &Arc<str>,
+        czxid: i64,
+        first: bool,
+        gone: Arc<AtomicBool>,
+    ) -> Pending<bool> {
+        self.begin_delete(path, czxid, How { look: true, announced: false, first }, gone)
+    }
+
+    fn begin_delete(
+        self: &Arc<Self>,
+        path: &Arc<str>,
+        czxid: i64,
+        how: How,
+        gone: Arc<AtomicBool>,
+    ) -> Pending<bool> {
         let (send, done) = oneshot::async_channel();
         self.attempt_delete(GuaranteedDelete {
             path: Arc::clone(path),
             czxid,
-            look,
-            first: true,
+            how,
             stale_looks: 0,
             done: send,
             gone,
@@ -75,10 +108,10 @@ impl Link {
     }
 
     fn attempt_delete(self: &Arc<Self>, delete: GuaranteedDelete) {
-        if !delete.look {
+        if !delete.how.look {
             return self.delete_for(delete);
         }
-        if delete.first {
+        if delete.how.first {
             return self.look_for(delete);
         }
         // An earlier deletion may have succeeded, and the server that we are connected to now may
@@ -104,7 +137,7 @@ impl Link {
         let link = Arc::downgrade(self);
         let (path, asked) = (Arc::clone(&delete.path), BootInstant::now());
         // After what its owner has submitted before the release. A repetition can't keep that order.
-        let turn = if delete.first { Turn::InOrderAlways } else { Turn::Ahead };
+        let turn = if delete.how.first { Turn::InOrderAlways } else { Turn::Ahead };
         let sink: Sink<(Vec<u8>, Stat)> = Box::new(move |reply| match (reply, link.upgrade()) {
             (Ok((_, stat)), Some(link)) if stat.czxid == czxid => {
                 // Between the look and the deletion somebody else's znode can take its place, so
@@ -131,22 +164,45 @@ impl Link {
         let path = Arc::clone(&delete.path);
         let submitted = BootInstant::now();
         // After a look it is the look that was in order, and the sooner after it the better.
-        let in_order = delete.first && !delete.look;
+        let in_order = delete.how.first && !delete.how.look;
         let turn = if in_order { Turn::InOrderAlways } else { Turn::Ahead };
-        let sink: Sink<()> = Box::new(move |reply| {
+        let was_announced = std::mem::take(&mut delete.how.announced);
+        let answered = move |reply: std::result::Result<(), Code>| {
             let link = link.upgrade();
             if let Some(link) = &link {
                 link.learn(&reply, submitted, Proof::Write);
             }
             match reply {
                 Ok(()) => delete.end(Ok(())),
+                // Not the deletion was refused, but what goes with it.
+                Err(code)
+                    if was_announced && code.is_server_decision() && code != Code::NO_NODE =>
+                {
+                    match link {
+                        Some(link) => link.delete_for(delete),
+                        None => delete.end(Err(code)),
+                    }
+                }
                 Err(code) => {
-                    delete.first &= !code.is_outcome_unknown();
+                    delete.how.first &= !code.is_outcome_unknown();
                     end_or_try_later(delete, code, link.as_deref());
                 }
             }
+        };
+        if !was_announced {
+            return handle.delete(self.terms(turn), &path, -1, Box::new(answered));
+        }
+        let ops = [
+            RawOp::Set { path: &path, data: b"", version: -1 },
+            RawOp::Delete { path: &path, version: -1 },
+        ];
+        let sink: Sink<Vec<RawOpResult>> = Box::new(move |reply| {
+            answered(reply.and_then(|results| match culprit(&results) {
+                Some(at) => Err(results[at].code),
+                None => Ok(()),
+            }));
         });
-        handle.delete(self.terms(turn), &path, -1, sink);
+        handle.multi(self.terms(turn), &ops, sink);
     }
 
     /// A znode has to go, and the session may not delete it: it goes with the session.

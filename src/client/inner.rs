@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use async_executor::Executor;
 use event_listener::{Event, EventListener};
+use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 
 use super::link::LinkOwner;
@@ -14,6 +15,7 @@ use super::probe::Hosts;
 use super::registry::Registry;
 use super::settings::Settings;
 use super::state::SessionState;
+use super::status::Status;
 use super::{Duties, Duty, Link, TrustPeriod, TrustedSession};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
@@ -43,19 +45,6 @@ pub(crate) struct ClientInner {
     duties: Arc<Duties>,
 }
 
-#[derive(Clone)]
-pub(super) struct Status {
-    pub(super) state: SessionState,
-    /// How often the session was lost.
-    losses: u64,
-    pub(super) link: Option<Arc<Link>>,
-    trust: Option<Arc<TrustPeriod>>,
-    /// Why the client can't go on, once `state` is `Closed`.
-    failure: Option<Error>,
-    /// Nothing is left to be done: its handle is closed.
-    over: bool,
-}
-
 impl ClientInner {
     pub(super) fn new(options: Settings, tasks: Weak<Executor<'static>>) -> ClientInner {
         let credentials = Mutex::new(options.credentials.clone());
@@ -71,7 +60,7 @@ impl ClientInner {
         ClientInner {
             id: uuid::Uuid::new_v4().as_u64_pair().0,
             process: Process::this(),
-            hosts: Hosts::new(&options.hosts),
+            hosts: Hosts::new(&options.hosts, options.tls.clone()),
             options,
             status,
             wakeup: Event::new(),
@@ -98,6 +87,11 @@ impl ClientInner {
         &self.options
     }
 
+    /// Whether releases are to be announced to who waits.
+    pub(crate) fn announces_releases(&self) -> bool {
+        self.options.announces_releases
+    }
+
     pub(super) fn hosts(&self) -> &Hosts {
         &self.hosts
     }
@@ -109,7 +103,7 @@ impl ClientInner {
         }
         if let Some(tasks) = self.tasks.upgrade() {
             // A task may wake code that is not ours; what drives the session must outlive its panic.
-            tasks.spawn(async { catch_panic_of(task).await.unwrap_or_default() }).detach();
+            tasks.spawn(catch_panic_of(task).map(Option::unwrap_or_default)).detach();
         }
     }
 
@@ -340,7 +334,7 @@ impl ClientInner {
                 Some(HandleState::EXPIRED) => status.lose(),
                 Some(HandleState::AUTH_FAILED) => {
                     status.lose();
-                    status.fail(Error::new("connect", "", Code::AUTH_FAILED));
+                    status.fail(self.options.auth_failed());
                 }
                 Some(HandleState::GONE) => {
                     status.lose();
@@ -427,43 +421,6 @@ impl ClientInner {
     /// When an operation that begins now has to end.
     pub(crate) fn operation_deadline(&self) -> Option<Instant> {
         now().checked_add(self.options.operation_timeout)
-    }
-}
-
-impl Status {
-    /// That of a client in a child of its process.
-    fn inherited() -> Status {
-        Status {
-            state: SessionState::Closed,
-            losses: 0,
-            link: None,
-            trust: None,
-            failure: Some(inherited("connect", "")),
-            over: true,
-        }
-    }
-
-    /// Whether the present link has been connected.
-    pub(super) fn was_connected(&self) -> bool {
-        self.trust.is_some()
-    }
-
-    fn lose(&mut self) {
-        if let Some(trust) = &self.trust {
-            trust.declare_lost();
-        }
-        if !matches!(self.state, SessionState::Lost | SessionState::Closed) {
-            self.state = SessionState::Lost;
-            self.losses += 1;
-        }
-    }
-
-    fn fail(&mut self, failure: Error) {
-        if let Some(trust) = &self.trust {
-            trust.declare_lost();
-        }
-        self.state = SessionState::Closed;
-        self.failure.get_or_insert(failure);
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::identity::OwnIdentity;
 use super::lease::{Lease, Proof, is_server_decision};
 use super::registry::Registry;
 use super::settings::Settings;
@@ -88,6 +89,8 @@ pub(crate) struct Link {
     cycling: AtomicBool,
     /// Whether the C client has our identities; it repeats them at each reconnection.
     credentials_sent: AtomicBool,
+    /// What the session alone may do is allowed to this.
+    identity: Option<OwnIdentity>,
     /// Whether there is a watch that makes an adopted handle tell of its session.
     session_watched: Arc<AtomicBool>,
     pub(super) operation_timeout: Duration,
@@ -107,13 +110,17 @@ impl Link {
         order: Option<&[String]>,
     ) -> io::Result<Arc<Link>> {
         let options = owner.options();
-        let link = Link::new(owner, session.is_some());
+        let has_identity = options.announces_releases && session.is_none();
+        let identity = has_identity.then(OwnIdentity::new);
+        let link = Link::new(owner, session.is_some(), identity);
         let chroot = options.hosts.find('/').map_or("", |at| &options.hosts[at..]);
         let config = raw::Config {
             hosts: order.map_or_else(|| options.hosts.clone(), |hosts| hosts.join(",") + chroot),
             in_order: order.is_some(),
             session_timeout: options.session_timeout,
             session,
+            tls: options.tls.clone(),
+            sasl: options.sasl.clone(),
         };
         let events = Arc::downgrade(&link);
         let handle = handles::open(&config, move |event| {
@@ -132,7 +139,7 @@ impl Link {
         owner: &Arc<impl LinkOwner + 'static>,
         adopted: raw::Adopted,
     ) -> Result<Arc<Link>, Code> {
-        let link = Link::new(owner, false);
+        let link = Link::new(owner, false, None);
         link.connection.lock().before_handshake = None;
         let events = Arc::downgrade(&link);
         let handle = Zhandle::adopt(adopted, move |event| {
@@ -144,7 +151,11 @@ impl Link {
         Ok(link)
     }
 
-    fn new(owner: &Arc<impl LinkOwner + 'static>, taken_up: bool) -> Arc<Link> {
+    fn new(
+        owner: &Arc<impl LinkOwner + 'static>,
+        taken_up: bool,
+        identity: Option<OwnIdentity>,
+    ) -> Arc<Link> {
         let options = owner.options();
         Arc::new(Link {
             handle: OnceLock::new(),
@@ -169,6 +180,7 @@ impl Link {
             taken_up,
             cycling: AtomicBool::new(false),
             credentials_sent: AtomicBool::new(false),
+            identity,
             session_watched: Arc::default(),
             operation_timeout: options.operation_timeout,
             max_request: options.max_request,
@@ -253,15 +265,27 @@ impl Link {
         if self.credentials_sent.swap(true, Ordering::AcqRel) {
             return;
         }
-        for credentials in owner.credentials() {
+        let own = self.identity.as_ref().map(OwnIdentity::credentials).cloned();
+        let (others, own) = (owner.credentials().into_iter(), own.into_iter());
+        for (credentials, is_own) in others.map(|it| (it, false)).chain(own.map(|it| (it, true))) {
             let link = Arc::downgrade(self);
             let sink: Sink<()> = Box::new(move |reply| {
-                if let (Err(Code::INVALID_STATE), Some(link)) = (reply, link.upgrade()) {
-                    link.credentials_sent.store(false, Ordering::Release);
+                let Some(link) = link.upgrade() else { return };
+                match (reply, &link.identity) {
+                    (Err(Code::INVALID_STATE), _) => {
+                        link.credentials_sent.store(false, Ordering::Release);
+                    }
+                    (Ok(()), Some(identity)) if is_own => identity.accept(),
+                    _ => {}
                 }
             });
             handle.add_auth(None, &credentials, sink);
         }
+    }
+
+    /// What stands in an ACL, in the scheme `digest`, for this session and nobody else, where it has such an identity.
+    pub(crate) fn own_identity(&self) -> Option<&str> {
+        self.identity.as_ref()?.id()
     }
 
     /// When to look again at the latest: when the session can't be trusted any more if no server

@@ -237,14 +237,18 @@ impl Link {
     }
 }
 
-/// The results, or the operation that failed the whole.
-fn explain(ops: &[Op], results: Vec<RawOpResult>) -> Result<Vec<OpResult>> {
+/// Which operation has failed the whole, if it failed.
+pub(super) fn culprit(results: &[RawOpResult]) -> Option<usize> {
     // In a refused transaction the operations before the culprit read "ok", those after it
     // "runtime inconsistency".
     let innocent = |code: Code| code == Code::OK || code == Code::RUNTIME_INCONSISTENCY;
     let culprit = results.iter().position(|result| !innocent(result.code));
-    let culprit = culprit.or_else(|| results.iter().position(|result| result.code != Code::OK));
-    if let Some(at) = culprit {
+    culprit.or_else(|| results.iter().position(|result| result.code != Code::OK))
+}
+
+/// The results, or the operation that failed the whole.
+fn explain(ops: &[Op], results: Vec<RawOpResult>) -> Result<Vec<OpResult>> {
+    if let Some(at) = culprit(&results) {
         let detail = format!("operation {} of {} ({})", at + 1, ops.len(), ops[at].name());
         let error = Error::with_detail("multi", ops[at].path(), results[at].code, detail);
         return Err(error.of_operation(at));

@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::settings::Settings;
-use super::{Client, ClientInner, hosts, session};
+use super::{Client, ClientInner, hosts, secure, session};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
 use crate::raw::{Adopted, Credentials};
 use crate::runtime::{Pending, now, within};
+use crate::sasl::Sasl;
 use crate::session_key::SessionKey;
+use crate::tls::Tls;
 
 /// How to connect: made by [`Client::options`].
 ///
@@ -98,6 +100,9 @@ impl ClientOptions {
             session: None,
             reopen: true,
             credentials: Vec::new(),
+            announces_releases: false,
+            tls: None,
+            sasl: None,
         };
         ClientOptions { settings, connect_timeout: Duration::from_secs(10) }
     }
@@ -178,6 +183,44 @@ impl ClientOptions {
         self
     }
 
+    /// Whether locks that are contended for are handed over by one write and one event (off by default).
+    ///
+    /// With [`Strategy::Queue`](crate::Strategy::Queue), and between clients that all have this set, the next in line
+    /// holds as soon as the event of the release arrives, where it asks the servers once more otherwise. For that, nobody
+    /// but the holder's session may write to the claim: the session gets an identity of its own, of the scheme `digest`,
+    /// with a password that nobody knows. Where others do not have it set, or do not know of it, they exclude each other all
+    /// the same.
+    ///
+    /// What it changes besides: the servers have to accept the scheme `digest`, as they do unless it was switched off;
+    /// else the client ends with `AUTH_FAILED`. And what the client creates with [`Acl::creator`](crate::zookeeper::Acl::creator)
+    /// names that identity as well: with no other, nobody has access any more once the session is over. Not on a session that
+    /// is [taken up](ClientOptions::session), nor on a handle that a C program owns.
+    pub fn announced_releases(mut self, announced: bool) -> Self {
+        self.settings.announces_releases = announced;
+        self
+    }
+
+    /// Talks to the servers by TLS, at their `secureClientPort`. Sessions that follow one that has expired do so too,
+    /// and what asks the hosts how they are.
+    ///
+    /// The C client has to be built with it, which that of the distributions is not: turn on the feature `tls` of this
+    /// crate, and set `ZOOKEEPER_SRC_DIR` to the C client's source (see `zookeeper-sys`). Otherwise connecting fails
+    /// with `BAD_ARGUMENTS`, as it does for files that can't be used. A certificate that either side refuses is found
+    /// out by connecting: `OPERATION_TIMEOUT`, and the error says of each host what is wrong.
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.settings.tls = Some(tls);
+        self
+    }
+
+    /// Authenticates each connection by SASL. The C client has to be built with it: turn on the feature `sasl` of this
+    /// crate, and set `ZOOKEEPER_SRC_DIR` to the C client's source (see `zookeeper-sys`). Otherwise connecting fails
+    /// with `BAD_ARGUMENTS`. Where the servers refuse the user or the password it fails with `AUTH_FAILED`, and so
+    /// does all that is done with a client whose password they refuse later.
+    pub fn sasl(mut self, sasl: Sasl) -> Self {
+        self.settings.sasl = Some(sasl);
+        self
+    }
+
     /// Connects: see [`Client::connect`].
     pub fn connect(&self, hosts: &str) -> Pending<Client> {
         match self.start(hosts) {
@@ -219,6 +262,7 @@ impl ClientOptions {
         settings.reopen = false;
         settings.session = None;
         settings.credentials.clear();
+        (settings.tls, settings.sasl) = (None, None);
         Ok(Client::from_inner(session::start(settings, Some(adopted))?))
     }
 
@@ -240,6 +284,7 @@ impl ClientOptions {
         for credentials in &settings.credentials {
             settings.check_credentials(credentials).map_err(|why| refuse(why.to_owned()))?;
         }
+        secure::check(settings.tls.as_ref(), settings.sasl.as_ref()).map_err(refuse)?;
         Ok(Client::from_inner(session::start(settings, None)?))
     }
 }
@@ -304,7 +349,10 @@ impl std::fmt::Debug for ClientOptions {
             .field("max_request", &self.settings.max_request)
             .field("session", &self.settings.session)
             .field("reopen", &self.settings.reopen)
+            .field("announced_releases", &self.settings.announces_releases)
             // The secrets stay secret.
+            .field("tls", &self.settings.tls)
+            .field("sasl", &self.settings.sasl)
             .field("auth", &self.settings.credentials.iter().map(|c| &c.scheme).collect::<Vec<_>>())
             .finish()
     }

@@ -111,6 +111,8 @@ fn the_c_client_takes_every_path_that_we_take() {
         hosts: "127.0.0.1:1".to_owned(),
         session_timeout: Duration::from_secs(1),
         session: None,
+        tls: None,
+        sasl: None,
     };
     let open = || Zhandle::open(&config, |_| {}).unwrap();
     let handle = RefCell::new(open());

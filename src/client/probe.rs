@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::secure::{self, NoTls, Stream};
 use crate::scarcity;
+use crate::tls::Tls;
 
 /// How many hosts are asked at a time.
 const AT_A_TIME: usize = 16;
@@ -35,6 +37,10 @@ enum Finding {
     Foreign,
     Idle,
     Serves,
+    /// It is asked without TLS, and wants it.
+    WantsTls,
+    /// It is asked by TLS, and can't be.
+    NoTls(String),
     Scarce(String),
 }
 
@@ -52,8 +58,10 @@ impl Finding {
             }
             Finding::Closes => format!(
                 "{host} closes the connection without an answer: it may have as many clients as its \
-                 maxClientCnxns allows, or expect TLS, or be no ZooKeeper server"
+                 maxClientCnxns allows, or be no ZooKeeper server"
             ),
+            Finding::WantsTls => format!("{host} expects TLS, and is asked without"),
+            Finding::NoTls(why) => format!("no TLS with {host}: {why}"),
             Finding::Foreign => format!("{host} answers, but not as a ZooKeeper server does"),
             Finding::Idle => {
                 format!("{host} is a ZooKeeper server, but serves nobody now: has it a quorum?")
@@ -68,17 +76,18 @@ impl Finding {
 pub(super) struct Hosts {
     /// As the C client takes them, without the chroot.
     hosts: Vec<String>,
+    tls: Option<Tls>,
     findings: Mutex<Vec<Option<Finding>>>,
 }
 
 impl Hosts {
     /// Of a host string in the C client's form.
-    pub(super) fn new(hosts: &str) -> Hosts {
+    pub(super) fn new(hosts: &str, tls: Option<Tls>) -> Hosts {
         let list = hosts.split('/').next().unwrap_or_default();
         let hosts: Vec<String> =
             list.split(',').filter(|host| !host.is_empty()).map(str::to_owned).collect();
         let findings = Mutex::new(vec![None; hosts.len()]);
-        Hosts { hosts, findings }
+        Hosts { hosts, tls, findings }
     }
 
     pub(super) fn are_several(&self) -> bool {
@@ -142,7 +151,14 @@ impl Hosts {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(host) = self.hosts.get(at) else { return };
                 let note = |finding| self.findings.lock()[at] = Some(finding);
-                note(ask(host, timeout, &note));
+                // What is known for certain stays until something else is.
+                let meanwhile = |finding| {
+                    let known = self.findings.lock()[at].clone();
+                    if !matches!(known, Some(Finding::WantsTls | Finding::NoTls(_))) {
+                        note(finding);
+                    }
+                };
+                note(ask(host, timeout, self.tls.as_ref(), &meanwhile));
             }
         };
         std::thread::scope(|scope| {
@@ -157,7 +173,7 @@ impl Hosts {
 }
 
 /// Asks one host; `note` gets what is known meanwhile.
-fn ask(host: &str, timeout: Duration, note: &impl Fn(Finding)) -> Finding {
+fn ask(host: &str, timeout: Duration, tls: Option<&Tls>, note: &impl Fn(Finding)) -> Finding {
     let failed = |error: io::Error| {
         if scarcity::is_scarcity(&error) {
             return Finding::Scarce(scarcity::describe(&error));
@@ -176,15 +192,30 @@ fn ask(host: &str, timeout: Duration, note: &impl Fn(Finding)) -> Finding {
         Err(error) => return Finding::Unresolvable(error.to_string()),
     };
     let mut found = Finding::Unresolvable("the name has no address".to_owned());
+    let connect = |address| {
+        let stream = TcpStream::connect_timeout(&address, timeout)?;
+        stream.set_read_timeout(Some(timeout))?;
+        stream.set_write_timeout(Some(timeout))?;
+        Ok(stream)
+    };
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
     for address in addresses {
         note(Finding::Connecting);
-        found = match TcpStream::connect_timeout(&address, timeout) {
+        found = match connect(address) {
             Ok(stream) => {
                 note(Finding::Silent);
-                question(stream, timeout)
+                match secure::dial(stream, name, tls) {
+                    Ok(stream) => question(stream),
+                    Err(NoTls::Silent) => Finding::Silent,
+                    Err(NoTls::Because(why)) => Finding::NoTls(why),
+                }
             }
             Err(error) => failed(error),
         };
+        let is_odd = matches!(found, Finding::Closes | Finding::Foreign | Finding::Silent);
+        if is_odd && tls.is_none() && connect(address).is_ok_and(answers_tls) {
+            found = Finding::WantsTls;
+        }
         if found == Finding::Serves {
             break;
         }
@@ -192,19 +223,33 @@ fn ask(host: &str, timeout: Duration, note: &impl Fn(Finding)) -> Finding {
     found
 }
 
-fn question(mut stream: TcpStream, timeout: Duration) -> Finding {
+/// What a client of TLS 1.2 says first, in a record of its own: its version, 32 bytes that nobody guesses or needs to, no
+/// session, three suites, no compression. Who speaks TLS takes it up, or answers with an alert.
+fn client_hello() -> Vec<u8> {
+    let suites = [0xc0, 0x2b, 0xc0, 0x2f, 0x00, 0x2f];
+    let hello = [&[3, 3][..], &[7; 32], &[0, 0, 6], &suites, &[1, 0]].concat();
+    let [.., high, low] = (hello.len() + 4).to_be_bytes();
+    let [.., inner_high, inner_low] = hello.len().to_be_bytes();
+    [&[0x16, 3, 1, high, low, 1, 0, inner_high, inner_low][..], &hello].concat()
+}
+
+/// Whether TLS is spoken there: an alert or a handshake comes back.
+fn answers_tls(mut stream: TcpStream) -> bool {
+    let mut answer = [0; 2];
+    let read = stream.write_all(&client_hello()).and_then(|()| stream.read_exact(&mut answer));
+    read.is_ok() && matches!(answer, [0x15 | 0x16, 3])
+}
+
+fn question(mut stream: Box<dyn Stream>) -> Finding {
     let mut answer = [0; ANSWER];
-    let read = stream
-        .set_read_timeout(Some(timeout))
-        .and_then(|()| stream.set_write_timeout(Some(timeout)))
-        .and_then(|()| stream.write_all(b"srvr"))
-        .and_then(|()| stream.read(&mut answer));
+    let read = stream.write_all(b"srvr").and_then(|()| stream.read(&mut answer));
     let is_silence = |error: &io::Error| {
         matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
     };
     match read {
         Err(error) if is_silence(&error) => Finding::Silent,
-        Ok(0) | Err(_) => Finding::Closes,
+        Err(error) => secure::alert(&error).map_or(Finding::Closes, Finding::NoTls),
+        Ok(0) => Finding::Closes,
         Ok(read) => {
             let answer = String::from_utf8_lossy(&answer[..read]);
             if answer.starts_with("Zookeeper version") || answer.contains("not in the whitelist") {
@@ -254,7 +299,7 @@ mod tests {
             address(&listener()),
             "no-such-host.invalid:2181".to_owned(),
         ];
-        let known = Hosts::new(&format!("{}/chroot", hosts.join(",")));
+        let known = Hosts::new(&format!("{}/chroot", hosts.join(",")), None);
         known.ask(Duration::from_millis(300));
         let found = known.findings.lock().clone();
         let found: Vec<Finding> = found.into_iter().map(Option::unwrap).collect();

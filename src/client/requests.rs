@@ -6,7 +6,7 @@ use super::Link;
 use super::lease::{Proof, is_server_decision};
 use crate::error::{Code, Error};
 use crate::raw::{self, Handle, Sink, Terms, Turn};
-use crate::runtime::{BootInstant, Pending, now};
+use crate::runtime::{BootInstant, Pending, now, wake};
 
 impl Link {
     pub(super) fn add_auth(&self, credentials: &raw::Credentials) -> Pending<()> {
@@ -64,7 +64,7 @@ impl Link {
             learn(&reply);
             let result = reply.and_then(read).map_err(|code| Error::answered(op, &named, code));
             // Nobody may be waiting any more; what the reply carried is dropped then.
-            let _ = send.send(result);
+            wake::answer(send, result);
         });
         submit(&**handle, self.terms(Turn::InOrder), sink);
         Pending::reply(op, path, reply)

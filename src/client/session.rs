@@ -13,12 +13,12 @@ use futures_lite::future::or;
 use super::probing::Schedule;
 use super::settings::Settings;
 use super::state::SessionState;
-use super::{ClientInner, Link, duty};
+use super::{ClientInner, Link};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
 use crate::panics::{catch_panic, catch_panic_of};
 use crate::raw::{Adopted, HandleState, at_exit, watch_for_forks};
-use crate::runtime::{Timer, machine, now};
+use crate::runtime::{Timer, machine, now, wait_at_exit};
 use crate::scarcity;
 use crate::session_key::SessionKey;
 
@@ -50,7 +50,7 @@ struct Session {
 /// `SYSTEM_ERROR` when there is no thread to be had; what the C client says of the program's handle.
 pub(super) fn start(options: Settings, adopted: Option<Adopted>) -> Result<Arc<ClientInner>> {
     watch_for_forks();
-    at_exit(duty::wait_at_exit);
+    at_exit(wait_at_exit);
     let op = if adopted.is_some() { "adopt" } else { "connect" };
     machine::start().map_err(|error| {
         Error::with_detail(op, "", Code::SYSTEM_ERROR, scarcity::describe(&error))

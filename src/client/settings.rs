@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use crate::error::{Code, Error};
 use crate::raw::Credentials;
+use crate::sasl::Sasl;
 use crate::session_key::SessionKey;
+use crate::tls::Tls;
 
 #[derive(Clone)]
 pub(super) struct Settings {
@@ -17,9 +20,25 @@ pub(super) struct Settings {
     pub(super) session: Option<SessionKey>,
     pub(super) reopen: bool,
     pub(super) credentials: Vec<Credentials>,
+    pub(super) announces_releases: bool,
+    pub(super) tls: Option<Tls>,
+    pub(super) sasl: Option<Sasl>,
 }
 
 impl Settings {
+    /// Why servers end a session by which nobody was authenticated.
+    pub(super) fn auth_failed(&self) -> Error {
+        let Some(sasl) = &self.sasl else {
+            return Error::new("connect", "", Code::AUTH_FAILED);
+        };
+        let user = sasl.user.as_deref().map_or_else(String::new, |user| format!(" user {user}"));
+        let detail = format!(
+            "the servers refuse{user} by {}: is the password right, and do they know such users?",
+            sasl.mechanism
+        );
+        Error::with_detail("connect", "", Code::AUTH_FAILED, detail)
+    }
+
     /// What the servers see before each path.
     pub(super) fn chroot(&self) -> &str {
         self.hosts.find('/').map_or("", |at| &self.hosts[at..])

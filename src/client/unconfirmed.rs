@@ -15,14 +15,28 @@ pub(super) struct Unconfirmed {
     pub(super) over: bool,
 }
 
+/// How a znode is to be deleted next.
+#[derive(Clone, Copy)]
+pub(super) struct How {
+    /// Whether to look first if it is still the one that its transaction created.
+    pub(super) look: bool,
+    /// Whether it is written to before, in the same transaction, which tells who watches it that its holder has released it.
+    pub(super) announced: bool,
+    /// Whether no deletion was tried before: after one, a missing znode is how success looks.
+    pub(super) first: bool,
+}
+
+impl Default for How {
+    fn default() -> How {
+        How { look: false, announced: false, first: true }
+    }
+}
+
 /// A znode that must go.
 pub(super) struct GuaranteedDelete {
     pub(super) path: Arc<str>,
     pub(super) czxid: i64,
-    /// Whether to look first if it is still the one that this transaction created.
-    pub(super) look: bool,
-    /// Whether no deletion was tried before: after one, a missing znode is how success looks.
-    pub(super) first: bool,
+    pub(super) how: How,
     /// How often it was looked at without a deletion after that.
     pub(super) stale_looks: u32,
     pub(super) done: oneshot::Sender<Result<bool>>,
@@ -39,7 +53,7 @@ impl GuaranteedDelete {
         }
         let result = match reply {
             Ok(()) => Ok(true),
-            Err(Code::NO_NODE) => Ok(!self.first),
+            Err(Code::NO_NODE) => Ok(!self.how.first),
             Err(code) => Err(Error::new("delete", &self.path, code)),
         };
         wake::send(self.done, result);

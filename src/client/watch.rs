@@ -68,9 +68,12 @@ impl Watch {
         block_on(self)
     }
 
-    /// Whether its event has come, or none can come any more. It must not be waited for then.
-    pub(crate) fn has_ended(&mut self) -> bool {
-        Pin::new(self).poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    /// Its event, if that has come, or why none can come any more. It must not be waited for, or asked, again then.
+    pub(crate) fn try_event(&mut self) -> Option<Result<WatchEvent>> {
+        match Pin::new(self).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(event) => Some(event),
+            Poll::Pending => None,
+        }
     }
 
     /// As [`wait`](Watch::wait), but no longer than `timeout`: `None` when it has passed. The watch stays.
@@ -200,7 +203,7 @@ impl WatchTable {
                 EventKind::CHILD => Ok(WatchEvent { kind: WatchEventKind::ChildrenChanged, path }),
                 _ => Err(Error::new("watch", &path, Code::NO_WATCHER)),
             };
-            wake::send(entry.event, fired);
+            wake::answer(entry.event, fired);
         }
     }
 

@@ -23,6 +23,8 @@
 //! # Ok(()) }
 //! ```
 
+mod ahead;
+mod change;
 mod queue;
 mod stored;
 mod tenure;

@@ -43,8 +43,9 @@ pub(super) enum Status {
 }
 
 pub(super) struct Claim {
+    /// That of its hold: what is claimed for an upgrade has that of the reader's.
     pub(super) token: i64,
-    kind: Kind,
+    kind: Mutex<Kind>,
     pub(super) path: String,
     pub(super) status: Latest<Status>,
     /// Why somebody wants it to end.
@@ -80,7 +81,12 @@ impl Claim {
         let status = Latest::new(Status::Waits);
         let contender = Mutex::new(contender);
         let requests = Requests::default();
-        Arc::new(Claim { token, kind: wanted.kind, path, status, requests, contender })
+        let kind = Mutex::new(wanted.kind);
+        Arc::new(Claim { token, kind, path, status, requests, contender })
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        *self.kind.lock()
     }
 
     /// Nobody is before it any more who keeps it out.
@@ -105,8 +111,7 @@ impl Claim {
 
 /// Those of a queue that hold, or do so from now on.
 fn holding(limit: u32, queue: &VecDeque<Arc<Claim>>) -> impl Iterator<Item = &Arc<Claim>> {
-    let holding = Kind::holding(limit, queue.iter().map(|claim| claim.kind));
-    queue.iter().take(holding)
+    Kind::holding(limit, queue.iter().map(|claim| claim.kind())).map(|at| &queue[at])
 }
 
 impl State {
@@ -146,9 +151,10 @@ impl Queues {
         let mut state = self.open(lock)?;
         state.enter(lock, wanted)?;
         let queue = state.queues.get(lock).into_iter().flatten();
-        let kinds = queue.clone().map(|claim| claim.kind).chain([wanted.kind]);
-        let holds = Kind::holding(state.limit(lock), kinds.clone()) == kinds.count();
-        let mut blockers = queue.rev().filter(|earlier| wanted.kind.waits_for(earlier.kind));
+        let kinds = queue.clone().map(|claim| claim.kind()).chain([wanted.kind]);
+        let holding = Kind::holding(state.limit(lock), kinds);
+        let holds = holding.last() == Some(queue.clone().count());
+        let mut blockers = queue.rev().filter(|earlier| wanted.kind.waits_for(earlier.kind()));
         let blocker = if holds { None } else { blockers.next().cloned() };
         drop(blockers);
         Ok(match blocker {
@@ -169,7 +175,7 @@ impl Queues {
         let queue = state.queues.entry(Arc::clone(lock)).or_default();
         queue.push_back(Arc::clone(&claim));
         let is_first = queue.len() == 1;
-        let holds = holding(limit, queue).count() == queue.len();
+        let holds = holding(limit, queue).last().is_some_and(|last| Arc::ptr_eq(last, &claim));
         drop(state);
         if holds {
             claim.hold();
@@ -188,11 +194,16 @@ impl Queues {
         }
         // Before it goes: who loses a lock knows so before another holds it.
         claim.set(Status::Over(reason));
+        self.change(lock, |queue| queue.retain(|other| other.token != claim.token));
+    }
+
+    /// Changes a lock's queue; others may hold by that.
+    fn change(&self, lock: &str, change: impl FnOnce(&mut VecDeque<Arc<Claim>>)) {
         let mut state = self.state.lock();
         let mut first = Vec::new();
         let limit = state.limit(lock);
         if let Some(queue) = state.queues.get_mut(lock) {
-            queue.retain(|other| other.token != claim.token);
+            change(queue);
             first.extend(holding(limit, queue).cloned());
             if queue.is_empty() {
                 state.queues.remove(lock);
@@ -204,6 +215,54 @@ impl Queues {
             first.hold();
         }
         self.changed();
+    }
+
+    /// Appends what an upgradeable reader becomes a writer by: before those who wait for it, so that none of them comes
+    /// in, whoever of them goes.
+    pub(super) fn upgrade(&self, lock: &Arc<str>, reader: &Claim) -> Arc<Claim> {
+        let label = reader.contender.lock().label.clone();
+        let wanted = Wanted { kind: Kind::Upgrade, limit: 0, label: &label };
+        let claim = Claim::new(lock, reader.token, &wanted);
+        self.change(lock, |queue| {
+            let Some(own) = queue.iter().position(|it| it.token == reader.token) else { return };
+            let behind = queue.iter().skip(own).position(|it| !it.kind().reads());
+            let place = behind.map_or(queue.len(), |behind| own + behind);
+            queue.insert(place, Arc::clone(&claim));
+        });
+        claim
+    }
+
+    /// Whether that reader has become a writer, or is about to know so.
+    pub(super) fn has_upgraded(&self, lock: &str, reader: &Claim) -> bool {
+        let state = self.state.lock();
+        let mut queue = state.queues.get(lock).into_iter().flatten();
+        queue.any(|it| {
+            let is_upgrade = it.token == reader.token && it.kind() == Kind::Upgrade;
+            is_upgrade && it.status.get() == Status::Holds
+        })
+    }
+
+    /// Whether it is about to, or has.
+    pub(super) fn is_upgrading(&self, lock: &str, reader: &Claim) -> bool {
+        let state = self.state.lock();
+        let mut queue = state.queues.get(lock).into_iter().flatten();
+        queue.any(|it| it.token == reader.token && it.kind() == Kind::Upgrade)
+    }
+
+    /// Takes that back.
+    pub(super) fn withdraw(&self, lock: &str, claim: &Arc<Claim>) {
+        if self.process.is_this() {
+            claim.set(Status::Over(LostReason::Released));
+            self.change(lock, |queue| queue.retain(|other| !Arc::ptr_eq(other, claim)));
+        }
+    }
+
+    /// A claim that holds is of that kind from now on, and what it wrote by is over.
+    pub(super) fn turn_into(&self, lock: &str, claim: &Claim, kind: Kind) {
+        self.change(lock, |queue| {
+            *claim.kind.lock() = kind;
+            queue.retain(|it| it.token != claim.token || it.kind() != Kind::Upgrade);
+        });
     }
 
     fn changed(&self) {
@@ -239,8 +298,9 @@ impl Queues {
     /// Whose claim keeps that one out: the nearest before it.
     pub(super) fn ahead_of(&self, lock: &str, claim: &Claim) -> Option<Contender> {
         let state = self.open(lock).ok()?;
-        let before = state.queues.get(lock)?.iter().take_while(|other| other.token < claim.token);
-        let blockers = before.filter(|other| claim.kind.waits_for(other.kind));
+        let queue = state.queues.get(lock)?.iter();
+        let before = queue.take_while(|other| !std::ptr::eq(&***other, claim));
+        let blockers = before.filter(|other| claim.kind().waits_for(other.kind()));
         blockers.last().map(|other| other.contender.lock().clone())
     }
 
@@ -254,7 +314,7 @@ impl Queues {
         let mut state = self.open(lock)?;
         state.limits.insert(Arc::clone(lock), limit);
         let asks_for_more = |claim: &&Arc<Claim>| {
-            matches!(claim.kind, Kind::Permits(number) if number > limit)
+            matches!(claim.kind(), Kind::Permits(number) if number > limit)
                 && claim.status.get() == Status::Waits
         };
         let (mut hold, mut refused) = (Vec::new(), Vec::new());

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use futures_lite::future::or;
 use parking_lot::Mutex;
 
+use super::ahead::Ahead;
 use super::queue::{Claim, Queues, Status, Wanted};
 use super::tenure::Tenure;
 use crate::error::Code;
@@ -14,7 +15,7 @@ use crate::lock::{
     Change, Contender, Guard, Kind, LockError, LostReason, MAX_TEXT, Revocation, StoredLock,
     Strategy,
 };
-use crate::runtime::{Late, Pending, Timer};
+use crate::runtime::{Pending, Timer};
 use crate::text::one_line;
 
 #[derive(Clone)]
@@ -50,20 +51,6 @@ struct Leaving<'a> {
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
         self.lock.queues.leave(&self.lock.path, self.claim, LostReason::Broken);
-    }
-}
-
-/// Who is ahead of an acquire: for its error when it has not ended in time.
-struct Ahead {
-    queues: Arc<Queues>,
-    claim: Mutex<Option<Arc<Claim>>>,
-}
-
-impl Late<LockError> for Ahead {
-    fn error(&self, path: &str) -> LockError {
-        let claim = self.claim.lock();
-        let ahead = claim.as_ref().and_then(|claim| self.queues.ahead_of(path, claim));
-        LockError::timed_out(path, ahead)
     }
 }
 
@@ -147,6 +134,8 @@ impl StoredLock for LocalLock {
             Change::Kind(kind) => changed.kind = kind,
             Change::Limit(limit) => changed.limit = limit,
             Change::Path(path) => changed.path = path.into(),
+            // No other library has a lock here.
+            Change::Interop(_) => {}
         }
         Arc::new(changed)
     }

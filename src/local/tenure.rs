@@ -6,31 +6,53 @@ use std::time::Duration;
 
 use futures_lite::future::Boxed;
 
+use super::change::{self, Claimed};
 use super::queue::{Claim, Queues, Status};
-use crate::lock::{GuardState, LockError, LostReason, StoreRef, tenure};
+use crate::error::Code;
+use crate::lock::{Access, GuardState, IS_BEING_CHANGED, LockError, LostReason, StoreRef, tenure};
 use crate::process::Process;
 use crate::runtime::Pending;
 
 pub(super) struct Tenure {
-    queues: Arc<Queues>,
-    lock: Arc<str>,
-    claim: Arc<Claim>,
+    held: Arc<Claimed>,
     process: Process,
 }
 
 impl Tenure {
     pub(super) fn begin(queues: Arc<Queues>, lock: Arc<str>, claim: Arc<Claim>) -> Arc<Tenure> {
-        Arc::new(Tenure { queues, lock, claim, process: Process::this() })
+        let held = Arc::new(Claimed { queues, lock, claim });
+        Arc::new(Tenure { held, process: Process::this() })
     }
 }
 
 impl tenure::Tenure for Tenure {
     fn path(&self) -> &str {
-        &self.claim.path
+        &self.held.claim.path
     }
 
     fn token(&self) -> i64 {
-        self.claim.token
+        self.held.claim.token
+    }
+
+    fn access(&self) -> Option<Access> {
+        self.held.access()
+    }
+
+    fn change(self: Arc<Self>, to: Access) -> Option<Pending<(), LockError>> {
+        let held = Arc::clone(&self.held);
+        // What is under way has its claim in the queue.
+        let is_changing = self.held.queues.is_upgrading(&held.lock, &held.claim)
+            && held.access() != Some(Access::Write);
+        if is_changing {
+            let path = &held.lock;
+            let refused = LockError::unusable(path, IS_BEING_CHANGED, Code::INVALID_STATE);
+            return Some(Pending::ready_as(LockError::of_pending, Err(refused)));
+        }
+        if to == Access::Write {
+            return Some(change::upgrade(held));
+        }
+        held.downgrade(to);
+        Some(Pending::ready_as(LockError::of_pending, Ok(())))
     }
 
     fn state(&self) -> GuardState {
@@ -41,7 +63,7 @@ impl tenure::Tenure for Tenure {
         if !self.process.is_this() {
             return Some(LostReason::Session);
         }
-        match self.claim.status.get() {
+        match self.held.claim.status.get() {
             Status::Over(reason) => Some(reason),
             Status::Waits | Status::Holds => None,
         }
@@ -59,20 +81,16 @@ impl tenure::Tenure for Tenure {
     }
 
     fn over(self: Arc<Self>) -> Boxed<LostReason> {
-        let reason = |status: &Status| match status {
-            Status::Over(reason) => Some(*reason),
-            Status::Waits | Status::Holds => None,
-        };
-        Box::pin(async move { self.claim.status.wait_for(reason).await })
+        Box::pin(async move { self.held.over().await })
     }
 
     fn request_other_than(self: Arc<Self>, seen: Option<Arc<str>>) -> Boxed<Option<Arc<str>>> {
         let over = Arc::clone(&self).over();
-        Box::pin(async move { self.claim.requests.other_than(seen, over).await })
+        Box::pin(async move { self.held.claim.requests.other_than(seen, over).await })
     }
 
     fn release(self: Arc<Self>, _store: Option<StoreRef>) -> Pending<(), LockError> {
-        self.queues.leave(&self.lock, &self.claim, LostReason::Released);
+        self.held.queues.leave(&self.held.lock, &self.held.claim, LostReason::Released);
         // The first reason stays: it may have been taken away up to the very end.
         let released = match self.ended() {
             Some(LostReason::Released) | None => Ok(()),
@@ -82,7 +100,7 @@ impl tenure::Tenure for Tenure {
     }
 
     fn let_go(self: Arc<Self>) {
-        self.queues.leave(&self.lock, &self.claim, LostReason::Released);
+        self.held.queues.leave(&self.held.lock, &self.held.claim, LostReason::Released);
     }
 
     fn as_any(&self) -> &dyn Any {

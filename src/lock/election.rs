@@ -123,12 +123,14 @@ impl Election {
         self.lock.watch_holder()
     }
 
-    fn elect(&self) -> Pending<Guard, LockError> {
+    /// As [`campaign`](Election::campaign): the lock that a leader holds.
+    pub(crate) fn elect(&self) -> Pending<Guard, LockError> {
         let handover = self.handover.clone();
         self.lock.acquire().then(async move |first| handover.give_way(first?).await)
     }
 
-    fn led_by(&self, guard: Arc<Guard>) -> Leadership {
+    /// The leadership of who holds the lock so.
+    pub(crate) fn led_by(&self, guard: Arc<Guard>) -> Leadership {
         Leadership { handover: self.handover.clone(), guard }
     }
 }

@@ -138,10 +138,10 @@ impl LockError {
         let path = error.path().to_owned();
         match (error.op(), error.code()) {
             // It is given up, and its claim deleted.
-            ("acquire", Code::OPERATION_TIMEOUT) => LockError::timed_out(&path, None),
+            ("acquire" | "upgrade", Code::OPERATION_TIMEOUT) => LockError::timed_out(&path, None),
             // It goes on.
             ("release", Code::OPERATION_TIMEOUT) => LockError::outcome_unknown(&path, None),
-            ("multi" | "hand over" | "revoke", Code::OPERATION_TIMEOUT) => {
+            ("multi" | "hand over" | "revoke" | "downgrade", Code::OPERATION_TIMEOUT) => {
                 LockError::outcome_unknown(&path, error)
             }
             (_, Code::CLOSING) => LockError::closed(&path, error),

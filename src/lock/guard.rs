@@ -157,7 +157,7 @@ impl Guard {
     }
 
     /// As [`release`](Guard::release), for whoever has the guard yet. A second release finds it lost.
-    pub(super) fn release_now(&self) -> Pending<(), LockError> {
+    pub(crate) fn release_now(&self) -> Pending<(), LockError> {
         if self.lost().get() == Some(LostReason::Released) {
             let lost = LockError::lost(self.path(), LostReason::Released);
             return Pending::ready_as(LockError::of_pending, Err(lost));
@@ -174,7 +174,7 @@ impl Guard {
     }
 
     /// Releases the lock in the background, for whoever has the guard yet. A second release does nothing.
-    pub(super) fn let_go(&self) {
+    pub(crate) fn let_go(&self) {
         if self.process.is_this() {
             Arc::clone(&self.tenure).let_go();
         }

@@ -67,13 +67,13 @@ impl Handover {
 
     /// The claim that is named.
     async fn chosen(&self) -> Result<Option<i64>, LockError> {
-        let who_hands_over = patiently(|| self.name.holder()).await?;
+        let who_hands_over = until_answered(|| self.name.holder()).await?;
         Ok(who_hands_over.and_then(|who| who.label.strip_prefix(TO)?.parse().ok()))
     }
 
     /// Whether that claim leads or waits.
     async fn is_there(&self, claim: i64) -> Result<bool, LockError> {
-        let contenders = patiently(|| self.lock.contenders()).await?;
+        let contenders = until_answered(|| self.lock.contenders()).await?;
         Ok(contenders.iter().any(|contender| contender.token == claim))
     }
 
@@ -121,7 +121,7 @@ impl Handover {
 }
 
 /// Asks until there is an answer.
-async fn patiently<T>(ask: impl Fn() -> Pending<T, LockError>) -> Result<T, LockError> {
+async fn until_answered<T>(ask: impl Fn() -> Pending<T, LockError>) -> Result<T, LockError> {
     loop {
         match ask().await {
             Err(error) if may_pass(&error) => Timer::after(PAUSE).await,

@@ -12,6 +12,10 @@ pub(crate) enum Kind {
     Write,
     /// Of a read/write lock: holds with other readers.
     Read,
+    /// Of a read/write lock: holds with readers, one such at a time, and may become a writer.
+    Upgradeable,
+    /// Of a read/write lock: what an upgradeable one becomes a writer by. It holds beside that alone.
+    Upgrade,
     /// Of a semaphore: holds with others, as long as there are so many permits for it.
     Permits(u32),
 }
@@ -19,25 +23,54 @@ pub(crate) enum Kind {
 impl Kind {
     /// Whether an earlier one of that kind can keep a claim out.
     pub(crate) fn waits_for(self, earlier: Kind) -> bool {
-        !(self == Kind::Read && earlier == Kind::Read)
+        match self {
+            Kind::Read => !earlier.reads(),
+            Kind::Upgradeable => earlier != Kind::Read,
+            // The one that it belongs to holds; others of that kind wait for that.
+            Kind::Upgrade => earlier != Kind::Upgradeable,
+            Kind::Exclusive | Kind::Write | Kind::Permits(_) => true,
+        }
     }
 
-    /// How many of a queue's claims hold, from the first on, where there are so many permits.
-    pub(crate) fn holding(limit: u32, queue: impl IntoIterator<Item = Kind>) -> usize {
-        let mut queue = queue.into_iter().peekable();
+    /// Whether it leaves room for readers.
+    pub(crate) fn reads(self) -> bool {
+        matches!(self, Kind::Read | Kind::Upgradeable)
+    }
+
+    /// Whether what holds as that may come to hold as another kind.
+    pub(crate) fn can_change(self) -> bool {
+        matches!(self, Kind::Write | Kind::Upgradeable | Kind::Upgrade)
+    }
+
+    /// Which of a queue's claims hold, where there are so many permits: the places of those who do.
+    pub(crate) fn holding(
+        limit: u32,
+        queue: impl IntoIterator<Item = Kind>,
+    ) -> impl Iterator<Item = usize> {
         let mut left = limit;
-        match queue.peek() {
-            None => 0,
-            Some(Kind::Exclusive | Kind::Write) => 1,
-            Some(Kind::Read) => queue.take_while(|kind| *kind == Kind::Read).count(),
-            Some(Kind::Permits(_)) => {
-                let mut is_left_for = |kind: &Kind| match kind {
-                    Kind::Permits(number) => left.checked_sub(*number).map(|less| left = less),
-                    _ => None,
-                };
-                queue.take_while(|kind| is_left_for(kind).is_some()).count()
-            }
-        }
+        let mut before = Before::Nobody;
+        // Looks no further than where nobody behind can hold.
+        let holds = move |(at, kind)| {
+            let (holds, now) = match (&before, kind) {
+                (Before::Nobody, Kind::Read) => (true, Before::Readers),
+                (Before::Nobody, Kind::Upgradeable) => (true, Before::Upgradeable),
+                (Before::Nobody | Before::Takers, Kind::Permits(number)) => {
+                    left = left.checked_sub(number)?;
+                    (true, Before::Takers)
+                }
+                (Before::Nobody, _) => (true, Before::Alone),
+                (Before::Readers, Kind::Read) => (true, Before::Readers),
+                (Before::Readers, Kind::Upgradeable) => (true, Before::Both),
+                (Before::Upgradeable | Before::Both, Kind::Read) => (true, Before::Both),
+                (Before::Upgradeable, Kind::Upgradeable) => (false, Before::Upgradeable),
+                (Before::Both, Kind::Upgradeable) => (false, Before::Both),
+                (Before::Upgradeable, Kind::Upgrade) => (true, Before::Alone),
+                _ => return None,
+            };
+            before = now;
+            Some(holds.then_some(at))
+        };
+        queue.into_iter().enumerate().map_while(holds).flatten()
     }
 
     /// Says what is wrong with contending for such a lock in that way, if anything is.
@@ -55,15 +88,34 @@ impl Kind {
             Kind::Permits(_) if path == "/" => Err("a semaphore needs a path of its own"),
             Kind::Permits(0) => Err("no permits are asked for"),
             Kind::Permits(_) if limit == 0 => Err("a semaphore has one permit at least"),
-            Kind::Read | Kind::Write | Kind::Permits(_) => Ok(()),
+            Kind::Read | Kind::Upgradeable | Kind::Upgrade | Kind::Write | Kind::Permits(_) => {
+                Ok(())
+            }
         }
     }
 }
 
+/// Who of a queue holds so far.
+enum Before {
+    Nobody,
+    Readers,
+    /// An upgradeable one, and nobody else.
+    Upgradeable,
+    /// An upgradeable one and readers.
+    Both,
+    Takers,
+    /// One that leaves no room.
+    Alone,
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Kind::{Exclusive, Permits, Read, Write};
+    use super::Kind::{Exclusive, Permits, Read, Upgrade, Upgradeable, Write};
     use super::*;
+
+    fn holding(limit: u32, queue: &[Kind]) -> Vec<usize> {
+        Kind::holding(limit, queue.iter().copied()).collect()
+    }
 
     #[test]
     fn readers_hold_up_to_the_first_writer_and_all_others_alone() {
@@ -77,7 +129,25 @@ mod tests {
             (vec![Read, Read, Write, Read], 2),
             (vec![Read, Exclusive, Read], 1),
         ] {
-            assert_eq!(Kind::holding(0, queue.clone()), holding, "{queue:?}");
+            assert_eq!(super::tests::holding(0, &queue).len(), holding, "{queue:?}");
+        }
+    }
+
+    #[test]
+    fn of_those_who_may_upgrade_one_holds_with_readers_and_one_that_upgrades_alone() {
+        for (queue, holds) in [
+            (vec![Upgradeable, Read, Upgradeable, Read], vec![0, 1, 3]),
+            (vec![Read, Upgradeable, Upgradeable], vec![0, 1]),
+            (vec![Upgradeable, Upgradeable, Write, Read], vec![0]),
+            (vec![Upgradeable, Upgrade, Read], vec![0, 1]),
+            (vec![Upgradeable, Read, Upgrade, Read], vec![0, 1]),
+            // Another one that waits is not waited for.
+            (vec![Upgradeable, Upgradeable, Upgrade, Write], vec![0, 2]),
+            (vec![Read, Upgradeable, Upgrade], vec![0, 1]),
+            (vec![Write, Upgradeable], vec![0]),
+            (vec![Upgradeable, Permits(1)], vec![0]),
+        ] {
+            assert_eq!(holding(3, &queue), holds, "{queue:?}");
         }
     }
 
@@ -92,7 +162,7 @@ mod tests {
             (vec![Write, Permits(1)], 1),
             (vec![Permits(1), Permits(u32::MAX)], 1),
         ] {
-            assert_eq!(Kind::holding(3, queue.clone()), holding, "{queue:?}");
+            assert_eq!(super::tests::holding(3, &queue).len(), holding, "{queue:?}");
         }
     }
 }

@@ -1,12 +1,15 @@
 //! The face of locks: what programs use, whatever store keeps them. No unsafe code, and nothing of a store:
 //! `store.rs` has the traits that stores implement.
 
+mod access;
+mod change;
 mod contender;
 mod election;
 mod error;
 mod guard;
 mod handover;
 mod holders;
+mod interop;
 mod kind;
 mod local_handoff;
 mod loss;
@@ -27,12 +30,15 @@ mod while_held;
 
 use std::sync::Arc;
 
+pub use access::Access;
+pub(crate) use access::IS_BEING_CHANGED;
 pub use contender::{Contender, HeldSince};
 pub(crate) use contender::{MAX_TEXT, with_owner};
 pub use election::{Election, Leadership};
 pub use error::LockError;
 pub use guard::{Guard, LostSignal};
 pub use holders::Holders;
+pub use interop::Interop;
 pub(crate) use kind::Kind;
 pub use local_handoff::LocalHandoff;
 pub use loss::{GuardState, LostReason};
@@ -106,6 +112,27 @@ impl Lock {
     #[must_use]
     pub fn strategy(mut self, strategy: Strategy) -> Lock {
         self.stored = self.stored.with(Change::Strategy(strategy));
+        self
+    }
+
+    /// Chooses which other libraries wait for this lock on its path. Users of zklock may choose differently there, and
+    /// exclude each other.
+    ///
+    /// With [`Interop::All`] an acquire of a free lock takes two round trips rather than one, and a release one.
+    /// Both znodes have the same [token](Guard::fencing_token); the guard is lost when either is deleted, and
+    /// [`contenders`](Lock::contenders) lists the two as one. It is for the exclusive lock of [`Strategy::Queue`]:
+    /// another strategy, readers, writers and permits are [`Unusable`](LockError::Unusable) with it. A
+    /// [`MultiLock`] acquires such locks one after the other. Of a lock that is not kept in ZooKeeper
+    /// it changes nothing.
+    ///
+    /// # On connection loss
+    /// As of every acquire: what became of the transaction is looked up before another is sent.
+    ///
+    /// # Cancellation
+    /// As of every acquire: both znodes are deleted.
+    #[must_use]
+    pub fn interoperate(mut self, with: Interop) -> Lock {
+        self.stored = self.stored.with(Change::Interop(with));
         self
     }
 

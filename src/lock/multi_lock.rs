@@ -37,7 +37,7 @@ use crate::runtime::{Late, Pending};
 /// other. The claims have one token, that of the transaction. A lock that comes to be held early is kept until the last
 /// one is.
 ///
-/// **Other locks** (of several clients, of another strategy, within a process, with
+/// **Other locks** (of several clients, of another strategy, within a process, with [`Interop::All`](crate::Interop),
 /// [hand-off](Lock::local_handoff) or [owners](crate::ReentrantLock::owned_by)) are acquired one after the other, in the order of their
 /// paths; when one of them fails, those before it are released. Users of multi-locks do not wait for each other then,
 /// unless they call one lock by different paths; who holds one of the locks alone, and acquires another, can.

@@ -33,15 +33,16 @@ pub(super) struct PartTenure<P> {
     /// The store's.
     tenure: Arc<dyn Tenure>,
     part: Mutex<Option<P>>,
-    is_released: Latest<bool>,
+    /// Why it ended, where that was before the end of the store's, or it was released after that.
+    end: Latest<Option<LostReason>>,
 }
 
 impl<P: Part> PartTenure<P> {
     /// A guard beside the store's, and what is to be [given](PartTenure::give) the part that it stands for.
     pub(super) fn beside(guard: &Guard) -> (Guard, Arc<PartTenure<P>>) {
         let tenure = Arc::clone(guard.tenure());
-        let is_released = Latest::new(false);
-        let parts = Arc::new(PartTenure { tenure, part: Mutex::default(), is_released });
+        let end = Latest::new(None);
+        let parts = Arc::new(PartTenure { tenure, part: Mutex::default(), end });
         (guard.of_another_tenure(Arc::clone(&parts) as _), parts)
     }
 
@@ -52,7 +53,9 @@ impl<P: Part> PartTenure<P> {
     /// Ends it; gives the store's guard if nobody else has a part in it.
     fn end(&self) -> Option<Guard> {
         let part = self.part.lock().take()?;
-        self.is_released.update(|is_released| !std::mem::replace(is_released, true));
+        // What is lost stays lost for that reason.
+        let reason = self.tenure.ended().unwrap_or(LostReason::Released);
+        self.end.update(|end| end.replace(reason).is_none());
         part.leave()
     }
 }
@@ -75,19 +78,19 @@ impl<P: Part> Tenure for PartTenure<P> {
     }
 
     fn state(&self) -> GuardState {
-        if self.is_released.get() { GuardState::Lost } else { self.tenure.state() }
+        if self.end.get().is_some() { GuardState::Lost } else { self.tenure.state() }
     }
 
     fn remaining(&self) -> Duration {
-        if self.is_released.get() { Duration::ZERO } else { self.tenure.remaining() }
+        if self.end.get().is_some() { Duration::ZERO } else { self.tenure.remaining() }
     }
 
     fn ended(&self) -> Option<LostReason> {
-        if self.is_released.get() { Some(LostReason::Released) } else { self.tenure.ended() }
+        self.end.get().or_else(|| self.tenure.ended())
     }
 
     fn changed(self: Arc<Self>) -> Boxed<()> {
-        let (released, changed) = (self.is_released.listen(), Arc::clone(&self.tenure).changed());
+        let (released, changed) = (self.end.listen(), Arc::clone(&self.tenure).changed());
         Box::pin(or(changed, async {
             wake::DeferredWake(released).await;
         }))
@@ -95,10 +98,7 @@ impl<P: Part> Tenure for PartTenure<P> {
 
     fn over(self: Arc<Self>) -> Boxed<LostReason> {
         let lost = Arc::clone(&self.tenure).over();
-        let released = async move {
-            let reason = |is_released: &bool| is_released.then_some(LostReason::Released);
-            self.is_released.wait_for(reason).await
-        };
+        let released = async move { self.end.wait_for(|end| *end).await };
         // Looked at first: where it was released before, the store's end is another's.
         Box::pin(or(released, lost))
     }

@@ -1,4 +1,4 @@
-//! A read/write lock: two locks on one path.
+//! A read/write lock: three locks on one path.
 
 use super::Lock;
 use super::kind::Kind;
@@ -23,8 +23,24 @@ use super::kind::Kind;
 /// [fencing token](super::Guard::fencing_token) is larger than that of the writer before it, and smaller than that
 /// of the next one.
 ///
-/// Neither can be turned into the other while it is held: who reads and asks for [`write`](ReadWriteLock::write) waits
-/// for its own guard.
+/// # Upgrade and downgrade
+/// What is held as [`upgradeable`](ReadWriteLock::upgradeable) reads beside readers, and [becomes a
+/// writer's](super::Guard::upgrade) without a moment in which it is not held. One such holds at a time, so no two wait for each
+/// other. A writer's hold becomes a reader's, or an upgradeable one's, by [`Guard::downgrade`](super::Guard::downgrade). A
+/// plain reader can become nothing else: one that asks for [`write`](ReadWriteLock::write) waits for its own guard.
+///
+/// ```no_run
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let zk = zklock::Client::connect("127.0.0.1:2181").wait()?;
+/// use zklock::Access;
+///
+/// let guard = zk.read_write("/locks/catalogue").upgradeable().acquire().wait()?;
+/// // ... look, while others read ...
+/// guard.upgrade().wait()?;
+/// // ... write: what was read is still true ...
+/// guard.downgrade(Access::Read).wait()?;
+/// # Ok(()) }
+/// ```
 ///
 /// [`Client::read_write`](crate::Client::read_write) makes one that is kept in ZooKeeper,
 /// [`local::Store::read_write`](crate::local::Store::read_write) one within this process.
@@ -55,6 +71,12 @@ impl ReadWriteLock {
     /// who hold.
     pub fn read(&self) -> Lock {
         self.lock.of_kind(Kind::Read)
+    }
+
+    /// The lock of readers that may become writers: it holds with readers, one such at a time, and waits for writers and
+    /// those of its own kind. To contenders that know of no such kind it is a reader's.
+    pub fn upgradeable(&self) -> Lock {
+        self.lock.of_kind(Kind::Upgradeable)
     }
 
     /// The lock of writers: who holds it is alone.

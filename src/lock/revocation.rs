@@ -24,7 +24,8 @@ impl Lock {
     /// ([`Guard::release_requests`]), with the reason: one line of up to 256 characters. A program that does not look there
     /// keeps the lock; `zklock run` ends its command. Gives `false` when that holder holds it no more.
     ///
-    /// In ZooKeeper the request is a line in the claim's znode, so the session needs `WRITE` there.
+    /// In ZooKeeper the request is a line in the claim's znode, so the session needs `WRITE` there; of a claim whose release
+    /// will be [announced](crate::ClientOptions::announced_releases), in the lock's own.
     ///
     /// # Errors
     /// [`NotPermitted`](LockError::NotPermitted); [`Store`](LockError::Store) with `BAD_ARGUMENTS` for a claim of another

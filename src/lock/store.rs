@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::contender::Contender;
 use super::error::LockError;
 use super::guard::Guard;
+use super::interop::Interop;
 use super::kind::Kind;
 use super::requests::Revocation;
 use super::strategy::Strategy;
@@ -84,4 +85,39 @@ pub(crate) enum Change {
     Limit(u32),
     /// It is another lock then.
     Path(String),
+    /// Which other libraries wait for it.
+    Interop(Interop),
 }
+
+/// Of a lock that is another's face, its field `stored`: what that does by itself, without a claim.
+macro_rules! needing_no_claim {
+    () => {
+        fn contenders(self: Arc<Self>, number: usize) -> Pending<Vec<Contender>, LockError> {
+            Arc::clone(&self.stored).contenders(number)
+        }
+
+        fn holder_other_than(
+            self: Arc<Self>,
+            reported: Option<Option<i64>>,
+        ) -> Pending<Option<Contender>, LockError> {
+            Arc::clone(&self.stored).holder_other_than(reported)
+        }
+
+        fn revoke(
+            self: Arc<Self>,
+            holder: Contender,
+            revocation: Revocation,
+        ) -> Pending<bool, LockError> {
+            Arc::clone(&self.stored).revoke(holder, revocation)
+        }
+
+        fn limit(self: Arc<Self>) -> Pending<u32, LockError> {
+            Arc::clone(&self.stored).limit()
+        }
+
+        fn set_limit(self: Arc<Self>, limit: u32) -> Pending<(), LockError> {
+            Arc::clone(&self.stored).set_limit(limit)
+        }
+    };
+}
+pub(crate) use needing_no_claim;

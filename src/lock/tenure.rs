@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_lite::future::Boxed;
 
+use super::access::Access;
 use super::error::LockError;
 use super::loss::{GuardState, LostReason};
 use crate::runtime::Pending;
@@ -31,6 +32,17 @@ pub(crate) trait Tenure: Send + Sync + 'static {
     /// What it is made of, where that is several.
     fn members(&self) -> &[Arc<dyn Tenure>] {
         &[]
+    }
+
+    /// What it leaves to others; `None` where that can't be [changed](Tenure::change).
+    fn access(&self) -> Option<Access> {
+        None
+    }
+
+    /// Turns it into that, which is another than it [is](Tenure::access) and can be had from there. Where that fails, or
+    /// is given up, it stays what it is.
+    fn change(self: Arc<Self>, _to: Access) -> Option<Pending<(), LockError>> {
+        None
     }
 
     /// By the local clock, without a request.

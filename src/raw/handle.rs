@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use super::multi::{RawOp, RawOpResult};
 use super::sys;
 use crate::error::Code;
+use crate::sasl::Sasl;
 use crate::session_key::SessionKey;
+use crate::tls::Tls;
 use crate::znode::{Acl, CreateMode, Stat};
 
 /// What a handle is opened with.
@@ -19,6 +21,8 @@ pub(crate) struct Config {
     pub(crate) session_timeout: Duration,
     /// The session to take up again, if it still lives.
     pub(crate) session: Option<SessionKey>,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) sasl: Option<Sasl>,
 }
 
 /// An identity to add to the session.

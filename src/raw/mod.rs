@@ -34,6 +34,9 @@ mod multi;
 mod on_the_way;
 mod request;
 mod reserve;
+#[cfg(zklock_sasl)]
+mod sasl;
+mod secure;
 mod slots;
 mod watcher;
 mod window;
@@ -52,6 +55,8 @@ pub(crate) use fork::watch_for_forks;
 pub(crate) use handle::Requests;
 pub(crate) use handle::{Config, Credentials, Handle, HandleState, Sink, Terms, Turn, WatchOn};
 pub(crate) use multi::{RawOp, RawOpResult};
+#[cfg(zklock_sasl)]
+pub(crate) use sasl::check as check_sasl;
 pub(crate) use sys::zhandle_t;
 pub(crate) use watcher::{Event, EventKind};
 pub(crate) use zhandle::Zhandle;

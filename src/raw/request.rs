@@ -207,6 +207,12 @@ impl Requests for Zhandle {
         let pointers = memory.as_c();
         self.submit(terms, receiver, Some(memory), bytes, move |zh, context| {
             let (count, ops, results) = pointers.into_c();
+            // SAFETY: `submit` keeps the handle open.
+            let state = unsafe { sys::zoo_state(zh) };
+            if state < 0 {
+                // Of a handle whose session is over, the C client would free paths that are ours.
+                return Code::INVALID_STATE.as_raw();
+            }
             // SAFETY: `submit` keeps the handle open; what the pointers lead to is owned by the
             // slot, which lives until the completion ran, the request is given up unsent, or the
             // handle is closed; the context is a number.

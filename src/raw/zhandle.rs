@@ -14,7 +14,7 @@ use super::handle::{Config, Handle, HandleState, Terms};
 use super::slots::{Receiver, Slot};
 use super::watcher::{self, Event};
 use super::window::Window;
-use super::{callback_thread, contexts, convert, reserve, slots, sys};
+use super::{callback_thread, contexts, convert, reserve, secure, slots, sys};
 use crate::error::Code;
 use crate::logging::log;
 use crate::panics::catch_panic;
@@ -62,25 +62,15 @@ impl Zhandle {
         let id = contexts::new_number();
         watcher::register(id, id, Arc::new(listener));
         let order = config.in_order.then(InOrder::begin);
-        // SAFETY: `hosts` and `client_id` outlive the call, which copies them; the context is a
-        // number that `watcher` looks up, so it can't dangle.
-        let zh = unsafe {
-            sys::zookeeper_init2(
-                hosts.as_ptr(),
-                Some(watcher::watcher),
-                timeout,
-                client_id,
-                watcher::context(id),
-                0,
-                Some(super::log::forward),
-            )
-        };
+        let plain = secure::Plain { hosts: hosts.as_ptr(), timeout, client_id, id };
+        // SAFETY: `hosts` and `client_id` outlive the call, which copies them.
+        let zh = unsafe { secure::open(&plain, config) };
         let error = io::Error::last_os_error();
         drop(order);
-        let Some(zh) = NonNull::new(zh) else {
+        let zh = zh.and_then(|zh| NonNull::new(zh).ok_or(error)).inspect_err(|_| {
             watcher::unregister(id, id);
-            return Err(error);
-        };
+            secure::closed(id);
+        })?;
         // Without this the C client resolves its hosts again on every turn of its loop. While it
         // is disconnected it still does, so a server that moved is found.
         //
@@ -303,6 +293,7 @@ fn finish(live: Live, id: usize) {
     // this is no thread of the handle.
     unsafe { sys::zookeeper_close(live.0.as_ptr()) };
     watcher::unregister(id, id);
+    secure::closed(id);
     for slot in slots::sweep(id) {
         if let Some(receiver) = slot.receiver {
             catch_panic(|| receiver.fail(Code::CLOSING));

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "capi")]
+use super::persistent::Read;
 use super::persistent::{Persistent, run};
 use crate::client::{Client, Op};
 use crate::runtime::Pending;
@@ -103,6 +105,15 @@ impl Barrier {
     pub fn pass(&self) -> Pending<()> {
         let barrier = self.clone();
         run("pass", &self.path, async move { barrier.znode("pass").until(false).await })
+    }
+
+    /// Whether it is set.
+    #[cfg(feature = "capi")]
+    pub(crate) fn is_set(&self) -> Pending<bool> {
+        let barrier = self.clone();
+        run("look at", &self.path, async move {
+            Ok(barrier.znode("look at").read(Read::Newest).await?.is_some())
+        })
     }
 
     fn znode(&self, op: &'static str) -> Persistent<'_> {

@@ -22,4 +22,6 @@ pub use group::{Group, Member, Members, Membership};
 pub use latch::Latch;
 #[cfg(feature = "capi")]
 pub(crate) use queue::{Head, Queue};
+#[cfg(feature = "capi")]
+pub(crate) use work_queue::DEFAULT_PRIORITY;
 pub use work_queue::{Delivery, WorkQueue};

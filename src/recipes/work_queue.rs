@@ -21,7 +21,7 @@ use crate::runtime::Pending;
 use crate::znode::Acl;
 
 /// The priority of elements that are put without one, and of those that C programs put.
-const DEFAULT: u8 = 128;
+pub(crate) const DEFAULT_PRIORITY: u8 = 128;
 
 /// A queue at a path: what is put is delivered at least once, to one consumer at a time. Clones are the same queue.
 ///
@@ -90,7 +90,7 @@ impl WorkQueue {
     /// # Cancellation
     /// It may be put all the same.
     pub fn put(&self, data: impl Into<Vec<u8>>) -> Pending<()> {
-        self.put_with_priority(DEFAULT, data)
+        self.put_with_priority(DEFAULT_PRIORITY, data)
     }
 
     /// As [`put`](WorkQueue::put), before all elements whose priority is a larger number, and behind those that have the
@@ -256,7 +256,7 @@ impl WorkQueue {
         let claim = format!("{}/{name}-{:x}", self.claims(), stat.czxid);
         let lock = self.client.lock(&claim).strategy(Strategy::Watch).acl(&*self.acl);
         let guard = match lock.try_acquire().await {
-            Ok(Some(guard)) => guard,
+            Ok(Some(guard)) => Arc::new(guard),
             Ok(None) => return Ok(Ok(None)),
             Err(LockError::Store { source, .. }) => return Ok(Err(source)),
             Err(error) => return Err(error),
@@ -328,12 +328,14 @@ fn free(claimed: &Children, listed: &Children) -> Vec<String> {
 
 /// What an element is called before the server appends the sequence number.
 fn prefix(priority: u8) -> String {
-    if priority == DEFAULT { "qn-".to_owned() } else { format!("qp-{priority:03}-") }
+    if priority == DEFAULT_PRIORITY { "qn-".to_owned() } else { format!("qp-{priority:03}-") }
 }
 
 /// The priority and the number of an element; `None` for a child that is none.
 fn rank(name: &str) -> Option<(u8, i32)> {
-    let Some(rest) = name.strip_prefix("qp-") else { return Some((DEFAULT, sequence(name)?)) };
+    let Some(rest) = name.strip_prefix("qp-") else {
+        return Some((DEFAULT_PRIORITY, sequence(name)?));
+    };
     let (digits, number) = rest.split_at_checked(3)?;
     let priority = digits.parse().ok().filter(|priority| format!("{priority:03}") == digits)?;
     Some((priority, sequence(&format!("qn{number}"))?))
@@ -360,7 +362,8 @@ pub struct Delivery {
     client: Client,
     queue: Arc<str>,
     queue_version: i32,
-    guard: Guard,
+    /// What claims it.
+    pub(crate) guard: Arc<Guard>,
     path: String,
     data: Vec<u8>,
     czxid: i64,

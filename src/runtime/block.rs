@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use parking::Parker;
 
-use super::wake;
+use super::blocked::Blocked;
 use crate::process::Process;
 
 thread_local! {
@@ -36,7 +36,7 @@ pub(crate) fn block_on_until<F: Future>(deadline: Option<Instant>, future: F) ->
         (Process::this(), parker, Waker::from(unparker))
     });
     let output = {
-        let _blocked = wake::Blocked::begin(&waker);
+        let _blocked = Blocked::begin(&waker);
         park_until(deadline, future, &parker, &waker)
     };
     // Who woke it last may wake it once more: whoever waits next looks once in vain.

@@ -2,6 +2,8 @@
 //! block, and results that can be awaited and waited for. It knows neither sessions nor locks.
 
 mod block;
+mod blocked;
+mod carried_on;
 mod clock;
 mod driver;
 mod latest;
@@ -12,6 +14,7 @@ pub(crate) mod role;
 #[cfg(test)]
 pub(crate) mod simulated;
 mod timer;
+mod unfinished;
 mod updates;
 pub(crate) mod wake;
 
@@ -25,3 +28,4 @@ pub(crate) use pending::Late;
 #[cfg(test)]
 pub(crate) use timer::Timers;
 pub(crate) use timer::{Timer, within};
+pub(crate) use unfinished::{Unfinished, wait_at_exit};

@@ -4,10 +4,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::timer::Timer;
-use super::{block_on, block_on_until, machine};
+use super::{block_on, block_on_until, carried_on, machine};
 use crate::error::{Code, Error, Result};
 use crate::process::{INHERITED, Process};
 use crate::scarcity;
@@ -32,6 +32,8 @@ pub struct Pending<T, E = Error> {
     /// Makes of those what the operation fails with.
     into_error: fn(Error) -> E,
     source: Source<T, E>,
+    /// How a thread blocks for what runs, if that may go on elsewhere.
+    carried_on: Option<Wait<T, E>>,
     limit: Option<Limit>,
     late: Option<Arc<dyn Late<E>>>,
     /// Where it will end.
@@ -41,8 +43,12 @@ pub struct Pending<T, E = Error> {
 enum Source<T, E> {
     Ready(Option<Result<T, E>>),
     Reply(oneshot::AsyncReceiver<Result<T, E>>),
-    Run(Pin<Box<dyn Future<Output = Result<T, E>> + Send>>),
+    Run(Running<T, E>),
 }
+
+type Running<T, E> = carried_on::Going<Result<T, E>>;
+type Wait<T, E> =
+    fn(Option<Instant>, Running<T, E>) -> std::result::Result<Result<T, E>, Running<T, E>>;
 
 struct Limit {
     /// As the caller said it.
@@ -92,7 +98,7 @@ impl<T, E> Pending<T, E> {
         into_error: fn(Error) -> E,
         future: impl Future<Output = Result<T, E>> + Send + 'static,
     ) -> Pending<T, E> {
-        let mut future: Pin<Box<dyn Future<Output = Result<T, E>> + Send>> = Box::pin(future);
+        let mut future: Running<T, E> = Box::pin(future);
         let first = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         let source = match first {
             Poll::Ready(result) => Source::Ready(Some(result)),
@@ -108,7 +114,7 @@ impl<T, E> Pending<T, E> {
         source: Source<T, E>,
     ) -> Pending<T, E> {
         let process = Process::this();
-        Pending { op, path, into_error, source, limit: None, late: None, process }
+        Pending { op, path, into_error, source, carried_on: None, limit: None, late: None, process }
     }
 
     /// Fails with that error when a limit has passed.
@@ -158,6 +164,18 @@ impl<T, E> Pending<T, E> {
     /// # Errors
     /// The operation's own, and those of a [limit](Pending::within).
     pub fn wait(mut self) -> Result<T, E> {
+        if let Some(wait) = self.carried_on.filter(|_| self.process.is_this()) {
+            self.source = match std::mem::replace(&mut self.source, Source::Ready(None)) {
+                Source::Run(future) => {
+                    let until = self.limit.as_ref().and_then(|limit| limit.timer.time());
+                    match wait(until, future) {
+                        Ok(result) => return result,
+                        Err(late) => Source::Run(late),
+                    }
+                }
+                other => other,
+            };
+        }
         // This thread wakes by itself when the time is over.
         match self.limit.take() {
             None => block_on(self),
@@ -168,6 +186,13 @@ impl<T, E> Pending<T, E> {
 }
 
 impl<T: Send + 'static, E: Send + 'static> Pending<T, E> {
+    /// While a thread blocks for it, its steps are taken by whoever brings the servers' answers: it must run no code
+    /// of others, and wait for nothing but by awaiting it.
+    pub(crate) fn carried_on(mut self) -> Pending<T, E> {
+        self.carried_on = Some(carried_on::wait);
+        self
+    }
+
     pub(crate) fn map<U: Send + 'static>(
         self,
         map: impl FnOnce(Result<T, E>) -> Result<U, E> + Send + 'static,

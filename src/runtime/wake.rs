@@ -4,24 +4,22 @@
 //! our locks; it may panic, which must cost neither the driver nor the others who wait; and it may block, so
 //! none is woken by the driver.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
-use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::task::{Context, Poll, Wake, Waker};
 
 use event_listener::Event;
 
-use super::{offload, role};
+use super::blocked::Blocked;
+use super::{carried_on, offload, role};
 use crate::panics::catch_panic;
 
 thread_local! {
     /// Whom to wake once the event that they listen to has let go of its lock.
     static DEFERRED: RefCell<Option<Vec<Sleeper>>> = const { RefCell::new(None) };
-    /// The waker by which this thread waits in [`block_on`](super::block_on).
-    static BLOCKED: Cell<*const ()> = const { Cell::new(ptr::null()) };
 }
 
 /// Somebody who waits.
@@ -35,7 +33,7 @@ pub(crate) struct Sleeper {
 impl Sleeper {
     /// Whoever polls on this thread with that waker.
     pub(crate) fn new(waker: &Waker) -> Sleeper {
-        let is_ours = role::is_driver() || waker.data() == BLOCKED.get();
+        let is_ours = role::is_driver() || Blocked::is_by(waker);
         Sleeper { waker: waker.clone(), is_ours }
     }
 
@@ -51,23 +49,6 @@ impl Sleeper {
         } else {
             offload::run_in_order(|| self.waker.wake());
         }
-    }
-}
-
-/// A thread blocks by this waker, while it lasts.
-pub(crate) struct Blocked {
-    before: *const (),
-}
-
-impl Blocked {
-    pub(crate) fn begin(waker: &Waker) -> Blocked {
-        Blocked { before: BLOCKED.replace(waker.data()) }
-    }
-}
-
-impl Drop for Blocked {
-    fn drop(&mut self) {
-        BLOCKED.set(self.before);
     }
 }
 
@@ -113,6 +94,11 @@ impl Wake for Later {
             self.0.clone().wake();
         }
     }
+}
+
+/// Sends what the servers have answered, on the thread that brings it, to a receiver that may be gone.
+pub(crate) fn answer<T>(sender: oneshot::Sender<T>, value: T) {
+    carried_on::with(|| send(sender, value));
 }
 
 /// Sends to a receiver that may be gone.

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::acquired::Acquired;
 use super::attempt::{AFTER_TROUBLE, Attempt, ClaimStatus};
-use super::claim::Node;
 use super::refusal::refused;
 use super::seen_ahead::SeenAhead;
 use super::spec::Spec;
 use super::{poll, queue, watch};
-use crate::client::{Hold, TrustedSession, WatchEventKind};
+use crate::client::TrustedSession;
 use crate::error::Result;
 use crate::lock::{Contender, LockError, Strategy};
 use crate::logging::log;
@@ -20,10 +20,7 @@ use crate::runtime::{Late, Timer, within};
 ///
 /// Wherever this future is dropped, the claim goes with it and deletes what it has, or may have,
 /// on the server.
-pub(super) async fn acquire(
-    spec: Arc<Spec>,
-    ahead: Arc<SeenAhead>,
-) -> Result<(Node, Hold), LockError> {
+pub(super) async fn acquire(spec: Arc<Spec>, ahead: Arc<SeenAhead>) -> Result<Acquired, LockError> {
     let attempt = Attempt::new(&spec, false, Arc::clone(&ahead));
     // In a box: each future around it would have room for it twice.
     let acquired = Box::pin(contend(&spec, attempt)).await?;
@@ -34,7 +31,7 @@ pub(super) async fn acquire(
 pub(super) async fn try_acquire(
     spec: Arc<Spec>,
     deadline: Option<Instant>,
-) -> Result<Result<(Node, Hold), Option<Contender>>, LockError> {
+) -> Result<Result<Acquired, Option<Contender>>, LockError> {
     let ahead = Arc::new(SeenAhead::default());
     let attempt = Attempt::new(&spec, true, Arc::clone(&ahead));
     let late = || Err(ahead.error(&spec.path));
@@ -42,7 +39,7 @@ pub(super) async fn try_acquire(
     Ok(acquired.ok_or_else(|| ahead.take()))
 }
 
-async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<(Node, Hold)>, LockError> {
+async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<Acquired>, LockError> {
     loop {
         let session = spec.client.trusted_session().await;
         let session = session.map_err(|error| LockError::closed(&spec.path, error))?;
@@ -58,7 +55,7 @@ async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<(Node, Hold
             Ok(ClaimStatus::Held) => match session.hold() {
                 // The node was there in this period of trust, and the session is proven to live yet:
                 // nobody else can hold.
-                Some(hold) => return Ok(attempt.claim.take().map(|node| (node, hold))),
+                Some(hold) => return Ok(attempt.acquired(hold)),
                 None => session.proven().await,
             },
             Ok(ClaimStatus::Again) => {}
@@ -68,16 +65,7 @@ async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<(Node, Hold
                 attempt.claim.given_up_are_gone().await;
                 return Ok(None);
             }
-            Ok(ClaimStatus::Watching(watch)) => {
-                attempt.attempts += 1;
-                // Disconnections are slept through, and trust that ends: the C client sets the watch
-                // again, and what was missed comes then. An error too is a reason to look again: it
-                // comes with the end of the session.
-                let ended = watch.await;
-                if !ended.is_ok_and(|event| event.kind == WatchEventKind::Deleted) {
-                    attempt.behind = None;
-                }
-            }
+            Ok(ClaimStatus::Watching(watch)) => attempt.wait_for(watch).await,
             Ok(ClaimStatus::Pausing(pause)) => {
                 attempt.behind = None;
                 Timer::after(pause).await;

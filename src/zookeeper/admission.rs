@@ -13,6 +13,12 @@ pub(super) enum Admission {
     Writer,
     /// Those who are earlier and are no readers.
     Reader,
+    /// Those who are earlier and are no plain readers.
+    Upgradeable,
+    /// Those who are earlier, but for the one that it belongs to and others of that kind (`upgrade.rs`).
+    Upgrade,
+    /// Nobody: in the place of a claim that holds.
+    InPlace,
     /// Those who are earlier, unless there are so many permits for ours beside theirs (`permits.rs`).
     Permits(u32),
 }
@@ -23,6 +29,8 @@ impl Admission {
             Kind::Exclusive => Admission::Exclusive,
             Kind::Write => Admission::Writer,
             Kind::Read => Admission::Reader,
+            Kind::Upgradeable => Admission::Upgradeable,
+            Kind::Upgrade => Admission::Upgrade,
             Kind::Permits(number) => Admission::Permits(number),
         }
     }
@@ -36,6 +44,9 @@ impl Admission {
         earlier.filter(move |claim| match self {
             Admission::Exclusive | Admission::Writer | Admission::Permits(_) => true,
             Admission::Reader => Kind::Read.waits_for(name::kind(claim)),
+            Admission::Upgradeable => Kind::Upgradeable.waits_for(name::kind(claim)),
+            Admission::Upgrade => Kind::Upgrade.waits_for(name::kind(claim)),
+            Admission::InPlace => false,
         })
     }
 

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::acquired::Acquired;
 use super::claim::Claim;
-use super::claim_data;
 use super::refusal::{NO_CHROOT, Obstacle};
 use super::seen_ahead::SeenAhead;
 use super::spec::Spec;
-use crate::client::{TrustedSession, Watch, WatchFor, Watched, Znode};
+use super::succession::{Behind, OwnWatch};
+use super::{announced, claim_data};
+use crate::client::{Hold, TrustedSession, Watch, WatchFor, Watched, Znode};
 use crate::error::Result;
 use crate::logging::log;
 use crate::znode::Stat;
@@ -44,8 +46,12 @@ pub(super) struct Attempt {
     pub(super) no_wait: bool,
     /// How often the strategy has found the lock taken.
     pub(super) attempts: u32,
-    /// The nearest claim before ours in a queue, which is watched, by the transaction that made it.
-    pub(super) behind: Option<i64>,
+    /// The nearest claim before ours in a queue, which is watched.
+    pub(super) behind: Option<Behind>,
+    /// The watch on our own claim.
+    pub(super) own_watch: Option<OwnWatch>,
+    /// The claim that waits, in whose place ours is to be, and whether it was there after ours was made.
+    pub(super) in_place_of: Option<(String, bool)>,
     /// What the next watch is for.
     pub(super) purpose: WatchFor,
     /// Who is ahead, for the error that a deadline gives.
@@ -60,9 +66,18 @@ impl Attempt {
             no_wait,
             attempts: 0,
             behind: None,
+            own_watch: None,
+            in_place_of: None,
             purpose: WatchFor::Next,
             ahead,
         }
+    }
+
+    /// Hands over what a tenure begins with; the claim is then empty.
+    pub(super) fn acquired(&mut self, hold: Hold) -> Option<Acquired> {
+        let node = self.claim.take()?;
+        let watch = self.own_watch.take().filter(|watch| watch.is_of(node.czxid));
+        Some(Acquired { node, hold, watch })
     }
 
     /// Reads what is ahead, and watches it unless the caller would not wait, or there is no room for a
@@ -92,7 +107,9 @@ impl Attempt {
             None if self.purpose == WatchFor::Later => ClaimStatus::Pausing(4 * WITHOUT_A_WATCH),
             None => ClaimStatus::Pausing(WITHOUT_A_WATCH),
         };
-        Ok(Ahead::Claim { czxid: stat.czxid, version: stat.version, status })
+        let (czxid, version) = (stat.czxid, stat.version);
+        let is_announced = announced::will_be(&data, &stat);
+        Ok(Ahead::Claim { czxid, version, is_announced, status })
     }
 
     /// That claim is ahead.
@@ -138,8 +155,9 @@ impl Attempt {
 
 /// What stands where a claim may be.
 pub(super) enum Ahead {
-    /// A claim, by the transaction that made it; how often its data was set; and so that is where ours stands.
-    Claim { czxid: i64, version: i32, status: ClaimStatus },
+    /// A claim, by the transaction that made it; how often its data was set; whether its release will be announced;
+    /// and so that is where ours stands.
+    Claim { czxid: i64, version: i32, is_announced: bool, status: ClaimStatus },
     /// A claim that was nobody's, and was deleted.
     Nobody,
     /// Somebody's data: no claim lives longer than its session.

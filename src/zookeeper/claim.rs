@@ -5,17 +5,17 @@
 //! what name, it exists.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::continuity::Own;
 use super::layout::NodeLayout;
+use super::listing::Listing;
 use super::memory::PathMemory;
+use super::node::Node;
 use super::sent_after::SentAfter;
 use super::spec::Spec;
-use super::{claim_data, lookup, name};
+use super::{announced, claim_data, lookup, name, pair};
 use crate::client::{ClientInner, Created, Op, TrustedSession};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
@@ -26,8 +26,12 @@ pub(super) struct Claim {
     /// How to find our node when its name is not known.
     search: Search,
     label: String,
+    /// That of the hold which it belongs to, where there is one already.
+    token: Option<i64>,
     data: Vec<u8>,
     acl: Arc<[Acl]>,
+    /// Whether its release is announced if its session can.
+    may_announce: bool,
     state: State,
     /// The ends of nodes that were given up, where somebody wants to know.
     given_up: Option<Ends>,
@@ -49,6 +53,8 @@ struct Search {
     sent_after: SentAfter,
     /// Whether the directory goes when no claim is left in it.
     leaves_nothing: bool,
+    /// Whether its release is announced to who waits behind it.
+    is_announced: bool,
 }
 
 impl Search {
@@ -63,7 +69,7 @@ impl Search {
         };
         let claims = found.claims(self.uuid);
         let mut ends = Ends::new();
-        if claims.is_empty() && session.is_ours_alone() {
+        if claims.len() < self.layout.znodes() && session.is_ours_alone() {
             ends = self.delete_nameless(session, &found)?;
         }
         Ok((claims, ends))
@@ -73,27 +79,63 @@ impl Search {
     /// been made by a create that was not answered, ours perhaps. They are deleted, as nobody would
     /// ever release them; who has lost one claims again.
     fn delete_nameless(&self, session: &TrustedSession, found: &lookup::Found) -> Result<Ends> {
-        let mut ends = Ends::new();
+        let mut nobodys = Vec::new();
         for (path, czxid) in found.nameless() {
             match self.memory.is_claim(*czxid) {
                 Some(true) => {}
-                Some(false) => {
-                    // From now on it is known: two deletions of one claim could hit its successor, which
-                    // at the lock's own path has the same name.
-                    let kept = self.memory.made(*czxid);
-                    ends.push(session.guaranteed_delete(path, *czxid, true, kept));
-                    let path = path.to_string();
-                    log!(WARN, path, "deleted a claim whose data somebody has replaced");
-                }
+                Some(false) => nobodys.push((path, *czxid)),
                 // It will be known once the reply has come.
                 None => return Err(unknown(&self.layout)),
             }
         }
-        Ok(ends)
+        let delete = |(path, czxid): (&Arc<str>, i64)| {
+            // From now on it is known: two deletions of one claim could hit its successor, which
+            // at the lock's own path has the same name.
+            let kept = self.memory.made(czxid);
+            let end = session.guaranteed_delete(path, czxid, true, kept);
+            let path = path.to_string();
+            log!(WARN, path, "deleted a claim whose data somebody has replaced");
+            end
+        };
+        Ok(nobodys.into_iter().map(delete).collect())
+    }
+
+    /// Our node, of those that a look-up has found. There is never a second one, but a second one would block
+    /// everybody for ever, as would half a claim: what is left over is deleted.
+    fn placed(
+        &self,
+        session: &TrustedSession,
+        mut found: Vec<(Arc<str>, i64)>,
+        ends: &mut Ends,
+    ) -> Option<Node> {
+        let node = if self.layout.znodes() == 2 {
+            let (pair, rest) = pair::complete(found);
+            found = rest;
+            pair.map(|(path, second, czxid)| self.node(session, path, Some(second), czxid))
+        } else {
+            let first = (!found.is_empty()).then(|| found.remove(0));
+            first.map(|(path, czxid)| self.node(session, path, None, czxid))
+        };
+        for (path, czxid) in found {
+            ends.push(session.guaranteed_delete(&path, czxid, true, self.memory.made(czxid)));
+        }
+        node
+    }
+
+    /// Our node, as the reply to its create says.
+    fn created(&self, session: &TrustedSession, Created { path, stat }: Created) -> Node {
+        let second = (self.layout.znodes() == 2).then(|| pair::second_path(&path)).flatten();
+        self.node(session, path.into(), second.map(Into::into), stat.czxid)
     }
 
     /// Our node.
-    fn node(&self, session: &TrustedSession, path: Arc<str>, czxid: i64) -> Node {
+    fn node(
+        &self,
+        session: &TrustedSession,
+        path: Arc<str>,
+        second: Option<Arc<str>>,
+        czxid: i64,
+    ) -> Node {
         // A name that carries its directory's czxid is given once, until the directory's counter has
         // reached its end. The lock's own path is given again and again, and the recipe's names
         // where a directory was made anew.
@@ -105,8 +147,20 @@ impl Search {
             _ => true,
         };
         let known = (self.memory.made(czxid), Arc::clone(&self.memory));
-        let goes_with = self.leaves_nothing.then(|| self.directory()).flatten();
-        Node { session: session.clone(), path, czxid, name_is_reused, goes_with, known }
+        let (directory, leaves_nothing) = (self.directory(), self.leaves_nothing);
+        let is_announced = self.is_announced && !name_is_reused;
+        let session = session.clone();
+        Node {
+            session,
+            path,
+            second,
+            czxid,
+            name_is_reused,
+            is_announced,
+            directory,
+            leaves_nothing,
+            known,
+        }
     }
 
     fn directory(&self) -> Option<Arc<str>> {
@@ -114,44 +168,6 @@ impl Search {
             NodeLayout::At(_) => None,
             NodeLayout::Under { directory, .. } => Some(Arc::clone(directory)),
         }
-    }
-}
-
-/// A node that is certainly ours.
-#[derive(Clone)]
-pub(super) struct Node {
-    pub(super) session: TrustedSession,
-    pub(super) path: Arc<str>,
-    pub(super) czxid: i64,
-    /// Whether its name can become another's.
-    name_is_reused: bool,
-    /// Its directory, where that is deleted after it.
-    goes_with: Option<Arc<str>>,
-    /// Keeps it known as a claim of this client, and what the client knows of its path.
-    known: (Arc<AtomicBool>, Arc<PathMemory>),
-}
-
-impl Node {
-    /// Deletes it: submits that now, and repeats it until it is certain.
-    pub(super) fn guaranteed_delete(&self) -> Pending<bool> {
-        self.dispose_with(self.name_is_reused)
-    }
-
-    /// Until it is gone for certain, it is a claim of this client: nobody else deletes it too.
-    fn dispose_with(&self, look: bool) -> Pending<bool> {
-        let known = Arc::clone(&self.known.0);
-        let gone = self.session.guaranteed_delete(&self.path, self.czxid, look, known);
-        if let Some(directory) = &self.goes_with {
-            // The servers refuse it where somebody is left in it. Should it be lost, they remove the container some
-            // time later.
-            drop(self.session.delete(directory, None));
-        }
-        gone
-    }
-
-    /// As a claim in that directory.
-    pub(super) fn in_directory(&self, directory: i64) -> Own<'_> {
-        Own { session: &self.session, path: &self.path, directory, gone: &self.known.0 }
     }
 }
 
@@ -172,6 +188,7 @@ type Reply = (Pending<Created>, Arc<()>);
 impl Claim {
     pub(super) fn new(spec: &Spec, only_tries: bool) -> Claim {
         let uuid = claim_data::new_uuid(spec.client.id());
+        let token = spec.part.as_ref().map(|part| part.token);
         let search = Search {
             client: Arc::clone(&spec.client),
             memory: Arc::clone(&spec.memory),
@@ -179,14 +196,22 @@ impl Claim {
             uuid,
             sent_after: SentAfter::Unknown,
             leaves_nothing: spec.leaves_nothing,
+            is_announced: false,
         };
+        // It costs a little, and gains nothing where nobody waits.
+        let may_announce = spec.client.announces_releases()
+            && spec.naming.is_of_the_directory()
+            && spec.admission.is_by_number_alone()
+            && spec.memory.is_contended();
         Claim {
             search,
             label: spec.label.clone(),
-            data: claim_data::write(uuid, &spec.label),
+            token,
+            data: claim_data::write(uuid, &spec.label, token),
             acl: Arc::clone(&spec.acl),
+            may_announce,
             state: State::None,
-            given_up: only_tries.then(Ends::new),
+            given_up: (only_tries || token.is_some()).then(Ends::new),
             is_over: false,
         }
     }
@@ -211,6 +236,13 @@ impl Claim {
         }
     }
 
+    /// It is to be created in the place of the claim with that number, or at the end.
+    pub(super) fn take_place(&mut self, number: Option<i32>) {
+        if let NodeLayout::Under { place, .. } = &mut self.search.layout {
+            *place = number;
+        }
+    }
+
     /// Whether our node, if there is one, can be in the directory that has this stat: not if that
     /// was made anew.
     pub(super) fn can_be_in(&self, directory: &Stat) -> bool {
@@ -224,10 +256,25 @@ impl Claim {
         made_before && is_named_so
     }
 
+    /// Whether all of our node is among those that are listed.
+    pub(super) fn is_whole_in(&self, listing: &Listing) -> bool {
+        let second = self.node().and_then(|node| node.second.as_deref());
+        second.is_none_or(|second| listing.find(name::last(second)).is_some())
+    }
+
     /// Submits the create. Follow it up with [`confirm`](Claim::confirm).
     pub(super) fn send(&mut self, session: &TrustedSession) {
+        let identity = session.own_identity().filter(|_| self.may_announce);
+        self.search.is_announced = identity.is_some();
         self.send_by(session, |claim, path, mode| {
-            session.create(path, &claim.data, &claim.acl, mode)
+            if let Some(second) = claim.search.layout.second() {
+                return pair::create(session, claim.op(path, mode), claim.op(&second, mode));
+            }
+            let Some(id) = identity else {
+                return session.create(path, &claim.data, &claim.acl, mode);
+            };
+            let (data, acl) = announced::protected(&claim.data, &claim.acl, id);
+            session.create(path, &data, &acl, mode)
         });
     }
 
@@ -240,7 +287,13 @@ impl Claim {
         let sent = self.search.memory.sent();
         let (path, mode) = match &self.search.layout {
             NodeLayout::At(path) => (path.to_string(), CreateMode::Ephemeral),
-            NodeLayout::Under { directory, naming, created } => {
+            NodeLayout::Under { directory, naming, created, place: Some(number) } => {
+                self.search.sent_after = SentAfter::Unknown;
+                let nonce = self.search.uuid.as_u64_pair().1;
+                let name = naming.in_the_place_of(*created, nonce, *number);
+                (name::join(directory, &name), CreateMode::Ephemeral)
+            }
+            NodeLayout::Under { directory, naming, created, place: None } => {
                 self.search.sent_after = self.search.memory.sent_after(*created);
                 let prefix = name::join(directory, &naming.prefix(session.id(), *created));
                 (prefix, CreateMode::EphemeralSequential)
@@ -265,9 +318,7 @@ impl Claim {
                 None => return Err(unknown(&self.search.layout)),
             };
             self.state = match reply {
-                Ok(Created { path, stat }) => {
-                    State::Placed(self.search.node(session, path.into(), stat.czxid))
-                }
+                Ok(created) => State::Placed(self.search.created(session, created)),
                 Err(error) => {
                     if may_exist(&error) {
                         *pending = None;
@@ -294,23 +345,11 @@ impl Claim {
                 self.state = State::None;
             }
             State::Sent { .. } => {
-                let (found, ends) = self.search.run(session).await?;
+                let (found, mut ends) = self.search.run(session).await?;
+                let node = self.search.placed(session, found, &mut ends);
+                self.state = node.map_or(State::None, State::Placed);
                 if let Some(given_up) = &mut self.given_up {
                     given_up.extend(ends);
-                }
-                let mut found = found.into_iter();
-                self.state = match found.next() {
-                    Some((path, czxid)) => State::Placed(self.search.node(session, path, czxid)),
-                    None => State::None,
-                };
-                // There is never a second one, but a second one would block everybody for ever.
-                for (path, czxid) in found {
-                    drop(session.guaranteed_delete(
-                        &path,
-                        czxid,
-                        true,
-                        self.search.memory.made(czxid),
-                    ));
                 }
             }
         }
@@ -347,7 +386,7 @@ impl Claim {
                 ends.push(gone);
             }
             self.search.uuid = claim_data::new_uuid(self.search.client.id());
-            self.data = claim_data::write(self.search.uuid, &self.label);
+            self.data = claim_data::write(self.search.uuid, &self.label, self.token);
         }
     }
 
@@ -419,8 +458,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 async fn clean_up(search: Search, sent: TrustedSession, reply: Option<Reply>) {
     if let Some((reply, _sent)) = reply {
         match reply.await {
-            Ok(Created { path, stat }) => {
-                return drop(search.node(&sent, path.into(), stat.czxid).guaranteed_delete());
+            Ok(created) => {
+                return drop(search.created(&sent, created).guaranteed_delete());
             }
             Err(error) if !may_exist(&error) => return,
             Err(_) => {}

@@ -8,17 +8,15 @@ use std::time::{Duration, SystemTime};
 
 use uuid::Uuid;
 
-use crate::lock::{Contender, HeldSince, MAX_TEXT, Revocation, with_owner};
+use super::name;
+use crate::lock::{Contender, HeldSince, MAX_TEXT, with_owner};
 use crate::text::in_one_line;
 use crate::znode::Stat;
 
 const MAGIC: &str = "zklock/1 ";
-/// The lines that somebody else writes, with the token of the claim that is meant.
-const ASKED: &str = "release-requested=";
-const BROKEN: &str = "broken=";
 
 /// What to write into a claim's node.
-pub(super) fn write(uuid: Uuid, label: &str) -> Vec<u8> {
+pub(super) fn write(uuid: Uuid, label: &str, token: Option<i64>) -> Vec<u8> {
     with_owner(|host, pid, thread| {
         let capacity = MAGIC.len() + OTHERS + host.len() + thread.len() + label.len();
         let mut text = String::with_capacity(capacity);
@@ -30,6 +28,9 @@ pub(super) fn write(uuid: Uuid, label: &str) -> Vec<u8> {
         text.push_str("\nlabel=");
         text.extend(in_one_line(label, MAX_TEXT));
         text.push('\n');
+        if let Some(token) = token {
+            let _ = writeln!(text, "token={token:x}");
+        }
         text.into_bytes()
     })
 }
@@ -57,12 +58,23 @@ pub(super) fn uuid(data: &[u8]) -> Option<Uuid> {
     text.strip_prefix(MAGIC)?.lines().next()?.parse().ok()
 }
 
+/// The token of a claim's hold: that of the transaction that made the claim, or where it belongs to a hold that was there
+/// before, what its data say.
+pub(super) fn token(path: &str, data: &[u8], stat: &Stat) -> i64 {
+    if !name::has_anothers_token(name::last(path)) {
+        return stat.czxid;
+    }
+    let text = std::str::from_utf8(data).ok().filter(|text| text.starts_with(MAGIC));
+    let token = text.and_then(|text| text.lines().find_map(|line| line.strip_prefix("token=")));
+    token.and_then(|token| i64::from_str_radix(token, 16).ok()).unwrap_or(stat.czxid)
+}
+
 /// Reads a claim's node, whoever wrote it.
 pub(super) fn read(path: String, data: &[u8], stat: &Stat) -> Contender {
     let mut contender = Contender {
+        token: token(&path, data, stat),
         path,
         session: stat.ephemeral_owner,
-        token: stat.czxid,
         since: created_at(stat),
         held_since: None,
         host: String::new(),
@@ -88,47 +100,22 @@ pub(super) fn read(path: String, data: &[u8], stat: &Stat) -> Contender {
     contender
 }
 
-/// What somebody wants of the claim's holder: the data of its znode with that, `None` of another library's claim. The
-/// claim is named by its token, as a lock's path may be another's by the time that it is written.
-pub(super) fn with_revocation(data: &[u8], token: i64, revocation: &Revocation) -> Option<Vec<u8>> {
-    uuid(data)?;
-    let text = std::str::from_utf8(data).ok()?;
-    let (key, line) = match revocation {
-        Revocation::Ask { reason } => (ASKED, format!("{ASKED}{token:x} {}", one_line(reason))),
-        Revocation::Break { reason, grace } => {
-            (BROKEN, format!("{BROKEN}{token:x} {} {}", grace.as_millis(), one_line(reason)))
-        }
-    };
-    let others = text.lines().filter(|line| !line.starts_with(key));
-    Some((others.chain([&*line]).collect::<Vec<_>>().join("\n") + "\n").into_bytes())
-}
-
-/// What is wanted of the claim's holder: where both are there, that it is broken.
-pub(super) fn revocation(data: &[u8], token: i64) -> Option<Revocation> {
-    let text = std::str::from_utf8(data).ok()?;
-    let token = format!("{token:x}");
-    let of = |key: &str| {
-        let mut values = text.lines().filter_map(|line| line.strip_prefix(key)?.split_once(' '));
-        Some(values.find(|(of, _)| *of == token)?.1)
-    };
-    let broken = of(BROKEN).and_then(|value| value.split_once(' ')).and_then(|(grace, reason)| {
-        let grace = Duration::from_millis(grace.parse().ok()?);
-        Some(Revocation::Break { reason: one_line(reason), grace })
-    });
-    broken.or_else(|| of(ASKED).map(|reason| Revocation::Ask { reason: one_line(reason) }))
-}
-
 fn created_at(stat: &Stat) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(stat.ctime).unwrap_or(0))
 }
 
-/// Says since when the first of a queue hold, so many of them.
-pub(super) fn date_the_holds(contenders: &mut [Contender], holding: usize, directory: &Stat) {
+/// Says since when those of a queue hold who stand at these places.
+pub(super) fn date_the_holds(
+    contenders: &mut [Contender],
+    holding: impl Iterator<Item = usize>,
+    directory: &Stat,
+) {
     let last = contenders.iter().map(|contender| (contender.token, contender.since)).max();
     let Some((czxid, since)) = last else { return };
     let unchanged = directory.pzxid == czxid;
     let latest = if unchanged { since } else { SystemTime::now() };
-    for holder in contenders.iter_mut().take(holding) {
+    for at in holding {
+        let holder = &mut contenders[at];
         let latest = latest.max(holder.since);
         holder.held_since = Some(HeldSince { earliest: holder.since, latest });
     }
@@ -149,7 +136,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         let id = Uuid::new_v4();
-        let data = write(id, "billing\nnightly=run");
+        let data = write(id, "billing\nnightly=run", None);
         assert_eq!(uuid(&data), Some(id));
         let contender = read("/l/zl-2a-lock-0000000000".into(), &data, &Stat::default());
         assert_eq!(contender.pid, std::process::id());
@@ -159,28 +146,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wanted_of_a_holder_leaves_the_rest_as_it_is() {
-        let claim = write(Uuid::new_v4(), "job");
-        let ask = |reason: &str| Revocation::Ask { reason: reason.to_owned() };
-        let asked = with_revocation(&claim, 0x2a, &ask("please\nnow")).unwrap();
-        assert!(asked.starts_with(&claim));
-        assert_eq!(revocation(&claim, 0x2a), None);
-        assert_eq!(revocation(&asked, 0x2a), Some(ask("please now")));
-        assert_eq!(revocation(&asked, 0x2b), None, "of another holder's");
-        assert_eq!(with_revocation(&asked, 0x2a, &ask("please\nnow")), Some(asked.clone()));
-        let grace = Duration::from_millis(1500);
-        let broken = Revocation::Break { reason: String::new(), grace };
-        let data = with_revocation(&asked, 0x2a, &broken).unwrap();
-        assert!(data.starts_with(&asked));
-        assert_eq!(revocation(&data, 0x2a), Some(broken.clone()));
-        assert_eq!(with_revocation(b"another library's", 0x2a, &broken), None);
+    fn a_claim_of_an_earlier_hold_has_the_token_of_that_if_it_is_called_so() {
+        let stat = Stat { czxid: 9, ..Stat::default() };
+        let data = write(Uuid::new_v4(), "token=7", Some(0x2a));
+        for (name, its) in [
+            ("/l/zl-2a-upgrade-__WRIT__0000000007", 0x2a),
+            ("/l/zl-2a-read-00c5a1e27b9d4f36-__READ__0000000007", 0x2a),
+            ("/l/zl-2a-up-__READ__0000000007", 9),
+            ("/l/zl-2a-__WRIT__0000000007", 9),
+        ] {
+            assert_eq!(read(name.into(), &data, &stat).token, its, "{name}");
+            assert_eq!(token(name, b"token=2a", &stat), 9, "of no claim of ours");
+        }
     }
 
     #[test]
     #[cfg(target_os = "linux")]
     fn a_thread_without_a_name_has_the_kernels_number() {
         let (data, id) =
-            std::thread::spawn(|| (write(Uuid::new_v4(), ""), rustix::thread::gettid()))
+            std::thread::spawn(|| (write(Uuid::new_v4(), "", None), rustix::thread::gettid()))
                 .join()
                 .unwrap();
         assert_eq!(read("/l".into(), &data, &Stat::default()).thread, id.to_string());
@@ -197,7 +181,7 @@ mod tests {
                 assert!(!text.contains(|c| evil.contains(c)), "{text:?}");
             }
         }
-        let own = String::from_utf8(write(Uuid::nil(), &evil)).unwrap();
+        let own = String::from_utf8(write(Uuid::nil(), &evil, None)).unwrap();
         assert!(!own.contains(|c| evil.contains(c)), "{own:?}");
     }
 

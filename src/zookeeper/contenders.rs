@@ -3,6 +3,7 @@
 use super::claim_data;
 use super::limit_node;
 use super::name;
+use super::pair;
 use super::refusal::{NOT_A_LOCK, NOT_A_QUEUE, refused};
 use super::scan::{Claimed, Scan};
 use super::spec::Spec;
@@ -41,7 +42,11 @@ async fn queued(
     };
     let directory = listing.directory.czxid;
     let mut contenders = Vec::new();
-    let mut claims = Scan::new(spec, session, directory, listing.in_order());
+    // Of a claim's two znodes, the first stands for both.
+    let is_shown =
+        |name: &&str| pair::first_of(name).is_none_or(|first| listing.find(&first).is_none());
+    let shown = || listing.in_order().filter(is_shown);
+    let mut claims = Scan::new(spec, session, directory, shown());
     // Where numbers say nothing of the order, only all of them do.
     let needed = if listing.is_out_of_turn { usize::MAX } else { number };
     if needed > 1 {
@@ -52,15 +57,18 @@ async fn queued(
         contenders.push(read(claim));
     }
     if contenders.len() == needed {
-        let last = listing.in_order().last().into_iter();
+        let last = shown().last().into_iter();
         let last = Scan::new(spec, session, directory, last).next().await;
         contenders.extend(last.map_err(refused)?.map(read));
     }
     if listing.is_out_of_turn {
-        contenders.sort_by_key(|contender| contender.token);
+        let is_second = |it: &Contender| pair::is_second(name::last(&it.path));
+        contenders.sort_by_key(|contender| (contender.token, is_second(contender)));
+        contenders.dedup_by(|it, before| it.token == before.token && is_second(it));
     }
     let shown = contenders.iter().take(number).map(|shown| name::kind(name::last(&shown.path)));
-    let limit = match shown.clone().next() {
+    let shown: Vec<Kind> = shown.collect();
+    let limit = match shown.first() {
         Some(Kind::Permits(_)) => limit_node::read(spec, session).await.map_err(refused)?,
         _ => 1,
     };

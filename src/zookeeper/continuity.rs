@@ -62,7 +62,7 @@ pub(super) struct Own<'a> {
 }
 
 impl Connection {
-    fn of(session: &TrustedSession) -> Connection {
+    pub(super) fn of(session: &TrustedSession) -> Connection {
         Connection(session.id(), session.connection())
     }
 }
@@ -76,9 +76,9 @@ impl Continuity {
 
     /// Whether a new claim is the first.
     pub(super) fn is_first(&mut self, own: &Own) -> bool {
-        let is_watched = self.is_watched(own.session) == Some(own.directory);
+        let is_watched = self.is_in_its_directory(own);
         let follows = self.is_next(own);
-        let is_gone = self.held.as_ref().is_some_and(|held| held.gone.load(Ordering::Acquire));
+        let is_gone = self.is_gone();
         // Somebody came in between: most likely he comes again.
         self.is_usual &= follows;
         is_watched && follows && is_gone
@@ -86,7 +86,7 @@ impl Continuity {
 
     /// A claim of ours holds, so those with lower numbers are gone. Gives whether the directory should be watched
     /// from now on.
-    pub(super) fn holds(&mut self, own: &Own) -> bool {
+    pub(super) fn holds(&mut self, own: &Own, announces: bool) -> bool {
         self.is_usual = self.is_next(own);
         self.held = in_turn(own).map(|number| Held {
             session: own.session.id(),
@@ -95,7 +95,8 @@ impl Continuity {
             gone: Arc::clone(own.gone),
         });
         // An adopted handle may lose its connection unheard.
-        let is_wanted = self.is_usual && !own.session.is_adopted();
+        let may_matter = self.is_usual || announces;
+        let is_wanted = may_matter && !own.session.is_adopted();
         if is_wanted && self.is_watched(own.session).is_none() {
             return !matches!(
                 std::mem::replace(&mut self.directory, Directory::Asked),
@@ -105,13 +106,32 @@ impl Continuity {
         false
     }
 
+    /// Whether a new claim is in the directory that it is named for: that was there before, and is still.
+    pub(super) fn is_in_its_directory(&mut self, own: &Own) -> bool {
+        self.is_watched(own.session) == Some(own.directory)
+    }
+
+    /// Whether a single number was given between a new claim's and that of the last one that held.
+    pub(super) fn is_behind_one(&mut self, own: &Own) -> bool {
+        self.is_in_its_directory(own) && self.is_later_by(own, 2) && self.is_gone()
+    }
+
     /// Whether a claim has the number after that of the last one that held.
     fn is_next(&self, own: &Own) -> bool {
+        self.is_later_by(own, 1)
+    }
+
+    fn is_later_by(&self, own: &Own, numbers: i32) -> bool {
         self.held.as_ref().is_some_and(|held| {
-            let next = held.number.wrapping_add(1);
+            let number = held.number.wrapping_add(numbers);
             (held.session, held.directory) == (own.session.id(), own.directory)
-                && in_turn(own) == Some(next)
+                && in_turn(own) == Some(number)
         })
+    }
+
+    /// Whether the last claim that held is gone for certain.
+    fn is_gone(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| held.gone.load(Ordering::Acquire))
     }
 
     /// The directory was asked to be watched.
@@ -124,7 +144,7 @@ impl Continuity {
         let Directory::Watched { connection, czxid, watch } = &mut self.directory else {
             return None;
         };
-        if *connection == Connection::of(session) && !watch.has_ended() {
+        if *connection == Connection::of(session) && watch.try_event().is_none() {
             return Some(*czxid);
         }
         self.directory = Directory::Unwatched;

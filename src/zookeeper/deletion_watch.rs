@@ -10,9 +10,10 @@ use std::time::Duration;
 use futures_lite::future::or;
 use parking_lot::Mutex;
 
+use super::node::Node;
 use super::tenure::Tenure;
-use crate::client::{ClientInner, WatchEventKind, WatchFor};
-use crate::lock::LostReason;
+use crate::client::{Watch, WatchEventKind, WatchFor, Znode};
+use crate::error::Result;
 use crate::runtime::{Timer, now};
 
 /// From how long on a tenure is watched.
@@ -41,13 +42,13 @@ impl DeletionWatch {
         if !posts.running {
             posts.running = true;
             let client = Arc::clone(&tenure.client);
-            let rounds = Arc::clone(self).make_rounds(Arc::clone(&client));
+            let rounds = Arc::clone(self).make_rounds();
             drop(posts);
             client.spawn(rounds);
         }
     }
 
-    async fn make_rounds(self: Arc<Self>, client: Arc<ClientInner>) {
+    async fn make_rounds(self: Arc<Self>) {
         loop {
             Timer::after(LONG).await;
             let mut old = Vec::new();
@@ -68,44 +69,115 @@ impl DeletionWatch {
                 }
             }
             for tenure in old {
-                client.spawn(watch(tenure));
+                watch(&tenure, tenure.node.clone());
             }
         }
     }
 }
 
-/// Ends the tenure when its znode is deleted, or says that it is broken. Ends itself with the znode or the session.
-async fn watch(tenure: Arc<Tenure>) {
-    while tenure.ended().is_none() {
-        if !tenure.node.session.has_room_to_watch(&tenure.node.path, WatchFor::Deletion) {
-            let pause = Timer::after(WITHOUT_ROOM);
-            or(pause, async {
-                tenure.over().await;
-            })
-            .await;
-            continue;
+/// Watches a claim that a tenure has got besides its first, or in the place of that.
+pub(super) async fn watch_later(tenure: Arc<Tenure>, node: Node) {
+    let over = async {
+        tenure.over().await;
+    };
+    or(Timer::after(LONG), over).await;
+    watch(&tenure, node);
+}
+
+/// Ends the tenure when a znode of that claim of its is deleted, or somebody has it broken. Ends itself with the claim or
+/// the session.
+fn watch(tenure: &Arc<Tenure>, node: Node) {
+    let node = Arc::new(node);
+    let znodes = [Some(Arc::clone(&node.path)), node.second.clone()];
+    for path in znodes.into_iter().flatten() {
+        let watched = Watching { tenure: Arc::clone(tenure), node: Arc::clone(&node), path };
+        // As many as locks are held: what is there for a moment, or seldom, is in boxes.
+        tenure.client.spawn(async move {
+            match watched.node.requests_at().cloned() {
+                None => watched.claim(true).await,
+                Some(directory) => {
+                    let requests = watched.directory(&directory);
+                    Box::pin(or(watched.claim(false), requests)).await;
+                }
+            }
+        });
+    }
+}
+
+/// A znode of a claim that holds.
+struct Watching {
+    tenure: Arc<Tenure>,
+    node: Arc<Node>,
+    path: Arc<str>,
+}
+
+impl Watching {
+    /// Watches it; what is wanted of its holder may stand in it.
+    async fn claim(&self, has_requests: bool) {
+        let Watching { tenure, node, path } = self;
+        loop {
+            let (found, watch) = match Box::pin(self.look(path)).await {
+                None => return,
+                Some(Ok((found, watch))) if found.stat.czxid == node.czxid => (found, watch),
+                // Another's by now, or nobody's.
+                Some(_) => break,
+            };
+            if has_requests && self.heed(found).await {
+                return;
+            }
+            match watch.await {
+                Ok(event) if event.kind == WatchEventKind::Deleted => break,
+                // Somebody wrote to it.
+                Ok(_) => continue,
+                Err(_) => return,
+            }
         }
-        match tenure.node.session.get_and_watch(&tenure.node.path).await {
-            Ok(found) if found.value.stat.czxid == tenure.node.czxid => {
-                if let Some(grace) = tenure.heed(&found.value.data) {
-                    Timer::after(grace).await;
-                    return drop(tenure.delete_broken());
-                }
-                match found.watch.await {
-                    Ok(event) if event.kind == WatchEventKind::Deleted => break,
-                    // Somebody wrote to it.
-                    Ok(_) => continue,
-                    Err(_) => return,
-                }
-            }
-            // Another's by now, or nobody's.
-            Ok(_) => break,
-            Err(error) if error.is_no_node() => break,
-            Err(error) if error.is_session_over() => return,
-            Err(_) => {
-                Timer::after(AFTER_TROUBLE).await;
-            }
+        // The tenure may have deleted it.
+        if tenure.ended().is_none() && tenure.has(node) {
+            // What else it has protects nothing any more, and stands in the way of others.
+            tenure.end_deleted();
         }
     }
-    tenure.end(LostReason::Deleted);
+
+    /// Watches the directory for what is wanted of the holder.
+    async fn directory(&self, path: &str) {
+        while let Some(Ok((found, watch))) = Box::pin(self.look(path)).await {
+            if self.heed(found).await || watch.await.is_err() {
+                break;
+            }
+        }
+        // The znode itself says when it is over.
+        std::future::pending::<()>().await;
+    }
+
+    /// Does what is wanted of the holder by that. Gives whether that ends it.
+    async fn heed(&self, found: Znode) -> bool {
+        let Some(grace) = self.tenure.heed(&found.data) else { return false };
+        Box::pin(Timer::after(grace)).await;
+        drop(self.tenure.give_up());
+        true
+    }
+
+    /// Reads and watches a znode as soon as there is room for that; an error says that it is not there. `None` once the
+    /// tenure, its claim or its session is over.
+    async fn look(&self, path: &str) -> Option<Result<(Znode, Watch)>> {
+        let Watching { tenure, node, .. } = self;
+        let session = &node.session;
+        while tenure.ended().is_none() && tenure.has(node) {
+            if !session.has_room_to_watch(path, WatchFor::Deletion) {
+                let pause = Timer::after(WITHOUT_ROOM);
+                or(pause, async {
+                    Arc::clone(tenure).over().await;
+                })
+                .await;
+                continue;
+            }
+            match session.get_and_watch(path).await {
+                Err(error) if error.is_session_over() => return None,
+                Err(error) if !error.is_no_node() => Timer::after(AFTER_TROUBLE).await,
+                looked => return Some(looked.map(|found| (found.value, found.watch))),
+            }
+        }
+        None
+    }
 }

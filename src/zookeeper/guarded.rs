@@ -23,16 +23,19 @@ impl Guard {
     /// [`Strategy::Watch`](crate::Strategy) it may be another client's, where somebody has deleted ours by hand
     /// and this guard does not know yet; nothing that a server offers tells the two apart.
     ///
-    /// Of a [`MultiLock`](crate::MultiLock) it is that of the first lock: see [`checks`](Guard::checks).
+    /// Of a [`MultiLock`](crate::MultiLock) it is that of the first lock, of what was [upgraded](Guard::upgrade) that of the
+    /// writer, and with [`Interop::All`](crate::Interop) that of the first znode: see [`checks`](Guard::checks).
     pub fn check(&self) -> Op {
-        check_of(self.tenure().members().first().unwrap_or(self.tenure()))
+        self.checks().swap_remove(0)
     }
 
-    /// Such an operation for each lock that it stands for: one, but of a [`MultiLock`](crate::MultiLock).
+    /// Such an operation for each lock that it stands for: one, but of a [`MultiLock`](crate::MultiLock). There are two for
+    /// what was [upgraded](Guard::upgrade): that it writes, and that it is held; and of a lock with
+    /// [`Interop::All`](crate::Interop), one for each of its znodes.
     pub fn checks(&self) -> Vec<Op> {
         match self.tenure().members() {
-            [] => vec![self.check()],
-            members => members.iter().map(check_of).collect(),
+            [] => checks_of(self.tenure()),
+            members => members.iter().flat_map(checks_of).collect(),
         }
     }
 
@@ -138,9 +141,18 @@ impl Guard {
     }
 }
 
-fn check_of(tenure: &Arc<dyn tenure::Tenure>) -> Op {
-    let held = tenure.as_any().downcast_ref().map(|tenure: &Tenure| Arc::clone(&tenure.hold));
-    Op::CheckHeld(CheckHeld { path: tenure.path().to_owned(), hold: held })
+/// One for each znode.
+fn checks_of(tenure: &Arc<dyn tenure::Tenure>) -> Vec<Op> {
+    let check = |path: &str, hold| Op::CheckHeld(CheckHeld { path: path.to_owned(), hold });
+    match tenure.as_any().downcast_ref::<Tenure>() {
+        Some(held) => {
+            let check = |path: &str| check(path, Some(Arc::clone(&held.hold)));
+            let nodes = held.nodes();
+            let znodes = nodes.iter().flat_map(|node| [Some(&node.path), node.second.as_ref()]);
+            znodes.flatten().map(|path| check(path)).collect()
+        }
+        None => vec![check(tenure.path(), None)],
+    }
 }
 
 /// Those of several that are kept in ZooKeeper.
@@ -158,5 +170,7 @@ fn of_several_clients(path: &str) -> Error {
 }
 
 fn not_zookeepers(path: &str) -> Error {
-    Error::with_detail("multi", path, Code::BAD_ARGUMENTS, "the lock is not kept in ZooKeeper")
+    let why =
+        "the lock is not kept in ZooKeeper: have what is written to compare the fencing token";
+    Error::with_detail("multi", path, Code::BAD_ARGUMENTS, why)
 }

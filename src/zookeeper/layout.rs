@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::name::{self, Naming};
+use super::pair;
 use super::spec::Spec;
 use crate::lock::Strategy;
 
@@ -11,8 +12,9 @@ use crate::lock::Strategy;
 pub(super) enum NodeLayout {
     /// The node is the lock's path itself.
     At(Arc<str>),
-    /// The node is a numbered child of the lock's path, which the transaction `created` has made.
-    Under { directory: Arc<str>, naming: Naming, created: i64 },
+    /// The node is a numbered child of the lock's path, which the transaction `created` has made; where it takes the
+    /// `place` of another claim, by the number of that.
+    Under { directory: Arc<str>, naming: Naming, created: i64, place: Option<i32> },
 }
 
 impl NodeLayout {
@@ -23,7 +25,9 @@ impl NodeLayout {
             Strategy::Poll | Strategy::Watch => NodeLayout::At(path),
             Strategy::Queue => {
                 let created = spec.memory.directory();
-                NodeLayout::Under { directory: path, naming: spec.naming, created }
+                let part = spec.part.as_ref();
+                let place = part.and_then(|part| part.place.then(|| part.number()).flatten());
+                NodeLayout::Under { directory: path, naming: spec.naming, created, place }
             }
         }
     }
@@ -32,7 +36,7 @@ impl NodeLayout {
     pub(super) fn numbered(&self, session: i64, number: i32) -> String {
         match self {
             NodeLayout::At(path) => path.to_string(),
-            NodeLayout::Under { directory, naming, created } => {
+            NodeLayout::Under { directory, naming, created, .. } => {
                 let prefix = name::join(directory, &naming.prefix(session, *created));
                 name::numbered_name(&prefix, number)
             }
@@ -46,6 +50,31 @@ impl NodeLayout {
                 Some(*created)
             }
             _ => None,
+        }
+    }
+
+    /// How many znodes a claim is.
+    pub(super) fn znodes(&self) -> usize {
+        if matches!(self, NodeLayout::Under { naming: Naming::Pair, .. }) { 2 } else { 1 }
+    }
+
+    /// What the second of a claim's znodes is called before its number, if it has two.
+    pub(super) fn second(&self) -> Option<String> {
+        match self {
+            NodeLayout::Under { directory, naming: Naming::Pair, created, .. } => {
+                Some(name::join(directory, &pair::second_prefix(*created)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a child is called as the claims of this directory are, and of no other at the same path.
+    pub(super) fn names(&self, child: &str) -> bool {
+        match self {
+            NodeLayout::Under { naming, created, .. } if naming.is_of_the_directory() => {
+                child.starts_with(&naming.prefix(0, *created))
+            }
+            _ => false,
         }
     }
 

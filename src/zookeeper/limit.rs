@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::wanted;
+
 /// How many permits there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limit {
@@ -26,9 +28,15 @@ impl Limit {
     }
 
     pub(super) fn write(self) -> Vec<u8> {
+        self.write_over(b"")
+    }
+
+    /// In place of what the directory's data said of it; what others want of holders stays.
+    pub(super) fn write_over(self, data: &[u8]) -> Vec<u8> {
         let mut text = MAGIC.to_owned();
         // Writing to a string does not fail.
         let _ = writeln!(text, "limit={}\nmost={}", self.now, self.most);
+        text.push_str(&wanted::lines(data));
         text.into_bytes()
     }
 

@@ -44,7 +44,7 @@ pub(super) async fn limit(
     }
     // Another kind of lock has made the directory, or somebody has written over the number.
     let limit = Limit::after(&data, data.is_empty() && stat.version == 0, spec.limit);
-    match session.set(&spec.path, &limit.write(), Some(stat.version)).await {
+    match session.set(&spec.path, &limit.write_over(&data), Some(stat.version)).await {
         Err(error) if !is_overtaken(&error) => Err(error),
         _ => Ok(None),
     }
@@ -96,7 +96,7 @@ async fn set(spec: &Spec, session: &TrustedSession, number: u32) -> Result<bool>
     if Limit::read(&data).is_some_and(|limit| limit.now == number) {
         return Ok(true);
     }
-    let limit = Limit::after(&data, data.is_empty() && stat.version == 0, number).write();
+    let limit = Limit::after(&data, data.is_empty() && stat.version == 0, number).write_over(&data);
     // Who is next in line watches the children, so one comes and goes.
     let child = name::join(&spec.path, "limit");
     let ops = [

@@ -10,7 +10,7 @@ use crate::znode::Stat;
 /// around the circle have no order at all; distances from one of them have.
 pub(super) struct Listing {
     /// By number, then by name.
-    claims: Vec<(i32, String)>,
+    claims: Vec<Claim>,
     /// The first child that was listed, from which the order of all is measured.
     origin: i32,
     /// The directory's own stat.
@@ -19,21 +19,26 @@ pub(super) struct Listing {
     pub(super) is_out_of_turn: bool,
 }
 
+/// A claim in the place of another that waits goes before that.
+type Claim = (i32, bool, String);
+
+fn claim(name: String) -> Option<Claim> {
+    let is_behind = !(name::is_upgrade(&name) && name::is_in_anothers_place(&name));
+    Some((name::sequence(&name)?, is_behind, name))
+}
+
 impl Listing {
     pub(super) fn new(children: Vec<String>, directory: Stat) -> Listing {
-        let numbered = |name: String| Some((name::sequence(&name)?, name));
-        let mut claims: Vec<_> = children.into_iter().filter_map(numbered).collect();
-        let origin = claims.first().map_or(0, |(number, _)| *number);
+        let mut claims: Vec<_> = children.into_iter().filter_map(claim).collect();
+        let origin = claims.first().map_or(0, |(number, ..)| *number);
         claims.sort_unstable();
-        let is_out_of_turn = claims.iter().any(|(number, _)| name::is_out_of_turn(*number));
+        let is_out_of_turn = claims.iter().any(|(number, ..)| name::is_out_of_turn(*number));
         Listing { claims, origin, directory, is_out_of_turn }
     }
 
     /// Where that name stands among the claims.
     pub(super) fn find(&self, name: &str) -> Option<usize> {
-        let number = name::sequence(name)?;
-        let key = (number, name);
-        self.claims.binary_search_by(|(number, name)| (*number, name.as_str()).cmp(&key)).ok()
+        self.claims.binary_search(&claim(name.to_owned())?).ok()
     }
 
     /// The claims before the one that stands there, nearest first.
@@ -41,7 +46,7 @@ impl Listing {
         let (own, count) = (self.claims[place].0, self.claims.len());
         let around = (1..count).map(move |step| &self.claims[(place + count - step) % count]);
         // Of two with one number, the name decides.
-        around.enumerate().map_while(move |(step, (number, name))| {
+        around.enumerate().map_while(move |(step, (number, _, name))| {
             let is_before = match number.wrapping_sub(own) {
                 0 => step < place,
                 distance => distance < 0,
@@ -50,19 +55,33 @@ impl Listing {
         })
     }
 
+    /// Of two, one of which is in the place of another claim: whether `other` is before `own`.
+    pub(super) fn is_placed_before(&self, other: &str, own: &str) -> Option<bool> {
+        let [placed, also] = [other, own].map(name::is_in_anothers_place);
+        let in_turn = |name| name::sequence(name).is_some_and(|it| !name::is_out_of_turn(it));
+        match (placed || also, in_turn(other), in_turn(own)) {
+            (true, true, true) => {
+                let place = self.find(own)?;
+                Some(self.before(place).any(|before| before == other))
+            }
+            (true, other, _) => Some(other),
+            (false, ..) => None,
+        }
+    }
+
     /// How many claims are before the one that stands there.
     pub(super) fn rank(&self, place: usize) -> usize {
         let start = self.claims[place].0.wrapping_add(i32::MIN);
-        let from = self.claims.partition_point(|(number, _)| *number < start);
+        let from = self.claims.partition_point(|(number, ..)| *number < start);
         if from <= place { place - from } else { place + self.claims.len() - from }
     }
 
     /// All claims, in their order.
     pub(super) fn in_order(&self) -> impl Iterator<Item = &str> {
         let start = self.origin.wrapping_add(i32::MIN);
-        let from = self.claims.partition_point(|(number, _)| *number < start);
+        let from = self.claims.partition_point(|(number, ..)| *number < start);
         let (after, first) = self.claims.split_at(from);
-        first.iter().chain(after).map(|(_, name)| name.as_str())
+        first.iter().chain(after).map(|(.., name)| name.as_str())
     }
 }
 

@@ -9,16 +9,21 @@
 // Inside, errors are the client's; callers get a lock's own, which `refusal.rs` makes of them.
 
 mod acquire;
+mod acquired;
 mod admission;
+mod announced;
 mod asked;
 mod attempt;
+mod change;
 mod claim;
 mod claim_data;
 mod coalesced;
 mod contenders;
 mod continuity;
 mod deletion_watch;
+mod following;
 mod guarded;
+mod held;
 mod holder;
 pub(crate) mod keyed;
 mod layout;
@@ -28,6 +33,8 @@ mod listing;
 mod lookup;
 mod memory;
 mod name;
+mod node;
+mod pair;
 mod permits;
 mod poll;
 mod queue;
@@ -40,13 +47,18 @@ mod sent_after;
 mod simulation;
 mod spec;
 mod stored;
+mod succession;
 mod tenure;
 mod together;
+mod upgrade;
+mod wanted;
 mod watch;
 
 pub use crate::client::{
     AclList, CheckHeld, Children, Created, Op, OpResult, Reconfiguration, SessionState,
     SessionStates, Watch, WatchEvent, WatchEventKind, Watched, Znode,
 };
+pub use crate::sasl::Sasl;
 pub use crate::session_key::SessionKey;
+pub use crate::tls::Tls;
 pub use crate::znode::{Acl, CreateMode, Permissions, Stat};

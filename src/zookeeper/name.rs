@@ -9,6 +9,11 @@
 //!
 //! The claims of a read/write lock say which of the two they are by the marks of Curator's read/write lock, in the
 //! place of `lock-`, so both stand in one line. A claim without a mark is taken for a writer's.
+//!
+//! What an upgradeable reader has, and what a hold was turned into, have a word more before that mark: `up`, `upgrade` or
+//! `read`. Whoever does not know it takes them for readers' and writers'. Where the number is not the server's but that of
+//! another claim, whose place it takes, 16 hexadecimal digits follow the word, so that this name, too, is given once:
+//! `zl-2a-upgrade-00c5a1e27b9d4f36-__WRIT__0000000007`.
 
 use crate::lock::Kind;
 
@@ -18,10 +23,16 @@ pub(crate) enum Naming {
     /// `zl-`, the directory's czxid, `-lock-` and the sequence number: no name is given twice.
     #[default]
     Own,
+    /// As `Own`, with a second znode beside each: `pair.rs`.
+    Pair,
     /// `zl-`, the directory's czxid, `-__READ__` and the sequence number.
     Reader,
     /// `zl-`, the directory's czxid, `-__WRIT__` and the sequence number.
     Writer,
+    /// `zl-`, the directory's czxid, `-up-__READ__` and the sequence number.
+    Upgradeable,
+    /// `zl-`, the directory's czxid, `-upgrade-__WRIT__` and the sequence number.
+    Upgrade,
     /// `zl-`, the directory's czxid, `-permits-`, how many, `-` and the sequence number.
     Permits(u32),
     /// `x-`, the session in 16 hexadecimal digits, `-` and the sequence number: as the C recipe does,
@@ -30,6 +41,10 @@ pub(crate) enum Naming {
     Recipe,
 }
 
+/// Words of those who read and may upgrade, of the claims by which they do, and of readers that were writers.
+const UP: &str = "up";
+const UPGRADE: &str = "upgrade";
+const WAS_WRITER: &str = "read";
 const READ: &str = "__READ__";
 const WRITE: &str = "__WRIT__";
 /// What kazoo calls the claims of readers.
@@ -41,6 +56,8 @@ impl Naming {
             Kind::Exclusive => Naming::Own,
             Kind::Write => Naming::Writer,
             Kind::Read => Naming::Reader,
+            Kind::Upgradeable => Naming::Upgradeable,
+            Kind::Upgrade => Naming::Upgrade,
             Kind::Permits(number) => Naming::Permits(number),
         }
     }
@@ -49,17 +66,30 @@ impl Naming {
     /// sequence number.
     pub(super) fn prefix(self, session: i64, directory: i64) -> String {
         match self {
-            Naming::Own => format!("zl-{directory:x}-lock-"),
+            Naming::Own | Naming::Pair => format!("zl-{directory:x}-lock-"),
             Naming::Reader => format!("zl-{directory:x}-{READ}"),
             Naming::Writer => format!("zl-{directory:x}-{WRITE}"),
+            Naming::Upgradeable => format!("zl-{directory:x}-{UP}-{READ}"),
+            Naming::Upgrade => format!("zl-{directory:x}-{UPGRADE}-{WRITE}"),
             Naming::Permits(number) => format!("zl-{directory:x}-permits-{number}-"),
             Naming::Recipe => format!("x-{session:016x}-"),
         }
     }
 
+    /// What a claim in the place of another is called, with the number of that; no two have the same `nonce`.
+    pub(super) fn in_the_place_of(self, directory: i64, nonce: u64, number: i32) -> String {
+        let (word, mark) = match self {
+            Naming::Upgradeable => (UP, READ),
+            Naming::Upgrade => (UPGRADE, WRITE),
+            _ => (WAS_WRITER, READ),
+        };
+        numbered_name(&format!("zl-{directory:x}-{word}-{nonce:016x}-{mark}"), number)
+    }
+
     /// Whether a claim of this session, by either naming and in whatever directory, may have that name.
     pub(super) fn may_be_ours(session: i64, name: &str) -> bool {
-        name.starts_with("zl-") || name.starts_with(&Naming::Recipe.prefix(session, 0))
+        name.strip_prefix('_').unwrap_or(name).starts_with("zl-")
+            || name.starts_with(&Naming::Recipe.prefix(session, 0))
     }
 
     /// Whether no other directory has such names.
@@ -72,12 +102,36 @@ impl Naming {
 pub(super) fn kind(name: &str) -> Kind {
     let before = name.trim_end_matches(|it: char| it == '-' || it.is_ascii_digit());
     if before.ends_with(READ) || before.ends_with(KAZOO_READ) {
-        Kind::Read
+        if word(name).is_some_and(|(word, _)| word == UP) { Kind::Upgradeable } else { Kind::Read }
     } else if before.ends_with(WRITE) {
-        Kind::Write
+        if is_upgrade(name) { Kind::Upgrade } else { Kind::Write }
     } else {
         permits(name).map_or(Kind::Exclusive, Kind::Permits)
     }
+}
+
+/// The word before the mark in a name of ours, and what follows that up to the mark.
+fn word(name: &str) -> Option<(&str, &str)> {
+    let (directory, rest) = name.strip_prefix("zl-")?.split_once('-')?;
+    i64::from_str_radix(directory, 16).ok()?;
+    let (words, _) = rest.split_once("-__")?;
+    Some(words.split_once('-').unwrap_or((words, "")))
+}
+
+/// Whether it is the claim by which an upgradeable reader becomes a writer.
+pub(super) fn is_upgrade(name: &str) -> bool {
+    word(name).is_some_and(|(word, _)| word == UPGRADE)
+}
+
+/// Whether its number is that of another claim, in whose place it is: says nothing of when it was made.
+pub(super) fn is_in_anothers_place(name: &str) -> bool {
+    let is_nonce = |text: &str| text.len() == 16 && text.bytes().all(|it| it.is_ascii_hexdigit());
+    word(name).is_some_and(|(_, nonce)| is_nonce(nonce))
+}
+
+/// Whether the hold that it belongs to has the token of another claim, which its data name.
+pub(super) fn has_anothers_token(name: &str) -> bool {
+    is_upgrade(name) || is_in_anothers_place(name)
 }
 
 /// For how many permits a claim of that name asks.

@@ -7,15 +7,17 @@ use std::time::Duration;
 
 use super::admission::Admission;
 use super::attempt::{Ahead, Attempt, ClaimStatus, clear_orphan, create_parents};
-use super::claim::Node;
 use super::claim_data;
 use super::limit_node;
 use super::listing::Listing;
 use super::name;
+use super::node::Node;
 use super::permits;
 use super::refusal::{NO_NUMBER_LEFT, NOT_A_QUEUE};
 use super::scan::{Claimed, Scan};
 use super::spec::Spec;
+use super::succession::Behind;
+use super::upgrade::{self, Standing};
 use crate::client::{TrustedSession, WatchFor, Znode};
 use crate::error::{Code, Result};
 use crate::lock::Contender;
@@ -24,11 +26,22 @@ use crate::lock::Contender;
 const NEAR: usize = 100;
 
 pub(super) async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimStatus> {
+    let status = look(attempt, session).await?;
+    if attempt.is_robbed() {
+        attempt.claim.give_up();
+        return Ok(ClaimStatus::Again);
+    }
+    Ok(status)
+}
+
+/// Claims, or looks again where the claim stands.
+async fn look(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimStatus> {
     let spec = Arc::clone(&attempt.spec);
     let behind = attempt.behind.take();
     let listed = if let Some(own) = attempt.claim.node().cloned() {
-        if let Some(before) = behind {
-            if succeeds(&spec, session, &own, before).await? {
+        if let Some(behind) = behind {
+            let follows = attempt.follows(session, &behind);
+            if follows || succeeds(&spec, session, &own, behind.czxid).await? {
                 saw_first(attempt);
                 return Ok(ClaimStatus::Held);
             }
@@ -54,6 +67,7 @@ pub(super) async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Res
     let (own, czxid) = node.unwrap_or_default();
     let own = name::last(&own);
     let place = listing.find(own).filter(|_| attempt.claim.can_be_in(&listing.directory));
+    let place = place.filter(|_| attempt.claim.is_whole_in(&listing));
     let before: Option<Box<dyn Iterator<Item = &str> + Send>> = match place {
         // Somebody has deleted it, or the directory that it was in.
         None => None,
@@ -75,16 +89,22 @@ pub(super) async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Res
     if let Admission::Permits(wanted) = spec.admission {
         return permits::wait_behind(attempt, session, &listing, wanted, before).await;
     }
+    if let Some(part) = &spec.part {
+        let standing = upgrade::stand(attempt, session, &listing, part, before).await?;
+        return match standing {
+            Standing::Decided(status) => Ok(status),
+            Standing::Behind(before) => {
+                wait_behind(attempt, session, listing.directory.czxid, before.into_iter()).await
+            }
+        };
+    }
     wait_behind(attempt, session, listing.directory.czxid, before).await
 }
 
 /// Whether our claim holds now that the one before it is gone: if that was the first, as this client
 /// knows if it was its own. That saves a listing, which is the longer the more wait.
 async fn succeeds(spec: &Spec, session: &TrustedSession, own: &Node, before: i64) -> Result<bool> {
-    // Where claims have to be told their place, and where numbers are given twice, a listing decides.
-    let is_in_turn = name::sequence(&own.path).is_some_and(|it| !name::is_out_of_turn(it));
-    let may = is_in_turn && spec.on_position.is_none() && spec.admission.is_by_number_alone();
-    if !may || !spec.memory.was_first(before) {
+    if !spec.is_told_by_number(own) || !spec.memory.was_first(before) {
         return Ok(false);
     }
     match session.get(&own.path).await {
@@ -147,7 +167,7 @@ async fn claim(attempt: &mut Attempt, session: &TrustedSession) -> Result<Claimi
         return Ok(Claiming::Decided(ClaimStatus::Held));
     }
     if expect_to_wait {
-        if let Some(status) = watch_previous_number(attempt, session, &own.path).await? {
+        if let Some(status) = watch_previous_number(attempt, session, &own).await? {
             return Ok(Claiming::Decided(status));
         }
     }
@@ -218,16 +238,18 @@ async fn wait_behind<'a>(
 ) -> Result<ClaimStatus> {
     let spec = Arc::clone(&attempt.spec);
     let claims = before.filter(|child| !spec.memory.is_data(directory, child));
-    let mut blockers = spec.admission.blockers(claims);
+    let mut blockers = spec.admission.blockers(claims).peekable();
     if let Some(nearest) = blockers.next() {
-        if let Some(status) = watch_claim(attempt, session, nearest).await? {
+        // What can become a claim of another kind goes when that has come to stand before ours.
+        let is_only = blockers.peek().is_none() && !name::kind(nearest).can_change();
+        if let Some(status) = watch_claim(attempt, session, nearest, is_only).await? {
             return Ok(status);
         }
         // Somebody's data with a claim's name.
         spec.memory.saw_data(directory, nearest);
         let mut rest = Scan::new(&spec, session, directory, blockers).wide();
         if let Some(claim) = rest.next().await? {
-            let status = watch_claim(attempt, session, claim.name).await?;
+            let status = watch_claim(attempt, session, claim.name, false).await?;
             return Ok(status.unwrap_or(ClaimStatus::Again));
         }
         // What was before went after the listing that has shown our claim, which may be gone too by now.
@@ -247,60 +269,95 @@ fn saw_first(attempt: &Attempt) {
     let Some(own) = claim.node().filter(|_| spec.admission.is_by_number_alone()) else { return };
     spec.memory.saw_first(own.czxid);
     let Some(directory) = claim.layout().directory() else { return };
-    if spec.memory.continuity().holds(&own.in_directory(directory)) {
+    let announces = spec.client.announces_releases();
+    if spec.memory.continuity().holds(&own.in_directory(directory), announces) {
         let watched = spec.memory.watch_directory(own.session.clone(), Arc::clone(&spec.path));
         spec.client.spawn(watched);
     }
 }
 
-/// Watches that child of the lock's directory; `None` if it is somebody's data.
+/// Watches that child of the lock's directory, which may be the only one before ours; `None` if it is somebody's data.
 async fn watch_claim(
     attempt: &mut Attempt,
     session: &TrustedSession,
     child: &str,
+    is_only: bool,
 ) -> Result<Option<ClaimStatus>> {
     let path = name::join(&attempt.spec.path, child);
-    Ok(match attempt.look_ahead(session, &path).await {
-        Ok(Ahead::Data) => None,
-        Ok(Ahead::Claim { czxid: before, status, .. }) => {
-            if !attempt.no_wait {
-                attempt.spec.memory.set_contended(true);
-            }
-            attempt.behind = Some(before);
-            Some(status)
-        }
-        Ok(Ahead::Nobody) => Some(ClaimStatus::Again),
-        Err(error) if error.is_no_node() => Some(ClaimStatus::Again),
-        Err(error) => return Err(error),
-    })
+    let before = Before { is_only, is_in_our_directory: true };
+    let status = match watch_before(attempt, session, &path, before).await {
+        Err(error) if error.is_no_node() => return Ok(Some(ClaimStatus::Again)),
+        watched => watched?,
+    };
+    if !attempt.no_wait && attempt.behind.is_some() {
+        attempt.spec.memory.set_contended(true);
+    }
+    Ok(status)
 }
 
 /// Watches the node whose number is one less than ours, if it is there: nobody can be nearer.
 async fn watch_previous_number(
     attempt: &mut Attempt,
     session: &TrustedSession,
-    own: &str,
+    own: &Node,
 ) -> Result<Option<ClaimStatus>> {
-    let Some(sequence) = name::sequence(own).filter(|number| !name::is_out_of_turn(*number)) else {
+    let Some(sequence) = name::sequence(&own.path).filter(|it| !name::is_out_of_turn(*it)) else {
         return Ok(None);
     };
-    let path = attempt.claim.layout().numbered(session.id(), sequence.wrapping_sub(1));
-    // How far back is not known.
-    attempt.purpose = WatchFor::Later;
-    match attempt.look_ahead(session, &path).await {
-        Ok(Ahead::Data) => Ok(None),
-        Ok(Ahead::Nobody) => Ok(Some(ClaimStatus::Again)),
-        Ok(Ahead::Claim { czxid: before, status, .. }) => {
-            attempt.behind = Some(before);
-            Ok(Some(status))
-        }
+    let layout = attempt.claim.layout();
+    let path = layout.numbered(session.id(), sequence.wrapping_sub(1));
+    let before = layout.directory().map(|directory| {
+        let (mut continuity, own) = (attempt.spec.memory.continuity(), own.in_directory(directory));
+        let is_only = continuity.is_behind_one(&own);
+        Before { is_only, is_in_our_directory: continuity.is_in_its_directory(&own) }
+    });
+    let before = before.unwrap_or_default();
+    // How far back is not known otherwise.
+    attempt.purpose = if before.is_only { WatchFor::Next } else { WatchFor::Later };
+    match watch_before(attempt, session, &path, before).await {
         Err(error) if error.is_no_node() => Ok(None),
-        Err(error) => Err(error),
+        watched => watched,
     }
+}
+
+/// What is known of the nearest claim before ours, before it was read.
+#[derive(Clone, Copy, Default)]
+struct Before {
+    /// Whether no other is before ours.
+    is_only: bool,
+    /// Whether ours is in the directory that it is named for.
+    is_in_our_directory: bool,
+}
+
+/// Watches the nearest claim before ours; `None` if it is somebody's data.
+async fn watch_before(
+    attempt: &mut Attempt,
+    session: &TrustedSession,
+    path: &str,
+    Before { is_only, is_in_our_directory }: Before,
+) -> Result<Option<ClaimStatus>> {
+    Ok(match attempt.look_ahead(session, path).await? {
+        Ahead::Data => None,
+        Ahead::Nobody => Some(ClaimStatus::Again),
+        Ahead::Claim { czxid, is_announced, status, .. } => {
+            // A name of another directory may be that of a hold there, whose release would hit this claim.
+            let is_named_so = attempt.claim.layout().names(name::last(path));
+            let is_announced = is_announced && is_in_our_directory && is_named_so;
+            let is_only = is_only && attempt.spec.client.announces_releases();
+            if is_only || is_announced {
+                attempt.watch_own(session).await;
+            }
+            attempt.behind = Some(Behind { czxid, is_only, is_announced, is_followed: false });
+            Some(status)
+        }
+    })
 }
 
 /// The claims that were made before ours, nearest first, where numbers do not tell: by the
 /// transactions that made them. `None` if ours is not there, but another by its name perhaps.
+///
+/// Where one of two is in the place of another claim, its number tells, which was given in turn: so it is before those
+/// whose number was not.
 async fn made_before<'a>(
     session: &TrustedSession,
     directory: &str,
@@ -317,8 +374,12 @@ async fn made_before<'a>(
     let mut is_there = false;
     for (child, look) in looks {
         match look.await {
-            Ok(Znode { stat, .. }) if stat.czxid < czxid => before.push((stat.czxid, child)),
-            Ok(Znode { stat, .. }) => is_there |= child == own && stat.czxid == czxid,
+            Ok(Znode { stat, .. }) if child == own => is_there |= stat.czxid == czxid,
+            Ok(Znode { stat, .. }) => {
+                if listing.is_placed_before(child, own).unwrap_or(stat.czxid < czxid) {
+                    before.push((stat.czxid, child));
+                }
+            }
             Err(error) if error.is_no_node() => {}
             Err(error) => return Err(error),
         }

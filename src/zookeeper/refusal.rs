@@ -38,6 +38,16 @@ pub(super) const NO_NUMBER_LEFT: Obstacle = Obstacle {
           will ever end: delete the directory",
 };
 
+/// The claim of the hold that was to be changed; whoever changes it finds that in the code.
+pub(super) const GONE: Obstacle =
+    Obstacle { code: Code::NO_NODE, why: "somebody has deleted the claim of the hold" };
+
+pub(super) const NO_PLACE_LEFT: Obstacle = Obstacle {
+    code: Code::NODE_EXISTS,
+    why: "the directory's counter is at its end, so a hold can't be changed any more: delete the directory \
+          when nobody uses the lock",
+};
+
 impl Obstacle {
     pub(super) fn bad_path(why: &'static str) -> Obstacle {
         Obstacle { code: Code::BAD_ARGUMENTS, why }

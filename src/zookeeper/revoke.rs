@@ -1,12 +1,15 @@
-//! Writes into a holder's claim what is wanted of it, and waits until it has broken off.
+//! Writes what is wanted of a holder where it reads that, and waits until it has broken off.
+
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::attempt::{AFTER_TROUBLE, WITHOUT_A_WATCH};
-use super::claim_data;
 use super::refusal::refused;
+use super::scan::{Claimed, Scan};
 use super::spec::Spec;
-use crate::client::{TrustedSession, WatchFor};
+use super::{announced, claim_data, name, wanted};
+use crate::client::{TrustedSession, WatchFor, Znode};
 use crate::error::{Code, Error, Result};
-use crate::lock::{Contender, LockError, Revocation};
+use crate::lock::{Contender, Kind, LockError, Revocation, Strategy};
 use crate::runtime::{Timer, within};
 
 /// Asks that holder for the lock; `false`: it does not hold any more.
@@ -19,7 +22,20 @@ pub(super) async fn ask(
         let error = Error::new("revoke", &holder.path, Code::OPERATION_TIMEOUT);
         Err(LockError::outcome_unknown(&spec.path, error))
     };
-    let asked = patiently(spec, |session| write(session, holder, request));
+    let may_be_written = AtomicBool::new(false);
+    let asked = async {
+        let mut holder = holder.clone();
+        loop {
+            let write = |session| write(spec, session, &holder, request, &may_be_written);
+            if until_answered(spec, write).await? {
+                return Ok(true);
+            }
+            match until_answered(spec, |session| changed_hold(spec, session, &holder)).await? {
+                Some(path) => holder.path = path,
+                None => return Ok(false),
+            }
+        }
+    };
     within(spec.client.operation_deadline(), asked, late).await
 }
 
@@ -29,19 +45,25 @@ pub(super) async fn break_off(
     holder: &Contender,
     order: &Revocation,
 ) -> Result<bool, LockError> {
-    let mut was_there = false;
+    let (mut was_there, mut holder) = (false, holder.clone());
+    // Where a reply was lost, the claim may have gone by the order before that is known.
+    let may_be_written = AtomicBool::new(false);
     loop {
-        let is_there = patiently(spec, |session| write(session, holder, order)).await?;
-        if !is_there {
-            return Ok(was_there);
+        let write = |session| write(spec, session, &holder, order, &may_be_written);
+        if until_answered(spec, write).await? {
+            was_there = true;
+            until_answered(spec, |session| changed(session, &holder)).await?;
+            continue;
         }
-        was_there = true;
-        patiently(spec, |session| changed(session, holder)).await?;
+        match until_answered(spec, |session| changed_hold(spec, session, &holder)).await? {
+            Some(path) => holder.path = path,
+            None => return Ok(was_there || may_be_written.load(Ordering::Relaxed)),
+        }
     }
 }
 
 /// Does it on a session that works, until there is an answer.
-async fn patiently<T, F: Future<Output = Result<T>>>(
+async fn until_answered<T, F: Future<Output = Result<T>>>(
     spec: &Spec,
     work: impl Fn(TrustedSession) -> F,
 ) -> Result<T, LockError> {
@@ -55,31 +77,56 @@ async fn patiently<T, F: Future<Output = Result<T>>>(
     }
 }
 
-/// Has it written there, once. `false`: the claim is gone.
-async fn write(session: TrustedSession, holder: &Contender, what: &Revocation) -> Result<bool> {
+/// Has it written where the holder reads it, once. `false`: the claim is gone. `may_be_written` says whether an outcome was
+/// unknown.
+async fn write(
+    spec: &Spec,
+    session: TrustedSession,
+    holder: &Contender,
+    what: &Revocation,
+    may_be_written: &AtomicBool,
+) -> Result<bool> {
+    let unread = |why| Error::with_detail("revoke", &holder.path, Code::BAD_ARGUMENTS, why);
     loop {
-        let found = match session.get(&holder.path).await {
-            Ok(found) if found.stat.czxid == holder.token => found,
+        let claim = match session.get(&holder.path).await {
+            Ok(found) if is_of(&found, holder) => found,
             Ok(_) => return Ok(false),
             Err(error) if error.is_no_node() => return Ok(false),
             Err(error) => return Err(error),
         };
-        let data = claim_data::with_revocation(&found.data, holder.token, what);
-        let data = data.ok_or_else(|| {
-            let why = "the claim there is another library's, which would not read what is written into it";
-            Error::with_detail("revoke", &holder.path, Code::BAD_ARGUMENTS, why)
-        })?;
+        if claim_data::uuid(&claim.data).is_none() {
+            return Err(unread(OF_ANOTHER_LIBRARY));
+        }
+        let (path, found) = if announced::says_so(&claim.data) {
+            let directory = session.get(&spec.path).await;
+            match directory {
+                // With every claim in it.
+                Err(error) if error.is_no_node() => return Ok(false),
+                found => (&*spec.path, found?),
+            }
+        } else {
+            (&*holder.path, claim)
+        };
+        let data = wanted::with(&found.data, holder.token, what);
+        let data = data.ok_or_else(|| unread(NO_TEXT))?;
         if data == found.data {
             return Ok(true);
         }
-        match session.set(&holder.path, &data, Some(found.stat.version)).await {
+        match session.set(path, &data, Some(found.stat.version)).await {
             Ok(_) => return Ok(true),
             Err(error) if error.is_no_node() => return Ok(false),
             Err(error) if error.code() == Code::BAD_VERSION => {}
-            Err(error) => return Err(error),
+            Err(error) => {
+                may_be_written.fetch_or(error.is_outcome_unknown(), Ordering::Relaxed);
+                return Err(error);
+            }
         }
     }
 }
+
+const OF_ANOTHER_LIBRARY: &str =
+    "the claim there is another library's, which would not read what is written into it";
+const NO_TEXT: &str = "the znode in which its holder would read it has data that are no text";
 
 /// Waits until the claim has changed, or may have.
 async fn changed(session: TrustedSession, holder: &Contender) -> Result<()> {
@@ -87,13 +134,50 @@ async fn changed(session: TrustedSession, holder: &Contender) -> Result<()> {
         Timer::after(WITHOUT_A_WATCH).await;
         return Ok(());
     }
-    match session.exists_and_watch(&holder.path).await {
-        Ok(found) if found.value.is_some_and(|stat| stat.czxid == holder.token) => {
+    match session.get_and_watch(&holder.path).await {
+        Ok(found) if is_of(&found.value, holder) => {
             // It ends with an error where the session does: the next one shows what has become of it.
             drop(found.watch.await);
             Ok(())
         }
         Ok(_) => Ok(()),
+        Err(error) if error.is_no_node() => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// Whether that is a claim of this holder.
+fn is_of(found: &Znode, holder: &Contender) -> bool {
+    claim_data::token(&holder.path, &found.data, &found.stat) == holder.token
+}
+
+/// Where the hold is claimed now whose claim is gone, if it goes on as one of another kind.
+async fn changed_hold(
+    spec: &Spec,
+    session: TrustedSession,
+    holder: &Contender,
+) -> Result<Option<String>> {
+    let kind = name::kind(name::last(&holder.path));
+    if spec.strategy != Strategy::Queue || !kind.can_change() {
+        return Ok(None);
+    }
+    let listing = match spec.memory.list(&session, &spec.path).await {
+        Ok(listing) => listing,
+        Err(error) if error.is_no_node() => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    // Where an upgrade was taken back, it is the claim that was there before.
+    let was_upgrade = kind == Kind::Upgrade;
+    let may_be = |name: &&str| {
+        name::is_in_anothers_place(name) || was_upgrade && name::kind(name) == Kind::Upgradeable
+    };
+    let names = listing.in_order().filter(may_be);
+    let mut claims = Scan::new(spec, &session, listing.directory.czxid, names).wide();
+    while let Some(Claimed { name, data, stat }) = claims.next().await? {
+        let path = name::join(&spec.path, name);
+        if claim_data::token(&path, &data, &stat) == holder.token && !name::is_upgrade(name) {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
 }

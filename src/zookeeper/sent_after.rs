@@ -34,7 +34,9 @@ impl SentAfter {
     pub(super) fn allows(self, directory: i64, name: &str) -> bool {
         match (self, name::sequence(name)) {
             (SentAfter::Number { directory: of, number }, Some(its)) if of == directory => {
-                its.wrapping_sub(number) > 0 || name::is_out_of_turn(its)
+                its.wrapping_sub(number) > 0
+                    || name::is_out_of_turn(its)
+                    || name::is_in_anothers_place(name)
             }
             _ => true,
         }

@@ -5,9 +5,9 @@ use std::future::Future;
 use std::sync::Arc;
 
 use super::acquire;
+use super::acquired::Acquired;
 use super::admission::Admission;
 use super::asked::{ACQUIRED, Asked, TAKEN};
-use super::claim::Node;
 use super::contenders;
 use super::deletion_watch::DeletionWatch;
 use super::holder;
@@ -19,10 +19,10 @@ use super::seen_ahead::SeenAhead;
 use super::spec::Spec;
 use super::tenure::Tenure;
 use super::together::Together;
-use crate::client::{Client, Hold, TrustedSession};
+use crate::client::{Client, TrustedSession};
 use crate::error::{Code, Error};
 use crate::lock::{
-    Change, Contender, Guard, Kind, Lock, LockError, ReadWriteLock, Revocation, Semaphore,
+    Change, Contender, Guard, Interop, Kind, Lock, LockError, ReadWriteLock, Revocation, Semaphore,
     StoredLock, Strategy, Tried,
 };
 use crate::process::inherited;
@@ -68,10 +68,12 @@ impl Client {
             acl: Acl::open().into(),
             kind: Kind::default(),
             limit: 0,
+            interop: Interop::default(),
             naming: Naming::default(),
             admission: Admission::default(),
             memory: registry.of(path),
             leaves_nothing: false,
+            part: None,
             on_position: None,
         };
         let (spec, deletion_watch) = (Arc::new(spec), registry.of(path));
@@ -139,8 +141,8 @@ impl ZooKeeperLock {
         Arc::new(at)
     }
 
-    fn guard(&self, (node, hold): (Node, Hold), asked: &Asked) -> Guard {
-        let tenure = Tenure::begin(Arc::clone(&self.spec.client), node, hold, asked);
+    fn guard(&self, acquired: Acquired, asked: &Asked) -> Guard {
+        let tenure = Tenure::begin(&self.spec, acquired, asked);
         self.deletion_watch.add(&tenure);
         Guard::new(tenure, self.client.to_store())
     }
@@ -150,7 +152,8 @@ impl ZooKeeperLock {
         let queue = |stored: &Arc<dyn StoredLock>| {
             let lock = stored.as_any().downcast_ref::<ZooKeeperLock>()?;
             let is_of_this_client = Arc::ptr_eq(&lock.spec.client, &self.spec.client);
-            let is_queue = lock.spec.strategy == Strategy::Queue;
+            let is_queue =
+                lock.spec.strategy == Strategy::Queue && lock.spec.interop == Interop::Most;
             (is_of_this_client && is_queue).then(|| lock.clone())
         };
         all.iter().map(queue).collect()
@@ -160,6 +163,7 @@ impl ZooKeeperLock {
     fn check(&self) -> Result<(), &'static str> {
         let spec = &self.spec;
         spec.strategy.check_path(&spec.path)?;
+        spec.interop.check(spec.kind, spec.strategy)?;
         spec.kind.check(spec.strategy, &spec.path, spec.limit)
     }
 
@@ -248,10 +252,8 @@ impl StoredLock for ZooKeeperLock {
             Change::Strategy(strategy) => self.changed(|spec| spec.strategy = strategy),
             Change::Label(label) => self.changed(|spec| spec.label = label),
             Change::Limit(limit) => self.changed(|spec| spec.limit = limit),
-            Change::Kind(kind) => self.changed(|spec| {
-                spec.kind = kind;
-                (spec.naming, spec.admission) = (Naming::of(kind), Admission::of(kind));
-            }),
+            Change::Kind(kind) => self.changed(|spec| spec.contend_as(kind, spec.interop)),
+            Change::Interop(interop) => self.changed(|spec| spec.contend_as(spec.kind, interop)),
             Change::Path(path) => self.at(&path),
         }
     }
@@ -264,7 +266,7 @@ impl StoredLock for ZooKeeperLock {
             let acquired = asked.outcome(acquired.await, |_| ACQUIRED)?;
             Ok(lock.guard(acquired, &asked))
         };
-        self.run("acquire", acquired).when_late(ahead)
+        self.run("acquire", acquired).when_late(ahead).carried_on()
     }
 
     fn try_acquire(self: Arc<Self>) -> Pending<Result<Guard, Option<Contender>>, LockError> {

@@ -1,35 +1,55 @@
 //! One holding of a ZooKeeper lock.
 
-use std::any::Any;
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use futures_lite::future::Boxed;
 use parking_lot::Mutex;
 
+use super::acquired::Acquired;
 use super::asked::Asked;
-use super::claim::Node;
-use super::claim_data;
+use super::node::Node;
 use super::refusal::not_released;
+use super::spec::Spec;
+use super::succession::OwnWatch;
+use super::wanted;
 use crate::client::{ClientInner, Hold};
-use crate::lock::{GuardState, LockError, LostReason, Requests, Revocation, StoreRef, tenure};
+use crate::lock::{Kind, LockError, LostReason, Requests, Revocation};
 use crate::process::Process;
-use crate::runtime::{Latest, Pending, now, wake};
+use crate::runtime::{Latest, Pending, now};
 use crate::spans::{Span, log_in};
+
+/// What a hold has besides its first claim.
+pub(super) struct Claims {
+    /// What its present claim is.
+    pub(super) kind: Kind,
+    /// The claim by which an upgradeable reader writes.
+    pub(super) write: Option<Box<Node>>,
+    pub(super) is_changing: bool,
+}
+
+/// The ends of claims that are being deleted.
+type Ends = Vec<Pending<bool>>;
 
 /// One holding of a lock, from the acquire on.
 pub(super) struct Tenure {
     pub(super) client: Arc<ClientInner>,
+    pub(super) spec: Arc<Spec>,
+    /// The claim that it began with, which gives its token.
     pub(super) node: Node,
+    /// What has taken the place of that: what it has as upgradeable, and as a reader, after it wrote.
+    pub(super) replaced: [OnceLock<Box<Node>>; 2],
+    pub(super) claims: Mutex<Claims>,
     pub(super) since: Instant,
     pub(super) hold: Arc<Hold>,
     end: Latest<Option<LostReason>>,
+    /// The watch on its znode that the claim had while it waited, if it had one.
+    watch: Mutex<Option<OwnWatch>>,
     /// Why somebody wants it to end.
-    requests: Requests,
-    /// Whether the znode of a broken hold is being deleted. Once: under its name there may be a successor's then.
-    is_broken_off: AtomicBool,
+    pub(super) requests: Requests,
+    /// Whether its claims are being deleted. Once: by a second deletion a successor's could go, of the same name.
+    is_given_up: AtomicBool,
     /// Ends with it.
     span: Mutex<Span>,
     /// Where it is held: in a child of that it is lost.
@@ -37,20 +57,33 @@ pub(super) struct Tenure {
 }
 
 impl Tenure {
-    pub(super) fn begin(
-        client: Arc<ClientInner>,
-        node: Node,
-        hold: Hold,
-        asked: &Asked,
-    ) -> Arc<Tenure> {
+    pub(super) fn begin(spec: &Arc<Spec>, acquired: Acquired, asked: &Asked) -> Arc<Tenure> {
+        let Acquired { node, hold, watch } = acquired;
         let since = now();
         let (path, token) = (Arc::clone(&node.path), node.czxid);
         let waited = since.saturating_duration_since(asked.at);
         let span = Mutex::new(asked.hold(&path, token));
         log_in!(asked.span, DEBUG, path = &*path, token, ?waited, "acquired");
         let (hold, end, process) = (Arc::new(hold), Latest::new(None), Process::this());
-        let (requests, is_broken_off) = (Requests::default(), AtomicBool::new(false));
-        Arc::new(Tenure { client, node, since, hold, end, requests, is_broken_off, span, process })
+        let (requests, is_given_up) = (Requests::default(), AtomicBool::new(false));
+        let watch = Mutex::new(watch);
+        let (client, spec) = (Arc::clone(&spec.client), Arc::clone(spec));
+        let claims = Claims { kind: spec.kind, write: None, is_changing: false };
+        Arc::new(Tenure {
+            client,
+            spec,
+            node,
+            replaced: Default::default(),
+            claims: Mutex::new(claims),
+            since,
+            hold,
+            end,
+            watch,
+            requests,
+            is_given_up,
+            span,
+            process,
+        })
     }
 
     /// Ends the tenure, unless it has ended before. Gives why it has.
@@ -59,6 +92,8 @@ impl Tenure {
         // reads may be that its znode was deleted.
         let is_trusted = self.node.session.is_trusted();
         let reason = if is_trusted { reason } else { LostReason::Session };
+        // First: who knows of the end writes no more.
+        self.hold.end();
         let mut is_first = false;
         self.end.update(|end| {
             is_first = end.is_none();
@@ -79,7 +114,6 @@ impl Tenure {
                 span.record("end", tracing::field::debug(reason));
             });
         }
-        self.hold.end();
         self.end.get().unwrap_or(reason)
     }
 
@@ -90,15 +124,18 @@ impl Tenure {
         }
         let ended = self.end.get();
         ended.or_else(|| {
-            let lost = !self.node.session.is_trusted();
-            lost.then(|| self.end(LostReason::Session))
+            if !self.node.session.is_trusted() {
+                return Some(self.end(LostReason::Session));
+            }
+            let is_gone = self.watch.lock().as_mut().is_some_and(OwnWatch::is_deleted);
+            is_gone.then(|| self.end(LostReason::Deleted))
         })
     }
 
     /// Reads what somebody has written for the holder. Where that breaks the hold, it has ended by now, and the znode is
     /// to be deleted after a grace at the latest: gives that.
     pub(super) fn heed(&self, data: &[u8]) -> Option<Duration> {
-        match claim_data::revocation(data, self.node.czxid)? {
+        match wanted::of(data, self.node.czxid)? {
             Revocation::Ask { reason } => {
                 self.requests.add(&reason);
                 None
@@ -109,15 +146,20 @@ impl Tenure {
         }
     }
 
-    /// Lets the next one hold after this hold was broken, unless that has begun before.
-    pub(super) fn delete_broken(&self) -> Option<Pending<bool>> {
-        let is_first = !self.is_broken_off.swap(true, Ordering::AcqRel);
-        is_first.then(|| self.node.guaranteed_delete())
+    /// Lets the next one hold, unless that has begun before: who has a part in the guard may release it and drop it.
+    pub(super) fn give_up(&self) -> Option<Ends> {
+        self.delete_by(Node::guaranteed_delete)
+    }
+
+    /// Deletes all claims that it has, and gets no more: it is over by now.
+    fn delete_by(&self, delete: impl Fn(&Node) -> Pending<bool>) -> Option<Ends> {
+        let is_first = !self.is_given_up.swap(true, Ordering::AcqRel);
+        is_first.then(|| self.nodes().iter().map(delete).collect())
     }
 
     /// Ends the tenure by its holder's will. The deletion of the znode is submitted now, and
     /// repeated until it is certain; the future only waits for that, and not once it is lost.
-    fn submit_release(
+    pub(super) fn submit_release(
         self: &Arc<Self>,
     ) -> impl Future<Output = Result<(), LockError>> + Send + use<> {
         let lost = self.ended().or_else(|| {
@@ -127,12 +169,12 @@ impl Tenure {
         let gone = match lost {
             // It is gone, or on its way by an earlier release: under its name there may be a successor's.
             Some(LostReason::Deleted | LostReason::Released) => None,
-            Some(LostReason::Broken) => self.delete_broken(),
-            Some(LostReason::Session) | None => Some(self.node.guaranteed_delete()),
+            Some(LostReason::Broken | LostReason::Session) => self.give_up(),
+            None => self.delete_by(Node::release),
         };
         let tenure = Arc::clone(self);
         async move {
-            let path = &tenure.node.path;
+            let path = &tenure.present().path;
             let was_lost = |reason| Err(LockError::lost(path, reason));
             let gone = match (lost, gone) {
                 (None, Some(gone)) => gone,
@@ -140,11 +182,15 @@ impl Tenure {
                 (lost, _) => return was_lost(lost.unwrap_or(LostReason::Deleted)),
             };
             let confirmed = async {
-                match gone.await {
-                    Ok(true) => Ok(()),
-                    Ok(false) => was_lost(LostReason::Deleted),
-                    Err(error) => Err(not_released(path, error)),
+                let mut outcome = Ok(());
+                for gone in gone {
+                    outcome = outcome.and(match gone.await {
+                        Ok(true) => Ok(()),
+                        Ok(false) => was_lost(LostReason::Deleted),
+                        Err(error) => Err(not_released(path, error)),
+                    });
                 }
+                outcome
             };
             let session_lost = async {
                 tenure.node.session.lost().await;
@@ -163,70 +209,5 @@ impl Tenure {
             self.end(LostReason::Session)
         };
         futures_lite::future::or(self.end.wait_for(|end| *end), session).await
-    }
-}
-
-impl tenure::Tenure for Tenure {
-    fn path(&self) -> &str {
-        &self.node.path
-    }
-
-    fn token(&self) -> i64 {
-        self.node.czxid
-    }
-
-    fn state(&self) -> GuardState {
-        match Tenure::ended(self) {
-            Some(_) => GuardState::Lost,
-            None if self.client.is_connected() => GuardState::Held,
-            None => GuardState::Suspended,
-        }
-    }
-
-    fn ended(&self) -> Option<LostReason> {
-        Tenure::ended(self)
-    }
-
-    fn remaining(&self) -> Duration {
-        match Tenure::ended(self) {
-            Some(_) => Duration::ZERO,
-            None => self.hold.remaining(),
-        }
-    }
-
-    fn changed(self: Arc<Self>) -> Boxed<()> {
-        let listener = self.client.listen();
-        Box::pin(async move {
-            let over = async {
-                Tenure::over(&self).await;
-            };
-            futures_lite::future::or(over, wake::DeferredWake(listener)).await;
-        })
-    }
-
-    fn over(self: Arc<Self>) -> Boxed<LostReason> {
-        Box::pin(async move { Tenure::over(&self).await })
-    }
-
-    fn request_other_than(self: Arc<Self>, seen: Option<Arc<str>>) -> Boxed<Option<Arc<str>>> {
-        Box::pin(async move { self.requests.other_than(seen, Tenure::over(&self)).await })
-    }
-
-    fn release(self: Arc<Self>, store: Option<StoreRef>) -> Pending<(), LockError> {
-        let released = self.submit_release();
-        let path = Arc::clone(&self.node.path);
-        Pending::run_as("release", path, LockError::of_pending, async move {
-            let released = released.await;
-            drop(store);
-            released
-        })
-    }
-
-    fn let_go(self: Arc<Self>) {
-        drop(self.submit_release());
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

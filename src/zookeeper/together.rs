@@ -7,13 +7,13 @@
 
 use std::sync::Arc;
 
+use super::acquired::Acquired;
 use super::attempt::{AFTER_TROUBLE, Attempt, ClaimStatus};
-use super::claim::Node;
 use super::queue;
 use super::refusal::{NOT_A_QUEUE, Obstacle, refused};
 use super::seen_ahead::SeenAhead;
 use super::spec::Spec;
-use crate::client::{Created, Hold, Op, OpResult, TrustedSession, WatchEventKind};
+use crate::client::{Created, Hold, Op, OpResult, TrustedSession};
 use crate::error::{Code, Error, Result};
 use crate::lock::LockError;
 use crate::logging::log;
@@ -53,7 +53,7 @@ impl Together {
     }
 
     /// Acquires all; `None` where somebody is ahead who is not to be waited for.
-    pub(super) async fn contend(mut self) -> Result<Option<Vec<(Node, Hold)>>, LockError> {
+    pub(super) async fn contend(mut self) -> Result<Option<Vec<Acquired>>, LockError> {
         let first = Arc::clone(&self.members[0].attempt.spec);
         loop {
             let session = first.client.trusted_session().await;
@@ -70,14 +70,8 @@ impl Together {
                         return Ok(None);
                     }
                     ClaimStatus::Watching(watch) => {
-                        let attempt = &mut self.members[at].attempt;
-                        attempt.attempts += 1;
-                        let ended = watch.await;
+                        self.members[at].attempt.wait_for(watch).await;
                         self.look_again_at_those_before(at);
-                        let attempt = &mut self.members[at].attempt;
-                        if !ended.is_ok_and(|event| event.kind == WatchEventKind::Deleted) {
-                            attempt.behind = None;
-                        }
                     }
                     ClaimStatus::Pausing(pause) => {
                         self.members[at].attempt.behind = None;
@@ -191,10 +185,10 @@ impl Together {
     }
 
     /// Takes over all nodes, if the session is proven to be alive.
-    fn hold(&mut self, session: &TrustedSession) -> Option<Vec<(Node, Hold)>> {
+    fn hold(&mut self, session: &TrustedSession) -> Option<Vec<Acquired>> {
         let holds: Option<Vec<Hold>> = self.members.iter().map(|_| session.hold()).collect();
-        let claims = self.members.iter_mut().map(|member| member.attempt.claim.take());
-        holds.and_then(|holds| claims.zip(holds).map(|(node, hold)| Some((node?, hold))).collect())
+        let members = self.members.iter_mut().zip(holds?);
+        members.map(|(member, hold)| member.attempt.acquired(hold)).collect()
     }
 
     /// Once the caller knows, its claims stand in the way of no other that tries.
@@ -240,8 +234,11 @@ async fn created(
         _ => Ok(None),
     };
     match stat {
-        Ok(Some(stat)) => Ok(paths.into_iter().map(|path| Created { path, stat }).collect()),
+        // By its name there may be another's by now.
+        Ok(Some(stat)) if stat.ephemeral_owner == session.id() => {
+            Ok(paths.into_iter().map(|path| Created { path, stat }).collect())
+        }
         // They are there, or were: it is to be looked up under which czxid.
-        Ok(None) | Err(_) => Err(Error::new("create", "", Code::OPERATION_TIMEOUT)),
+        Ok(_) | Err(_) => Err(Error::new("create", "", Code::OPERATION_TIMEOUT)),
     }
 }

@@ -17,10 +17,14 @@ const BELOW: &[(&str, &[&str])] = &[
     ("raw", &[]),
     ("client", &["raw", "runtime"]),
     ("lock", &["runtime"]),
-    // Of the floor below only what notices a fork.
+    // Of the floor below only what notices a fork, and the end of the process.
     ("local", &["lock", "runtime", "raw"]),
+    ("leased", &["lock", "runtime", "raw"]),
+    ("sql", &["leased", "lock", "runtime"]),
+    ("redis", &["leased", "lock"]),
     ("zookeeper", &["client", "lock", "runtime"]),
     ("recipes", &["client", "lock", "runtime"]),
+    ("stores", &["client", "leased", "local", "lock", "redis", "runtime", "sql", "zookeeper"]),
     ("capi", &["raw", "client", "lock", "zookeeper", "recipes", "runtime"]),
 ];
 

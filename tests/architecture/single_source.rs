@@ -44,6 +44,27 @@ fn the_changelog_names_the_version() {
 }
 
 #[test]
+fn every_version_is_that_of_the_workspace() {
+    let version = manifest("version");
+    let cargo = text_of("Cargo.toml");
+    let own: Vec<&str> = cargo
+        .lines()
+        .filter(|line| line.contains("path = ") && line.contains("version = "))
+        .collect();
+    assert!(own.len() > 2, "{own:?}");
+    for line in own {
+        assert!(line.contains(&format!("version = \"{version}\"")), "{line}");
+    }
+    for member in ["zookeeper-sys/Cargo.toml", "tests/server/Cargo.toml"] {
+        assert!(text_of(member).contains("version.workspace = true"), "{member}");
+    }
+    let numbers: Vec<&str> = version.split('.').collect();
+    let abi = if numbers[0] == "0" { format!("0.{}", numbers[1]) } else { numbers[0].to_owned() };
+    let symbols = text_of("packaging/debian/symbols");
+    assert!(symbols.starts_with(&format!("libzklock.so.{abi} libzklock{abi} ")), "{abi}");
+}
+
+#[test]
 fn the_readmes_name_the_oldest_rust() {
     for readme in ["README.md", "tests/server/README.md"] {
         assert_names_the_oldest_rust(readme);

@@ -51,6 +51,12 @@ fn the_examples_are_those_that_the_documents_promise() {
         "event_loop",
         "prefork",
         "thread_pool",
+        "several_locks",
+        "election",
+        "counter",
+        "work_queue",
+        "group",
+        "barriers",
     ] {
         assert!(examples().iter().any(|example| example == name), "{name} is missing");
     }
@@ -123,6 +129,12 @@ fn the_small_examples_are_clean_under_valgrind() {
         "on_lost",
         "raii",
         "shared_locks",
+        "several_locks",
+        "election",
+        "counter",
+        "work_queue",
+        "group",
+        "barriers",
     ] {
         run(under_valgrind(&built().join(name), true).arg(server.hosts()));
     }
@@ -135,10 +147,64 @@ fn several_hold_a_shared_lock() {
     let lines = [
         "two read, and a writer is kept out",
         "one writes, once both have finished",
+        "one looks whether to write, while another reads",
+        "it writes, and a reader is kept out",
+        "it reads again, and so does another",
         "all permits are taken, and another transfer is kept out",
         "with 4 permits it is let in",
     ];
     assert_eq!(said.lines().collect::<Vec<_>>(), lines);
+}
+
+#[test]
+fn the_recipes_do_what_their_examples_say() {
+    let server = Server::start().unwrap();
+    for (name, lines) in [
+        (
+            "several_locks",
+            &[
+                "2 locks are held, both with the same token",
+                "either alone is taken",
+                "released together",
+            ][..],
+        ),
+        (
+            "election",
+            &[
+                "first leads",
+                "third leads",
+                "its term is larger",
+                "who observes has seen it",
+                "second leads",
+            ],
+        ),
+        (
+            "counter",
+            &[
+                "the number 0 is mine",
+                "the number 1 is mine",
+                "the number 2 is mine",
+                "it was 3, and is 100",
+            ],
+        ),
+        (
+            "work_queue",
+            &["wash is given back", "wash is delivered again", "hurry is done", "dry is done"],
+        ),
+        (
+            "group",
+            &[
+                "there are []",
+                "there are [10.0.0.1:8000]",
+                "there are [10.0.0.1:8000, 10.0.0.2:8000]",
+                "there are [10.0.0.2:8000]",
+            ],
+        ),
+        ("barriers", &["go", "a part works", "a part works", "a part works", "all parts are done"]),
+    ] {
+        let said = run(limited(built().join(name)).arg(server.hosts()));
+        assert_eq!(said.lines().collect::<Vec<_>>(), lines, "{name}");
+    }
 }
 
 #[test]

@@ -41,6 +41,62 @@ static void sizes_of_options(zkl_client *client)
     newer.options.size = offsetof(zkl_lock_options, sharing);
     GIVES(OK, zkl_lock_new(client, "/sizes", &newer.options, &lock));
     zkl_lock_free(lock);
+    /* Nor is what lies behind the fields that it knows one of them. */
+    memset(&newer.options.limit + 1, 0xff, sizeof newer.options - offsetof(zkl_lock_options, limit) - sizeof(int));
+    newer.options.size = offsetof(zkl_lock_options, interop);
+    GIVES(OK, zkl_lock_new(client, "/sizes", &newer.options, &lock));
+    zkl_lock_free(lock);
+}
+
+static void for_all_libraries(zkl_client *client)
+{
+    zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    options.interop = ZKL_INTEROP_ALL;
+    zkl_lock *lock = NULL, *plain = NULL;
+    zkl_guard *guard = NULL, *other = NULL;
+    GIVES(OK, zkl_lock_new(client, "/for-all", &options, &lock));
+    GIVES(OK, zkl_lock_new(client, "/for-all", NULL, &plain));
+    GIVES(OK, zkl_lock_acquire(lock, ZKL_FOREVER, &guard));
+    GIVES(TIMEOUT, zkl_lock_acquire(plain, 0, &other));
+    zkl_contenders *contenders = NULL;
+    GIVES(OK, zkl_lock_contenders(plain, &contenders));
+    CHECK(zkl_contenders_count(contenders) == 1);
+    zkl_contenders_free(contenders);
+    GIVES(OK, zkl_guard_release(guard));
+    GIVES(OK, zkl_lock_acquire(plain, ZKL_FOREVER, &other));
+    GIVES(TIMEOUT, zkl_lock_acquire(lock, 0, &guard));
+    GIVES(OK, zkl_guard_release(other));
+    zkl_lock_free(lock);
+    zkl_lock_free(plain);
+}
+
+/* Who waits again after it has waited makes a claim that nobody else may write to: that is what others count on. */
+static void releases_that_are_announced(void)
+{
+    zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
+    options.announced_releases = 1;
+    zkl_client *client = NULL;
+    zkl_lock *lock = NULL;
+    zkl_guard *second = NULL;
+    GIVES(OK, zkl_client_connect(hosts, &options, &client));
+    GIVES(OK, zkl_lock_new(client, "/announced", NULL, &lock));
+    zkl_guard *first = acquired(lock);
+    GIVES(TIMEOUT, zkl_lock_acquire(lock, 50, &second));
+    told t;
+    told_init(&t);
+    GIVES(OK, zkl_lock_acquire_async(lock, ZKL_FOREVER, tell_done, &t, NULL, NULL));
+    UNTIL(contenders_of(lock) == 2);
+    zkl_contenders *list = NULL;
+    GIVES(OK, zkl_lock_contenders(lock, &list));
+    char set[600];
+    snprintf(set, sizeof set, "set %s", zkl_contenders_get(list, 1)->path);
+    CHECK(strstr(ask(set), "not authorized") != NULL);
+    zkl_contenders_free(list);
+    GIVES(OK, zkl_guard_release(first));
+    UNTIL(told_calls(&t) == 1);
+    GIVES(OK, zkl_guard_release(t.guard));
+    zkl_lock_free(lock);
+    zkl_client_free(client);
 }
 
 static void connecting_in_vain(void)
@@ -128,6 +184,40 @@ static void readers_hold_together_and_a_writer_alone(zkl_client *client)
     GIVES(ZKL_TAKEN, zkl_lock_try(write, &none));
     GIVES(OK, zkl_guard_release(writing));
     zkl_lock_free(read);
+    zkl_lock_free(write);
+}
+
+static void an_upgradeable_reader_writes_and_reads_again(zkl_client *client)
+{
+    zkl_lock *read = shared_on(client, "/shared/upgrade", ZKL_READ, 0, 0);
+    zkl_lock *look = shared_on(client, "/shared/upgrade", ZKL_UPGRADEABLE, 0, 0);
+    zkl_lock *write = shared_on(client, "/shared/upgrade", ZKL_WRITE, 0, 0);
+    zkl_guard *other = acquired(read), *guard = acquired(look), *none = NULL;
+    int64_t token = zkl_guard_token(guard);
+    GIVES(ZKL_TAKEN, zkl_lock_try(look, &none));
+    CHECK(zkl_guard_access(guard) == ZKL_UPGRADEABLE && zkl_guard_access(other) == ZKL_READ);
+    GIVES(BAD_ARGUMENTS, zkl_guard_upgrade(other, 0));
+    GIVES(TIMEOUT, zkl_guard_upgrade(guard, 50));
+    CHECK(zkl_guard_access(guard) == ZKL_UPGRADEABLE && zkl_guard_state(guard) == ZKL_HELD);
+    GIVES(OK, zkl_guard_release(other));
+    GIVES(OK, zkl_guard_upgrade(guard, ZKL_FOREVER));
+    CHECK(zkl_guard_access(guard) == ZKL_WRITE);
+    GIVES(ZKL_TAKEN, zkl_lock_try(read, &none));
+    GIVES(BAD_ARGUMENTS, zkl_guard_downgrade(guard, ZKL_WRITE, 0));
+    GIVES(BAD_ARGUMENTS, zkl_guard_downgrade(guard, ZKL_READ, -2));
+    GIVES(OK, zkl_guard_downgrade(guard, ZKL_UPGRADEABLE, ZKL_FOREVER));
+    const char *before = zkl_guard_path(guard);
+    GIVES(OK, zkl_guard_downgrade(guard, ZKL_READ, ZKL_FOREVER));
+    CHECK(strstr(before, "-up-__READ__") != NULL && strcmp(zkl_guard_path(guard), before) != 0);
+    GIVES(OK, zkl_guard_release(acquired(look)));
+    CHECK(zkl_guard_token(guard) == token);
+    GIVES(OK, zkl_guard_release(guard));
+    guard = acquired(write);
+    GIVES(OK, zkl_guard_downgrade(guard, ZKL_READ, ZKL_FOREVER));
+    GIVES(OK, zkl_guard_release(acquired(read)));
+    GIVES(OK, zkl_guard_release(guard));
+    zkl_lock_free(read);
+    zkl_lock_free(look);
     zkl_lock_free(write);
 }
 
@@ -261,7 +351,7 @@ static void acls(zkl_client *stranger)
     options.session_timeout_ms = session_timeout_ms;
     zkl_client *client = NULL;
     GIVES(OK, zkl_client_connect(hosts, &options, &client));
-    zkl_lock_options secret = {sizeof secret, ZKL_QUEUE, NULL, &ZOO_CREATOR_ALL_ACL, 0, 0, 0};
+    zkl_lock_options secret = {sizeof secret, ZKL_QUEUE, NULL, &ZOO_CREATOR_ALL_ACL, 0, 0, 0, 0};
     zkl_lock *lock = NULL;
     GIVES(OK, zkl_lock_new(client, "/secret", &secret, &lock));
     zkl_guard *guard = acquired(lock);
@@ -327,10 +417,13 @@ int main(int argc, char **argv)
     CHECK(zkl_client_state(client) == ZKL_CONNECTED && zkl_client_session_id(client) != 0);
     CHECK(zkl_client_session_timeout_ms(client) == session_timeout_ms);
     sizes_of_options(client);
+    for_all_libraries(client);
+    releases_that_are_announced();
     a_lock_of(client, ZKL_QUEUE, "/locks/queue");
     a_lock_of(client, ZKL_WATCH, "/locks/watch");
     a_lock_of(client, ZKL_POLL, "/locks/poll");
     readers_hold_together_and_a_writer_alone(client);
+    an_upgradeable_reader_writes_and_reads_again(client);
     permits_add_up_to_the_limit(client);
     a_thread_acquires_again_what_it_holds(client);
     a_waiter_gets_it_when_it_is_released(client);

@@ -16,6 +16,15 @@ typedef struct caller {
     zkl_guard *acquired;
     zkr_queue_t *queue;
     char data[16];
+    const zkl_multi_lock *multi;
+    const zkl_election *election;
+    const zkl_counter *counter;
+    const zkl_queue *work;
+    zkl_delivery *delivery;
+    const zkl_latch *latch;
+    const zkl_double_barrier *barrier;
+    zkl_entered *entered;
+    zkl_membership *membership;
 } caller;
 
 static int state_now(void)
@@ -94,6 +103,14 @@ BODY(acquires_briefly, zkl_lock_acquire(c->lock, 400, &c->acquired))
 BODY(acquires_for_ever, zkl_lock_acquire(c->lock, ZKL_FOREVER, &c->acquired))
 BODY(waits_for_the_loss, zkl_guard_wait_lost(c->guard, 400))
 BODY(writes, zkl_guard_set(c->guard, "/data", "new", 3, -1, NULL))
+BODY(acquires_several, zkl_multi_lock_acquire(c->multi, TIMEOUT_MS, &c->acquired))
+BODY(campaigns, zkl_election_campaign(c->election, TIMEOUT_MS, &c->acquired))
+BODY(adds, zkl_counter_add(c->counter, 1, TIMEOUT_MS, NULL))
+BODY(takes_work, zkl_queue_take(c->work, TIMEOUT_MS, &c->delivery))
+BODY(is_done, zkl_delivery_done(c->delivery, TIMEOUT_MS))
+BODY(waits_for_the_latch, zkl_latch_wait(c->latch, 400))
+BODY(enters, zkl_double_barrier_enter(c->barrier, 400, &c->entered))
+BODY(leaves, zkl_membership_leave(c->membership, TIMEOUT_MS))
 BODY(takes, zkr_queue_take(NULL, c->queue, c->data, &c->length))
 
 static void a_waiter_is_cancelled(zkl_client *client)
@@ -115,6 +132,87 @@ static void a_waiter_is_cancelled(zkl_client *client)
     CHECK(zkl_guard_state(gets.acquired) == ZKL_HELD);
     GIVES(OK, zkl_guard_release(gets.acquired));
     CHECK(contenders_of(lock) == 0);
+    zkl_lock_free(lock);
+}
+
+/* What was to be given is given, and the program's. */
+static void recipes_end_as_they_would_have(zkl_client *client)
+{
+    zkl_lock *lock = lock_on(client, "/elections/cancel");
+    zkl_guard *guard = acquired(lock);
+    zkl_multi_lock *multi = NULL;
+    zkl_election *election = NULL;
+    zkl_counter *counter = NULL;
+    zkl_queue *work = NULL;
+    zkl_latch *latch = NULL;
+    zkl_double_barrier *barrier = NULL;
+    zkl_group *group = NULL;
+    zkl_membership *membership = NULL;
+    const zkl_lock *locks[] = {lock};
+    GIVES(OK, zkl_multi_lock_new(locks, 1, &multi));
+    GIVES(OK, zkl_election_new(client, "/elections/cancel", NULL, &election));
+    GIVES(OK, zkl_counter_new(client, "/counters/cancel", NULL, &counter));
+    GIVES(OK, zkl_queue_new(client, "/queues/cancel", NULL, &work));
+    GIVES(OK, zkl_latch_new(client, "/latches/cancel", NULL, &latch));
+    GIVES(OK, zkl_double_barrier_new(client, "/barriers/cancel", 2, NULL, &barrier));
+    GIVES(OK, zkl_group_new(client, "/groups/cancel", NULL, &group));
+    GIVES(OK, zkl_group_join(group, NULL, 0, TIMEOUT_MS, &membership));
+
+    caller several = {.multi = multi}, campaign = {.election = election}, take = {.work = work},
+           opens = {.latch = latch}, enter = {.barrier = barrier};
+    start(&several, acquires_several);
+    cancel(&several);
+    start(&campaign, campaigns);
+    cancel(&campaign);
+    GIVES(OK, zkl_guard_release(guard));
+    expect_end(&several, OK);
+    GIVES(OK, zkl_guard_release(several.acquired));
+    expect_end(&campaign, OK);
+    CHECK(zkl_guard_state(campaign.acquired) == ZKL_HELD);
+    GIVES(OK, zkl_guard_release(campaign.acquired));
+    CHECK(contenders_of(lock) == 0);
+
+    start(&take, takes_work);
+    cancel(&take);
+    GIVES(OK, zkl_queue_put(work, "job", 3, ZKL_DEFAULT_PRIORITY, TIMEOUT_MS));
+    expect_end(&take, OK);
+    start(&opens, waits_for_the_latch);
+    cancel(&opens);
+    expect_end(&opens, TIMEOUT);
+    start(&enter, enters);
+    cancel(&enter);
+    expect_end(&enter, TIMEOUT);
+    CHECK(enter.entered == NULL);
+
+    /* Replies are on the way for as long as the network is slow. */
+    caller add = {.counter = counter}, done = {.delivery = take.delivery}, leave = {.membership = membership};
+    ask("slow 500");
+    start(&add, adds);
+    cancel(&add);
+    start(&done, is_done);
+    cancel(&done);
+    start(&leave, leaves);
+    cancel(&leave);
+    ask("slow 0");
+    expect_end(&add, OK);
+    expect_end(&done, OK);
+    expect_end(&leave, OK);
+    int64_t value = 0;
+    GIVES(OK, zkl_counter_get(counter, TIMEOUT_MS, &value));
+    CHECK(value == 1);
+    GIVES(TIMEOUT, zkl_queue_take(work, 0, &take.delivery));
+    zkl_members *members = NULL;
+    GIVES(OK, zkl_group_members(group, TIMEOUT_MS, &members));
+    CHECK(zkl_members_count(members) == 0);
+    zkl_members_free(members);
+
+    zkl_multi_lock_free(multi);
+    zkl_election_free(election);
+    zkl_counter_free(counter);
+    zkl_queue_free(work);
+    zkl_latch_free(latch);
+    zkl_double_barrier_free(barrier);
+    zkl_group_free(group);
     zkl_lock_free(lock);
 }
 
@@ -250,6 +348,7 @@ int main(int argc, char **argv)
     zkl_client *client = connected();
     a_waiter_is_cancelled(client);
     a_write_is_cancelled(client);
+    recipes_end_as_they_would_have(client);
     callbacks_run_with_cancellation_off(client);
     a_cancelled_waiter_is_ended_by_a_detach();
     a_consumer_is_cancelled();

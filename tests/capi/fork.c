@@ -25,6 +25,48 @@ static zkr_lock_mutex_t owner, waiter, idle;
 static zkr_queue_t queue, unused;
 static told t;
 static zkl_guard *on_handles;
+static zkl_multi_lock *multi;
+static zkl_election *election;
+static zkl_guard *leads;
+static zkl_watch *observes, *watches;
+static zkl_counter *counter;
+static zkl_queue *work;
+static zkl_delivery *deliveries[3];
+static zkl_group *group;
+static zkl_membership *memberships[2];
+static zkl_members *members;
+static zkl_latch *latch;
+static zkl_barrier *barrier;
+static zkl_double_barrier *both[3];
+static zkl_entered *entered[3];
+static told watched;
+
+/* Called in the parent alone. */
+static void see_leader(int rc, zkl_contenders *leader, void *userdata)
+{
+    CHECK(rc == OK);
+    zkl_contenders_free(leader);
+    tell(userdata, rc, NULL);
+}
+
+static void see_members(int rc, zkl_members *seen, void *userdata)
+{
+    CHECK(rc == OK);
+    zkl_members_free(seen);
+    tell(userdata, rc, NULL);
+}
+
+static void tell_delivery(int rc, zkl_delivery *delivery, void *userdata)
+{
+    CHECK(delivery == NULL);
+    tell(userdata, rc, NULL);
+}
+
+static void tell_entered(int rc, zkl_entered *given, void *userdata)
+{
+    CHECK(given == NULL);
+    tell(userdata, rc, NULL);
+}
 
 /* How often this thread has waited for anything. */
 static long waits(void)
@@ -127,6 +169,9 @@ static void what_is_inherited_is_refused(void)
     REFUSED(zkl_guard_fd(guard, &fd));
     REFUSED(zkl_guard_state_fd(guard, &fd));
     REFUSED(zkl_guard_take_state(guard));
+    REFUSED(zkl_guard_access(guard));
+    REFUSED(zkl_guard_upgrade(guard, ZKL_FOREVER));
+    REFUSED(zkl_guard_downgrade(guard, ZKL_READ, ZKL_FOREVER));
     REFUSED(zkl_guard_set(guard, "/data", "x", 1, -1, NULL));
     REFUSED(zkl_guard_set_async(guard, "/data", "x", 1, -1, tell_written, &t, finalize));
     REFUSED(zkl_guard_state(on_handles));
@@ -137,6 +182,110 @@ static void what_is_inherited_is_refused(void)
     /* Data, and nothing else. */
     IS(1, zkl_contenders_count(contenders));
     AT_ONCE(CHECK(zkl_contenders_get(contenders, 0)->pid == (uint32_t)getppid()));
+
+    CHECK(zkl_guard_locks(guard) == 1);
+    REFUSED((int)zkl_guard_token_of(guard, 0));
+    AT_ONCE(CHECK(zkl_guard_path_of(guard, 0) != NULL));
+    const zkl_lock *const locks[] = {lock};
+    zkl_multi_lock *multi_out = nothing;
+    REFUSED(zkl_multi_lock_new(locks, 1, &multi_out));
+    REFUSED(zkl_multi_lock_acquire(multi, ZKL_FOREVER, &guard_out));
+    REFUSED(zkl_multi_lock_try(multi, &guard_out));
+    REFUSED(zkl_multi_lock_acquire_async(multi, ZKL_FOREVER, tell_done, &t, finalize, &attempt_out));
+    AT_ONCE(zkl_multi_lock_free(multi));
+    REFUSED(zkl_lock_of_key(client, "/keys", "key", 3, NULL, &lock_out));
+
+    zkl_election *election_out = nothing;
+    zkl_watch *watch_out = nothing;
+    REFUSED(zkl_election_new(client, "/elections/new", NULL, &election_out));
+    REFUSED(zkl_election_campaign(election, ZKL_FOREVER, &guard_out));
+    REFUSED(zkl_election_campaign_async(election, ZKL_FOREVER, tell_done, &t, finalize, &attempt_out));
+    REFUSED(zkl_election_hand_over(election, leads, &holder, ZKL_FOREVER));
+    REFUSED(zkl_election_hand_over_async(election, leads, &holder, ZKL_FOREVER, tell_rc, &t, finalize));
+    REFUSED(zkl_election_leader(election, &contenders_out));
+    REFUSED(zkl_election_participants(election, &contenders_out));
+    REFUSED(zkl_election_observe(election, see_leader, &t, finalize, &watch_out));
+    AT_ONCE(zkl_watch_free(observes));
+    AT_ONCE(zkl_watch_free(watches));
+    AT_ONCE(zkl_guard_free(leads));
+    AT_ONCE(zkl_election_free(election));
+
+    zkl_counter *counter_out = nothing;
+    int64_t value = 4711;
+    REFUSED(zkl_counter_new(client, "/counters/new", NULL, &counter_out));
+    REFUSED(zkl_counter_get(counter, ZKL_FOREVER, &value));
+    REFUSED(zkl_counter_set(counter, 1, ZKL_FOREVER));
+    REFUSED(zkl_counter_add(counter, 1, ZKL_FOREVER, &value));
+    REFUSED(zkl_counter_get_and_add(counter, 1, ZKL_FOREVER, &value));
+    REFUSED(zkl_counter_compare_and_set(counter, 0, 1, ZKL_FOREVER, &value));
+    AT_ONCE(zkl_counter_free(counter));
+
+    zkl_queue *queue_out = nothing;
+    zkl_delivery *delivery_out = nothing;
+    size_t len = 4711;
+    REFUSED(zkl_queue_new(client, "/queues/new", NULL, &queue_out));
+    REFUSED(zkl_queue_put(work, "x", 1, 0, ZKL_FOREVER));
+    REFUSED(zkl_queue_peek(work, ZKL_FOREVER, data, sizeof data, &len));
+    REFUSED(zkl_queue_take(work, ZKL_FOREVER, &delivery_out));
+    REFUSED(zkl_queue_take_async(work, ZKL_FOREVER, tell_delivery, &t, finalize, &attempt_out));
+    CHECK(len == 4711);
+    AT_ONCE(CHECK(zkl_delivery_data(deliveries[0], &len) != NULL && len == 3));
+    AT_ONCE(CHECK(zkl_delivery_path(deliveries[0]) != NULL));
+    REFUSED(zkl_guard_state(zkl_delivery_guard(deliveries[0])));
+    REFUSED(zkl_delivery_done(deliveries[0], ZKL_FOREVER));
+    REFUSED(zkl_delivery_done_async(deliveries[1], ZKL_FOREVER, tell_rc, &t, finalize));
+    AT_ONCE(zkl_delivery_free(deliveries[2]));
+    AT_ONCE(zkl_queue_free(work));
+
+    zkl_group *group_out = nothing;
+    zkl_membership *membership_out = nothing;
+    zkl_members *members_out = nothing;
+    REFUSED(zkl_group_new(client, "/groups/new", NULL, &group_out));
+    REFUSED(zkl_group_join(group, "x", 1, ZKL_FOREVER, &membership_out));
+    REFUSED(zkl_group_members(group, ZKL_FOREVER, &members_out));
+    REFUSED(zkl_group_watch(group, see_members, &t, finalize, &watch_out));
+    AT_ONCE(CHECK(zkl_membership_id(memberships[0]) && zkl_membership_path(memberships[0])));
+    REFUSED(zkl_membership_is_member(memberships[0]));
+    REFUSED(zkl_membership_leave(memberships[0], ZKL_FOREVER));
+    AT_ONCE(zkl_membership_free(memberships[1]));
+    IS(2, zkl_members_count(members));
+    AT_ONCE(CHECK(zkl_members_get(members, 0)->len == 1));
+    AT_ONCE(zkl_members_free(members));
+    AT_ONCE(zkl_group_free(group));
+
+    zkl_latch *latch_out = nothing;
+    uint32_t left = 4711;
+    REFUSED(zkl_latch_new(client, "/latches/new", NULL, &latch_out));
+    REFUSED(zkl_latch_set(latch, 1, ZKL_FOREVER, &left));
+    REFUSED(zkl_latch_count_down(latch, ZKL_FOREVER, &left));
+    REFUSED(zkl_latch_left(latch, ZKL_FOREVER, &left));
+    REFUSED(zkl_latch_wait(latch, ZKL_FOREVER));
+    REFUSED(zkl_latch_wait_async(latch, ZKL_FOREVER, tell_rc, &t, finalize, &attempt_out));
+    AT_ONCE(zkl_latch_free(latch));
+
+    zkl_barrier *barrier_out = nothing;
+    REFUSED(zkl_barrier_new(client, "/barriers/new", NULL, &barrier_out));
+    REFUSED(zkl_barrier_set(barrier, ZKL_FOREVER));
+    REFUSED(zkl_barrier_remove(barrier, ZKL_FOREVER));
+    REFUSED(zkl_barrier_pass(barrier, ZKL_FOREVER));
+    REFUSED(zkl_barrier_pass_async(barrier, ZKL_FOREVER, tell_rc, &t, finalize, &attempt_out));
+    AT_ONCE(zkl_barrier_free(barrier));
+
+    zkl_double_barrier *both_out = nothing;
+    zkl_entered *entered_out = nothing;
+    REFUSED(zkl_double_barrier_new(client, "/barriers/new", 2, NULL, &both_out));
+    REFUSED(zkl_double_barrier_enter(both[0], ZKL_FOREVER, &entered_out));
+    REFUSED(zkl_double_barrier_enter_async(both[0], ZKL_FOREVER, tell_entered, &t, finalize, &attempt_out));
+    REFUSED(zkl_entered_leave(entered[0], ZKL_FOREVER));
+    REFUSED(zkl_entered_leave_async(entered[1], ZKL_FOREVER, tell_rc, &t, finalize));
+    AT_ONCE(zkl_entered_free(entered[2]));
+    AT_ONCE(zkl_double_barrier_free(both[0]));
+    CHECK(value == 4711 && left == 4711 && guard_out == nothing && attempt_out == nothing);
+    CHECK((void *)multi_out == nothing && (void *)election_out == nothing && (void *)watch_out == nothing);
+    CHECK((void *)counter_out == nothing && (void *)queue_out == nothing && (void *)delivery_out == nothing);
+    CHECK((void *)group_out == nothing && (void *)membership_out == nothing && (void *)members_out == nothing);
+    CHECK((void *)latch_out == nothing && (void *)barrier_out == nothing && (void *)both_out == nothing);
+    CHECK((void *)entered_out == nothing);
 
     REFUSED(zkl_guard_release(guard));
     REFUSED(zkl_guard_release_within(limited, 100));
@@ -426,6 +575,72 @@ static void children_are_made_while_other_threads_are_inside(int children)
 }
 #endif
 
+static void the_parent_has_recipes(void)
+{
+    const zkl_lock *locks[] = {lock, other};
+    GIVES(OK, zkl_multi_lock_new(locks, 1, &multi));
+    GIVES(OK, zkl_election_new(client, "/elections/fork", NULL, &election));
+    GIVES(OK, zkl_election_campaign(election, TIMEOUT_MS, &leads));
+    told_init(&watched);
+    GIVES(OK, zkl_election_observe(election, see_leader, &watched, finalize, &observes));
+    GIVES(OK, zkl_counter_new(client, "/counters/fork", NULL, &counter));
+    GIVES(OK, zkl_counter_set(counter, 42, TIMEOUT_MS));
+    GIVES(OK, zkl_queue_new(client, "/queues/fork", NULL, &work));
+    for (int i = 0; i < 3; i++) {
+        GIVES(OK, zkl_queue_put(work, "job", 3, ZKL_DEFAULT_PRIORITY, TIMEOUT_MS));
+        GIVES(OK, zkl_queue_take(work, TIMEOUT_MS, &deliveries[i]));
+    }
+    GIVES(OK, zkl_group_new(client, "/groups/fork", NULL, &group));
+    for (int i = 0; i < 2; i++)
+        GIVES(OK, zkl_group_join(group, "x", 1, TIMEOUT_MS, &memberships[i]));
+    GIVES(OK, zkl_group_members(group, TIMEOUT_MS, &members));
+    GIVES(OK, zkl_group_watch(group, see_members, &watched, NULL, &watches));
+    GIVES(OK, zkl_latch_new(client, "/latches/fork", NULL, &latch));
+    GIVES(OK, zkl_latch_set(latch, 1, TIMEOUT_MS, NULL));
+    GIVES(OK, zkl_barrier_new(client, "/barriers/fork", NULL, &barrier));
+    GIVES(OK, zkl_barrier_set(barrier, TIMEOUT_MS));
+    const char *const paths[] = {"/barriers/fork1", "/barriers/fork2", "/barriers/fork3"};
+    for (int i = 0; i < 3; i++) {
+        GIVES(OK, zkl_double_barrier_new(client, paths[i], 1, NULL, &both[i]));
+        GIVES(OK, zkl_double_barrier_enter(both[i], TIMEOUT_MS, &entered[i]));
+    }
+    UNTIL(told_calls(&watched) == 2);
+}
+
+static void the_parents_recipes_work(void)
+{
+    int64_t value = 0;
+    uint32_t left = 0;
+    CHECK(zkl_guard_state(leads) == ZKL_HELD && told_calls(&watched) == 2);
+    GIVES(OK, zkl_counter_get(counter, TIMEOUT_MS, &value));
+    GIVES(OK, zkl_latch_left(latch, TIMEOUT_MS, &left));
+    CHECK(value == 42 && left == 1);
+    GIVES(TIMEOUT, zkl_barrier_pass(barrier, 0));
+    for (int i = 0; i < 3; i++) {
+        GIVES(OK, zkl_delivery_done(deliveries[i], TIMEOUT_MS));
+        GIVES(OK, zkl_entered_leave(entered[i], TIMEOUT_MS));
+        zkl_double_barrier_free(both[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK(zkl_membership_is_member(memberships[i]) == 1);
+        zkl_membership_free(memberships[i]);
+    }
+    /* Both watches go on, and say what has changed. */
+    GIVES(OK, zkl_guard_release(leads));
+    UNTIL(told_calls(&watched) >= 4);
+    zkl_watch_free(watches);
+    zkl_watch_free(observes);
+    UNTIL(told_finalized(&watched) == 1);
+    zkl_members_free(members);
+    zkl_multi_lock_free(multi);
+    zkl_election_free(election);
+    zkl_counter_free(counter);
+    zkl_queue_free(work);
+    zkl_group_free(group);
+    zkl_latch_free(latch);
+    zkl_barrier_free(barrier);
+}
+
 int main(int argc, char **argv)
 {
     begin(argc, argv);
@@ -465,6 +680,7 @@ int main(int argc, char **argv)
     GIVES(OK, zkr_queue_offer(&queue, "mine", 4));
     GIVES(OK, zkr_queue_init(&unused, zh, unused_path, &ZOO_OPEN_ACL_UNSAFE));
 
+    the_parent_has_recipes();
     in_a_child(what_is_inherited_is_refused);
     char data[16];
     int length = sizeof data;
@@ -481,6 +697,7 @@ int main(int argc, char **argv)
 #endif
 
     /* Nothing of the parent's has changed. */
+    the_parents_recipes_work();
     CHECK(zkl_guard_state(guard) == ZKL_HELD && zkr_lock_isowner(&owner));
     CHECK(told_calls(&t) == 0 && zkl_guard_state(on_handles) == ZKL_HELD);
     GIVES(OK, zkl_guard_release(guard));

@@ -12,6 +12,134 @@ static char canary;
 
 static const char bad_utf8[] = "/\xff\xfe";
 
+static void see_members(int rc, zkl_members *members, void *userdata)
+{
+    tell(userdata, rc, NULL);
+    zkl_members_free(members);
+}
+
+static void take_delivery(int rc, zkl_delivery *delivery, void *userdata)
+{
+    tell(userdata, rc, NULL);
+    zkl_delivery_free(delivery);
+}
+
+static void take_entered(int rc, zkl_entered *entered, void *userdata)
+{
+    tell(userdata, rc, NULL);
+    zkl_entered_free(entered);
+}
+
+static void recipes_on_nothing(void)
+{
+    zkl_multi_lock *multi = UNTOUCHED;
+    zkl_election *election = UNTOUCHED;
+    zkl_counter *counter = UNTOUCHED;
+    zkl_queue *queue = UNTOUCHED;
+    zkl_delivery *delivery = UNTOUCHED;
+    zkl_group *group = UNTOUCHED;
+    zkl_membership *membership = UNTOUCHED;
+    zkl_members *members = UNTOUCHED;
+    zkl_latch *latch = UNTOUCHED;
+    zkl_barrier *barrier = UNTOUCHED;
+    zkl_double_barrier *both = UNTOUCHED;
+    zkl_entered *entered = UNTOUCHED;
+    zkl_guard *guard = UNTOUCHED;
+    zkl_lock *lock = UNTOUCHED;
+    zkl_contenders *list = UNTOUCHED;
+    zkl_attempt *attempt = UNTOUCHED;
+    zkl_watch *watch = UNTOUCHED;
+    const zkl_lock *no_locks[] = {NULL, NULL};
+    const zkl_contender somebody = {.path = "/hostile/claim", .token = 1};
+    int64_t value = 4711;
+    uint32_t left = 4711;
+    size_t len = 4711;
+
+    GIVES(BAD_ARGUMENTS, zkl_multi_lock_new(NULL, 1, &multi));
+    GIVES(BAD_ARGUMENTS, zkl_multi_lock_new(no_locks, 0, &multi));
+    GIVES(BAD_ARGUMENTS, zkl_multi_lock_new(no_locks, 2, &multi));
+    GIVES(BAD_ARGUMENTS, zkl_multi_lock_new(no_locks, SIZE_MAX, &multi));
+    GIVES(BAD_ARGUMENTS, zkl_multi_lock_acquire(NULL, ZKL_FOREVER, &guard));
+    GIVES(BAD_ARGUMENTS, zkl_multi_lock_try(NULL, &guard));
+    GIVES(BAD_ARGUMENTS, zkl_multi_lock_acquire_async(NULL, 0, tell_done, NULL, NULL, &attempt));
+    zkl_multi_lock_free(NULL);
+    GIVES(BAD_ARGUMENTS, zkl_lock_of_key(NULL, "/keys", "key", 3, NULL, &lock));
+    zkl_watch_free(NULL);
+
+    GIVES(BAD_ARGUMENTS, zkl_election_new(NULL, "/election", NULL, &election));
+    GIVES(BAD_ARGUMENTS, zkl_election_campaign(NULL, ZKL_FOREVER, &guard));
+    GIVES(BAD_ARGUMENTS, zkl_election_campaign_async(NULL, 0, tell_done, NULL, NULL, &attempt));
+    GIVES(BAD_ARGUMENTS, zkl_election_hand_over(NULL, NULL, &somebody, 0));
+    GIVES(BAD_ARGUMENTS, zkl_election_hand_over_async(NULL, NULL, &somebody, 0, tell_rc, NULL, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_election_leader(NULL, &list));
+    GIVES(BAD_ARGUMENTS, zkl_election_participants(NULL, &list));
+    GIVES(BAD_ARGUMENTS, zkl_election_observe(NULL, tell_contenders, NULL, NULL, &watch));
+    zkl_election_free(NULL);
+
+    GIVES(BAD_ARGUMENTS, zkl_counter_new(NULL, "/counter", NULL, &counter));
+    GIVES(BAD_ARGUMENTS, zkl_counter_get(NULL, 0, &value));
+    GIVES(BAD_ARGUMENTS, zkl_counter_set(NULL, 1, 0));
+    GIVES(BAD_ARGUMENTS, zkl_counter_add(NULL, 1, 0, &value));
+    GIVES(BAD_ARGUMENTS, zkl_counter_get_and_add(NULL, 1, 0, &value));
+    GIVES(BAD_ARGUMENTS, zkl_counter_compare_and_set(NULL, 1, 2, 0, &value));
+    zkl_counter_free(NULL);
+
+    GIVES(BAD_ARGUMENTS, zkl_queue_new(NULL, "/queue", NULL, &queue));
+    GIVES(BAD_ARGUMENTS, zkl_queue_put(NULL, "x", 1, 0, 0));
+    GIVES(BAD_ARGUMENTS, zkl_queue_peek(NULL, 0, NULL, 0, &len));
+    GIVES(BAD_ARGUMENTS, zkl_queue_take(NULL, 0, &delivery));
+    GIVES(BAD_ARGUMENTS, zkl_queue_take_async(NULL, 0, take_delivery, NULL, NULL, &attempt));
+    zkl_queue_free(NULL);
+    CHECK(len == 4711 && zkl_delivery_data(NULL, NULL) == NULL);
+    CHECK(zkl_delivery_data(NULL, &len) == NULL && len == 0);
+    CHECK(zkl_delivery_path(NULL) == NULL && zkl_delivery_guard(NULL) == NULL);
+    GIVES(BAD_ARGUMENTS, zkl_delivery_done(NULL, 0));
+    GIVES(BAD_ARGUMENTS, zkl_delivery_done_async(NULL, 0, tell_rc, NULL, NULL));
+    zkl_delivery_free(NULL);
+
+    GIVES(BAD_ARGUMENTS, zkl_group_new(NULL, "/group", NULL, &group));
+    GIVES(BAD_ARGUMENTS, zkl_group_join(NULL, "x", 1, 0, &membership));
+    GIVES(BAD_ARGUMENTS, zkl_group_members(NULL, 0, &members));
+    GIVES(BAD_ARGUMENTS, zkl_group_watch(NULL, see_members, NULL, NULL, &watch));
+    zkl_group_free(NULL);
+    CHECK(zkl_membership_id(NULL) == NULL && zkl_membership_path(NULL) == NULL);
+    GIVES(BAD_ARGUMENTS, zkl_membership_is_member(NULL));
+    GIVES(BAD_ARGUMENTS, zkl_membership_leave(NULL, 0));
+    zkl_membership_free(NULL);
+    CHECK(zkl_members_count(NULL) == 0 && zkl_members_get(NULL, 0) == NULL);
+    zkl_members_free(NULL);
+
+    GIVES(BAD_ARGUMENTS, zkl_latch_new(NULL, "/latch", NULL, &latch));
+    GIVES(BAD_ARGUMENTS, zkl_latch_set(NULL, 1, 0, &left));
+    GIVES(BAD_ARGUMENTS, zkl_latch_count_down(NULL, 0, &left));
+    GIVES(BAD_ARGUMENTS, zkl_latch_left(NULL, 0, &left));
+    GIVES(BAD_ARGUMENTS, zkl_latch_wait(NULL, 0));
+    GIVES(BAD_ARGUMENTS, zkl_latch_wait_async(NULL, 0, tell_rc, NULL, NULL, &attempt));
+    zkl_latch_free(NULL);
+
+    GIVES(BAD_ARGUMENTS, zkl_barrier_new(NULL, "/barrier", NULL, &barrier));
+    GIVES(BAD_ARGUMENTS, zkl_barrier_set(NULL, 0));
+    GIVES(BAD_ARGUMENTS, zkl_barrier_remove(NULL, 0));
+    GIVES(BAD_ARGUMENTS, zkl_barrier_pass(NULL, 0));
+    GIVES(BAD_ARGUMENTS, zkl_barrier_pass_async(NULL, 0, tell_rc, NULL, NULL, &attempt));
+    zkl_barrier_free(NULL);
+
+    GIVES(BAD_ARGUMENTS, zkl_double_barrier_new(NULL, "/barrier", 2, NULL, &both));
+    GIVES(BAD_ARGUMENTS, zkl_double_barrier_enter(NULL, 0, &entered));
+    GIVES(BAD_ARGUMENTS, zkl_double_barrier_enter_async(NULL, 0, take_entered, NULL, NULL, &attempt));
+    zkl_double_barrier_free(NULL);
+    GIVES(BAD_ARGUMENTS, zkl_entered_leave(NULL, 0));
+    GIVES(BAD_ARGUMENTS, zkl_entered_leave_async(NULL, 0, tell_rc, NULL, NULL));
+    zkl_entered_free(NULL);
+
+    CHECK((void *)multi == UNTOUCHED && (void *)election == UNTOUCHED && (void *)counter == UNTOUCHED);
+    CHECK((void *)queue == UNTOUCHED && (void *)delivery == UNTOUCHED && (void *)group == UNTOUCHED);
+    CHECK((void *)membership == UNTOUCHED && (void *)members == UNTOUCHED && (void *)latch == UNTOUCHED);
+    CHECK((void *)barrier == UNTOUCHED && (void *)both == UNTOUCHED && (void *)entered == UNTOUCHED);
+    CHECK((void *)guard == UNTOUCHED && (void *)lock == UNTOUCHED && (void *)list == UNTOUCHED);
+    CHECK((void *)attempt == UNTOUCHED && (void *)watch == UNTOUCHED && value == 4711 && left == 4711);
+}
+
 static void on_nothing(void)
 {
     zkl_client *client = UNTOUCHED;
@@ -58,6 +186,9 @@ static void on_nothing(void)
     GIVES(BAD_ARGUMENTS, zkl_guard_state(NULL));
     GIVES(BAD_ARGUMENTS, zkl_guard_lost_reason(NULL));
     CHECK(zkl_guard_token(NULL) == BAD_ARGUMENTS);
+    GIVES(BAD_ARGUMENTS, zkl_guard_access(NULL));
+    GIVES(BAD_ARGUMENTS, zkl_guard_upgrade(NULL, 0));
+    GIVES(BAD_ARGUMENTS, zkl_guard_downgrade(NULL, ZKL_READ, 0));
     GIVES(BAD_ARGUMENTS, zkl_lock_limit(NULL, &fd));
     GIVES(BAD_ARGUMENTS, zkl_lock_set_limit(NULL, 1));
     GIVES(BAD_ARGUMENTS, zkl_lock_reentrant(NULL, &lock));
@@ -79,6 +210,9 @@ static void on_nothing(void)
     GIVES(BAD_ARGUMENTS, zkl_guard_release(NULL));
     GIVES(BAD_ARGUMENTS, zkl_guard_release_within(NULL, 0));
     zkl_guard_free(NULL);
+    CHECK(zkl_guard_locks(NULL) == 0 && zkl_guard_token_of(NULL, 0) == BAD_ARGUMENTS);
+    CHECK(zkl_guard_path_of(NULL, 0) == NULL);
+    recipes_on_nothing();
 
     CHECK((void *)client == UNTOUCHED && (void *)lock == UNTOUCHED && (void *)guard == UNTOUCHED);
     CHECK((void *)attempt == UNTOUCHED && (void *)list == UNTOUCHED && fd == 4711);
@@ -119,6 +253,9 @@ static void hostile_hosts_and_options(void)
         connecting_with(&options);
     }
     options = none;
+    options.announced_releases = 2;
+    connecting_with(&options);
+    options = none;
     options.auth_secret = "secret";
     options.auth_secret_len = 6;
     connecting_with(&options);
@@ -158,23 +295,32 @@ static void hostile_locks(zkl_client *client)
         GIVES(BAD_ARGUMENTS, zkl_lock_new(client, "/", &options, &lock));
     }
     options = none;
-    int sharings[] = {-1, 4, INT_MAX, INT_MIN};
+    int sharings[] = {-1, 5, INT_MAX, INT_MIN};
     for (size_t i = 0; i < sizeof sharings / sizeof *sharings; i++) {
         options.sharing = sharings[i];
         GIVES(BAD_ARGUMENTS, zkl_lock_new(client, "/lock", &options, &lock));
     }
+    options = none;
+    options.interop = 2;
+    GIVES(BAD_ARGUMENTS, zkl_lock_new(client, "/lock", &options, &lock));
+    options.interop = ZKL_INTEROP_ALL;
+    options.strategy = ZKL_POLL;
+    GIVES(BAD_ARGUMENTS, zkl_lock_new(client, "/lock", &options, &lock));
+    options.strategy = ZKL_QUEUE;
+    options.sharing = ZKL_READ;
+    GIVES(BAD_ARGUMENTS, zkl_lock_new(client, "/lock", &options, &lock));
     const zkl_lock_options unshared[] = {
-        {sizeof none, ZKL_WATCH, NULL, NULL, ZKL_READ, 0, 0},
-        {sizeof none, ZKL_POLL, NULL, NULL, ZKL_PERMITS, 1, 1},
-        {sizeof none, ZKL_QUEUE, NULL, NULL, ZKL_EXCLUSIVE, 1, 0},
-        {sizeof none, ZKL_QUEUE, NULL, NULL, ZKL_WRITE, 0, 1},
-        {sizeof none, ZKL_QUEUE, NULL, NULL, ZKL_PERMITS, 1, 0},
-        {sizeof none, ZKL_QUEUE, NULL, NULL, ZKL_PERMITS, -1, 3},
-        {sizeof none, ZKL_QUEUE, NULL, NULL, ZKL_PERMITS, 1, INT_MIN},
+        {sizeof none, ZKL_WATCH, NULL, NULL, ZKL_READ, 0, 0, 0},
+        {sizeof none, ZKL_POLL, NULL, NULL, ZKL_PERMITS, 1, 1, 0},
+        {sizeof none, ZKL_QUEUE, NULL, NULL, ZKL_EXCLUSIVE, 1, 0, 0},
+        {sizeof none, ZKL_QUEUE, NULL, NULL, ZKL_WRITE, 0, 1, 0},
+        {sizeof none, ZKL_QUEUE, NULL, NULL, ZKL_PERMITS, 1, 0, 0},
+        {sizeof none, ZKL_QUEUE, NULL, NULL, ZKL_PERMITS, -1, 3, 0},
+        {sizeof none, ZKL_QUEUE, NULL, NULL, ZKL_PERMITS, 1, INT_MIN, 0},
     };
     for (size_t i = 0; i < sizeof unshared / sizeof *unshared; i++)
         GIVES(BAD_ARGUMENTS, zkl_lock_new(client, "/lock", &unshared[i], &lock));
-    const zkl_lock_options permits = {sizeof permits, ZKL_QUEUE, NULL, NULL, ZKL_PERMITS, 0, 2};
+    const zkl_lock_options permits = {sizeof permits, ZKL_QUEUE, NULL, NULL, ZKL_PERMITS, 0, 2, 0};
     GIVES(BAD_ARGUMENTS, zkl_lock_new(client, "/", &permits, &lock));
     zkl_lock *semaphore = NULL, *plain = NULL;
     int limit = 4711;
@@ -292,10 +438,243 @@ static void hostile_acquires_and_guards(zkl_client *client)
 
     /* A path that is something else than a lock. */
     ask("create /plain");
-    zkl_lock_options watch = {sizeof watch, ZKL_WATCH, NULL, NULL, 0, 0, 0};
+    zkl_lock_options watch = {sizeof watch, ZKL_WATCH, NULL, NULL, 0, 0, 0, 0};
     GIVES(OK, zkl_lock_new(client, "/plain", &watch, &lock));
     GIVES(ZNODEEXISTS, zkl_lock_acquire(lock, ZKL_FOREVER, &guard));
     zkl_lock_free(lock);
+}
+
+/* What makes a recipe at a path. */
+static int make(zkl_client *client, int kind, const char *path, const zkl_recipe_options *options, void **made)
+{
+    return kind == 0   ? zkl_counter_new(client, path, options, (zkl_counter **)made)
+           : kind == 1 ? zkl_queue_new(client, path, options, (zkl_queue **)made)
+           : kind == 2 ? zkl_group_new(client, path, options, (zkl_group **)made)
+           : kind == 3 ? zkl_latch_new(client, path, options, (zkl_latch **)made)
+           : kind == 4 ? zkl_barrier_new(client, path, options, (zkl_barrier **)made)
+                       : zkl_double_barrier_new(client, path, 2, options, (zkl_double_barrier **)made);
+}
+
+static void hostile_recipes_are_not_made(zkl_client *client)
+{
+    const char *bad[] = {NULL, "", "a", "/a/", "//a", "/a//b", "/a/./b", "/a/../b", "/a\n", bad_utf8, "/\x01"};
+    char world[] = "world", odd[] = "\xff";
+    struct ACL entries[] = {{0x1f, {world, odd}}};
+    struct ACL_vector acl = {0, entries};
+    for (int kind = 0; kind < 6; kind++) {
+        void *made = UNTOUCHED;
+        for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+            GIVES(BAD_ARGUMENTS, make(client, kind, bad[i], NULL, &made));
+        GIVES(BAD_ARGUMENTS, make(client, kind, "/a", NULL, NULL));
+        zkl_recipe_options options = ZKL_RECIPE_OPTIONS_INIT;
+        size_t sizes[] = {0, 1, sizeof(size_t), 100000, SIZE_MAX};
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            options.size = sizes[i];
+            GIVES(BAD_ARGUMENTS, make(client, kind, "/a", &options, &made));
+        }
+        options.size = sizeof options;
+        options.acl = &acl;
+        acl.count = 0;
+        GIVES(INVALID_ACL, make(client, kind, "/a", &options, &made));
+        acl.count = 1;
+        GIVES(BAD_ARGUMENTS, make(client, kind, "/a", &options, &made));
+        CHECK(made == UNTOUCHED);
+    }
+    int participants[] = {0, -1, 65536, INT_MAX, INT_MIN};
+    zkl_double_barrier *barrier = UNTOUCHED;
+    for (size_t i = 0; i < sizeof participants / sizeof *participants; i++)
+        GIVES(BAD_ARGUMENTS, zkl_double_barrier_new(client, "/a", participants[i], NULL, &barrier));
+    CHECK((void *)barrier == UNTOUCHED);
+
+    zkl_election *election = UNTOUCHED;
+    zkl_lock *lock = UNTOUCHED;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        GIVES(BAD_ARGUMENTS, zkl_election_new(client, bad[i], NULL, &election));
+        GIVES(BAD_ARGUMENTS, zkl_lock_of_key(client, bad[i], "key", 3, NULL, &lock));
+    }
+    zkl_lock_options options[] = {ZKL_LOCK_OPTIONS_INIT, ZKL_LOCK_OPTIONS_INIT, ZKL_LOCK_OPTIONS_INIT};
+    options[0].strategy = ZKL_WATCH;
+    options[1].sharing = ZKL_READ;
+    options[2].size = 1;
+    for (int i = 0; i < 3; i++) {
+        GIVES(BAD_ARGUMENTS, zkl_election_new(client, "/a", &options[i], &election));
+        GIVES(BAD_ARGUMENTS, zkl_lock_of_key(client, "/a", "key", 3, &options[i], &lock));
+    }
+    GIVES(BAD_ARGUMENTS, zkl_election_new(client, "/a", NULL, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_lock_of_key(client, "/a", "key", 3, NULL, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_lock_of_key(client, "/a", NULL, 3, NULL, &lock));
+    GIVES(BAD_ARGUMENTS, zkl_lock_of_key(client, "/a", "key", SIZE_MAX, NULL, &lock));
+    CHECK((void *)election == UNTOUCHED && (void *)lock == UNTOUCHED);
+    /* Any bytes are a key, none too. */
+    GIVES(OK, zkl_lock_of_key(client, "/keys", NULL, 0, NULL, &lock));
+    CHECK(strcmp(zkl_lock_path(lock), "/keys/key-") == 0);
+    GIVES(OK, zkl_guard_release(acquired(lock)));
+    zkl_lock_free(lock);
+    static char huge[2 << 20];
+    zkl_guard *guard = UNTOUCHED;
+    GIVES(OK, zkl_lock_of_key(client, "/keys", huge, sizeof huge, NULL, &lock));
+    GIVES(BAD_ARGUMENTS, zkl_lock_acquire(lock, TIMEOUT_MS, &guard));
+    CHECK((void *)guard == UNTOUCHED);
+    zkl_lock_free(lock);
+    GIVES(OK, zkl_lock_of_key(client, "/keys", "\0\xff/", 3, NULL, &lock));
+    GIVES(OK, zkl_guard_release(acquired(lock)));
+    zkl_lock_free(lock);
+}
+
+static void hostile_calls_of_recipes(zkl_client *client)
+{
+    static char huge[2 << 20];
+    zkl_lock *lock = lock_on(client, "/hostile/one");
+    const zkl_lock *locks[] = {lock, NULL};
+    zkl_multi_lock *multi = NULL;
+    zkl_guard *guard = UNTOUCHED;
+    zkl_attempt *attempt = UNTOUCHED;
+    zkl_watch *watch = UNTOUCHED;
+    zkl_contenders *list = UNTOUCHED;
+    GIVES(BAD_ARGUMENTS, zkl_multi_lock_new(locks, 1, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_multi_lock_new(locks, 2, &multi));
+    GIVES(OK, zkl_multi_lock_new(locks, 1, &multi));
+    GIVES(BAD_ARGUMENTS, zkl_multi_lock_acquire(multi, -2, &guard));
+    GIVES(BAD_ARGUMENTS, zkl_multi_lock_acquire(multi, 0, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_multi_lock_try(multi, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_multi_lock_acquire_async(multi, 0, NULL, NULL, finalize, &attempt));
+    GIVES(BAD_ARGUMENTS, zkl_multi_lock_acquire_async(multi, -2, tell_done, NULL, finalize, &attempt));
+    zkl_multi_lock_free(multi);
+    zkl_lock_free(lock);
+
+    zkl_election *election = NULL;
+    const zkl_contender nobody = {.path = "/nobody", .token = 1}, no_path = {.token = 1};
+    GIVES(OK, zkl_election_new(client, "/hostile/election", NULL, &election));
+    GIVES(BAD_ARGUMENTS, zkl_election_campaign(election, INT_MIN, &guard));
+    GIVES(BAD_ARGUMENTS, zkl_election_campaign(election, 0, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_election_campaign_async(election, 0, NULL, NULL, finalize, &attempt));
+    GIVES(BAD_ARGUMENTS, zkl_election_campaign_async(election, -2, tell_done, NULL, finalize, &attempt));
+    GIVES(BAD_ARGUMENTS, zkl_election_leader(election, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_election_participants(election, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_election_observe(election, NULL, NULL, finalize, &watch));
+    GIVES(BAD_ARGUMENTS, zkl_election_observe(election, tell_contenders, NULL, finalize, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_election_hand_over(election, NULL, &nobody, 0));
+    CHECK((void *)guard == UNTOUCHED);
+    GIVES(OK, zkl_election_campaign(election, ZKL_FOREVER, &guard));
+    GIVES(BAD_ARGUMENTS, zkl_election_hand_over(election, guard, NULL, 0));
+    GIVES(BAD_ARGUMENTS, zkl_election_hand_over(election, guard, &no_path, 0));
+    GIVES(BAD_ARGUMENTS, zkl_election_hand_over(election, guard, &nobody, -2));
+    GIVES(NOTHING, zkl_election_hand_over(election, guard, &nobody, ZKL_FOREVER));
+    GIVES(BAD_ARGUMENTS, zkl_election_hand_over_async(election, guard, &nobody, 0, NULL, NULL, finalize));
+    GIVES(BAD_ARGUMENTS, zkl_election_hand_over_async(election, guard, NULL, 0, tell_rc, NULL, finalize));
+    GIVES(BAD_ARGUMENTS, zkl_election_hand_over_async(election, guard, &nobody, -2, tell_rc, NULL, finalize));
+    CHECK(zkl_guard_state(guard) == ZKL_HELD);
+    GIVES(OK, zkl_guard_release(guard));
+    zkl_election_free(election);
+
+    zkl_counter *counter = NULL;
+    int64_t value = 4711;
+    GIVES(OK, zkl_counter_new(client, "/hostile/counter", NULL, &counter));
+    GIVES(BAD_ARGUMENTS, zkl_counter_get(counter, -2, &value));
+    GIVES(BAD_ARGUMENTS, zkl_counter_get(counter, 0, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_counter_set(counter, 1, -2));
+    GIVES(BAD_ARGUMENTS, zkl_counter_add(counter, 1, INT_MIN, &value));
+    GIVES(BAD_ARGUMENTS, zkl_counter_get_and_add(counter, 1, 0, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_counter_compare_and_set(counter, 0, 1, 0, NULL));
+    CHECK(value == 4711);
+    GIVES(OK, zkl_counter_get(counter, INT_MAX, &value));
+    CHECK(value == 0);
+    zkl_counter_free(counter);
+
+    zkl_queue *queue = NULL;
+    zkl_delivery *delivery = UNTOUCHED;
+    size_t len = 4711;
+    GIVES(OK, zkl_queue_new(client, "/hostile/queue", NULL, &queue));
+    int priorities[] = {-1, 256, INT_MAX, INT_MIN};
+    for (size_t i = 0; i < sizeof priorities / sizeof *priorities; i++)
+        GIVES(BAD_ARGUMENTS, zkl_queue_put(queue, "x", 1, priorities[i], ZKL_FOREVER));
+    GIVES(BAD_ARGUMENTS, zkl_queue_put(queue, NULL, 1, 0, ZKL_FOREVER));
+    GIVES(BAD_ARGUMENTS, zkl_queue_put(queue, "x", SIZE_MAX, 0, ZKL_FOREVER));
+    GIVES(BAD_ARGUMENTS, zkl_queue_put(queue, huge, sizeof huge, 0, ZKL_FOREVER));
+    GIVES(BAD_ARGUMENTS, zkl_queue_put(queue, "x", 1, 0, -2));
+    GIVES(BAD_ARGUMENTS, zkl_queue_peek(queue, 0, huge, sizeof huge, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_queue_peek(queue, 0, NULL, 1, &len));
+    GIVES(BAD_ARGUMENTS, zkl_queue_take(queue, 0, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_queue_take(queue, -2, &delivery));
+    GIVES(BAD_ARGUMENTS, zkl_queue_take_async(queue, 0, NULL, NULL, finalize, &attempt));
+    GIVES(BAD_ARGUMENTS, zkl_queue_take_async(queue, -2, take_delivery, NULL, finalize, &attempt));
+    CHECK((void *)delivery == UNTOUCHED && len == 4711);
+    GIVES(OK, zkl_queue_put(queue, "x", 1, 255, ZKL_FOREVER));
+    /* They are freed by what refuses them, and delivered again. */
+    GIVES(OK, zkl_queue_take(queue, ZKL_FOREVER, &delivery));
+    GIVES(BAD_ARGUMENTS, zkl_delivery_done(delivery, -2));
+    GIVES(OK, zkl_queue_take(queue, ZKL_FOREVER, &delivery));
+    GIVES(BAD_ARGUMENTS, zkl_delivery_done_async(delivery, ZKL_FOREVER, NULL, NULL, finalize));
+    GIVES(OK, zkl_queue_take(queue, ZKL_FOREVER, &delivery));
+    GIVES(BAD_ARGUMENTS, zkl_delivery_done_async(delivery, -2, tell_rc, NULL, finalize));
+    GIVES(OK, zkl_queue_take(queue, ZKL_FOREVER, &delivery));
+    GIVES(OK, zkl_delivery_done(delivery, ZKL_FOREVER));
+    zkl_queue_free(queue);
+
+    zkl_group *group = NULL;
+    zkl_membership *membership = UNTOUCHED;
+    zkl_members *members = UNTOUCHED;
+    GIVES(OK, zkl_group_new(client, "/hostile/group", NULL, &group));
+    GIVES(BAD_ARGUMENTS, zkl_group_join(group, NULL, 1, ZKL_FOREVER, &membership));
+    GIVES(BAD_ARGUMENTS, zkl_group_join(group, "x", SIZE_MAX, ZKL_FOREVER, &membership));
+    GIVES(BAD_ARGUMENTS, zkl_group_join(group, huge, sizeof huge, ZKL_FOREVER, &membership));
+    GIVES(BAD_ARGUMENTS, zkl_group_join(group, "x", 1, -2, &membership));
+    GIVES(BAD_ARGUMENTS, zkl_group_join(group, "x", 1, ZKL_FOREVER, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_group_members(group, ZKL_FOREVER, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_group_members(group, -2, &members));
+    GIVES(BAD_ARGUMENTS, zkl_group_watch(group, NULL, NULL, finalize, &watch));
+    GIVES(BAD_ARGUMENTS, zkl_group_watch(group, see_members, NULL, finalize, NULL));
+    CHECK((void *)membership == UNTOUCHED && (void *)members == UNTOUCHED);
+    GIVES(OK, zkl_group_join(group, "x", 1, ZKL_FOREVER, &membership));
+    GIVES(BAD_ARGUMENTS, zkl_membership_leave(membership, -2));
+    GIVES(OK, zkl_group_members(group, ZKL_FOREVER, &members));
+    CHECK(zkl_members_get(members, SIZE_MAX) == NULL);
+    zkl_members_free(members);
+    zkl_group_free(group);
+
+    zkl_latch *latch = NULL;
+    uint32_t left = 4711;
+    GIVES(OK, zkl_latch_new(client, "/hostile/latch", NULL, &latch));
+    GIVES(BAD_ARGUMENTS, zkl_latch_set(latch, 1, -2, &left));
+    GIVES(BAD_ARGUMENTS, zkl_latch_count_down(latch, -2, &left));
+    GIVES(BAD_ARGUMENTS, zkl_latch_left(latch, ZKL_FOREVER, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_latch_wait(latch, -2));
+    GIVES(BAD_ARGUMENTS, zkl_latch_wait_async(latch, 0, NULL, NULL, finalize, &attempt));
+    GIVES(BAD_ARGUMENTS, zkl_latch_wait_async(latch, -2, tell_rc, NULL, finalize, &attempt));
+    CHECK(left == 4711);
+    GIVES(OK, zkl_latch_set(latch, UINT32_MAX, ZKL_FOREVER, &left));
+    CHECK(left == UINT32_MAX);
+    zkl_latch_free(latch);
+    /* What is at the path is something else. */
+    GIVES(OK, zkl_latch_new(client, "/hostile", NULL, &latch));
+    GIVES(BAD_ARGUMENTS, zkl_latch_set(latch, 1, ZKL_FOREVER, &left));
+    zkl_latch_free(latch);
+
+    zkl_barrier *barrier = NULL;
+    GIVES(OK, zkl_barrier_new(client, "/hostile/barrier", NULL, &barrier));
+    GIVES(BAD_ARGUMENTS, zkl_barrier_set(barrier, -2));
+    GIVES(BAD_ARGUMENTS, zkl_barrier_remove(barrier, INT_MIN));
+    GIVES(BAD_ARGUMENTS, zkl_barrier_pass(barrier, -2));
+    GIVES(BAD_ARGUMENTS, zkl_barrier_pass_async(barrier, 0, NULL, NULL, finalize, &attempt));
+    GIVES(BAD_ARGUMENTS, zkl_barrier_pass_async(barrier, -2, tell_rc, NULL, finalize, &attempt));
+    zkl_barrier_free(barrier);
+
+    zkl_double_barrier *both = NULL;
+    zkl_entered *entered = UNTOUCHED;
+    GIVES(OK, zkl_double_barrier_new(client, "/hostile/both", 1, NULL, &both));
+    GIVES(BAD_ARGUMENTS, zkl_double_barrier_enter(both, ZKL_FOREVER, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_double_barrier_enter(both, -2, &entered));
+    GIVES(BAD_ARGUMENTS, zkl_double_barrier_enter_async(both, 0, NULL, NULL, finalize, &attempt));
+    GIVES(BAD_ARGUMENTS, zkl_double_barrier_enter_async(both, -2, take_entered, NULL, finalize, &attempt));
+    CHECK((void *)entered == UNTOUCHED);
+    for (int i = 0; i < 3; i++) {
+        GIVES(OK, zkl_double_barrier_enter(both, ZKL_FOREVER, &entered));
+        GIVES(BAD_ARGUMENTS, i == 0   ? zkl_entered_leave(entered, -2)
+                             : i == 1 ? zkl_entered_leave_async(entered, 0, NULL, NULL, finalize)
+                                      : zkl_entered_leave_async(entered, -2, tell_rc, NULL, finalize));
+    }
+    zkl_double_barrier_free(both);
+    CHECK((void *)attempt == UNTOUCHED && (void *)watch == UNTOUCHED && (void *)list == UNTOUCHED);
 }
 
 int main(int argc, char **argv)
@@ -306,6 +685,8 @@ int main(int argc, char **argv)
     zkl_client *client = connected();
     hostile_locks(client);
     hostile_acquires_and_guards(client);
+    hostile_recipes_are_not_made(client);
+    hostile_calls_of_recipes(client);
     CHECK(zkl_client_state(client) == ZKL_CONNECTED);
     zkl_client_free(client);
     return 0;

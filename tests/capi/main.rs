@@ -36,6 +36,10 @@ programs! {
         plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
     what_is_queued_is_told_as_things_are_by_then: "queued",
         plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
+    several_locks_are_one_and_one_of_several_leads: "elections",
+        plainly = Plain, linked_statically = Static, under_valgrind = Valgrind, sanitized = Sanitized;
+    recipes_do_what_they_say: "recipes",
+        plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
     every_function_takes_bad_arguments: "hostile",
         plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
     // AddressSanitizer's runtime fails by itself on the stack of a thread that is cancelled.

@@ -80,6 +80,10 @@ impl World {
             }
             "create" => drop(client().create(&path, b"").unwrap()),
             "delete" => client().delete(&path).unwrap(),
+            "set" => {
+                let set = client().set_data(&path, b"theirs");
+                return set.map_or_else(|error| error.to_string(), |_| "done".to_owned());
+            }
             "get" => {
                 let (data, _) = client().get_data(&path).unwrap();
                 return String::from_utf8(data).unwrap();

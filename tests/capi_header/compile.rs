@@ -21,6 +21,12 @@ int use(const char *hosts, struct _zhandle *zh) {
     rc += zkl_client_adopt(zh, NULL, &client);
     rc += zkl_client_follow(client, zh);
     rc += zkl_lock_new(client, \"/lock\", NULL, &lock);
+    {
+        zkl_recipe_options open = ZKL_RECIPE_OPTIONS_INIT;
+        zkl_counter *counter = NULL;
+        rc += zkl_counter_new(client, \"/counter\", &open, &counter);
+        zkl_counter_free(counter);
+    }
     zkl_lock_free(lock);
     zkl_client_free(client);
     return rc == ZKL_TAKEN || ZKL_VERSION_NUMBER > 0;
@@ -30,6 +36,64 @@ int use(const char *hosts, struct _zhandle *zh) {
 /// Uses every function of `zklock.hpp`, so that all of its templates are compiled.
 const USE_CPP: &str = "
 #include <zklock.hpp>
+template <typename F> int use_recipes(zklock::client &client, const zklock::lock &lock, F note) {
+    int seen = 0;
+    auto of_key = client.lock_of_key(\"/orders\", \"4711\");
+    auto all = zklock::multi_lock::of({&lock, &*of_key});
+    auto held = all->acquire(100);
+    held = all->try_acquire();
+    zklock::guard kept;
+    auto keep = [&kept](zklock::result<zklock::guard> outcome) { kept = outcome.take(); };
+    auto attempt = all->acquire_async(ZKL_FOREVER, keep);
+    for (std::size_t i = 0; i < held->locks(); i++) seen += held->token_of(i) > 0 && *held->path_of(i) == '/';
+    auto election = client.election(\"/election\");
+    auto leads = election->campaign(100);
+    attempt = election->campaign_async(ZKL_FOREVER, keep);
+    auto watch = election->observe([&seen](zklock::result<zklock::contenders> leader) { seen += !leader->empty(); });
+    auto leader = election->leader();
+    for (const zkl_contender &one : *election->participants()) {
+        if (!election->hand_over(*leads, one, 100)) seen += static_cast<int>(one.token);
+        zklock::status begun = election->hand_over_async(*leads, one, 100, note);
+        seen += begun.code();
+    }
+    auto counter = client.counter(\"/counter\");
+    auto number = counter->value();
+    number = counter->add(1);
+    number = counter->get_and_add(-1);
+    number = counter->compare_and_set(*number, 7);
+    seen += counter->set(*number).code();
+    auto queue = client.queue(\"/queue\");
+    seen += queue->put(\"job\").code() + queue->put(\"urgent\", 0).code();
+    char buffer[8];
+    auto size = queue->peek(buffer, sizeof buffer);
+    auto job = queue->take(100);
+    zklock::delivery taken;
+    attempt = queue->take_async(100, [&taken](zklock::result<zklock::delivery> outcome) { taken = outcome.take(); });
+    seen += job->is_held() && job->token() > 0 && *job->path() && job->text().size() == *size && !job->empty();
+    seen += job->data() != nullptr && job->size() > 0 && job->claim() != nullptr && job->get() && bool(taken);
+    seen += job->done(100).code() + taken.done_async(100, note).code();
+    auto group = client.group(\"/group\");
+    auto me = group->join(\"10.0.0.7\");
+    for (const zkl_member &one : *group->members()) seen += one.id[0] + static_cast<int>(one.len);
+    auto members = group->watch([&seen](zklock::result<zklock::members> there) { seen += there && !there->empty(); });
+    seen += me->is_member() && me->id() && me->path() && *watch && *members;
+    seen += me->leave().code();
+    auto latch = client.latch(\"/latch\");
+    auto left = latch->set(2);
+    left = latch->count_down();
+    left = latch->left();
+    seen += latch->wait(100).code() + static_cast<int>(*left);
+    attempt = latch->wait_async(100, note);
+    auto barrier = client.barrier(\"/barrier\");
+    seen += barrier->set().code() + barrier->remove().code() + barrier->pass(100).code();
+    attempt = barrier->pass_async(100, note);
+    auto both = client.double_barrier(\"/both\", 2);
+    auto in = both->enter(100);
+    zklock::entered other;
+    attempt = both->enter_async(100, [&other](zklock::result<zklock::entered> outcome) { other = outcome.take(); });
+    seen += in->leave(100).code() + other.leave_async(100, note).code();
+    return seen;
+}
 int use(const char *hosts, struct _zhandle *zh);
 int use(const char *hosts, struct _zhandle *zh) {
     auto client = zklock::client::connect(hosts);
@@ -46,6 +110,8 @@ int use(const char *hosts, struct _zhandle *zh) {
     if (guard->take_state() == ZKL_SUSPENDED) return 2;
     zklock::guard moved = guard.take();
     zklock::status waited = moved.wait_lost(0);
+    if (moved.access() == ZKL_UPGRADEABLE && !moved.upgrade(5000)) return 4;
+    if (!moved.downgrade(ZKL_READ)) return 5;
     zklock::status set = moved.set(\"/a\", \"b\", 1);
     zklock::guard kept;
     auto attempt = lock->acquire_async(ZKL_FOREVER, [&kept](zklock::result<zklock::guard> outcome) {
@@ -71,6 +137,7 @@ int use(const char *hosts, struct _zhandle *zh) {
     auto owner = reentrant->as_owner();
     if (owner) seen += owner->acquire()->holds();
     told = kept.release_async(0, note);
+    seen += use_recipes(adopted, *lock, note);
     bool fine = told && fd && waited && set && cancelled && moved.is_held() && moved.token() > 0;
     fine = fine && adopted.session_id() != adopted.session_timeout_ms() && moved.lost_reason() == 0;
     zklock::status released = moved.release(100);

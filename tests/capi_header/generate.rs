@@ -17,8 +17,20 @@ const FILES: &[&str] = &[
     "zkl/attempt",
     "zkl/contenders",
     "zkl/guard",
+    "zkl/change",
     "zkl/loss_signals",
     "zkl/async_calls",
+    "zkl/multi_lock",
+    "zkl/keyed",
+    "zkl/watch",
+    "zkl/election",
+    "zkl/recipe",
+    "zkl/counter",
+    "zkl/queue",
+    "zkl/group",
+    "zkl/latch",
+    "zkl/barrier",
+    "zkl/double_barrier",
 ];
 
 pub fn path_of(file: &str) -> PathBuf {

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use test_support::{Process, TIMEOUT, child_about, options, say, shared};
 use zklock::zookeeper::{Acl, CreateMode, Op, Reconfiguration, SessionState};
 use zklock::{
-    Client, Code, Contender, Election, GuardState, LocalHandoff, Lock, LockError, LostReason,
-    MultiLock, Owner, Result, Semaphore, local,
+    Access, Client, Code, Contender, Election, GuardState, LocalHandoff, Lock, LockError,
+    LostReason, MultiLock, Owner, Result, Semaphore, local,
 };
 
 use crate::lifecycle::voluntary_waits;
@@ -247,6 +247,9 @@ fn a_process_forks_and_goes_on() {
         ensure(watch.wait().is_err(), "a watch")?;
         let given_up = matches!(waiting.wait(), Err(LockError::Closed { .. }));
         ensure(given_up, "an acquire that was under way")?;
+        let is_not_held = |changed| matches!(changed, Err(LockError::NotHeld { .. }));
+        ensure(is_not_held(guard.upgrade().wait()), "upgrade")?;
+        ensure(is_not_held(guard.downgrade(Access::Read).wait()), "downgrade")?;
         let written = guard.multi(&[]).wait();
         ensure(matches!(written, Err(LockError::NotHeld { .. })), "a guarded write")?;
         ensure(guard.is_lost(), "is_lost")?;
@@ -304,6 +307,70 @@ fn a_process_forks_and_the_child_begins_anew() {
     say(true);
 }
 
+#[cfg(feature = "sqlite")]
+#[test]
+fn children_that_begin_with_a_file_take_turns_and_one_whose_parent_has_begun_is_refused() {
+    alone("a_process_forks_before_and_after_it_uses_a_file");
+}
+
+/// What its process does; nothing in any other.
+#[cfg(feature = "sqlite")]
+#[test]
+fn a_process_forks_before_and_after_it_uses_a_file() {
+    const ROUNDS: u32 = 30;
+    let Some(_) = child_about() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let address = format!("sqlite:{}", directory.path().join("locks.db").display());
+    let counter = directory.path().join("count");
+    std::fs::write(&counter, "0").unwrap();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            let (address, counter) = (address.clone(), counter.clone());
+            scope.spawn(move || {
+                in_a_child(move || {
+                    let store = zklock::connect(&address).wait().map_err(|_| "connect")?;
+                    for _ in 0..ROUNDS {
+                        let guard = store.lock("/forked").acquire().within(TIMEOUT).wait();
+                        let guard = guard.map_err(|_| "acquire")?;
+                        let count = std::fs::read_to_string(&counter).map_err(|_| "read")?;
+                        let count: u32 = count.parse().map_err(|_| "a number")?;
+                        std::fs::write(&counter, (count + 1).to_string()).map_err(|_| "write")?;
+                        guard.release().wait().map_err(|_| "release")?;
+                    }
+                    store.close().wait().map_err(|_| "close")
+                });
+            });
+        }
+    });
+    assert_eq!(std::fs::read_to_string(&counter).unwrap(), (2 * ROUNDS).to_string());
+    let store = zklock::connect(&address).wait().unwrap();
+    let guard = store.lock("/forked").acquire().wait().unwrap();
+    let waiting = store.lock("/forked").acquire();
+    let inherited = Arc::new(Mutex::new(Some((guard, waiting))));
+    let (theirs, childs, again) = (Arc::clone(&inherited), store.clone(), address.clone());
+    in_a_child(move || {
+        for (name, ask) in OF_A_LOCK {
+            ensure(is_refused_of_a_lock(ask(&childs.lock("/forked"))), name)?;
+        }
+        for (name, ask) in OF_A_SEMAPHORE {
+            ensure(is_refused_of_a_lock(ask(&childs.semaphore("/forked", 2))), name)?;
+        }
+        let (guard, waiting) = theirs.lock().unwrap().take().ok_or("nothing inherited")?;
+        ensure(guard.is_lost(), "the guard's state")?;
+        ensure(guard.lost().wait() == LostReason::Session, "the signal")?;
+        ensure(waiting.wait().is_err(), "what waits")?;
+        drop(guard);
+        let own = zklock::connect(&again).wait();
+        ensure(own.is_err_and(|error| error.to_string().contains("fork")), "a store of its own")?;
+        childs.close().wait().map_err(|_| "close")
+    });
+    let (guard, waiting) = inherited.lock().unwrap().take().unwrap();
+    assert_eq!(guard.state(), GuardState::Held);
+    guard.release().wait().unwrap();
+    waiting.wait().unwrap().release().wait().unwrap();
+    say(true);
+}
+
 /// The names of the functions whose outcome is waited for, in the files of a directory.
 fn requests_in(directory: &Path) -> Vec<String> {
     let mut names = Vec::new();
@@ -331,7 +398,8 @@ fn a_child_asks_for_everything_that_can_be_asked_for() {
         .chain(OF_A_LOCK.map(|(name, _)| name))
         .chain(OF_A_SEMAPHORE.map(|(name, _)| name));
     // `connect` asks for nothing of what there is; who resigns or hands over leads, and does not in a child.
-    let others = ["release", "release within a limit", "close", "connect", "resign", "hand_over"];
+    let others = ["release", "release within a limit", "upgrade", "downgrade", "close", "connect"];
+    let others = others.into_iter().chain(["resign", "hand_over"]);
     let asked: Vec<&str> = asked.chain(others).collect();
     for function in functions {
         assert!(asked.contains(&function.as_str()), "no child asks for {function}");

@@ -134,3 +134,17 @@ fn a_quota_that_is_exceeded_is_named_so() {
         assert!(error.to_string().contains("setquota"), "{error}");
     }
 }
+
+#[test]
+fn tls_and_sasl_that_the_c_client_has_not_are_refused_with_what_would_help() {
+    use zklock::zookeeper::{Sasl, Tls};
+    use zklock::zookeeper_sys::secure::{Secured, sasl, tls};
+    let with_tls = options().tls(Tls::new("ca.pem", "client.pem", "client.key"));
+    let with_sasl = options().sasl(Sasl::digest_md5("bob").password("secret"));
+    let refused = [(with_tls, tls()), (with_sasl, sasl())];
+    for (options, _) in refused.into_iter().filter(|(_, has)| *has == Secured::Not) {
+        let error = options.connect("127.0.0.1:1").wait().unwrap_err();
+        assert_eq!(error.code(), Code::BAD_ARGUMENTS);
+        assert!(error.to_string().contains("ZOOKEEPER_SRC_DIR"), "{error}");
+    }
+}

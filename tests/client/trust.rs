@@ -8,7 +8,7 @@ use zklock::zookeeper::{CreateMode, SessionState};
 
 const RUNS: usize = 10;
 /// Longer than any pause of a busy machine, and than the session timeout of the frozen process.
-const FROZEN: Duration = Duration::from_secs(3);
+const FROZEN: Duration = Duration::from_secs(8);
 
 /// Several at once, each with a link of its own.
 fn in_parallel(bench: &Bench, run: impl Fn(&Bench, usize) + Sync) {
@@ -98,7 +98,7 @@ fn a_quiet_client_keeps_its_session_and_its_trust() {
 #[test]
 fn in_a_child_process_a_session_is_looked_at_after_the_thaw() {
     let Some(hosts) = child_about() else { return };
-    let client = options().session_timeout(Duration::from_secs(1)).connect(&hosts).wait().unwrap();
+    let client = options().session_timeout(FROZEN / 2).connect(&hosts).wait().unwrap();
     client.create("/frozen", b"", CreateMode::Ephemeral).wait().unwrap();
     let mut states = client.states();
     assert_eq!(states.wait(), Some(SessionState::Connected));

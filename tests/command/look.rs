@@ -8,7 +8,7 @@ use zklock::Strategy;
 use zklock_testing::eventually;
 use zklock_testing::wire::CreateMode;
 
-use super::program::{finish, zklock};
+use super::program::{finish, start, zklock};
 
 fn ask(bench: &Bench, args: &[&str]) -> String {
     let hosts = bench.server.hosts();
@@ -82,6 +82,21 @@ fn claims_of_other_libraries_are_known_by_their_names() {
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0]["waiters"], 4);
     assert_eq!(found[0]["libraries"].as_array().map(Vec::len), Some(5));
+}
+
+#[test]
+fn a_run_that_kazoo_waits_for_is_listed_once() {
+    let bench = Bench::with_directory();
+    let hosts = bench.server.hosts();
+    let running = start(&["run", "--hosts", &hosts, "--universal", &bench.path, "sleep", "600"]);
+    eventually("it holds", || bench.children().len() == 2);
+    let queue = lines(&ask(&bench, &["who", &bench.path, "--json"]));
+    let queue = queue[0]["contenders"].as_array().unwrap();
+    assert_eq!(queue.len(), 1, "{queue:?}");
+    assert_eq!((&queue[0]["library"], &queue[0]["holds"]), (&"zklock".into(), &true.into()));
+    let found = lines(&ask(&bench, &["ls", "--json", &bench.path]));
+    assert_eq!((found.len(), &found[0]["waiters"]), (1, &0.into()), "{found:?}");
+    drop(running);
 }
 
 #[test]

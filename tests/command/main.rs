@@ -9,5 +9,7 @@ mod once;
 mod program;
 mod scene;
 mod serve;
+#[cfg(feature = "sqlite")]
+mod stores;
 mod terminal;
 mod top;

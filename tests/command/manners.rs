@@ -8,6 +8,7 @@ use zklock::Client;
 use zklock_testing::{Scratch, eventually};
 
 use super::program::{finish, start};
+use super::scene::rounds;
 
 /// Runs a command under a lock on the shared server.
 fn run(args: &[&str]) -> (Option<i32>, String, String) {
@@ -104,25 +105,36 @@ fn what_a_command_leaves_behind_is_ended_before_the_release() {
     bench.expect_empty();
 }
 
+/// Each adds one to a file that nothing else protects, and its token to another: `ZKLOCK_ROUNDS=50` are 1,000 runs,
+/// 200 at once.
 #[test]
-fn many_at_once_and_many_in_a_row_leave_nothing_behind() {
+fn many_at_once_and_many_in_a_row_come_in_their_order_and_leave_nothing_behind() {
+    let (at_once, in_a_row) = (4 * rounds().max(2), 5);
     let bench = Bench::shared();
     let scratch = Scratch::new(&std::env::temp_dir(), "zklock-run-").unwrap();
-    let file = scratch.path().join("counter");
-    fs::write(&file, "0").unwrap();
-    let name = file.to_str().unwrap();
-    let script = format!("read n <{name}; sleep 0.005; echo $((n + 1)) >{name}");
+    let [counter, tokens] = ["counter", "tokens"].map(|name| scratch.path().join(name));
+    fs::write(&counter, "0").unwrap();
+    let script = format!(
+        "read n <{0}; sleep 0.005; echo $((n + 1)) >{0}; echo $ZKLOCK_TOKEN >>{1}",
+        counter.display(),
+        tokens.display()
+    );
     std::thread::scope(|scope| {
-        for _ in 0..8 {
+        for _ in 0..at_once {
             scope.spawn(|| {
-                for _ in 0..5 {
+                for _ in 0..in_a_row {
                     let (code, _, err) = run(&sh(&bench.path, &script));
                     assert_eq!(code, Some(0), "{err}");
                 }
             });
         }
     });
-    assert_eq!(fs::read_to_string(&file).unwrap().trim(), "40");
+    let all = at_once * in_a_row;
+    assert_eq!(fs::read_to_string(&counter).unwrap().trim(), all.to_string());
+    let tokens = fs::read_to_string(&tokens).unwrap();
+    let tokens: Vec<i64> = tokens.lines().map(|token| token.parse().unwrap()).collect();
+    assert_eq!(tokens.len(), all as usize);
+    assert!(tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
     bench.expect_empty();
 }
 

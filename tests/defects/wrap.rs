@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use test_support::{Bench, TIMEOUT, acquire_in_background, eventually, session_id};
+use zklock::Interop;
 use zklock::zookeeper::{CreateMode, Op, OpResult};
 use zklock_testing::Server;
 use zklock_testing::wire::{self, RawClient};
@@ -26,6 +27,9 @@ const AT_THE_END: [&str; 3] = ["/same-number", "/same-name", "/fallen-back"];
 const BEYOND: [(&str, &str); 2] =
     [("/beyond-c", "lock-"), ("/beyond-pattern", "8a7ed3a33e4f44c2a8f03b6e6d0a9c11__lock__")];
 
+/// Where the last number but one is the next.
+const FOR_ALL: &str = "/for-all";
+
 fn at(directory: &str) -> Bench {
     static SERVER: LazyLock<Arc<Server>> = LazyLock::new(|| {
         const HOUR: Duration = Duration::from_secs(3600);
@@ -34,7 +38,9 @@ fn at(directory: &str) -> Bench {
         let beyond = BEYOND.map(|(directory, _)| directory);
         let all = [&AT_THE_END[..], &beyond[..]].concat();
         all.iter().for_each(|directory| drop(raw.create(directory, b"").unwrap()));
+        raw.create(FOR_ALL, b"").unwrap();
         set_cversion(&server, &all, i32::MAX);
+        set_cversion(&server, &[FOR_ALL], i32::MAX - 1);
         // They stay for as long as their session does, which nobody ends.
         let mut holder = RawClient::connect(server.addr(), HOUR).unwrap();
         for (directory, name) in BEYOND {
@@ -170,4 +176,36 @@ fn a_counter_that_falls_back_puts_no_newcomer_before_the_holder() {
     bench.delete(&format!("{prefix}{HOLDER}"));
 
     ours_waits_for_the_holder(&bench);
+}
+
+#[test]
+fn a_claim_of_two_znodes_is_one_also_where_their_numbers_do_not_follow_each_other() {
+    let bench = at(FOR_ALL);
+    let (client, other) = (bench.direct(), bench.direct());
+    let all = |client| bench.lock(client).interoperate(Interop::All);
+    for _ in 0..3 {
+        let guard = all(&client).acquire().within(TIMEOUT).wait().unwrap();
+        assert_eq!(bench.children().len(), 2);
+        let contenders = all(&other).contenders().wait().unwrap();
+        assert_eq!(contenders.len(), 1, "{contenders:?}");
+        assert_eq!(contenders[0].path, guard.path());
+        assert!(all(&other).try_acquire().wait().unwrap().is_none());
+        let next = acquire_in_background(&all(&other));
+        eventually("it waits", || !bench.watched_by(session_id(&other)).is_empty());
+        assert!(!next.is_finished());
+        let token = guard.fencing_token();
+        guard.release().wait().unwrap();
+        let next = next.join().unwrap().unwrap();
+        assert!(next.fencing_token() > token);
+        assert_eq!(bench.children().len(), 2);
+        next.release().wait().unwrap();
+        bench.expect_empty();
+    }
+    // One of them is there when the last numbers are given, by whatever name.
+    let mut stranger = bench.stranger("0123456789abcdef0123456789abcdef__lock__");
+    let waiting = acquire_in_background(&all(&client));
+    eventually("it waits", || bench.watched_by(session_id(&client)) == [&*stranger.path]);
+    stranger.leave();
+    waiting.join().unwrap().unwrap().release().wait().unwrap();
+    bench.expect_empty();
 }

@@ -514,6 +514,7 @@ fn election_takes_one_request_more_than_the_lock() {
         }
         bench.asked().len()
     };
-    let lock = ask(&locks, false);
-    assert_eq!(ask(&elects, true), lock + 1);
+    // On a busy machine a lock may be held for so long that its znode is watched.
+    let least = |client, elects| (0..5).map(|_| ask(client, elects)).min();
+    assert_eq!(least(&elects, true), least(&locks, false).map(|lock| lock + 1));
 }

@@ -1,10 +1,15 @@
 //! What a guard promises, and what others can see of it.
 
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use test_support::{TIMEOUT, acquire_in_background, eventually, options, session_id};
-use zklock::zookeeper::{CreateMode, SessionState};
-use zklock::{Code, GuardState, LockError, LostReason, Strategy};
+use zklock::zookeeper::{CreateMode, Op as Operation, OpResult, SessionState};
+use zklock::{Client, Code, GuardState, LockError, LostReason, Pending, Strategy};
 use zklock_testing::wire::Op;
 use zklock_testing::{Action, Rule, expire_session};
 
@@ -448,4 +453,33 @@ fn a_deleted_claim_has_no_time_left() {
     bench.direct().delete(guard.path(), None).wait().unwrap();
     assert_eq!(guard.lost().wait(), LostReason::Deleted);
     assert_eq!(guard.remaining(), Duration::ZERO);
+}
+
+/// Writes when it is woken.
+struct Writer {
+    client: Client,
+    check: Operation,
+    written: Mutex<Option<Pending<Vec<OpResult>>>>,
+}
+
+impl Wake for Writer {
+    fn wake(self: Arc<Self>) {
+        let check = std::slice::from_ref(&self.check);
+        self.written.lock().get_or_insert_with(|| self.client.multi(check));
+    }
+}
+
+#[test]
+fn who_is_woken_by_the_end_of_a_hold_writes_no_more() {
+    let bench = Bench::shared();
+    let client = bench.direct();
+    let guard = bench.lock(&client, Strategy::Queue).acquire().wait().unwrap();
+    let (check, written) = (guard.check(), Mutex::new(None));
+    let writer = Arc::new(Writer { client: client.clone(), check, written });
+    let waker = Waker::from(Arc::clone(&writer));
+    let mut lost = guard.lost();
+    assert!(Pin::new(&mut lost).poll(&mut Context::from_waker(&waker)).is_pending());
+    guard.release().wait().unwrap();
+    let written = writer.written.lock().take().expect("it was woken").wait();
+    assert_eq!(written.unwrap_err().code(), Code::SESSION_EXPIRED);
 }

@@ -124,7 +124,9 @@ each_queue! {
         place.lose();
         assert_eq!(guard.lost().wait(), LostReason::Session);
         assert!(guard.is_lost() && !next.is_finished());
+        let signal = guard.lost();
         let LockError::Lost { .. } = guard.release().wait().unwrap_err() else { panic!("it was lost") };
+        assert_eq!(signal.get(), Some(LostReason::Session), "released by nobody");
         let guard = next.join().unwrap().unwrap();
         assert_eq!((guard.turn(), guard.state()), (0, GuardState::Held));
         assert!(guard.fencing_token() > token);

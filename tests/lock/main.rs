@@ -6,11 +6,14 @@ mod contract;
 mod cut_link;
 mod deposed;
 mod election;
+#[cfg(any(feature = "redis", feature = "sqlite"))]
+mod elsewhere;
 mod errors;
 mod exclusion;
 mod giving_up;
 mod guards;
 mod holders;
+mod interoperate;
 mod keyed;
 mod line;
 mod local;
@@ -24,11 +27,17 @@ mod permissions;
 mod place;
 mod processes;
 mod read_write;
+#[cfg(feature = "redis")]
+mod redis;
 mod reentrant;
 mod requests;
 mod revocation;
 mod rounds;
 mod semaphore;
 mod sessions;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod succession;
 mod take_over;
+mod upgrade;
 mod while_held;

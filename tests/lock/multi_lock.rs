@@ -293,6 +293,31 @@ fn a_claim_that_somebody_deletes_is_made_anew_with_all_the_others() {
 }
 
 #[test]
+fn the_token_is_not_that_of_what_another_made_by_the_name_of_a_claim() {
+    let bench = Bench::shared();
+    let (client, other) = (bench.client(), bench.direct());
+    let all = prepared(&bench, &client, 2);
+    let reply = bench.proxy.hold(Rule::reply(wire::Op::Multi).path_prefix(&bench.path).once());
+    let acquired = thread::spawn(move || held_in_time(&all));
+    reply.wait_reached(TIMEOUT).unwrap();
+    let robbed = queues(&bench, &other, 2)[0].holder().wait().unwrap().expect("it is claimed");
+    other.delete(&robbed.path, None).wait().unwrap();
+    other.create(&robbed.path, b"", CreateMode::Ephemeral).wait().unwrap();
+    let theirs = claims(&bench, 2)[0][0];
+    reply.release();
+    eventually("it waits behind the other", || {
+        let claims = claims(&bench, 2);
+        claims[0].len() == 2 && claims[0][0] == theirs && claims[0][1] == claims[1][0]
+    });
+    assert!(!acquired.is_finished());
+    other.delete(&robbed.path, None).wait().unwrap();
+    let guard = acquired.join().unwrap();
+    assert_eq!(claims(&bench, 2), vec![vec![(session_id(&client), guard.fencing_token())]; 2]);
+    drop(guard);
+    expect_free(&bench, 2);
+}
+
+#[test]
 fn a_claim_that_is_deleted_while_another_is_waited_for_is_not_believed_to_hold() {
     let bench = Bench::shared();
     let (client, other) = (bench.direct(), bench.direct());

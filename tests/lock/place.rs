@@ -1,15 +1,17 @@
 //! A lock of any store: what the face of locks promises holds in each.
 
+use std::time::Duration;
+
 use parking_lot::Mutex;
 use test_support::{eventually, session_id};
-use zklock::{Client, Lock, ReadWriteLock, Semaphore, Strategy, local};
+use zklock::{Client, Lock, ReadWriteLock, Semaphore, Strategy, local, stores};
 
 use crate::bench::Bench;
 
 /// Runs a contract once for every store, and there for every strategy that makes a difference.
 macro_rules! each_store {
     ($($(#[$note:meta])* fn $name:ident($place:ident) $body:block)+) => {
-        $crate::place::each! { [poll: Poll, watch: Watch, queue: Queue]
+        $crate::place::each! { every [poll: Poll, watch: Watch, queue: Queue]
             $($(#[$note])* fn $name($place) $body)+
         }
     };
@@ -19,14 +21,22 @@ pub(crate) use each_store;
 /// Runs a contract once for every store, where only fair queues can keep it.
 macro_rules! each_queue {
     ($($(#[$note:meta])* fn $name:ident($place:ident) $body:block)+) => {
-        $crate::place::each! { [queue: Queue] $($(#[$note])* fn $name($place) $body)+ }
+        $crate::place::each! { every [queue: Queue] $($(#[$note])* fn $name($place) $body)+ }
     };
 }
 pub(crate) use each_queue;
 
-/// Runs contracts with these strategies, and within the process.
+/// Runs a contract once for every store whose readers can become writers.
+macro_rules! each_that_upgrades {
+    ($($(#[$note:meta])* fn $name:ident($place:ident) $body:block)+) => {
+        $crate::place::each! { upgrading [queue: Queue] $($(#[$note])* fn $name($place) $body)+ }
+    };
+}
+pub(crate) use each_that_upgrades;
+
+/// Runs contracts with these strategies, within the process, and in each other of those stores that is built in.
 macro_rules! each {
-    ($strategies:tt $($(#[$note:meta])* fn $name:ident($place:ident) $body:block)+) => {$(
+    ($stores:ident $strategies:tt $($(#[$note:meta])* fn $name:ident($place:ident) $body:block)+) => {$(
         $(#[$note])*
         mod $name {
             #[allow(unused_imports, reason = "not every contract needs all of them")]
@@ -41,10 +51,30 @@ macro_rules! each {
             fn local() {
                 contract(&Place::local());
             }
+
+            $crate::place::others! { $stores }
         }
     )+};
 }
 pub(crate) use each;
+
+macro_rules! others {
+    (upgrading) => {};
+    (every) => {
+        #[cfg(feature = "redis")]
+        #[test]
+        fn redis() {
+            contract(&Place::at(crate::redis::Server::new()));
+        }
+
+        #[cfg(feature = "sqlite")]
+        #[test]
+        fn sqlite() {
+            contract(&Place::at(crate::sqlite::File::new()));
+        }
+    };
+}
+pub(crate) use others;
 
 macro_rules! tests {
     ([$($test:ident: $strategy:ident),+]) => {$(
@@ -63,8 +93,32 @@ pub struct Place {
 }
 
 enum Store {
-    ZooKeeper { bench: Box<Bench>, strategy: Strategy, clients: Mutex<Vec<Client>> },
+    ZooKeeper {
+        bench: Box<Bench>,
+        strategy: Strategy,
+        clients: Mutex<Vec<Client>>,
+    },
     Local(local::Store),
+    /// With a store object for each lock, as each process has one.
+    Elsewhere {
+        at: Box<dyn Elsewhere>,
+        stores: Mutex<Vec<stores::Store>>,
+    },
+}
+
+/// A store that is reached by its address.
+pub trait Elsewhere {
+    fn address(&self) -> String;
+
+    fn session_timeout(&self) -> Duration;
+
+    fn connect(&self) -> stores::Store {
+        let options = stores::StoreOptions::new().session_timeout(self.session_timeout());
+        options.connect(&self.address()).wait().unwrap()
+    }
+
+    /// Has the session end that holds the lock.
+    fn lose(&self, path: &str);
 }
 
 impl Place {
@@ -76,6 +130,12 @@ impl Place {
 
     pub fn local() -> Place {
         Place { path: "/locks/contract".to_owned(), store: Store::Local(local::Store::new()) }
+    }
+
+    #[allow(dead_code, reason = "not every build has such a store")]
+    pub fn at(at: impl Elsewhere + 'static) -> Place {
+        let store = Store::Elsewhere { at: Box::new(at), stores: Mutex::default() };
+        Place { path: "/locks/contract".to_owned(), store }
     }
 
     /// The lock, of a client of its own where the store has clients.
@@ -92,6 +152,12 @@ impl Place {
                 lock
             }
             Store::Local(store) => store.lock(path),
+            Store::Elsewhere { at, stores } => {
+                let store = at.connect();
+                let lock = store.lock(path);
+                stores.lock().push(store);
+                lock
+            }
         }
     }
 
@@ -104,6 +170,9 @@ impl Place {
                 clients.last().unwrap().lock(&self.beside(number)).strategy(*strategy)
             }
             Store::Local(store) => store.lock(&self.beside(number)),
+            Store::Elsewhere { stores, .. } => {
+                stores.lock().last().unwrap().lock(&self.beside(number))
+            }
         };
         let mut locks: Vec<Lock> = (1..number).map(beside).collect();
         locks.insert(0, first);
@@ -131,6 +200,12 @@ impl Place {
                 lock
             }
             Store::Local(store) => store.read_write(&self.path),
+            Store::Elsewhere { at, stores } => {
+                let store = at.connect();
+                let lock = store.read_write(&self.path);
+                stores.lock().push(store);
+                lock
+            }
         }
     }
 
@@ -144,6 +219,12 @@ impl Place {
                 semaphore
             }
             Store::Local(store) => store.semaphore(&self.path, permits),
+            Store::Elsewhere { at, stores } => {
+                let store = at.connect();
+                let semaphore = store.semaphore(&self.path, permits);
+                stores.lock().push(store);
+                semaphore
+            }
         }
     }
 
@@ -155,6 +236,7 @@ impl Place {
                 clients.last().unwrap().lock(lock.path()).strategy(*strategy)
             }
             Store::Local(store) => store.lock(lock.path()),
+            Store::Elsewhere { stores, .. } => stores.lock().last().unwrap().lock(lock.path()),
         }
     }
 
@@ -173,6 +255,7 @@ impl Place {
                 bench.expire(holder.expect("a client of this place holds it"));
             }
             Store::Local(store) => assert!(store.lose(&self.path), "nobody holds it"),
+            Store::Elsewhere { at, .. } => at.lose(&self.path),
         }
     }
 
@@ -183,6 +266,9 @@ impl Place {
                 clients.lock().iter().for_each(|client| client.close().wait().unwrap());
             }
             Store::Local(store) => store.close(),
+            Store::Elsewhere { stores, .. } => {
+                stores.lock().iter().for_each(|store| store.close().wait().unwrap());
+            }
         }
     }
 
@@ -194,6 +280,10 @@ impl Place {
                 eventually("nobody has it", || {
                     store.lock(&self.path).contenders().wait().unwrap().is_empty()
                 });
+            }
+            Store::Elsewhere { at, .. } => {
+                let lock = at.connect().lock(&self.path);
+                eventually("nobody has it", || lock.contenders().wait().unwrap().is_empty());
             }
         }
     }

@@ -172,7 +172,9 @@ each_store! {
                 let LockError::NotHeld { reason, .. } = refused else { panic!("{refused:?}") };
                 assert_eq!(reason, LostReason::Session);
             }
+            let signal = left.lost();
             let LockError::Lost { .. } = left.release().wait().unwrap_err() else { panic!("it was lost") };
+            assert_eq!(signal.get(), Some(LostReason::Session), "released by nobody");
         }
         let guard = acquired_in_time(&lock, &owner);
         assert!(guard.fencing_token() > token);

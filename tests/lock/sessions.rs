@@ -178,6 +178,30 @@ each_strategy! {
         bench.expect_free(strategy);
     }
 
+    fn a_hold_that_was_lost_in_the_midst_of_work_is_deleted_once(strategy) {
+        let bench = Bench::shared();
+        let (client, other) = (hard_of_hearing(&bench), bench.direct());
+        let begun = AtomicU64::new(0);
+        let held = bench.lock(&client, strategy).while_held(|_| {
+            begun.fetch_add(1, Ordering::SeqCst);
+            std::future::pending::<()>()
+        });
+        let second = bench.proxy.hold(Rule::request(Op::Delete).path_prefix(&bench.path).nth(2));
+        thread::scope(|scope| {
+            let held = scope.spawn(|| held.wait());
+            eventually("the work has begun", || begun.load(Ordering::SeqCst) == 1);
+            keep_from_hearing_until_lost(&bench, &client);
+            let error = held.join().unwrap().unwrap_err();
+            assert!(error.is_lost(), "{error:?}");
+        });
+        let next = bench.lock(&other, strategy).acquire().within(TIMEOUT).wait().unwrap();
+        // Of one name with the claim that was lost, where that is the lock's path.
+        second.release();
+        client.sync("/").wait().unwrap();
+        assert_eq!(bench.claims(strategy)[0].czxid, next.fencing_token(), "another's claim is deleted");
+        next.release().wait().unwrap();
+    }
+
     fn a_holder_whose_session_expires_is_told_in_every_way(strategy) {
         let bench = Bench::shared();
         let client = bench.direct();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::fault::{Fault, Strike};
 use crate::foreign::Interference;
-use crate::operation::Operation;
+use crate::operation::{How, Operation, Then};
 use crate::recipe::Recipe;
 use crate::step::{Kind, Side};
 
@@ -41,6 +41,22 @@ impl<'a> Allowed<'a> {
     /// The session is lost.
     pub fn loss(&self) -> bool {
         self.operation.ends_the_session || self.any(Fault::ends_the_session)
+    }
+
+    /// The hold has several claims, one after the other or beside each other.
+    pub fn several_claims(&self) -> bool {
+        self.recipe.has_several()
+            || matches!(self.operation.how, How::Change(_) | How::GiveUpTheUpgrade)
+    }
+
+    /// A client of another kind is there.
+    pub fn interference(&self) -> bool {
+        self.any(|fault| matches!(fault, Fault::Interfered(..)))
+    }
+
+    /// Another breaks the hold.
+    pub fn breaking(&self) -> bool {
+        self.operation.then == Then::Broken
     }
 
     /// The session is lost at a time that no client can foresee.
@@ -80,7 +96,8 @@ impl<'a> Allowed<'a> {
     /// counts as deleted by it.
     pub fn unknown_deletion(&self) -> bool {
         let of_a_deletion = |strike: &Strike| {
-            strike.step.kind == Kind::Delete && !matches!(strike.fault, Fault::Interfered(..))
+            self.recipe.is_deletion(strike.step.kind)
+                && !matches!(strike.fault, Fault::Interfered(..))
         };
         self.operation.loses_deletions || self.strikes.iter().any(of_a_deletion)
     }
@@ -89,7 +106,8 @@ impl<'a> Allowed<'a> {
     pub fn swallowed_deletions(&self) -> usize {
         let swallowed = |strike: &&Strike| {
             let Strike { step, fault } = strike;
-            step.kind == Kind::Delete && step.side == Side::Request && fault.swallows()
+            let is_request = step.side == Side::Request && fault.swallows();
+            self.recipe.is_deletion(step.kind) && is_request
         };
         self.strikes.iter().filter(swallowed).count()
     }

@@ -1,11 +1,12 @@
 //! What has to be so, whatever went wrong.
 
-use zklock::{Guard, GuardState, Lock, LockError, LostReason};
+use zklock::{Guard, GuardState, LockError, LostReason};
 
 use crate::allowed::Allowed;
+use crate::contending::Contending;
 use crate::drive::Told;
+use crate::guarding;
 use crate::operation::Answer;
-use crate::recipe::Claims;
 use crate::scenario::{Outcome, Scenario, TIMEOUT};
 use crate::tree::Claim;
 
@@ -20,10 +21,14 @@ pub fn holds(scenario: &Scenario, guard: &Guard) -> Outcome<Option<bool>> {
     }
     let counts =
         |claim: &&Claim| claim.path == guard.path() || scenario.recipe.is_kept_out_by(&claim.path);
+    // Where a claim is in the place of another, somebody may have written over what says its token.
+    let has_its_token =
+        |first: &Claim| first.token == guard.fencing_token() || scenario.recipe.may_change();
     Ok(Some(claims.iter().find(counts).is_some_and(|first| {
         first.path == guard.path()
-            && first.czxid == guard.fencing_token()
+            && has_its_token(first)
             && first.session == session
+            && first.znodes == scenario.recipe.znodes()
     })))
 }
 
@@ -41,6 +46,12 @@ pub fn is_told(scenario: &Scenario, told: &Told, answer: Answer, allowed: &Allow
         }
         // The frame at which it should have given up was lost.
         (Told::Held(_), Answer::Nothing | Answer::Closed) if !scenario.give_up.is_up() => Ok(()),
+        (Told::Changed(held, changed), Answer::Changed(to)) => {
+            guarding::change_tells_the_truth(scenario, held, changed, to, allowed)
+        }
+        (Told::Broke(held, broken), Answer::Broken) => {
+            guarding::is_broken(scenario, held, broken, allowed)
+        }
         (Told::Taken, Answer::Taken) => leaves_nothing(scenario),
         (Told::Taken, Answer::Held) if allowed.usurpation() => leaves_nothing(scenario),
         (Told::Held(_), Answer::Held) | (Told::Nothing, Answer::Nothing) => Ok(()),
@@ -66,7 +77,7 @@ pub fn names_the_path(scenario: &Scenario, error: &LockError) -> Outcome {
 
 /// Others get the lock, one after the other; once more where a busy machine can lose so short a session, or
 /// where the operation's own deletion can come as late as this and take another claim for its own.
-pub fn goes_on(scenario: &Scenario, others: &[(&str, &Lock)], allowed: &Allowed) -> Outcome {
+pub fn goes_on(scenario: &Scenario, others: &[(&str, &Contending)], allowed: &Allowed) -> Outcome {
     const ROUNDS: usize = 5;
     for (who, lock) in others {
         let wrong = |error: LockError| format!("{who} client afterwards: {error}");
@@ -75,9 +86,9 @@ pub fn goes_on(scenario: &Scenario, others: &[(&str, &Lock)], allowed: &Allowed)
             let claims = scenario.tree.claims(scenario.recipe, &scenario.path)?;
             let token = guard.fencing_token();
             let counts = |claim: &&Claim| {
-                claim.czxid == token || scenario.recipe.is_kept_out_by(&claim.path)
+                claim.token == token || scenario.recipe.is_kept_out_by(&claim.path)
             };
-            let is_first = claims.iter().find(counts).is_some_and(|first| first.czxid == token);
+            let is_first = claims.iter().find(counts).is_some_and(|first| first.token == token);
             // Who was robbed may not know yet.
             if !is_first && guard.state() == GuardState::Held && !allowed.robbery() {
                 return Err(format!("{who} client afterwards: {guard:?} among {claims:?}"));
@@ -127,9 +138,11 @@ fn leftovers(scenario: &Scenario) -> Outcome<Vec<String>> {
     }
     // Where one holds at a time, the directory of claims may be watched for as long as nobody touches it.
     let recipe = scenario.recipe;
-    let is_watched = !recipe.is_shared() && recipe.claims == Claims::Numbered;
+    let is_watched = recipe.watches_the_directory();
+    let second = recipe.second(&scenario.path);
+    let is_directory = |path: &str| path == scenario.path || second.as_deref() == Some(path);
     for (path, sessions) in scenario.server.watches().map_err(trouble)? {
-        if own(&path) && !(is_watched && path == scenario.path) {
+        if own(&path) && !(is_watched && is_directory(&path)) {
             left.push(format!("watches on {path} of {sessions:x?}"));
         }
     }

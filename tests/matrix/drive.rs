@@ -2,10 +2,11 @@
 
 use futures_lite::future::{block_on, or, pending, poll_once};
 use std::time::Duration;
-use zklock::{Guard, LockError};
+use zklock::{Access, LockError};
 use zklock_testing::Rule;
 use zklock_testing::wire::Op;
 
+use crate::contending::Held;
 use crate::operation::{How, Operation};
 use crate::scenario::{Outcome, Scenario, TIMEOUT};
 
@@ -15,14 +16,18 @@ const SOON: Duration = Duration::from_secs(1);
 /// What the caller is told.
 #[derive(Debug)]
 pub enum Told {
-    Held(Guard),
+    Held(Held),
+    /// What is held, and how its change ended, unless that was given up.
+    Changed(Held, Option<Result<(), LockError>>),
+    /// Another's hold, and whether that was there.
+    Broke(Held, Result<bool, LockError>),
     Taken,
     Nothing,
     Failed(LockError),
 }
 
-impl From<Result<Guard, LockError>> for Told {
-    fn from(answer: Result<Guard, LockError>) -> Told {
+impl From<Result<Held, LockError>> for Told {
+    fn from(answer: Result<Held, LockError>) -> Told {
         answer.map_or_else(Told::Failed, Told::Held)
     }
 }
@@ -37,7 +42,7 @@ pub fn ask(
     let told = match operation.how {
         How::Acquire => scenario.lock.acquire().within(deadline).wait().into(),
         How::Try => match scenario.lock.try_acquire().wait() {
-            Ok(Some(guard)) => Told::Held(guard),
+            Ok(Some(guard)) => Told::Held(Held::Guard(guard)),
             Ok(None) => Told::Taken,
             Err(error) => Told::Failed(error),
         },
@@ -59,10 +64,40 @@ pub fn ask(
             };
             block_on(or(acquire, close))
         }
+        How::Change(to) => {
+            let held = held(scenario)?;
+            let changed = match to {
+                Access::Write => held.upgrade(),
+                to => held.downgrade(to),
+            };
+            let changed = changed.within(deadline).wait();
+            Told::Changed(held, Some(changed))
+        }
+        How::GiveUpTheUpgrade => {
+            let held = held(scenario)?;
+            let upgrade = async { Some(held.upgrade().within(deadline).await) };
+            let give_up = async {
+                scenario.give_up.up().await;
+                None
+            };
+            let changed = block_on(or(upgrade, give_up));
+            Told::Changed(held, changed)
+        }
+        How::Break => {
+            let held = held(scenario)?;
+            let holder = scenario.holder.lock().take().ok_or("nobody holds")?;
+            let broken = scenario.lock.break_hold(&holder).within(deadline).wait();
+            Told::Broke(held, broken)
+        }
         How::ComeBackLate => return come_back_late(scenario, deadline, is_reached),
     };
     scenario.given_up.raise();
     Ok(told)
+}
+
+/// What is held from before.
+fn held(scenario: &Scenario) -> Outcome<Held> {
+    scenario.held.lock().take().ok_or_else(|| "nothing is held".to_owned())
 }
 
 /// Looks for the answer only when the session that gave it is over.

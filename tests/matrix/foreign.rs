@@ -2,7 +2,7 @@
 //! finds on a lock's path.
 
 use crate::scenario::{Outcome, Scenario};
-use crate::tree::{NODE_EXISTS, Stranger};
+use crate::tree::{NO_NODE, Stranger};
 
 /// What it does, to the claim of the client that is tested or to the directory that claims are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,16 +70,15 @@ impl Scenario {
             }),
             Interference::DeletesClaim => self.take_own_claim(),
             Interference::ReplacesClaim => {
-                let own = self.own_claim()?;
-                self.take_own_claim()?;
-                let Some(own) = own else { return Ok(()) };
+                let Some(own) = self.own_claim()? else { return Ok(()) };
+                self.taken.lock().push(own.token);
                 // Whoever is refused by the usurper from now on waits here until it can be made to leave.
                 let mut strangers = self.strangers.lock();
                 self.usurped.raise();
-                match Stranger::claim_by_name(&self.server, &own.path, b"not a claim") {
+                match Stranger::claim_in_place_of(&self.server, &own.path, b"not a claim") {
                     Ok(usurper) => strangers.push(usurper),
-                    // Another was faster.
-                    Err(error) if error.code() == Some(NODE_EXISTS) => {}
+                    // Its owner was faster.
+                    Err(error) if error.code() == Some(NO_NODE) => {}
                     Err(error) => return Err(format!("a claim is replaced: {error}")),
                 }
                 Ok(())
@@ -104,13 +103,13 @@ impl Scenario {
     /// Deletes the claim, and remembers that its owner did not.
     fn take_own_claim(&self) -> Outcome {
         let Some(own) = self.own_claim()? else { return Ok(()) };
-        self.taken.lock().push(own.czxid);
+        self.taken.lock().push(own.token);
         self.tree.delete(&own.path)
     }
 
-    /// Whether somebody else has deleted the claim that this transaction made.
-    pub fn was_taken(&self, czxid: i64) -> bool {
-        self.taken.lock().contains(&czxid)
+    /// Whether somebody else has deleted a claim of the hold with that token.
+    pub fn was_taken(&self, token: i64) -> bool {
+        self.taken.lock().contains(&token)
     }
 
     /// Who has put a claim in the place of one leaves as soon as it is waited for.

@@ -1,14 +1,15 @@
 //! What a guard says of itself, and whether that is so.
 
 use zklock::zookeeper::SessionState;
-use zklock::{Code, Guard, GuardState, LockError, LostReason, LostSignal};
+use zklock::{Access, Code, Guard, GuardState, LockError, LostReason, LostSignal};
 
 use crate::allowed::Allowed;
 use crate::checks::{holds, names_the_path};
+use crate::contending::Held;
 use crate::scenario::{Outcome, Scenario, TIMEOUT};
 
 /// A guard that was just handed out must be worth something: held, and with the largest token so far,
-/// which is the czxid of the claim that comes first.
+/// which is that of the claim that comes first.
 pub fn is_born_well(scenario: &Scenario, guard: &Guard, allowed: &Allowed<'_>) -> Outcome {
     let mut largest = scenario.largest_token.lock();
     let token = guard.fencing_token();
@@ -32,6 +33,81 @@ pub fn is_born_well(scenario: &Scenario, guard: &Guard, allowed: &Allowed<'_>) -
             scenario.tree.claims(scenario.recipe, &scenario.path)?
         )),
         _ => Ok(()),
+    }
+}
+
+/// What became of a change is what its answer says, and what is held now is that.
+pub fn change_tells_the_truth(
+    scenario: &Scenario,
+    guard: &Guard,
+    changed: &Option<Result<(), LockError>>,
+    to: Access,
+    allowed: &Allowed<'_>,
+) -> Outcome {
+    *scenario.largest_token.lock() = guard.fencing_token();
+    let (now, token) = (guard.access(), guard.fencing_token());
+    let may_be_lost = allowed.loss() || allowed.short_sessions() || scenario.was_taken(token);
+    match changed {
+        // The frame at which it should have been given up was lost.
+        Some(Ok(())) if !scenario.give_up.is_up() && now == Some(Access::Write) => {
+            writes_alone(scenario, guard)
+        }
+        Some(Ok(())) | None if now == Some(to) => match holds(scenario, guard)? {
+            Some(false) if !allowed.unforeseen_loss() && !scenario.was_taken(token) => {
+                Err(format!("{guard:?} is not the one that holds"))
+            }
+            _ => Ok(()),
+        },
+        Some(Err(error @ LockError::NotHeld { .. })) if guard.is_lost() && may_be_lost => {
+            names_the_path(scenario, error)
+        }
+        Some(Err(error))
+            if allowed.lateness() && (error.is_timeout() || error.is_outcome_unknown()) =>
+        {
+            names_the_path(scenario, error)
+        }
+        _ => Err(format!("to {to:?}: {changed:?}, and now it is {now:?}")),
+    }
+}
+
+/// Who writes waits for nobody else's claim, and is not behind any.
+fn writes_alone(scenario: &Scenario, guard: &Guard) -> Outcome {
+    let claims = scenario.tree.claims(scenario.recipe, &scenario.path)?;
+    let token = guard.fencing_token();
+    let own = claims.iter().filter(|claim| claim.token == token);
+    let own = own.filter_map(|claim| claim.number()).max();
+    let before = claims.iter().find(|claim| claim.token != token && claim.number() < own);
+    match before {
+        Some(before) if guard.state() == GuardState::Held && !scenario.was_taken(token) => {
+            Err(format!("{guard:?} writes behind {before:?}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whose hold was broken knows so, and its claim is gone; or nobody knows.
+pub fn is_broken(
+    scenario: &Scenario,
+    held: &Held,
+    broken: &Result<bool, LockError>,
+    allowed: &Allowed<'_>,
+) -> Outcome {
+    match broken {
+        Ok(true) => {
+            let left = scenario.tree.claim(held.path())?;
+            match held.lost().get() {
+                Some(LostReason::Broken)
+                    if left.as_ref().is_none_or(|left| left.token != held.fencing_token()) =>
+                {
+                    Ok(())
+                }
+                lost => Err(format!("broken, and lost for {lost:?}, and there is {left:?}")),
+            }
+        }
+        Err(error) if allowed.lateness() && (error.is_timeout() || error.is_outcome_unknown()) => {
+            names_the_path(scenario, error)
+        }
+        broken => Err(format!("its hold was to be broken: {broken:?}")),
     }
 }
 
@@ -87,7 +163,7 @@ pub struct Released {
 }
 
 /// Releases, and waits for the end of it.
-pub fn release(scenario: &Scenario, guard: Guard) -> Released {
+pub fn release(scenario: &Scenario, guard: Held) -> Released {
     let (path, token) = (guard.path().to_owned(), guard.fencing_token());
     let signal = guard.lost();
     let before = signal.get();
@@ -112,6 +188,11 @@ impl Released {
             Err(error @ LockError::Lost { reason: LostReason::Deleted, .. }) if taken => {
                 names_the_path(scenario, error)
             }
+            Err(error @ LockError::Lost { reason: LostReason::Broken, .. })
+                if allowed.breaking() =>
+            {
+                names_the_path(scenario, error)
+            }
             Err(error @ LockError::Lost { reason: LostReason::Session, .. })
                 if allowed.loss() || allowed.short_sessions() =>
             {
@@ -122,16 +203,21 @@ impl Released {
     }
 
     fn is_gone_by_itself(&self, scenario: &Scenario, allowed: &Allowed<'_>) -> Outcome {
-        let left = scenario.tree.claim(&self.path)?.is_some_and(|left| left.czxid == self.token);
+        let left = scenario.tree.claim(&self.path)?.is_some_and(|left| left.token == self.token);
         if left {
             return Err(format!("{} is released and still there", self.path));
         }
         let was_taken = scenario.was_taken(self.token);
-        if was_taken && !allowed.robbery() && !allowed.unknown_deletion() {
+        // It may have had another claim by then.
+        let is_excused = allowed.several_claims() || allowed.unknown_deletion();
+        if was_taken && !allowed.robbery() && !is_excused {
             return Err("released what somebody had deleted".to_owned());
         }
         let (asked, refused, done) = scenario.deletions(&self.path);
-        let lost = asked.saturating_sub(refused + done + allowed.swallowed_deletions());
+        // Of several, it may be another's deletion that was swallowed.
+        let several = allowed.several_claims();
+        let swallowed = if several { 0 } else { allowed.swallowed_deletions() };
+        let lost = asked.saturating_sub(refused + done + swallowed);
         if done == 0 && lost == 0 && !was_taken {
             return Err(format!("released, by no deletion that {} has come to", self.path));
         }
@@ -156,7 +242,7 @@ impl Released {
 }
 
 /// Whether a guard knows that its client was closed, and dropping it does no harm.
-pub fn is_closed(guard: Guard) -> Outcome {
+pub fn is_closed(guard: Held) -> Outcome {
     let (state, reason) = (guard.state(), guard.lost().get());
     match (state, reason) {
         (GuardState::Lost, Some(LostReason::Session)) => Ok(()),

@@ -19,6 +19,7 @@ mod armed;
 mod bench;
 mod case;
 mod checks;
+mod contending;
 mod drive;
 mod fault;
 mod flag;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use zklock::Access;
+
 use crate::recipe::Recipe;
 use crate::scenario::{Outcome, Scenario};
 use crate::step::{Kind, Step};
@@ -27,6 +29,8 @@ pub struct Operation {
     /// Whether `make test`, too, looks for a second fault in its recoveries from a first.
     pub pairs: bool,
     pub fits: fn(&Recipe) -> bool,
+    /// Of recipes whose requests are those of another, whether `make test`, too, plays it.
+    pub is_sample: bool,
     /// Of those that are variants of others, whether it is for locks that are shared, too.
     also_shared: bool,
 }
@@ -44,6 +48,12 @@ pub enum How {
     TimeOut,
     /// Until the scenario says to close the client.
     Close,
+    /// What is held is turned into that.
+    Change(Access),
+    /// What is held is upgraded, until the scenario says to give it up.
+    GiveUpTheUpgrade,
+    /// Another's hold is broken.
+    Break,
 }
 
 /// What the caller is to be told.
@@ -55,6 +65,10 @@ pub enum Answer {
     Nothing,
     TimedOut,
     Closed,
+    /// What it has is that.
+    Changed(Access),
+    /// Another's hold is over.
+    Broken,
 }
 
 /// What is done with a lock that is held.
@@ -72,6 +86,10 @@ pub enum Then {
     Close,
     /// A write that is to happen only while it is held; then released.
     Write,
+    /// Its owner acquires it again, and releases both.
+    Again,
+    /// Another has it broken.
+    Broken,
 }
 
 /// From where on an operation's steps are its own: those before are the same as another's.
@@ -102,6 +120,7 @@ impl Operation {
             closes: false,
             loses_deletions: false,
             pairs: false,
+            is_sample: false,
             fits: |_| true,
             also_shared: false,
         }
@@ -147,6 +166,10 @@ impl Operation {
         Operation { pairs: true, ..self }
     }
 
+    pub const fn sample(self) -> Operation {
+        Operation { is_sample: true, ..self }
+    }
+
     pub const fn also_shared(self) -> Operation {
         Operation { also_shared: true, ..self }
     }
@@ -161,12 +184,22 @@ impl Operation {
     /// is held for long: how long these are held is up to the machine.
     pub fn owns(&self, step: &Step) -> bool {
         let of_a_watch = matches!(step.kind, Kind::GetDataAndWatch | Kind::Event);
-        step.acquiring || !of_a_watch || self.then == Then::Hold || self.how == How::GiveUp
+        let is_watched = matches!(self.then, Then::Hold | Then::Broken);
+        step.acquiring || !of_a_watch || is_watched || self.how == How::GiveUp
     }
 
     pub fn is_for(&self, recipe: &Recipe) -> bool {
-        let is_worth_it = !recipe.is_shared() || self.also_shared || self.is_main();
-        (self.fits)(recipe) && is_worth_it
+        let is_worth_it = !recipe.is_variant() || self.also_shared || self.is_main();
+        let is_possible = recipe.is_tried() || self.how != How::Try;
+        (self.fits)(recipe) && is_worth_it && is_possible
+    }
+
+    /// Whether `make test`, too, plays it with that recipe.
+    pub fn is_chosen_for(&self, recipe: &Recipe) -> bool {
+        match recipe.is_twin() {
+            true => self.is_sample,
+            false => !recipe.has_several() || self.is_sample || self.pairs,
+        }
     }
 
     /// Whether it is one of those that others are variants of.

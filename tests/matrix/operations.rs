@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use zklock::Access;
 use zklock_testing::Rule;
 use zklock_testing::wire::{Op, Ops};
 
@@ -14,7 +15,7 @@ use crate::recipe::Recipe;
 use crate::scenario::{Outcome, Scenario, TIMEOUT};
 
 pub const OPERATIONS: &[Operation] = &[
-    Operation::new("acquire a free lock").restarts().pairs(),
+    Operation::new("acquire a free lock").restarts().pairs().sample(),
     Operation::new("acquire in a missing directory").before(|_| Ok(())).also_shared(),
     Operation::new("acquire while its directory is tidied away")
         .before(tidied_away)
@@ -22,7 +23,8 @@ pub const OPERATIONS: &[Operation] = &[
     Operation::new("acquire behind a holder that releases")
         .before(behind_a_holder)
         .restarts()
-        .pairs(),
+        .pairs()
+        .sample(),
     Operation::new("acquire behind a holder that dies")
         .before(behind_a_dying_holder)
         .begins(Begins::WithTheDisturbance),
@@ -133,6 +135,77 @@ pub const OPERATIONS: &[Operation] = &[
         .then(Then::Write)
         .before(data_beside)
         .begins(Begins::WithTheAnswer),
+    Operation::new("upgrade")
+        .how(How::Change(Access::Write), Answer::Changed(Access::Write))
+        .before(held)
+        .pairs()
+        .sample()
+        .only(Recipe::is_upgradeable),
+    Operation::new("upgrade behind a reader that releases")
+        .how(How::Change(Access::Write), Answer::Changed(Access::Write))
+        .before(held_behind_a_reader)
+        .also_shared()
+        .sample()
+        .only(Recipe::is_upgradeable),
+    Operation::new("upgrade past a writer that waits")
+        .how(How::Change(Access::Write), Answer::Changed(Access::Write))
+        .before(held_before_a_writer)
+        .pairs()
+        .sample()
+        .only(Recipe::is_upgradeable),
+    Operation::new("upgrade past a writer that gives up")
+        .how(How::Change(Access::Write), Answer::Changed(Access::Write))
+        .before(held_before_a_writer_that_gives_up)
+        .begins(Begins::WithTheDisturbance)
+        .also_shared()
+        .sample()
+        .only(Recipe::is_upgradeable),
+    Operation::new("upgrade and give up")
+        .how(How::GiveUpTheUpgrade, Answer::Changed(Access::Upgradeable))
+        .before(upgrade_given_up)
+        .also_shared()
+        .sample()
+        .only(Recipe::is_upgradeable),
+    Operation::new("return from an upgrade")
+        .how(How::Change(Access::Upgradeable), Answer::Changed(Access::Upgradeable))
+        .before(held_and_upgraded)
+        .also_shared()
+        .sample()
+        .only(Recipe::is_upgradeable),
+    Operation::new("downgrade after an upgrade")
+        .how(How::Change(Access::Read), Answer::Changed(Access::Read))
+        .before(held_and_upgraded)
+        .also_shared()
+        .sample()
+        .only(Recipe::is_upgradeable),
+    Operation::new("downgrade to a reader")
+        .how(How::Change(Access::Read), Answer::Changed(Access::Read))
+        .before(held_before_a_writer)
+        .pairs()
+        .only(Recipe::is_a_writers),
+    Operation::new("downgrade to an upgradeable reader")
+        .how(How::Change(Access::Upgradeable), Answer::Changed(Access::Upgradeable))
+        .before(held)
+        .also_shared()
+        .only(Recipe::is_a_writers),
+    Operation::new("acquire again")
+        .then(Then::Again)
+        .begins(Begins::WithTheAnswer)
+        .also_shared()
+        .sample()
+        .only(Recipe::is_reentrant),
+    Operation::new("break another's hold")
+        .how(How::Break, Answer::Broken)
+        .before(another_holds)
+        .also_shared()
+        .sample()
+        .only(Recipe::is_broken),
+    Operation::new("hold what another breaks")
+        .then(Then::Broken)
+        .begins(Begins::WithTheAnswer)
+        .also_shared()
+        .sample()
+        .only(Recipe::is_broken),
     Operation::new("close while holding").then(Then::Close).begins(Begins::WithTheAnswer).closes(),
     Operation::new("close while waiting")
         .how(How::Close, Answer::Closed)
@@ -165,6 +238,64 @@ fn behind_a_holder(scenario: &Arc<Scenario>) -> Outcome {
 fn behind_a_dying_holder(scenario: &Arc<Scenario>) -> Outcome {
     behind(scenario)?;
     scenario.when_refused(Scenario::strangers_die);
+    Ok(())
+}
+
+/// It is held, and its claim is watched.
+fn held(scenario: &Arc<Scenario>) -> Outcome {
+    scenario.create_parents()?;
+    let guard = scenario.lock.acquire().within(TIMEOUT).wait();
+    let guard = guard.map_err(|error| error.to_string())?;
+    scenario.wait_until_watched(guard.path())?;
+    *scenario.held.lock() = Some(guard);
+    Ok(())
+}
+
+fn held_and_upgraded(scenario: &Arc<Scenario>) -> Outcome {
+    held(scenario)?;
+    let held = scenario.held.lock();
+    let upgraded = held.as_ref().map_or(Ok(()), |held| held.upgrade().within(TIMEOUT).wait());
+    upgraded.map_err(|error| error.to_string())
+}
+
+fn held_behind_a_reader(scenario: &Arc<Scenario>) -> Outcome {
+    scenario.create_parents()?;
+    scenario.stranger_claims_by("__READ__", b"stranger")?;
+    held(scenario)?;
+    scenario.when_refused(Scenario::strangers_leave);
+    Ok(())
+}
+
+fn held_before_a_writer(scenario: &Arc<Scenario>) -> Outcome {
+    held(scenario)?;
+    scenario.stranger_claims_by("__WRIT__", b"stranger")
+}
+
+/// The writer goes between the look that found it and the claim in its place.
+fn held_before_a_writer_that_gives_up(scenario: &Arc<Scenario>) -> Outcome {
+    held_before_a_writer(scenario)?;
+    let claim = scenario.recipe.creates(Rule::request).path_prefix(&scenario.directory);
+    scenario.when(claim.nth(2), Scenario::strangers_leave);
+    Ok(())
+}
+
+fn upgrade_given_up(scenario: &Arc<Scenario>) -> Outcome {
+    scenario.create_parents()?;
+    scenario.stranger_claims_by("__READ__", b"stranger")?;
+    held(scenario)?;
+    scenario.when_refused(Scenario::tell_to_give_up);
+    Ok(())
+}
+
+fn another_holds(scenario: &Arc<Scenario>) -> Outcome {
+    scenario.create_parents()?;
+    let guard = scenario.other.acquire().within(TIMEOUT).wait();
+    let guard = guard.map_err(|error| error.to_string())?;
+    scenario.wait_until_watched(guard.path())?;
+    let contenders = scenario.other.contenders().within(TIMEOUT).wait();
+    let contenders = contenders.map_err(|error| error.to_string())?;
+    *scenario.holder.lock() = contenders.into_iter().next();
+    *scenario.held.lock() = Some(guard);
     Ok(())
 }
 
@@ -213,7 +344,7 @@ fn the_waiter_ahead_gives_up(scenario: &Arc<Scenario>) -> Outcome {
 
 /// What was just made above the claim is gone again before the claim comes.
 fn tidied_away(scenario: &Arc<Scenario>) -> Outcome {
-    let claim = Rule::request([Op::Create, Op::Create2]).path_prefix(&scenario.directory);
+    let claim = scenario.recipe.creates(Rule::request).path_prefix(&scenario.directory);
     scenario.when(claim.nth(2), |scenario| {
         scenario.tree.delete(&scenario.path)?;
         scenario.tree.delete(&scenario.directory)
@@ -242,7 +373,7 @@ fn reply_to_create_lost(scenario: &Arc<Scenario>) -> Outcome {
 }
 
 fn replies_to_create(scenario: &Scenario) -> Rule {
-    Rule::reply([Op::Create, Op::Create2]).path_prefix(&scenario.directory)
+    scenario.recipe.creates(Rule::reply).path_prefix(&scenario.directory)
 }
 
 /// Somebody deletes the contender's claim, and the holder leaves.
@@ -303,7 +434,7 @@ fn name_of_claim_taken(scenario: &Arc<Scenario>) -> Outcome {
 /// Somebody claims between the look that found the lock free and the claim.
 fn overtaken(scenario: &Arc<Scenario>) -> Outcome {
     scenario.create_parents()?;
-    let claim = Rule::request([Op::Create, Op::Create2]).path_prefix(&scenario.directory);
+    let claim = scenario.recipe.creates(Rule::request).path_prefix(&scenario.directory);
     scenario.when(claim.once(), Scenario::stranger_claims);
     Ok(())
 }
@@ -345,7 +476,7 @@ fn data_beside(scenario: &Arc<Scenario>) -> Outcome {
 }
 
 fn deletes(scenario: &Scenario) -> [Rule; 2] {
-    [Rule::request(Op::Delete), Rule::reply(Op::Delete)]
+    [scenario.recipe.deletes(Rule::request), scenario.recipe.deletes(Rule::reply)]
         .map(|rule| rule.path_prefix(&scenario.directory).once())
 }
 

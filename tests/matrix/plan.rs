@@ -45,7 +45,9 @@ impl Wanted {
     fn plays(&self) -> Vec<Case> {
         let recipes = RECIPES.iter();
         let all = recipes.flat_map(|recipe| {
-            let fitting = OPERATIONS.iter().filter(|operation| operation.is_for(recipe));
+            let fitting = OPERATIONS.iter().filter(|operation| {
+                operation.is_for(recipe) && (self.all || operation.is_chosen_for(recipe))
+            });
             fitting.map(move |operation| Case { recipe, operation, strikes: Vec::new() })
         });
         all.filter(|play| self.may_become(play)).collect()
@@ -124,11 +126,13 @@ impl Wanted {
 }
 
 /// What leaves a claim or its deletion in doubt, or takes everything away.
-const FIRST: [(Kind, Fault); 10] = [
+const FIRST: [(Kind, Fault); 12] = [
     (Kind::Create, Fault::Dropped(Side::Reply)),
     (Kind::Create, Fault::Expired(Side::Reply)),
     (Kind::Delete, Fault::Dropped(Side::Request)),
     (Kind::Delete, Fault::Dropped(Side::Reply)),
+    (Kind::Multi, Fault::Dropped(Side::Request)),
+    (Kind::Multi, Fault::Dropped(Side::Reply)),
     (Kind::GetData, Fault::Dropped(Side::Reply)),
     (Kind::GetDataAndWatch, Fault::Reset(Side::Reply)),
     (Kind::ChildrenAndWatch, Fault::Reset(Side::Reply)),

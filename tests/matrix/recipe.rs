@@ -1,8 +1,11 @@
 //! What is put through the matrix.
 
-use zklock::{Client, Lock, Strategy};
+use zklock::{Client, Election, Interop, MultiLock, Owner, Strategy};
 use zklock_testing::Rule;
 use zklock_testing::wire::{Op, Ops};
+
+use crate::contending::Contending;
+use crate::step::Kind;
 
 /// A way to contend for a lock, and how that looks on the server.
 pub struct Recipe {
@@ -16,8 +19,17 @@ pub struct Recipe {
 #[derive(Clone, Copy)]
 enum How {
     Alone(Strategy),
+    /// So that all libraries wait: a claim is two znodes.
+    ForAll,
     Read,
+    Upgradeable,
     Write,
+    /// Whose owner acquires it again at once.
+    Owned,
+    /// Together with another lock, in one transaction.
+    Together,
+    /// Whose holder leads.
+    Elected,
     /// Two of a semaphore's three permits.
     Permits,
 }
@@ -46,9 +58,14 @@ pub const RECIPES: &[Recipe] = &[
     Recipe::new("poll", How::Alone(Strategy::Poll), Claims::AtThePath, Waits::Asking),
     Recipe::new("watch", How::Alone(Strategy::Watch), Claims::AtThePath, Waits::Watching),
     Recipe::new("queue", How::Alone(Strategy::Queue), Claims::Numbered, Waits::Watching),
+    Recipe::new("for-all", How::ForAll, Claims::Numbered, Waits::Watching),
     Recipe::new("read", How::Read, Claims::Numbered, Waits::Watching),
+    Recipe::new("upgradeable", How::Upgradeable, Claims::Numbered, Waits::Watching),
     Recipe::new("write", How::Write, Claims::Numbered, Waits::Watching),
     Recipe::new("semaphore", How::Permits, Claims::Numbered, Waits::WatchingAll),
+    Recipe::new("re-entrant", How::Owned, Claims::Numbered, Waits::Watching),
+    Recipe::new("together", How::Together, Claims::Numbered, Waits::Watching),
+    Recipe::new("election", How::Elected, Claims::Numbered, Waits::Watching),
 ];
 
 impl Recipe {
@@ -56,33 +73,122 @@ impl Recipe {
         Recipe { name, how, claims, waits }
     }
 
-    pub fn lock(&self, client: &Client, path: &str) -> Lock {
-        match self.how {
+    pub fn contending(&self, client: &Client, path: &str) -> Contending {
+        Contending::Lock(match self.how {
             How::Alone(strategy) => client.lock(path).strategy(strategy),
+            How::ForAll => client.lock(path).interoperate(Interop::All),
             How::Read => client.read_write(path).read(),
+            How::Upgradeable => client.read_write(path).upgradeable(),
             How::Write => client.read_write(path).write(),
             How::Permits => client.semaphore(path, 3).permits(2),
-        }
+            How::Owned => client.lock(path).reentrant().owned_by(&Owner::new()),
+            How::Together => {
+                let paths = [Some(path.to_owned()), self.second(path)].into_iter().flatten();
+                return Contending::Together(MultiLock::new(paths.map(|it| client.lock(&it))));
+            }
+            How::Elected => return Contending::Election(Election::new(client.lock(path))),
+        })
     }
 
-    /// Whether others can hold at the same time. Most steps of such a recipe are those of a queue.
-    pub fn is_shared(&self) -> bool {
+    /// Whether what holds has a claim to each of several locks.
+    pub fn has_several(&self) -> bool {
+        matches!(self.how, How::Together)
+    }
+
+    /// The path of the lock that is acquired with the one at that path.
+    pub fn second(&self, path: &str) -> Option<String> {
+        self.has_several().then(|| format!("{path}-too"))
+    }
+
+    /// Whether most of its steps are those of another recipe.
+    pub fn is_variant(&self) -> bool {
         !matches!(self.how, How::Alone(_))
+    }
+
+    /// Whether its requests are those of another recipe, but in a few operations.
+    pub fn is_twin(&self) -> bool {
+        matches!(self.how, How::Upgradeable | How::Owned | How::Elected)
+    }
+
+    /// Whether it is tried for.
+    pub fn is_tried(&self) -> bool {
+        !matches!(self.how, How::Elected)
+    }
+
+    /// Whether a client may watch the directory for as long as it knows what happens there.
+    pub fn watches_the_directory(&self) -> bool {
+        let is_by_number_alone =
+            matches!(self.how, How::Alone(_) | How::Owned | How::Together | How::Elected);
+        is_by_number_alone && self.is_numbered()
+    }
+
+    pub fn is_reentrant(&self) -> bool {
+        matches!(self.how, How::Owned)
+    }
+
+    pub fn is_upgradeable(&self) -> bool {
+        matches!(self.how, How::Upgradeable)
+    }
+
+    pub fn is_a_writers(&self) -> bool {
+        matches!(self.how, How::Write)
+    }
+
+    /// Whether what is held may be turned into something else, by a claim in the place of another.
+    pub fn may_change(&self) -> bool {
+        self.is_upgradeable() || self.is_a_writers()
+    }
+
+    /// Whether a hold can be broken, of those that are not variants.
+    pub fn is_broken(&self) -> bool {
+        !self.is_variant() || self.is_upgradeable()
     }
 
     /// Whether an earlier claim of that name keeps it out.
     pub fn is_kept_out_by(&self, path: &str) -> bool {
-        !(matches!(self.how, How::Read) && path.contains("-__READ__"))
+        let is_readers = path.contains("-__READ__");
+        match self.how {
+            How::Read => !is_readers,
+            How::Upgradeable => !is_readers || path.contains("-up-"),
+            _ => true,
+        }
     }
 
     /// What the name of a claim that keeps it out has after its directory's transaction.
     pub fn mark(&self) -> &'static str {
         match self.how {
-            How::Alone(_) => "lock-",
-            How::Read => "__WRIT__",
+            How::Alone(_) | How::ForAll | How::Owned | How::Together | How::Elected => "lock-",
+            How::Read | How::Upgradeable => "__WRIT__",
             How::Write => "__READ__",
             How::Permits => "permits-2-",
         }
+    }
+
+    /// How many znodes a claim is.
+    pub fn znodes(&self) -> usize {
+        if matches!(self.how, How::ForAll) { 2 } else { 1 }
+    }
+
+    /// Picks the frames that make claims, of those that `rule` picks.
+    pub fn creates(&self, rule: impl Fn(Ops) -> Rule) -> Rule {
+        let creates = [Op::Create, Op::Create2];
+        match self.how {
+            How::ForAll | How::Together => rule(Op::Multi.into()).containing(creates),
+            _ => rule(creates.into()),
+        }
+    }
+
+    /// Picks the frames that delete claims as a whole.
+    pub fn deletes(&self, rule: impl Fn(Ops) -> Rule) -> Rule {
+        match self.znodes() {
+            1 => rule(Op::Delete.into()),
+            _ => rule(Op::Multi.into()).containing(Op::Delete),
+        }
+    }
+
+    /// The kind of those.
+    pub fn is_deletion(&self, kind: Kind) -> bool {
+        kind == Kind::Delete || kind == Kind::Multi && self.znodes() > 1
     }
 
     /// What claims to the lock at that path are in.

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use zklock::{Guard, Lock, LockError, LostReason};
+use zklock::{LockError, LostReason};
 
 use crate::allowed::Allowed;
 use crate::armed::Armed;
 use crate::bench::Bench;
 use crate::case::Case;
 use crate::checks;
+use crate::contending::Held;
 use crate::drive::{self, Told};
 use crate::flag::Flag;
 use crate::foreign::Interference;
@@ -26,7 +27,6 @@ const LINGER: Duration = Duration::from_secs(2);
 
 /// A case on its scenario.
 struct Run<'a> {
-    bench: &'a Bench,
     scenario: &'a Arc<Scenario>,
     operation: &'static Operation,
     allowed: Allowed<'a>,
@@ -74,7 +74,7 @@ impl Bench {
         let operation = case.operation;
         let allowed = Allowed::by(case.recipe, operation, &case.strikes);
         let scenario = self.scenario(case.recipe, allowed.session_timeout(), deadline)?;
-        let run = Run { bench: self, scenario: &scenario, operation, allowed, deadline };
+        let run = Run { scenario: &scenario, operation, allowed, deadline };
         let outcome = (operation.before)(&scenario).and_then(|()| perform(&run)).and_then(|()| {
             scenario.proxy.clear_rules();
             run.aftermath()
@@ -114,8 +114,18 @@ impl Run<'_> {
     fn follow_up(&self, told: Told, armed: &Armed) -> Outcome {
         let Run { scenario, operation, allowed, .. } = self;
         checks::is_told(scenario, &told, operation.answer, allowed)?;
-        if let Told::Held(guard) = told {
-            guarding::is_born_well(scenario, &guard, allowed)?;
+        if let Told::Held(guard) = &told {
+            guarding::is_born_well(scenario, guard, allowed)?;
+        }
+        let held = match told {
+            Told::Held(held) | Told::Changed(held, _) => Some(held),
+            Told::Broke(anothers, _) => {
+                drop(anothers);
+                None
+            }
+            Told::Taken | Told::Nothing | Told::Failed(_) => None,
+        };
+        if let Some(guard) = held {
             match operation.then {
                 Then::Drop => drop(guard),
                 Then::Release => self.release(guard)?,
@@ -137,6 +147,8 @@ impl Run<'_> {
                     self.close()?;
                     guarding::is_closed(guard)?;
                 }
+                Then::Again => self.acquire_again(guard)?,
+                Then::Broken => self.be_broken(guard)?,
             }
         }
         scenario.be_quiet();
@@ -146,7 +158,7 @@ impl Run<'_> {
         checks::nothing_is_left(scenario)
     }
 
-    fn release(&self, guard: Guard) -> Outcome {
+    fn release(&self, guard: Held) -> Outcome {
         guarding::release(self.scenario, guard).is_true(self.scenario, &self.allowed)
     }
 
@@ -174,9 +186,9 @@ impl Run<'_> {
 
     /// Holds until the claim is watched, while another waits: whenever the guard says so, it is the
     /// one that holds, and when somebody has taken its claim it comes to know. Then releases.
-    fn hold(&self, guard: Guard, armed: &Armed) -> Outcome {
+    fn hold(&self, guard: Held, armed: &Armed) -> Outcome {
         let Run { scenario, allowed, .. } = self;
-        let other = self.other();
+        let other = scenario.other.clone();
         let waiting = thread::spawn(move || other.acquire().within(TIMEOUT).wait());
         let session = scenario.session();
         let over = Flag::default();
@@ -218,21 +230,53 @@ impl Run<'_> {
         }
     }
 
+    /// Who holds acquires again at once, and the last guard releases.
+    fn acquire_again(&self, guard: Held) -> Outcome {
+        let again = self.scenario.lock.acquire().within(TIMEOUT).wait();
+        let again = again.map_err(|error| format!("again: {error}"))?;
+        if again.fencing_token() != guard.fencing_token() && !guard.is_lost() {
+            return Err(format!("{again:?} beside {guard:?}"));
+        }
+        match guard.release().within(TIMEOUT).wait() {
+            Ok(()) => {}
+            Err(LockError::Lost { .. }) if again.is_lost() => {}
+            Err(error) => return Err(format!("the first of two guards: {error}")),
+        }
+        self.release(again)
+    }
+
+    /// Another has the hold broken: it is lost before the other knows, and its release says so.
+    fn be_broken(&self, guard: Held) -> Outcome {
+        let Run { scenario, allowed, .. } = self;
+        scenario.until("the claim is watched, or its loss known", || {
+            let watches = scenario.server.watches().unwrap_or_default();
+            guard.is_lost() || watches.contains_key(guard.path())
+        })?;
+        let failed = |error: LockError| format!("another breaks it: {error}");
+        let contenders = scenario.other.contenders().within(TIMEOUT).wait().map_err(failed)?;
+        let token = guard.fencing_token();
+        if let Some(holder) = contenders.iter().find(|contender| contender.token == token) {
+            let broken = scenario.other.break_hold(holder).within(TIMEOUT).wait();
+            // Whose claim somebody has deleted or written over learns nothing of it.
+            let learns = !allowed.interference() && !allowed.unforeseen_loss();
+            if learns && !guard.is_lost() {
+                let broken = broken.map_err(failed)?;
+                return Err(format!("{guard:?} was broken: {broken}, and does not know"));
+            }
+        }
+        self.release(guard)
+    }
+
     /// Checks that life goes on, and leaves nothing.
     fn aftermath(&self) -> Outcome {
         let Run { scenario, allowed, .. } = self;
-        let other = self.other();
-        let others = [("another", &other), ("the same", &scenario.lock)];
+        let others = [("another", &scenario.other), ("the same", &scenario.lock)];
         let alive = if self.operation.closes { &others[..1] } else { &others[..] };
         checks::goes_on(scenario, alive, allowed)?;
         if !allowed.loss() && scenario.session() != scenario.first_session {
             return Err("the session was lost on the way".to_owned());
         }
         checks::nothing_is_left(scenario)
-    }
-
-    fn other(&self) -> Lock {
-        self.scenario.recipe.lock(&self.bench.other, &self.scenario.path)
     }
 }
 

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use zklock::zookeeper::{SessionKey, SessionState};
-use zklock::{Client, Lock};
-use zklock_testing::wire::Op;
+use zklock::{Client, Contender};
+use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Error, Proxy, Rule, Server, expire_session};
 
 use crate::bench::Bench;
+use crate::contending::{Contending, Held};
 use crate::flag::Flag;
 use crate::recipe::{Recipe, Waits};
 use crate::tree::{Claim, NO_NODE, Stranger, Tree};
@@ -35,14 +36,20 @@ pub struct Scenario {
     pub path: String,
     pub client: Client,
     /// One for the whole run: it learns whether it has to wait.
-    pub lock: Lock,
+    pub lock: Contending,
+    /// Of another client.
+    pub other: Contending,
+    /// What is held before the operation begins.
+    pub held: Mutex<Option<Held>>,
+    /// Who has it, as others see that.
+    pub holder: Mutex<Option<Contender>>,
     pub first_session: SessionKey,
     /// The client's latest session that was heard of.
     session: Mutex<SessionKey>,
     pub strangers: Mutex<Vec<Stranger>>,
     /// A stranger has put a claim in the place of one of the client's.
     pub usurped: Flag,
-    /// The czxids of the client's claims that others have deleted.
+    /// The tokens of the client's claims that others have deleted.
     pub taken: Mutex<Vec<i64>>,
     /// The largest fencing token so far.
     pub largest_token: Mutex<i64>,
@@ -78,7 +85,10 @@ impl Scenario {
             aside: Arc::clone(&bench.aside),
             tree: Arc::clone(&bench.tree),
             directory,
-            lock: recipe.lock(&client, &path),
+            lock: recipe.contending(&client, &path),
+            other: recipe.contending(&bench.other, &path),
+            held: Mutex::default(),
+            holder: Mutex::default(),
             path,
             client,
             first_session: session,
@@ -170,21 +180,29 @@ impl Scenario {
     /// Whether the client can have a claim, by the frames that have passed: asking the server would take
     /// time where time counts.
     pub fn may_have_a_claim(&self) -> bool {
-        let creates = || [Op::Create, Op::Create2];
-        let asked = self.proxy.count(&Rule::request(creates()).path_prefix(&self.path));
-        let replies = Rule::reply(creates()).path_prefix(&self.path);
+        let below = |rule: Rule| rule.path_prefix(&self.path);
+        let asked = self.proxy.count(&below(self.recipe.creates(Rule::request)));
+        let replies = below(self.recipe.creates(Rule::reply));
         let made = self.proxy.count(&replies.clone().error(0));
         let refused = self.proxy.count(&replies) - made;
-        let deleted = Rule::reply(Op::Delete).path_prefix(&self.path).error(0);
+        let deleted = below(self.recipe.deletes(Rule::reply)).error(0);
         asked > refused + self.proxy.count(&deleted)
     }
 
     /// The requests for the deletion of a znode, and the replies to them: refused, and done.
     pub fn deletions(&self, path: &str) -> (usize, usize, usize) {
-        let asked = self.proxy.count(&Rule::request(Op::Delete).path(path));
-        let answered = self.proxy.count(&Rule::reply(Op::Delete).path(path));
-        let done = self.proxy.count(&Rule::reply(Op::Delete).path(path).error(0));
-        (asked, answered - done, done)
+        // As a whole, and by itself.
+        let whole = self.recipe.znodes() > 1;
+        let count = |rule: fn(Ops) -> Rule, done: bool| {
+            let of = |rule: Rule| {
+                let rule = rule.path(path);
+                self.proxy.count(&if done { rule.error(0) } else { rule })
+            };
+            let alone = of(rule(Op::Delete.into()));
+            if whole { alone + of(self.recipe.deletes(rule)) } else { alone }
+        };
+        let (answered, done) = (count(Rule::reply, false), count(Rule::reply, true));
+        (count(Rule::request, false), answered - done, done)
     }
 
     /// What is written to while the lock is held.
@@ -234,6 +252,15 @@ impl Scenario {
         let _ = self.client.exists("/").within(TIMEOUT).wait();
     }
 
+    /// Waits until a claim of a client of ours is watched by it.
+    pub fn wait_until_watched(&self, path: &str) -> Outcome {
+        self.until("the claim is watched", || {
+            self.server.watches().is_ok_and(|watches| watches.contains_key(path))
+        })?;
+        self.wait_until_heard();
+        Ok(())
+    }
+
     /// Tells the caller to give up, and waits until it has.
     pub fn tell_to_give_up(&self) -> Outcome {
         self.give_up.raise();
@@ -243,6 +270,8 @@ impl Scenario {
     /// Makes what the first claim needs above it.
     pub fn create_parents(&self) -> Outcome {
         self.tree.make(&self.directory)?;
+        let second = self.recipe.second(&self.path);
+        second.map_or(Ok(()), |second| self.tree.make(&second))?;
         if self.recipe.is_numbered() { self.tree.make(&self.path) } else { Ok(()) }
     }
 
@@ -259,7 +288,12 @@ impl Scenario {
 
     /// A stranger claims the lock, and says that of itself.
     pub fn stranger_claims_as(&self, data: &[u8]) -> Outcome {
-        let claim = || Stranger::claim(&self.server, self.recipe, &self.path, data);
+        self.stranger_claims_by(self.recipe.mark(), data)
+    }
+
+    /// As [`stranger_claims_as`](Scenario::stranger_claims_as), with that mark in the claim's name.
+    pub fn stranger_claims_by(&self, mark: &str, data: &[u8]) -> Outcome {
+        let claim = || Stranger::claim(&self.server, self.recipe, &self.path, mark, data);
         let stranger = match claim() {
             // Somebody has tidied up.
             Err(error) if error.code() == Some(NO_NODE) => {

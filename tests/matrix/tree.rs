@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use zklock_testing::wire::{CreateMode, RawClient};
+use zklock_testing::wire::{CreateMode, MultiOp, RawClient};
 use zklock_testing::{Error, Proxy, Server, expire_session};
 
 use crate::recipe::{Claims, Recipe};
@@ -23,6 +23,17 @@ pub struct Claim {
     pub path: String,
     pub session: i64,
     pub czxid: i64,
+    /// That of the hold which it belongs to: of its own, unless its data name another.
+    pub token: i64,
+    /// How many of its znodes are there.
+    pub znodes: usize,
+}
+
+impl Claim {
+    /// The number at the end of its name.
+    pub fn number(&self) -> Option<i32> {
+        self.path.get(self.path.len().checked_sub(10)?..)?.parse().ok()
+    }
 }
 
 /// Looks at the server and changes it, past the client and its proxy.
@@ -89,12 +100,16 @@ impl Tree {
 
     pub fn claim(&self, path: &str) -> Result<Option<Claim>, String> {
         let stat = self.ask(|tree| tree.exists(path)).map_err(|error| error.to_string())?;
-        let claim = stat.map(|stat| Claim {
-            path: path.to_owned(),
-            session: stat.ephemeral_owner,
-            czxid: stat.czxid,
-        });
-        Ok(claim.filter(|claim| claim.session != 0))
+        let Some(stat) = stat.filter(|stat| stat.ephemeral_owner != 0) else { return Ok(None) };
+        let mut token = stat.czxid;
+        if ["-upgrade-", "-up-", "-read-"].iter().any(|word| path.contains(word)) {
+            let data = self.data(path)?;
+            let named = String::from_utf8_lossy(&data);
+            let mut named = named.lines().filter_map(|line| line.strip_prefix("token="));
+            token = named.find_map(|token| i64::from_str_radix(token, 16).ok()).unwrap_or(token);
+        }
+        let (path, session) = (path.to_owned(), stat.ephemeral_owner);
+        Ok(Some(Claim { path, session, czxid: stat.czxid, token, znodes: 1 }))
     }
 
     /// As [`delete`](Tree::delete), but what has children stays. Gives whether it was deleted.
@@ -141,7 +156,16 @@ impl Tree {
         for path in paths {
             claims.extend(self.claim(&path)?);
         }
-        claims.sort_by_key(|claim| claim.czxid);
+        // Of a claim of two znodes, the first gives the path.
+        claims.sort_by_key(|claim| (claim.czxid, claim.path.contains("/_zl-")));
+        claims.dedup_by(|second, first| {
+            let is_one = second.czxid == first.czxid;
+            first.znodes += usize::from(is_one);
+            is_one
+        });
+        if recipe.may_change() {
+            claims.sort_by_key(|claim| (claim.number(), !claim.path.contains("-upgrade-")));
+        }
         Ok(claims)
     }
 }
@@ -158,6 +182,7 @@ impl Stranger {
         server: &Server,
         recipe: &Recipe,
         path: &str,
+        mark: &str,
         data: &[u8],
     ) -> zklock_testing::Result<Stranger> {
         if recipe.claims == Claims::AtThePath {
@@ -166,7 +191,7 @@ impl Stranger {
         let mut session = RawClient::connect(server.addr(), SESSION)?;
         // Called as those of the lock: after the transaction that made the directory.
         let directory = session.exists(path)?.map_or(0, |stat| stat.czxid);
-        let prefix = format!("{path}/zl-{directory:x}-{}", recipe.mark());
+        let prefix = format!("{path}/zl-{directory:x}-{mark}");
         let path = session.create_with(&prefix, data, CreateMode::EphemeralSequential)?;
         Stranger::with(session, path)
     }
@@ -182,9 +207,22 @@ impl Stranger {
         Stranger::with(session, path)
     }
 
+    /// Deletes that claim and makes its own of that name, in one transaction: nobody comes in between.
+    pub fn claim_in_place_of(
+        server: &Server,
+        path: &str,
+        data: &[u8],
+    ) -> zklock_testing::Result<Stranger> {
+        let mut session = RawClient::connect(server.addr(), SESSION)?;
+        let (path, data) = (path.to_owned(), data.to_vec());
+        let deleted = MultiOp::Delete { path: path.clone() };
+        session.multi(&[deleted, MultiOp::CreateEphemeral { path: path.clone(), data }])?;
+        Stranger::with(session, path)
+    }
+
     fn with(mut session: RawClient, path: String) -> zklock_testing::Result<Stranger> {
         let czxid = session.exists(&path)?.map_or(0, |stat| stat.czxid);
-        let claim = Claim { path, session: session.session_id(), czxid };
+        let claim = Claim { path, session: session.session_id(), czxid, token: czxid, znodes: 1 };
         Ok(Stranger { claim, session })
     }
 

@@ -3,6 +3,7 @@
 #[cfg(feature = "buildtime-bindgen")]
 mod bindings;
 mod find;
+mod secure;
 mod source;
 mod version;
 
@@ -10,6 +11,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 use find::{Kind, Search};
+use secure::Secure;
 use version::Version;
 
 /// The version of the header that `src/bindings.rs` was made from.
@@ -17,6 +19,11 @@ const CHECKED_IN_VERSION: &str = "3.8.0";
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(zookeeper_sys_generated)");
+    for name in ["tls", "sasl"] {
+        println!(
+            "cargo::rustc-check-cfg=cfg(zookeeper_sys_{name}, values(none(), \"own\", \"library\"))"
+        );
+    }
     println!("cargo::rerun-if-env-changed=DOCS_RS");
     let target = env::var("TARGET").expect("cargo sets TARGET");
     // The tests of this crate run the same searches and probes once more.
@@ -37,8 +44,8 @@ fn main() {
 fn provide(target: &str) -> Result<(), String> {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let tree = source_tree(target);
-    let (include, link_kind) = match &tree {
-        Some(tree) => (source::headers(tree, &out)?, "source"),
+    let (include, link_kind, secure) = match &tree {
+        Some(tree) => (source::headers(tree, &out)?, "source", Secure::wanted()),
         None => installed(target)?,
     };
 
@@ -47,7 +54,7 @@ fn provide(target: &str) -> Result<(), String> {
     generate_bindings(&include, &out)?;
     // After the checks, so that a tree that is too old fails by its version and not in its code.
     if let Some(tree) = &tree {
-        source::compile(tree, &out, version)?;
+        source::compile(tree, &out, version, secure)?;
         link_what_the_archive_needs();
     }
 
@@ -57,6 +64,14 @@ fn provide(target: &str) -> Result<(), String> {
     println!("cargo::metadata=version_number={}", version.number());
     println!("cargo::metadata=include={}", include.display());
     println!("cargo::metadata=link_kind={link_kind}");
+    let whose = if tree.is_some() { "own" } else { "library" };
+    for (name, is_there) in [("tls", secure.tls), ("sasl", secure.sasl)] {
+        println!("cargo::metadata={name}={}", if is_there { whose } else { "none" });
+        if is_there {
+            println!("cargo::rustc-cfg=zookeeper_sys_{name}");
+            println!("cargo::rustc-cfg=zookeeper_sys_{name}=\"{whose}\"");
+        }
+    }
     Ok(())
 }
 
@@ -79,8 +94,8 @@ fn source_tree(target: &str) -> Option<PathBuf> {
     tree
 }
 
-/// Links the installed library; returns its header's directory and how it is linked.
-fn installed(target: &str) -> Result<(PathBuf, &'static str), String> {
+/// Links the installed library; returns its header's directory, how it is linked, and what it has of TLS and SASL.
+fn installed(target: &str) -> Result<(PathBuf, &'static str, Secure), String> {
     for name in find::VARIABLES {
         for name in find::names_of(name, target) {
             println!("cargo::rerun-if-env-changed={name}");
@@ -121,7 +136,12 @@ fn installed(target: &str) -> Result<(PathBuf, &'static str), String> {
     if found.kind == Kind::Static {
         link_what_the_archive_needs();
     }
-    Ok((found.include, kind))
+    let secure = Secure::of_library(&found.library)?;
+    if secure.sasl {
+        // Its own dependency, but what it is to be told is set up there.
+        println!("cargo::rustc-link-lib=dylib=sasl2");
+    }
+    Ok((found.include, kind, secure))
 }
 
 /// An archive, unlike a shared object, does not name the libraries it uses itself.

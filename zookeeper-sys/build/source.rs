@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::secure::{CLIENT, Secure};
 use crate::version::Version;
 
 /// Names the directory `zookeeper-client/zookeeper-client-c` of a release.
@@ -69,14 +70,28 @@ pub fn headers(tree: &Path, out: &Path) -> Result<PathBuf, String> {
 }
 
 /// Compiles and links the tree that `headers` has accepted.
-pub fn compile(tree: &Path, out: &Path, version: Version) -> Result<(), String> {
+///
+/// With TLS or SASL, a file of this crate's stands for `src/zookeeper.c`, which it includes.
+pub fn compile(tree: &Path, out: &Path, version: Version, secure: Secure) -> Result<(), String> {
     let config = out.join("config");
     make_dir(&config)?;
     let file = config.join("config.h");
-    fs::write(&file, config_h(version)).map_err(|error| format!("{}: {error}", file.display()))?;
+    let text = config_h(version) + &secure.config_h();
+    fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
 
-    cc::Build::new()
-        .files(SOURCES.iter().map(|source| tree.join(source)))
+    let mut build = cc::Build::new();
+    for source in SOURCES {
+        match *source {
+            "src/zookeeper.c" if secure.is_any() => build.file(CLIENT),
+            _ => build.file(tree.join(source)),
+        };
+    }
+    if secure.sasl {
+        build.file(tree.join("src/zk_sasl.c"));
+    }
+    println!("cargo::rerun-if-changed={CLIENT}");
+    build
+        .includes(secure.require()?)
         .include(&config)
         .include(tree.join("include"))
         .include(tree.join("generated"))
@@ -104,7 +119,7 @@ fn require_complete(tree: &Path) -> Result<(), String> {
 }
 
 /// The preprocessor itself detects the headers, for the compiler and target in use.
-/// TLS, SASL and close-on-exec sockets stay off, as in Debian's build.
+/// Close-on-exec sockets stay off, as in Debian's build.
 fn config_h(version: Version) -> String {
     // How the client names itself in its log.
     let mut text = format!("#define PACKAGE_STRING \"zookeeper C client {version}\"\n");

@@ -14,8 +14,8 @@ if [[ -z ${ZOOKEEPER_SRC_DIR-} ]]; then
 fi
 export ZOOKEEPER_SRC_DIR
 
-for features in '' buildtime-bindgen static source source,buildtime-bindgen; do
+for features in '' buildtime-bindgen static source source,buildtime-bindgen tls,sasl; do
     echo "== zookeeper-sys, features: ${features:-none}"
-    cargo test -q -p zookeeper-sys --features "$features" --test link --test consts --test layout
+    cargo test -q -p zookeeper-sys --features "$features" --test link --test consts --test layout --test secure
 done
 echo "== all ways of linking work"

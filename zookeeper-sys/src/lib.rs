@@ -8,6 +8,7 @@ compile_error!(
 );
 
 pub mod consts;
+pub mod secure;
 
 // Generated code has no comments of its own, and C's names.
 #[cfg(not(zookeeper_sys_generated))]

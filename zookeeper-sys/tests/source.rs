@@ -1,5 +1,8 @@
 //! What the build script says about a source tree that it cannot compile.
 
+#[allow(dead_code, reason = "the source module names its type")]
+#[path = "../build/secure.rs"]
+mod secure;
 #[allow(dead_code, reason = "the rest of it serves the build script")]
 #[path = "../build/source.rs"]
 mod source;

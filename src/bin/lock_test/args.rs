@@ -24,6 +24,10 @@ pub struct Args {
     #[arg(long, value_name = "HOST:PORT,...", help_heading = "Server")]
     pub hosts: Option<String>,
 
+    /// Tests on another store, such as sqlite:/tmp/locks.db, redis://HOST:PORT or local:. A zookeeper://HOST:PORT,... is as --hosts
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["hosts", "ensemble"], help_heading = "Server")]
+    pub store: Option<String>,
+
     /// Starts an ensemble of three servers instead of one
     #[arg(long, conflicts_with = "hosts", help_heading = "Server")]
     pub ensemble: bool,
@@ -52,6 +56,10 @@ pub struct Args {
     #[arg(long, value_name = "N", help_heading = "Contention", allow_negative_numbers = true)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     pub sessions: Option<u16>,
+
+    /// Releases are announced: the queue hands over by one write and one event
+    #[arg(long, help_heading = "Contention")]
+    pub announced: bool,
 
     /// How long each strategy runs, such as 10 or 0.5 [default: 5]
     #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "Contention", allow_negative_numbers = true)]
@@ -104,8 +112,12 @@ Examples:
   lock_test --strategy queue --threads 16 --seconds 10 --json
   lock_test --strategy queue --threads 1          what a lock costs when nobody wants it
   lock_test --threads 8 --sessions 2 --hold 1ms   threads that share sessions
+  lock_test --strategy queue --threads 8 --announced
+                                                  the fast hand-over
   lock_test --threads 6 --hold 1ms --timeline waits.svg
                                                   a picture of who waits and who holds
+  lock_test --store sqlite:/tmp/locks.db --threads 16
+                                                  the same in a database file
   lock_test --hosts 127.0.0.1:2181 --strategy queue --path /jobs/lock --counter /tmp/n
                                                   start it twice: both share lock and counter
 
@@ -139,11 +151,24 @@ impl Args {
 
     pub fn strategies(&self) -> Vec<Strategy> {
         match self.strategy {
+            // It has one way to contend, whatever is asked for.
+            _ if self.other_store().is_some() => vec![Strategy::Queue],
             Choice::Poll => vec![Strategy::Poll],
             Choice::Watch => vec![Strategy::Watch],
             Choice::Queue => vec![Strategy::Queue],
             Choice::All => vec![Strategy::Poll, Strategy::Watch, Strategy::Queue],
         }
+    }
+
+    /// The servers that are given, if any are.
+    pub fn hosts(&self) -> Option<&str> {
+        let store = self.store.as_deref().and_then(|store| store.strip_prefix("zookeeper://"));
+        self.hosts.as_deref().or(store)
+    }
+
+    /// A store that is not ZooKeeper.
+    pub fn other_store(&self) -> Option<&str> {
+        self.store.as_deref().filter(|_| self.hosts().is_none())
     }
 
     pub fn path(&self, strategy: Strategy) -> String {

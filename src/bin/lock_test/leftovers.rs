@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use zklock::{Client, Lock, Strategy};
+use zklock::stores::Store;
+use zklock::{Lock, Strategy};
 
 use crate::trouble::Trouble;
 
@@ -11,7 +12,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Where to look for the nodes of one run, and how to know them.
 pub struct Leftovers<'a> {
-    pub client: &'a Client,
+    pub store: &'a Store,
     pub lock: &'a Lock,
     pub strategy: Strategy,
     /// What the labels of all claims of this run begin with.
@@ -41,17 +42,16 @@ impl Leftovers<'_> {
 
     fn any(&self) -> Result<Vec<String>, Trouble> {
         let path = self.lock.path();
+        let Some(client) = self.store.client() else { return self.ours() };
         match self.strategy {
-            Strategy::Queue => match self.client.children(path).wait() {
+            Strategy::Queue => match client.children(path).wait() {
                 Ok(listed) => {
                     Ok(listed.names.iter().map(|name| format!("{path}/{name}")).collect())
                 }
                 Err(error) if error.is_no_node() => Ok(Vec::new()),
                 Err(error) => Err(error.into()),
             },
-            _ => {
-                Ok(self.client.exists(path).wait()?.map(|_| path.to_owned()).into_iter().collect())
-            }
+            _ => Ok(client.exists(path).wait()?.map(|_| path.to_owned()).into_iter().collect()),
         }
     }
 }
@@ -65,12 +65,13 @@ mod tests {
     #[test]
     fn a_node_that_is_left_is_found_and_only_then() {
         let server = Server::start().expect("a server");
-        let client = Client::connect(&server.hosts()).wait().expect("a client");
+        let store = zklock::connect(&format!("zookeeper://{}", server.hosts()));
+        let store = store.wait().expect("a client");
         for strategy in [Strategy::Poll, Strategy::Watch, Strategy::Queue] {
-            let lock = client.lock(&format!("/left/{strategy}")).strategy(strategy);
+            let lock = store.lock(&format!("/left/{strategy}")).strategy(strategy);
             let lock = lock.label("run 1 thread 0");
             let left = |tag, alone| {
-                let leftovers = Leftovers { client: &client, lock: &lock, strategy, tag, alone };
+                let leftovers = Leftovers { store: &store, lock: &lock, strategy, tag, alone };
                 leftovers.after(Duration::ZERO).expect("an answer")
             };
             let guard = lock.acquire().wait().expect("the lock");

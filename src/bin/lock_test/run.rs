@@ -5,7 +5,8 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use zklock::{Client, Lock, Strategy};
+use zklock::stores::Store;
+use zklock::{Lock, Strategy};
 
 use crate::args::Args;
 use crate::checks::{self, Violation};
@@ -15,7 +16,7 @@ use crate::latency::Latency;
 use crate::leftovers::Leftovers;
 use crate::progress::Progress;
 use crate::report::Report;
-use crate::server::{Servers, Traffic, options};
+use crate::server::{Servers, Traffic};
 use crate::trouble::Trouble;
 use crate::worker::{Arena, Outcome, Start, work};
 
@@ -41,7 +42,7 @@ impl Bench<'_> {
     pub fn run(&self, strategy: Strategy) -> Result<(Report, Option<Trouble>), Trouble> {
         let tag = format!("lock_test {:08x} ", fastrand::u32(..));
         let path = self.args.path(strategy);
-        let lock_of = |client: &Client, who: &str| {
+        let lock_of = |client: &Store, who: &str| {
             client.lock(&path).strategy(strategy).label(format!("{tag}{who}"))
         };
         let control = lock_of(self.servers.control(), "control");
@@ -67,7 +68,7 @@ impl Bench<'_> {
 
         // Looked for while the sessions live: their end would hide what a release left behind.
         let leftovers = Leftovers {
-            client: self.servers.control(),
+            store: self.servers.control(),
             lock: &control,
             strategy,
             tag: &tag,
@@ -94,14 +95,12 @@ impl Bench<'_> {
         Ok((self.report(strategy, arena, contest, left), trouble))
     }
 
-    fn connect(&self) -> Result<Vec<Client>, Trouble> {
+    fn connect(&self) -> Result<Vec<Store>, Trouble> {
         let mut clients = Vec::new();
         let sessions = self.args.sessions();
-        let options = options(self.args);
         while clients.len() < sessions {
             let some = CONNECT_AT_ONCE.min(sessions - clients.len());
-            let pending: Vec<_> =
-                (0..some).map(|_| options.connect(self.servers.hosts())).collect();
+            let pending: Vec<_> = (0..some).map(|_| self.servers.connect(self.args)).collect();
             for client in pending {
                 let client = self.stop.or(client).ok_or(Trouble::Interrupted)?;
                 clients.push(client.map_err(|error| {
@@ -217,9 +216,9 @@ struct Contest {
 }
 
 /// Ends all sessions at the same time.
-fn close(clients: Vec<Client>) {
+fn close(clients: Vec<Store>) {
     let deadline = Instant::now() + TIMEOUT;
-    let closing: Vec<_> = clients.iter().map(Client::close).collect();
+    let closing: Vec<_> = clients.iter().map(Store::close).collect();
     for pending in closing {
         // A session that can't say farewell expires; its nodes are looked for all the same.
         let _ = pending.within(deadline.saturating_duration_since(Instant::now())).wait();

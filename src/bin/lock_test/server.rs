@@ -3,7 +3,8 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-use zklock::{Client, ClientOptions};
+use zklock::stores::{Store, StoreOptions};
+use zklock::{Client, ClientOptions, Pending};
 use zklock_testing::{Ensemble, KeepBusy, Server, four_letter};
 
 use crate::args::Args;
@@ -21,11 +22,11 @@ const BUSY_NODE: &str = "/zklock-keep-busy";
 /// How long a server may take to say what it has counted.
 const ANSWER: Duration = Duration::from_secs(3);
 
-/// The servers, and a client of the test's own that takes no part in it.
+/// The servers, or another store, and a client of the test's own that takes no part in it.
 pub struct Servers {
     // The order is the order of drop.
-    control: Client,
-    hosts: String,
+    control: Store,
+    address: String,
     addrs: Result<Vec<SocketAddr>, String>,
     _busy: Option<KeepBusy>,
     own: Own,
@@ -60,30 +61,44 @@ impl Servers {
     /// Starts servers, or takes those given, and connects to them.
     pub fn get(args: &Args, stop: &Stop) -> Result<Servers, Trouble> {
         let (own, busy) = start(args)?;
-        let (hosts, addrs) = match (&own, &args.hosts) {
-            (Own::One(server), _) => (server.hosts(), Ok(vec![server.addr()])),
-            (Own::Three(ensemble), _) => (ensemble.hosts(), Ok(ensemble.addrs())),
-            (Own::None, hosts) => {
-                let hosts = hosts.clone().unwrap_or_default();
-                (hosts.clone(), resolve(&hosts))
+        let of_hosts = |hosts: &str| format!("zookeeper://{hosts}");
+        let (address, addrs) = match (&own, args.other_store()) {
+            (Own::One(server), _) => (of_hosts(&server.hosts()), Ok(vec![server.addr()])),
+            (Own::Three(ensemble), _) => (of_hosts(&ensemble.hosts()), Ok(ensemble.addrs())),
+            (Own::None, Some(store)) => (store.to_owned(), Err("it is no server".to_owned())),
+            (Own::None, None) => {
+                let hosts = args.hosts().unwrap_or_default();
+                (of_hosts(hosts), resolve(hosts))
             }
         };
         // It only looks, and its session keeps itself alive among the packets that are counted:
         // with a long timeout, seldom.
-        let pending = options(args).session_timeout(CONTROL_SESSION).connect(&hosts);
+        let session = match args.other_store() {
+            None => CONTROL_SESSION,
+            Some(_) => args.session_timeout,
+        };
+        let pending = StoreOptions::new().session_timeout(session).connect(&address);
         let control = stop.or(pending).ok_or(Trouble::Interrupted)??;
-        let servers = Servers { control, hosts, addrs, _busy: busy, own };
+        if args.other_store().is_some() {
+            // One that was just started may let nobody in at first, which is not what is measured.
+            let first = stop.or(control.lock(WARM_UP_PATH).acquire());
+            first.ok_or(Trouble::Interrupted)??.release().wait()?;
+        }
+        let servers = Servers { control, address, addrs, _busy: busy, own };
         if servers.are_ours() {
             servers.warm_up(args, stop)?;
         }
         Ok(servers)
     }
 
-    pub fn hosts(&self) -> &str {
-        &self.hosts
+    /// Another client of them.
+    pub fn connect(&self, args: &Args) -> Pending<Store> {
+        let zookeeper = Client::options().announced_releases(args.announced);
+        let options = StoreOptions::new().session_timeout(args.session_timeout);
+        options.zookeeper(zookeeper).connect(&self.address)
     }
 
-    pub fn control(&self) -> &Client {
+    pub fn control(&self) -> &Store {
         &self.control
     }
 
@@ -94,7 +109,15 @@ impl Servers {
     /// What this is, for the table's title.
     pub fn describe(&self) -> String {
         match &self.own {
-            Own::None => format!("servers {}", self.hosts),
+            Own::None => match self.address.strip_prefix("zookeeper://") {
+                Some(hosts) => format!("servers {hosts}"),
+                // Behind a user's name and password, if there are any.
+                None => {
+                    let (scheme, rest) = self.address.split_once(':').unwrap_or_default();
+                    let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+                    format!("the store {scheme}:{place}")
+                }
+            },
             Own::One(_) => "a server of its own".to_owned(),
             Own::Three(_) => "an ensemble of three servers of its own".to_owned(),
         }
@@ -162,19 +185,21 @@ impl Servers {
         if !matches!(self.own, Own::Three(_)) {
             return 0;
         }
-        let stat = self.control.exists(BUSY_NODE).wait().ok().flatten();
+        let exists = self.control.client().map(|client| client.exists(BUSY_NODE).wait());
+        let stat = exists.and_then(Result::ok).flatten();
         stat.map_or(0, |stat| u64::from(stat.version.unsigned_abs()))
     }
 }
 
-/// How every client of the test connects.
-pub fn options(args: &Args) -> ClientOptions {
+/// How a server is warmed up.
+fn options(args: &Args) -> ClientOptions {
     Client::options().session_timeout(args.session_timeout)
 }
 
 fn start(args: &Args) -> Result<(Own, Option<KeepBusy>), Trouble> {
-    let started = match (&args.hosts, args.ensemble) {
-        (Some(_), _) => Ok((Own::None, None)),
+    let is_given = args.hosts().is_some() || args.other_store().is_some();
+    let started = match (is_given.then_some(()), args.ensemble) {
+        (Some(()), _) => Ok((Own::None, None)),
         (None, false) => Server::start().map(|server| (Own::One(server), None)),
         (None, true) => Ensemble::start(3).and_then(|ensemble| {
             let busy = ensemble.keep_busy()?;

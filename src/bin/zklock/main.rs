@@ -11,6 +11,7 @@ mod mend;
 mod output;
 mod processes;
 mod run;
+mod secure;
 mod serve;
 mod servers;
 mod supervise;

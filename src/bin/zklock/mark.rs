@@ -4,7 +4,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::system::uname;
-use zklock::zookeeper::{CreateMode, Stat};
+use zklock::zookeeper::{Acl, CreateMode, Op, Stat};
 use zklock::{Client, Guard};
 
 use crate::failure::Failure;
@@ -147,6 +147,7 @@ impl MarkedRun {
         guard: &Guard,
         lock: &str,
         label: &str,
+        acl: Vec<Acl>,
         period: Duration,
         counts: impl Fn(&Mark) -> bool,
     ) -> Result<Beginning, Failure> {
@@ -162,7 +163,8 @@ impl MarkedRun {
             }
             Some(_) => {}
             None if client.exists(&path).wait()?.is_none() => {
-                guard.create(&path, b"", CreateMode::Persistent).wait()?;
+                let (path, data, mode) = (path.clone(), Vec::new(), CreateMode::Persistent);
+                guard.multi(&[Op::Create { path, data, acl, mode }]).wait()?;
             }
             None => {}
         }

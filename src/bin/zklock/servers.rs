@@ -1,5 +1,6 @@
 //! Which servers, and a client of them.
 
+use std::collections::HashMap;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,10 +9,11 @@ use clap::Args;
 use zklock::{Client, ClientOptions};
 
 use crate::failure::Failure;
+use crate::secure::{self, Secure, SecureArgs};
 
 /// Where a file with settings is looked for, after the one in the user's configuration.
 const SYSTEM_FILE: &str = "/etc/zklock.toml";
-/// All that such a file may say.
+/// All that such a file may say, besides what is secure.
 const KEYS: [&str; 3] = ["hosts", "session-timeout", "tick-time"];
 
 #[derive(Args, Clone, Debug)]
@@ -30,6 +32,9 @@ pub struct Servers {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
     #[arg(help_heading = "Servers")]
     pub connect_timeout: Duration,
+
+    #[command(flatten)]
+    pub secure: SecureArgs,
 }
 
 /// What is known of the servers once arguments, environment and files were read.
@@ -38,6 +43,7 @@ pub struct Settings {
     pub hosts: String,
     pub session_timeout: Option<Duration>,
     pub tick_time: Option<Duration>,
+    pub secure: Secure,
     connect_timeout: Duration,
 }
 
@@ -53,7 +59,9 @@ impl Servers {
             ))
         })?;
         let (session_timeout, tick_time) = (file.session_timeout, file.tick_time);
-        Ok(Settings { hosts, session_timeout, tick_time, connect_timeout: self.connect_timeout })
+        let secure = self.secure.read(|key| file.secure.get(key).cloned())?;
+        let connect_timeout = self.connect_timeout;
+        Ok(Settings { hosts, session_timeout, tick_time, secure, connect_timeout })
     }
 
     fn file(&self) -> Result<FileSettings, Failure> {
@@ -81,6 +89,7 @@ impl Settings {
         let options = Client::options()
             .session_timeout(session_timeout)
             .connect_timeout(self.connect_timeout);
+        let options = self.secure.apply(options);
         match self.tick_time {
             Some(tick) => options.tick_time(tick),
             None => options,
@@ -101,14 +110,16 @@ struct FileSettings {
     hosts: Option<String>,
     session_timeout: Option<Duration>,
     tick_time: Option<Duration>,
+    secure: HashMap<String, String>,
 }
 
 fn read(file: &Path, text: &str) -> Result<FileSettings, Failure> {
     let refuse = |why: String| Failure::new(format!("{}: {why}", file.display()));
     let table: toml::Table =
         text.parse().map_err(|error: toml::de::Error| refuse(error.to_string()))?;
-    if let Some(unknown) = table.keys().find(|key| !KEYS.contains(&key.as_str())) {
-        return Err(refuse(format!("no such setting: {unknown}; there are {}", KEYS.join(", "))));
+    let keys = [&KEYS[..], &secure::KEYS].concat();
+    if let Some(unknown) = table.keys().find(|key| !keys.contains(&key.as_str())) {
+        return Err(refuse(format!("no such setting: {unknown}; there are {}", keys.join(", "))));
     }
     let text = |key: &str| match table.get(key) {
         None => Ok(None),
@@ -121,7 +132,12 @@ fn read(file: &Path, text: &str) -> Result<FileSettings, Failure> {
         };
         text(key)?.map(parse).transpose()
     };
+    let mut secure = HashMap::new();
+    for key in secure::KEYS {
+        secure.extend(text(key)?.map(|value| (key.to_owned(), value)));
+    }
     Ok(FileSettings {
+        secure,
         hosts: text("hosts")?,
         session_timeout: time("session-timeout")?,
         tick_time: time("tick-time")?,

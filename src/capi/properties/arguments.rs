@@ -175,6 +175,7 @@ pub(super) struct LockOptions {
     acl: Option<AclList>,
     /// The sharing, the permits and the limit.
     shared: [c_int; 3],
+    interop: usize,
 }
 
 pub(super) fn lock_options() -> impl Strategy<Value = LockOptions> {
@@ -182,8 +183,17 @@ pub(super) fn lock_options() -> impl Strategy<Value = LockOptions> {
     let sharing = prop_oneof![4 => Just(0), 4 => 1..4, 1 => int()];
     let number = || prop_oneof![4 => Just(0), 2 => 1..4, 1 => int()];
     let shared = [sharing.boxed(), number().boxed(), number().boxed()];
-    (frame(), strategy, text(Just("label".into())), option::of(acl()), shared).prop_map(
-        |(frame, strategy, label, acl, shared)| LockOptions { frame, strategy, label, acl, shared },
+    let interop = prop_oneof![8 => Just(0), 4 => Just(1), 1 => any::<usize>()];
+    let label = text(Just("label".into()));
+    (frame(), strategy, label, option::of(acl()), shared, interop).prop_map(
+        |(frame, strategy, label, acl, shared, interop)| LockOptions {
+            frame,
+            strategy,
+            label,
+            acl,
+            shared,
+            interop,
+        },
     )
 }
 
@@ -203,9 +213,16 @@ impl LockOptions {
             [3, permits, limit] => self.strategy == 0 && permits >= 0 && limit > 0,
             _ => false,
         };
+        let is_plain = self.strategy == 0 && self.shared[0] == 0;
+        let interop = || refused_unless(self.interop == 0 || self.interop == 1 && is_plain);
         let shared = || refused_unless(shared);
         let strategy = refused_unless((0..3).contains(&self.strategy));
-        frame.and(strategy).and(label).and_then(|()| acl()).and_then(|()| shared())
+        frame
+            .and(strategy)
+            .and(label)
+            .and_then(|()| acl())
+            .and_then(|()| shared())
+            .and_then(|()| interop())
     }
 
     pub(super) fn lay_out<R>(&self, with: impl FnOnce(*const zkl_lock_options) -> R) -> R {
@@ -218,8 +235,33 @@ impl LockOptions {
             sharing: self.shared[0],
             permits: self.shared[1],
             limit: self.shared[2],
+            interop: self.interop,
         };
         self.frame.lay_out(options, with)
+    }
+}
+
+/// Those of a program that asks for nothing.
+pub(super) fn no_options() -> zkl_client_options {
+    zkl_client_options {
+        size: size_of::<zkl_client_options>(),
+        session_timeout_ms: 0,
+        connect_timeout_ms: 0,
+        operation_timeout_ms: 0,
+        auth_scheme: std::ptr::null(),
+        auth_secret: std::ptr::null(),
+        auth_secret_len: 0,
+        tick_time_ms: 0,
+        max_request: 0,
+        tls_ca: std::ptr::null(),
+        tls_cert: std::ptr::null(),
+        tls_key: std::ptr::null(),
+        tls_key_password_file: std::ptr::null(),
+        tls_any_host_name: 0,
+        sasl_user: std::ptr::null(),
+        sasl_password_file: std::ptr::null(),
+        sasl_mechanism: std::ptr::null(),
+        announced_releases: 0,
     }
 }
 
@@ -271,8 +313,7 @@ impl ClientOptions {
             auth_scheme: self.scheme.pointer(),
             auth_secret: secret.map_or(std::ptr::null(), |secret| secret.as_ptr().cast()),
             auth_secret_len: self.secret_len.unwrap_or(secret.map_or(0, Vec::len)),
-            tick_time_ms: 0,
-            max_request: 0,
+            ..no_options()
         };
         self.frame.lay_out(options, with)
     }

@@ -9,7 +9,7 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use zklock_testing::Server;
 use zookeeper_sys as sys;
 
-use super::arguments::Verdict;
+use super::arguments::{Verdict, no_options};
 use crate::capi::codes;
 use crate::capi::zkl::client::{zkl_client, zkl_client_adopt, zkl_client_connect, zkl_client_free};
 use crate::capi::zkl::errors::{zkl_last_error, zkl_strerror};
@@ -47,20 +47,6 @@ impl Drop for Handle {
     fn drop(&mut self) {
         // SAFETY: opened above, closed once, and on no thread of its own.
         unsafe { sys::zookeeper_close(self.0) };
-    }
-}
-
-pub(super) fn no_options() -> zkl_client_options {
-    zkl_client_options {
-        size: size_of::<zkl_client_options>(),
-        session_timeout_ms: 0,
-        connect_timeout_ms: 0,
-        operation_timeout_ms: 0,
-        auth_scheme: std::ptr::null(),
-        auth_secret: std::ptr::null(),
-        auth_secret_len: 0,
-        tick_time_ms: 0,
-        max_request: 0,
     }
 }
 

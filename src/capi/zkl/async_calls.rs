@@ -1,28 +1,22 @@
 //! Operations that tell their outcome by a callback, for event loops. (Acquires: `attempt.rs`.)
 
 use std::ffi::{c_char, c_int, c_void};
-use std::future::Future;
-use std::mem;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
 use zookeeper_sys as sys;
 
 use crate::capi::boundary::{Failure, Object, free, given, status, text};
-use crate::capi::callbacks::{Line, Userdata, zkl_finalizer_fn};
+use crate::capi::callbacks::{Userdata, zkl_finalizer_fn};
 use crate::capi::stat;
-use crate::capi::zkl::attempt::zkl_done_fn;
+use crate::capi::zkl::attempt::{guards_of, with_guard, zkl_done_fn};
 use crate::capi::zkl::contenders::zkl_contenders;
-use crate::capi::zkl::guard::{version_of, zkl_guard};
+use crate::capi::zkl::guard::{released, version_of, zkl_guard};
 use crate::capi::zkl::lock::{self, zkl_lock};
 use crate::capi::zkl::options;
-use crate::capi::zkl::present::{OnASession, Shared};
-use crate::capi::zkl::timeout::timeout;
-use crate::error::Code;
-use crate::lock::LockError;
+use crate::capi::zkl::present::OnASession;
+use crate::capi::zkl::replies::{Delivery, code, deliver, no_done};
+use crate::capi::zkl::timeout::{limited, timeout};
 use crate::process::inherited;
-use crate::runtime::Pending;
 
 /// Told how an operation ended, by the code that its blocking twin returns. Must not throw.
 #[allow(non_camel_case_types)]
@@ -39,66 +33,6 @@ pub type zkl_contenders_fn =
 #[allow(non_camel_case_types)]
 pub type zkl_written_fn =
     Option<unsafe extern "C" fn(rc: c_int, stat: *const sys::Stat, userdata: *mut c_void)>;
-
-/// The result of an operation, delivered when this is dropped: also where the operation is dropped because its
-/// client is closed.
-struct Reply<T: Send + 'static> {
-    result: Result<T, Failure>,
-    delivery: Option<Delivery<T>>,
-}
-
-struct Delivery<T> {
-    line: Line,
-    userdata: Userdata,
-    /// Runs on the callback thread.
-    done: Box<dyn FnOnce(Result<T, Failure>, *mut c_void) + Send>,
-}
-
-impl<T: Send + 'static> Drop for Reply<T> {
-    fn drop(&mut self) {
-        let Some(Delivery { line, userdata, done }) = self.delivery.take() else { return };
-        let taken = Failure::new(Code::NOTHING.as_raw(), String::new());
-        let result = mem::replace(&mut self.result, Err(taken));
-        line.run(move || {
-            done(result, userdata.pointer());
-            userdata.finish();
-        });
-    }
-}
-
-/// Has what an operation gives delivered.
-fn deliver<T: Send + 'static>(
-    name: &str,
-    shared: &Arc<Shared>,
-    mut pending: Pending<T, LockError>,
-    delivery: Delivery<T>,
-) {
-    // Whatever was on its way may have been done.
-    let closed = Failure::new(Code::CLOSING.as_raw(), format!("{name}: the client was closed"));
-    let mut reply = Reply { result: Err(closed), delivery: Some(delivery) };
-    // What ends at once is delivered so, also where the client is closed and runs nothing any more.
-    let mut nobody = Context::from_waker(Waker::noop());
-    if let Poll::Ready(result) = Pin::new(&mut pending).poll(&mut nobody) {
-        reply.result = result.map_err(Failure::from);
-        return;
-    }
-    shared.client.inner().spawn(async move {
-        reply.result = pending.await.map_err(Failure::from);
-        drop(reply);
-    });
-}
-
-/// The code for the program, and what it gets with ZOK.
-fn code<T>(result: Result<T, Failure>) -> (c_int, Option<T>) {
-    match result {
-        Ok(value) => (Code::OK.as_raw(), Some(value)),
-        Err(failure) => (failure.tell(), None),
-    }
-}
-
-fn no_done(name: &'static str) -> Failure {
-    Failure::bad_argument(name, "done is NULL")
-}
 
 /// As zkl_lock_try, without waiting: `done` is called exactly once, on zklock's callback thread of the client, with
 /// what zkl_lock_try would have returned and given; `finalizer`, if there is one, after it. They may be called before
@@ -119,20 +53,14 @@ pub extern "C" fn zkl_lock_try_async(
         let lock = given(NAME, "lock", lock)?;
         let done = done.ok_or_else(|| no_done(NAME))?;
         let OnASession { lock, shared, .. } = lock.at_present();
-        let line = shared.callbacks.line(NAME)?;
-        let (with_guard, path) = (Arc::clone(&shared), lock.path().to_owned());
+        let (path, tell) = (lock.path().to_owned(), with_guard(done, guards_of(&shared)));
         let delivery = Delivery {
-            line,
+            line: shared.callbacks.line(NAME)?,
             userdata: Userdata::new(userdata, finalizer),
             done: Box::new(move |tried, userdata| {
                 let tried =
                     tried.and_then(|held: Option<_>| held.ok_or_else(|| lock::taken(&path)));
-                let (rc, guard) = code(tried);
-                let guard = guard.map(|guard| zkl_guard::boxed(guard, with_guard));
-                let guard = guard.map_or(std::ptr::null_mut(), Box::into_raw);
-                // SAFETY: the program gave the function for these arguments, to be called on this thread; the
-                // delivery is consumed, so it is called once.
-                unsafe { done(rc, guard, userdata) };
+                tell(tried, userdata);
             }),
         };
         deliver(NAME, &shared, lock.try_acquire(), delivery);
@@ -166,7 +94,8 @@ pub extern "C" fn zkl_lock_contenders_async(
                 let (rc, contenders) = code(contenders);
                 let contenders = contenders.map(zkl_contenders::boxed);
                 let contenders = contenders.map_or(std::ptr::null_mut(), Box::into_raw);
-                // SAFETY: as in zkl_lock_try_async.
+                // SAFETY: the program gave the function for these arguments, to be called on this thread; the
+                // delivery is consumed, so it is called once.
                 unsafe { done(rc, contenders, userdata) };
             }),
         };
@@ -209,7 +138,7 @@ pub unsafe extern "C" fn zkl_guard_set_async(
                 let (rc, new) = code(written);
                 let new = new.map(|new| stat::for_c(&new));
                 let new = new.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-                // SAFETY: as in zkl_lock_try_async; the stat lives until it has returned.
+                // SAFETY: as in zkl_lock_contenders_async; the stat lives until it has returned.
                 unsafe { done(rc, new, userdata) };
             }),
         };
@@ -246,10 +175,7 @@ pub extern "C" fn zkl_guard_release_async(
         guard.held(NAME)?;
         let Some(held) = guard.give_up() else { return Ok(()) };
         let shared = Arc::clone(&guard.shared);
-        let released = match within {
-            Some(within) => held.release().within(within),
-            None => held.release(),
-        };
+        let released = limited(released(held), within);
         let delivery = Delivery {
             line,
             userdata: Userdata::new(userdata, finalizer),
@@ -257,7 +183,7 @@ pub extern "C" fn zkl_guard_release_async(
                 // The last of a client ends its session.
                 drop(guard);
                 let (rc, _) = code(released);
-                // SAFETY: as in zkl_lock_try_async.
+                // SAFETY: as in zkl_lock_contenders_async.
                 unsafe { done(rc, userdata) };
             }),
         };

@@ -1,4 +1,4 @@
-//! Acquires that tell their outcome by a callback.
+//! What waits for others and delivers its outcome by a callback, and can be cancelled.
 
 use std::ffi::{c_int, c_void};
 use std::future::Future;
@@ -9,18 +9,19 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
-use crate::capi::boundary::{Failure, Object, free, given, output, status};
-use crate::capi::callbacks::{Line, Userdata, zkl_finalizer_fn};
+use crate::capi::boundary::{Failure, Object, free, given, status};
+use crate::capi::callbacks::{Userdata, zkl_finalizer_fn};
 use crate::capi::codes;
 use crate::capi::zkl::guard::zkl_guard;
 use crate::capi::zkl::lock::{contend, zkl_lock};
 use crate::capi::zkl::present::{OnASession, Shared};
+use crate::capi::zkl::replies::{Delivery, code, no_done};
 use crate::capi::zkl::timeout::timeout;
 use crate::client::{Duties, Duty};
 use crate::error::Code;
 use crate::lock::Guard;
 use crate::process::Process;
-use crate::runtime::Latest;
+use crate::runtime::{Latest, Pending};
 
 /// Told how an acquire ended: `rc` as zkl_lock_acquire returns it, or ZKL_CANCELLED. With ZOK `guard`
 /// is the program's, otherwise it is NULL. Must not throw.
@@ -30,10 +31,10 @@ pub type zkl_done_fn =
 
 type Done = unsafe extern "C" fn(c_int, *mut zkl_guard, *mut c_void);
 
-/// An acquire under way; see zkl_lock_acquire_async.
+/// An acquire under way, or whatever else waits for others; see zkl_lock_acquire_async.
 #[allow(non_camel_case_types)]
 pub struct zkl_attempt {
-    course: Arc<Course>,
+    course: Arc<dyn Cancel>,
     duties: Arc<Duties>,
     process: Process,
 }
@@ -44,17 +45,29 @@ impl Object for zkl_attempt {
     }
 }
 
-/// What an attempt and its acquire know of each other.
-struct Course {
+/// What an attempt and its work know of each other.
+struct Course<T> {
     phase: Latest<Phase>,
-    /// From the cancellation until the acquire is over: its claim must not be left.
+    /// From the cancellation until the work is over: what it has made must not be left.
     giving_up: Mutex<Option<Duty>>,
     /// How it has ended, until that is delivered.
-    ended: Mutex<Option<Result<Guard, Failure>>>,
+    ended: Mutex<Option<Result<T, Failure>>>,
 }
 
-impl Course {
-    /// If it has ended, it has ended by being given up: drops the guard, whose release is a duty of its own. Others
+/// A course, of whatever it gives.
+trait Cancel: Send + Sync {
+    /// `false`: it is too late.
+    fn cancel(&self, duties: &Arc<Duties>) -> bool;
+}
+
+impl<T> Course<T> {
+    fn begin() -> Arc<Course<T>> {
+        let phase = Latest::new(Phase::UnderWay);
+        let (giving_up, ended) = (Mutex::default(), Mutex::default());
+        Arc::new(Course { phase, giving_up, ended })
+    }
+
+    /// If it has ended, it has ended by being given up: drops what it gave, whose release is a duty of its own. Others
     /// need not wait for the callback thread then, which may be waiting for them.
     fn give_up(&self) {
         let ended = self.ended.lock().as_mut().map(|ended| mem::replace(ended, Err(cancelled())));
@@ -62,6 +75,27 @@ impl Course {
             drop(ended);
             drop(self.giving_up.lock().take());
         }
+    }
+}
+
+impl<T: Send> Cancel for Course<T> {
+    fn cancel(&self, duties: &Arc<Duties>) -> bool {
+        let mut is_late = false;
+        self.giving_up.lock().get_or_insert_with(|| duties.begin());
+        self.phase.update(|phase| {
+            is_late = *phase == Phase::Delivered;
+            let first = *phase == Phase::UnderWay;
+            if first {
+                *phase = Phase::Cancelled;
+            }
+            first
+        });
+        if is_late {
+            drop(self.giving_up.lock().take());
+        } else {
+            self.give_up();
+        }
+        !is_late
     }
 }
 
@@ -73,40 +107,33 @@ enum Phase {
     Delivered,
 }
 
-/// The outcome of an acquire, delivered when this is dropped: wherever the acquire ends, also where
+/// The outcome of an attempt, delivered when this is dropped: wherever it ends, also where
 /// it is dropped itself because its client is closed.
-struct Outcome {
-    result: Result<Guard, Failure>,
-    delivery: Option<Delivery>,
+struct Outcome<T: Send + 'static> {
+    result: Result<T, Failure>,
+    course: Arc<Course<T>>,
+    delivery: Option<Delivery<T>>,
 }
 
-struct Delivery {
-    course: Arc<Course>,
-    done: Done,
-    userdata: Userdata,
-    shared: Arc<Shared>,
-    line: Line,
-}
-
-impl Outcome {
+impl<T: Send + 'static> Outcome<T> {
     /// What holds until there is another.
-    fn unknown_yet(path: &str, delivery: Delivery) -> Outcome {
-        let message = format!("acquire {}: the client is closed", path.escape_debug());
+    fn unknown_yet(what: &str, course: Arc<Course<T>>, delivery: Delivery<T>) -> Outcome<T> {
+        let message = format!("{what}: the client is closed");
         let closed = Failure::new(Code::INVALID_STATE.as_raw(), message);
-        Outcome { result: Err(closed), delivery: Some(delivery) }
+        Outcome { result: Err(closed), course, delivery: Some(delivery) }
     }
 
-    fn is(mut self, result: Result<Guard, Failure>) {
+    fn is(mut self, result: Result<T, Failure>) {
         self.result = result;
     }
 }
 
-impl Drop for Outcome {
+impl<T: Send + 'static> Drop for Outcome<T> {
     fn drop(&mut self) {
         let Some(delivery) = self.delivery.take() else { return };
         let taken = Failure::new(Code::NOTHING.as_raw(), String::new());
         let result = mem::replace(&mut self.result, Err(taken));
-        let Delivery { course, done, userdata, shared, line } = delivery;
+        let (course, Delivery { line, userdata, done }) = (Arc::clone(&self.course), delivery);
         *course.ended.lock() = Some(result);
         if course.phase.get() == Phase::Cancelled {
             course.give_up();
@@ -122,26 +149,84 @@ impl Drop for Outcome {
                 course.give_up();
             }
             let result = course.ended.lock().take();
-            let (rc, guard) = match result.unwrap_or_else(|| Err(cancelled())) {
-                Ok(guard) => {
-                    let guard = zkl_guard::boxed(guard, shared);
-                    (Code::OK.as_raw(), Box::into_raw(guard))
-                }
-                Err(failure) => {
-                    drop(shared);
-                    (failure.tell(), std::ptr::null_mut())
-                }
-            };
-            // SAFETY: the program gave the function for these arguments, to be called on this
-            // thread; the delivery is consumed, so it is called once.
-            unsafe { done(rc, guard, userdata.pointer()) };
+            done(result.unwrap_or_else(|| Err(cancelled())), userdata.pointer());
             userdata.finish();
         });
     }
 }
 
 fn cancelled() -> Failure {
-    Failure::new(codes::ZKL_CANCELLED, "acquire: cancelled".to_owned())
+    Failure::new(codes::ZKL_CANCELLED, "cancelled by the program".to_owned())
+}
+
+/// Begins what waits for others, and delivers its outcome. `what` names it if its client is closed meanwhile.
+pub(super) fn begin<T, E>(
+    shared: &Arc<Shared>,
+    what: &str,
+    place: Option<&mut MaybeUninit<*mut zkl_attempt>>,
+    delivery: Delivery<T>,
+    work: impl FnOnce() -> Pending<T, E>,
+) where
+    T: Send + 'static,
+    E: Send + 'static,
+    Failure: From<E>,
+{
+    let course = Course::begin();
+    if let Some(place) = place {
+        let duties = Arc::clone(shared.client.inner().duties());
+        let (course, process) = (Arc::clone(&course) as _, Process::this());
+        place.write(Box::into_raw(Box::new(zkl_attempt { course, duties, process })));
+    }
+    let outcome = Outcome::unknown_yet(what, Arc::clone(&course), delivery);
+    let mut work = work();
+    // What ends at once is delivered so, also where the client is closed and runs nothing any more.
+    let mut nobody = Context::from_waker(Waker::noop());
+    if let Poll::Ready(result) = Pin::new(&mut work).poll(&mut nobody) {
+        return outcome.is(result.map_err(Failure::from));
+    }
+    // An adopted handle is detached from all that is on it, also after its client has gone on with another.
+    let kept = Arc::clone(shared);
+    shared.client.inner().spawn(async move {
+        let given_up = async {
+            let is_cancelled = |phase: &Phase| (*phase == Phase::Cancelled).then_some(());
+            course.phase.wait_for(is_cancelled).await;
+            Err(cancelled())
+        };
+        let worked = async { work.await.map_err(Failure::from) };
+        let result = futures_lite::future::or(worked, given_up).await;
+        // What is delivered has it, too: the last of a client ends its session, which is waited for there.
+        drop(kept);
+        outcome.is(result);
+    });
+}
+
+/// Calls the program's function with the outcome of something that gives a guard.
+pub(super) fn with_guard(
+    done: Done,
+    boxed: impl FnOnce(Guard) -> Box<zkl_guard> + Send + 'static,
+) -> impl FnOnce(Result<Guard, Failure>, *mut c_void) + Send {
+    move |acquired, userdata| {
+        let (rc, guard) = code(acquired);
+        let guard = match guard {
+            Some(guard) => Box::into_raw(boxed(guard)),
+            None => {
+                // The last of a client ends its session.
+                drop(boxed);
+                std::ptr::null_mut()
+            }
+        };
+        // SAFETY: the program gave the function for these arguments, to be called on this thread; this is consumed, so
+        // it is called once.
+        unsafe { done(rc, guard, userdata) };
+    }
+}
+
+/// What guards on that session are to the program.
+pub(super) fn guards_of(
+    shared: &Arc<Shared>,
+) -> impl FnOnce(Guard) -> Box<zkl_guard> + Send + use<> {
+    let shared = Arc::clone(shared);
+    move |guard| zkl_guard::boxed(guard, shared)
 }
 
 /// Begins to acquire the lock, and returns. `done` is called exactly once, on zklock's callback thread
@@ -174,49 +259,21 @@ pub extern "C" fn zkl_lock_acquire_async(
     status(|| {
         let lock = given(NAME, "lock", lock)?;
         let within = timeout(NAME, timeout_ms)?;
-        let done = done.ok_or_else(|| Failure::bad_argument(NAME, "done is NULL"))?;
+        let done = done.ok_or_else(|| no_done(NAME))?;
         let OnASession { lock, shared, .. } = lock.at_present();
-        let line = shared.callbacks.line(NAME)?;
-        let phase = Latest::new(Phase::UnderWay);
-        let (giving_up, ended) = (Mutex::default(), Mutex::default());
-        let course = Arc::new(Course { phase, giving_up, ended });
-        if attempt.is_some() {
-            let duties = Arc::clone(shared.client.inner().duties());
-            let (course, process) = (Arc::clone(&course), Process::this());
-            let handle = Box::new(zkl_attempt { course, duties, process });
-            output(NAME, "attempt", attempt)?.write(Box::into_raw(handle));
-        }
         let delivery = Delivery {
-            course: Arc::clone(&course),
-            done,
+            line: shared.callbacks.line(NAME)?,
             userdata: Userdata::new(userdata, finalizer),
-            shared: Arc::clone(&shared),
-            line,
+            done: Box::new(with_guard(done, guards_of(&shared))),
         };
-        let outcome = Outcome::unknown_yet(lock.path(), delivery);
-        let mut acquire = contend(&lock, within);
-        // What ends at once is delivered so, also where the client is closed and runs nothing any more.
-        let mut nobody = Context::from_waker(Waker::noop());
-        if let Poll::Ready(result) = Pin::new(&mut acquire).poll(&mut nobody) {
-            outcome.is(result.map_err(Failure::from));
-            return Ok(());
-        }
-        let inner = Arc::clone(shared.client.inner());
-        inner.spawn(async move {
-            let given_up = async {
-                let is_cancelled = |phase: &Phase| (*phase == Phase::Cancelled).then_some(());
-                course.phase.wait_for(is_cancelled).await;
-                Err(cancelled())
-            };
-            let acquired = async { acquire.await.map_err(Failure::from) };
-            outcome.is(futures_lite::future::or(acquired, given_up).await);
-        });
+        let what = format!("acquire {}", lock.path().escape_debug());
+        begin(&shared, &what, attempt, delivery, || contend(&lock, within));
         Ok(())
     })
 }
 
-/// Gives an acquire up. After ZOK, `done` comes with ZKL_CANCELLED, and no claim is left. Does not wait
-/// for that.
+/// Gives an acquire up, or whatever else waits for others. After ZOK, `done` comes with ZKL_CANCELLED, and no claim is
+/// left. Does not wait for that.
 ///
 /// Any thread, callbacks included.
 ///
@@ -227,23 +284,10 @@ pub extern "C" fn zkl_attempt_cancel(attempt: Option<&zkl_attempt>) -> c_int {
     const NAME: &str = "zkl_attempt_cancel";
     status(|| {
         let attempt = given(NAME, "attempt", attempt)?;
-        let mut is_late = false;
-        attempt.course.giving_up.lock().get_or_insert_with(|| attempt.duties.begin());
-        attempt.course.phase.update(|phase| {
-            is_late = *phase == Phase::Delivered;
-            let first = *phase == Phase::UnderWay;
-            if first {
-                *phase = Phase::Cancelled;
-            }
-            first
-        });
-        if is_late {
-            drop(attempt.course.giving_up.lock().take());
-            let message = format!("{NAME}: it has its outcome");
-            return Err(Failure::new(Code::NOTHING.as_raw(), message));
+        if attempt.course.cancel(&attempt.duties) {
+            return Ok(());
         }
-        attempt.course.give_up();
-        Ok(())
+        Err(Failure::new(Code::NOTHING.as_raw(), format!("{NAME}: it has its outcome")))
     })
 }
 

@@ -233,7 +233,7 @@ pub extern "C" fn zkl_client_session_timeout_ms(client: Option<&zkl_client>) -> 
     number(crate::capi::codes::ZKL_PANIC, timeout, |code| code)
 }
 
-/// Gives up the client. Its locks, guards and attempts may be freed before or after it: each keeps
+/// Gives up the client. What was made of it, locks, guards, attempts and recipes, may be freed before or after it: each keeps
 /// what it needs. With the last of them a session of its own ends, which waits for up to a second
 /// for the server's farewell; an adopted handle is given back once what was released on it is gone,
 /// a round trip, which this waits for up to a second, and which goes on in the background after that.

@@ -4,7 +4,7 @@ use std::ffi::{CString, c_char, c_int};
 use std::mem::MaybeUninit;
 use std::time::SystemTime;
 
-use crate::capi::boundary::{Failure, c_string, given, may_wait_for, output, status, value};
+use crate::capi::boundary::{Failure, c_string, given, may_wait_for, output, status, text, value};
 use crate::capi::zkl::lock::zkl_lock;
 use crate::capi::zkl::present::OnASession;
 use crate::lock::Contender;
@@ -88,6 +88,22 @@ impl zkl_contenders {
 fn millis(time: SystemTime) -> i64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// What a program says of somebody that it means.
+///
+/// # Safety
+/// The path is NULL or a string.
+pub(super) unsafe fn meant(
+    function: &'static str,
+    name: &str,
+    who: Option<&zkl_contender>,
+) -> Result<Contender, Failure> {
+    let null = || Failure::bad_argument(function, &format!("{name} is NULL"));
+    let who = who.ok_or_else(null)?;
+    // SAFETY: the caller's promise.
+    let path = unsafe { text(function, &format!("{name}->path"), who.path) }?;
+    Ok(Contender::named(path, who.token))
 }
 
 fn list(

@@ -4,6 +4,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use zookeeper_sys as sys;
@@ -21,10 +22,11 @@ use crate::capi::zkl::loss_signals::{
 };
 use crate::capi::zkl::options;
 use crate::capi::zkl::present::Shared;
-use crate::capi::zkl::timeout::{ZKL_FOREVER, timeout};
+use crate::capi::zkl::timeout::{ZKL_FOREVER, timeout, wait};
 use crate::error::Code;
-use crate::lock::{Guard, GuardState, LostSignal};
+use crate::lock::{Guard, GuardState, LockError, LostReason, LostSignal};
 use crate::process::inherited;
+use crate::runtime::Pending;
 use crate::scarcity;
 
 /// zkl_guard_state: the lock is held, and no other client can acquire it now.
@@ -32,13 +34,18 @@ pub const ZKL_HELD: c_int = 1;
 /// zkl_guard_state: the lock is lost, and others may hold it. It stays so.
 pub const ZKL_LOST: c_int = 4;
 
+/// How long a look at a guard's path takes at most.
+const A_LOOK: Duration = Duration::from_secs(1);
+
 /// A lock that is held; see zkl_lock_acquire.
 #[allow(non_camel_case_types)]
 pub struct zkl_guard {
-    /// Taken out by the release.
-    guard: Option<Guard>,
-    path: CString,
-    token: i64,
+    /// Taken out by the release. A hand-over that is under way has it, too, and so has a delivery that it belongs to.
+    guard: Option<Arc<Guard>>,
+    /// What stands for each lock in ZooKeeper, and its token: one, but of a multi-lock.
+    pub(super) locks: Vec<(CString, i64)>,
+    /// What has come to stand for its lock since, by a downgrade: the program may have those before it yet.
+    later_paths: Mutex<Vec<CString>>,
     signal: Signal,
     pub(super) is_over: Arc<AtomicBool>,
     loss_fd: Mutex<Option<Arc<SignalFd>>>,
@@ -63,26 +70,31 @@ impl Object for zkl_guard {
 
 impl zkl_guard {
     pub(super) fn boxed(guard: Guard, shared: Arc<Shared>) -> Box<zkl_guard> {
-        Box::new(zkl_guard {
-            path: c_string(guard.path()),
-            token: guard.fencing_token(),
+        Box::new(zkl_guard::new(Arc::new(guard), shared))
+    }
+
+    pub(super) fn new(guard: Arc<Guard>, shared: Arc<Shared>) -> zkl_guard {
+        let locks = guard.tokens().into_iter();
+        zkl_guard {
+            locks: locks.map(|(path, token)| (c_string(path), token)).collect(),
+            later_paths: Mutex::default(),
             signal: Signal(Mutex::new(guard.lost())),
             guard: Some(guard),
             is_over: Arc::default(),
             loss_fd: Mutex::default(),
             state_fd: Mutex::default(),
             shared,
-        })
+        }
     }
 
     /// What it holds, if it was not given up.
-    pub(super) fn held(&self, name: &str) -> Result<&Guard, Failure> {
+    pub(super) fn held(&self, name: &str) -> Result<&Arc<Guard>, Failure> {
         let given_up = || format!("{name}: the guard is given up");
         self.guard.as_ref().ok_or_else(|| Failure::new(codes::ZKL_NOT_HELD, given_up()))
     }
 
     /// The program gives the guard up: it is notified of nothing any more, and its descriptors are closed.
-    pub(super) fn give_up(&mut self) -> Option<Guard> {
+    pub(super) fn give_up(&mut self) -> Option<Arc<Guard>> {
         self.is_over.store(true, Ordering::Release);
         for fd in [&mut self.loss_fd, &mut self.state_fd] {
             if let Some(fd) = fd.get_mut() {
@@ -90,6 +102,31 @@ impl zkl_guard {
             }
         }
         self.guard.take()
+    }
+
+    /// The path of what it holds, or held last; of a multi-lock that of the first.
+    pub(super) fn path(&self) -> *const c_char {
+        let first = self.locks.first().map_or(c"", |(path, _)| path);
+        let [_] = &self.locks[..] else { return first.as_ptr() };
+        // In a child of the process another thread may have been inside.
+        let Some(mut later) = self.later_paths.try_lock_for(A_LOOK) else { return c"".as_ptr() };
+        if let Some(now) = self.guard.as_ref().map(|guard| c_string(guard.path())) {
+            if now.as_c_str() != later.last().map_or(first, |path| path) {
+                later.push(now);
+            }
+        }
+        later.last().map_or(first, |path| path).as_ptr()
+    }
+}
+
+/// Releases what a guard has held. Who has handed it over before has released it.
+pub(super) fn released(held: Arc<Guard>) -> Pending<(), LockError> {
+    if held.lost().get() == Some(LostReason::Released) {
+        return Pending::ready_as(LockError::of_pending, Ok(()));
+    }
+    match Arc::try_unwrap(held) {
+        Ok(held) => held.release(),
+        Err(shared) => shared.release_now(),
     }
 }
 
@@ -104,7 +141,10 @@ pub(super) fn version_of(name: &'static str, version: c_int) -> Result<Option<i3
 
 impl Drop for zkl_guard {
     fn drop(&mut self) {
-        drop(self.give_up());
+        // A hand-over that is under way may have it, too.
+        if let Some(Err(shared)) = self.give_up().map(Arc::try_unwrap) {
+            shared.let_go();
+        }
     }
 }
 
@@ -119,7 +159,7 @@ impl Drop for zkl_guard {
 pub extern "C" fn zkl_guard_state(guard: Option<&zkl_guard>) -> c_int {
     let state = || {
         let guard = given("zkl_guard_state", "guard", guard)?;
-        Ok(match guard.guard.as_ref().map(Guard::state) {
+        Ok(match guard.guard.as_deref().map(Guard::state) {
             Some(GuardState::Held) => ZKL_HELD,
             Some(GuardState::Suspended) => ZKL_SUSPENDED,
             Some(GuardState::Lost) | None => ZKL_LOST,
@@ -148,16 +188,19 @@ pub extern "C" fn zkl_guard_lost_reason(guard: Option<&zkl_guard>) -> c_int {
 /// Any thread. ZBADARGUMENTS for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_token(guard: Option<&zkl_guard>) -> i64 {
-    let token = || Ok(given("zkl_guard_token", "guard", guard)?.token);
+    let token = || {
+        let guard = given("zkl_guard_token", "guard", guard)?;
+        Ok(guard.locks.first().map_or(0, |(_, token)| *token))
+    };
     number(i64::from(codes::ZKL_PANIC), token, i64::from)
 }
 
-/// The path of the lock's znode.
+/// The path of the lock's znode. A downgrade gives it another.
 ///
-/// Any thread. Returns a string that belongs to the guard; NULL for NULL.
+/// Any thread. Returns a string that belongs to the guard, and stays as long as that; NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_path(guard: Option<&zkl_guard>) -> *const c_char {
-    guard.map_or(std::ptr::null(), |guard| guard.path.as_ptr())
+    guard.map_or(std::ptr::null(), zkl_guard::path)
 }
 
 /// Asks for a call of `lost` when the lock is lost: at most once, on zklock's callback thread of the
@@ -223,7 +266,8 @@ pub extern "C" fn zkl_guard_wait_lost(guard: Option<&zkl_guard>, timeout_ms: c_i
             Some(within) => signal.wait_timeout(within),
             None => Some(signal.wait()),
         };
-        let held = || format!("{NAME}: {}: not lost", guard.path.to_string_lossy());
+        let held =
+            || format!("{NAME}: {}: not lost", guard.held(NAME).map_or("", |held| held.path()));
         reason.map(drop).ok_or_else(|| Failure::new(Code::OPERATION_TIMEOUT.as_raw(), held()))
     })
 }
@@ -367,7 +411,7 @@ pub unsafe extern "C" fn zkl_guard_set(
 ///
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks.
 ///
-/// ZOK; ZSESSIONEXPIRED when the session was lost before the release, and ZNONODE when somebody had
+/// ZOK, also for a leadership that was handed over; ZSESSIONEXPIRED when the session was lost before the release, and ZNONODE when somebody had
 /// deleted the znode: others may have held the lock meanwhile. ZNOAUTH when the session has no DELETE
 /// permission on the lock's directory: the lock stays until the session ends; a client with a session of
 /// its own ends that, and opens another, as soon as it holds no other lock. ZINVALIDSTATE or ZCLOSING when the
@@ -403,8 +447,7 @@ fn release(name: &'static str, guard: Option<Box<zkl_guard>>, timeout_ms: c_int)
         let within = timeout(name, timeout_ms)?;
         may_block(name)?;
         match (guard.give_up(), within) {
-            (Some(held), Some(within)) => Ok(held.release().within(within).wait()?),
-            (Some(held), None) => Ok(held.release().wait()?),
+            (Some(held), within) => wait(released(held), within),
             (None, _) => Ok(()),
         }
     })

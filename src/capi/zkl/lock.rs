@@ -11,16 +11,16 @@ use crate::capi::boundary::{
 use crate::capi::codes;
 use crate::capi::zkl::client::zkl_client;
 use crate::capi::zkl::guard::zkl_guard;
-use crate::capi::zkl::options::{self, Sharing, zkl_lock_options};
-use crate::capi::zkl::present::{OnASession, PresentLock};
-use crate::capi::zkl::timeout::timeout;
+use crate::capi::zkl::options::{self, Contending, Sharing, zkl_lock_options};
+use crate::capi::zkl::present::{OnASession, PresentLock, Shared};
+use crate::capi::zkl::timeout::{limited, timeout};
 use crate::lock::{Guard, Lock, LockError, Owner, ReentrantLock};
 use crate::runtime::Pending;
 
 /// A lock on a path; see zkl_lock_new.
 #[allow(non_camel_case_types)]
 pub struct zkl_lock {
-    present: Arc<PresentLock>,
+    pub(super) present: Arc<PresentLock>,
     pub(super) acquires: Acquires,
     path: CString,
 }
@@ -42,15 +42,33 @@ impl Object for zkl_lock {
 }
 
 impl zkl_lock {
+    pub(super) fn boxed(client: &zkl_client, path: &str, how: Contending) -> Box<zkl_lock> {
+        let present = Arc::new(PresentLock::new(&client.present, path, how));
+        let path = c_string(present.at_present().lock.path());
+        Box::new(zkl_lock { present, acquires: Acquires::Anew, path })
+    }
+
     /// The lock on its client's present session.
     pub(super) fn at_present(&self) -> OnASession {
-        let present = self.present.at_present();
+        self.acquired_on(self.present.at_present())
+    }
+
+    /// The lock on one of its client's sessions.
+    pub(super) fn on(&self, session: &Arc<Shared>) -> OnASession {
+        self.acquired_on(self.present.on(Arc::clone(session)))
+    }
+
+    fn acquired_on(&self, session: OnASession) -> OnASession {
         let lock = match &self.acquires {
-            Acquires::Anew => return present,
-            Acquires::ForThread(lock) => lock.at(&present.lock).owned_by(&Owner::this_thread()),
-            Acquires::ForOwner(lock, owner) => lock.at(&present.lock).owned_by(owner),
+            Acquires::Anew => return session,
+            Acquires::ForThread(lock) => lock.at(&session.lock).owned_by(&Owner::this_thread()),
+            Acquires::ForOwner(lock, owner) => lock.at(&session.lock).owned_by(owner),
         };
-        OnASession { lock, ..present }
+        OnASession { lock, ..session }
+    }
+
+    pub(super) fn path(&self) -> &str {
+        self.path.to_str().unwrap_or_default()
     }
 
     /// The same lock, acquired for somebody else.
@@ -80,7 +98,7 @@ pub unsafe extern "C" fn zkl_lock_new(
 ) -> c_int {
     const NAME: &str = "zkl_lock_new";
     status(|| {
-        let sessions = &given(NAME, "client", client)?.present;
+        let client = given(NAME, "client", client)?;
         let place = output(NAME, "lock", lock)?;
         // SAFETY: the header asks for a NUL-terminated string.
         let path = unsafe { text(NAME, "path", path) }?;
@@ -90,9 +108,7 @@ pub unsafe extern "C" fn zkl_lock_new(
         if matches!(how.sharing, Sharing::Permits { .. }) && path == "/" {
             return Err(Failure::bad_argument(NAME, "a semaphore needs a path of its own"));
         }
-        let present = Arc::new(PresentLock::new(sessions, path, how));
-        let lock = zkl_lock { present, acquires: Acquires::Anew, path: c_string(path) };
-        place.write(Box::into_raw(Box::new(lock)));
+        place.write(Box::into_raw(zkl_lock::boxed(client, path, how)));
         Ok(())
     })
 }
@@ -179,8 +195,7 @@ pub(super) fn taken(path: &str) -> Failure {
 pub(super) fn contend(lock: &Lock, within: Option<Duration>) -> Pending<Guard, LockError> {
     match within {
         Some(within) if within.is_zero() => lock.acquire_at_once(),
-        Some(within) => lock.acquire().within(within),
-        None => lock.acquire(),
+        within => limited(lock.acquire(), within),
     }
 }
 

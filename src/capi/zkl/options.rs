@@ -9,7 +9,9 @@ use zookeeper_sys as sys;
 use crate::capi::acl;
 use crate::capi::boundary::{self, Failure};
 use crate::client::ClientOptions;
-use crate::lock::Strategy;
+use crate::lock::{Interop, Strategy};
+use crate::sasl::Sasl;
+use crate::tls::Tls;
 use crate::znode::Acl;
 
 /// How a client connects or adopts. It begins as the defaults:
@@ -44,6 +46,31 @@ pub struct zkl_client_options {
     /// every server takes. A larger request is refused with ZBADARGUMENTS, because a server closes the
     /// connection on one over its jute.maxbuffer. (The queue of zoo_queue.h asks the servers instead.)
     pub max_request: usize,
+    /// TLS, at the servers' secureClientPort: the file with the authorities that sign their certificates, in PEM
+    /// form. NULL: no TLS. With it `tls_cert` and `tls_key` have to be given. The C client that is linked has to be
+    /// built with TLS (zookeeper_init_ssl); most are not, and connecting fails with ZBADARGUMENTS. Here and
+    /// below: not for `zkl_client_adopt`.
+    pub tls_ca: *const c_char,
+    /// TLS: the file with the client's own certificate.
+    pub tls_cert: *const c_char,
+    /// TLS: the file with the key of that certificate.
+    pub tls_key: *const c_char,
+    /// TLS: the file whose first line is the password of the key. NULL: it has none.
+    pub tls_key_password_file: *const c_char,
+    /// TLS: not 0: takes any certificate that the authorities have signed, whatever the server's name is. The C
+    /// client of an installed library verifies no names: without this it is refused.
+    pub tls_any_host_name: c_int,
+    /// SASL: the user. NULL: none. The C client that is linked has to be built with SASL (zookeeper_init_sasl).
+    pub sasl_user: *const c_char,
+    /// SASL: the file whose first line is the user's password.
+    pub sasl_password_file: *const c_char,
+    /// SASL: the mechanism, such as "GSSAPI". NULL: "DIGEST-MD5", where there is a user.
+    pub sasl_mechanism: *const c_char,
+    /// 1: locks with `ZKL_QUEUE` that are contended for are handed over by one write and one event, between clients that
+    /// all have this set. Each session gets an identity of its own, of the scheme "digest", which the servers have to
+    /// accept; `ZOO_CREATOR_ALL_ACL` names it as well. Others exclude each other all the same. Not for
+    /// `zkl_client_adopt`.
+    pub announced_releases: usize,
 }
 
 /// A strategy: a fair queue, in which a release wakes one waiter. The default.
@@ -62,6 +89,16 @@ pub const ZKL_READ: c_int = 1;
 pub const ZKL_WRITE: c_int = 2;
 /// How a lock is shared: as permits of a semaphore. Others hold the rest.
 pub const ZKL_PERMITS: c_int = 3;
+/// How a lock is shared: as a reader of a read/write lock that may become a writer, by zkl_guard_upgrade. It holds with
+/// readers, one such at a time.
+pub const ZKL_UPGRADEABLE: c_int = 4;
+
+/// Which other libraries wait for a lock on its path: Curator, go-zookeeper, zookeeper-client and ZooKeeper's own recipes,
+/// kazoo where it is given the pattern "-lock-". The default. The lock waits for all of them in any case.
+pub const ZKL_INTEROP_MOST: usize = 0;
+/// Which other libraries wait for a lock on its path: kazoo as it comes, too. A claim is two znodes, made and deleted by one
+/// transaction each. Only with `ZKL_QUEUE` and `ZKL_EXCLUSIVE`.
+pub const ZKL_INTEROP_ALL: usize = 1;
 
 /// How a lock is contended for. It begins as the defaults:
 /// `zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;`, then what differs is set.
@@ -78,14 +115,21 @@ pub struct zkl_lock_options {
     /// Who may do what with the znodes of the lock: what the C client takes, such as
     /// `&ZOO_CREATOR_ALL_ACL`. NULL: everyone may do everything. Copied.
     pub acl: *const sys::ACL_vector,
-    /// `ZKL_EXCLUSIVE`, `ZKL_READ`, `ZKL_WRITE` or `ZKL_PERMITS`; all but the first with `ZKL_QUEUE` alone.
+    /// `ZKL_EXCLUSIVE`, `ZKL_READ`, `ZKL_UPGRADEABLE`, `ZKL_WRITE` or `ZKL_PERMITS`; all but the first with `ZKL_QUEUE`
+    /// alone.
     pub sharing: c_int,
     /// With `ZKL_PERMITS`: how many permits an acquire takes, together. 0: one. Otherwise 0.
     pub permits: c_int,
     /// With `ZKL_PERMITS`: how many permits there are for all, where none has said so yet; at least 1. What the
     /// semaphore's znode says counts more: see zkl_lock_set_limit. Otherwise 0.
     pub limit: c_int,
+    /// `ZKL_INTEROP_MOST` or `ZKL_INTEROP_ALL`. Programs of either exclude each other.
+    pub interop: usize,
 }
+
+// Programs of before it leave what lies behind `limit` unset, up to the end of the struct as they know it.
+const _: () =
+    assert!(std::mem::offset_of!(zkl_lock_options, interop) % align_of::<zkl_lock_options>() == 0);
 
 /// An options struct.
 ///
@@ -114,7 +158,7 @@ const ABSURD: usize = 4096;
 /// # Safety
 /// `options` is null, or points to `size` bytes that stay unchanged during the call, the first of
 /// which are `size`.
-unsafe fn read<T: Options>(
+pub(super) unsafe fn read<T: Options>(
     function: &'static str,
     options: *const T,
 ) -> Result<Option<T>, Failure> {
@@ -176,6 +220,12 @@ pub(super) unsafe fn connecting(
         built = built.connect_timeout(timeout);
     }
     built = common(function, built, &given)?;
+    // SAFETY: the caller promises NUL-terminated strings.
+    built = unsafe { secure(function, built, &given) }?;
+    built = match given.announced_releases {
+        0 | 1 => built.announced_releases(given.announced_releases == 1),
+        _ => return Err(Failure::bad_argument(function, "announced_releases is 0 or 1")),
+    };
     // SAFETY: the caller promises `auth_secret_len` bytes.
     let secret = unsafe { bytes(function, given.auth_secret, given.auth_secret_len) }?;
     if given.auth_scheme.is_null() {
@@ -226,7 +276,66 @@ pub(super) unsafe fn adopting(
         let why = "add identities to the handle itself, by zoo_add_auth";
         return Err(Failure::bad_argument(function, why));
     }
+    let secure = [given.tls_ca, given.tls_cert, given.tls_key, given.tls_key_password_file];
+    let sasl = [given.sasl_user, given.sasl_password_file, given.sasl_mechanism];
+    if secure.into_iter().chain(sasl).any(|text| !text.is_null()) || given.tls_any_host_name != 0 {
+        let why = "an adopted handle has the TLS and the SASL that it was opened with";
+        return Err(Failure::bad_argument(function, why));
+    }
+    if given.announced_releases != 0 {
+        let why = "releases are announced by sessions of zklock's own, not on an adopted handle";
+        return Err(Failure::bad_argument(function, why));
+    }
     common(function, built, &given)
+}
+
+/// TLS and SASL.
+///
+/// # Safety
+/// Each text is null or NUL-terminated.
+unsafe fn secure(
+    function: &'static str,
+    mut built: ClientOptions,
+    given: &zkl_client_options,
+) -> Result<ClientOptions, Failure> {
+    let text = |name: &'static str, text: *const c_char| -> Result<Option<String>, Failure> {
+        if text.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: the caller promises a NUL-terminated string.
+        Ok(Some(unsafe { boundary::text(function, name, text) }?.to_owned()))
+    };
+    let refused = |why| Err(Failure::bad_argument(function, why));
+    let password = text("tls_key_password_file", given.tls_key_password_file)?;
+    let files = (
+        text("tls_ca", given.tls_ca)?,
+        text("tls_cert", given.tls_cert)?,
+        text("tls_key", given.tls_key)?,
+    );
+    match files {
+        (Some(ca), Some(cert), Some(key)) => {
+            let tls = Tls::new(ca, cert, key).verify_host_name(given.tls_any_host_name == 0);
+            built = built.tls(match password {
+                Some(file) => tls.key_password_file(file),
+                None => tls,
+            });
+        }
+        (None, None, None) if password.is_none() && given.tls_any_host_name == 0 => {}
+        _ => return refused("TLS takes all of tls_ca, tls_cert and tls_key"),
+    }
+    let password = text("sasl_password_file", given.sasl_password_file)?;
+    let user = text("sasl_user", given.sasl_user)?;
+    let sasl = match (text("sasl_mechanism", given.sasl_mechanism)?.as_deref(), user) {
+        (None | Some("DIGEST-MD5"), Some(user)) => Sasl::digest_md5(user),
+        (Some(mechanism), Some(user)) => Sasl::new(mechanism).user(user),
+        (Some(mechanism), None) if mechanism != "DIGEST-MD5" => Sasl::new(mechanism),
+        (None, None) if password.is_none() => return Ok(built),
+        _ => return refused("SASL without sasl_user"),
+    };
+    Ok(built.sasl(match password {
+        Some(file) => sasl.password_file(file),
+        None => sasl,
+    }))
 }
 
 /// How to contend.
@@ -235,14 +344,21 @@ pub(super) struct Contending {
     pub(super) label: String,
     pub(super) acl: Option<Vec<Acl>>,
     pub(super) sharing: Sharing,
+    pub(super) interop: Interop,
 }
 
 /// How a lock is shared.
 pub(super) enum Sharing {
     Exclusive,
+    /// As one of many locks below the path.
+    OfKey(Vec<u8>),
     Read,
+    Upgradeable,
     Write,
-    Permits { permits: u32, limit: u32 },
+    Permits {
+        permits: u32,
+        limit: u32,
+    },
 }
 
 /// # Safety
@@ -257,6 +373,7 @@ pub(super) unsafe fn contending(
         label: String::new(),
         acl: None,
         sharing: Sharing::Exclusive,
+        interop: Interop::Most,
     };
     // SAFETY: the caller keeps the promise above.
     let Some(given) = (unsafe { read(function, options) })? else {
@@ -279,7 +396,20 @@ pub(super) unsafe fn contending(
         built.acl = Some(unsafe { acl::copy(function, vector) }?);
     }
     built.sharing = sharing(function, &given)?;
+    built.interop = interop(function, &given)?;
     Ok(built)
+}
+
+fn interop(function: &'static str, given: &zkl_lock_options) -> Result<Interop, Failure> {
+    let refused = |why| Err(Failure::bad_argument(function, why));
+    match (given.interop, given.strategy, given.sharing) {
+        (ZKL_INTEROP_MOST, _, _) => Ok(Interop::Most),
+        (ZKL_INTEROP_ALL, ZKL_QUEUE, ZKL_EXCLUSIVE) => Ok(Interop::All),
+        (ZKL_INTEROP_ALL, _, _) => {
+            refused("only ZKL_QUEUE and ZKL_EXCLUSIVE go with ZKL_INTEROP_ALL")
+        }
+        _ => refused("there is no such interop"),
+    }
 }
 
 fn sharing(function: &'static str, given: &zkl_lock_options) -> Result<Sharing, Failure> {
@@ -288,6 +418,7 @@ fn sharing(function: &'static str, given: &zkl_lock_options) -> Result<Sharing, 
     let sharing = match (given.sharing, number(given.permits), number(given.limit)) {
         (ZKL_EXCLUSIVE, Some(0), Some(0)) => return Ok(Sharing::Exclusive),
         (ZKL_READ, Some(0), Some(0)) => Sharing::Read,
+        (ZKL_UPGRADEABLE, Some(0), Some(0)) => Sharing::Upgradeable,
         (ZKL_WRITE, Some(0), Some(0)) => Sharing::Write,
         (ZKL_PERMITS, Some(permits), Some(limit @ 1..)) => {
             Sharing::Permits { permits: permits.max(1), limit }
@@ -295,7 +426,7 @@ fn sharing(function: &'static str, given: &zkl_lock_options) -> Result<Sharing, 
         (ZKL_PERMITS, _, _) => {
             return refused("a semaphore has 1 permit or more, and none is negative");
         }
-        (ZKL_EXCLUSIVE | ZKL_READ | ZKL_WRITE, _, _) => {
+        (ZKL_EXCLUSIVE | ZKL_READ | ZKL_UPGRADEABLE | ZKL_WRITE, _, _) => {
             return refused("only ZKL_PERMITS has permits and a limit");
         }
         _ => return refused("there is no such sharing"),

@@ -83,7 +83,7 @@ impl Present {
 
 /// A lock that goes where its client goes.
 pub(super) struct PresentLock {
-    sessions: Arc<Present>,
+    pub(super) sessions: Arc<Present>,
     path: String,
     how: Contending,
     latest: Mutex<OnASession>,
@@ -106,6 +106,11 @@ impl PresentLock {
 
     pub(super) fn is_inherited(&self) -> bool {
         self.sessions.is_inherited()
+    }
+
+    /// The lock on that session.
+    pub(super) fn on(&self, session: Arc<Shared>) -> OnASession {
+        contending(session, &self.path, &self.how)
     }
 
     /// The lock on the present session.
@@ -132,8 +137,10 @@ fn contending(shared: Arc<Shared>, path: &str, how: &Contending) -> OnASession {
     let client = &shared.client;
     let mut semaphore = None;
     let lock = match how.sharing {
-        Sharing::Exclusive => client.lock(path).strategy(how.strategy),
+        Sharing::OfKey(ref key) => client.locks(path).lock(key),
+        Sharing::Exclusive => client.lock(path).strategy(how.strategy).interoperate(how.interop),
         Sharing::Read => client.read_write(path).read(),
+        Sharing::Upgradeable => client.read_write(path).upgradeable(),
         Sharing::Write => client.read_write(path).write(),
         Sharing::Permits { permits, limit } => {
             semaphore.insert(client.semaphore(path, limit)).permits(permits)

@@ -7,7 +7,7 @@ use crate::capi::boundary::{Failure, given, number, output, status};
 use crate::capi::codes;
 use crate::capi::zkl::guard::zkl_guard;
 use crate::capi::zkl::lock::{Acquires, zkl_lock};
-use crate::lock::{Guard, Owner};
+use crate::lock::Owner;
 
 /// The same lock as a re-entrant one: a thread that holds it acquires it again at once, without a request, by each of the
 /// functions that acquire; zkl_lock_acquire_async and zkl_lock_try_async do so for the thread that calls them. Other
@@ -80,7 +80,7 @@ pub extern "C" fn zkl_lock_as_owner(
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_holds(guard: Option<&zkl_guard>) -> c_int {
     const NAME: &str = "zkl_guard_holds";
-    let holds = || Ok(given(NAME, "guard", guard)?.held(NAME).map_or(0, Guard::holds));
+    let holds = || Ok(given(NAME, "guard", guard)?.held(NAME).map_or(0, |held| held.holds()));
     let number_of = |holds: usize| c_int::try_from(holds).unwrap_or(c_int::MAX);
     number(codes::ZKL_PANIC, || holds().map(number_of), |code| code)
 }

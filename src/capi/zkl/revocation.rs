@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use crate::capi::boundary::{Failure, c_string, given, may_wait_for, status, text};
 use crate::capi::callbacks::{Line, Userdata, zkl_finalizer_fn};
-use crate::capi::zkl::contenders::zkl_contender;
+use crate::capi::zkl::contenders::{meant, zkl_contender};
 use crate::capi::zkl::guard::zkl_guard;
 use crate::capi::zkl::lock::zkl_lock;
 use crate::capi::zkl::present::OnASession;
-use crate::capi::zkl::timeout::timeout;
+use crate::capi::zkl::timeout::{timeout, wait};
 use crate::error::Code;
 use crate::lock::Contender;
 
@@ -19,21 +19,6 @@ use crate::lock::Contender;
 #[allow(non_camel_case_types)]
 pub type zkl_request_fn =
     Option<unsafe extern "C" fn(reason: *const c_char, userdata: *mut c_void)>;
-
-/// What a program says of the holder that it means.
-///
-/// # Safety
-/// The path is NULL or a string.
-unsafe fn meant(
-    function: &'static str,
-    holder: Option<&zkl_contender>,
-) -> Result<Contender, Failure> {
-    let null = || Failure::bad_argument(function, "holder is NULL");
-    let holder = holder.ok_or_else(null)?;
-    // SAFETY: the caller's promise.
-    let path = unsafe { text(function, "holder->path", holder.path) }?;
-    Ok(Contender::named(path, holder.token))
-}
 
 fn held_no_more(function: &'static str, holder: &Contender) -> Failure {
     let message = format!("{function}: {}: it holds the lock no more", holder.path);
@@ -61,7 +46,7 @@ pub unsafe extern "C" fn zkl_lock_request_release(
     status(|| {
         let lock = given(NAME, "lock", lock)?;
         // SAFETY: the header asks for an entry of a list of ours, or what looks like one.
-        let holder = unsafe { meant(NAME, holder) }?;
+        let holder = unsafe { meant(NAME, "holder", holder) }?;
         // SAFETY: the header asks for a NUL-terminated string.
         let reason = unsafe { text(NAME, "reason", reason) }?;
         let OnASession { lock, shared, .. } = lock.at_present();
@@ -95,7 +80,7 @@ pub unsafe extern "C" fn zkl_lock_break_hold(
     status(|| {
         let lock = given(NAME, "lock", lock)?;
         // SAFETY: the header asks for an entry of a list of ours, or what looks like one.
-        let holder = unsafe { meant(NAME, holder) }?;
+        let holder = unsafe { meant(NAME, "holder", holder) }?;
         // SAFETY: the header asks for a NUL-terminated string.
         let reason = unsafe { text(NAME, "reason", reason) }?;
         let grace = u64::try_from(grace_ms).map(Duration::from_millis);
@@ -104,11 +89,7 @@ pub unsafe extern "C" fn zkl_lock_break_hold(
         let OnASession { lock, shared, .. } = lock.at_present();
         may_wait_for(NAME, &shared.client)?;
         let breaking = lock.break_hold(&holder, reason, grace);
-        let broken = match within {
-            Some(within) => breaking.within(within),
-            None => breaking,
-        };
-        if broken.wait()? { Ok(()) } else { Err(held_no_more(NAME, &holder)) }
+        if wait(breaking, within)? { Ok(()) } else { Err(held_no_more(NAME, &holder)) }
     })
 }
 

@@ -4,6 +4,7 @@ use std::ffi::c_int;
 use std::time::Duration;
 
 use crate::capi::boundary::Failure;
+use crate::runtime::Pending;
 
 /// A timeout that never comes.
 pub const ZKL_FOREVER: c_int = -1;
@@ -20,4 +21,20 @@ pub(super) fn timeout(
             Err(Failure::bad_argument(function, "timeout_ms is negative and not ZKL_FOREVER"))
         }
     }
+}
+
+/// An operation that may take so long.
+pub(super) fn limited<T, E>(pending: Pending<T, E>, within: Option<Duration>) -> Pending<T, E> {
+    match within {
+        Some(within) => pending.within(within),
+        None => pending,
+    }
+}
+
+/// Waits for an operation that may take so long.
+pub(super) fn wait<T, E>(pending: Pending<T, E>, within: Option<Duration>) -> Result<T, Failure>
+where
+    Failure: From<E>,
+{
+    Ok(limited(pending, within).wait()?)
 }

@@ -84,7 +84,7 @@ proptest! {
         chroot in chroot(),
     ) {
         let hosts = parse(&(hosts.join(",") + &chroot)).unwrap();
-        let config = raw::Config { hosts, in_order: false, session_timeout: Duration::from_secs(1), session: None };
+        let config = raw::Config { hosts, in_order: false, session_timeout: Duration::from_secs(1), session: None, tls: None, sasl: None };
         let handle = Zhandle::open(&config, |_| {});
         prop_assert!(handle.is_ok(), "{}: {:?}", config.hosts, handle.err());
     }

@@ -208,32 +208,7 @@ impl StoredLock for Handed {
             .map(move |tried| Ok(tried?.map(|guard| in_round(turn, Round::new(guard)))))
     }
 
-    fn contenders(self: Arc<Self>, number: usize) -> Pending<Vec<Contender>, LockError> {
-        Arc::clone(&self.stored).contenders(number)
-    }
-
-    fn holder_other_than(
-        self: Arc<Self>,
-        reported: Option<Option<i64>>,
-    ) -> Pending<Option<Contender>, LockError> {
-        Arc::clone(&self.stored).holder_other_than(reported)
-    }
-
-    fn revoke(
-        self: Arc<Self>,
-        holder: Contender,
-        revocation: Revocation,
-    ) -> Pending<bool, LockError> {
-        Arc::clone(&self.stored).revoke(holder, revocation)
-    }
-
-    fn limit(self: Arc<Self>) -> Pending<u32, LockError> {
-        Arc::clone(&self.stored).limit()
-    }
-
-    fn set_limit(self: Arc<Self>, limit: u32) -> Pending<(), LockError> {
-        Arc::clone(&self.stored).set_limit(limit)
-    }
+    crate::lock::store::needing_no_claim!();
 
     fn as_any(&self) -> &dyn Any {
         self

@@ -68,6 +68,8 @@ fn config(hosts: &str) -> Config {
         in_order: false,
         session_timeout: Duration::from_secs(10),
         session: None,
+        tls: None,
+        sasl: None,
     }
 }
 

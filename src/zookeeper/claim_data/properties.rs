@@ -35,7 +35,7 @@ proptest! {
         bits in any::<(u128, u128)>(), label in ".*|(.|\n|=){0,300}"
     ) {
         let (own, other) = (Uuid::from_u128(bits.0), Uuid::from_u128(bits.1));
-        let data = write(own, &label);
+        let data = write(own, &label, None);
         prop_assert_eq!(uuid(&data), Some(own));
         prop_assert!(own == other || uuid(&data) != Some(other));
         let contender = read(String::new(), &data, &Stat::default());

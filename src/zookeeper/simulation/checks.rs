@@ -11,9 +11,9 @@ use super::scenario::{LOCK, Wait};
 use super::server::{Kind, Life, parent};
 use super::share::{Share, may_hold_together};
 use super::world::World;
-use crate::lock::LostReason;
-use crate::lock::Strategy;
-use crate::zookeeper::{claim::Node, name};
+use crate::lock::tenure::Tenure as _;
+use crate::lock::{Access, LostReason, Strategy};
+use crate::zookeeper::{name, node::Node};
 
 pub(super) fn at_every_step(run: &Run) {
     let_the_shown_sink_in(run);
@@ -26,19 +26,44 @@ pub(super) fn at_every_step(run: &Run) {
             if run.world.lock().clients[post.client].dead {
                 continue;
             }
-            let node = &tenure.node;
             if let Some(reason) = run.machines[post.client].run(|| tenure.ended()) {
-                let there = run.world.lock().leader.tree.get(&node.path).map(|node| node.czxid);
-                if reason == LostReason::Deleted && there == Some(node.czxid) {
-                    complaint = Some(format!("contender {number} says that {there:?} is deleted"));
+                // One of them is enough.
+                let tree = &run.world.lock().leader.tree;
+                let is_there = |node: &Node| {
+                    tree.get(&node.path).is_some_and(|there| there.czxid == node.czxid)
+                };
+                if reason == LostReason::Deleted && tenure.nodes().iter().all(is_there) {
+                    let token = tenure.node.czxid;
+                    complaint = Some(format!("contender {number} says that {token} is deleted"));
                 }
                 continue;
             }
             let world = run.world.lock();
-            let wrong = wrong_belief(run, &world, post.client, node);
-            complaint = complaint.or(wrong.map(|why| format!("contender {number} {why}")));
-            if !world.robbed.contains_key(&node.czxid) {
-                holders.push((number, node.czxid, post.share));
+            let nodes = tenure.nodes();
+            for node in &nodes {
+                let wrong = wrong_belief(run, &world, post.client, node);
+                complaint = complaint.or(wrong.map(|why| format!("contender {number} {why}")));
+            }
+            // What it is now.
+            let share = match tenure.access() {
+                Some(Access::Read) => Share::Reads,
+                Some(Access::Upgradeable) => Share::Looks,
+                Some(_) => Share::Alone,
+                None => post.share,
+            };
+            // What others take it for, by its claims alone.
+            let mut shown = nodes.iter().map(|node| Share::of(&node.path));
+            let shown = if shown.clone().any(|it| it == Share::Alone) {
+                Some(Share::Alone)
+            } else {
+                shown.next()
+            };
+            if shown != Some(share) {
+                let why = format!("contender {number} holds as {share:?}, and claims {shown:?}");
+                complaint.get_or_insert(why);
+            }
+            if !nodes.iter().any(|node| world.robbed.contains_key(&node.czxid)) {
+                holders.push((number, tenure.node.czxid, share));
             }
         }
     }
@@ -103,10 +128,23 @@ pub(super) fn at_rest(run: &Run) {
             let what = match (&post.tenure, post.acquires) {
                 (Some(tenure), _) => {
                     let believes = run.machines[post.client].run(|| tenure.ended()).is_none();
-                    let robbed = run.world.lock().robbed.contains_key(&tenure.node.czxid);
-                    wanted[post.client] += 1;
-                    (believes && robbed && !run.scenario.reduced)
-                        .then_some("does not learn that its claim is deleted")
+                    let nodes = tenure.nodes();
+                    let is_robbed = |node: &Node| run.world.lock().robbed.contains_key(&node.czxid);
+                    let robbed = nodes.iter().any(is_robbed);
+                    wanted[post.client] += nodes.len() + usize::from(post.acquires.is_some());
+                    let others = board.posts.iter().enumerate().filter(|(at, _)| *at != number);
+                    let mut held = others.filter_map(|(_, other)| other.tenure.as_ref());
+                    let is_told = held.any(|other| {
+                        let mut nodes = other.nodes().into_iter();
+                        nodes.any(|node| watches(run, &run.world.lock(), post.client, &node.path))
+                    });
+                    let comes = run.waits_for(post.client).is_some();
+                    if believes && post.acquires.is_some() && !is_told && !comes {
+                        Some("waits to write, and watches nobody who holds")
+                    } else {
+                        (believes && robbed && !run.scenario.reduced)
+                            .then_some("does not learn that its claim is deleted")
+                    }
                 }
                 (None, Some(Wait::Forever)) => {
                     wanted[post.client] += 1;
@@ -153,10 +191,20 @@ fn will_be_told(
         }
         // Who holds permits will not say so.
         Share::Takes(_) => nearest.next().filter(|(czxid, _)| !held.contains(czxid)),
-        Share::Reads => nearest.find(|(_, path)| Share::of(path) != Share::Reads),
+        Share::Reads | Share::Looks => {
+            nearest.find(|(_, path)| !share.goes_with(Share::of(path), 0))
+        }
         Share::Alone => nearest.next(),
     };
     nearest.is_some_and(|(_, path)| watches(path))
+}
+
+/// Whether that client will hear of a change of that znode.
+fn watches(run: &Run, world: &World, client: usize, path: &str) -> bool {
+    let on = &world.clients[client];
+    on.replica.watches.contains(path)
+        && on.watches.contains_key(path)
+        && run.clients[client].inner().waits_for_event(path)
 }
 
 /// Why a contender will wait for ever, if it will.
@@ -174,11 +222,7 @@ fn wait_in_vain(
     if on.connection != Connection::Up {
         return Some("waits without a connection");
     }
-    let watches = |path: &str| {
-        on.replica.watches.contains(path)
-            && on.watches.contains_key(path)
-            && run.clients[client].inner().waits_for_event(path)
-    };
+    let watches = |path: &str| watches(run, world, client, path);
     let tree = &world.leader.tree;
     if run.scenario.strategy == Strategy::Watch {
         return (tree.get(LOCK).is_none() || !watches(LOCK)).then_some("waits for no holder");
@@ -194,6 +238,18 @@ fn wait_in_vain(
     });
     let mut claims: Vec<_> = claims.map(|(path, node)| (node.czxid, path)).collect();
     claims.sort_unstable();
+    // Where a claim is in the place of another, that counts; it is before all whose numbers say nothing.
+    let is_placed = |path: &str| name::is_in_anothers_place(name::last(path));
+    let placed = claims.iter().find(|(_, path)| is_placed(path));
+    let placed = placed.and_then(|(_, path)| name::sequence(name::last(path)));
+    if let Some(placed) = placed {
+        claims.sort_by_key(|(_, path)| {
+            let name = name::last(path);
+            let is_behind = !(name::is_upgrade(name) && is_placed(path));
+            let number = name::sequence(name).filter(|number| !name::is_out_of_turn(*number));
+            (number.is_none(), number.map(|number| number.wrapping_sub(placed)), is_behind)
+        });
+    }
     let was_robbed = world.robbed.keys().any(is_ours);
     let mut ours = claims.iter().enumerate().filter(|(_, (czxid, _))| is_ours(czxid));
     match (ours.next(), ours.next()) {
@@ -207,7 +263,13 @@ fn wait_in_vain(
             if !share.is_kept_out_by(before.iter().map(|(_, path)| Share::of(path)), limit) {
                 return Some("may hold and does not know");
             }
-            let is_told = will_be_told(share, before, held, &watches);
+            // What came into the place of another, or is by which another writes, came later than who waits behind it.
+            let came_later = |path: &str| name::has_anothers_token(name::last(path));
+            let is_told = will_be_told(share, before, held, &watches)
+                || before.iter().any(|(_, path)| came_later(path))
+                    && before
+                        .iter()
+                        .any(|(_, path)| !share.goes_with(Share::of(path), 0) && watches(path));
             let watches_children = on.replica.child_watches.contains(LOCK)
                 && on.child_watches.contains(LOCK)
                 && run.clients[client].inner().waits_for_event(LOCK);

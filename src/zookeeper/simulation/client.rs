@@ -82,6 +82,8 @@ pub(super) struct Client {
     pub(super) history: Digest,
     /// How often its circumstances have changed.
     pub(super) changes: usize,
+    /// How many requests it has given up without an answer.
+    pub(super) given_up: usize,
     /// When its clock last passed, in changes of the world, and how often it has since.
     pub(super) last_passed: (usize, u32),
     /// Whether a contender is all that runs on it.
@@ -117,6 +119,7 @@ impl Client {
             dead: false,
             history: Digest::default(),
             changes: 0,
+            given_up: 0,
             last_passed: (usize::MAX, 0),
             is_alone: false,
             awaits_event: false,

@@ -16,7 +16,7 @@ use super::scenario::{Contender, LOCK, Scenario, Wait};
 use super::server::{Life, Record, parent};
 use super::share::Share;
 use crate::client::Client;
-use crate::lock::{Guard, Lock, LockError, Strategy, tenure};
+use crate::lock::{Access, Guard, Lock, LockError, Strategy, tenure};
 use crate::znode::Stat;
 use crate::zookeeper::claim_data;
 use crate::zookeeper::memory::PathMemory;
@@ -96,7 +96,7 @@ impl Board {
 
     pub(super) fn may_release(&self, contender: usize) -> bool {
         let post = &self.posts[contender];
-        post.tenure.is_some() && !post.told_to_release
+        post.tenure.is_some() && !post.told_to_release && post.acquires.is_none()
     }
 
     fn wake(&mut self, contender: usize) {
@@ -114,6 +114,10 @@ struct Party {
     client: usize,
     lock: Lock,
     share: Share,
+    /// What it turns what it holds into.
+    becomes: Vec<Access>,
+    /// Whether numbers are given out of turn, and what is held stays what it is.
+    at_the_end: bool,
     memory: Arc<PathMemory>,
     world: Shared,
     board: SharedBoard,
@@ -136,15 +140,31 @@ pub(super) async fn contend(
     let share = contender.share;
     let lock = match share {
         Share::Reads => client.read_write(LOCK).read(),
+        Share::Looks => client.read_write(LOCK).upgradeable(),
         Share::Takes(permits) => client.semaphore(LOCK, of.limit).permits(permits),
+        Share::Alone if !contender.becomes.is_empty() => client.read_write(LOCK).write(),
         // Both names of those who hold alone are there beside each other.
         Share::Alone if number % 2 == 1 && of.is_mixed() => client.read_write(LOCK).write(),
         Share::Alone => client.lock(LOCK).strategy(of.strategy),
     };
     let (calm, waits, client) = (of.faults == 0, contender.waits, contender.client);
     let operation_timeout = of.operation_timeout;
-    let party =
-        Party { number, client, lock, share, memory, world, board, calm, waits, operation_timeout };
+    let (becomes, at_the_end) =
+        (contender.becomes.clone(), of.directory.is_some_and(|next| next > 1 << 30));
+    let party = Party {
+        number,
+        client,
+        lock,
+        share,
+        becomes,
+        at_the_end,
+        memory,
+        world,
+        board,
+        calm,
+        waits,
+        operation_timeout,
+    };
     for wait in &contender.acquires {
         party.run(*wait).await;
     }
@@ -282,11 +302,17 @@ impl Party {
             *largest = token.max(*largest);
             board.posts[self.number].tenure = Some(tenure);
         }
+        for to in &self.becomes {
+            if !self.change(&guard, *to).await {
+                break;
+            }
+        }
         self.told(|post| post.told_to_release).await;
-        self.post(|post| {
+        let present = self.post(|post| {
             post.told_to_release = false;
-            post.tenure = None;
+            post.tenure.take().map(|tenure| tenure.present().czxid)
         });
+        let token = present.unwrap_or(token);
         let (had_gone, before) = (self.is_gone(token), self.changes());
         if self.waits {
             let released = guard.release().await;
@@ -300,6 +326,53 @@ impl Party {
             drop(guard);
             self.check_is_known(token);
         }
+    }
+
+    /// Turns what it holds into that, unless that is given up. Gives whether it has.
+    async fn change(&self, guard: &Guard, to: Access) -> bool {
+        let was = guard.access();
+        self.post(|post| post.acquires = Some(Wait::Forever));
+        let changing = async {
+            Some(match to {
+                Access::Write => guard.upgrade().await,
+                to => guard.downgrade(to).await,
+            })
+        };
+        let cancelled = async {
+            self.told(|post| post.told_to_cancel).await;
+            None
+        };
+        let outcome = or(changing, cancelled).await;
+        self.post(|post| {
+            post.acquires = None;
+            post.told_to_cancel = false;
+        });
+        let (now, is_lost) = (guard.access(), guard.is_lost());
+        let is_right = match &outcome {
+            Some(Ok(())) => now == Some(to),
+            Some(Err(LockError::NotHeld { .. })) => is_lost,
+            Some(Err(LockError::Unusable { .. })) => self.at_the_end && now == was,
+            Some(Err(_)) => false,
+            // A downgrade is done before others know.
+            None => now == was || to != Access::Write && now == Some(to),
+        };
+        if !is_right {
+            self.complain(|| {
+                format!("to {to:?}: {outcome:?}, and now it is {now:?}, lost {is_lost}")
+            });
+        }
+        if now == Some(Access::Write) && !is_lost && self.share == Share::Looks {
+            let token = guard.fencing_token();
+            let robbed = self.world.lock().robbed.contains_key(&token);
+            let mut board = self.board.lock();
+            let writers = board.largest.entry(Share::Alone).or_insert(token);
+            let before = *writers;
+            *writers = token.max(before);
+            if before > token && !robbed {
+                board.complain(|| format!("it writes with token {token}, after {before}"));
+            }
+        }
+        matches!(outcome, Some(Ok(())))
     }
 
     /// While its deletion is under way, a claim is known to its client: nobody else deletes it too.
@@ -330,8 +403,11 @@ impl Party {
     }
 
     /// How often the circumstances of the client have changed.
+    /// Of what may leave an outcome unknown.
     fn changes(&self) -> usize {
-        self.world.lock().clients[self.client].changes
+        let world = self.world.lock();
+        let client = &world.clients[self.client];
+        client.changes + client.given_up
     }
 
     fn check_release(&self, token: i64, released: Result<(), LockError>) {

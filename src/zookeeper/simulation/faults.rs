@@ -2,10 +2,12 @@
 
 use super::client::{Connection, Silence};
 use super::request::Request;
-use super::server::{Change, Kind, parent};
+use super::server::{Change, Kind, Record, parent};
 use super::share::Share;
 use super::steps::Step;
 use super::world::World;
+use crate::znode::Stat;
+use crate::zookeeper::claim_data;
 use crate::zookeeper::limit::Limit;
 use crate::zookeeper::name;
 
@@ -48,7 +50,11 @@ impl World {
         for (path, node) in &self.leader.tree.nodes {
             match node.kind {
                 Kind::Ephemeral(_) => {
-                    steps.extend([Step::Rob(node.czxid), Step::Write(node.czxid)]);
+                    steps.push(Step::Rob(node.czxid));
+                    // The servers refuse it otherwise.
+                    if !node.is_protected {
+                        steps.push(Step::Write(node.czxid));
+                    }
                 }
                 Kind::Container
                     if self.leader.tree.children(path).is_some_and(|c| c.is_empty()) =>
@@ -99,17 +105,57 @@ impl World {
         }
     }
 
-    /// Whether no claim is there that was made before and keeps it out.
+    /// Whether no claim is there that stands before it and keeps it out.
     pub(super) fn may_hold(&self, path: &str, czxid: i64) -> bool {
         let (tree, share) = (&self.leader.tree, Share::of(path));
-        let earlier = tree.nodes.iter().filter(|(other, node)| {
-            node.czxid < czxid
+        let others = tree.nodes.iter().filter(|(other, node)| {
+            *other != path
                 && matches!(node.kind, Kind::Ephemeral(_))
                 && parent(other) == parent(path)
                 && name::sequence(name::last(other)).is_some()
         });
+        let earlier = others.filter(|(other, node)| {
+            self.stands_before((name::last(other), node.czxid), (name::last(path), czxid))
+        });
         let earlier = earlier.map(|(other, _)| Share::of(other));
         !share.is_kept_out_by(earlier, self.limits.1)
+    }
+
+    /// Whether that claim is before ours, by its name and the transaction that made it. Where one of them is in the place of
+    /// another claim, by its number. Who upgrades in the place of a writer is before those whom that has kept out, and
+    /// may find that it had gone: so that says nothing, but whose it is may not hold with others, which is checked as well.
+    fn stands_before(&self, other: (&str, i64), own: (&str, i64)) -> bool {
+        let number = |(name, _): (&str, i64)| {
+            name::sequence(name).filter(|number| !name::is_out_of_turn(*number))
+        };
+        let is_lower = || match (number(other), number(own)) {
+            (Some(other), Some(own)) => other.wrapping_sub(own) < 0,
+            _ => false,
+        };
+        let is_placed = |(name, _): (&str, i64)| name::is_in_anothers_place(name);
+        if name::is_upgrade(own.0) {
+            // Writers that are earlier may be on their way out; and of those that wait, ours took the first one's place.
+            // What takes the place of the hold's first claim is its own.
+            let is_own = is_placed(other) && self.are_of_one_hold(other.1, own.1);
+            return Share::of(other.0) == Share::Reads && is_lower() && !is_own;
+        }
+        match (is_placed(other), is_placed(own)) {
+            (true, _) if name::is_upgrade(other.0) => false,
+            (false, true) if name::is_upgrade(other.0) => false,
+            (false, false) => other.1 < own.1,
+            // Who lost its claim to an operator may put another in its place when others hold already.
+            (true, _) => self.robbed.is_empty() && is_lower(),
+            (false, true) => is_lower(),
+        }
+    }
+
+    /// Whether those claims were made by one session, for one acquire.
+    fn are_of_one_hold(&self, one: i64, other: i64) -> bool {
+        let of = |czxid| self.leader.records.get(&czxid);
+        let label =
+            |record: &Record| claim_data::read(String::new(), &record.data, &Stat::default()).label;
+        let (Some(one), Some(other)) = (of(one), of(other)) else { return false };
+        one.session == other.session && label(one) == label(other)
     }
 
     /// Somebody sets a claim's data: every other one's to something else, the others' with a line more.
@@ -138,6 +184,7 @@ impl World {
             path: path.clone(),
             kind: Kind::Persistent,
             data: b"".as_slice().into(),
+            is_protected: false,
         };
         let write = Change::Write { path: directory.to_owned(), data };
         self.leader.commit(vec![write, child, Change::Delete { path }]);
@@ -150,7 +197,7 @@ impl World {
         let session = self.leader.open_session();
         let path = if in_queue { format!("{lock}/_c_5f0e-lock-") } else { lock.to_owned() };
         let data = b"192.168.0.1".as_slice().into();
-        let _ = self.leader.create(&path, in_queue, Kind::Ephemeral(session), &data);
+        let _ = self.leader.create(&path, in_queue, Kind::Ephemeral(session), &data, false);
         self.foreign = Some(session);
         self.spread();
     }
@@ -167,9 +214,9 @@ impl World {
         for name in self.leader.tree.children(directory).unwrap_or_default() {
             let path = format!("{directory}/{name}");
             self.note_robbed(&path);
-            let _ = self.leader.delete(&path);
+            let _ = self.leader.delete(&path, false);
         }
-        let _ = self.leader.delete(directory);
+        let _ = self.leader.delete(directory, false);
         self.spread();
     }
 
@@ -177,7 +224,7 @@ impl World {
     pub(super) fn remake(&mut self, directory: &str) {
         self.raze(directory);
         let data = b"".as_slice().into();
-        let _ = self.leader.create(directory, false, Kind::Container, &data);
+        let _ = self.leader.create(directory, false, Kind::Container, &data, false);
         self.spread();
     }
 
@@ -192,13 +239,14 @@ impl World {
             path: self.litter_at(number, lock),
             kind: Kind::Persistent,
             data: b"zklock/1 nothing".as_slice().into(),
+            is_protected: false,
         }]);
         self.spread();
     }
 
     pub(super) fn delete_made_by(&mut self, czxid: i64) {
         if let Some(path) = self.path_of(czxid) {
-            let _ = self.leader.delete(&path);
+            let _ = self.leader.delete(&path, false);
         }
         self.spread();
     }

@@ -16,7 +16,7 @@ use crate::raw::{
     Config, Credentials, Handle, HandleState, RawOp, RawOpResult, Requests, Sink, Terms, WatchOn,
 };
 use crate::session_key::SessionKey;
-use crate::znode::{Acl, CreateMode, Stat};
+use crate::znode::{Acl, CreateMode, Permissions, Stat};
 
 /// The world, shared by the code that runs in it.
 pub(super) type Shared = Arc<Mutex<World>>;
@@ -63,6 +63,11 @@ impl SimulatedHandle {
         });
     }
 
+    fn delete_as(&self, terms: Terms, path: &str, announced: bool, sink: Sink<()>) {
+        let too_late = self.world.lock().has_seen_it_gone(self.client, path);
+        self.submit(terms, Op::Delete { announced, too_late }, path, Reply::Done(sink));
+    }
+
     /// What it knows, unless it is closed.
     fn with<T>(&self, body: impl FnOnce(&super::client::Client) -> T) -> Option<T> {
         let world = self.world.lock();
@@ -82,7 +87,7 @@ impl Requests for SimulatedHandle {
         terms: Terms,
         path: &str,
         data: &[u8],
-        _: &[Acl],
+        acl: &[Acl],
         mode: CreateMode,
         sink: Sink<(String, Stat)>,
     ) {
@@ -93,13 +98,15 @@ impl Requests for SimulatedHandle {
             CreateMode::Container => (Kind::Container, false),
             _ => (Kind::Persistent, false),
         };
-        let op = Op::Create { sequential, kind, data: data.into() };
+        let by_anybody =
+            |it: &Acl| it.scheme == "world" && it.permissions.contains(Permissions::WRITE);
+        let is_protected = !acl.iter().any(by_anybody);
+        let op = Op::Create { sequential, kind, data: data.into(), is_protected };
         self.submit(terms, op, path, Reply::Created(sink));
     }
 
     fn delete(&self, terms: Terms, path: &str, _: i32, sink: Sink<()>) {
-        let too_late = self.world.lock().has_seen_it_gone(self.client, path);
-        self.submit(terms, Op::Delete { too_late }, path, Reply::Done(sink));
+        self.delete_as(terms, path, false, sink);
     }
 
     fn get(&self, terms: Terms, path: &str, watch: WatchOn, sink: Sink<(Vec<u8>, Stat)>) {
@@ -136,12 +143,25 @@ impl Requests for SimulatedHandle {
         unasked();
     }
 
-    fn add_auth(&self, _: Option<Instant>, _: &Credentials, _: Sink<()>) {
-        unasked();
+    /// Servers take it ahead of all requests of a connection.
+    fn add_auth(&self, _: Option<Instant>, _: &Credentials, sink: Sink<()>) {
+        act(&self.world, |world| world.calls.push(Box::new(|| sink(Ok(())))));
     }
 
-    fn multi(&self, _: Terms, _: &[RawOp<'_>], _: Sink<Vec<RawOpResult>>) {
-        unasked();
+    fn multi(&self, terms: Terms, ops: &[RawOp<'_>], sink: Sink<Vec<RawOpResult>>) {
+        let [RawOp::Set { path, .. }, RawOp::Delete { path: deleted, .. }] = ops else { unasked() };
+        assert_eq!(path, deleted, "the simulation knows no other transactions");
+        let result = |code| RawOpResult { code, path: None, stat: None };
+        let sink: Sink<()> = Box::new(move |reply| {
+            sink(match reply {
+                Ok(()) => Ok(vec![result(Code::OK), result(Code::OK)]),
+                Err(code) if code.is_server_decision() => {
+                    Ok(vec![result(code), result(Code::RUNTIME_INCONSISTENCY)])
+                }
+                Err(code) => Err(code),
+            });
+        });
+        self.delete_as(terms, path, true, sink);
     }
 }
 

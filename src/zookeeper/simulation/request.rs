@@ -15,8 +15,11 @@ pub(super) enum Op {
         sequential: bool,
         kind: Kind,
         data: Arc<[u8]>,
+        is_protected: bool,
     },
     Delete {
+        /// Whether it is written to before, in the same transaction.
+        announced: bool,
         /// Whether the client had seen a state of the servers in which all its claims were gone that
         /// there ever were at that path.
         too_late: bool,
@@ -64,7 +67,7 @@ impl Hash for Op {
             Op::Create { sequential, kind, .. } => (sequential, kind).hash(state),
             Op::Get { watch } | Op::Children { watch } => watch.hash(state),
             Op::Set { version, .. } => version.hash(state),
-            Op::Delete { too_late } => too_late.hash(state),
+            Op::Delete { announced, too_late } => (announced, too_late).hash(state),
             Op::Sync => {}
         }
     }

@@ -129,6 +129,7 @@ impl Run {
                 path: path.to_owned(),
                 kind: Kind::Container,
                 data: Arc::default(),
+                is_protected: false,
             };
             world.leader.commit(vec![container("/locks")]);
             if scenario.strategy == Strategy::Queue {
@@ -279,7 +280,7 @@ impl Run {
         };
         let wants = |client: usize| {
             let contender = &self.scenario.contenders[client];
-            (&contender.acquires, contender.share)
+            (&contender.acquires, contender.share, &contender.becomes)
         };
         !(0..client).any(|other| !self.touched[other] && wants(other) == wants(client))
     }
@@ -469,6 +470,7 @@ impl Drop for Run {
 fn connect(scenario: &Scenario) -> Client {
     let options = ClientOptions::new()
         .session_timeout(SESSION_TIMEOUT)
-        .operation_timeout(scenario.operation_timeout);
+        .operation_timeout(scenario.operation_timeout)
+        .announced_releases(scenario.announced);
     options.start("simulated:2181").unwrap_or_else(|error| panic!("{error}"))
 }

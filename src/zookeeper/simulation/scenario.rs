@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::share::Share;
 use super::steps::Step;
-use crate::lock::Strategy;
+use crate::lock::{Access, Strategy};
 
 /// The lock that everybody contends for.
 pub(super) const LOCK: &str = "/locks/a";
@@ -34,6 +34,8 @@ pub(super) struct Contender {
     pub(super) client: usize,
     pub(super) acquires: Vec<Wait>,
     pub(super) share: Share,
+    /// What it turns what it holds into, one after the other.
+    pub(super) becomes: Vec<Access>,
     /// Whether it waits for the end of a release before it goes on.
     pub(super) waits: bool,
 }
@@ -58,6 +60,8 @@ pub(super) struct Scenario {
     pub(super) directory: Option<i32>,
     /// Whether the first acquires expect to wait.
     pub(super) contended: bool,
+    /// Whether clients announce releases.
+    pub(super) announced: bool,
     /// The id of the server that opens the sessions.
     pub(super) server_id: u8,
     /// How many permits a semaphore has at first.
@@ -81,6 +85,18 @@ pub(super) enum Fault {
     Silence,
     Foreign,
     Limit,
+}
+
+/// What a contender turns its hold into that has that letter in the name of a scenario.
+fn becomes(letter: char) -> Vec<Access> {
+    use Access::{Read, Upgradeable, Write};
+    match letter {
+        'u' => vec![Write],
+        'v' => vec![Write, Upgradeable, Write, Read],
+        'd' => vec![Read],
+        'c' => vec![Upgradeable, Write, Read],
+        _ => Vec::new(),
+    }
 }
 
 impl Fault {
@@ -144,8 +160,13 @@ impl Scenario {
     /// One acquire each, every contender on a client of its own, nothing goes wrong.
     pub(super) fn plain(strategy: Strategy, contenders: usize) -> Scenario {
         let (acquires, share) = (vec![Wait::Forever], Share::Alone);
-        let contender =
-            |client| Contender { client, acquires: acquires.clone(), share, waits: true };
+        let contender = |client| Contender {
+            client,
+            acquires: acquires.clone(),
+            share,
+            becomes: Vec::new(),
+            waits: true,
+        };
         Scenario {
             strategy,
             clients: contenders,
@@ -158,6 +179,7 @@ impl Scenario {
             holds_long: false,
             directory: Some(0),
             contended: false,
+            announced: false,
             server_id: 1,
             limit: 3,
         }
@@ -179,6 +201,7 @@ impl Scenario {
             "plain" => {}
             "bare" => scenario.directory = None,
             "contended" => scenario.contended = true,
+            "announced" => (scenario.contended, scenario.announced) = (true, true),
             "lag" => scenario.lag = true,
             // The second number is the first after the largest.
             "wrapping" => {
@@ -193,6 +216,7 @@ impl Scenario {
                 let letters = setting.trim_start_matches("kinds-").chars();
                 scenario.contenders.iter_mut().zip(letters).for_each(|(contender, letter)| {
                     contender.share = Share::named(letter);
+                    contender.becomes = becomes(letter);
                 });
             }
             _ if setting.starts_with("limit-") => {
@@ -218,9 +242,16 @@ impl Scenario {
             let largest = random.u32(1..=2);
             for contender in &mut scenario.contenders {
                 contender.share = match random.u8(0..12) {
+                    drawn if drawn < readers / 2 => Share::Looks,
                     drawn if drawn < readers => Share::Reads,
                     drawn if drawn < readers + takers => Share::Takes(random.u32(1..=largest)),
                     _ => Share::Alone,
+                };
+                let may_change = contender.share == Share::Alone && readers > 0;
+                contender.becomes = match contender.share {
+                    Share::Looks => becomes(['u', 'v'][random.usize(0..2)]),
+                    _ if may_change && random.bool() => becomes(['d', 'c'][random.usize(0..2)]),
+                    _ => Vec::new(),
                 };
             }
             if takers > 0 {
@@ -253,6 +284,7 @@ impl Scenario {
             client: number % clients,
             acquires: (0..random.usize(1..=2)).map(|_| acquire(&mut random)).collect(),
             share: Share::Alone,
+            becomes: Vec::new(),
             waits: random.bool(),
         };
         let contenders = (0..contenders).map(contender).collect();
@@ -276,6 +308,7 @@ impl Scenario {
             // Sometimes the numbers wrap.
             directory: [None, Some(0), Some(i32::MAX - 2)][random.usize(0..3)],
             contended: random.bool(),
+            announced: fastrand::Rng::with_seed(seed ^ 0xa220_0c3d).bool(),
             server_id: [1, u8::MAX][random.usize(0..2)],
             limit: 3,
         };

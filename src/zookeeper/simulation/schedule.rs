@@ -65,6 +65,8 @@ impl Schedule for Given<'_> {
 /// All schedules, depth first. A state that was met before is not gone on from again.
 #[derive(Default)]
 pub(super) struct Explorer {
+    /// What draws in which order steps are taken up; else they are as they come.
+    random: Option<fastrand::Rng>,
     met: HashSet<u64>,
     path: Vec<Fork>,
     depth: usize,
@@ -72,7 +74,8 @@ pub(super) struct Explorer {
 
 /// A point at which any of these steps could be next.
 struct Fork {
-    steps: Vec<Step>,
+    /// With the place of each among those that there were.
+    steps: Vec<(usize, Step)>,
     chosen: usize,
 }
 
@@ -93,27 +96,35 @@ impl Schedule for Explorer {
     fn known(&mut self) -> Option<(Step, bool)> {
         let fork = self.path.get(self.depth)?;
         self.depth += 1;
-        Some((fork.steps[fork.chosen], self.depth < self.path.len()))
+        let (_, step) = fork.steps[fork.chosen];
+        Some((step, self.depth < self.path.len()))
     }
 
     fn choose(&mut self, run: &Run, steps: &[Step], _: usize) -> Option<usize> {
         if !self.met.insert(run.digest()) {
             return None;
         }
-        self.path.push(Fork { steps: steps.to_vec(), chosen: 0 });
+        let mut steps: Vec<_> = steps.iter().copied().enumerate().collect();
+        if let Some(random) = &mut self.random {
+            random.shuffle(&mut steps);
+        }
+        let (first, _) = steps[0];
+        self.path.push(Fork { steps, chosen: 0 });
         self.depth += 1;
-        Some(0)
+        Some(first)
     }
 }
 
-/// Explores a scenario until nothing is left, something goes wrong, or `most` runs are done. Tells
-/// after each run how far it is.
+/// Explores a scenario until nothing is left, something goes wrong, or `most` runs are done; with a seed, in the
+/// order that this gives. Tells after each run how far it is.
 pub(super) fn explore(
     scenario: &Arc<Scenario>,
     most: u64,
+    seed: Option<u64>,
     mut tell: impl FnMut(&Explored),
 ) -> Explored {
-    let mut explorer = Explorer::default();
+    let random = seed.map(fastrand::Rng::with_seed);
+    let mut explorer = Explorer { random, ..Explorer::default() };
     let mut explored = Explored::default();
     while explored.complete + explored.joined < most {
         explorer.depth = 0;
@@ -126,7 +137,7 @@ pub(super) fn explore(
             explored.complete += 1;
         }
         if let Some(violation) = violation {
-            let choices = explorer.path.iter().map(|fork| fork.chosen).collect();
+            let choices = explorer.path.iter().map(|fork| fork.steps[fork.chosen].0).collect();
             explored.violation = Some((violation, choices));
             return explored;
         }

@@ -30,13 +30,16 @@ pub(super) struct Znode {
     pub(super) pzxid: i64,
     pub(super) kind: Kind,
     pub(super) data: Arc<[u8]>,
+    /// Whether nobody but its own session may write to it.
+    pub(super) is_protected: bool,
     /// How many children were ever created: the next sequence number.
     pub(super) sequence: i32,
 }
 
 impl Znode {
-    fn new(zxid: i64, kind: Kind, data: Arc<[u8]>) -> Znode {
-        Znode { czxid: zxid, mzxid: zxid, version: 0, pzxid: zxid, kind, data, sequence: 0 }
+    fn new(zxid: i64, kind: Kind, data: Arc<[u8]>, is_protected: bool) -> Znode {
+        let (czxid, mzxid, pzxid) = (zxid, zxid, zxid);
+        Znode { czxid, mzxid, version: 0, pzxid, kind, data, is_protected, sequence: 0 }
     }
 
     pub(super) fn stat(&self) -> Stat {
@@ -56,6 +59,7 @@ pub(super) enum Change {
         path: String,
         kind: Kind,
         data: Arc<[u8]>,
+        is_protected: bool,
     },
     Delete {
         path: String,
@@ -85,7 +89,7 @@ pub(super) struct Tree {
 
 impl Tree {
     fn new() -> Tree {
-        let root = Znode::new(0, Kind::Persistent, Arc::default());
+        let root = Znode::new(0, Kind::Persistent, Arc::default(), false);
         Tree { nodes: BTreeMap::from([("/".to_owned(), root)]) }
     }
 
@@ -108,12 +112,13 @@ impl Tree {
 
     fn apply(&mut self, zxid: i64, change: &Change) -> Option<(WatchEventKind, String)> {
         match change {
-            Change::Create { path, kind, data } => {
+            Change::Create { path, kind, data, is_protected } => {
                 if let Some(parent) = self.nodes.get_mut(parent(path)) {
                     parent.sequence = parent.sequence.wrapping_add(1);
                     parent.pzxid = zxid;
                 }
-                self.nodes.insert(path.clone(), Znode::new(zxid, *kind, Arc::clone(data)));
+                let node = Znode::new(zxid, *kind, Arc::clone(data), *is_protected);
+                self.nodes.insert(path.clone(), node);
                 Some((WatchEventKind::Created, path.clone()))
             }
             Change::Delete { path } => {
@@ -218,7 +223,7 @@ impl Leader {
 
     fn record(&mut self, zxid: i64, change: &Change) {
         match change {
-            Change::Create { path, kind: Kind::Ephemeral(session), data } => {
+            Change::Create { path, kind: Kind::Ephemeral(session), data, .. } => {
                 let (path, data) = (path.clone(), Arc::clone(data));
                 let record = Record { path, session: *session, data, gone: None };
                 self.records.insert(zxid, record);
@@ -239,6 +244,7 @@ impl Leader {
         sequential: bool,
         kind: Kind,
         data: &Arc<[u8]>,
+        is_protected: bool,
     ) -> Result<String, Code> {
         let above = self.tree.get(parent(path)).ok_or(Code::NO_NODE)?;
         if matches!(above.kind, Kind::Ephemeral(_)) {
@@ -252,7 +258,7 @@ impl Leader {
             return Err(Code::NODE_EXISTS);
         }
         let data = Arc::clone(data);
-        self.commit(vec![Change::Create { path: path.clone(), kind, data }]);
+        self.commit(vec![Change::Create { path: path.clone(), kind, data, is_protected }]);
         Ok(path)
     }
 
@@ -265,12 +271,15 @@ impl Leader {
         Ok(self.tree.get(path).map(Znode::stat).unwrap_or_default())
     }
 
-    pub(super) fn delete(&mut self, path: &str) -> Result<(), Code> {
+    /// Deletes a znode; where that is announced, it is written to in the same transaction.
+    pub(super) fn delete(&mut self, path: &str, announced: bool) -> Result<(), Code> {
         self.tree.get(path).ok_or(Code::NO_NODE)?;
         if self.tree.paths_under(path).next().is_some() {
             return Err(Code::NOT_EMPTY);
         }
-        self.commit(vec![Change::Delete { path: path.to_owned() }]);
+        let write = Change::Write { path: path.to_owned(), data: Arc::default() };
+        let delete = Change::Delete { path: path.to_owned() };
+        self.commit(if announced { vec![write, delete] } else { vec![delete] });
         Ok(())
     }
 

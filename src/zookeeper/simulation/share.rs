@@ -7,6 +7,8 @@ pub(super) enum Share {
     Alone,
     /// Whatever other readers need.
     Reads,
+    /// That, and nothing to another that may become a writer.
+    Looks,
     /// What is left of a semaphore's permits.
     Takes(u32),
 }
@@ -15,17 +17,21 @@ impl Share {
     /// What a letter stands for in the name of a scenario.
     pub(super) fn named(letter: char) -> Share {
         match letter {
-            'w' => Share::Alone,
+            'w' | 'd' | 'c' => Share::Alone,
             'r' => Share::Reads,
+            'u' | 'v' => Share::Looks,
             '1'..='9' => Share::Takes(letter.to_digit(10).unwrap_or(1)),
-            _ => panic!("r reads, w writes, 2 takes two permits, and {letter} does nothing"),
+            _ => panic!(
+                "r reads, u looks and upgrades, v goes back and forth, w writes, d writes and downgrades, c in \
+                 steps, 2 takes two permits, and {letter} does nothing"
+            ),
         }
     }
 
     /// By the name of a claim.
     pub(super) fn of(name: &str) -> Share {
         if name.contains("-__READ__") {
-            return Share::Reads;
+            return if name.contains("-up-") { Share::Looks } else { Share::Reads };
         }
         let permits = name.rsplit_once("-permits-").and_then(|(_, rest)| rest.split('-').next());
         permits.and_then(|permits| permits.parse().ok()).map_or(Share::Alone, Share::Takes)
@@ -34,7 +40,7 @@ impl Share {
     /// Whether two may hold at a time, where there are so many permits.
     pub(super) fn goes_with(self, other: Share, limit: u32) -> bool {
         match (self, other) {
-            (Share::Reads, Share::Reads) => true,
+            (Share::Reads, Share::Reads | Share::Looks) | (Share::Looks, Share::Reads) => true,
             (Share::Takes(one), Share::Takes(other)) => one + other <= limit,
             _ => false,
         }

@@ -8,39 +8,67 @@ use super::effort;
 use super::replay::{report_choices, report_seed};
 use super::run::run;
 use super::scenario::{MIXED, Scenario};
-use super::schedule::{Drawn, explore};
+use super::schedule::{Drawn, Explored, explore};
 
 /// How often a long run says how far it is.
 const PROGRESS: Duration = Duration::from_secs(10);
+
+/// How many schedules are explored at a time of a scenario that has too many, and how often in any run and in a long one.
+const AT_A_TIME: u64 = 50;
+const TIMES: [u64; 2] = [8, 4_000];
 
 /// Explores scenarios to their end; the `long` ones only in a long run.
 fn explore_all(strategy: &str, short: &[&str], long: &[&str]) {
     let long = if effort::is_long() { long } else { &[] };
     for name in short.iter().chain(long) {
         let name = format!("{strategy}/{name}");
-        let scenario = Arc::new(Scenario::named(&name));
-        let start = Instant::now();
-        let mut told = start;
-        let explored = explore(&scenario, u64::MAX, |explored| {
-            if effort::is_long() && told.elapsed() > PROGRESS {
-                told = Instant::now();
-                let (runs, states) = (explored.complete + explored.joined, explored.states);
-                println!("{name}: {runs} schedules and {states} states so far");
-            }
-        });
-        let runs = explored.complete + explored.joined;
-        if let Some((violation, choices)) = explored.violation {
-            panic!("{}\nfound after {runs} schedules", report_choices(&name, &choices, &violation));
-        }
-        let took = start.elapsed();
-        let (complete, states, tenures) = (explored.complete, explored.states, explored.tenures);
-        println!(
-            "{name}: all {runs} schedules, {complete} of them to the end, {states} states, \
-             {tenures} tenures, {took:.1?}, {:.0} per s",
-            runs as f64 / took.as_secs_f64()
-        );
-        assert!(tenures > 0);
+        let explored = explore_from(&name, u64::MAX, None);
+        assert!(explored.exhausted);
+        report(&name, "all", &explored);
     }
+}
+
+/// Explores some of the schedules of scenarios of a queue, which have too many: those around others that are drawn, from
+/// the last choices of each on.
+fn explore_some(names: &[&str]) {
+    for name in names {
+        let name = format!("queue/{name}");
+        let mut all = Explored::default();
+        for time in 0..TIMES[usize::from(effort::is_long())] {
+            let explored = explore_from(&name, AT_A_TIME, Some(effort::first_seed() + time));
+            all.complete += explored.complete;
+            all.joined += explored.joined;
+            all.states += explored.states;
+            all.tenures += explored.tenures;
+        }
+        report(&name, "some", &all);
+    }
+}
+
+fn explore_from(name: &str, most: u64, seed: Option<u64>) -> Explored {
+    let scenario = Arc::new(Scenario::named(name));
+    let mut told = Instant::now();
+    let explored = explore(&scenario, most, seed, |explored| {
+        if effort::is_long() && told.elapsed() > PROGRESS {
+            told = Instant::now();
+            let (runs, states) = (explored.complete + explored.joined, explored.states);
+            println!("{name}: {runs} schedules and {states} states so far");
+        }
+    });
+    if let Some((violation, choices)) = explored.violation {
+        let runs = explored.complete + explored.joined;
+        panic!("{}\nfound after {runs} schedules", report_choices(name, &choices, &violation));
+    }
+    explored
+}
+
+fn report(name: &str, which: &str, explored: &Explored) {
+    let Explored { complete, joined, states, tenures, .. } = explored;
+    let runs = complete + joined;
+    println!(
+        "{name}: {which} {runs} schedules, {complete} of them to the end, {states} states, {tenures} tenures"
+    );
+    assert!(*tenures > 0);
 }
 
 /// What is explored in any run: strategy aside, how it is set up, contenders + faults.
@@ -52,7 +80,15 @@ const LONG: [&str; 6] =
 fn all_schedules_of_a_few_queuers_keep_every_promise() {
     // Those who expect to wait go another way, in the queue alone, and numbers that say nothing of the
     // order lead to another.
-    let queue = ["contended/3+0", "contended/2+1", "contended/3+1", "wrapping/2+1"];
+    let queue = [
+        "contended/3+0",
+        "contended/2+1",
+        "contended/3+1",
+        "announced/3+0",
+        "announced/2+1",
+        "announced/3+1",
+        "wrapping/2+1",
+    ];
     let long = [LONG.as_slice(), &queue].concat();
     explore_all("queue", &SHORT, &long);
 }
@@ -72,6 +108,31 @@ fn all_schedules_of_a_few_readers_and_writers_keep_every_promise() {
     let short = ["kinds-rrw/3+0", "kinds-rww/3+0", "kinds-rw/2+1"];
     let long = ["kinds-rrww/4+0", "kinds-rrw/3+1", "kinds-rww/3+1"];
     explore_all("queue", &short, &long);
+    explore_some(&["kinds-rrrww/5+1"]);
+}
+
+#[test]
+fn all_schedules_of_a_few_who_upgrade_and_downgrade_keep_every_promise() {
+    let short = [
+        "kinds-uu/2+0",
+        "kinds-ur/2+0",
+        "kinds-wd/2+0",
+        "kinds-u/1+1",
+        "kinds-v/1+1",
+        "kinds-d/1+1",
+        "kinds-c/1+1",
+    ];
+    let long = [
+        "kinds-uu/2+1",
+        "kinds-ur/2+1",
+        "kinds-vr/2+1",
+        "kinds-wc/2+0",
+        "kinds-uwr/3+0",
+        "kinds-drw/3+0",
+        "kinds-rruww/5+0",
+    ];
+    explore_all("queue", &short, &long);
+    explore_some(&["kinds-uwr/3+1", "kinds-drw/3+1", "kinds-vwr/3+1", "kinds-cwr/3+1"]);
 }
 
 #[test]

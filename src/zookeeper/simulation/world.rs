@@ -73,14 +73,17 @@ impl World {
         let is_alive = self.leader.life(session) == Life::Alive;
         let answer = match &request.op {
             _ if !is_alive => Err(Code::SESSION_EXPIRED),
-            Op::Create { sequential, kind, data } => {
-                self.leader.create(&request.path, *sequential, *kind, data).map(|path| {
-                    let stat = self.leader.tree.get(&path).map(|node| node.stat());
+            Op::Create { sequential, kind, data, is_protected } => {
+                let leader = &mut self.leader;
+                let created = leader.create(&request.path, *sequential, *kind, data, *is_protected);
+                created.map(|path| {
+                    let stat = leader.tree.get(&path).map(|node| node.stat());
                     Value::Created(path, stat.unwrap_or_default())
                 })
             }
-            Op::Delete { too_late } => {
-                self.delete(session, &request.path, *too_late).map(|()| Value::Done)
+            Op::Delete { announced, too_late } => {
+                let deleted = self.delete(session, &request.path, *announced, *too_late);
+                deleted.map(|()| Value::Done)
             }
             Op::Sync | Op::Children { .. } | Op::Get { .. } if !up => Err(Code::CONNECTION_LOSS),
             Op::Sync => Ok(Value::Done),
@@ -135,8 +138,19 @@ impl World {
     }
 
     /// Deletes what is at a path: that should be the session's own.
-    fn delete(&mut self, session: i64, path: &str, too_late: bool) -> Result<(), Code> {
-        if let Some(hit) = self.leader.tree.get(path).map(|node| (node.czxid, node.kind)) {
+    fn delete(
+        &mut self,
+        session: i64,
+        path: &str,
+        announced: bool,
+        too_late: bool,
+    ) -> Result<(), Code> {
+        let hit = self.leader.tree.get(path);
+        if hit.is_some_and(|it| announced && it.is_protected && it.kind != Kind::Ephemeral(session))
+        {
+            return Err(Code::NO_AUTH);
+        }
+        if let Some(hit) = hit.map(|node| (node.czxid, node.kind)) {
             // An operator can have put another in its place, where names are given again, after
             // the client has looked. A name that carries its directory's czxid is not, until the
             // directory's counter is at its end; one that carries another's belongs to a claim that
@@ -154,7 +168,7 @@ impl World {
                     Some(format!("a deletion by {session:#x} hit {} at {path}", hit.0));
             }
         }
-        self.leader.delete(path)
+        self.leader.delete(path, announced)
     }
 
     fn is_given_once(&self, path: &str) -> bool {
@@ -251,6 +265,7 @@ impl World {
             lost.push(Request { op, path, reply, ..*request });
         }
         from.unheard.retain(Request::is_awaited);
+        from.given_up += lost.len();
         for request in lost {
             self.answer(client, request, Err(code));
         }

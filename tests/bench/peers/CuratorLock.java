@@ -5,10 +5,13 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.locks.InterProcessLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
 import org.apache.curator.retry.RetryOneTime;
 
-/** Curator's InterProcessMutex, a client for each of N threads: called with HOSTS PATH N SECONDS, as the C programs. */
+/** Curator's InterProcessMutex (or what BENCH_KIND says), a client for each of N threads: called with HOSTS PATH N SECONDS, as the C programs. */
 public final class CuratorLock {
     static final int WARMING = 0, MEASURING = 1, OVER = 2;
     static final AtomicInteger phase = new AtomicInteger(WARMING);
@@ -18,8 +21,16 @@ public final class CuratorLock {
     static final int[] samples = new int[MOST];
     static final AtomicInteger sampled = new AtomicInteger();
 
+    static InterProcessLock lock(CuratorFramework client, String path) {
+        String kind = System.getenv("BENCH_KIND");
+        if ("write".equals(kind)) return new InterProcessReadWriteLock(client, path).writeLock();
+        // A semaphore's only permit, as a lock.
+        if ("permit".equals(kind)) return new InterProcessSemaphoreMutex(client, path);
+        return new InterProcessMutex(client, path);
+    }
+
     static void contend(CuratorFramework client, String path, boolean alone) {
-        InterProcessMutex mutex = new InterProcessMutex(client, path);
+        InterProcessLock mutex = lock(client, path);
         try {
             while (phase.get() != OVER) {
                 long asked = System.nanoTime();

@@ -8,6 +8,7 @@ struct waiter {
     zhandle_t *zh;
     const char *path;
     int alone;
+    int64_t every, next;
     pthread_mutex_t lock;
     pthread_cond_t woken;
     int fired;
@@ -61,7 +62,8 @@ static void *contend(void *data) {
     struct waiter *waiter = data;
     char own[512];
     while (phase != OVER) {
-        int64_t asked = now_nanos();
+        if (waiter->every > 0) wait_until(waiter->next += waiter->every);
+        int64_t asked = waiter->every > 0 ? waiter->next : now_nanos();
         acquire(waiter, own, sizeof own);
         int64_t got = now_nanos(), since = waiter->alone ? asked : last_release;
         if (since >= asked) record(got - since);
@@ -82,7 +84,9 @@ int main(int argc, char **argv) {
     for (int i = 0; i < number; i++) {
         waiters[i].zh = connected(argv[1]);
         waiters[i].path = argv[2];
-        waiters[i].alone = number == 1;
+        waiters[i].every = interval();
+        waiters[i].next = now_nanos() + waiters[i].every * i / number;
+        waiters[i].alone = number == 1 || waiters[i].every > 0;
         pthread_mutex_init(&waiters[i].lock, NULL);
         pthread_cond_init(&waiters[i].woken, NULL);
     }

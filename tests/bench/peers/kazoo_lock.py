@@ -1,8 +1,9 @@
-"""kazoo's Lock, contended for by N clients in processes of their own, the most of which there are being 32:
-called with HOSTS PATH N SECONDS, as the C programs beside it."""
+"""kazoo's Lock (WriteLock, or the only permit of a Semaphore, as BENCH_KIND says), contended for by N clients in
+processes of their own, the most of which there are being 32: called with HOSTS PATH N SECONDS, as the C programs beside it."""
 
 import json
 import multiprocessing
+import os
 import sys
 import threading
 import time
@@ -15,7 +16,8 @@ WARMING, MEASURING, OVER = range(3)
 
 def contend(client, path, alone, shared):
     phase, count, last_release, latencies = shared
-    lock = client.Lock(path)
+    kinds = {"write": client.WriteLock, "permit": client.Semaphore}
+    lock = kinds.get(os.environ.get("BENCH_KIND"), client.Lock)(path)
     own = []
     while phase.value != OVER:
         asked = time.monotonic()

@@ -1,7 +1,9 @@
 /* What the C programs here share: a session, the clock, and what they print.
  *
  * Each is called with HOSTS PATH N SECONDS. It contends for a quarter of that time before it prints "begin", and
- * prints "end" when the time is over; in between, the server's counters are read. Then comes a line of JSON. */
+ * prints "end" when the time is over; in between, the server's counters are read. Then comes a line of JSON. With
+ * BENCH_RATE, each contender asks for the lock so many times a second, at times that are fixed beforehand: what comes
+ * late because the one before took long has waited since then. */
 #ifndef PEER_H
 #define PEER_H
 
@@ -39,6 +41,17 @@ static inline void record(int64_t nanos) {
     if (phase != MEASURING) return;
     size_t at = sampled++;
     if (at < MOST_SAMPLES) samples[at] = (uint32_t)(nanos / 1000);
+}
+
+/* Nanoseconds between the times at which a contender asks; 0 if each follows the one before. */
+static inline int64_t interval(void) {
+    const char *rate = getenv("BENCH_RATE");
+    return rate == NULL ? 0 : (int64_t)(1e9 / atof(rate));
+}
+
+static inline void wait_until(int64_t at) {
+    struct timespec time = {at / 1000000000, at % 1000000000};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
 }
 
 static void ignore(zhandle_t *zh, int type, int state, const char *path, void *context) {
@@ -93,7 +106,8 @@ static inline void print_result(struct window window) {
     printf("{\"count\":%ld,\"seconds\":%.6f", window.count, window.seconds);
     if (kept > 0) {
         qsort(samples, kept, sizeof samples[0], by_size);
-        printf(",\"p50_us\":%u,\"p99_us\":%u", samples[kept / 2], samples[kept - 1 - kept / 100]);
+        printf(",\"p50_us\":%u,\"p99_us\":%u,\"p999_us\":%u", samples[kept / 2], samples[kept - 1 - kept / 100],
+               samples[kept - 1 - kept / 1000]);
     }
     puts("}");
     fflush(stdout);

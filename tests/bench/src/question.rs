@@ -11,6 +11,12 @@ pub enum Key {
     Uncontended,
     /// 2, 8, 32 and 128 who wait for one lock, each with a session of its own
     Handoff,
+    /// 8 who wait to write under a read/write lock, each with a session of its own
+    Writers,
+    /// 8 who wait for the only permit of a semaphore, each with a session of its own
+    Permit,
+    /// 8 who ask for one lock 40 times a second each, at times that are fixed beforehand
+    Arrivals,
     /// 64 threads on 64 locks over one session
     Many,
     /// 8 threads that share a client and hand the lock over among themselves
@@ -37,6 +43,10 @@ pub struct Entry {
     pub label: String,
     pub program: Program,
     pub n: usize,
+    /// How many times a second each asks, at times that are fixed beforehand.
+    pub rate: Option<u32>,
+    /// What is contended for, if not a lock.
+    pub kind: Option<&'static str>,
 }
 
 pub struct Question {
@@ -51,14 +61,17 @@ pub struct Question {
 /// Labels that ratios name.
 pub const OURS: &str = "zklock";
 pub const OURS_AWAITED: &str = "zklock, release awaited";
+pub const OURS_ANNOUNCED: &str = "zklock, releases announced";
 pub const OURS_LOCAL: &str = "zklock, local hand-off";
 pub const OURS_CLIENT_EACH: &str = "zklock, a client each";
 pub const FLOOR: &str = "zoo_create, no lock";
 pub const PIPELINED: &str = "zoo_acreate, no lock";
 pub const CRATE: &str = "zookeeper-client";
-const CLASSIC: &str = "classic recipe in C";
+pub const CLASSIC: &str = "classic recipe in C";
 
 pub const WAITERS: [usize; 4] = [2, 8, 32, 128];
+/// Of each client: together, a fraction of what they could.
+const RATE: u32 = 40;
 
 const fn column(field: &'static str, heading: &'static str, digits: usize, drawn: bool) -> Column {
     Column { field, heading, digits, drawn }
@@ -77,6 +90,12 @@ const HANDOFFS: &[Column] = &[
     column("packets", "packets", 2, false),
     column("events", "watch events", 2, false),
 ];
+const ARRIVALS: &[Column] = &[
+    column("p50_us", "p50, us", 0, true),
+    column("p99_us", "p99, us", 0, true),
+    column("p999_us", "p99.9, us", 0, false),
+    column("per_second", "acquisitions/s", 0, false),
+];
 const LOCAL: &[Column] = &[
     column("per_second", "hand-offs/s", 0, true),
     column("p50_us", "p50, us", 1, false),
@@ -91,8 +110,21 @@ const ALLOCATIONS: &[Column] =
 
 /// All of them; `peers` are the user's own.
 pub fn all(locks: u32, peers: &[(String, Vec<String>)]) -> Vec<Question> {
-    let entry = |label: &str, program: Program, n| Entry { label: label.to_owned(), program, n };
+    let entry = |label: &str, program: Program, n| Entry {
+        label: label.to_owned(),
+        program,
+        n,
+        rate: None,
+        kind: None,
+    };
     let role = |name| Program::Own(name);
+    let of_kind = |kind| {
+        let who =
+            [(OURS, role("zklock")), ("kazoo", Program::Kazoo), ("Curator", Program::Curator)];
+        let who = who.into_iter();
+        who.map(|(label, program)| Entry { kind: Some(kind), ..entry(label, program, 8) }).collect()
+    };
+    let at_times = |entry: Entry| Entry { rate: Some(RATE), ..entry };
     let locks_for_all = |n| {
         let mut entries = vec![
             entry(OURS, role("zklock"), n),
@@ -123,7 +155,40 @@ pub fn all(locks: u32, peers: &[(String, Vec<String>)]) -> Vec<Question> {
             "Hand-offs among waiters with a session each",
             Some("waiters"),
             HANDOFFS,
-            WAITERS.into_iter().flat_map(locks_for_all).collect(),
+            WAITERS
+                .into_iter()
+                .flat_map(|n| {
+                    let mut entries = locks_for_all(n);
+                    entries.insert(1, entry(OURS_ANNOUNCED, role("zklock-announced"), n));
+                    entries
+                })
+                .collect(),
+        ),
+        question(
+            Key::Writers,
+            "Hand-offs among 8 who wait to write, with a session each",
+            None,
+            HANDOFFS,
+            of_kind("write"),
+        ),
+        question(
+            Key::Permit,
+            "Hand-offs among 8 who wait for a semaphore's only permit, with a session each",
+            None,
+            HANDOFFS,
+            of_kind("permit"),
+        ),
+        question(
+            Key::Arrivals,
+            "From the time at which it is asked for until it is there: 8 clients, 320 times a second",
+            None,
+            ARRIVALS,
+            vec![
+                at_times(entry(OURS, role("zklock"), 8)),
+                at_times(entry(OURS_ANNOUNCED, role("zklock-announced"), 8)),
+                at_times(entry(CRATE, role("zookeeper-client"), 8)),
+                at_times(entry(CLASSIC, Program::C("classic"), 8)),
+            ],
         ),
         question(
             Key::Many,

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::figures::{Answer, Figure, Report, Row};
 use crate::question::{
-    CRATE, FLOOR, Key, OURS, OURS_AWAITED, OURS_CLIENT_EACH, OURS_LOCAL, PIPELINED, WAITERS,
+    CLASSIC, CRATE, FLOOR, Key, OURS, OURS_ANNOUNCED, OURS_AWAITED, OURS_CLIENT_EACH, OURS_LOCAL,
+    PIPELINED, WAITERS,
 };
 
 /// A ratio that is worse by more than that is pointed out.
@@ -80,22 +81,30 @@ pub fn all(answers: &[Answer], rounds: usize) -> Vec<Ratio> {
     });
     let best_peer = |n, round| {
         let rows = &Report::answer(answers, Key::Handoff)?.rows;
-        let peers = rows.iter().filter(|row| row.entry.n == n && row.entry.label != OURS);
+        let is_ours = |row: &&Row| [OURS, OURS_ANNOUNCED].contains(&&*row.entry.label);
+        let peers = rows.iter().filter(|row| row.entry.n == n && !is_ours(row));
         peers.filter_map(|row| row.in_round(round, "per_second")).max_by(f64::total_cmp)
     };
-    let handed = |n, round| per_second(row(Key::Handoff, OURS, n), round);
-    for n in WAITERS {
-        let wish = Wish::AtLeast(if n == 2 { 1.4 } else { 2.0 });
-        add(format!("hand-offs/s of {n} waiters / best peer"), wish, &|round| {
-            over(handed(n, round), best_peer(n, round))
+    for (label, how) in [(OURS, ""), (OURS_ANNOUNCED, ", announced")] {
+        let handed = |n, round| per_second(row(Key::Handoff, label, n), round);
+        for n in WAITERS {
+            let wish = Wish::AtLeast(if n == 2 { 1.4 } else { 2.0 });
+            add(format!("hand-offs/s of {n} waiters{how} / best peer"), wish, &|round| {
+                over(handed(n, round), best_peer(n, round))
+            });
+        }
+        let name = format!("hand-offs/s of 128 waiters{how} / of 8");
+        add(name, Wish::AtLeast(0.8), &|round| over(handed(128, round), handed(8, round)));
+        let name = format!("packets per hand-off{how}, the most of all numbers");
+        add(name, Wish::AtMost(3.2), &|round| {
+            let packets = WAITERS.map(|n| row(Key::Handoff, label, n)?.in_round(round, "packets"));
+            packets.into_iter().flatten().max_by(f64::total_cmp)
         });
     }
-    add("hand-offs/s of 128 waiters / of 8".to_owned(), Wish::AtLeast(0.8), &|round| {
-        over(handed(128, round), handed(8, round))
-    });
-    add("packets per hand-off, the most of all numbers".to_owned(), Wish::AtMost(3.2), &|round| {
-        let packets = WAITERS.map(|n| row(Key::Handoff, OURS, n)?.in_round(round, "packets"));
-        packets.into_iter().flatten().max_by(f64::total_cmp)
+    let latency = |label, round| row(Key::Arrivals, label, 8)?.in_round(round, "p99_us");
+    add("p99 at fixed times / the better peer".to_owned(), Wish::AtMost(1.0), &|round| {
+        let peers = [CRATE, CLASSIC].map(|label| latency(label, round));
+        over(latency(OURS, round), peers.into_iter().flatten().min_by(f64::total_cmp))
     });
     let (local, each) = (row(Key::Local, OURS_LOCAL, 8), row(Key::Local, OURS_CLIENT_EACH, 8));
     add("local hand-offs/s / a client each".to_owned(), Wish::AtLeast(100.0), &|round| {

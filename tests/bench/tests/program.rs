@@ -4,7 +4,17 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-const QUESTIONS: [&str; 6] = ["uncontended", "handoff", "many", "local", "memory", "allocations"];
+const QUESTIONS: [&str; 9] = [
+    "uncontended",
+    "handoff",
+    "writers",
+    "permit",
+    "arrivals",
+    "many",
+    "local",
+    "memory",
+    "allocations",
+];
 
 fn bench(args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bench"));
@@ -51,7 +61,7 @@ fn every_contestant_is_measured_and_every_ratio_is_a_number() {
     let packets = &handoffs.iter().find(mine).unwrap()["figures"]["packets"]["median"];
     assert!(packets.as_f64().unwrap() > 1.0, "{packets}");
     let ratios = report["ratios"].as_array().unwrap();
-    assert_eq!(ratios.len(), 11, "{ratios:?}");
+    assert_eq!(ratios.len(), 18, "{ratios:?}");
     for ratio in ratios {
         let median = ratio["median"].as_f64().unwrap();
         assert!(median.is_finite() && median > 0.0, "{ratio}");

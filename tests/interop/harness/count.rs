@@ -19,28 +19,40 @@ pub struct Count {
     pub took: Duration,
 }
 
-/// Programs of each of them increment a znode, about so often in all: they read it and write it, one number more.
-pub fn count(libraries: &[Library], acquisitions: u64) -> Count {
+/// Programs of each of them increment a znode, about so often in all: they read it and write it, one number more. All of
+/// them have the same lock, and each group has a znode of its own: libraries of two groups may not exclude each other.
+pub fn count(groups: &[Vec<Library>], acquisitions: u64) -> Count {
     let bench = Bench::with_directory();
-    let counter = counter(&bench.path);
-    bench.ask(|raw| raw.create(&counter, b"0 nobody")).unwrap();
     let hosts = bench.server.hosts();
-    let start = |it: &Library| it.start(&hosts, &bench.path, LONGEST_SESSION).0;
-    let mut programs: Vec<Process> =
-        libraries.iter().flat_map(|it| (0..EACH).map(move |_| start(it))).collect();
+    let programs_of = |(number, group): (usize, &Vec<Library>)| {
+        let counter = counter(&bench.path, number);
+        bench.ask(|raw| raw.create(&counter, b"0 nobody")).unwrap();
+        let start =
+            |it: &Library| it.start_to_count(&hosts, &bench.path, &counter, LONGEST_SESSION).0;
+        group.iter().flat_map(|it| (0..EACH).map(move |_| start(it))).collect()
+    };
+    let mut programs: Vec<Vec<Process>> = groups.iter().enumerate().map(programs_of).collect();
 
-    let each = acquisitions.div_ceil(programs.len() as u64);
+    let number = programs.iter().map(Vec::len).sum::<usize>() as u64;
+    let each = acquisitions.div_ceil(number);
     let started = Instant::now();
-    programs.iter_mut().for_each(|program| program.tell(format!("increment {each}")));
-    let taken_over = programs.iter_mut().map(taken_over).sum();
+    all_of(&mut programs).for_each(|program| program.tell(format!("increment {each}")));
+    let taken_over = all_of(&mut programs).map(taken_over).sum();
     let took = started.elapsed();
 
-    let (data, stat) = bench.ask(|raw| raw.get_data(&counter)).unwrap();
-    let written = u64::try_from(stat.version).unwrap();
-    assert_eq!(written, each * programs.len() as u64, "every increment writes once");
-    let value = String::from_utf8(data).unwrap();
-    let value: u64 = value.split(' ').next().unwrap().parse().unwrap();
-    Count { acquisitions: written, lost: written - value, taken_over, took }
+    let lost_of = |(number, programs): (usize, &Vec<Process>)| {
+        let (data, stat) = bench.ask(|raw| raw.get_data(&counter(&bench.path, number))).unwrap();
+        let written = u64::try_from(stat.version).unwrap();
+        assert_eq!(written, each * programs.len() as u64, "every increment writes once");
+        let value = String::from_utf8(data).unwrap();
+        written - value.split(' ').next().unwrap().parse::<u64>().unwrap()
+    };
+    let lost = programs.iter().enumerate().map(lost_of).sum();
+    Count { acquisitions: each * number, lost, taken_over, took }
+}
+
+fn all_of(programs: &mut [Vec<Process>]) -> impl Iterator<Item = &mut Process> {
+    programs.iter_mut().flatten()
 }
 
 fn taken_over(program: &mut Process) -> u64 {

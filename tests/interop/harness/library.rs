@@ -76,7 +76,18 @@ const KAZOO: Library = Library {
     ..OURS
 };
 
-const ALL: [Library; 12] = [
+const GO_ZOOKEEPER: Library =
+    Library { name: "go-zookeeper", peer: Peer::GoZookeeper, recognised: "go-zookeeper", ..OURS };
+
+const WRITE_LOCK: Library = Library {
+    name: "ZooKeeper's Java recipe",
+    peer: Peer::WriteLock,
+    in_one_line: false,
+    recognised: "ZooKeeper's Java recipe",
+    ..OURS
+};
+
+const ALL: [Library; 16] = [
     Library { name: "zookeeper-client", peer: Peer::ZookeeperClient, ..CURATOR },
     CURATOR,
     Library { name: "Curator, write", lock: "write", ours: "write", in_one_line: false, ..CURATOR },
@@ -88,24 +99,34 @@ const ALL: [Library; 12] = [
         ..CURATOR
     },
     Library { name: "Curator, read; ours too", lock: "read", ..together(CURATOR) },
-    Library { name: "go-zookeeper", peer: Peer::GoZookeeper, recognised: "go-zookeeper", ..OURS },
+    GO_ZOOKEEPER,
     Library { name: "kazoo, as it comes", lock: "default", waits_for_ours: false, ..KAZOO },
     KAZOO,
     Library { name: "kazoo, write, given our patterns", lock: "write", ours: "write", ..KAZOO },
     Library { name: "kazoo, read, given one; ours write", lock: "read", ours: "write", ..KAZOO },
     Library { name: "kazoo, read, given one; ours too", lock: "read", ..together(KAZOO) },
+    WRITE_LOCK,
     Library {
-        name: "ZooKeeper's Java recipe",
-        peer: Peer::WriteLock,
-        in_one_line: false,
-        recognised: "ZooKeeper's Java recipe",
-        ..OURS
+        name: "zookeeper-client; ours for all",
+        peer: Peer::ZookeeperClient,
+        ..for_all(CURATOR)
     },
+    Library { name: "Curator; ours for all", ..for_all(CURATOR) },
+    Library { name: "kazoo, as it comes; ours for all", lock: "default", ..for_all(KAZOO) },
+    Library { name: "Java recipe; ours for all", ..for_all(WRITE_LOCK) },
 ];
+
+/// It fails at names that it can't read.
+pub const GO_BESIDE_ALL: Library = for_all(GO_ZOOKEEPER);
 
 /// Its claims outlive their sessions, which is what data does.
 pub const KAZOO_WITHOUT_SESSION: Library =
     Library { name: "kazoo, ephemeral=False", lock: "persistent", ours_wait: false, ..KAZOO };
+
+/// Beside a lock of ours that is for all libraries.
+const fn for_all(library: Library) -> Library {
+    Library { ours: "all", in_one_line: false, ..library }
+}
 
 /// Readers hold together.
 const fn together(library: Library) -> Library {
@@ -143,6 +164,16 @@ impl Library {
         self.ours == "lock"
     }
 
+    /// Whether those of ours beside it are for all libraries.
+    pub fn is_beside_all(&self) -> bool {
+        self.ours == "all"
+    }
+
+    /// Whether it excludes Curator, as zookeeper-client does.
+    pub fn is_of_curators_line(&self) -> bool {
+        matches!(self.peer, Peer::Curator | Peer::ZookeeperClient)
+    }
+
     /// What stands against it.
     pub fn ours(&self) -> Library {
         Library { lock: self.ours, ..OURS }
@@ -150,8 +181,19 @@ impl Library {
 
     /// Starts a program with a lock on the path; gives it and the library's version.
     pub fn start(&self, hosts: &str, path: &str, session_timeout: Duration) -> (Process, String) {
+        self.start_to_count(hosts, path, &counter(path, 0), session_timeout)
+    }
+
+    /// As [`start`](Library::start), with that counter.
+    pub fn start_to_count(
+        &self,
+        hosts: &str,
+        path: &str,
+        counter: &str,
+        session_timeout: Duration,
+    ) -> (Process, String) {
         let mut command = self.peer.program();
-        command.args([hosts, path, &counter(path)]);
+        command.args([hosts, path, counter]);
         command.args([&session_timeout.as_millis().to_string(), self.lock]);
         let mut process = Process::start(command.stderr(Stdio::inherit()));
         let ready = process.hear().unwrap_or_else(|| panic!("{}: does not connect", self.name));
@@ -160,9 +202,9 @@ impl Library {
     }
 }
 
-/// The counter that the lock on that path protects.
-pub fn counter(path: &str) -> String {
-    format!("{path}-counter")
+/// A counter that the lock on that path protects.
+pub fn counter(path: &str, number: usize) -> String {
+    format!("{path}-counter-{number}")
 }
 
 impl Peer {

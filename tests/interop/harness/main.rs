@@ -88,25 +88,49 @@ fn no_increment_is_lost_where_each_waits_for_the_other() {
     let mut libraries = library::chosen();
     libraries.retain(Library::is_exclusive);
     let line: Vec<Library> = libraries.iter().copied().filter(|it| it.in_one_line).collect();
-    let each = rounds() / (libraries.len() as u64 + 1);
+    let each = rounds() / (libraries.len() as u64 + 2);
     println!("\n{:40} acquisitions   lost  taken over  per s", "");
     for library in &libraries {
-        let found = report(library.name, &[library.ours(), *library], each);
+        let found = report(library.name, &[vec![library.ours(), *library]], each);
         assert!(found.lost == 0 || !library.waits_for_ours, "{}", library.name);
     }
     if let [first, _, ..] = &line[..] {
         let all: Vec<Library> = [first.ours()].into_iter().chain(line.iter().copied()).collect();
         let names: Vec<&str> = line.iter().map(|it| it.name).collect();
-        assert_eq!(report(&names.join(", "), &all, each).lost, 0);
+        assert_eq!(report(&names.join(", "), &[all], each).lost, 0);
+    }
+    // All of them at once, each with those that it excludes, and with ours.
+    libraries.retain(Library::is_beside_all);
+    let (line, others): (Vec<_>, _) = libraries.into_iter().partition(Library::is_of_curators_line);
+    let groups = [line].into_iter().chain(others.into_iter().map(|it| vec![it]));
+    let groups: Vec<Vec<Library>> = groups
+        .filter(|group| !group.is_empty())
+        .map(|group| [group[0].ours()].into_iter().chain(group).collect())
+        .collect();
+    if groups.len() > 1 {
+        assert_eq!(report("all of these; ours for all", &groups, each).lost, 0);
     }
 }
 
-fn report(name: &str, libraries: &[Library], acquisitions: u64) -> Count {
-    let found = count(libraries, acquisitions);
+/// Its program ends with an error rather than hold beside ours.
+#[test]
+fn go_zookeeper_does_not_hold_beside_a_lock_for_all() {
+    let go = library::GO_BESIDE_ALL;
+    if go.is_chosen() {
+        let found = acquire_behind(go.ours(), go);
+        println!("\nwhile ours for all is held, go-zookeeper: {found:?}");
+        assert_ne!(found, Acquire::Holds);
+        assert_eq!(acquire_behind(go, go.ours()), Acquire::Waits);
+    }
+}
+
+fn report(name: &str, groups: &[Vec<Library>], acquisitions: u64) -> Count {
+    let found = count(groups, acquisitions);
     let Count { acquisitions, lost, taken_over, took } = found;
     let rate = acquisitions as f64 / took.as_secs_f64();
     println!("{name:40} {acquisitions:12} {lost:6} {taken_over:11} {rate:6.0}");
     // Programs of one library after those of the other have shown nothing.
-    assert!(taken_over > libraries.len() as u64, "{name}: {taken_over} taken over");
+    let libraries = groups.iter().map(Vec::len).sum::<usize>() as u64;
+    assert!(taken_over > libraries, "{name}: {taken_over} taken over");
     found
 }

@@ -39,7 +39,7 @@ pub fn alternate(first: Library, second: Library) -> Found {
     if by_second == Acquire::Waits {
         other.expect("acquired");
     }
-    eventually("the first has let go", || bench.children().len() == 1);
+    eventually("the first has let go", || sessions(&bench).len() == 1);
     let by_first = acquire(&bench, &second, &first, &mut one);
     expect_listed(&bench, [&second, &first]);
     // By its id: it has no time for anything.
@@ -64,17 +64,19 @@ pub fn acquire_behind(first: Library, second: Library) -> Acquire {
 
 /// Has the one acquire whose turn it isn't. Whoever waits watches the claim of the holder, and says nothing.
 fn acquire(bench: &Bench, holder: &Library, waiter: &Library, waiting: &mut Process) -> Acquire {
-    let children = bench.children();
-    let [holding] = &children[..] else { panic!("one holds, and nobody waits: {children:?}") };
-    expect_recognised(holder, holding);
-    let held = format!("{}/{holding}", bench.path);
+    let holding = bench.children();
+    let [session_of_holder] = sessions(bench)[..] else {
+        panic!("one holds, and nobody waits: {holding:?}")
+    };
+    holding.iter().for_each(|claim| expect_recognised(holder, claim));
     waiting.tell("acquire");
     let mut found = None;
     eventually("it waits, or not", || {
-        let watching = bench.server.watches().unwrap().remove(&held).unwrap_or_default();
-        let children = bench.children();
-        let claim = children.iter().find(|name| *name != holding);
-        let session = claim.and_then(|name| bench.owner(&format!("{}/{name}", bench.path)));
+        let watches = bench.server.watches().unwrap();
+        // Where a claim is two znodes, one of them is watched.
+        let held = holding.iter().filter_map(|name| watches.get(&format!("{}/{name}", bench.path)));
+        let watching: Vec<i64> = held.flatten().copied().collect();
+        let session = sessions(bench).into_iter().find(|it| *it != session_of_holder);
         found = match waiting.said() {
             Some(Some(line)) => {
                 assert_eq!(line, "acquired", "{}", waiter.name);
@@ -86,6 +88,15 @@ fn acquire(bench: &Bench, holder: &Library, waiter: &Library, waiting: &mut Proc
         found.is_some()
     });
     found.unwrap()
+}
+
+/// Whose claims there are.
+fn sessions(bench: &Bench) -> Vec<i64> {
+    let owner = |name| bench.owner(&format!("{}/{name}", bench.path));
+    let mut sessions: Vec<i64> = bench.children().into_iter().filter_map(owner).collect();
+    sessions.sort_unstable();
+    sessions.dedup();
+    sessions
 }
 
 /// Ours list both, in the order of their claims.

@@ -3,7 +3,7 @@
 mod lines;
 
 use lines::{Arguments, Peer, Result};
-use zklock::{Client, Guard, Lock};
+use zklock::{Client, Guard, Interop, Lock};
 
 struct Ours {
     client: Client,
@@ -37,6 +37,7 @@ fn main() -> Result<()> {
     let client = Client::options().session_timeout(session_timeout).connect(&hosts).wait()?;
     let lock = match lock.as_str() {
         "lock" => client.lock(&path),
+        "all" => client.lock(&path).interoperate(Interop::All),
         "read" => client.read_write(&path).read(),
         "write" => client.read_write(&path).write(),
         other => return Err(format!("no such lock: {other}").into()),

@@ -103,6 +103,13 @@ impl Ensemble {
         hosts.join(",")
     }
 
+    /// Where clients connect to by TLS, all members in one line, if they have a
+    /// [`secure_client_port`](Builder::secure_client_port).
+    pub fn secure_hosts(&self) -> Option<String> {
+        let hosts: Option<Vec<String>> = self.members.iter().map(Server::secure_hosts).collect();
+        Some(hosts?.join(","))
+    }
+
     /// Where clients connect to, by member.
     pub fn addrs(&self) -> Vec<SocketAddr> {
         self.members.iter().map(Server::addr).collect()

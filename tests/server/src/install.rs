@@ -51,7 +51,11 @@ fn debian_class_path(directory: &Path) -> Result<OsString> {
     }
     // The jar's manifest names the rest. It names no logger: the simple one writes warnings to the log that start
     // failures quote; without it they would be silent.
-    Ok(joined(&[zookeeper, directory.join("slf4j-simple.jar")]))
+    // Nor all of Netty, which TLS takes.
+    let more =
+        ["slf4j-simple", "netty-codec", "netty-resolver", "netty-transport-native-unix-common"];
+    let more = more.iter().map(|name| directory.join(format!("{name}.jar")));
+    Ok(joined(&std::iter::once(zookeeper).chain(more).collect::<Vec<_>>()))
 }
 
 /// The jars of an unpacked release: its `lib`, and for old releases its top directory.

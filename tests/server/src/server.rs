@@ -54,6 +54,7 @@ pub struct Server {
     process: Mutex<Option<Process>>,
     directory: DataDir,
     port: Port,
+    secure_port: Option<Port>,
     java: PathBuf,
     arguments: Vec<std::ffi::OsString>,
     start_timeout: Duration,
@@ -111,8 +112,15 @@ impl Server {
     ) -> Result<Server> {
         let installation = Installation::find()?;
         let directory = DataDir::create().map_err(Error::io("create a server's directory"))?;
+        let secure_port = builder.has_secure_port().then(Port::reserve).transpose();
+        let secure_port = secure_port.map_err(Error::io("reserve a port"))?;
         builder
-            .write_files(&directory, port.number(), ensemble)
+            .write_files(
+                &directory,
+                port.number(),
+                secure_port.as_ref().map(Port::number),
+                ensemble,
+            )
             .map_err(Error::io("write a server's configuration"))?;
         Ok(Server {
             process: Mutex::new(None),
@@ -120,6 +128,7 @@ impl Server {
             java: installation.java,
             directory,
             port,
+            secure_port,
             start_timeout: builder.starts_within(),
             _more_ports: more_ports,
         })
@@ -133,6 +142,12 @@ impl Server {
     /// Where clients connect to, as they are told: `127.0.0.1:port`.
     pub fn hosts(&self) -> String {
         self.addr().to_string()
+    }
+
+    /// Where clients connect to by TLS: `127.0.0.1:port`, for a server with a
+    /// [`secure_client_port`](Builder::secure_client_port).
+    pub fn secure_hosts(&self) -> Option<String> {
+        self.secure_port.as_ref().map(|port| port.addr().to_string())
     }
 
     /// The process's id, `None` while it is stopped.

@@ -11,10 +11,10 @@ use crate::shape::{HIGHEST_FIRST_ID, Wishes};
 /// Runs many clients against an ensemble while servers, clients and links fail, and proves from the
 /// servers' own transaction log that no two of them ever held a lock together.
 ///
-/// Three real servers, a proxy before each for every client process, several locks of each strategy.
+/// Three real servers, a proxy before each for every client process, several locks of each strategy and kind.
 /// A seed draws what the ensemble is like, and the faults: servers killed, frozen, stalled around an
-/// election, all down; clients killed, frozen past their sessions, cut off; locks deleted by an
-/// operator. Holders write their token to a register, in one transaction with the check that they
+/// election, all down; clients killed, frozen past their sessions, cut off; locks deleted, and
+/// holds broken, by an operator. Holders write their token to a register, in one transaction with the check that they
 /// hold, and journal what they believe. At the end the log tells who held when, and every belief is
 /// held against it.
 #[derive(Debug, Parser)]
@@ -49,8 +49,8 @@ pub struct Args {
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub sessions: u16,
 
-    /// Locks of each of the three strategies
-    #[arg(long, value_name = "N", default_value = "5", help_heading = "Clients")]
+    /// Locks of each sort: a queue, a watch and a poll, a read/write lock, a semaphore, an election
+    #[arg(long, value_name = "N", default_value = "3", help_heading = "Clients")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
     pub locks: u16,
 

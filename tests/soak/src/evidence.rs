@@ -10,13 +10,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::clock::{Moment, Sample, WallClock};
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind, Victims};
 use crate::history::History;
 use crate::journal::{self, Entry};
 use crate::judge::{Case, Verdict};
 use crate::locks::{self, LockName};
 use crate::shape::Shape;
-use crate::txnlog;
+use crate::txnlog::{self, Txn};
 
 /// After how many session timeouts a holder knows at the latest that somebody has deleted its claim:
 /// by then it has heard of it, or has lost its session by its own clock.
@@ -114,8 +114,9 @@ pub struct Evidence {
     pub wall: WallClock,
     pub journals: Vec<(u32, Vec<Entry>)>,
     pub history: History,
-    /// Transactions in the history, proposals that never got into it, and holes in members' logs.
-    pub transactions: usize,
+    /// What the history was read from.
+    pub txns: Vec<Txn>,
+    /// Proposals that never got into the history, and holes in members' logs.
     pub discarded: usize,
     pub holes: usize,
     /// How often the servers' digests have confirmed the history.
@@ -211,7 +212,6 @@ impl Evidence {
         let agreed = txnlog::read_ensemble(logs)?;
         let mut history = History::of(&agreed.txns, &locks, &run.operators, &wall);
         history.strange.extend(agreed.disputes);
-        let (transactions, discarded, holes) = (agreed.txns.len(), agreed.discarded, agreed.holes);
         Ok(Evidence {
             run,
             locks,
@@ -219,9 +219,9 @@ impl Evidence {
             wall,
             journals,
             history,
-            transactions,
-            discarded,
-            holes,
+            txns: agreed.txns,
+            discarded: agreed.discarded,
+            holes: agreed.holes,
             confirmed: agreed.confirmed,
         })
     }
@@ -240,6 +240,31 @@ impl Evidence {
             hears_within: HEARS_WITHIN * self.run.session_timeout,
         }
         .judge()
+    }
+
+    /// What was done to whom.
+    pub fn told(&self, fault: &Fault) -> String {
+        let target = fault.target as usize;
+        let victim = match fault.kind.victims() {
+            Victims::Servers => format!("server {}", target + usize::from(self.run.shape.first_id)),
+            Victims::Clients => format!("client {target}"),
+            Victims::Locks => self.locks.get(target).map_or_else(String::new, |it| it.name.clone()),
+        };
+        let done = match fault.kind {
+            FaultKind::QuorumDown => return fault.kind.name().to_owned(),
+            FaultKind::LeaderKilled | FaultKind::FollowerKilled => "killed",
+            FaultKind::LeaderFrozen | FaultKind::FollowerFrozen | FaultKind::ClientFrozen => {
+                "frozen"
+            }
+            FaultKind::LeaderStalled => "stalled",
+            FaultKind::LeaderStutters => "stutters",
+            FaultKind::FollowerSevered => "severed",
+            FaultKind::ClientKilled => "killed -9",
+            FaultKind::LinkCut => "cut off",
+            FaultKind::LockDeleted => "deleted",
+            FaultKind::HoldBroken => "broken",
+        };
+        format!("{victim} {done}")
     }
 }
 

@@ -24,11 +24,13 @@ pub enum FaultKind {
     LinkCut,
     /// An operator deleted a lock with all its claims.
     LockDeleted,
+    /// An operator broke a hold.
+    HoldBroken,
 }
 
 use FaultKind::{
-    ClientFrozen, ClientKilled, FollowerFrozen, FollowerKilled, FollowerSevered, LeaderFrozen,
-    LeaderKilled, LeaderStalled, LeaderStutters, LinkCut, LockDeleted, QuorumDown,
+    ClientFrozen, ClientKilled, FollowerFrozen, FollowerKilled, FollowerSevered, HoldBroken,
+    LeaderFrozen, LeaderKilled, LeaderStalled, LeaderStutters, LinkCut, LockDeleted, QuorumDown,
 };
 
 /// Who a fault is done to. Each has a lane of faults of its own, so those of different ones overlap.
@@ -40,7 +42,7 @@ pub enum Victims {
 }
 
 impl FaultKind {
-    pub const ALL: [FaultKind; 12] = [
+    pub const ALL: [FaultKind; 13] = [
         LeaderKilled,
         FollowerKilled,
         LeaderFrozen,
@@ -53,12 +55,13 @@ impl FaultKind {
         ClientFrozen,
         LinkCut,
         LockDeleted,
+        HoldBroken,
     ];
 
     pub fn victims(self) -> Victims {
         match self {
             ClientKilled | ClientFrozen | LinkCut => Victims::Clients,
-            LockDeleted => Victims::Locks,
+            LockDeleted | HoldBroken => Victims::Locks,
             _ => Victims::Servers,
         }
     }
@@ -82,6 +85,7 @@ impl FaultKind {
             ClientFrozen => "client frozen",
             LinkCut => "client's link cut",
             LockDeleted => "lock deleted",
+            HoldBroken => "hold broken",
         }
     }
 
@@ -100,6 +104,7 @@ impl FaultKind {
             ClientFrozen => "client_frozen",
             LinkCut => "link_cut",
             LockDeleted => "lock_deleted",
+            HoldBroken => "hold_broken",
         }
     }
 }

@@ -57,6 +57,13 @@ pub enum Event {
     Stalled { since: Moment },
 }
 
+impl Event {
+    /// Whether it is no single thread's.
+    pub fn is_of_the_process(&self) -> bool {
+        matches!(self, Event::Stalled { .. })
+    }
+}
+
 /// A guard's state, as far as believing goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {

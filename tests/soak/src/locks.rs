@@ -1,5 +1,7 @@
 //! The locks of a soak, and the register that belongs to each.
 
+use std::fmt;
+
 use zklock::Strategy;
 
 /// What all nodes of a soak lie under.
@@ -7,9 +9,72 @@ pub const ROOT: &str = "/soak";
 /// The parent of the registers.
 pub const REGISTERS: &str = "/soak/registers";
 
+/// What is contended for, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sort {
+    Queue,
+    Watch,
+    Poll,
+    ReadWrite,
+    Semaphore,
+    Election,
+}
+
+impl Sort {
+    pub const ALL: [Sort; 6] =
+        [Sort::Queue, Sort::Watch, Sort::Poll, Sort::ReadWrite, Sort::Semaphore, Sort::Election];
+
+    pub fn strategy(self) -> Strategy {
+        match self {
+            Sort::Watch => Strategy::Watch,
+            Sort::Poll => Strategy::Poll,
+            _ => Strategy::Queue,
+        }
+    }
+
+    /// Whether the lock's path is the claim, and not the directory of claims.
+    pub fn is_one_node(self) -> bool {
+        self.strategy() != Strategy::Queue
+    }
+
+    /// Whether several can hold it at a time.
+    pub fn is_shared(self) -> bool {
+        matches!(self, Sort::ReadWrite | Sort::Semaphore)
+    }
+
+    /// What the library keeps beside the claims.
+    pub fn keeps(self, name: &str) -> bool {
+        match self {
+            // The claim of who hands over is below it.
+            Sort::Election => name == HANDOVER,
+            // Comes and goes, to wake the next one.
+            Sort::Semaphore => name == "limit",
+            _ => false,
+        }
+    }
+}
+
+/// How many permits a semaphore has at first.
+pub const PERMITS: u32 = 3;
+/// Where the one who hands over an election names the next.
+pub const HANDOVER: &str = "handover";
+
+impl fmt::Display for Sort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Sort::Queue => "queue",
+            Sort::Watch => "watch",
+            Sort::Poll => "poll",
+            Sort::ReadWrite => "read-write",
+            Sort::Semaphore => "semaphore",
+            Sort::Election => "election",
+        })
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockName {
-    pub strategy: Strategy,
+    pub sort: Sort,
     /// Such as `queue-1`.
     pub name: String,
 }
@@ -25,13 +90,12 @@ impl LockName {
     }
 }
 
-/// So many locks of each strategy, in an order that all processes share.
+/// So many locks of each sort, in an order that all processes share.
 pub fn all(of_each: u16) -> Vec<LockName> {
-    let strategies = [Strategy::Queue, Strategy::Watch, Strategy::Poll];
-    let numbered = |strategy: Strategy| {
-        (1..=of_each).map(move |number| LockName { strategy, name: format!("{strategy}-{number}") })
+    let numbered = |sort: Sort| {
+        (1..=of_each).map(move |number| LockName { sort, name: format!("{sort}-{number}") })
     };
-    strategies.into_iter().flat_map(numbered).collect()
+    Sort::ALL.into_iter().flat_map(numbered).collect()
 }
 
 /// What a holder writes to a register.
@@ -73,8 +137,10 @@ mod tests {
     }
 
     #[test]
-    fn every_strategy_has_as_many_locks() {
+    fn every_sort_has_as_many_locks() {
         let names: Vec<String> = all(2).into_iter().map(|lock| lock.name).collect();
-        assert_eq!(names, ["queue-1", "queue-2", "watch-1", "watch-2", "poll-1", "poll-2"]);
+        assert_eq!(names[..3], ["queue-1", "queue-2", "watch-1"]);
+        assert_eq!(names.len(), 2 * Sort::ALL.len());
+        assert_eq!(names.last().map(String::as_str), Some("election-2"));
     }
 }

@@ -5,6 +5,7 @@ mod args;
 mod clock;
 mod cluster;
 mod evidence;
+mod explain;
 mod fault;
 mod history;
 mod journal;
@@ -80,13 +81,20 @@ fn soak(args: &Args) -> Result<u8, Trouble> {
     let scratch = tempfile::tempdir().map_err(Trouble::new("make a directory"))?;
     let directory = args.keep.as_deref().unwrap_or(scratch.path());
     let ended = run::run(&settings, directory, &until)?;
-    if args.keep.is_some() {
+    let evidence = read(directory, &ended.logs())?;
+    let code = judge(args, &evidence)?;
+    let keeps = args.keep.is_some() || code == FOUND_A_VIOLATION;
+    if keeps {
         let kept = evidence::keep_logs(directory, &ended.logs());
         kept.map_err(Trouble::new(directory.display()))?;
+        let directory = directory.display();
+        eprintln!("soak: the evidence is in {directory}; soak --check {directory} judges it again");
     }
-    let evidence = read(directory, &ended.logs())?;
     drop(ended);
-    let code = judge(args, &evidence)?;
+    if keeps && args.keep.is_none() {
+        // It is not deleted with the value.
+        let _ = scratch.keep();
+    }
     let was_interrupted = interrupted.load(Ordering::SeqCst);
     Ok(if was_interrupted && code == 0 { INTERRUPTED } else { code })
 }

@@ -1,15 +1,15 @@
-//! A client that contends for nothing: it makes the registers, deletes locks as an operator would,
-//! and looks for what is left.
+//! A client that contends for nothing: it makes the registers, deletes locks and breaks holds as an
+//! operator would, and looks for what is left.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use zklock::zookeeper::CreateMode;
-use zklock::{Client, Code, Strategy};
+use zklock::{Client, Code, Contender, Lock, LockError};
 
 use crate::cluster::RECOVERS_WITHIN;
-use crate::locks::{LockName, REGISTERS, ROOT};
+use crate::locks::{HANDOVER, LockName, PERMITS, REGISTERS, ROOT, Sort};
 use crate::trouble::Trouble;
 
 const SESSION: Duration = Duration::from_secs(60);
@@ -18,6 +18,8 @@ const NAP: Duration = Duration::from_millis(20);
 /// Contenders may make claims while theirs are deleted: then the directory stays, and it is all done
 /// again, so many times at most.
 const TRIES: usize = 20;
+/// A holder that is frozen reads no order until its session is over.
+const BREAKS_WITHIN: Duration = Duration::from_secs(10);
 
 pub struct Operator {
     client: Client,
@@ -65,16 +67,19 @@ impl Operator {
     fn try_to_delete_all(&self, lock: &LockName) -> zklock::Result<()> {
         let path = lock.path();
         for _ in 0..TRIES {
-            let claims = match lock.strategy {
-                Strategy::Queue => self.nodes(lock)?,
+            let claims = if lock.sort.is_one_node() { Vec::new() } else { self.children(&path)? };
+            let below = match lock.sort {
+                Sort::Election => self.children(&format!("{path}/{HANDOVER}"))?,
                 _ => Vec::new(),
             };
             let deletions: Vec<_> =
-                claims.iter().map(|claim| self.client.delete(claim, None)).collect();
+                below.iter().chain(&claims).map(|claim| self.client.delete(claim, None)).collect();
             // Right behind them, so that hardly anyone comes in between.
             let last = self.client.delete(&path, None);
             for deletion in deletions {
                 match deletion.wait() {
+                    // Somebody has handed over meanwhile.
+                    Err(error) if error.code() == Code::NOT_EMPTY => {}
                     Err(error) if !error.is_no_node() => return Err(error),
                     _ => {}
                 }
@@ -121,14 +126,56 @@ impl Operator {
 
     fn nodes(&self, lock: &LockName) -> zklock::Result<Vec<String>> {
         let path = lock.path();
-        if lock.strategy != Strategy::Queue {
+        if lock.sort.is_one_node() {
             let stat = self.client.exists(&path).wait()?;
             return Ok(stat.map(|_| path).into_iter().collect());
         }
-        match self.client.children(&path).wait() {
+        let mut nodes = self.children(&path)?;
+        let kept =
+            |node: &String| node.rsplit('/').next().is_some_and(|name| lock.sort.keeps(name));
+        nodes.retain(|node| !kept(node));
+        if lock.sort == Sort::Election {
+            nodes.extend(self.children(&format!("{path}/{HANDOVER}"))?);
+        }
+        Ok(nodes)
+    }
+
+    fn children(&self, path: &str) -> zklock::Result<Vec<String>> {
+        match self.client.children(path).wait() {
             Ok(listed) => Ok(listed.names.iter().map(|name| format!("{path}/{name}")).collect()),
             Err(error) if error.is_no_node() => Ok(Vec::new()),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Those who hold, each the first of its lock; nobody where no server tells.
+    pub fn holders(&self, locks: &[LockName]) -> Vec<Option<Contender>> {
+        let asked: Vec<_> = locks.iter().map(|lock| self.lock(lock).holder()).collect();
+        asked.into_iter().map(|holder| holder.wait().ok().flatten()).collect()
+    }
+
+    /// Breaks a hold, within a limit. Whether it is broken.
+    ///
+    /// # Errors
+    /// When that is not known yet, or no server does it.
+    pub fn break_hold(
+        &self,
+        lock: &LockName,
+        holder: &Contender,
+        grace: Duration,
+    ) -> Result<bool, LockError> {
+        self.note_session();
+        let broken = self.lock(lock).break_hold(holder, "soak", grace).within(BREAKS_WITHIN).wait();
+        self.note_session();
+        broken
+    }
+
+    fn lock(&self, lock: &LockName) -> Lock {
+        let path = lock.path();
+        match lock.sort {
+            Sort::ReadWrite => self.client.read_write(&path).read(),
+            Sort::Semaphore => self.client.semaphore(&path, PERMITS).permit(),
+            sort => self.client.lock(&path).strategy(sort.strategy()),
         }
     }
 }

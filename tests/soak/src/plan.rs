@@ -100,10 +100,13 @@ impl Lane {
             FaultKind::LinkCut => session * self.between(0.3, 1.6),
             // Just so that contenders make it anew before it is deleted again.
             FaultKind::LockDeleted => self.between(0.005, 0.1),
+            // The grace: longer than it takes a holder to be scheduled, shorter and longer than it holds.
+            FaultKind::HoldBroken => self.between(0.3, 1.5),
         };
         let times = match kind {
             FaultKind::LeaderStutters => self.rng.u32(2..=4),
             FaultKind::LockDeleted => self.rng.u32(1..=6),
+            FaultKind::HoldBroken => self.rng.u32(1..=4),
             _ => 1,
         };
         let pause = match kind.victims() {
@@ -193,7 +196,7 @@ mod tests {
 
     #[test]
     fn no_kind_comes_again_before_all_have_come() {
-        let lanes = [(Victims::Servers, 8), (Victims::Clients, 3), (Victims::Locks, 1)];
+        let lanes = [(Victims::Servers, 8), (Victims::Clients, 3), (Victims::Locks, 2)];
         for (victims, kinds) in lanes {
             for deal in draws(3, victims, 48).chunks(kinds) {
                 let mut dealt: Vec<_> = deal.iter().map(|draw| draw.kind).collect();

@@ -7,11 +7,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::evidence::Evidence;
+use crate::explain;
 use crate::fault::FaultKind;
 use crate::judge::Verdict;
 
 /// Of more violations than that, only the number is told.
 const TOLD: usize = 20;
+/// So many are explained by what the log and the journals say around them.
+const EXPLAINED: usize = 6;
 
 pub struct Report<'a> {
     pub evidence: &'a Evidence,
@@ -27,11 +30,11 @@ impl Report<'_> {
         self.evidence.run.calm.since(self.evidence.run.start)
     }
 
-    fn by_strategy(&self) -> BTreeMap<String, u64> {
+    fn by_sort(&self) -> BTreeMap<String, u64> {
         let mut sums = BTreeMap::new();
         for belief in self.verdict.accounts.iter().flat_map(|account| &account.beliefs) {
             if let Some(lock) = self.evidence.locks.get(belief.lock) {
-                *sums.entry(lock.strategy.to_string()).or_insert(0) += 1;
+                *sums.entry(lock.sort.to_string()).or_insert(0) += 1;
             }
         }
         sums
@@ -64,7 +67,7 @@ impl Report<'_> {
         ));
         line(String::new());
         let by: Vec<String> =
-            self.by_strategy().iter().map(|(name, sum)| format!("{name} {sum}")).collect();
+            self.by_sort().iter().map(|(name, sum)| format!("{name} {sum}")).collect();
         let per_second = counts.acquisitions as f64 / self.lasted().as_secs_f64().max(0.001);
         line(format!(
             "acquisitions      {:>8}   {} ({per_second:.0} per s)",
@@ -100,7 +103,7 @@ impl Report<'_> {
         line(format!(
             "servers' log      {:>8}   transactions, {} tenures ({} that no client knew of); \
              {} proposals died with a leader",
-            self.evidence.transactions,
+            self.evidence.txns.len(),
             counts.tenures,
             counts.unknown_tenures,
             self.evidence.discarded
@@ -120,6 +123,15 @@ impl Report<'_> {
             self.evidence.wall.tolerance().as_secs_f64() * 1_000.0
         ));
         line(format!("work while held   {:>8}   each step held against the log", counts.works));
+        line(format!(
+            "holds broken      {:>8}   of {}: lost before the claim went; {} writes tried after a loss",
+            counts.broken_off, counts.broken, counts.writes_when_lost
+        ));
+        line(format!(
+            "held together     {:>8}   readers at most, and {} permits; all were taken {} times, \
+             their number changed {} times",
+            counts.most_readers, counts.most_permits, counts.full, counts.limits_changed
+        ));
         line(format!("hung waiters      {:>8}", counts.hung));
         line(format!("orphans           {:>8}", counts.orphans));
         let kinds: Vec<String> =
@@ -129,13 +141,26 @@ impl Report<'_> {
             self.verdict.violations.len(),
             kinds.join(", ")
         ));
-        for violation in self.complaints().iter().take(TOLD) {
+        for (number, violation) in self.complaints().iter().enumerate().take(TOLD) {
             line(format!("  {violation}"));
+            for told in self.story(number) {
+                line(format!("      {told}"));
+            }
         }
         if self.verdict.violations.len() > TOLD {
             line(format!("  and {} more", self.verdict.violations.len() - TOLD));
         }
         text
+    }
+
+    /// What led to a violation; of later ones it is likely the same.
+    fn story(&self, number: usize) -> Vec<String> {
+        let violation = self.verdict.violations.get(number).filter(|_| number < EXPLAINED);
+        violation.map_or_else(Vec::new, |it| explain::explain(self.evidence, self.verdict, it))
+    }
+
+    fn stories(&self) -> Vec<Vec<String>> {
+        (0..self.verdict.violations.len().min(EXPLAINED)).map(|number| self.story(number)).collect()
     }
 
     fn complaints(&self) -> Vec<String> {
@@ -160,7 +185,7 @@ impl Report<'_> {
             "locks": self.evidence.locks.len(),
             "session_timeout_seconds": rounded(run.session_timeout),
             "acquisitions": counts.acquisitions,
-            "acquisitions_by_strategy": self.by_strategy(),
+            "acquisitions_by_sort": self.by_sort(),
             "faults": self.evidence.faults.len(),
             "faults_by_kind": faults,
             "writes": {
@@ -168,6 +193,7 @@ impl Report<'_> {
                 "refused": counts.writes_refused,
                 "unknown": counts.writes_unknown,
                 "tried_after_a_successor_began": counts.writes_too_late,
+                "tried_after_a_loss": counts.writes_when_lost,
             },
             "lost": counts.lost,
             "frozen_through": counts.frozen_through,
@@ -178,7 +204,7 @@ impl Report<'_> {
             "longest_wait_seconds": rounded(counts.longest_wait),
             "longest_wait_when_calm_seconds": rounded(counts.longest_wait_when_calm),
             "longest_release_seconds": rounded(counts.longest_release),
-            "transactions": self.evidence.transactions,
+            "transactions": self.evidence.txns.len(),
             "tenures": counts.tenures,
             "unknown_tenures": counts.unknown_tenures,
             "discarded_proposals": self.evidence.discarded,
@@ -188,11 +214,18 @@ impl Report<'_> {
             "looks": counts.looks,
             "works": counts.works,
             "tolerance_seconds": self.evidence.wall.tolerance().as_secs_f64(),
+            "breaks": { "broken": counts.broken, "broken_off": counts.broken_off },
+            "together": {
+                "most_readers": counts.most_readers,
+                "most_permits": counts.most_permits,
+                "limits_changed": counts.limits_changed,
+            },
             "hung": counts.hung,
             "orphans": counts.orphans,
             "violations": self.verdict.violations.len(),
             "violations_by_kind": self.by_kind(),
             "complaints": self.complaints().into_iter().take(TOLD).collect::<Vec<_>>(),
+            "stories": self.stories(),
         })
     }
 }

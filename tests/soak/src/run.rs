@@ -10,7 +10,7 @@ use crate::clock::{Moment, Sample};
 use crate::cluster::Cluster;
 use crate::evidence::{self, Run};
 use crate::fault::{FaultKind, Victims};
-use crate::lanes::{Record, Until, delete_locks, fail_clients, fail_servers};
+use crate::lanes::{Record, Until, fail_clients, fail_servers, operate};
 use crate::locks;
 use crate::operator::Operator;
 use crate::plan::{Lane, Timing};
@@ -92,7 +92,7 @@ pub fn run(settings: &Settings, directory: &Path, until: &Until) -> Result<Ended
             }),
             scope.spawn(|| {
                 let lane = settings.lane(Victims::Locks);
-                end(delete_locks(&operator, &locks, lane, until, &record))
+                end(operate(&operator, &locks, lane, until, &record))
             }),
         ];
         let lane = settings.lane(Victims::Clients);

@@ -1,6 +1,7 @@
 //! The program `soak`, as a user runs it: half a minute of faults on a real ensemble.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -105,8 +106,8 @@ fn half_a_minute_of_faults_shows_no_violation() {
     assert_eq!((&report["processes"], &report["sessions"]), (&8.into(), &64.into()));
     assert!(report["faults"].as_u64().unwrap() >= 3, "{report:#}");
     assert!(report["acquisitions"].as_u64().unwrap() >= 100, "{report:#}");
-    for strategy in ["poll", "queue", "watch"] {
-        assert!(report["acquisitions_by_strategy"][strategy].as_u64().unwrap() > 0, "{report:#}");
+    for sort in ["poll", "queue", "watch", "read-write", "semaphore", "election"] {
+        assert!(report["acquisitions_by_sort"][sort].as_u64().unwrap() > 0, "{report:#}");
     }
     let picture = fs::read_to_string(run.directory.path().join("soak.svg")).unwrap();
     assert!(picture.starts_with("<svg") && picture.ends_with("</svg>\n"));
@@ -139,6 +140,45 @@ fn a_belief_that_the_log_does_not_bear_out_is_a_violation() {
     assert_eq!(report["violations"], 1, "{report:#}");
     let complaint = report["complaints"][0].as_str().unwrap();
     assert!(complaint.contains("believed after its tenure"), "{complaint}");
+    // What the log has of it, and what the client has written down.
+    let story: Vec<&str> =
+        report["stories"][0].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
+    for part in ["the servers' log:", "what the clients wrote down:"] {
+        assert!(story.contains(&part), "{story:#?}");
+    }
+    let looked = |line: &&str| line.ends_with(&format!("client 1.{thread}: look held"));
+    assert!(story.iter().any(looked), "{story:#?}");
+    for done in ["created", "deleted"] {
+        let by_it = |line: &&str| line.contains(&format!("(client 1.{thread}) {done} /soak/"));
+        assert!(story.iter().any(by_it), "{done}: {story:#?}");
+    }
+}
+
+#[test]
+fn the_evidence_of_a_violation_stays() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_soak"));
+    command.args(["--seconds", "3", "--processes", "1", "--sessions", "2", "--locks", "1"]);
+    command.args(["--only", "lock_deleted"]).env("TMPDIR", scratch.path());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let soak = command.spawn().unwrap();
+    let journals = || {
+        let entries = scratch.path().read_dir().unwrap().map(|it| it.unwrap().path());
+        entries.map(|it| it.join("journals").join("1.tsv")).find(|it| it.exists())
+    };
+    zklock_testing::eventually("a client has begun", || {
+        journals().is_some_and(|it| fs::read_to_string(it).is_ok_and(|text| !text.is_empty()))
+    });
+    // What none of its threads believes.
+    let mut journal = fs::OpenOptions::new().append(true).open(journals().unwrap()).unwrap();
+    journal.write_all(b"1\t99\tlook\theld\n").unwrap();
+    let output = soak.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let kept = said.rsplit("soak --check ").next().and_then(|it| it.split_whitespace().next());
+    let again = check(Path::new(kept.expect(&said)));
+    assert_eq!(again.status.code(), Some(1));
+    assert_eq!(report(&again)["violations"], 1);
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub fn acquire_in_background(lock: &Lock) -> JoinHandle<Result<Guard, LockError>
 }
 
 /// Polls an acquire until `holds` does; it must not acquire before.
-pub fn poll_until(acquiring: &mut Pending<Guard, LockError>, mut holds: impl FnMut() -> bool) {
+pub fn poll_until<T>(acquiring: &mut Pending<T, LockError>, mut holds: impl FnMut() -> bool) {
     let mut context = Context::from_waker(Waker::noop());
     eventually("an acquire is where it is wanted", || {
         assert!(Pin::new(&mut *acquiring).poll(&mut context).is_pending());

@@ -180,6 +180,14 @@ impl Bench {
         ours.filter(|(_, by)| by.contains(&session)).map(|(path, _)| path).collect()
     }
 
+    /// The claims of others that are there and that the session watches: not its own, nor the directory.
+    pub fn waits_for(&self, session: i64) -> Vec<String> {
+        let mut watched = self.watched_by(session);
+        let is_anothers = |owner: i64| owner != 0 && owner != session;
+        watched.retain(|path| self.owner(path).is_some_and(is_anothers));
+        watched
+    }
+
     /// Nothing stands in the way: somebody who never came by acquires our lock.
     pub fn expect_free(&self) {
         let other = self.direct();

@@ -20,7 +20,7 @@ use super::reader::{Event, Reader};
 use super::shared::Shared;
 use super::tree::Tree;
 use crate::failure::Failure;
-use crate::look::kinds::recognise;
+use crate::look::kinds;
 use crate::look::locks::Found;
 
 /// How many requests are on their way at once, a lock's contenders counted as one.
@@ -152,14 +152,7 @@ impl Follower {
         let changed = node.changed.take();
         let made = made(node.stat.as_ref().zip(Some(node.children)), &stat, names.len());
         (node.listed, node.stat, node.children) = (Some(now), Some(stat), names.len());
-        let mut claims = Vec::new();
-        let mut others = Vec::new();
-        for name in &names {
-            match recognise(name) {
-                Some(claim) => claims.push(claim),
-                None => others.push(name),
-            }
-        }
+        let (claims, others) = kinds::sort(&names);
         node.is_lock |= !claims.is_empty();
         if node.is_lock && others.is_empty() && changed.is_some() {
             self.shared.meters.claims.inc_by(made);

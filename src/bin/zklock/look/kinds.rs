@@ -1,5 +1,7 @@
 //! Whose claim a znode is, by its name. All libraries end the names of claims with the servers' sequence number.
 
+use std::collections::HashSet;
+
 /// What a znode's name says of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
@@ -23,6 +25,8 @@ pub enum Library {
 pub enum Kind {
     Exclusive,
     Read,
+    /// Reads, and may become a writer.
+    Upgradeable,
     Write,
     Permit,
 }
@@ -45,6 +49,7 @@ impl Kind {
         match self {
             Kind::Exclusive => "exclusive",
             Kind::Read => "read",
+            Kind::Upgradeable => "upgradeable",
             Kind::Write => "write",
             Kind::Permit => "permit",
         }
@@ -56,6 +61,8 @@ pub fn recognise(name: &str) -> Option<Claim> {
     let (stem, sequence) = split_sequence(name)?;
     let (library, kind) = if let Some(rest) = stem.strip_prefix("zl-") {
         (Library::Zklock, kind_of(rest)?)
+    } else if let Some(directory) = second_of_ours(stem) {
+        (Library::Zklock, is_hex(directory).then_some(Kind::Exclusive)?)
     } else if let Some(rest) = stem.strip_prefix("_c_") {
         if has_uuid(rest) {
             (Library::Curator, kind_of(&rest[36..])?)
@@ -82,11 +89,46 @@ pub fn recognise(name: &str) -> Option<Claim> {
     Some(Claim { library, kind, sequence })
 }
 
+/// Those of a directory's children that are claims, and the others. A claim of two znodes is one.
+pub fn sort(names: &[String]) -> (Vec<Claim>, Vec<&String>) {
+    let (mut claims, mut others, mut seconds) = (Vec::new(), Vec::new(), Vec::new());
+    for name in names {
+        match recognise(name) {
+            Some(claim) if name.starts_with('_') && claim.library == Library::Zklock => {
+                seconds.push((name, claim));
+            }
+            Some(claim) => claims.push(claim),
+            None => others.push(name),
+        }
+    }
+    if !seconds.is_empty() {
+        // Somebody may have deleted the first one of a claim.
+        let known: HashSet<&String> = names.iter().collect();
+        let is_alone = |(name, claim): &(&String, Claim)| {
+            first_of_ours(name, claim.sequence).is_none_or(|first| !known.contains(&first))
+        };
+        claims.extend(seconds.into_iter().filter(is_alone).map(|(_, claim)| claim));
+    }
+    (claims, others)
+}
+
+/// The name of the first znode of a claim, by the second's.
+fn first_of_ours(second: &str, sequence: i32) -> Option<String> {
+    let directory = second_of_ours(split_sequence(second)?.0)?;
+    Some(format!("zl-{directory}-lock-{:010}", sequence.wrapping_sub(1)))
+}
+
+/// In which directory it is, of the second znode of a claim for all libraries.
+fn second_of_ours(stem: &str) -> Option<&str> {
+    stem.strip_prefix("_zl-")?.strip_suffix("-__lock__")
+}
+
 /// What stands between an owner and the number.
 fn kind_of(stem: &str) -> Option<Kind> {
     let ends = |mark: &str| stem.ends_with(mark);
     match stem {
         _ if ends("lock-") => Some(Kind::Exclusive),
+        _ if stem.contains("-up-") && ends("__READ__") => Some(Kind::Upgradeable),
         _ if ends("__READ__") => Some(Kind::Read),
         _ if ends("__WRIT__") => Some(Kind::Write),
         _ if stem.contains("-permits-") || ends("lease-") => Some(Kind::Permit),
@@ -126,6 +168,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn two_znodes_of_one_claim_are_counted_once() {
+        let names = [
+            "zl-2a-lock-0000000007",
+            "_zl-2a-__lock__0000000008",
+            "_zl-2a-__lock__0000000011",
+            "_zl-2a-__lock__-2147483648",
+            "zl-2a-lock-0000000012",
+            "config",
+        ]
+        .map(str::to_owned);
+        let (claims, others) = sort(&names);
+        let mut sequences: Vec<i32> = claims.iter().map(|claim| claim.sequence).collect();
+        sequences.sort_unstable();
+        assert_eq!((sequences, others), (vec![i32::MIN, 7, 11, 12], vec![&names[5]]));
+    }
+
+    #[test]
     fn each_librarys_names_are_known() {
         use Kind::*;
         use Library::*;
@@ -133,9 +192,14 @@ mod tests {
             ("zl-2a-lock-0000000007", Zklock, Exclusive, 7),
             ("zl-2a-__READ__0000000007", Zklock, Read, 7),
             ("zl-2a-__WRIT__0000000007", Zklock, Write, 7),
+            ("zl-2a-up-__READ__0000000007", Zklock, Upgradeable, 7),
+            ("zl-2a-up-00c5a1e27b9d4f36-__READ__0000000007", Zklock, Upgradeable, 7),
+            ("zl-2a-read-00c5a1e27b9d4f36-__READ__0000000007", Zklock, Read, 7),
+            ("zl-2a-upgrade-00c5a1e27b9d4f36-__WRIT__0000000007", Zklock, Write, 7),
             ("zl-2a-permits-3-0000000007", Zklock, Permit, 7),
             ("zl-2a-lock--000000001", Zklock, Exclusive, -1),
             ("zl-2a-lock--2147483648", Zklock, Exclusive, i32::MIN),
+            ("_zl-2a-__lock__0000000008", Zklock, Exclusive, 8),
             ("_c_8a7ed3a3-3e4f-44c2-a8f0-3b6e6d0a9c11-lock-0000000012", Curator, Exclusive, 12),
             ("_c_8a7ed3a3-3e4f-44c2-a8f0-3b6e6d0a9c11-__WRIT__0000000003", Curator, Write, 3),
             ("_c_8a7ed3a3-3e4f-44c2-a8f0-3b6e6d0a9c11-__READ__0000000003", Curator, Read, 3),
@@ -156,6 +220,7 @@ mod tests {
             "zl-0000000001",
             "x--0000000001",
             "zl-2a-lock-",
+            "_zl-2g-__lock__0000000008",
             "_c_x-lock-0000000001",
             "é0000000001",
             "_c_é-lock-0000000001",

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 use zklock::zookeeper::{Children, Znode};
 use zklock::{Client, Contender, Error, Lock, LockError, Pending, Strategy};
 
-use super::kinds::{Claim, Kind, Library, recognise};
+use super::kinds::{self, Claim, Kind, Library, recognise};
 use crate::failure::Failure;
 
 /// How many requests are on their way at once.
@@ -73,13 +73,13 @@ pub fn below(client: &Client, path: &str) -> Result<Vec<Found>, Failure> {
                 Err(error) => return Err(error.into()),
             };
             is_first = false;
-            let claims: Vec<Claim> = names.iter().filter_map(|name| recognise(name)).collect();
+            let (claims, others) = kinds::sort(&names);
             if names.is_empty() {
                 let reading = client.get(&path);
                 readings.push_back((path.clone(), reading));
             }
-            let others = names.iter().filter(|name| recognise(name).is_none());
-            waiting.extend(others.map(|name| join(&path, name)).filter(|path| path != SERVERS_OWN));
+            let others = others.into_iter().map(|name| join(&path, name));
+            waiting.extend(others.filter(|path| path != SERVERS_OWN));
             if !claims.is_empty() {
                 found.push(Found { path, claims });
             }
@@ -140,7 +140,11 @@ enum Asked {
 impl Found {
     fn ask(&self, client: &Client) -> Asked {
         let lock = self.lock(client);
-        match self.claims.iter().any(|claim| matches!(claim.kind, Kind::Read | Kind::Permit)) {
+        match self
+            .claims
+            .iter()
+            .any(|claim| matches!(claim.kind, Kind::Read | Kind::Upgradeable | Kind::Permit))
+        {
             true => Asked::All(lock.contenders()),
             false => Asked::Holder(lock.holder()),
         }

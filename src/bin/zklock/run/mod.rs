@@ -5,10 +5,12 @@
 //!   before that time is over: also when this process is frozen, or was killed;
 //! - the supervisor may be killed or frozen, too. Then this process does what it should have done (`supervised.rs`).
 
+mod acl;
 mod events;
 mod hold;
 mod notify;
 pub mod options;
+mod place;
 mod signals;
 mod stop;
 mod supervised;
@@ -17,16 +19,18 @@ mod token_file;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use zklock::{Client, Guard, Lock, LockError};
+use zklock::stores::{Store, StoreOptions};
+use zklock::zookeeper::Acl;
+use zklock::{Client, Guard, Interop, Lock, LockError, Pending};
 
 use crate::failure::{FAILED, Failure};
 use crate::mark::{Beginning, Mark, MarkedRun};
 use crate::output::say;
-use crate::servers::Settings;
 use crate::text::rough;
 use events::{Event, Events};
 use hold::{Hold, Outcome, State, Times};
 use options::RunOptions;
+use place::Place;
 use stop::Stop;
 use supervised::Supervised;
 
@@ -40,7 +44,7 @@ const GOODBYE: Duration = Duration::from_secs(2);
 /// # Errors
 /// zklock itself has failed.
 pub fn run(options: RunOptions) -> Result<u8, Failure> {
-    let settings = options.servers.settings()?;
+    let place = Place::of(&options)?;
     let starting = |error| Failure::new(format!("start a supervisor: {error}"));
     let signals = signals::block().map_err(starting)?;
     let events = Events::new();
@@ -52,10 +56,10 @@ pub fn run(options: RunOptions) -> Result<u8, Failure> {
     })
     .map_err(starting)?;
     let begun = Instant::now();
-    let mut run = Run { options, settings, events, supervised, begun, client: None };
+    let mut run = Run { options, place, events, supervised, begun, store: None };
     let ended = run.until_it_ends();
-    if let Some(client) = &run.client {
-        let _ = client.close().within(GOODBYE).wait();
+    if let Some(store) = &run.store {
+        let _ = store.close().within(GOODBYE).wait();
     }
     match ended {
         Ok(status) => Ok(status),
@@ -72,11 +76,11 @@ pub fn run(options: RunOptions) -> Result<u8, Failure> {
 
 struct Run {
     options: RunOptions,
-    settings: Settings,
+    place: Place,
     events: Events,
     supervised: Supervised,
     begun: Instant,
-    client: Option<Client>,
+    store: Option<Store>,
 }
 
 /// Whether a run has a mark, and whether it is to be.
@@ -88,18 +92,18 @@ enum Marked {
 
 impl Run {
     fn until_it_ends(&mut self) -> Result<u8, Stop> {
-        let client = self.connect()?;
-        self.client = Some(client.clone());
-        self.times(&client)?;
-        let lock = self.lock(&client).label(self.label());
+        let store = self.connect()?;
+        self.store = Some(store.clone());
+        self.times(&store)?;
+        let lock = self.lock(&store).label(self.label());
         loop {
             let guard = self.acquire(&lock)?;
             // Of the session that holds it, which may be another than the last time.
-            let times = self.times(&client)?;
+            let times = self.times(&store)?;
             if !self.is_worth_beginning(&guard, times)? {
                 continue;
             }
-            let marked = match self.mark(&client, &guard)? {
+            let marked = match self.mark(&store, &guard)? {
                 Marked::NotWanted => None,
                 Marked::Run(marked) if self.is_worth_beginning(&guard, times)? => Some(marked),
                 Marked::Run(_) => return Ok(LOST),
@@ -114,7 +118,8 @@ impl Run {
             if self.options.notify {
                 notify::ready()?;
             }
-            let session = client.session().map_or(0, |session| session.id());
+            let session = store.client().and_then(Client::session);
+            let session = session.map_or(0, |session| session.id());
             let mut hold = Hold {
                 path: &self.options.path,
                 guard: &guard,
@@ -159,12 +164,17 @@ impl Run {
         }
     }
 
-    fn lock(&self, client: &Client) -> Lock {
-        let RunOptions { path, shared, permits, .. } = &self.options;
-        match permits {
-            Some(permits) => client.semaphore(path, permits.of).permits(permits.wanted),
-            None if *shared => client.read_write(path).read(),
-            None => client.lock(path),
+    fn lock(&self, store: &Store) -> Lock {
+        let RunOptions { path, shared, permits, universal, acl, .. } = &self.options;
+        let lock = match permits {
+            Some(permits) => store.semaphore(path, permits.of).permits(permits.wanted),
+            None if *shared => store.read_write(path).read(),
+            None if *universal => store.lock(path).interoperate(Interop::All),
+            None => store.lock(path),
+        };
+        match acl {
+            Some(acl) => lock.acl(acl.0.clone()),
+            None => lock,
         }
     }
 
@@ -173,27 +183,30 @@ impl Run {
         self.options.label.clone().unwrap_or_else(|| name.to_string_lossy().into_owned())
     }
 
-    fn connect(&self) -> Result<Client, Stop> {
+    fn connect(&self) -> Result<Store, Stop> {
         let at_least = self.options.grace.map_or(SESSION_TIMEOUT, |grace| grace * 5);
-        let timeout = self.options.session_timeout.or(self.settings.session_timeout);
+        let timeout = self.options.session_timeout.or(self.place.session_timeout());
         let timeout = timeout.unwrap_or(at_least.max(SESSION_TIMEOUT));
-        let (options, hosts) = (self.settings.options(timeout), self.settings.hosts.clone());
+        let limit = self.limit();
+        let settings = match &self.place {
+            Place::Servers(settings) => settings,
+            Place::Elsewhere(address) => {
+                let (options, address) =
+                    (StoreOptions::new().session_timeout(timeout), address.clone());
+                let connect = move || in_time(options.connect(&address), limit);
+                return Ok(self.meanwhile(connect)??);
+            }
+        };
+        let (options, hosts) = (settings.options(timeout), settings.hosts.clone());
         if self.options.restart {
             // As long as it takes: a service may be started before its servers.
             let client = options.connect_lazily(&hosts)?;
             let connected = client.clone();
             self.meanwhile(move || connected.connected().wait())??;
-            return Ok(client);
+            return Ok(client.into());
         }
-        let limit = self.limit();
-        let connect = move || {
-            let connecting = options.connect(&hosts);
-            match limit {
-                Some(limit) => connecting.within(limit).wait(),
-                None => connecting.wait(),
-            }
-        };
-        Ok(self.meanwhile(connect)??)
+        let connect = move || in_time(options.connect(&hosts), limit);
+        Ok(self.meanwhile(connect)??.into())
     }
 
     /// What is left of the time to wait.
@@ -201,8 +214,8 @@ impl Run {
         self.options.wait.map(|wait| wait.saturating_sub(self.begun.elapsed()))
     }
 
-    fn times(&self, client: &Client) -> Result<Times, Stop> {
-        let granted = client.session_timeout().unwrap_or(SESSION_TIMEOUT);
+    fn times(&self, store: &Store) -> Result<Times, Stop> {
+        let granted = store.session_timeout().unwrap_or(SESSION_TIMEOUT);
         let grace = self.options.grace.unwrap_or(granted / 10);
         let margin = granted / 20;
         // Over a connection that works, what is proven comes down to four tenths of it.
@@ -284,11 +297,14 @@ impl Run {
     }
 
     /// Leaves the mark that a run begins, if one is wanted.
-    fn mark(&self, client: &Client, guard: &Guard) -> Result<Marked, Stop> {
+    fn mark(&self, store: &Store, guard: &Guard) -> Result<Marked, Stop> {
         let RunOptions { path, once_per, retry_failed, quiet, .. } = &self.options;
-        let Some(period) = *once_per else { return Ok(Marked::NotWanted) };
+        let (Some(period), Some(client)) = (*once_per, store.client()) else {
+            return Ok(Marked::NotWanted);
+        };
         let counts = |mark: &Mark| !retry_failed || mark.has_succeeded();
-        let begun = MarkedRun::begin(client, guard, path, &self.label(), period, counts)?;
+        let acl = self.options.acl.as_ref().map_or_else(Acl::open, |acl| acl.0.clone());
+        let begun = MarkedRun::begin(client, guard, path, &self.label(), acl, period, counts)?;
         Ok(match begun {
             Beginning::Run(marked) => Marked::Run(marked),
             Beginning::RanAlready(mark, age) => {
@@ -319,5 +335,12 @@ impl Run {
         if let Err(error) = guard.release().wait() {
             say(format_args!("{error}"));
         }
+    }
+}
+
+fn in_time<T>(connecting: Pending<T>, limit: Option<Duration>) -> zklock::Result<T> {
+    match limit {
+        Some(limit) => connecting.within(limit).wait(),
+        None => connecting.wait(),
     }
 }

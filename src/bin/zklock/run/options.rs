@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use humantime::parse_duration;
 
+use super::acl::AclArgument;
 use crate::servers::Servers;
 
 #[derive(Args, Debug)]
@@ -30,6 +31,12 @@ pub struct RunOptions {
     #[arg(conflicts_with = "shared")]
     pub permits: Option<Permits>,
 
+    /// Has locks of all other libraries on the path wait, also of kazoo as it comes, which needs a second znode. With or
+    /// without it, all who name the path wait for each other
+    #[arg(long, help_heading = "Lock")]
+    #[arg(conflicts_with_all = ["shared", "permits"])]
+    pub universal: bool,
+
     /// Gives up when the lock was not to be had for so long, such as 500ms, 10s or 2h
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration, help_heading = "Lock")]
     pub wait: Option<Duration>,
@@ -41,6 +48,11 @@ pub struct RunOptions {
     /// The exit status where it gave up
     #[arg(short = 'E', long, value_name = "STATUS", default_value = "1", help_heading = "Lock")]
     pub conflict_exit_code: u8,
+
+    /// Who may do what with the znodes that are made for the lock: open, creator (who has authenticated as this has),
+    /// read-only, or SCHEME:ID:PERMISSIONS such as sasl:bob:cdrwa; several with commas between [default: open]
+    #[arg(long, value_name = "ACL", value_parser = super::acl::parse, help_heading = "Lock")]
+    pub acl: Option<AclArgument>,
 
     /// What others see of who has the lock [default: the command's name]
     #[arg(long, value_name = "TEXT", help_heading = "Lock")]
@@ -81,6 +93,11 @@ pub struct RunOptions {
     /// Tells systemd READY=1 once the lock is held (Type=notify)
     #[arg(long, help_heading = "Command")]
     pub notify: bool,
+
+    /// Keeps the lock in another store, such as sqlite:/var/lib/locks.db: a file, for the processes of this machine; or
+    /// redis://HOST:PORT. A zookeeper://HOST:PORT,... is as --hosts
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "hosts", help_heading = "Servers")]
+    pub store: Option<String>,
 
     /// Says only what went wrong
     #[arg(short, long)]
@@ -147,6 +164,7 @@ killed. What has to be safe even then checks the fencing token.
 
 Examples:
   zklock run /locks/report -- make report
+  zklock run --store sqlite:/var/lock/jobs.db /locks/report -- make report  on this machine alone, no servers
   zklock run --wait 10s /locks/deploy -- ./deploy.sh
   zklock run --permits 1/4 /limits/transfers -- rsync ...                 four at a time, in the whole cluster
   zklock run --no-wait -E 0 /locks/sync -- rsync -a /srv/ backup:/srv/     skipped while another is at it

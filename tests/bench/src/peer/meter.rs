@@ -1,7 +1,7 @@
 //! What a contestant in Rust counts and prints: `begin`, `end`, and a line of JSON.
 
 use std::io::Write as _;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -24,7 +24,29 @@ pub struct Meter {
     acquisitions: AtomicU64,
     /// In nanoseconds since `epoch`.
     last_release: AtomicU64,
+    arrivals: Option<Arrivals>,
     all: Mutex<Histogram<u64>>,
+}
+
+/// Each contender asks at times that are fixed beforehand, however long it has to wait: what comes late because
+/// the one before took long has waited since then.
+struct Arrivals {
+    every: Duration,
+    contenders: u32,
+    /// How many contenders have begun, whose times lie evenly between each other's.
+    begun: AtomicU32,
+}
+
+impl Arrivals {
+    /// As many in a second, of each contender.
+    const RATE: &str = "BENCH_RATE";
+
+    fn wanted(contenders: usize) -> Option<Arrivals> {
+        let rate: f64 = std::env::var(Arrivals::RATE).ok()?.parse().ok()?;
+        let contenders = u32::try_from(contenders).ok()?.max(1);
+        let every = Duration::try_from_secs_f64(1.0 / rate).ok()?;
+        Some(Arrivals { every, contenders, begun: AtomicU32::new(0) })
+    }
 }
 
 /// From where a latency counts.
@@ -40,6 +62,8 @@ pub enum Since {
 pub struct Recorder<'a> {
     meter: &'a Meter,
     since: Since,
+    /// When it asks next, if that is fixed.
+    next: Option<Instant>,
     own: Histogram<u64>,
 }
 
@@ -54,12 +78,13 @@ fn histogram() -> Histogram<u64> {
 }
 
 impl Meter {
-    pub fn new() -> Meter {
+    pub fn of(task: &Task) -> Meter {
         Meter {
             epoch: Instant::now(),
             phase: AtomicU8::new(WARMING),
             acquisitions: AtomicU64::new(0),
             last_release: AtomicU64::new(0),
+            arrivals: Arrivals::wanted(task.n),
             all: Mutex::new(histogram()),
         }
     }
@@ -85,6 +110,7 @@ impl Meter {
         if !all.is_empty() {
             line["p50_us"] = micros(0.5).into();
             line["p99_us"] = micros(0.99).into();
+            line["p999_us"] = micros(0.999).into();
         }
         say(&line.to_string());
     }
@@ -96,7 +122,7 @@ impl Meter {
         contenders: Vec<C>,
         body: impl Fn(C, &mut Recorder) -> Result<(), Trouble> + Sync,
     ) -> Result<(), Trouble> {
-        let (meter, body) = (&Meter::new(), &body);
+        let (meter, body) = (&Meter::of(task), &body);
         std::thread::scope(|scope| {
             let threads: Vec<_> = contenders
                 .into_iter()
@@ -124,13 +150,35 @@ impl Meter {
     }
 
     pub fn recorder(&self, since: Since) -> Recorder<'_> {
-        Recorder { meter: self, since, own: histogram() }
+        let next = self.arrivals.as_ref().map(|arrivals| {
+            let place = arrivals.begun.fetch_add(1, Ordering::Relaxed);
+            self.epoch + arrivals.every * place / arrivals.contenders
+        });
+        let since = if next.is_some() { Since::Asked } else { since };
+        Recorder { meter: self, since, next, own: histogram() }
     }
 }
 
 impl Recorder<'_> {
     pub fn is_over(&self) -> bool {
         self.meter.phase.load(Ordering::Relaxed) == OVER
+    }
+
+    /// When to ask for the lock the next time, from which the time counts that this takes.
+    pub fn asks_at(&mut self) -> Instant {
+        let (Some(next), Some(arrivals)) = (&mut self.next, &self.meter.arrivals) else {
+            return Instant::now();
+        };
+        let at = *next;
+        *next += arrivals.every;
+        at
+    }
+
+    /// As [`asks_at`](Recorder::asks_at); comes back when it is time.
+    pub fn wait_to_ask(&mut self) -> Instant {
+        let at = self.asks_at();
+        std::thread::sleep(at.saturating_duration_since(Instant::now()));
+        at
     }
 
     /// The lock was acquired just now. Call it before anything else.

@@ -27,7 +27,10 @@ pub enum Role {
     /// A client for each thread; releases go on in the background
     #[command(hide = true)]
     Zklock(Task),
-    /// The same, waiting for each release
+    /// A client for each thread; releases are announced
+    #[command(hide = true)]
+    ZklockAnnounced(Task),
+    /// A client for each thread; each waits for its release
     #[command(hide = true)]
     ZklockAwaited(Task),
     /// As many threads and locks over one session
@@ -53,8 +56,12 @@ pub enum Role {
 impl Role {
     pub fn play(&self) -> Result<(), Trouble> {
         match self {
-            Role::Zklock(task) => ours::contend(task, Release::InBackground),
-            Role::ZklockAwaited(task) => ours::contend(task, Release::Awaited),
+            Role::Zklock(task) => ours::contend(task, &ours::options(), Release::InBackground),
+            Role::ZklockAwaited(task) => ours::contend(task, &ours::options(), Release::Awaited),
+            Role::ZklockAnnounced(task) => {
+                let announced = ours::options().announced_releases(true);
+                ours::contend(task, &announced, Release::InBackground)
+            }
             Role::ZklockMany(task) => ours::many(task),
             Role::ZklockLocal(task) => ours::local(task),
             Role::ZklockMemory(task) => memory::of_zklock(task),

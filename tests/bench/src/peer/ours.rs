@@ -1,8 +1,8 @@
 //! zklock as its users have it: the default strategy, default options.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use zklock::{Client, LocalHandoff, Lock};
+use zklock::{Client, ClientOptions, LocalHandoff, Lock};
 
 use super::meter::{Recorder, Since};
 use super::{Meter, Task};
@@ -16,8 +16,12 @@ pub enum Release {
     Awaited,
 }
 
+pub fn options() -> ClientOptions {
+    Client::options().session_timeout(SESSION)
+}
+
 pub fn connect(hosts: &str) -> Result<Client, Trouble> {
-    Client::options().session_timeout(SESSION).connect(hosts).wait().map_err(text)
+    options().connect(hosts).wait().map_err(text)
 }
 
 pub fn text(error: impl std::fmt::Display) -> Trouble {
@@ -26,7 +30,7 @@ pub fn text(error: impl std::fmt::Display) -> Trouble {
 
 fn cycles(lock: &Lock, release: Release, recorder: &mut Recorder) -> Result<(), Trouble> {
     while !recorder.is_over() {
-        let asked = Instant::now();
+        let asked = recorder.wait_to_ask();
         let guard = lock.acquire().wait().map_err(text)?;
         recorder.got(asked);
         recorder.releases();
@@ -39,9 +43,16 @@ fn cycles(lock: &Lock, release: Release, recorder: &mut Recorder) -> Result<(), 
 }
 
 /// A client each.
-pub fn contend(task: &Task, release: Release) -> Result<(), Trouble> {
-    let clients: Result<Vec<Client>, Trouble> = (0..task.n).map(|_| connect(&task.hosts)).collect();
-    let locks: Vec<Lock> = clients?.iter().map(|client| client.lock(&task.path)).collect();
+pub fn contend(task: &Task, options: &ClientOptions, release: Release) -> Result<(), Trouble> {
+    let clients = (0..task.n).map(|_| options.connect(&task.hosts).wait().map_err(text));
+    let clients: Vec<Client> = clients.collect::<Result<_, Trouble>>()?;
+    let kind = std::env::var("BENCH_KIND");
+    let lock = |client: &Client| match kind.as_deref() {
+        Ok("write") => client.read_write(&task.path).write(),
+        Ok("permit") => client.semaphore(&task.path, 1).permit(),
+        _ => client.lock(&task.path),
+    };
+    let locks: Vec<Lock> = clients.iter().map(lock).collect();
     let since = if task.n == 1 { Since::Asked } else { Since::Released };
     Meter::with_threads(task, since, locks, |lock, recorder| cycles(&lock, release, recorder))
 }

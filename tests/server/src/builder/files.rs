@@ -51,10 +51,18 @@ impl Builder {
         &self,
         directory: &DataDir,
         client_port: u16,
+        secure_port: Option<u16>,
         ensemble: Option<(u8, &[(String, String)])>,
     ) -> io::Result<()> {
         let path = directory.path();
         let mut config = self.config(directory, client_port);
+        if let Some(port) = secure_port {
+            set(&mut config, "secureClientPort", port.to_string());
+            set(&mut config, "secureClientPortAddress", "127.0.0.1".into());
+            // The only one that knows TLS.
+            let factory = "org.apache.zookeeper.server.NettyServerCnxnFactory";
+            set(&mut config, "serverCnxnFactory", factory.into());
+        }
         if let Some((id, members)) = ensemble {
             for (key, value) in members {
                 set(&mut config, key, value.clone());
@@ -138,7 +146,7 @@ mod tests {
     fn a_property_replaces_the_line_of_its_key() {
         let directory = DataDir::create().unwrap();
         let builder = Builder::default().property("tickTime", "50").property("snapCount", "7");
-        builder.write_files(&directory, 2181, None).unwrap();
+        builder.write_files(&directory, 2181, None, None).unwrap();
         let config = fs::read_to_string(directory.path().join("zoo.cfg")).unwrap();
         assert_eq!(config.matches("tickTime=").count(), 1);
         assert!(config.contains("tickTime=50\n") && config.contains("snapCount=7\n"), "{config}");

@@ -53,6 +53,7 @@ pub struct Builder {
     first_id: Option<u8>,
     port: Option<u16>,
     partitionable: bool,
+    secure_client_port: bool,
     start_timeout: Duration,
     log_level: LogLevel,
     jvm_args: Vec<OsString>,
@@ -71,6 +72,7 @@ impl Default for Builder {
             first_id: None,
             port: None,
             partitionable: false,
+            secure_client_port: false,
             start_timeout: Duration::from_secs(120),
             log_level: LogLevel::Warn,
             jvm_args: Vec::new(),
@@ -141,6 +143,14 @@ impl Builder {
         self
     }
 
+    /// Whether each server has a second port, for TLS: see [`Server::secure_hosts`]. The server takes its certificate, and
+    /// the authorities it knows, from properties such as `ssl.keyStore.location`, which have to be given. Default: it
+    /// has none.
+    pub fn secure_client_port(mut self, secure: bool) -> Self {
+        self.secure_client_port = secure;
+        self
+    }
+
     /// How long a start may take, until the server serves. Default: 120 s, as long as a busy machine may take.
     pub fn start_timeout(mut self, timeout: Duration) -> Self {
         self.start_timeout = timeout;
@@ -199,7 +209,13 @@ impl Builder {
                 self.tick_time
             )));
         }
-        const OURS: [&str; 3] = ["clientPort", "clientPortAddress", "dataDir"];
+        const OURS: [&str; 5] = [
+            "clientPort",
+            "clientPortAddress",
+            "secureClientPort",
+            "secureClientPortAddress",
+            "dataDir",
+        ];
         match self.properties.iter().find(|(key, _)| OURS.contains(&key.as_str())) {
             Some((key, _)) => Err(Error::bad_argument(format!(
                 "start with a {key}: each server gets an address and a directory of its own"
@@ -240,6 +256,10 @@ impl Builder {
     /// Whether a member that is the only one is an ensemble all the same.
     pub(crate) fn has_ids(&self) -> bool {
         self.first_id.is_some()
+    }
+
+    pub(crate) fn has_secure_port(&self) -> bool {
+        self.secure_client_port
     }
 
     pub(crate) fn is_partitionable(&self) -> bool {

@@ -54,6 +54,7 @@ pub struct WatchEvent {
 #[non_exhaustive]
 pub enum MultiOp {
     Create { path: String, data: Vec<u8> },
+    CreateEphemeral { path: String, data: Vec<u8> },
     Delete { path: String },
     SetData { path: String, data: Vec<u8> },
     Check { path: String, version: i32 },

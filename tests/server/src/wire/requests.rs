@@ -187,7 +187,7 @@ fn write_create(body: &mut Writer, path: &str, data: &[u8], flags: i32) {
 
 fn write_part(body: &mut Writer, part: &MultiOp) {
     let op = match part {
-        MultiOp::Create { .. } => Op::Create,
+        MultiOp::Create { .. } | MultiOp::CreateEphemeral { .. } => Op::Create,
         MultiOp::Delete { .. } => Op::Delete,
         MultiOp::SetData { .. } => Op::SetData,
         MultiOp::Check { .. } => Op::Check,
@@ -195,6 +195,7 @@ fn write_part(body: &mut Writer, part: &MultiOp) {
     body.int(op.number()).bool(false).int(-1);
     match part {
         MultiOp::Create { path, data } => write_create(body, path, data, 0),
+        MultiOp::CreateEphemeral { path, data } => write_create(body, path, data, 1),
         MultiOp::Delete { path } => drop(body.string(path).int(ANY_VERSION)),
         MultiOp::SetData { path, data } => drop(body.string(path).buffer(data).int(ANY_VERSION)),
         MultiOp::Check { path, version } => drop(body.string(path).int(*version)),

@@ -2,17 +2,20 @@
 //!
 //! A tenure begins with the transaction that makes a claim the first of its queue (or creates the
 //! lock's only node), and ends with the one that takes the node away, be it a deletion or the end of
-//! its session. What clients say plays no part in this.
+//! its session. Of a lock that is shared it begins with the one that admits the claim (`line.rs`). What clients say
+//! plays no part in this.
 
+mod line;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use zklock::Strategy;
+pub use line::Part;
+use line::{Claim, holders};
 
 use crate::clock::{Moment, WallClock};
-use crate::locks::{LockName, Stamp};
+use crate::locks::{LockName, Sort, Stamp};
 use crate::txnlog::{Change, Txn};
 
 /// A place in the history.
@@ -28,6 +31,7 @@ pub struct Tenure {
     /// The node's czxid.
     pub token: i64,
     pub session: i64,
+    pub part: Part,
     pub node: String,
     pub begin: Point,
     pub end: Option<Point>,
@@ -36,6 +40,8 @@ pub struct Tenure {
     /// An operator has robbed the same session of a claim of this name before: a deletion of that one
     /// may still be on its way, and no request can tell the two apart.
     pub follows_a_robbery: bool,
+    /// When an operator wrote into its claim that it is broken.
+    pub broken: Option<Point>,
 }
 
 impl Tenure {
@@ -87,10 +93,32 @@ pub struct Write {
 /// What happened to one lock.
 #[derive(Debug, Default)]
 pub struct LockHistory {
-    /// In their order. They can't overlap: each is ended before the next begins.
+    /// In the order in which they begin. Those of a lock that is not shared can't overlap: each is ended before the
+    /// next begins.
     pub tenures: Vec<Tenure>,
     pub writes: Vec<Write>,
     pub thefts: Vec<Theft>,
+    /// How many permits there were, from when on.
+    pub limits: Vec<(Point, u32)>,
+}
+
+impl LockHistory {
+    /// Who came to hold after that tenure, and could not before its end.
+    pub fn successor(&self, place: usize) -> Option<&Tenure> {
+        let Tenure { end, part, .. } = self.tenures.get(place)?;
+        let end = (*end)?.zxid;
+        let is_it = |next: &&Tenure| {
+            let are_readers = (*part, next.part) == (Part::Reads, Part::Reads);
+            next.begin.zxid >= end && !are_readers
+        };
+        self.tenures[place + 1..].iter().find(is_it)
+    }
+
+    /// How many permits there were when that was done.
+    pub fn limit(&self, zxid: i64) -> u32 {
+        let before = self.limits.iter().rfind(|(point, _)| point.zxid <= zxid);
+        before.map_or(0, |(_, limit)| *limit)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -117,15 +145,6 @@ impl History {
     }
 }
 
-/// A node that stands in a lock's line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Claim {
-    lock: usize,
-    place: i32,
-    session: i64,
-    czxid: i64,
-}
-
 struct Replay<'a> {
     wall: &'a WallClock,
     locks: &'a [LockName],
@@ -139,6 +158,8 @@ struct Replay<'a> {
     directories: Vec<i64>,
     /// For each lock the nodes that stand in line.
     lines: Vec<BTreeMap<i32, String>>,
+    /// For each lock the tenures that have not ended, by their place among all.
+    running: Vec<Vec<usize>>,
     /// By whom the claims went that the present transaction takes away, by czxid.
     gone: HashMap<i64, Hand>,
     history: History,
@@ -161,6 +182,7 @@ impl<'a> Replay<'a> {
             of_session: HashMap::new(),
             directories: vec![0; locks.len()],
             lines: vec![BTreeMap::new(); locks.len()],
+            running: vec![Vec::new(); locks.len()],
             gone: HashMap::new(),
             history,
         }
@@ -173,7 +195,8 @@ impl<'a> Replay<'a> {
         self.gone.clear();
         for change in &txn.changes {
             match change {
-                Change::Create { path, ephemeral } => {
+                Change::Create { path, ephemeral, data } => {
+                    self.set_limit(path, data, point);
                     touched.extend(self.create(path, *ephemeral, txn));
                 }
                 Change::Delete { path } => touched.extend(self.delete(path, txn, point)),
@@ -184,37 +207,54 @@ impl<'a> Replay<'a> {
                         gone.into_iter().filter_map(|path| self.remove(path, |_| Hand::Servers)),
                     );
                 }
-                Change::Set { path, data, .. } => self.set(path, data, txn, point),
+                Change::Set { path, data, .. } => {
+                    touched.extend(self.set_limit(path, data, point));
+                    self.set(path, data, txn, point);
+                }
                 Change::Check { .. } | Change::Open { .. } => {}
             }
         }
         touched.into_iter().for_each(|lock| self.settle(lock, point));
     }
 
+    /// A semaphore's directory says how many permits there are. Gives which it is.
+    fn set_limit(&mut self, path: &str, data: &[u8], point: Point) -> Option<usize> {
+        let lock = *self.paths.get(path)?;
+        if self.locks[lock].sort != Sort::Semaphore {
+            return None;
+        }
+        match line::limit(data) {
+            Some(limit) => self.history.locks[lock].limits.push((point, limit)),
+            None => self.history.strange.push(format!("{path} does not say how many permits")),
+        }
+        Some(lock)
+    }
+
     /// Where a node stands in a lock's line, if it does.
-    fn place(&mut self, path: &str, ephemeral: bool) -> Option<(usize, i32)> {
+    fn place(&mut self, path: &str, ephemeral: bool) -> Option<(usize, i32, Part)> {
         if let Some(&lock) = self.paths.get(path) {
-            return match self.locks[lock].strategy {
-                // The directory.
-                Strategy::Queue => None,
-                _ => Some((lock, 0)),
-            };
+            // Or the directory.
+            return self.locks[lock].sort.is_one_node().then_some((lock, 0, Part::Alone));
         }
         let (parent, name) = path.rsplit_once('/')?;
         let lock = *self.paths.get(parent)?;
-        let number = name.rsplit('-').next().and_then(|digits| digits.parse().ok());
-        if number.is_none() || !ephemeral || self.locks[lock].strategy != Strategy::Queue {
+        let sort = self.locks[lock].sort;
+        if sort.keeps(name) {
+            return None;
+        }
+        let number = line::number(name);
+        if number.is_none() || !ephemeral || sort.is_one_node() {
             self.history.strange.push(format!("{path} is no claim"));
         }
-        Some((lock, number?))
+        Some((lock, number?, Part::of(sort, name)))
     }
 
     fn create(&mut self, path: &str, ephemeral: bool, txn: &Txn) -> Option<usize> {
         if let Some(&lock) = self.paths.get(path) {
             self.directories[lock] = txn.zxid;
         }
-        let (lock, place) = self.place(path, ephemeral)?;
-        let claim = Claim { lock, place, session: txn.session, czxid: txn.zxid };
+        let (lock, place, part) = self.place(path, ephemeral)?;
+        let claim = Claim { lock, place, part, session: txn.session, czxid: txn.zxid };
         self.lines[lock].insert(place, path.to_owned());
         self.of_session.entry(txn.session).or_default().insert(path.to_owned());
         if self.claims.insert(path.to_owned(), claim).is_some() {
@@ -245,8 +285,7 @@ impl<'a> Replay<'a> {
     fn may_be_taken_for_its_own(&self, lock: usize, path: &str, session: i64) -> bool {
         let name = path.rsplit('/').next().unwrap_or_default();
         let directory = format!("zl-{:x}-", self.directories[lock]);
-        let is_given_again =
-            self.locks[lock].strategy != Strategy::Queue || !name.starts_with(&directory);
+        let is_given_again = self.locks[lock].sort.is_one_node() || !name.starts_with(&directory);
         let mut tenures = self.history.locks[lock].tenures.iter();
         is_given_again && tenures.any(|it| it.session == session && it.robbed().is_some())
     }
@@ -263,6 +302,9 @@ impl<'a> Replay<'a> {
     }
 
     fn set(&mut self, path: &str, data: &[u8], txn: &Txn, point: Point) {
+        if self.operators.contains(&txn.session) {
+            return self.break_hold(path, point);
+        }
         let Some(&lock) = self.registers.get(path) else {
             return;
         };
@@ -276,6 +318,17 @@ impl<'a> Replay<'a> {
         }
     }
 
+    /// An operator writes into a claim only to break its hold. Who waits does not read it.
+    fn break_hold(&mut self, path: &str, point: Point) {
+        let Some(Claim { lock, czxid, .. }) = self.claims.get(path) else {
+            return;
+        };
+        let tenures = &mut self.history.locks[*lock].tenures;
+        if let Some(tenure) = tenures.iter_mut().rfind(|it| it.token == *czxid) {
+            tenure.broken.get_or_insert(point);
+        }
+    }
+
     /// Whether the node of this tenure has gone, and there is another of its name.
     fn has_namesake(&self, lock: usize, token: i64) -> bool {
         let tenure = self.history.locks[lock].tenures.iter().rfind(|it| it.token == token);
@@ -283,35 +336,39 @@ impl<'a> Replay<'a> {
         present.is_some_and(|claim| claim.czxid != token)
     }
 
-    /// Ends the tenure of whoever is not first any more, and begins that of whoever is.
+    /// Ends the tenures of those who do not hold any more, and begins those of who do now.
     fn settle(&mut self, lock: usize, point: Point) {
-        let first = self.lines[lock].values().next();
-        let first = first.and_then(|path| Some((path.clone(), self.claims.get(path)?.clone())));
-        let tenures = &mut self.history.locks[lock].tenures;
-        let current = tenures.last_mut().filter(|tenure| tenure.end.is_none());
-        let is_same =
-            |tenure: &Tenure| first.as_ref().is_some_and(|(_, claim)| claim.czxid == tenure.token);
-        match current {
-            Some(tenure) if is_same(tenure) => return,
-            Some(tenure) => {
+        let LockHistory { tenures, limits, .. } = &mut self.history.locks[lock];
+        let running = &mut self.running[lock];
+        let held: HashSet<i64> = running.iter().map(|place| tenures[*place].token).collect();
+        let line = self.lines[lock].values();
+        let line = line.filter_map(|path| Some((path.as_str(), self.claims.get(path)?)));
+        let limit = limits.last().map_or(0, |(_, limit)| *limit);
+        let holders = holders(line, limit, &held);
+        running.retain(|place| {
+            let tenure = &mut tenures[*place];
+            let goes_on = holders.contains_key(&tenure.token);
+            if !goes_on {
                 tenure.end = Some(point);
                 tenure.ended_by = self.gone.get(&tenure.token).copied();
             }
-            None => {}
-        }
-        if let Some((node, claim)) = first {
-            let Claim { session, czxid, .. } = claim;
-            let follows_a_robbery = self.locks[lock].strategy != Strategy::Queue
+            goes_on
+        });
+        for (token, node) in holders.into_iter().filter(|(token, _)| !held.contains(token)) {
+            let Claim { session, part, .. } = self.claims[node];
+            let follows_a_robbery = self.locks[lock].sort.is_one_node()
                 && tenures.iter().any(|it| it.session == session && it.robbed().is_some());
-            let (begin, end, ended_by) = (point, None, None);
+            running.push(tenures.len());
             tenures.push(Tenure {
-                token: czxid,
+                token,
                 session,
-                node,
-                begin,
-                end,
-                ended_by,
+                part,
+                node: node.to_owned(),
+                begin: point,
+                end: None,
+                ended_by: None,
                 follows_a_robbery,
+                broken: None,
             });
         }
     }

@@ -49,10 +49,15 @@ impl Belief {
         self.looks.iter().filter(|(_, state)| *state != State::Lost).map(|(at, _)| *at)
     }
 
+    /// When the holder first knew that it has lost it.
+    pub fn knew_lost(&self) -> Option<Moment> {
+        let lost = self.looks.iter().find(|(_, state)| *state == State::Lost).map(|(at, _)| *at);
+        [lost, self.told].into_iter().flatten().min()
+    }
+
     /// When the holder first knew that it holds no more, or gave it up.
     pub fn knew(&self) -> Option<Moment> {
-        let lost = self.looks.iter().find(|(_, state)| *state == State::Lost).map(|(at, _)| *at);
-        [lost, self.told, self.release].into_iter().flatten().min()
+        [self.knew_lost(), self.release].into_iter().flatten().min()
     }
 
     /// Whether it saw itself lose the lock.

@@ -15,6 +15,15 @@ struct Match<'a> {
     successor: Option<&'a Tenure>,
 }
 
+impl Match<'_> {
+    /// The violation, with whom it is about.
+    fn told(&self, violation: Violation) -> Violation {
+        let sessions = [Some(self.belief.session), self.successor.map(|next| next.session)];
+        let sessions: Vec<i64> = sessions.into_iter().flatten().collect();
+        violation.about(self.belief.lock, Some(&self.tenure.node), &sessions)
+    }
+}
+
 impl Case<'_> {
     pub(super) fn judge_beliefs(&self, accounts: &[Account], verdict: &mut Verdict) {
         let index = |lock: &crate::history::LockHistory| -> HashMap<i64, usize> {
@@ -35,8 +44,9 @@ impl Case<'_> {
                 verdict.counts.lost += u64::from(belief.is_lost());
                 let who = self.who(belief);
                 let mut violate = |kind, what: &str| {
-                    let violation = Violation::new(kind, format!("{who} {what}"));
-                    verdict.violations.push(violation.at(belief.got));
+                    let violation = Violation::new(kind, format!("{who} {what}")).at(belief.got);
+                    let violation = violation.about(belief.lock, None, &[belief.session]);
+                    verdict.violations.push(violation);
                 };
                 if !known.insert((belief.lock, belief.token)) {
                     violate(Kind::SharedToken, "is not the only one to have it");
@@ -47,7 +57,8 @@ impl Case<'_> {
                     continue;
                 };
                 let tenures = &self.history.locks[belief.lock].tenures;
-                let (tenure, successor) = (&tenures[place], tenures.get(place + 1));
+                let tenure = &tenures[place];
+                let successor = self.history.locks[belief.lock].successor(place);
                 let it = Match { belief, tenure, successor };
                 self.judge_times(&it, verdict);
                 self.judge_telling(&it, account, verdict);
@@ -68,7 +79,7 @@ impl Case<'_> {
         let Match { belief, tenure, successor } = *it;
         let who = self.who(belief);
         let mut violate = |kind, at, what: String| {
-            verdict.violations.push(Violation::new(kind, format!("{who} {what}")).at(at));
+            verdict.violations.push(it.told(Violation::new(kind, format!("{who} {what}")).at(at)));
         };
         if belief.got + self.tolerance < tenure.begin.at {
             let early = late(tenure.begin.at.since(belief.got));
@@ -106,7 +117,7 @@ impl Case<'_> {
         if let Some(next) = successor.filter(|next| last > next.begin.at + self.tolerance) {
             what += &format!(", {} after {:#x} began", late(last.since(next.begin.at)), next.token);
         }
-        verdict.violations.push(Violation::new(Kind::TooLate, what).at(first));
+        verdict.violations.push(it.told(Violation::new(Kind::TooLate, what).at(first)));
     }
 
     /// Whether an operator deleted the holder's claim, and not long ago: it hears of it afterwards.
@@ -116,30 +127,46 @@ impl Case<'_> {
     }
 
     /// A holder knows of the end before a successor begins; unless it stood still, and then what it
-    /// still wrote was refused, which the order of the log has shown.
+    /// still wrote was refused, which the order of the log has shown. Who was broken off knows before its claim goes.
     fn judge_telling(&self, it: &Match, account: &Account, verdict: &mut Verdict) {
-        let Match { belief, successor, .. } = *it;
-        let (Some(knew), Some(next)) = (belief.knew(), successor) else {
-            return;
+        let Match { belief, tenure, successor } = *it;
+        let counts = &mut verdict.counts;
+        let Some(knew) = belief.knew() else { return };
+        // Who has begun to release by then is not broken off.
+        let is_released = |at| belief.release.is_some_and(|release| release <= at);
+        let is_broken = tenure.broken.is_some_and(|order| !is_released(order.at))
+            && tenure.end.is_some()
+            && self.robbed(tenure, belief).is_none();
+        counts.broken += u64::from(is_broken);
+        if let Some(next) = successor {
+            let late_writes = belief.writes.iter().filter(|write| write.sent > next.begin.at);
+            counts.writes_too_late += late_writes.count() as u64;
+        }
+        let (what, next) = match (tenure.end, successor) {
+            (Some(end), _) if is_broken => ("its claim was gone".to_owned(), end),
+            (_, Some(next)) => (format!("{:#x} began", next.token), next.begin),
+            _ => return,
         };
-        let late_writes = belief.writes.iter().filter(|write| write.sent > next.begin.at);
-        verdict.counts.writes_too_late += late_writes.count() as u64;
-        if knew <= next.begin.at + self.tolerance || self.may_not_know(it, knew) {
+        if knew <= next.at + self.tolerance {
+            counts.broken_off += u64::from(is_broken);
+            return;
+        }
+        if self.may_not_know(it, knew) {
             return;
         }
         // Who had no look at it before has not believed in it; a later look is judged by its time.
-        let last = belief.believed().filter(|look| *look <= next.begin.at).last();
+        let last = belief.believed().filter(|look| *look <= next.at).last();
         let Some(since) = last else { return };
         let stood_still =
             account.stalls.iter().any(|(from, until)| *from <= knew && *until >= since);
         if self.was_frozen(belief.process, since, knew) {
-            verdict.counts.frozen_through += 1;
+            counts.frozen_through += 1;
         } else if stood_still {
-            verdict.counts.stalled_through += 1;
+            counts.stalled_through += 1;
         } else {
-            let by = late(knew.since(next.begin.at));
-            let what = format!("{} knew {by} after {:#x} began", self.who(belief), next.token);
-            verdict.violations.push(Violation::new(Kind::ToldLate, what).at(knew));
+            let by = late(knew.since(next.at));
+            let what = format!("{} knew {by} after {what}", self.who(belief));
+            verdict.violations.push(it.told(Violation::new(Kind::ToldLate, what).at(knew)));
         }
     }
 
@@ -162,9 +189,18 @@ impl Case<'_> {
                     None
                 }
             };
+            if belief.knew_lost().is_some_and(|lost| write.sent > lost) {
+                verdict.counts.writes_when_lost += 1;
+                if write.written == Written::Done {
+                    let what = format!("{}: write {}", self.who(belief), write.number);
+                    let violation = Violation::new(Kind::WroteWhenLost, what).at(write.sent);
+                    verdict.violations.push(it.told(violation));
+                }
+            }
             if let Some(what) = what {
                 let what = format!("{}: write {} {what}", self.who(belief), write.number);
-                verdict.violations.push(Violation::new(Kind::WriteReport, what).at(write.sent));
+                let violation = Violation::new(Kind::WriteReport, what).at(write.sent);
+                verdict.violations.push(it.told(violation));
             }
         }
     }

@@ -34,7 +34,9 @@ impl Case<'_> {
                     "{name}: session {:#x} deleted {} ({:#x}) of session {:#x}",
                     theft.thief, theft.node, theft.token, theft.owner
                 );
-                verdict.violations.push(Violation::new(Kind::Theft, what).at(theft.point.at));
+                let violation = Violation::new(Kind::Theft, what).at(theft.point.at);
+                let sessions = [theft.thief, theft.owner];
+                verdict.violations.push(violation.about(number, Some(&theft.node), &sessions));
             }
             for tenure in &lock.tenures {
                 verdict.counts.robbed += u64::from(tenure.robbed().is_some());
@@ -44,14 +46,17 @@ impl Case<'_> {
                     continue;
                 };
                 // The release was noted before it was sent, and the leader saw it later still.
-                if self.is_before_its_release(belief, end.at) && !tenure.follows_a_robbery {
+                let is_expected = tenure.follows_a_robbery || tenure.broken.is_some();
+                if self.is_before_its_release(belief, end.at) && !is_expected {
                     let what = format!(
                         "{}: session {:#x} deleted its own {} before its release",
                         self.who(belief),
                         tenure.session,
                         tenure.node
                     );
-                    verdict.violations.push(Violation::new(Kind::Undermined, what).at(end.at));
+                    let violation = Violation::new(Kind::Undermined, what).at(end.at);
+                    let (node, sessions) = (Some(tenure.node.as_str()), [tenure.session]);
+                    verdict.violations.push(violation.about(number, node, &sessions));
                 }
             }
         }

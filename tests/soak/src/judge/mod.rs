@@ -15,6 +15,7 @@ mod account;
 mod beliefs;
 mod deletions;
 mod order;
+mod sharing;
 #[cfg(test)]
 mod tests;
 mod violation;
@@ -87,6 +88,17 @@ pub struct Counts {
     pub longest_unaware: Duration,
     /// Writes that passed the check of a robbed holder because another's node had the same name.
     pub writes_by_namesake: u64,
+    /// Holds that an operator has broken, and those of them whose holder had lost them before their claim went.
+    pub broken: u64,
+    pub broken_off: u64,
+    /// Writes that a holder tried when it had lost the lock, all of them refused.
+    pub writes_when_lost: u64,
+    /// Readers that held one lock together at most; permits of one semaphore that were taken, how often they were all,
+    /// and how often there came to be more or fewer.
+    pub most_readers: u64,
+    pub most_permits: u64,
+    pub full: u64,
+    pub limits_changed: u64,
     pub hung: u64,
     pub orphans: u64,
     pub longest_wait: Duration,
@@ -104,6 +116,7 @@ impl Case<'_> {
             asks.filter(|ask| ask.how == "work" && ask.ended.is_some() && ask.failed.is_none());
         verdict.counts.works = works.count() as u64;
         self.judge_order(&mut verdict);
+        self.judge_sharing(&mut verdict);
         self.judge_deletions(&accounts, &mut verdict);
         self.judge_beliefs(&accounts, &mut verdict);
         self.judge_waiting(&accounts, &mut verdict);

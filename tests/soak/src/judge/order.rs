@@ -10,7 +10,7 @@ impl Case<'_> {
         for (number, lock) in self.history.locks.iter().enumerate() {
             let name = self.lock_name(number);
             verdict.counts.tenures += lock.tenures.len() as u64;
-            tokens_of_tenures(name, lock, &mut verdict.violations);
+            tokens_of_tenures(name, number, lock, &mut verdict.violations);
             let robbed: HashSet<i64> =
                 lock.tenures.iter().filter(|it| it.robbed().is_some()).map(|it| it.token).collect();
             // A check asks for a name, and after a deletion by hand a name may be another's. That is
@@ -20,23 +20,38 @@ impl Case<'_> {
                 .iter()
                 .partition(|write| write.by_namesake && robbed.contains(&write.stamp.token));
             verdict.counts.writes_by_namesake += excused.len() as u64;
-            tokens_in_register(name, &writes, &mut verdict.violations);
-            writes_in_tenures(name, lock, &writes, &mut verdict.violations);
+            let is_shared = self.locks.get(number).is_some_and(|lock| lock.sort.is_shared());
+            // Those who hold together write in any order.
+            if !is_shared {
+                tokens_in_register(name, number, &writes, &mut verdict.violations);
+            }
+            writes_in_tenures(name, number, lock, &writes, &mut verdict.violations);
         }
     }
 }
 
-fn tokens_of_tenures(name: &str, lock: &LockHistory, violations: &mut Vec<Violation>) {
+fn tokens_of_tenures(
+    name: &str,
+    number: usize,
+    lock: &LockHistory,
+    violations: &mut Vec<Violation>,
+) {
     for two in lock.tenures.windows(2) {
         let [before, after] = [&two[0], &two[1]];
         if after.token <= before.token {
             let what = format!("{name}: tenure {:#x} after {:#x}", after.token, before.token);
-            violations.push(Violation::new(Kind::TokenOrder, what).at(after.begin.at));
+            let violation = Violation::new(Kind::TokenOrder, what).at(after.begin.at);
+            violations.push(violation.about(number, None, &[before.session, after.session]));
         }
     }
 }
 
-fn tokens_in_register(name: &str, writes: &[&Write], violations: &mut Vec<Violation>) {
+fn tokens_in_register(
+    name: &str,
+    number: usize,
+    writes: &[&Write],
+    violations: &mut Vec<Violation>,
+) {
     for two in writes.windows(2) {
         let [before, after] = [two[0].stamp, two[1].stamp];
         // One holder writes more than once, and counts its writes.
@@ -45,13 +60,15 @@ fn tokens_in_register(name: &str, writes: &[&Write], violations: &mut Vec<Violat
                 "{name}: the register went from {:#x} (write {}) to {:#x} (write {})",
                 before.token, before.number, after.token, after.number
             );
-            violations.push(Violation::new(Kind::TokenOrder, what).at(two[1].point.at));
+            let violation = Violation::new(Kind::TokenOrder, what).at(two[1].point.at);
+            violations.push(violation.about(number, None, &[two[0].session, two[1].session]));
         }
     }
 }
 
 fn writes_in_tenures(
     name: &str,
+    number: usize,
     lock: &LockHistory,
     writes: &[&Write],
     violations: &mut Vec<Violation>,
@@ -61,7 +78,8 @@ fn writes_in_tenures(
         let who = || format!("client {}.{}", write.stamp.process, write.stamp.thread);
         let mut unfenced = |what: String| {
             let what = format!("{name}: {} wrote {token:#x} at {zxid:#x}, {what}", who());
-            violations.push(Violation::new(Kind::Unfenced, what).at(write.point.at));
+            let violation = Violation::new(Kind::Unfenced, what).at(write.point.at);
+            violations.push(violation.about(number, None, &[write.session]));
         };
         match lock.tenures.iter().find(|tenure| tenure.token == token) {
             None => unfenced("which never held".to_owned()),

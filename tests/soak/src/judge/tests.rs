@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::clock::WallClock;
+use crate::history::{Hand, LockHistory, Part, Point, Tenure};
 use crate::journal::{Event, State, Written};
 use crate::locks::{self, Stamp};
 use crate::txnlog::{Change, Txn};
@@ -35,7 +36,7 @@ fn txn(zxid: i64, session: i64, change: Change) -> Txn {
 }
 
 fn create(zxid: i64, session: i64, path: &str) -> Txn {
-    txn(zxid, session, Change::Create { path: path.to_owned(), ephemeral: true })
+    txn(zxid, session, Change::Create { path: path.to_owned(), ephemeral: true, data: vec![] })
 }
 
 fn delete(zxid: i64, session: i64, path: &str) -> Txn {
@@ -432,4 +433,119 @@ fn a_write_that_a_namesake_let_pass_is_counted_and_any_other_is_a_violation() {
     story.txns[3] = create(160, 12, B);
     story.txns[5] = delete(300, 12, B);
     assert_eq!(story.wrongs(), [Kind::Unfenced]);
+}
+
+/// Client 1 is broken off at 180: it hears of it at 185, tries to write, and its claim goes at 200.
+fn broken_off() -> Story {
+    let mut story = Story::good();
+    let order = Change::Set { path: A.to_owned(), data: vec![], version: 1 };
+    story.txns.insert(3, txn(180, OPERATOR, order));
+    story.replace(1, 3, look(175, State::Held));
+    story.journals[0].1.truncate(4);
+    let refused = wrote(188, 2, 187, Written::Refused);
+    story.journals[0].1.extend([entry(185, Event::Told), look(186, State::Lost), refused]);
+    story.journals[0].1.extend(released(210, 212));
+    story
+}
+
+#[test]
+fn a_holder_that_is_broken_off_has_lost_it_before_its_claim_goes() {
+    let mut story = broken_off();
+    let verdict = story.verdict();
+    assert_eq!(verdict.violations, []);
+    let counts = verdict.counts;
+    assert_eq!((counts.broken, counts.broken_off, counts.writes_when_lost), (1, 1, 1));
+    // Not by an operator's order.
+    story.txns.remove(3);
+    assert_eq!(story.wrongs(), [Kind::Undermined]);
+}
+
+#[test]
+fn a_holder_whose_claim_goes_before_it_has_lost_it_is_found() {
+    let mut story = broken_off();
+    // Also where nobody comes to hold then.
+    story.txns.retain(|txn| txn.session != 12);
+    story.journals.pop();
+    assert_eq!(story.wrongs(), []);
+    story.replace(1, 4, entry(203, Event::Told));
+    story.replace(1, 5, look(204, State::Lost));
+    story.replace(1, 6, wrote(206, 2, 205, Written::Refused));
+    assert_eq!(story.wrongs(), [Kind::ToldLate]);
+    let stalled = Entry { at: ms(202), thread: 9, event: Event::Stalled { since: ms(190) } };
+    story.journals[0].1.insert(4, stalled);
+    let verdict = story.verdict();
+    assert_eq!((verdict.violations, verdict.counts.stalled_through), (vec![], 1));
+    assert_eq!((verdict.counts.broken, verdict.counts.broken_off), (1, 0));
+}
+
+#[test]
+fn a_write_that_was_sent_after_the_loss_and_was_done_is_found() {
+    let mut story = broken_off();
+    story.replace(1, 6, wrote(188, 2, 187, Written::Done));
+    story.txns.insert(4, write(188, 11, 100, 2, 1));
+    assert_eq!(story.wrongs(), [Kind::WroteWhenLost]);
+    // Sent before.
+    story.replace(1, 6, wrote(188, 2, 184, Written::Done));
+    assert_eq!(story.wrongs(), []);
+}
+
+/// What is wrong with such tenures: token, what they hold, begin and end.
+fn together(tenures: &[(i64, Part, i64, i64)], limit: u32) -> Vec<Kind> {
+    let locks = locks::all(1);
+    let point = |zxid| Point { zxid, at: ms(zxid) };
+    let tenure = |&(token, part, begin, end): &(i64, Part, i64, i64)| Tenure {
+        token,
+        session: token,
+        part,
+        node: String::new(),
+        begin: point(begin),
+        end: Some(point(end)),
+        ended_by: Some(Hand::Owner),
+        follows_a_robbery: false,
+        broken: None,
+    };
+    let mut history = History::default();
+    history.locks.resize_with(locks.len(), LockHistory::default);
+    history.locks[0].tenures = tenures.iter().map(tenure).collect();
+    history.locks[0].limits = vec![(point(0), limit)];
+    let story = Story::good();
+    let case = Case {
+        locks: &locks,
+        history: &history,
+        journals: &[],
+        faults: &story.faults,
+        crashed: &[],
+        left: &[],
+        tolerance: Duration::from_millis(1),
+        calm: ms(10_000),
+        wait_limit: Duration::from_secs(1),
+        hears_within: Duration::from_millis(500),
+    };
+    case.judge().violations.iter().map(|it| it.kind).collect()
+}
+
+#[test]
+fn who_holds_beside_others_that_it_excludes_is_found() {
+    use Part::{Alone, Permits, Reads};
+    for (tenures, limit, wrong) in [
+        (vec![(1, Reads, 1, 9), (2, Reads, 2, 8), (3, Alone, 9, 10)], 0, vec![]),
+        (vec![(1, Reads, 1, 9), (3, Alone, 8, 10)], 0, vec![Kind::Together]),
+        (vec![(1, Alone, 1, 9), (3, Alone, 8, 10)], 0, vec![Kind::Together]),
+        (vec![(1, Permits(2), 1, 9), (2, Permits(1), 8, 10)], 3, vec![]),
+        (vec![(1, Permits(2), 1, 9), (2, Permits(2), 9, 10)], 3, vec![]),
+        (vec![(1, Permits(2), 1, 9), (2, Permits(2), 8, 10)], 3, vec![Kind::Together]),
+    ] {
+        assert_eq!(together(&tenures, limit), wrong, "{tenures:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_overtakes_a_writer_is_found() {
+    use Part::{Alone, Reads};
+    let in_turn = [(1, Reads, 1, 5), (2, Alone, 5, 6), (3, Reads, 6, 9)];
+    assert_eq!(together(&in_turn, 0), []);
+    // By its token the second reader came after the writer.
+    let overtaken = [(1, Reads, 1, 5), (3, Reads, 4, 5), (2, Alone, 5, 6)];
+    let wrongs = together(&overtaken, 0);
+    assert!(wrongs.contains(&Kind::Overtaken), "{wrongs:?}");
 }

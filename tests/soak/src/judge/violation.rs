@@ -12,6 +12,16 @@ pub struct Violation {
     /// When, if that can be said.
     pub at: Option<Moment>,
     pub what: String,
+    pub about: About,
+}
+
+/// What a violation has to do with: where to look for its story.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    pub lock: Option<usize>,
+    /// The znode of the claim.
+    pub node: Option<String>,
+    pub sessions: Vec<i64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,6 +42,12 @@ pub enum Kind {
     Undermined,
     /// A write was done outside of its tenure.
     Unfenced,
+    /// A write was done that its holder sent when it knew that the lock was lost.
+    WroteWhenLost,
+    /// Two tenures that exclude each other, or more permits than there were.
+    Together,
+    /// A reader held before a writer that had come before it.
+    Overtaken,
     /// The tokens of a lock's tenures, or in its register, did not grow.
     TokenOrder,
     /// A write that was confirmed is not in the log, or one that was refused is.
@@ -59,6 +75,9 @@ impl Kind {
             Kind::Theft => "another's claim deleted",
             Kind::Undermined => "a held claim deleted",
             Kind::Unfenced => "a write outside of its tenure",
+            Kind::WroteWhenLost => "a write after a loss",
+            Kind::Together => "held together",
+            Kind::Overtaken => "a writer overtaken",
             Kind::TokenOrder => "tokens that did not grow",
             Kind::WriteReport => "a write reported wrongly",
             Kind::Hung => "a hung waiter",
@@ -72,7 +91,14 @@ impl Kind {
 
 impl Violation {
     pub fn new(kind: Kind, what: impl Into<String>) -> Violation {
-        Violation { kind, at: None, what: what.into() }
+        Violation { kind, at: None, what: what.into(), about: About::default() }
+    }
+
+    /// `sessions`: those that had a part in it.
+    pub fn about(mut self, lock: usize, node: Option<&str>, sessions: &[i64]) -> Violation {
+        let (lock, node) = (Some(lock), node.map(str::to_owned));
+        self.about = About { lock, node, sessions: sessions.to_vec() };
+        self
     }
 
     pub fn at(mut self, at: Moment) -> Violation {

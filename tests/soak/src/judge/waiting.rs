@@ -12,9 +12,10 @@ impl Case<'_> {
             };
             if let Some(why) = &ask.failed {
                 let what = format!("{}: {why}", who());
-                verdict.violations.push(Violation::new(Kind::Failed, what).at(ask.at));
+                let violation = Violation::new(Kind::Failed, what).at(ask.ended.unwrap_or(ask.at));
+                verdict.violations.push(violation.about(ask.lock, None, &[]));
             }
-            self.judge_wait(ask.process, ask.at, ask.ended, &who, verdict);
+            self.judge_wait(ask.process, ask.lock, (ask.at, ask.ended), &who, verdict);
             // Who was killed has waited until then.
             let last = ask.ended.or_else(|| self.killed(ask.process));
             if let Some(ended) = last {
@@ -30,7 +31,8 @@ impl Case<'_> {
                 format!("{}: client {process}.{thread} (holds)", self.lock_name(belief.lock))
             };
             let released = belief.released.as_ref().map(|(at, _)| *at);
-            self.judge_wait(belief.process, belief.got, released, &who, verdict);
+            let times = (belief.got, released);
+            self.judge_wait(belief.process, belief.lock, times, &who, verdict);
             if let (Some(from), Some(until)) = (belief.release, released) {
                 let longest = &mut verdict.counts.longest_release;
                 *longest = (*longest).max(until.since(from));
@@ -41,8 +43,8 @@ impl Case<'_> {
     fn judge_wait(
         &self,
         process: u32,
-        from: Moment,
-        until: Option<Moment>,
+        lock: usize,
+        (from, until): (Moment, Option<Moment>),
         who: &dyn Fn() -> String,
         verdict: &mut Verdict,
     ) {
@@ -55,6 +57,7 @@ impl Case<'_> {
             _ => return,
         };
         verdict.counts.hung += 1;
-        verdict.violations.push(Violation::new(Kind::Hung, what).at(from));
+        let violation = Violation::new(Kind::Hung, what).at(from);
+        verdict.violations.push(violation.about(lock, None, &[]));
     }
 }

@@ -2,7 +2,7 @@
 //! by side.
 
 mod clients;
-mod deletions;
+mod operator;
 mod servers;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use crate::fault::Fault;
 use crate::plan::{Draw, Lane};
 use crate::trouble::Trouble;
 pub use clients::fail_clients;
-pub use deletions::delete_locks;
+pub use operator::operate;
 pub use servers::fail_servers;
 
 /// Until when faults are made; ends early on Ctrl-C, or when a lane can't go on.

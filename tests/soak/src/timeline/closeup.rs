@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::scale::Scale;
 use super::{LEFT, RIGHT, colour, seconds, shade};
 use crate::evidence::Evidence;
-use crate::fault::{Fault, FaultKind, Victims};
+use crate::fault::{Fault, FaultKind};
 use crate::judge::{Belief, Verdict};
 use test_support::svg::{Anchor, Page};
 
@@ -55,7 +55,7 @@ pub fn draw(page: &mut Page, evidence: &Evidence, verdict: &Verdict) {
 }
 
 fn draw_fault(page: &mut Page, evidence: &Evidence, scale: &Scale, fault: &Fault, y: f64) {
-    let what = told(evidence, fault);
+    let what = evidence.told(fault);
     page.text((LEFT - 10.0, y + 12.0), Anchor::End, "", &what);
     let x = scale.x(seconds(evidence, fault.from));
     let width = (scale.x(seconds(evidence, fault.until)) - x).max(2.0);
@@ -67,28 +67,6 @@ fn draw_fault(page: &mut Page, evidence: &Evidence, scale: &Scale, fault: &Fault
         (true, true) => (x + 5.0, Anchor::Start, "inside"),
     };
     page.text((at, y + 12.0), anchor, class, &lasted);
-}
-
-/// What was done to whom.
-fn told(evidence: &Evidence, fault: &Fault) -> String {
-    let target = fault.target as usize;
-    let victim = match fault.kind.victims() {
-        Victims::Servers => format!("server {}", target + usize::from(evidence.run.shape.first_id)),
-        Victims::Clients => format!("client {target}"),
-        Victims::Locks => evidence.locks.get(target).map_or_else(String::new, |it| it.name.clone()),
-    };
-    let done = match fault.kind {
-        FaultKind::QuorumDown => return fault.kind.name().to_owned(),
-        FaultKind::LeaderKilled | FaultKind::FollowerKilled => "killed",
-        FaultKind::LeaderFrozen | FaultKind::FollowerFrozen | FaultKind::ClientFrozen => "frozen",
-        FaultKind::LeaderStalled => "stalled",
-        FaultKind::LeaderStutters => "stutters",
-        FaultKind::FollowerSevered => "severed",
-        FaultKind::ClientKilled => "killed -9",
-        FaultKind::LinkCut => "cut off",
-        FaultKind::LockDeleted => "deleted",
-    };
-    format!("{victim} {done}")
 }
 
 fn draw_tenures(

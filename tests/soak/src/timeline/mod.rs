@@ -67,6 +67,7 @@ fn colour(kind: FaultKind) -> &'static str {
         FaultKind::ClientFrozen => "#1e88e5",
         FaultKind::LinkCut => "#00897b",
         FaultKind::LockDeleted => "#795548",
+        FaultKind::HoldBroken => "#a1887f",
     }
 }
 

@@ -1,11 +1,10 @@
 //! All of a run: a row for each kind of fault, and one for each lock.
 
-use zklock::Strategy;
-
 use super::scale::Scale;
 use super::{LEFT, RIGHT, colour, seconds, shade};
 use crate::evidence::Evidence;
 use crate::fault::FaultKind;
+use crate::locks::Sort;
 use test_support::svg::{Anchor, Page};
 
 const FAULT_ROW: f64 = 16.0;
@@ -86,7 +85,7 @@ fn draw_locks(page: &mut Page, evidence: &Evidence, scale: &Scale, top: f64) -> 
                 (x, floor - height * (rate / most).min(1.0))
             })
             .collect();
-        page.area(&points, floor, &format!("fill=\"{}\"", curve(lock.strategy)));
+        page.area(&points, floor, &format!("fill=\"{}\"", curve(lock.sort)));
         for tenure in &evidence.history.locks[row].tenures {
             let end = tenure.end.map_or(scale.until, |end| seconds(evidence, end.at));
             let from = seconds(evidence, tenure.begin.at);
@@ -99,10 +98,13 @@ fn draw_locks(page: &mut Page, evidence: &Evidence, scale: &Scale, top: f64) -> 
     most
 }
 
-fn curve(strategy: Strategy) -> &'static str {
-    match strategy {
-        Strategy::Queue => "#5b9bd5",
-        Strategy::Watch => "#70ad47",
-        _ => "#e0a030",
+fn curve(sort: Sort) -> &'static str {
+    match sort {
+        Sort::Queue => "#5b9bd5",
+        Sort::Watch => "#70ad47",
+        Sort::Poll => "#e0a030",
+        Sort::ReadWrite => "#8e7cc3",
+        Sort::Semaphore => "#45818e",
+        Sort::Election => "#a64d79",
     }
 }

@@ -39,13 +39,17 @@ fn every_sort_of_transaction_is_understood() {
     // What is in none of the records is where the digest begins.
     assert_eq!((agreed.confirmed, agreed.disputes), (1, vec![]));
     let changes: Vec<Change> = agreed.txns.into_iter().flat_map(|txn| txn.changes).collect();
-    let create = |path: &str, ephemeral| Change::Create { path: path.to_owned(), ephemeral };
+    let create = |path: &str, ephemeral, data: &[u8]| Change::Create {
+        path: path.to_owned(),
+        ephemeral,
+        data: data.to_vec(),
+    };
     let set =
         |data: &[u8], version| Change::Set { path: "/a".to_owned(), data: data.to_vec(), version };
     let ours = [
-        create("/a", false),
-        create("/a/c", false),
-        create("/a/e-0000000001", true),
+        create("/a", false, b"data"),
+        create("/a/c", false, b""),
+        create("/a/e-0000000001", true, b""),
         set(b"more", 1),
         Change::Check { path: "/a".to_owned() },
         set(b"most", 2),

@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn what_can_not_follow_is_counted() {
         let path = || "/a".to_owned();
-        let create = || Change::Create { path: path(), ephemeral: true };
+        let create = || Change::Create { path: path(), ephemeral: true, data: vec![] };
         let delete = || Change::Delete { path: path() };
         let set = |version| Change::Set { path: path(), data: vec![], version };
         let close = || Change::Close { paths: vec![path()] };

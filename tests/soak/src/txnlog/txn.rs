@@ -5,9 +5,11 @@ use super::archive::Archive;
 /// What a transaction did to the tree, as far as a lock is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
+    /// `data` only of what is no claim.
     Create {
         path: String,
         ephemeral: bool,
+        data: Vec<u8>,
     },
     Delete {
         path: String,
@@ -98,7 +100,7 @@ fn change(kind: i32, archive: &mut Archive) -> Option<Option<Change>> {
     Some(Some(match kind {
         CREATE | CREATE2 | CREATE_CONTAINER | CREATE_TTL => {
             let path = archive.string()?;
-            archive.buffer()?;
+            let data = archive.buffer()?;
             archive.acl()?;
             let ephemeral = matches!(kind, CREATE | CREATE2) && archive.boolean()?;
             // The parent's child version; for some the time to live.
@@ -106,7 +108,8 @@ fn change(kind: i32, archive: &mut Archive) -> Option<Option<Change>> {
             if kind == CREATE_TTL {
                 archive.long()?;
             }
-            Change::Create { path, ephemeral }
+            let data = if ephemeral { Vec::new() } else { data.to_vec() };
+            Change::Create { path, ephemeral, data }
         }
         DELETE | DELETE_CONTAINER => Change::Delete { path: archive.string()? },
         SET_DATA | RECONFIG => {

@@ -4,6 +4,7 @@
 //! On stdin it gets the orders to `hush` (whoever holds goes on holding, nobody writes) and to `go on`, to
 //! `park` (finish what is under way, keep the sessions) and to `close`, and tells on stdout how many locks it has acquired and when it is parked. It dies with its parent.
 
+mod contended;
 mod orders;
 mod session;
 

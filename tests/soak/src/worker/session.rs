@@ -13,8 +13,9 @@ use fastrand::Rng;
 use futures_lite::future::{block_on, or, yield_now};
 use futures_util::future::select_all;
 use zklock::zookeeper::Op;
-use zklock::{Client, Guard, Lock, LockError};
+use zklock::{Client, Guard, Lock, LockError, Pending};
 
+use super::contended::{Contended, Holding, Wanted};
 use super::{Phase, Shared};
 use crate::clock::Moment;
 use crate::journal::{Event, State, Written};
@@ -28,6 +29,8 @@ const STEP: Duration = Duration::from_millis(5);
 const NAP: Duration = Duration::from_millis(20);
 /// From how many milliseconds on a hold is one that a fault may be aimed at.
 const LONG: u64 = 400;
+/// How long a participant of an election waits who only tries.
+const TRIES_FOR: Duration = Duration::from_millis(10);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub struct Session {
@@ -92,7 +95,8 @@ impl Session {
     /// From the connect to the close.
     pub fn live(mut self) {
         if let Some(client) = self.connect() {
-            let locks: Vec<Lock> = self.locks.iter().map(|name| lock(&client, name)).collect();
+            let locks: Vec<Contended> =
+                self.locks.iter().map(|name| Contended::new(&client, name)).collect();
             while !self.shared.has_come(Phase::Park) {
                 if self.shared.is_hushed() {
                     thread::sleep(NAP);
@@ -118,6 +122,8 @@ impl Session {
         let orders = &self.shared.orders;
         let options =
             Client::options().session_timeout(orders.session_timeout).operation_timeout(OPERATION);
+        // Two of three, so that some wait for others that have it set, and some for others that have not.
+        let options = options.announced_releases(self.number % 3 != 0);
         while !self.shared.has_come(Phase::Park) {
             match options.connect(&orders.hosts).wait() {
                 Ok(client) => return Some(client),
@@ -135,30 +141,23 @@ impl Session {
         self.shared.note(at, self.number, event);
     }
 
-    fn round(&mut self, client: &Client, locks: &[Lock]) {
+    fn round(&mut self, client: &Client, locks: &[Contended]) {
         let chosen = self.rng.usize(..locks.len());
+        let contended = &locks[chosen];
+        contended.change(&mut self.rng);
         let how = How::draw(&mut self.rng);
         self.note(Event::Ask { lock: chosen, how: how.name().to_owned() });
-        let lock = &locks[chosen];
-        let got = match how {
-            How::Acquire => lock.acquire().wait().map(Some),
-            How::Within(time) => lock.acquire().within(time).wait().map(Some),
-            How::Try => lock.try_acquire().wait(),
-            How::Drop(time) => {
-                let acquire = lock.acquire();
-                // Its claim stands, and nobody goes on with it.
-                thread::sleep(time / 2);
-                acquire.within(time / 2).wait().map(Some)
-            }
-            How::Crowd(number) => {
-                let (first, _, others) = block_on(select_all((0..number).map(|_| lock.acquire())));
-                drop(others);
-                first.map(Some)
-            }
-            How::Work => return self.work(client, lock, chosen),
+        let got = match contended.draw(&mut self.rng) {
+            Wanted::Lock(lock) => match how {
+                How::Work => return self.work(client, &lock, chosen),
+                How::Try => lock.try_acquire().wait().map(|got| got.map(Holding::Guard)),
+                _ => ask(&how, || lock.acquire()).map(|guard| Some(Holding::Guard(guard))),
+            },
+            Wanted::Leadership(election) => ask(&how, || election.campaign())
+                .map(|leadership| Some(Holding::Leads(leadership, election))),
         };
         match got {
-            Ok(Some(guard)) => self.hold(client, chosen, guard),
+            Ok(Some(holding)) => self.hold(client, chosen, holding),
             Ok(None) => self.note(Event::None { why: "taken".to_owned() }),
             Err(error) if how.may_end_so(&error) => {
                 self.note(Event::None { why: "timeout".to_owned() });
@@ -170,7 +169,8 @@ impl Session {
         }
     }
 
-    fn hold(&mut self, client: &Client, chosen: usize, guard: Guard) {
+    fn hold(&mut self, client: &Client, chosen: usize, holding: Holding) {
+        let guard = holding.guard();
         let session = client.session().map_or(0, |key| key.id());
         let at = Moment::now();
         let state = guard.state().into();
@@ -179,7 +179,7 @@ impl Session {
         self.shared.acquired.fetch_add(1, Ordering::Relaxed);
 
         let lost = guard.lost();
-        self.write(client, chosen, &guard, 1);
+        self.write(client, chosen, guard, 1);
         // Mostly no longer than that, sometimes a while, seldom long.
         let hold = match self.rng.u32(..1_000) {
             0..955 => 0,
@@ -196,24 +196,24 @@ impl Session {
         }
         let was_hushed = self.shared.is_hushed();
         while self.shared.is_hushed() && lost.get().is_none() {
-            self.look(&guard);
+            self.look(guard);
             // Whoever has just heard from the leader trusts its session the longest.
             drop(client.sync("/"));
             if lost.wait_timeout(NAP).is_some() {
                 self.note(Event::Told);
             }
         }
-        self.look(&guard);
+        self.look(guard);
         if hold > 0 || was_hushed {
             // As a program would that does not look: this is what the fence is for.
-            self.write(client, chosen, &guard, 2);
+            self.write(client, chosen, guard, 2);
         }
         self.note(Event::Release);
         if self.rng.u32(..10) == 0 {
-            drop(guard);
+            drop(holding);
             self.note(Event::Released { why: "dropped".to_owned() });
         } else {
-            let released = guard.release().wait();
+            let released = holding.release(&mut self.rng);
             let why = released.err().map(|error| error.to_string()).unwrap_or_default();
             self.note(Event::Released { why });
         }
@@ -304,6 +304,23 @@ impl Session {
     }
 }
 
-fn lock(client: &Client, name: &LockName) -> Lock {
-    client.lock(&name.path()).strategy(name.strategy)
+/// Asks for it, and waits for that.
+fn ask<T>(how: &How, acquire: impl Fn() -> Pending<T, LockError>) -> Result<T, LockError> {
+    match how {
+        How::Within(time) => acquire().within(*time).wait(),
+        How::Drop(time) => {
+            let acquire = acquire();
+            // Its claim stands, and nobody goes on with it.
+            thread::sleep(*time / 2);
+            acquire.within(*time / 2).wait()
+        }
+        How::Crowd(number) => {
+            let (first, _, others) = block_on(select_all((0..*number).map(|_| acquire())));
+            drop(others);
+            first
+        }
+        // Of those whose tries are such as these.
+        How::Try => acquire().within(TRIES_FOR).wait(),
+        How::Acquire | How::Work => acquire().wait(),
+    }
 }

@@ -1,0 +1,141 @@
+//! The acquire loop of a store of leases.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::claim::{Claim, Status};
+use super::database::{Trouble, What};
+use super::inner::{Inner, error_of};
+use super::spec::Spec;
+use super::tenure::Tenure;
+use crate::error::Code;
+use crate::lock::{Contender, Guard, LockError, LostReason};
+use crate::runtime::{Late, Timer};
+
+/// Before a claim is looked up that may have been made, or made again.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Who is ahead of an acquire: for its error when it has not ended in time.
+#[derive(Default)]
+pub(super) struct Ahead {
+    claim: Mutex<Option<Arc<Claim>>>,
+}
+
+impl Late<LockError> for Ahead {
+    fn error(&self, path: &str) -> LockError {
+        let claim = self.claim.lock().clone();
+        LockError::timed_out(path, claim.and_then(|claim| claim.ahead.lock().clone()))
+    }
+}
+
+/// A claim that does not hold yet, and is deleted unless it comes to: also one of which nobody knows whether it was made.
+struct Unsettled {
+    inner: Arc<Inner>,
+    claim: Option<Arc<Claim>>,
+}
+
+impl Unsettled {
+    fn begin(inner: &Arc<Inner>, claim: &Arc<Claim>) -> Unsettled {
+        Unsettled { inner: Arc::clone(inner), claim: Some(Arc::clone(claim)) }
+    }
+}
+
+impl Drop for Unsettled {
+    fn drop(&mut self) {
+        if let Some(claim) = self.claim.take().filter(|_| self.inner.shared.process.is_this()) {
+            claim.set(Status::Over(LostReason::Released));
+            drop(self.inner.release(&claim));
+        }
+    }
+}
+
+/// Waits until it holds.
+pub(super) async fn acquire(lock: Arc<Spec>, ahead: Arc<Ahead>) -> Result<Guard, LockError> {
+    loop {
+        let claim = lock.new_claim();
+        *ahead.claim.lock() = Some(Arc::clone(&claim));
+        let mut unsettled = Unsettled::begin(&lock.inner, &claim);
+        if !make(&lock, &claim, false).await? {
+            continue;
+        }
+        let holds = |status: &Status| match status {
+            Status::Waits => None,
+            Status::Holds => Some(true),
+            Status::Over(_) => Some(false),
+        };
+        if claim.status.wait_for(holds).await {
+            unsettled.claim = None;
+            return Ok(guard(&lock.inner, claim));
+        }
+        // Its session is over, or somebody has deleted it: a closed store says so at the next claim.
+    }
+}
+
+/// Acquires it, or gives who is ahead.
+pub(super) async fn try_acquire(
+    lock: Arc<Spec>,
+) -> Result<Result<Guard, Option<Contender>>, LockError> {
+    loop {
+        let claim = lock.new_claim();
+        let mut unsettled = Unsettled::begin(&lock.inner, &claim);
+        if !make(&lock, &claim, true).await? {
+            let is_blocked = claim.place().is_none() && !claim.is_over();
+            if is_blocked {
+                unsettled.claim = None;
+                return Ok(Err(claim.ahead.lock().take()));
+            }
+            continue;
+        }
+        if claim.status.get() == Status::Holds {
+            unsettled.claim = None;
+            return Ok(Ok(guard(&lock.inner, claim)));
+        }
+    }
+}
+
+/// Makes a claim. `false`: it was not made, or its session is over.
+async fn make(lock: &Spec, claim: &Arc<Claim>, unless_blocked: bool) -> Result<bool, LockError> {
+    loop {
+        if let Some(error) = lock.inner.refusal("acquire", &lock.path) {
+            return Err(LockError::closed(&lock.path, error));
+        }
+        let made = Arc::clone(claim);
+        let asked = lock.inner.ask(move |worker| {
+            if made.is_over() {
+                // Given up before its turn came.
+                return Ok(false);
+            }
+            worker.claim(&made, unless_blocked)
+        });
+        match asked.await {
+            Ok(made) => return Ok(made),
+            // It is looked up by its id, in the step that would make it.
+            Err(trouble) if trouble.is(What::Unknown) => {}
+            Err(trouble) if trouble.is(What::SessionOver) => {
+                claim.set(Status::Over(LostReason::Session));
+                Timer::after(PAUSE).await;
+                return Ok(false);
+            }
+            Err(trouble) => return Err(refused("acquire", &lock.path, trouble)),
+        }
+        Timer::after(PAUSE).await;
+    }
+}
+
+fn guard(inner: &Arc<Inner>, claim: Arc<Claim>) -> Guard {
+    let store = Arc::clone(inner);
+    Guard::new(Tenure::begin(inner, claim), store)
+}
+
+/// What it means for a lock what a database has answered.
+pub(super) fn refused(op: &'static str, path: &str, trouble: Trouble) -> LockError {
+    match trouble.what {
+        What::TooFewPermits | What::Unusable => {
+            LockError::unusable(path, trouble.why, Code::BAD_ARGUMENTS)
+        }
+        What::NotPermitted => LockError::not_permitted(path, trouble.why),
+        _ => LockError::store(path, error_of(op, path, trouble)),
+    }
+}

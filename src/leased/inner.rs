@@ -1,0 +1,112 @@
+//! What the locks and guards of a store share: the way to the thread that works on its database.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use super::claim::Claim;
+use super::database::{Trouble, What};
+use super::worker::{Progress, Shared, Step, Worker};
+use crate::error::{Code, Error};
+use crate::process::inherited;
+use crate::runtime::{Unfinished, wake};
+
+pub(super) struct Inner {
+    pub(super) shared: Arc<Shared>,
+    /// Empty once it is dropped.
+    pub(super) steps: Option<Sender<Step>>,
+}
+
+impl Inner {
+    /// Why nothing can be asked of it, if nothing can.
+    pub(super) fn refusal(&self, op: &'static str, path: &str) -> Option<Error> {
+        if !self.shared.process.is_this() {
+            return Some(inherited(op, path));
+        }
+        let is_closed = self.shared.is_closed.load(Ordering::Acquire);
+        is_closed.then(|| Error::new(op, path, Code::CLOSING))
+    }
+
+    pub(super) fn submit(&self, step: Step) {
+        if let Some(steps) = &self.steps {
+            // Its thread is there as long as this is.
+            let _ = steps.send(step);
+        }
+    }
+
+    /// Others have changed something.
+    pub(super) fn look(&self) -> bool {
+        self.submit(Box::new(|worker| {
+            worker.look_now();
+            Progress::Done
+        }));
+        true
+    }
+
+    /// Has something done by the store's thread, as often as others are at it. It is submitted before this returns.
+    pub(super) fn ask<T: Send + 'static, W>(
+        &self,
+        mut work: W,
+    ) -> impl Future<Output = Result<T, Trouble>> + Send + use<T, W>
+    where
+        W: FnMut(&mut Worker) -> Result<T, Trouble> + Send + 'static,
+    {
+        let (send, answer) = oneshot::async_channel();
+        let mut send = Some(send);
+        self.submit(Box::new(move |worker| {
+            if send.as_ref().is_none_or(oneshot::Sender::is_closed) {
+                return Progress::Done;
+            }
+            match work(worker) {
+                Err(trouble) if trouble.is(What::Busy) => Progress::Again,
+                result => {
+                    if let Some(send) = send.take() {
+                        wake::send(send, result);
+                    }
+                    Progress::Done
+                }
+            }
+        }));
+        async move {
+            let lost = || Err(Trouble::new(What::Unknown, "the store's thread has ended"));
+            answer.await.unwrap_or_else(|_| lost())
+        }
+    }
+
+    /// Deletes a claim that is over, whether or not anybody waits for the answer: whether there was one.
+    pub(super) fn release(&self, claim: &Arc<Claim>) -> oneshot::AsyncReceiver<bool> {
+        let (send, answer) = oneshot::async_channel();
+        let (claim, mut send) = (Arc::clone(claim), Some(send));
+        let unfinished = Unfinished::begin();
+        self.submit(Box::new(move |worker| {
+            let _until_done = &unfinished;
+            worker.release(&claim, Duration::ZERO, send.take());
+            Progress::Done
+        }));
+        answer
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if !self.shared.process.is_this() {
+            // Another thread of the parent may have been inside of it.
+            std::mem::forget(self.steps.take());
+        }
+    }
+}
+
+/// What a database has answered, as an error.
+pub(super) fn error_of(op: &'static str, path: &str, trouble: Trouble) -> Error {
+    let code = match trouble.what {
+        What::Busy => Code::OPERATION_TIMEOUT,
+        What::Unknown => Code::CONNECTION_LOSS,
+        What::SessionOver => Code::SESSION_EXPIRED,
+        What::NotPermitted => Code::NO_AUTH,
+        What::TooFewPermits | What::Unusable => Code::BAD_ARGUMENTS,
+        What::Failed => Code::API_ERROR,
+    };
+    Error::with_detail(op, path, code, trouble.why)
+}

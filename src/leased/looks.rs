@@ -1,0 +1,182 @@
+//! What the thread of a store finds out by looking: what others have done, whose time is over, who holds by that, and
+//! what others want of what is held.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+use super::claim::Status;
+use super::database::Trouble;
+use super::worker::{Worker, remove};
+use crate::lock::{LostReason, Revocation};
+use crate::logging::log;
+
+/// How long it takes until others are noticed, where somebody waits for them: at first; the database says
+/// how long at most.
+const SHORTEST_LOOK: Duration = Duration::from_millis(1);
+/// And where locks are held, and nobody waits: then others may want them.
+const HELD_LOOK: Duration = Duration::from_millis(50);
+impl Worker {
+    pub(super) fn is_looking(&self) -> bool {
+        !self.claims.is_empty() || self.shared.watching.load(Ordering::Acquire) > 0
+    }
+
+    /// Somebody has begun to wait for others.
+    pub(super) fn look_soon(&mut self) {
+        self.look_pause = SHORTEST_LOOK;
+        self.look_at = self.look_at.min(Instant::now() + SHORTEST_LOOK);
+        // Whose session ends next is not known any more.
+        self.sweep_at.get_or_insert_with(Instant::now);
+    }
+
+    /// Others have changed something.
+    pub(super) fn look_now(&mut self) {
+        self.look_at = Instant::now();
+    }
+
+    /// Finds out what others have done, and whose time is over.
+    pub(super) fn look_around(&mut self) {
+        let now = Instant::now();
+        let has_others = self.database.has_changed();
+        let is_time = self.sweep_at.is_some_and(|at| now >= at);
+        let has_changed = match has_others {
+            Ok(has_changed) => has_changed,
+            Err(trouble) => {
+                failed(trouble);
+                false
+            }
+        };
+        if is_time || (has_changed && self.is_waited_for()) {
+            match self.database.sweep() {
+                Ok(next) => self.sweep_at = next.map(|next| now + next),
+                Err(trouble) => failed(trouble),
+            }
+        }
+        if has_changed || is_time {
+            self.shared.changed();
+            self.check_wants();
+            self.look_at_all();
+        }
+        self.look_pause = match (has_changed, self.is_waited_for()) {
+            (_, false) => HELD_LOOK,
+            (true, true) => SHORTEST_LOOK,
+            (false, true) => (self.look_pause * 2).min(self.database.longest_look()),
+        };
+        self.look_at = Instant::now() + self.look_pause;
+    }
+
+    fn is_waited_for(&self) -> bool {
+        !self.waiting.is_empty() || self.shared.watching.load(Ordering::Acquire) > 0
+    }
+
+    pub(super) fn look_at_all(&mut self) {
+        let locks: Vec<Arc<str>> = self.waiting.keys().cloned().collect();
+        for lock in locks {
+            self.look_at_lock(&lock);
+        }
+    }
+
+    /// Finds out which of those who wait for a lock hold it by now.
+    pub(super) fn look_at_lock(&mut self, lock: &Arc<str>) {
+        let (Some(waiting), Some(session)) = (self.waiting.get(lock), self.session.clone()) else {
+            return;
+        };
+        let front = match self.database.front(lock) {
+            Ok(front) => front,
+            Err(trouble) => return failed(trouble),
+        };
+        // Those behind the next one wait on, unless they ask for more than there is.
+        let is_concerned =
+            |number: i64| front.limit.is_some() || front.next.is_none_or(|next| number <= next);
+        let waiting = waiting.iter().take_while(|(number, _)| is_concerned(**number));
+        let waiting: Vec<_> = waiting.map(|(number, claim)| (*number, Arc::clone(claim))).collect();
+        for (number, claim) in waiting {
+            if front.holding.contains(&number) {
+                remove(&mut self.waiting, number, &claim);
+                self.hold(&session, &claim);
+            } else if front.next.is_none_or(|next| number < next) {
+                // Somebody has deleted it: it is made anew.
+                claim.set(Status::Over(LostReason::Deleted));
+                self.forget(&claim);
+            } else if front.limit.is_some_and(|limit| claim.wants_more_than(limit)) {
+                // It is made anew, and fails by that.
+                claim.set(Status::Over(LostReason::Released));
+                self.release(&claim, Duration::ZERO, None);
+            } else if front.next == Some(number) {
+                match self.database.ahead(lock, number, claim.kind()) {
+                    Ok(ahead) => *claim.ahead.lock() = ahead,
+                    Err(trouble) => failed(trouble),
+                }
+            }
+        }
+    }
+
+    /// Finds out what others want of what is held.
+    pub(super) fn check_wants(&mut self) {
+        let Some(session) = self.session.clone().filter(|_| !self.claims.is_empty()) else {
+            return;
+        };
+        let wants = match self.database.wanted(session.id) {
+            Ok(Some(wants)) => wants,
+            Ok(None) => return self.lose(LostReason::Session),
+            Err(trouble) => return failed(trouble),
+        };
+        for (number, what) in wants.revocations {
+            let claim = self.claims.values().find_map(|claims| claims.get(&number).cloned());
+            let Some(claim) = claim else { continue };
+            match what {
+                Revocation::Ask { reason } => claim.requests.add(&reason),
+                Revocation::Break { grace, .. } => {
+                    claim.set(Status::Over(LostReason::Broken));
+                    self.release(&claim, grace, None);
+                }
+            }
+        }
+        let known: usize = self.claims.values().map(BTreeMap::len).sum();
+        if wants.claims != known + self.open_releases() {
+            self.check_claims();
+        }
+    }
+
+    /// Finds out whether a claim is gone, or one is back. Gives whether that could be found out.
+    pub(super) fn check_claims(&mut self) -> bool {
+        let Some(session) = self.session.clone().filter(|_| !self.claims.is_empty()) else {
+            return true;
+        };
+        let there: HashMap<i64, Uuid> = match self.database.numbers(session.id) {
+            Ok(Some(there)) => there.into_iter().collect(),
+            Ok(None) => {
+                self.lose(LostReason::Session);
+                return true;
+            }
+            Err(trouble) => {
+                failed(trouble);
+                return false;
+            }
+        };
+        let claims = self.claims.values().flat_map(BTreeMap::iter);
+        let gone: Vec<_> = claims
+            .filter(|(number, _)| !there.contains_key(number))
+            .map(|(_, claim)| Arc::clone(claim))
+            .collect();
+        let known = self.claims.values().flat_map(BTreeMap::keys);
+        let known: HashSet<i64> = known.copied().collect();
+        let strays = there.into_iter().filter(|(number, _)| !known.contains(number));
+        let strays: Vec<Uuid> = strays.map(|(_, id)| id).collect();
+        // A release that a database has forgotten keeps others out for as long as the session lives.
+        strays.into_iter().for_each(|id| self.delete_stray(id));
+        for claim in gone {
+            claim.set(Status::Over(LostReason::Deleted));
+            self.forget(&claim);
+        }
+        true
+    }
+}
+
+/// A look was not answered: the next one may be.
+fn failed(trouble: Trouble) {
+    log!(DEBUG, %trouble, "a look at the database failed");
+}

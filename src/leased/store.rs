@@ -1,0 +1,110 @@
+//! A store of leases, as its locks and guards share it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use super::database::{Database, Trouble};
+use super::inner::{Inner, error_of};
+use super::spec::Spec;
+use super::worker::{Shared, Worker};
+use crate::error::{Code, Error};
+use crate::lock::Lock;
+use crate::process::Process;
+use crate::raw::{at_exit, watch_for_forks};
+use crate::runtime::{Latest, Pending, machine, wait_at_exit, wake};
+use crate::scarcity;
+
+/// Clones are the same store.
+#[derive(Clone)]
+pub(crate) struct Store {
+    inner: Arc<Inner>,
+}
+
+impl Store {
+    /// Opens a database on a thread of its own, which works for the store from then on.
+    pub(crate) fn open<D: Database>(
+        location: &str,
+        lease: Duration,
+        open: impl FnOnce(&dyn Fn() -> bool) -> Result<D, Trouble> + Send + 'static,
+    ) -> Pending<Store> {
+        watch_for_forks();
+        at_exit(wait_at_exit);
+        let (send, opened) = oneshot::async_channel();
+        let (steps, queued) = channel();
+        let shared = Arc::new(Shared {
+            lease,
+            changes: Latest::new(0),
+            watching: AtomicUsize::new(0),
+            is_closed: AtomicBool::new(false),
+            process: Process::this(),
+        });
+        let known = Arc::clone(&shared);
+        let inner = Arc::new(Inner { shared, steps: Some(steps) });
+        let announced = Arc::downgrade(&inner);
+        // Whether the store is there.
+        let changed = move || match announced.upgrade() {
+            Some(inner) => inner.look(),
+            None => false,
+        };
+        let work = move || {
+            let is_given_up = || send.is_closed();
+            match open(&is_given_up) {
+                Ok(mut database) => {
+                    database.announce(Box::new(changed));
+                    wake::send(send, Ok(()));
+                    Worker::new(Box::new(database), known).run(&queued);
+                }
+                Err(trouble) => wake::send(send, Err(trouble)),
+            }
+        };
+        let started = machine::start().and_then(|()| {
+            std::thread::Builder::new().name("zklock-store".into()).spawn(work).map(drop)
+        });
+        if let Err(error) = started {
+            let why = scarcity::describe(&error);
+            return Pending::ready(Err(Error::with_detail(
+                "connect",
+                location,
+                Code::SYSTEM_ERROR,
+                why,
+            )));
+        }
+        let store = Store { inner };
+        let location: Arc<str> = location.into();
+        let named = Arc::clone(&location);
+        Pending::run("connect", &location, async move {
+            match opened.await {
+                Ok(Ok(())) => Ok(store),
+                Ok(Err(trouble)) => Err(error_of("connect", &named, trouble)),
+                Err(_) => Err(Error::new("connect", &named, Code::SYSTEM_ERROR)),
+            }
+        })
+    }
+
+    pub(crate) fn lock(&self, path: &str) -> Lock {
+        Lock::new(Arc::new(Spec::new(Arc::clone(&self.inner), path)))
+    }
+
+    pub(crate) fn lease(&self) -> Duration {
+        self.inner.shared.lease
+    }
+
+    /// Ends it: guards are lost, and all that is under way fails.
+    pub(crate) fn close(&self) -> Pending<()> {
+        let shared = &self.inner.shared;
+        if !shared.process.is_this() || shared.is_closed.swap(true, Ordering::AcqRel) {
+            return Pending::ready(Ok(()));
+        }
+        let closed = self.inner.ask(|worker| {
+            worker.close();
+            Ok(())
+        });
+        Pending::run("close", "", async move {
+            // The thread has ended only where nothing is left.
+            let _ = closed.await;
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,246 @@
+//! A lock in a store of leases, for the face.
+
+use std::any::Any;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use futures_lite::future::or;
+
+use super::acquire::{self, Ahead, refused};
+use super::database::{Trouble, What};
+use super::inner::{Inner, error_of};
+use super::spec::Spec;
+use super::worker::{Progress, Worker};
+use crate::error::Code;
+use crate::lock::{
+    Change, Contender, Guard, LockError, MAX_TEXT, Revocation, StoredLock, Strategy, Tried,
+};
+use crate::runtime::{Pending, Timer, wake};
+use crate::text::one_line;
+
+/// Somebody waits for a change of the database.
+struct Watching<'a>(&'a Inner);
+
+impl<'a> Watching<'a> {
+    fn begin(inner: &'a Inner) -> Watching<'a> {
+        inner.shared.watching.fetch_add(1, Ordering::AcqRel);
+        inner.submit(Box::new(|worker| {
+            worker.look_soon();
+            Progress::Done
+        }));
+        Watching(inner)
+    }
+}
+
+impl Drop for Watching<'_> {
+    fn drop(&mut self) {
+        self.0.shared.watching.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Spec {
+    /// Runs an operation, unless there can be no such lock or the store is closed.
+    fn run<T: Send + 'static>(
+        &self,
+        op: &'static str,
+        work: impl Future<Output = Result<T, LockError>> + Send + 'static,
+    ) -> Pending<T, LockError> {
+        if let Err(why) = self.check() {
+            let refused = LockError::unusable(&self.path, why, Code::BAD_ARGUMENTS);
+            return Pending::ready_as(LockError::of_pending, Err(refused));
+        }
+        match self.inner.refusal(op, &self.path) {
+            None => Pending::run_as(op, Arc::clone(&self.path), LockError::of_pending, work),
+            Some(error) => {
+                let closed = LockError::closed(&self.path, error);
+                Pending::ready_as(LockError::of_pending, Err(closed))
+            }
+        }
+    }
+
+    /// What the database's thread finds, if it can be reached for that within a lease.
+    async fn ask<T: Send + 'static>(
+        &self,
+        op: &'static str,
+        work: impl FnMut(&mut Worker) -> Result<T, Trouble> + Send + 'static,
+    ) -> Result<T, LockError> {
+        if let Some(error) = self.inner.refusal(op, &self.path) {
+            return Err(LockError::closed(&self.path, error));
+        }
+        let asked = self.inner.ask(work);
+        self.in_time(op, async { asked.await.map_err(|trouble| refused(op, &self.path, trouble)) })
+            .await
+    }
+
+    /// Fails where a lease passes before it ends.
+    async fn in_time<T>(
+        &self,
+        op: &'static str,
+        work: impl Future<Output = Result<T, LockError>>,
+    ) -> Result<T, LockError> {
+        or(work, async {
+            Timer::after(self.inner.shared.lease).await;
+            let late = Trouble::new(What::Busy, "the database was busy for a whole lease");
+            Err(LockError::store(&self.path, error_of(op, &self.path, late)))
+        })
+        .await
+    }
+
+    /// Looks until that gives something, whenever the database has changed.
+    async fn watch<T, F>(&self, mut look: impl FnMut() -> F) -> Result<T, LockError>
+    where
+        F: Future<Output = Result<Option<T>, LockError>>,
+    {
+        let _watching = Watching::begin(&self.inner);
+        loop {
+            let change = self.inner.shared.changes.listen();
+            match look().await {
+                Ok(None) => {}
+                // It is not answered in time, but may be later.
+                Err(error) if error.is_timeout() => {}
+                Ok(Some(found)) => return Ok(found),
+                Err(error) => return Err(error),
+            }
+            wake::DeferredWake(change).await;
+        }
+    }
+}
+
+/// Of a write: whether it was done is not known where no answer came.
+fn unsure(error: LockError) -> LockError {
+    match error {
+        LockError::Store { path, source } if source.is_outcome_unknown() => {
+            LockError::outcome_unknown(&path, source)
+        }
+        error => error,
+    }
+}
+
+impl StoredLock for Spec {
+    fn path(&self) -> &str {
+        &self.path
+    }
+
+    fn strategy(&self) -> Strategy {
+        self.strategy
+    }
+
+    fn with(&self, change: Change) -> Arc<dyn StoredLock> {
+        let mut changed = self.clone();
+        match change {
+            Change::Strategy(strategy) => changed.strategy = strategy,
+            Change::Label(label) => changed.label = label.into(),
+            Change::Kind(kind) => changed.kind = kind,
+            Change::Limit(limit) => changed.limit = limit,
+            Change::Path(path) => changed.path = path.into(),
+            // No other library has a lock here.
+            Change::Interop(_) => {}
+        }
+        Arc::new(changed)
+    }
+
+    fn acquire(self: Arc<Self>) -> Pending<Guard, LockError> {
+        let ahead = Arc::new(Ahead::default());
+        let acquiring = acquire::acquire(Arc::clone(&self), Arc::clone(&ahead));
+        self.run("acquire", acquiring).when_late(ahead)
+    }
+
+    fn try_acquire(self: Arc<Self>) -> Pending<Tried<Guard>, LockError> {
+        let lock = Arc::clone(&self);
+        self.run("acquire", async move {
+            let trying = acquire::try_acquire(Arc::clone(&lock));
+            let late = async {
+                Timer::after(lock.inner.shared.lease).await;
+                Err(LockError::timed_out(&lock.path, None))
+            };
+            or(trying, late).await
+        })
+    }
+
+    fn contenders(self: Arc<Self>, number: usize) -> Pending<Vec<Contender>, LockError> {
+        let lock = Arc::clone(&self);
+        self.run("contenders", async move {
+            let path = Arc::clone(&lock.path);
+            lock.ask("contenders", move |worker| worker.database.contenders(&path, number)).await
+        })
+    }
+
+    fn holder_other_than(
+        self: Arc<Self>,
+        reported: Option<Option<i64>>,
+    ) -> Pending<Option<Contender>, LockError> {
+        let lock = Arc::clone(&self);
+        self.run("holder", async move {
+            let look = || async {
+                let path = Arc::clone(&lock.path);
+                let look = move |worker: &mut Worker| worker.database.contenders(&path, 1);
+                let first = lock.ask("holder", look).await?.into_iter().next();
+                let is_other = reported != Some(first.as_ref().map(|first| first.token));
+                Ok(is_other.then_some(first))
+            };
+            lock.watch(look).await
+        })
+    }
+
+    fn revoke(
+        self: Arc<Self>,
+        holder: Contender,
+        revocation: Revocation,
+    ) -> Pending<bool, LockError> {
+        let lock = Arc::clone(&self);
+        let number = holder.token;
+        let is_final = matches!(revocation, Revocation::Break { .. });
+        let revocation = match revocation {
+            Revocation::Ask { reason } => Revocation::Ask { reason: one_line(&reason, MAX_TEXT) },
+            broken @ Revocation::Break { .. } => broken,
+        };
+        self.run("revoke", async move {
+            let path = Arc::clone(&lock.path);
+            let write = move |worker: &mut Worker| {
+                let is_held = worker.database.revoke(&path, number, &revocation)?;
+                // It may be a claim of this store.
+                worker.check_wants();
+                Ok(is_held)
+            };
+            let is_held = lock.ask("revoke", write).await.map_err(unsure)?;
+            if !is_held || !is_final {
+                return Ok(is_held);
+            }
+            let gone = || async {
+                let path = Arc::clone(&lock.path);
+                let look = move |worker: &mut Worker| worker.database.is_there(&path, number);
+                let there = lock.ask("revoke", look).await?;
+                Ok((!there).then_some(true))
+            };
+            lock.watch(gone).await
+        })
+    }
+
+    fn limit(self: Arc<Self>) -> Pending<u32, LockError> {
+        let lock = Arc::clone(&self);
+        self.run("limit", async move {
+            let path = Arc::clone(&lock.path);
+            let limit = lock.ask("limit", move |worker| worker.database.limit(&path)).await?;
+            Ok(limit.unwrap_or(lock.limit))
+        })
+    }
+
+    fn set_limit(self: Arc<Self>, limit: u32) -> Pending<(), LockError> {
+        let lock = Spec { limit, ..Spec::clone(&self) };
+        let setting = lock.clone();
+        lock.run("limit", async move {
+            let path = Arc::clone(&setting.path);
+            let set = move |worker: &mut Worker| {
+                worker.database.set_limit(&path, limit)?;
+                worker.look_at_lock(&path);
+                Ok(())
+            };
+            setting.ask("limit", set).await.map_err(unsure)
+        })
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,0 +1,403 @@
+//! The thread that works on a database for a store: step by step, renewals first.
+//!
+//! Nothing of it is waited for under a lock, and it waits for nobody but the database. A step that finds others at it is
+//! tried again; what has to be done and failed, the deletion of a claim say, is tried until it is certain, or the
+//! session is over by the database's clock.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+use super::claim::{Claim, Status};
+use super::database::{Claimed, Database, Trouble, What};
+use super::session::Session;
+use crate::lock::LostReason;
+use crate::logging::log;
+use crate::panics::catch_panic;
+use crate::process::Process;
+use crate::runtime::{BootInstant, Latest, Unfinished, machine, wake};
+
+/// One after the other. What gives `Again` is done before all that came after it.
+pub(super) type Step = Box<dyn FnMut(&mut Worker) -> Progress + Send>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    Done,
+    Again,
+}
+
+/// Before a step is tried again.
+const BUSY: Duration = Duration::from_millis(2);
+const AFTER_TROUBLE: Duration = Duration::from_millis(50);
+
+/// What a store and its thread both know.
+pub(super) struct Shared {
+    pub(super) lease: Duration,
+    /// Counts what has, or may have, changed in the database.
+    pub(super) changes: Latest<u64>,
+    /// How many wait for such a change.
+    pub(super) watching: AtomicUsize,
+    pub(super) is_closed: AtomicBool,
+    pub(super) process: Process,
+}
+
+impl Shared {
+    pub(super) fn changed(&self) {
+        self.changes.update(|changes| {
+            *changes += 1;
+            true
+        });
+    }
+}
+
+/// What has to be done once it is time, and until it is certain.
+struct Duty {
+    due: Instant,
+    /// When nothing of it can be left any more.
+    ends: BootInstant,
+    what: Ending,
+    /// Whether an attempt was not answered.
+    may_be_done: bool,
+    answer: Option<oneshot::Sender<bool>>,
+    _unfinished: Unfinished,
+}
+
+#[derive(Clone, Debug)]
+enum Ending {
+    Claim { id: Uuid, lock: Arc<str> },
+    Session(Uuid),
+}
+
+pub(super) type Numbered = BTreeMap<i64, Arc<Claim>>;
+
+pub(super) struct Worker {
+    pub(super) database: Box<dyn Database>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) session: Option<Arc<Session>>,
+    /// When the last renewal was submitted.
+    renewed: Instant,
+    renew_at: Instant,
+    /// When the session was needed last.
+    used: Instant,
+    /// Those of the session that are not over, by lock and number.
+    pub(super) claims: HashMap<Arc<str>, Numbered>,
+    /// Those of them that wait.
+    pub(super) waiting: HashMap<Arc<str>, Numbered>,
+    duties: Vec<Duty>,
+    pub(super) look_at: Instant,
+    pub(super) look_pause: Duration,
+    pub(super) sweep_at: Option<Instant>,
+}
+
+impl Worker {
+    pub(super) fn new(database: Box<dyn Database>, shared: Arc<Shared>) -> Worker {
+        let now = Instant::now();
+        Worker {
+            database,
+            shared,
+            session: None,
+            renewed: now,
+            renew_at: now,
+            used: now,
+            claims: HashMap::new(),
+            waiting: HashMap::new(),
+            duties: Vec::new(),
+            look_at: now,
+            look_pause: Duration::ZERO,
+            sweep_at: None,
+        }
+    }
+
+    /// The thread's work, until the store is gone or closed and nothing is left to be done.
+    pub(super) fn run(mut self, steps: &Receiver<Step>) {
+        let mut backlog: VecDeque<Step> = VecDeque::new();
+        let mut is_open = true;
+        loop {
+            self.keep();
+            let is_busy = match backlog.front_mut() {
+                Some(step) => match catch_panic(|| step(&mut self)) {
+                    Some(Progress::Again) => true,
+                    Some(Progress::Done) | None => {
+                        backlog.pop_front();
+                        false
+                    }
+                },
+                None => false,
+            };
+            let pause = match backlog.is_empty() {
+                _ if is_busy => BUSY,
+                false => Duration::ZERO,
+                true if !is_open => {
+                    if self.has_ended() {
+                        return;
+                    }
+                    self.pause().min(AFTER_TROUBLE)
+                }
+                true => self.pause(),
+            };
+            match steps.recv_timeout(pause) {
+                Ok(step) => backlog.push_back(step),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    is_open = false;
+                    std::thread::sleep(pause);
+                }
+            }
+        }
+    }
+
+    /// The store is gone: whether nothing is left to be done.
+    fn has_ended(&mut self) -> bool {
+        self.lose(LostReason::Session);
+        // What can't be deleted is over with its session.
+        self.duties.retain(|duty| BootInstant::now() < duty.ends);
+        self.duties.is_empty()
+    }
+
+    /// Does what is due.
+    fn keep(&mut self) {
+        let now = Instant::now();
+        if self.session.as_ref().is_some_and(|session| !session.is_trusted()) {
+            self.lose(LostReason::Session);
+        }
+        if self.session.is_some() && now >= self.renew_at {
+            self.renew();
+        }
+        if self.is_looking() && now >= self.look_at {
+            self.look_around();
+        }
+        if self.duties.iter().any(|duty| now >= duty.due) {
+            self.do_duties();
+        }
+    }
+
+    /// How long there is nothing to be done.
+    fn pause(&self) -> Duration {
+        /// Without anything that is due.
+        const LONG: Duration = Duration::from_secs(3600);
+        let now = Instant::now();
+        let duties = self.duties.iter().map(|duty| duty.due);
+        let renewal = self.session.iter().map(|_| self.renew_at);
+        let look = self.is_looking().then_some(self.look_at);
+        let first = duties.chain(renewal).chain(look).min();
+        first.map_or(LONG, |first| first.saturating_duration_since(now))
+    }
+
+    /// The session, which is begun where there is none.
+    fn session(&mut self) -> Result<Arc<Session>, Trouble> {
+        self.used = Instant::now();
+        if self.shared.is_closed.load(Ordering::Acquire) {
+            return Err(Trouble::new(What::SessionOver, "the store is closed"));
+        }
+        if let Some(session) = self.session.clone().filter(|session| session.is_trusted()) {
+            return Ok(session);
+        }
+        self.lose(LostReason::Session);
+        let (id, lease, submitted) = (Uuid::new_v4(), self.shared.lease, BootInstant::now());
+        if let Err(trouble) = self.database.begin(id, lease) {
+            if trouble.is(What::Unknown) {
+                self.end(Ending::Session(id), Duration::ZERO, None);
+            }
+            return Err(trouble);
+        }
+        let session = Session::begun(id, lease, submitted);
+        machine::drive(Arc::clone(&session).watch());
+        self.renewed = Instant::now();
+        self.renew_at = self.renewed + lease / 3;
+        self.session = Some(Arc::clone(&session));
+        Ok(session)
+    }
+
+    fn renew(&mut self) {
+        let Some(session) = self.session.clone() else { return };
+        let lease = self.shared.lease;
+        if self.claims.is_empty() && self.used.elapsed() > lease {
+            // Nobody needs it.
+            return self.lose(LostReason::Session);
+        }
+        let (now, submitted) = (Instant::now(), BootInstant::now());
+        match self.database.renew(session.id, lease) {
+            // Of what a database has lost, a session that goes on is no proof.
+            Ok(true) if self.check_claims() => {
+                session.renewed(submitted);
+                self.renewed = now;
+                self.renew_at = now + lease / 3;
+            }
+            Ok(true) => self.renew_at = now + BUSY,
+            Ok(false) => self.lose(LostReason::Session),
+            Err(trouble) => {
+                // One that others keep out for a moment is nothing yet.
+                let is_late = now.duration_since(self.renewed) > lease / 2;
+                if is_late || !trouble.is(What::Busy) {
+                    session.set_suspended(true);
+                }
+                self.renew_at = now + pause_after(&trouble);
+                log!(DEBUG, %trouble, "a renewal was not confirmed");
+            }
+        }
+    }
+
+    /// The session is over, and so is all that was claimed on it.
+    pub(super) fn lose(&mut self, reason: LostReason) {
+        let Some(session) = self.session.take() else { return };
+        session.lose();
+        for claim in self.claims.drain().flat_map(|(_, claims)| claims.into_values()) {
+            claim.set(Status::Over(reason));
+        }
+        self.waiting.clear();
+        self.end(Ending::Session(session.id), Duration::ZERO, None);
+        self.shared.changed();
+    }
+
+    /// Makes a claim, or looks up what became of one that may have been made. `false`: it was not made, because it would
+    /// have to wait.
+    pub(super) fn claim(
+        &mut self,
+        claim: &Arc<Claim>,
+        unless_blocked: bool,
+    ) -> Result<bool, Trouble> {
+        let session = self.session()?;
+        let claimed = match self.database.claim(&claim.row(session.id), unless_blocked) {
+            Err(trouble) if trouble.is(What::SessionOver) => {
+                self.lose(LostReason::Session);
+                return Err(trouble);
+            }
+            claimed => claimed?,
+        };
+        let (number, ahead) = match claimed {
+            Claimed::Blocked(ahead) => {
+                *claim.ahead.lock() = ahead;
+                return Ok(false);
+            }
+            Claimed::Holds { number } => (number, None),
+            Claimed::Waits { number, ahead } => (number, Some(ahead)),
+        };
+        claim.is_at(&session, number);
+        insert(&mut self.claims, number, claim);
+        match ahead {
+            Some(ahead) => {
+                *claim.ahead.lock() = ahead;
+                insert(&mut self.waiting, number, claim);
+                self.look_soon();
+            }
+            None => self.hold(&session, claim),
+        }
+        self.shared.changed();
+        Ok(true)
+    }
+
+    /// Nobody keeps it out any more; it holds, if the session is alive.
+    pub(super) fn hold(&mut self, session: &Session, claim: &Claim) {
+        if session.is_trusted() {
+            claim.set(Status::Holds);
+        } else {
+            self.lose(LostReason::Session);
+        }
+    }
+
+    /// Deletes a claim, for certain: after so long, if not at once. Says whether there was one.
+    pub(super) fn release(
+        &mut self,
+        claim: &Claim,
+        after: Duration,
+        answer: Option<oneshot::Sender<bool>>,
+    ) {
+        self.forget(claim);
+        let (id, lock) = (claim.id(), Arc::clone(&claim.lock));
+        self.end(Ending::Claim { id, lock }, after, answer);
+        if after.is_zero() {
+            self.do_duties();
+        }
+    }
+
+    /// It is over.
+    pub(super) fn forget(&mut self, claim: &Claim) {
+        let Some(place) = claim.place() else { return };
+        remove(&mut self.claims, place.number, claim);
+        remove(&mut self.waiting, place.number, claim);
+    }
+
+    fn end(&mut self, what: Ending, after: Duration, answer: Option<oneshot::Sender<bool>>) {
+        let (due, _unfinished) = (Instant::now() + after, Unfinished::begin());
+        let ends = BootInstant::now() + after + self.shared.lease;
+        self.duties.push(Duty { due, ends, what, may_be_done: false, answer, _unfinished });
+    }
+
+    /// How many claims are to be deleted yet.
+    pub(super) fn open_releases(&self) -> usize {
+        self.duties.iter().filter(|duty| matches!(duty.what, Ending::Claim { .. })).count()
+    }
+
+    /// Deletes a claim that nobody knows of here.
+    pub(super) fn delete_stray(&mut self, stray: Uuid) {
+        let is_known = |duty: &Duty| matches!(duty.what, Ending::Claim { id, .. } if id == stray);
+        if !self.duties.iter().any(is_known) {
+            self.end(Ending::Claim { id: stray, lock: Arc::default() }, Duration::ZERO, None);
+        }
+    }
+
+    fn do_duties(&mut self) {
+        let now = Instant::now();
+        let (due, later) = self.duties.drain(..).partition(|duty| now >= duty.due);
+        self.duties = later;
+        let due: Vec<Duty> = due;
+        for mut duty in due {
+            let done = match &duty.what {
+                Ending::Claim { id, .. } => self.database.release(*id),
+                Ending::Session(id) => self.database.end(*id).map(|()| true),
+            };
+            match done {
+                Ok(was_there) => {
+                    if let Some(answer) = duty.answer.take() {
+                        // Where it is gone after an attempt that was not answered, that has deleted it.
+                        let was_there = was_there || duty.may_be_done;
+                        wake::send(answer, was_there);
+                    }
+                    self.shared.changed();
+                    match duty.what {
+                        Ending::Claim { lock, .. } => self.look_at_lock(&lock),
+                        Ending::Session(_) => self.look_at_all(),
+                    }
+                }
+                Err(trouble) => {
+                    let is_session = matches!(duty.what, Ending::Session(_));
+                    duty.may_be_done |= trouble.is(What::Unknown);
+                    // By then it is over by itself.
+                    if !is_session || BootInstant::now() < duty.ends {
+                        duty.due = Instant::now() + pause_after(&trouble);
+                        self.duties.push(duty);
+                    }
+                    log!(DEBUG, %trouble, "a claim is not deleted yet");
+                }
+            }
+        }
+    }
+
+    /// The store is closed.
+    pub(super) fn close(&mut self) {
+        self.lose(LostReason::Session);
+        self.do_duties();
+        self.shared.changed();
+    }
+}
+
+fn insert(claims: &mut HashMap<Arc<str>, Numbered>, number: i64, claim: &Arc<Claim>) {
+    claims.entry(Arc::clone(&claim.lock)).or_default().insert(number, Arc::clone(claim));
+}
+
+pub(super) fn remove(claims: &mut HashMap<Arc<str>, Numbered>, number: i64, claim: &Claim) {
+    if let Some(of_lock) = claims.get_mut(&claim.lock) {
+        of_lock.remove(&number);
+        if of_lock.is_empty() {
+            claims.remove(&claim.lock);
+        }
+    }
+}
+
+fn pause_after(trouble: &Trouble) -> Duration {
+    if trouble.is(What::Busy) { BUSY } else { AFTER_TROUBLE }
+}

@@ -1,0 +1,76 @@
+//! Turns a hold of a read/write lock into one of another kind.
+
+use std::sync::Arc;
+
+use futures_lite::future::or;
+use parking_lot::Mutex;
+
+use super::ahead::Ahead;
+use super::queue::{Claim, Queues, Status};
+use crate::lock::{Access, Kind, LockError, LostReason};
+use crate::runtime::Pending;
+
+/// What a hold is claimed by.
+pub(super) struct Claimed {
+    pub(super) queues: Arc<Queues>,
+    pub(super) lock: Arc<str>,
+    pub(super) claim: Arc<Claim>,
+}
+
+/// What is claimed for an upgrade, and taken back unless it comes to hold.
+struct Waiting<'a> {
+    of: &'a Claimed,
+    claim: Option<Arc<Claim>>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Some(claim) = &self.claim {
+            self.of.queues.withdraw(&self.of.lock, claim);
+        }
+    }
+}
+
+impl Claimed {
+    /// What it leaves to others.
+    pub(super) fn access(&self) -> Option<Access> {
+        if self.queues.has_upgraded(&self.lock, &self.claim) {
+            return Some(Access::Write);
+        }
+        Access::of(self.claim.kind())
+    }
+
+    pub(super) fn downgrade(&self, to: Access) {
+        let kind = if to == Access::Read { Kind::Read } else { Kind::Upgradeable };
+        self.queues.turn_into(&self.lock, &self.claim, kind);
+    }
+
+    /// Comes when it is over.
+    pub(super) async fn over(&self) -> LostReason {
+        let reason = |status: &Status| match status {
+            Status::Over(reason) => Some(*reason),
+            Status::Waits | Status::Holds => None,
+        };
+        self.claim.status.wait_for(reason).await
+    }
+}
+
+/// Becomes a writer's; what is given up is taken back.
+pub(super) fn upgrade(of: Arc<Claimed>) -> Pending<(), LockError> {
+    let claim = of.queues.upgrade(&of.lock, &of.claim);
+    let (path, queues) = (Arc::clone(&of.lock), Arc::clone(&of.queues));
+    let ahead = Arc::new(Ahead { queues, claim: Mutex::new(Some(Arc::clone(&claim))) });
+    let upgraded = async move {
+        let mut waiting = Waiting { of: &of, claim: Some(Arc::clone(&claim)) };
+        let holds = |status: &Status| (*status == Status::Holds).then_some(());
+        let lost = async { Err(LockError::not_held(&of.lock, of.over().await)) };
+        let written = async {
+            claim.status.wait_for(holds).await;
+            Ok(())
+        };
+        or(lost, written).await?;
+        waiting.claim = None;
+        Ok(())
+    };
+    Pending::run_as("upgrade", path, LockError::of_pending, upgraded).when_late(ahead)
+}

@@ -1,0 +1,30 @@
+//! What a hold of a read/write lock leaves to others.
+
+use super::kind::Kind;
+
+/// What a hold of a [`ReadWriteLock`](crate::ReadWriteLock) leaves to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub enum Access {
+    /// Readers hold beside it, and one that is upgradeable.
+    Read,
+    /// Readers hold beside it, and no other that is upgradeable: it can [become](crate::Guard::upgrade) a writer.
+    Upgradeable,
+    /// It holds alone.
+    Write,
+}
+
+impl Access {
+    pub(crate) fn of(kind: Kind) -> Option<Access> {
+        match kind {
+            Kind::Read => Some(Access::Read),
+            Kind::Upgradeable => Some(Access::Upgradeable),
+            Kind::Upgrade | Kind::Write => Some(Access::Write),
+            Kind::Exclusive | Kind::Permits(_) => None,
+        }
+    }
+}
+
+/// Why a change is refused while another is under way.
+pub(crate) const IS_BEING_CHANGED: &str = "it is being upgraded or downgraded already";

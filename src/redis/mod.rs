@@ -1,0 +1,347 @@
+//! A server of Redis: locks between machines, as far as one server, or its replica, can promise them.
+//!
+//! Each step is one script (`steps.lua`), which the server runs alone. The clock is the server's time of day. A server that
+//! was started anew, or a replica that was promoted, lets nobody come to hold before a lease has passed: by then whoever
+//! held by a write that was lost has lost its lock by its own clock. What no script can see is a server that goes on
+//! serving some clients while its replica serves others.
+//!
+//! Waiters are woken by what the scripts publish, and look by themselves as well.
+
+mod subscriber;
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use redis::{Client, Connection, ErrorKind, RedisError, Script, ServerErrorKind};
+use uuid::Uuid;
+
+use crate::leased::database::{Claimed, Database, Front, Row, Trouble, Wants, What};
+use crate::lock::{Contender, HeldSince, Kind, MAX_TEXT, Revocation};
+use crate::text::one_line;
+
+/// What the names of all keys begin with.
+const PREFIX: &str = "zklock:";
+/// How long a connection may take, and an answer, at the most.
+const ANSWER: Duration = Duration::from_secs(1);
+/// How long the first connection is tried for.
+const CONNECT: Duration = Duration::from_secs(3);
+/// Between two attempts to connect.
+const PAUSE: Duration = Duration::from_millis(50);
+
+pub(crate) struct Redis {
+    client: Client,
+    connection: Option<Connection>,
+    script: Script,
+    lease: Duration,
+    /// When the last attempt to connect has failed.
+    failed: Option<(Instant, String)>,
+    changes: String,
+}
+
+impl Redis {
+    /// Connects to a server, which may take some seconds; it gives up when the caller has.
+    pub(crate) fn open(
+        address: &str,
+        lease: Duration,
+        is_given_up: &dyn Fn() -> bool,
+    ) -> Result<Redis, Trouble> {
+        // What the driver says may have the address in it, and that a password.
+        let client = Client::open(address).map_err(|_| {
+            Trouble::new(What::Unusable, "redis://USER:PASSWORD@HOST:PORT/DATABASE")
+        })?;
+        let script = Script::new(include_str!("steps.lua"));
+        let (connection, failed, changes) = (None, None, String::new());
+        let mut redis = Redis { client, connection, script, lease, failed, changes };
+        let begun = Instant::now();
+        loop {
+            match redis.look("changes", &[]) {
+                Ok(_) => return Ok(redis),
+                Err(trouble) if trouble.is(What::Busy) => {
+                    if begun.elapsed() > CONNECT || is_given_up() {
+                        return Err(Trouble { what: What::Failed, ..trouble });
+                    }
+                    std::thread::sleep(PAUSE);
+                }
+                Err(trouble) => return Err(trouble),
+            }
+        }
+    }
+
+    fn connect(&mut self) -> Result<Connection, Trouble> {
+        if let Some(connection) = self.connection.take() {
+            return Ok(connection);
+        }
+        let busy = |why: String| Err(Trouble::new(What::Busy, why));
+        if let Some((_, why)) = self.failed.as_ref().filter(|(at, _)| at.elapsed() < PAUSE) {
+            return busy(why.clone());
+        }
+        let limit = ANSWER.min(self.lease / 6);
+        let connected = self.client.get_connection_with_timeout(limit).and_then(|connection| {
+            connection.set_read_timeout(Some(limit))?;
+            connection.set_write_timeout(Some(limit))?;
+            Ok(connection)
+        });
+        match connected {
+            Ok(connection) => {
+                self.failed = None;
+                Ok(connection)
+            }
+            Err(error) => {
+                let trouble = refused(&error);
+                if trouble.is(What::NotPermitted) {
+                    return Err(trouble);
+                }
+                // Nothing was asked for yet.
+                self.failed = Some((Instant::now(), trouble.why.clone()));
+                busy(trouble.why)
+            }
+        }
+    }
+
+    /// Does a step, by one script.
+    fn step(&mut self, step: &str, arguments: &[&str]) -> Result<Vec<String>, Trouble> {
+        let mut connection = self.connect()?;
+        let mut call = self.script.arg(step);
+        call.arg(PREFIX).arg(millis(self.lease));
+        for argument in arguments {
+            call.arg(*argument);
+        }
+        match call.invoke(&mut connection) {
+            Ok(answer) => {
+                self.connection = Some(connection);
+                Ok(answer)
+            }
+            Err(error) => {
+                let trouble = refused(&error);
+                // A connection with an answer that may yet come is of no use.
+                if !trouble.is(What::Unknown) {
+                    self.connection = Some(connection);
+                }
+                Err(trouble)
+            }
+        }
+    }
+
+    /// As [`step`](Redis::step), of one that can be repeated whether or not it was done.
+    fn look(&mut self, step: &str, arguments: &[&str]) -> Result<Vec<String>, Trouble> {
+        self.step(step, arguments).map_err(|trouble| match trouble.what {
+            What::Unknown => Trouble { what: What::Busy, ..trouble },
+            _ => trouble,
+        })
+    }
+}
+
+/// What an error means of a script that was sent.
+fn refused(error: &RedisError) -> Trouble {
+    let what = match error.kind() {
+        ErrorKind::AuthenticationFailed | ErrorKind::Server(ServerErrorKind::NoPerm) => {
+            What::NotPermitted
+        }
+        ErrorKind::Server(
+            ServerErrorKind::BusyLoading | ServerErrorKind::MasterDown | ServerErrorKind::TryAgain,
+        ) => What::Busy,
+        ErrorKind::Server(_) | ErrorKind::Extension => match error.code() {
+            Some("NOAUTH" | "WRONGPASS") => What::NotPermitted,
+            // Another script runs for long.
+            Some("BUSY") => What::Busy,
+            _ => What::Failed,
+        },
+        _ => What::Unknown,
+    };
+    Trouble::new(what, one_line(&error.to_string(), MAX_TEXT))
+}
+
+fn malformed() -> Trouble {
+    Trouble::new(What::Failed, "the server's answer is none of a zklock script")
+}
+
+fn number<T: std::str::FromStr>(text: &str) -> Result<T, Trouble> {
+    text.parse().map_err(|_| malformed())
+}
+
+fn millis(duration: Duration) -> String {
+    duration.as_millis().to_string()
+}
+
+/// From seven columns; `None` of none. Anyone may have written them.
+fn contender(columns: &[String]) -> Result<Option<Contender>, Trouble> {
+    let [token, lock, since, host, pid, thread, label] = columns else { return Ok(None) };
+    let token = number(token)?;
+    let [host, thread, label] = [host, thread, label].map(|text| one_line(text, MAX_TEXT));
+    let since = UNIX_EPOCH + Duration::from_millis(number(since)?);
+    let (path, pid) = (crate::leased::path_of(lock, token), number(pid)?);
+    Ok(Some(Contender {
+        path,
+        session: 0,
+        token,
+        since,
+        held_since: None,
+        host,
+        pid,
+        thread,
+        label,
+    }))
+}
+
+fn columns_of(kind: Kind) -> (&'static str, u32) {
+    match kind {
+        // Of these two there is none here: they are refused before.
+        Kind::Exclusive | Kind::Upgradeable | Kind::Upgrade => ("0", 0),
+        Kind::Write => ("1", 0),
+        Kind::Read => ("2", 0),
+        Kind::Permits(number) => ("3", number),
+    }
+}
+
+fn is_done(answer: &[String]) -> bool {
+    answer.first().is_some_and(|done| done != "0")
+}
+
+impl Database for Redis {
+    fn begin(&mut self, session: Uuid, _: Duration) -> Result<(), Trouble> {
+        self.step("begin", &[&session.to_string()]).map(drop)
+    }
+
+    fn renew(&mut self, session: Uuid, _: Duration) -> Result<bool, Trouble> {
+        Ok(is_done(&self.step("renew", &[&session.to_string()])?))
+    }
+
+    fn end(&mut self, session: Uuid) -> Result<(), Trouble> {
+        self.step("end", &[&session.to_string()]).map(drop)
+    }
+
+    fn claim(&mut self, row: &Row, unless_blocked: bool) -> Result<Claimed, Trouble> {
+        let (kind, permits) = columns_of(row.kind);
+        let Row { lock, host, thread, label, .. } = row;
+        let [id, session, permits, limit, pid] = [
+            row.id.to_string(),
+            row.session.to_string(),
+            permits.to_string(),
+            row.limit.to_string(),
+            row.pid.to_string(),
+        ];
+        let try_it = if unless_blocked { "1" } else { "0" };
+        let answer = self.step(
+            "claim",
+            &[&id, &session, lock, kind, &permits, &limit, try_it, host, &pid, thread, label],
+        )?;
+        let Some((what, rest)) = answer.split_first() else { return Err(malformed()) };
+        match (what.as_str(), rest) {
+            ("over", _) => Err(Trouble::new(What::SessionOver, "its session is over")),
+            ("few", _) => {
+                let why = "it has fewer permits than are asked for";
+                Err(Trouble::new(What::TooFewPermits, why))
+            }
+            ("holds", [at, ..]) => Ok(Claimed::Holds { number: number(at)? }),
+            ("waits", [at, ahead @ ..]) => {
+                Ok(Claimed::Waits { number: number(at)?, ahead: contender(ahead)? })
+            }
+            ("blocked", [_, ahead @ ..]) => Ok(Claimed::Blocked(contender(ahead)?)),
+            _ => Err(malformed()),
+        }
+    }
+
+    fn release(&mut self, claim: Uuid) -> Result<bool, Trouble> {
+        Ok(is_done(&self.step("release", &[&claim.to_string()])?))
+    }
+
+    fn front(&mut self, lock: &str) -> Result<Front, Trouble> {
+        let answer = self.look("front", &[lock])?;
+        let [next, limit, holding @ ..] = answer.as_slice() else { return Err(malformed()) };
+        let some = |text: &String| (!text.is_empty()).then(|| text.clone());
+        let holding = holding.iter().map(|at| number(at)).collect::<Result<_, _>>()?;
+        let next = some(next).map(|next| number(&next)).transpose()?;
+        let limit = some(limit).map(|limit| number(&limit)).transpose()?;
+        Ok(Front { holding, next, limit })
+    }
+
+    fn ahead(&mut self, lock: &str, at: i64, kind: Kind) -> Result<Option<Contender>, Trouble> {
+        contender(&self.look("ahead", &[lock, &at.to_string(), columns_of(kind).0])?)
+    }
+
+    fn contenders(&mut self, lock: &str, most: usize) -> Result<Vec<Contender>, Trouble> {
+        let most = most.min(1 << 31).to_string();
+        let answer = self.look("contenders", &[lock, &most])?;
+        let latest = SystemTime::now();
+        let read = |row: &[String]| {
+            let mut found = contender(&row[1..])?.ok_or_else(malformed)?;
+            if row[0] == "1" {
+                let earliest = found.since.min(latest);
+                found.held_since = Some(HeldSince { earliest, latest });
+            }
+            Ok(found)
+        };
+        answer.chunks_exact(8).map(read).collect()
+    }
+
+    fn revoke(&mut self, lock: &str, at: i64, what: &Revocation) -> Result<bool, Trouble> {
+        let at = at.to_string();
+        let answer = match what {
+            Revocation::Ask { reason } => self.step("revoke", &[lock, &at, "asked", reason]),
+            Revocation::Break { grace, .. } => {
+                self.step("revoke", &[lock, &at, "grace", &millis(*grace)])
+            }
+        };
+        Ok(is_done(&answer?))
+    }
+
+    fn is_there(&mut self, lock: &str, at: i64) -> Result<bool, Trouble> {
+        Ok(is_done(&self.look("is_there", &[lock, &at.to_string()])?))
+    }
+
+    fn wanted(&mut self, session: Uuid) -> Result<Option<Wants>, Trouble> {
+        let answer = self.look("wanted", &[&session.to_string()])?;
+        let [_, claims, wanted @ ..] = answer.as_slice() else { return Ok(None) };
+        let read = |row: &[String]| {
+            let what = match row[1].as_str() {
+                "asked" => Revocation::Ask { reason: one_line(&row[2], MAX_TEXT) },
+                _ => {
+                    let grace = Duration::from_millis(number(&row[2])?);
+                    Revocation::Break { reason: String::new(), grace }
+                }
+            };
+            Ok((number(&row[0])?, what))
+        };
+        let revocations = wanted.chunks_exact(3).map(read).collect::<Result<_, _>>()?;
+        Ok(Some(Wants { claims: number(claims)?, revocations }))
+    }
+
+    fn numbers(&mut self, session: Uuid) -> Result<Option<Vec<(i64, Uuid)>>, Trouble> {
+        let answer = self.look("numbers", &[&session.to_string()])?;
+        match answer.split_first() {
+            Some((alive, numbers)) if alive == "alive" => {
+                let read = |row: &[String]| Ok((number(&row[0])?, number(&row[1])?));
+                numbers.chunks_exact(2).map(read).collect::<Result<_, _>>().map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn limit(&mut self, lock: &str) -> Result<Option<u32>, Trouble> {
+        let answer = self.look("limit", &[lock])?;
+        let limit = answer.first().filter(|limit| !limit.is_empty());
+        limit.map(|limit| number(limit)).transpose()
+    }
+
+    fn set_limit(&mut self, lock: &str, limit: u32) -> Result<(), Trouble> {
+        self.step("set_limit", &[lock, &limit.to_string()]).map(drop)
+    }
+
+    fn has_changed(&mut self) -> Result<bool, Trouble> {
+        let changes = self.look("changes", &[])?.into_iter().next().unwrap_or_default();
+        Ok(std::mem::replace(&mut self.changes, changes.clone()) != changes)
+    }
+
+    fn sweep(&mut self) -> Result<Option<Duration>, Trouble> {
+        let answer = self.look("sweep", &[])?;
+        let left = answer.first().filter(|left| !left.is_empty());
+        left.map(|left| Ok(Duration::from_millis(number(left)?))).transpose()
+    }
+
+    fn longest_look(&self) -> Duration {
+        Duration::from_millis(200)
+    }
+
+    fn announce(&mut self, changed: Box<dyn Fn() -> bool + Send>) {
+        subscriber::start(self.client.clone(), format!("{PREFIX}changes"), changed);
+    }
+}

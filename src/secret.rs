@@ -1,0 +1,85 @@
+//! A password, and where it is.
+
+use std::fmt;
+use std::fs;
+use std::path::PathBuf;
+
+/// More is no password.
+const LONGEST: usize = 1_000;
+
+/// A password that is at hand, or the file that has it: its first line.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Secret {
+    Value(Vec<u8>),
+    File(PathBuf),
+}
+
+impl Secret {
+    /// The password, which is read anew from its file each time, so that it can be changed there.
+    ///
+    /// # Errors
+    /// Why it can't be read or used, without a part of it.
+    #[cfg_attr(not(any(zklock_tls, zklock_sasl)), allow(dead_code))]
+    pub(crate) fn read(&self) -> Result<Vec<u8>, String> {
+        let (password, whose) = match self {
+            Secret::Value(password) => (password.clone(), "a password".to_owned()),
+            Secret::File(file) => {
+                let text =
+                    fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+                let line = text.split(|&byte| byte == b'\n').next().unwrap_or_default();
+                let line = line.strip_suffix(b"\r").unwrap_or(line);
+                (line.to_vec(), format!("the password in {}", file.display()))
+            }
+        };
+        match password.len() {
+            0 => Err(format!("{whose} is empty")),
+            length if length > LONGEST => Err(format!("{whose} has more than {LONGEST} bytes")),
+            _ if password.contains(&0) => Err(format!("{whose} has a NUL in it")),
+            _ => Ok(password),
+        }
+    }
+}
+
+/// It stays secret.
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Secret::Value(_) => f.write_str("(hidden)"),
+            Secret::File(file) => write!(f, "(in {})", file.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_the_first_line_of_its_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("password");
+        let secret = Secret::File(file.clone());
+        assert!(secret.read().unwrap_err().contains("password: "), "there is no file yet");
+        for (text, password) in
+            [("s e cret\n", "s e cret"), ("secret", "secret"), ("secret\r\nmore\n", "secret")]
+        {
+            fs::write(&file, text).unwrap();
+            assert_eq!(secret.read().unwrap(), password.as_bytes());
+        }
+        for bad in ["", "\nsecret\n", "sec\0ret\n", &"secret".repeat(200)] {
+            fs::write(&file, bad).unwrap();
+            let error = secret.read().unwrap_err();
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn nothing_prints_a_password() {
+        let text = format!("{:?}", Secret::Value(b"secret".to_vec()));
+        assert_eq!(text, "(hidden)");
+        assert_eq!(
+            Secret::Value(b"sec\0ret".to_vec()).read().unwrap_err(),
+            "a password has a NUL in it"
+        );
+    }
+}

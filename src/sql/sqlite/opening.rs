@@ -1,0 +1,194 @@
+//! How a database file is opened: its tables, the clock that its sessions end by, and where its tokens go on.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row as Found, Transaction};
+
+use super::queries::{begin, commit, not_done};
+use super::{Sqlite, identity};
+use crate::leased::database::{Trouble, What};
+use crate::process::PerProcess;
+use crate::sql::{TABLES, VERSION};
+use crate::text::one_line;
+
+/// For how long a step waits for others inside of SQLite, before it is tried again.
+const BUSY: Duration = Duration::from_millis(50);
+/// Between two looks at who uses the file by another clock.
+const PAUSE: Duration = Duration::from_millis(20);
+/// How many nanoseconds of the time of day there are to a token of a new file: nobody makes claims as fast.
+const NANOS_A_TOKEN: u128 = 1_024;
+/// So many claims can be made at most that a crash of the machine costs: those of its last seconds.
+const LOST_TOKENS: i64 = 1 << 20;
+
+/// What a process has used SQLite for.
+static USED: PerProcess<()> = PerProcess::new(|| ());
+
+impl Sqlite {
+    /// Opens a database file, and makes it where there is none. It may wait for as long as a lease; it gives up when the
+    /// caller has.
+    pub(crate) fn open(file: &Path, is_given_up: &dyn Fn() -> bool) -> Result<Sqlite, Trouble> {
+        if USED.inherited().next().is_some() {
+            let why = "a process that used SQLite has forked this one, which SQLite does not bear: connect \
+                       before no fork but in its child, or call exec first";
+            return Err(Trouble::new(What::Unusable, why));
+        }
+        let () = *USED;
+        let clock = clock()?;
+        let mut sqlite = loop {
+            match Sqlite::connect(file, &clock) {
+                Err(trouble) if trouble.is(What::Busy) && !is_given_up() => {
+                    std::thread::sleep(PAUSE)
+                }
+                connected => break connected?,
+            }
+        };
+        sqlite.take_over(is_given_up)?;
+        // From here on no commit waits for the disk.
+        sqlite.connection.pragma_update(None, "synchronous", "NORMAL").map_err(not_done)?;
+        Ok(sqlite)
+    }
+
+    /// Has its file stay as it is.
+    #[cfg(test)]
+    pub(crate) fn allow_no_growth(&self) {
+        let pages = self.connection.query_row("PRAGMA page_count", [], |row| row.get::<_, i64>(0));
+        let most = format!("PRAGMA max_page_count = {}", pages.unwrap_or(0));
+        let _ = self.connection.query_row(&most, [], |_| Ok(()));
+    }
+
+    pub(super) fn connect(file: &Path, clock: &str) -> Result<Sqlite, Trouble> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(file, flags).map_err(not_done)?;
+        connection.busy_timeout(BUSY).map_err(not_done)?;
+        let set_mode = "PRAGMA journal_mode = WAL";
+        let mode: String =
+            connection.query_row(set_mode, [], |row| row.get(0)).map_err(not_done)?;
+        if mode != "wal" {
+            let why = format!(
+                "its journal mode is {mode}, and has to be wal: not all file systems bear that"
+            );
+            return Err(Trouble::new(What::Unusable, why));
+        }
+        connection.pragma_update(None, "synchronous", "FULL").map_err(not_done)?;
+        let identity = identity(file)?;
+        let (file, clock) = (file.to_owned(), clock.to_owned());
+        Ok(Sqlite { connection, file, identity, clock, version: -1 })
+    }
+
+    /// Makes the tables where they are missing, and has sessions by another clock than ours end first.
+    pub(super) fn take_over(&mut self, is_given_up: &dyn Fn() -> bool) -> Result<(), Trouble> {
+        let mut seen: Option<(Instant, Vec<Theirs>)> = None;
+        loop {
+            match self.try_to_take_over(&mut seen) {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(trouble) if trouble.is(What::Busy) => {}
+                Err(trouble) => return Err(trouble),
+            }
+            if is_given_up() {
+                return Err(Trouble::new(What::Busy, "given up"));
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn try_to_take_over(
+        &mut self,
+        seen: &mut Option<(Instant, Vec<Theirs>)>,
+    ) -> Result<bool, Trouble> {
+        let clock = self.clock.clone();
+        let transaction = begin(&mut self.connection)?;
+        transaction.execute_batch(TABLES).map_err(not_done)?;
+        let meta = |name: &str| {
+            let select = "SELECT value FROM zklock_meta WHERE name = ?1";
+            let value = transaction.query_row(select, [name], |row| row.get::<_, String>(0));
+            value.optional().map_err(not_done)
+        };
+        let version = meta("version")?.unwrap_or_else(|| VERSION.to_owned());
+        if version != VERSION {
+            let why = format!(
+                "its tables are of version {}, and this zklock knows version {VERSION}",
+                one_line(&version, 20)
+            );
+            return Err(Trouble::new(What::Unusable, why));
+        }
+        let theirs = meta("clock")?.filter(|theirs| *theirs != clock);
+        if theirs.is_some() {
+            let there = sessions(&transaction)?;
+            let (since, before) = seen.get_or_insert_with(|| (Instant::now(), there.clone()));
+            let is_used = |now: &Theirs| !before.contains(now);
+            if there.iter().any(is_used) {
+                let why = "another machine uses it, or one in another time namespace: a file of SQLite is for the \
+                           processes of one machine";
+                return Err(Trouble::new(What::Unusable, why));
+            }
+            let longest = there.iter().map(|session| session.lease).max().unwrap_or_default();
+            if since.elapsed() < longest + longest / 20 {
+                return Ok(false);
+            }
+            for table in ["zklock_claim", "zklock_session"] {
+                transaction.execute(&format!("DELETE FROM {table}"), []).map_err(not_done)?;
+            }
+        }
+        let upsert = "INSERT INTO zklock_meta VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = excluded.value";
+        if theirs.is_some() || meta("clock")?.is_none() {
+            raise_tokens(&transaction)?;
+            transaction.execute(upsert, ["clock", &clock]).map_err(not_done)?;
+        }
+        transaction.execute(upsert, ["version", VERSION]).map_err(not_done)?;
+        commit(transaction)?;
+        Ok(true)
+    }
+}
+
+/// A session by another clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Theirs {
+    id: String,
+    lease: Duration,
+    expires: i64,
+}
+
+fn sessions(transaction: &Transaction<'_>) -> Result<Vec<Theirs>, Trouble> {
+    let mut select =
+        transaction.prepare("SELECT id, lease, expires FROM zklock_session").map_err(not_done)?;
+    let read = |row: &Found<'_>| {
+        let lease = Duration::from_nanos(row.get::<_, i64>(1)?.unsigned_abs());
+        Ok(Theirs { id: row.get(0)?, lease, expires: row.get(2)? })
+    };
+    let found = select.query_map([], read).map_err(not_done)?;
+    found.collect::<Result<_, _>>().map_err(not_done)
+}
+
+/// Has tokens go on above all that can have been given: by the time of day where the file is new, and where the machine
+/// was started anew, which may have cost the last commits, above those too.
+fn raise_tokens(transaction: &Transaction<'_>) -> Result<(), Trouble> {
+    let last = "SELECT seq FROM sqlite_sequence WHERE name = 'zklock_claim'";
+    let last = transaction.query_row(last, [], |row| row.get::<_, i64>(0));
+    let last = last.optional().map_err(not_done)?.unwrap_or(0);
+    let nanos = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let by_time = i64::try_from(nanos / NANOS_A_TOKEN).unwrap_or(0);
+    let next = by_time.max(last.saturating_add(LOST_TOKENS));
+    for set in [
+        "DELETE FROM sqlite_sequence WHERE name = 'zklock_claim' AND ?1 > 0",
+        "INSERT INTO sqlite_sequence (name, seq) VALUES ('zklock_claim', ?1)",
+    ] {
+        transaction.execute(set, [next]).map_err(not_done)?;
+    }
+    Ok(())
+}
+
+/// Which machine's clock it is, since which start.
+fn clock() -> Result<String, Trouble> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(|error| {
+        let why = format!("the machine does not say since when it runs (boot_id: {error})");
+        Trouble::new(What::Unusable, why)
+    })?;
+    // Containers may have clocks of their own.
+    let namespace = fs::read_link("/proc/self/ns/time").unwrap_or_default();
+    Ok(format!("{} {}", boot.trim(), namespace.display()))
+}

@@ -1,0 +1,138 @@
+//! The address of a store.
+
+use std::path::PathBuf;
+
+/// All that an address can begin with.
+const SCHEMES: &str = "zookeeper://HOST:PORT,.../CHROOT, redis://HOST:PORT, sqlite:FILE or local:";
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Address {
+    /// Hosts, as a client takes them.
+    ZooKeeper(String),
+    #[cfg_attr(not(feature = "sqlite"), allow(dead_code))]
+    Sqlite(PathBuf),
+    Local,
+    /// As the driver takes it.
+    #[cfg_attr(not(feature = "redis"), allow(dead_code))]
+    Redis(String),
+}
+
+impl Address {
+    /// Reads it, or says what is wrong with it.
+    pub(super) fn parse(text: &str) -> Result<Address, String> {
+        let Some((scheme, rest)) = text.split_once(':') else {
+            return Err(format!("a store's address is {SCHEMES}"));
+        };
+        match scheme {
+            "zookeeper" => match rest.strip_prefix("//") {
+                Some(hosts) if !hosts.is_empty() && !hosts.starts_with('/') => {
+                    Ok(Address::ZooKeeper(hosts.to_owned()))
+                }
+                _ => Err("which servers? zookeeper://HOST:PORT,HOST:PORT/CHROOT".to_owned()),
+            },
+            "sqlite" => sqlite(rest).map(Address::Sqlite),
+            "local" if rest.is_empty() => Ok(Address::Local),
+            "local" => {
+                Err("a process has one store local: and nothing follows the colon".to_owned())
+            }
+            "redis" if rest.starts_with("//") && rest.len() > 2 => {
+                Ok(Address::Redis(text.to_owned()))
+            }
+            "redis" => Err("which server? redis://HOST:PORT".to_owned()),
+            "rediss" | "postgres" | "postgresql" | "mysql" | "mariadb" | "etcd" => {
+                Err(format!("there is no store for {scheme} yet: there are {SCHEMES}"))
+            }
+            // Most likely the hosts that a client is given.
+            _ if rest.starts_with(|c: char| c.is_ascii_digit()) => {
+                Err(format!("ZooKeeper's servers are zookeeper://{text}"))
+            }
+            _ => Err(format!("a store's address is {SCHEMES}")),
+        }
+    }
+}
+
+/// An address as it can be shown: without the name and the password of a user.
+pub(super) fn without_secret(text: &str) -> String {
+    match (text.find("//"), text.rfind('@')) {
+        (Some(slashes), Some(at)) if slashes < at => {
+            format!("{}{}", &text[..slashes + 2], &text[at + 1..])
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// A file's name: `FILE`, `/FILE` or, as a URL has it, `///FILE`.
+fn sqlite(rest: &str) -> Result<PathBuf, String> {
+    let file = match rest.strip_prefix("//") {
+        Some(path) if path.starts_with('/') => path,
+        Some(_) => {
+            return Err("a file has no host: sqlite:FILE, or sqlite:///DIRECTORY/FILE".to_owned());
+        }
+        None => rest,
+    };
+    match file {
+        "" => Err("which file? sqlite:FILE".to_owned()),
+        _ if file.starts_with(':') => {
+            Err("a database in memory is no other process's: local: has locks within one"
+                .to_owned())
+        }
+        _ if file.contains(['?', '#', '\0']) => {
+            Err("a file's name has no ?, no # and no NUL: options are given beside the address"
+                .to_owned())
+        }
+        _ => Ok(PathBuf::from(file)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_says_which_store_and_where() {
+        let zookeeper = |hosts: &str| Ok(Address::ZooKeeper(hosts.to_owned()));
+        let sqlite = |file: &str| Ok(Address::Sqlite(PathBuf::from(file)));
+        for (text, address) in [
+            ("zookeeper://a:2181,[::1]:2181/chroot", zookeeper("a:2181,[::1]:2181/chroot")),
+            ("sqlite:locks.db", sqlite("locks.db")),
+            ("sqlite:/var/lib/locks.db", sqlite("/var/lib/locks.db")),
+            ("sqlite:///var/lib/locks.db", sqlite("/var/lib/locks.db")),
+            ("local:", Ok(Address::Local)),
+        ] {
+            assert_eq!(Address::parse(text), address, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_not_shown() {
+        for (text, shown) in [
+            ("redis://user:secr@et@host:6379/1", "redis://host:6379/1"),
+            ("postgres://:secret@host", "postgres://host"),
+            ("sqlite:a@b.db", "sqlite:a@b.db"),
+        ] {
+            assert_eq!(without_secret(text), shown);
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused_in_words_that_help() {
+        for (text, helps) in [
+            ("", "sqlite:FILE"),
+            ("locks.db", "sqlite:FILE"),
+            ("127.0.0.1:2181", "zookeeper://127.0.0.1:2181"),
+            ("zookeeper:a:2181", "zookeeper://HOST"),
+            ("zookeeper:///chroot", "which servers"),
+            ("sqlite:", "which file"),
+            ("sqlite://host/file", "no host"),
+            ("sqlite::memory:", "local:"),
+            ("sqlite:a.db?lease=1", "options"),
+            ("local:a", "nothing follows"),
+            ("redis:a", "redis://HOST"),
+            ("rediss://a", "no store for rediss"),
+            ("ftp://a", "zookeeper://HOST"),
+        ] {
+            let why = Address::parse(text).unwrap_err();
+            assert!(why.contains(helps), "{text}: {why}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! A database of a test's own.
+
+use std::time::Duration;
+
+use crate::leased::database::{Database, Trouble};
+
+/// Opens it once more.
+type Connect = Box<dyn FnOnce(&dyn Fn() -> bool) -> Result<Box<dyn Database>, Trouble> + Send>;
+
+pub(super) enum Place {
+    #[cfg(feature = "redis")]
+    Redis(server::Server),
+    #[cfg(feature = "sqlite")]
+    Sqlite(tempfile::TempDir),
+}
+
+#[cfg(feature = "sqlite")]
+pub(super) fn sqlite() -> Place {
+    Place::Sqlite(tempfile::tempdir().unwrap())
+}
+
+#[cfg(feature = "redis")]
+pub(super) fn redis() -> Place {
+    Place::Redis(server::Server::start())
+}
+
+impl Place {
+    pub(super) fn connect(&self, lease: Duration) -> Connect {
+        match self {
+            #[cfg(feature = "redis")]
+            Place::Redis(server) => {
+                let address = server.address();
+                let open = crate::redis::Redis::open;
+                Box::new(move |given_up| Ok(Box::new(open(&address, lease, given_up)?)))
+            }
+            #[cfg(feature = "sqlite")]
+            Place::Sqlite(_) => {
+                let (file, _) = (self.file(), lease);
+                let open = crate::sql::sqlite::Sqlite::open;
+                Box::new(move |given_up| Ok(Box::new(open(&file, given_up)?)))
+            }
+        }
+    }
+
+    #[cfg(feature = "sqlite")]
+    pub(super) fn file(&self) -> std::path::PathBuf {
+        match self {
+            Place::Sqlite(directory) => directory.path().join("locks.db"),
+            #[cfg(feature = "redis")]
+            Place::Redis(_) => unreachable!("it is no file"),
+        }
+    }
+
+    /// How many claims and sessions there are.
+    pub(super) fn rows(&self) -> i64 {
+        match self {
+            #[cfg(feature = "redis")]
+            Place::Redis(server) => server.rows(),
+            #[cfg(feature = "sqlite")]
+            Place::Sqlite(_) => {
+                let connection = rusqlite::Connection::open(self.file()).unwrap();
+                let count = "SELECT (SELECT count(*) FROM zklock_claim) + (SELECT count(*) FROM zklock_session)";
+                connection.query_row(count, [], |row| row.get(0)).unwrap_or(-1)
+            }
+        }
+    }
+}
+
+#[cfg(feature = "redis")]
+mod server {
+    use std::net::TcpListener;
+    use std::process::{Child, Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    /// It is killed with this.
+    pub(in super::super) struct Server {
+        process: Child,
+        port: u16,
+        _directory: tempfile::TempDir,
+    }
+
+    impl Server {
+        /// One that has been running for long.
+        pub(super) fn start() -> Server {
+            let begun = Instant::now();
+            loop {
+                let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+                let port = listener.local_addr().unwrap().port();
+                drop(listener);
+                let directory = tempfile::tempdir().unwrap();
+                let mut command = Command::new("redis-server");
+                command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
+                command.arg("--dir").arg(directory.path());
+                command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+                let process = command.spawn().expect("redis-server is installed");
+                let mut server = Server { process, port, _directory: directory };
+                while server.process.try_wait().unwrap().is_none() {
+                    let info = server.ask::<String>(redis::cmd("INFO").arg("server"));
+                    if let Ok(info) = info {
+                        let run = info.lines().find_map(|line| line.strip_prefix("run_id:"));
+                        let run = run.unwrap_or_default().trim();
+                        let set = server.ask::<()>(redis::cmd("SET").arg("zklock:run").arg(run));
+                        set.unwrap();
+                        return server;
+                    }
+                    assert!(begun.elapsed() < super::super::TIMEOUT);
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            }
+        }
+
+        pub(super) fn address(&self) -> String {
+            format!("redis://127.0.0.1:{}", self.port)
+        }
+
+        fn ask<T: redis::FromRedisValue>(&self, command: &redis::Cmd) -> redis::RedisResult<T> {
+            command.query(&mut redis::Client::open(self.address())?.get_connection()?)
+        }
+
+        pub(super) fn rows(&self) -> i64 {
+            let sessions: i64 = self.ask(redis::cmd("ZCARD").arg("zklock:sessions")).unwrap();
+            let claims: Vec<String> = self.ask(redis::cmd("KEYS").arg("zklock:claim*")).unwrap();
+            sessions + claims.len() as i64
+        }
+    }
+
+    impl Drop for Server {
+        fn drop(&mut self) {
+            let _ = self.process.kill();
+            let _ = self.process.wait();
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! One face over all stores: which one keeps the locks is said by an address.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // "zookeeper://10.0.0.1:2181,10.0.0.2:2181/chroot", "sqlite:/var/lib/app/locks.db", or for tests:
+//! let store = zklock::connect("local:").wait()?;
+//! let lock = store.lock("/locks/invoices");
+//! let guard = lock.acquire().wait()?;
+//! println!("mine; my writes carry the token {}", guard.fencing_token());
+//! guard.release().wait()?;
+//! # Ok(()) }
+//! ```
+//!
+//! | address | keeps locks | for |
+//! |---|---|---|
+//! | `zookeeper://HOST:PORT,.../CHROOT` | on ZooKeeper servers | all machines that reach them |
+//! | `redis://USER:PASSWORD@HOST:PORT/DATABASE` | on a server of Redis, with the feature `redis` | all machines that reach it |
+//! | `sqlite:FILE` | in a database file, with the feature `sqlite` | the processes of one machine |
+//! | `local:` | in this process | its threads and tasks, and tests |
+//!
+//! What each promises is in [`Capabilities`], and on a page of its own, `docs/stores.md`.
+
+mod address;
+mod capabilities;
+#[cfg(all(test, any(feature = "redis", feature = "sqlite")))]
+mod faults;
+
+use std::time::Duration;
+
+use address::Address;
+pub use capabilities::Capabilities;
+
+use crate::client::{Client, ClientOptions};
+use crate::error::{Code, Error};
+#[cfg(any(feature = "redis", feature = "sqlite"))]
+use crate::leased;
+use crate::local;
+use crate::lock::{Lock, ReadWriteLock, Semaphore};
+use crate::runtime::Pending;
+use crate::sync::per_process;
+
+/// How long a lock outlives the crash of who holds it, unless something else is wanted.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Which session timeouts a store of leases takes.
+#[cfg(any(feature = "redis", feature = "sqlite"))]
+const LEASES: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(100)..=Duration::from_secs(86_400);
+
+per_process! {
+    /// What `local:` is.
+    static LOCAL: local::Store = local::Store::new();
+}
+
+/// Connects to the store with that address. Within a process all stores `local:` are one.
+///
+/// # Errors
+/// `BAD_ARGUMENTS` for what is no such address, with what is wrong with it, and where the store's feature was not built
+/// in, with its name. Of ZooKeeper as [`ClientOptions::connect`](crate::ClientOptions::connect). Of a file
+/// `BAD_ARGUMENTS` where it is no database, is used by another machine, lies where SQLite's shared memory can't be, or
+/// this process was forked by one that has used SQLite; `NO_AUTH` where it may not be written to. Of Redis `NO_AUTH` where
+/// it takes no such user or password, `API_ERROR` when it can't be reached for 3 s. No error shows a password.
+///
+/// # On connection loss
+/// Of ZooKeeper it is repeated until a server takes the session, or the time is over. A file that others have locked
+/// is waited for: limit that by [`within`](Pending::within).
+///
+/// # Cancellation
+/// Nothing is left behind but an empty database.
+pub fn connect(address: &str) -> Pending<Store> {
+    StoreOptions::new().connect(address)
+}
+
+/// How to connect to a store.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct StoreOptions {
+    session_timeout: Duration,
+    zookeeper: ClientOptions,
+}
+
+impl Default for StoreOptions {
+    fn default() -> StoreOptions {
+        StoreOptions::new()
+    }
+}
+
+impl StoreOptions {
+    /// The defaults.
+    pub fn new() -> StoreOptions {
+        StoreOptions { session_timeout: SESSION_TIMEOUT, zookeeper: Client::options() }
+    }
+
+    /// What concerns ZooKeeper alone, where the store is that: identities, TLS, announced releases and others. The session
+    /// timeout is that of [`session_timeout`](StoreOptions::session_timeout) all the same.
+    pub fn zookeeper(mut self, options: ClientOptions) -> StoreOptions {
+        self.zookeeper = options;
+        self
+    }
+
+    /// How long locks outlive the crash of their holder, in the store, at the most; a holder that can't renew them is
+    /// lost a twentieth of that earlier. ZooKeeper's servers may grant another time; `local:` knows none. 10 s if
+    /// nothing else is said; a file takes from 100 ms to a day.
+    pub fn session_timeout(mut self, timeout: Duration) -> StoreOptions {
+        self.session_timeout = timeout;
+        self
+    }
+
+    /// As [`connect`].
+    ///
+    /// # Errors
+    /// As [`connect`]; `BAD_ARGUMENTS` for a session timeout that the store does not take.
+    pub fn connect(&self, address: &str) -> Pending<Store> {
+        let shown = address::without_secret(address);
+        let refuse = |why: String| {
+            let error = Error::with_detail("connect", &shown, Code::BAD_ARGUMENTS, why);
+            Pending::ready(Err(error))
+        };
+        match Address::parse(address) {
+            Ok(Address::ZooKeeper(hosts)) => {
+                let options = self.zookeeper.clone().session_timeout(self.session_timeout);
+                options.connect(&hosts).map(|client| Ok(Store { kept: Kept::ZooKeeper(client?) }))
+            }
+            Ok(Address::Local) => {
+                Pending::ready(Ok(Store { kept: Kept::Process(local::Store::clone(&LOCAL)) }))
+            }
+            #[cfg(any(feature = "redis", feature = "sqlite"))]
+            Ok(Address::Sqlite(_) | Address::Redis(_))
+                if !LEASES.contains(&self.session_timeout) =>
+            {
+                refuse("a session timeout is from 100 ms to a day".to_owned())
+            }
+            #[cfg(feature = "sqlite")]
+            Ok(Address::Sqlite(file)) => {
+                let lease = self.session_timeout;
+                let open = move |is_given_up: &dyn Fn() -> bool| {
+                    crate::sql::sqlite::Sqlite::open(&file, is_given_up)
+                };
+                let opened = leased::Store::open(&shown, lease, open);
+                opened.map(|store| Ok(Store { kept: Kept::Leased(store?, Capabilities::SQLITE) }))
+            }
+            #[cfg(feature = "redis")]
+            Ok(Address::Redis(address)) => {
+                let lease = self.session_timeout;
+                let open = move |is_given_up: &dyn Fn() -> bool| {
+                    crate::redis::Redis::open(&address, lease, is_given_up)
+                };
+                let opened = leased::Store::open(&shown, lease, open);
+                opened.map(|store| Ok(Store { kept: Kept::Leased(store?, Capabilities::REDIS) }))
+            }
+            #[cfg(not(feature = "redis"))]
+            Ok(Address::Redis(_)) => {
+                refuse("zklock was built without it: enable the feature `redis`".to_owned())
+            }
+            #[cfg(not(feature = "sqlite"))]
+            Ok(Address::Sqlite(_)) => {
+                refuse("zklock was built without it: enable the feature `sqlite`".to_owned())
+            }
+            Err(why) => refuse(why),
+        }
+    }
+}
+
+/// Where locks are kept. Clones are the same store.
+///
+/// It stays open for as long as a clone of it, a lock of it or a guard is there.
+#[derive(Clone)]
+pub struct Store {
+    kept: Kept,
+}
+
+#[derive(Clone)]
+enum Kept {
+    ZooKeeper(Client),
+    Local(local::Store),
+    /// That of the process, which is never closed.
+    Process(local::Store),
+    #[cfg(any(feature = "redis", feature = "sqlite"))]
+    Leased(leased::Store, Capabilities),
+}
+
+impl Store {
+    /// A lock on a path; the rules for paths are ZooKeeper's in all stores.
+    pub fn lock(&self, path: &str) -> Lock {
+        match &self.kept {
+            Kept::ZooKeeper(client) => client.lock(path),
+            Kept::Local(store) | Kept::Process(store) => store.lock(path),
+            #[cfg(any(feature = "redis", feature = "sqlite"))]
+            Kept::Leased(store, _) => store.lock(path),
+        }
+    }
+
+    /// A read/write lock on a path.
+    pub fn read_write(&self, path: &str) -> ReadWriteLock {
+        ReadWriteLock::new(self.lock(path))
+    }
+
+    /// A semaphore on a path, which has so many permits unless another number is kept there.
+    pub fn semaphore(&self, path: &str, permits: u32) -> Semaphore {
+        Semaphore::new(self.lock(path), permits)
+    }
+
+    /// What it can do, and what it promises.
+    pub fn capabilities(&self) -> Capabilities {
+        match &self.kept {
+            Kept::ZooKeeper(_) => Capabilities::ZOOKEEPER,
+            Kept::Local(_) | Kept::Process(_) => Capabilities::LOCAL,
+            #[cfg(any(feature = "redis", feature = "sqlite"))]
+            Kept::Leased(_, capabilities) => *capabilities,
+        }
+    }
+
+    /// How long its locks outlive the crash of their holder at the most; `None` where none does, or no server has
+    /// granted a session yet.
+    pub fn session_timeout(&self) -> Option<Duration> {
+        match &self.kept {
+            Kept::ZooKeeper(client) => client.session_timeout(),
+            Kept::Local(_) | Kept::Process(_) => None,
+            #[cfg(any(feature = "redis", feature = "sqlite"))]
+            Kept::Leased(store, _) => Some(store.lease()),
+        }
+    }
+
+    /// The client, where it is ZooKeeper: for all that no other store has.
+    pub fn client(&self) -> Option<&Client> {
+        match &self.kept {
+            Kept::ZooKeeper(client) => Some(client),
+            _ => None,
+        }
+    }
+
+    /// Ends it: its guards are lost, and all that is under way, or begins after this, fails with
+    /// [`Closed`](crate::LockError::Closed). What it holds is released where the store can be reached.
+    /// As of a [`Client`], all its clones are closed. `local:` is never closed: it is also others' of the process.
+    ///
+    /// # Errors
+    /// As [`Client::close`].
+    ///
+    /// # Cancellation
+    /// It is closed all the same.
+    pub fn close(&self) -> Pending<()> {
+        match &self.kept {
+            Kept::ZooKeeper(client) => client.close(),
+            Kept::Local(store) => {
+                store.close();
+                Pending::ready(Ok(()))
+            }
+            Kept::Process(_) => Pending::ready(Ok(())),
+            #[cfg(any(feature = "redis", feature = "sqlite"))]
+            Kept::Leased(store, _) => store.close(),
+        }
+    }
+}
+
+/// What a client keeps in ZooKeeper, which was connected in a way of its own (by TLS, say).
+impl From<Client> for Store {
+    fn from(client: Client) -> Store {
+        Store { kept: Kept::ZooKeeper(client) }
+    }
+}
+
+/// One of several within this process.
+impl From<local::Store> for Store {
+    fn from(store: local::Store) -> Store {
+        Store { kept: Kept::Local(store) }
+    }
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("stores::Store")
+            .field("kind", &self.capabilities().store)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,56 @@
+//! What a client needs for TLS.
+
+use std::path::PathBuf;
+
+use crate::secret::Secret;
+
+/// TLS to the servers (their `secureClientPort`): see [`ClientOptions::tls`](crate::ClientOptions::tls).
+///
+/// ```no_run
+/// use zklock::zookeeper::Tls;
+/// let tls = Tls::new("/etc/zk/ca.pem", "/etc/zk/client.pem", "/etc/zk/client.key")
+///     .key_password_file("/etc/zk/client.password");
+/// let zk = zklock::Client::options().tls(tls).connect("zk1:2281,zk2:2281").wait()?;
+/// # Ok::<(), zklock::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Tls {
+    pub(crate) ca: PathBuf,
+    pub(crate) cert: PathBuf,
+    pub(crate) key: PathBuf,
+    pub(crate) key_password: Option<Secret>,
+    pub(crate) verify_host_name: bool,
+}
+
+impl Tls {
+    /// The files of PEM form with the authorities that sign the servers' certificates, the client's own certificate
+    /// (with those between it and its authority), and its key. The C client needs all three: servers ask for a
+    /// certificate unless their `ssl.clientAuth` says otherwise.
+    ///
+    /// They are read again for each connection, so they can be replaced while the client works.
+    pub fn new(ca: impl Into<PathBuf>, cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Tls {
+        let (ca, cert, key) = (ca.into(), cert.into(), key.into());
+        Tls { ca, cert, key, key_password: None, verify_host_name: true }
+    }
+
+    /// The password of the key.
+    pub fn key_password(mut self, password: impl Into<Vec<u8>>) -> Self {
+        self.key_password = Some(Secret::Value(password.into()));
+        self
+    }
+
+    /// The file whose first line is the password of the key; read when a session is opened.
+    pub fn key_password_file(mut self, file: impl Into<PathBuf>) -> Self {
+        self.key_password = Some(Secret::File(file.into()));
+        self
+    }
+
+    /// Whether a server's certificate has to be for the name, or the address, by which `hosts` names the server (the
+    /// default). Otherwise it is enough that one of the authorities has signed it: whoever has any such certificate,
+    /// that of a client say, can pass for a server.
+    pub fn verify_host_name(mut self, verify: bool) -> Self {
+        self.verify_host_name = verify;
+        self
+    }
+}

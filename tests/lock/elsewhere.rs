@@ -1,0 +1,171 @@
+//! Processes that hold a lock in a store of leases: killed, frozen, ended, and many of them.
+
+use std::time::Duration;
+
+use test_support::{Process, TIMEOUT, acquire_in_background, child_about, say};
+use zklock::GuardState;
+use zklock::stores::StoreOptions;
+
+use crate::place::Elsewhere;
+
+const PATH: &str = "/locks/elsewhere";
+const SHORT: Duration = Duration::from_secs(2);
+/// Longer than any test.
+const LONG: Duration = Duration::from_secs(3_600);
+
+/// Runs each of these for each such store, with sessions of some length.
+macro_rules! each_elsewhere {
+    ($(fn $name:ident($at:ident: $lease:ident) $body:block)+) => {$(
+        mod $name {
+            use super::*;
+
+            fn contract($at: &dyn Elsewhere) $body
+
+            #[cfg(feature = "redis")]
+            #[test]
+            fn redis() {
+                contract(&crate::redis::server_with($lease));
+            }
+
+            #[cfg(feature = "sqlite")]
+            #[test]
+            fn sqlite() {
+                contract(&crate::sqlite::file_with($lease));
+            }
+        }
+    )+};
+}
+
+/// What a child process does; nothing in any other.
+#[test]
+fn in_a_child_process_a_lock_is_held_and_looked_at() {
+    let Some(about) = child_about() else { return };
+    let (millis, address) = about.split_once(' ').unwrap();
+    let timeout = Duration::from_millis(millis.parse().unwrap());
+    let store = StoreOptions::new().session_timeout(timeout).connect(address).wait().unwrap();
+    let guard = store.lock(PATH).acquire().wait().unwrap();
+    let (token, lost) = (guard.fencing_token(), guard.lost());
+    let mut guard = Some(guard);
+    say(token);
+    let mut line = String::new();
+    while std::io::stdin().read_line(&mut line).is_ok_and(|length| length > 0) {
+        match (line.trim(), &guard) {
+            ("look", Some(guard)) => say(format_args!("{:?} {:?}", guard.state(), lost.get())),
+            ("release", _) => {
+                let released = guard.take().map(|guard| guard.release().wait());
+                say(format_args!("{:?}", released.unwrap().map_err(|error| error.is_lost())));
+            }
+            // Drops all of it, and ends.
+            _ => return,
+        }
+        line.clear();
+    }
+}
+
+/// A process that holds the lock, and its fencing token.
+fn holder(at: &dyn Elsewhere) -> (Process, i64) {
+    let about = format!("{} {}", at.session_timeout().as_millis(), at.address());
+    let test = "elsewhere::in_a_child_process_a_lock_is_held_and_looked_at";
+    let mut holder = Process::start_test(test, &about);
+    let token = holder.hear().unwrap().parse().unwrap();
+    (holder, token)
+}
+
+each_elsewhere! {
+    fn a_holder_that_is_killed_is_followed_by_the_next_with_a_larger_token(at: SHORT) {
+        let (holder, token) = holder(at);
+        let store = at.connect();
+        let waiting = acquire_in_background(&store.lock(PATH));
+        // Kills it.
+        drop(holder);
+        let guard = waiting.join().unwrap().unwrap();
+        assert!(guard.fencing_token() > token);
+        guard.release().wait().unwrap();
+    }
+
+    fn what_a_killed_process_held_is_held_while_its_lease_lasts(at: LONG) {
+        drop(holder(at));
+        let store = at.connect();
+        assert!(store.lock(PATH).try_acquire().wait().unwrap().is_none());
+        let error = store.lock(PATH).acquire().within(SHORT).wait().unwrap_err();
+        assert!(error.is_timeout(), "{error:?}");
+    }
+
+    fn a_holder_that_was_frozen_beyond_its_lease_sees_the_loss_first_and_releases_nobodys_lock(at: SHORT) {
+        let (mut holder, token) = holder(at);
+        let store = at.connect();
+        let waiting = acquire_in_background(&store.lock(PATH));
+        holder.running.freeze();
+        let guard = waiting.join().unwrap().unwrap();
+        assert!(guard.fencing_token() > token);
+        // It is the first thing that waits for it.
+        holder.tell("look");
+        holder.running.thaw();
+        holder.expect("Lost Some(Session)");
+        assert_eq!(holder.ask("release"), "Err(true)");
+        assert!(holder.end().success());
+        let now = store.lock(PATH).holder().wait().unwrap().unwrap();
+        // Or the test itself stood still for as long.
+        assert!(now.token == guard.fencing_token() || guard.is_lost());
+    }
+
+    fn what_was_dropped_at_the_end_of_a_process_is_released(at: LONG) {
+        let (mut holder, _) = holder(at);
+        holder.tell("end");
+        assert!(holder.end().success());
+        let store = at.connect();
+        store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+    }
+
+    fn sixteen_threads_of_eight_processes_lose_no_increment_and_leave_nothing(at: LONG) {
+        let directory = tempfile::tempdir().unwrap();
+        let counter = directory.path().join("count");
+        std::fs::write(&counter, "0 0").unwrap();
+        let store = at.connect();
+        let about = format!("{} {}", at.address(), counter.display());
+        let test = "elsewhere::in_a_child_process_threads_count_under_a_lock";
+        let processes: Vec<_> = (0..PROCESSES).map(|_| Process::start_test(test, &about)).collect();
+        for mut process in processes {
+            process.expect("\"done\"");
+            assert!(process.end().success());
+        }
+        let text = std::fs::read_to_string(&counter).unwrap();
+        let counted: u64 = text.split(' ').next().unwrap().parse().unwrap();
+        assert_eq!(counted, (PROCESSES * THREADS) as u64 * ROUNDS);
+        let guard = store.lock(PATH).try_acquire().wait().unwrap().expect("nobody is left");
+        assert_eq!(guard.state(), GuardState::Held);
+        guard.release().wait().unwrap();
+    }
+}
+
+const PROCESSES: usize = 8;
+const THREADS: usize = 2;
+const ROUNDS: u64 = 25;
+
+/// What a child process does; nothing in any other: increments what only the lock protects, and has every token be
+/// larger than the last.
+#[test]
+fn in_a_child_process_threads_count_under_a_lock() {
+    let Some(about) = child_about() else { return };
+    let (address, counter) = about.split_once(' ').unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                let store = zklock::connect(address).wait().unwrap();
+                for _ in 0..ROUNDS {
+                    let guard = store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap();
+                    let text = std::fs::read_to_string(counter).unwrap();
+                    let (count, token) = text.split_once(' ').unwrap();
+                    let count: u64 = count.parse().unwrap();
+                    let token: i64 = token.parse().unwrap();
+                    assert!(guard.fencing_token() > token);
+                    std::thread::yield_now();
+                    let text = format!("{} {}", count + 1, guard.fencing_token());
+                    std::fs::write(counter, text).unwrap();
+                    guard.release().wait().unwrap();
+                }
+            });
+        }
+    });
+    say("done");
+}

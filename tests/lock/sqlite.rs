@@ -1,0 +1,264 @@
+//! Locks in a database file: what becomes of them when others lock the file, when somebody deletes it, and when the machine
+//! was started anew.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+use test_support::{TIMEOUT, acquire_in_background, eventually};
+use zklock::stores::StoreOptions;
+use zklock::{Code, GuardState, LockError, LostReason};
+
+use crate::place::Elsewhere;
+
+/// A database file of a test's own.
+pub struct File {
+    directory: TempDir,
+    pub session_timeout: Duration,
+}
+
+impl File {
+    pub fn new() -> File {
+        File { directory: tempfile::tempdir().unwrap(), session_timeout: Duration::from_secs(10) }
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.directory.path().join("locks.db")
+    }
+
+    /// As another program uses it.
+    pub fn open(&self) -> Connection {
+        let connection = Connection::open(self.path()).unwrap();
+        connection.busy_timeout(Duration::from_secs(60)).unwrap();
+        connection
+    }
+}
+
+impl Elsewhere for File {
+    fn address(&self) -> String {
+        format!("sqlite:{}", self.path().display())
+    }
+
+    fn session_timeout(&self) -> Duration {
+        self.session_timeout
+    }
+
+    fn lose(&self, path: &str) {
+        let mut connection = self.open();
+        let behaviour = rusqlite::TransactionBehavior::Immediate;
+        let transaction = connection.transaction_with_behavior(behaviour).unwrap();
+        let holder = "SELECT session FROM zklock_claim WHERE lock = ?1 ORDER BY number LIMIT 1";
+        let holder: String = transaction.query_row(holder, [path], |row| row.get(0)).unwrap();
+        transaction.execute("DELETE FROM zklock_claim WHERE session = ?1", [&holder]).unwrap();
+        transaction.execute("DELETE FROM zklock_session WHERE id = ?1", [&holder]).unwrap();
+        transaction.commit().unwrap();
+    }
+}
+
+const PATH: &str = "/locks/file";
+const SHORT: Duration = Duration::from_secs(2);
+/// Longer than any test.
+const LONG: Duration = Duration::from_secs(3_600);
+
+pub fn file_with(session_timeout: Duration) -> File {
+    File { session_timeout, ..File::new() }
+}
+
+#[test]
+fn a_file_that_another_program_locks_for_longer_than_the_lease_costs_the_lock_and_nothing_else() {
+    let file = file_with(SHORT);
+    let (store, other) = (file.connect(), file.connect());
+    let guard = store.lock(PATH).acquire().wait().unwrap();
+    let mut states = guard.states();
+    assert_eq!(states.wait(), Some(GuardState::Held));
+    let program = file.open();
+    program.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let waiting = acquire_in_background(&other.lock(PATH));
+    let try_in_vain = other.lock("/locks/beside").try_acquire().wait();
+    assert!(try_in_vain.unwrap_err().is_timeout());
+    while states.wait_timeout(TIMEOUT).expect("it is lost in time") != Some(GuardState::Lost) {}
+    assert_eq!(guard.lost().get(), Some(LostReason::Session));
+    assert!(!waiting.is_finished());
+    program.execute_batch("COMMIT").unwrap();
+    let next = waiting.join().unwrap().unwrap();
+    assert!(next.fencing_token() > guard.fencing_token());
+    let error = guard.release().wait().unwrap_err();
+    assert!(matches!(error, LockError::Lost { reason: LostReason::Session, .. }), "{error:?}");
+    assert_eq!(next.state(), GuardState::Held);
+    next.release().wait().unwrap();
+    store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+}
+
+#[test]
+fn a_file_that_is_deleted_takes_its_locks_along_and_tokens_go_on() {
+    let file = file_with(SHORT);
+    let (store, waiter) = (file.connect(), file.connect());
+    let guard = store.lock(PATH).acquire().wait().unwrap();
+    let waiting = acquire_in_background(&waiter.lock(PATH));
+    eventually("it waits", || store.lock(PATH).contenders().wait().unwrap().len() == 2);
+    for end in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(format!("{}{end}", file.path().display()));
+    }
+    assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Session));
+    // It waits on in the file that is there now.
+    let next = waiting.join().unwrap().unwrap();
+    assert!(next.fencing_token() > guard.fencing_token());
+    assert!(guard.release().wait().unwrap_err().is_lost());
+    assert_eq!(next.state(), GuardState::Held);
+    let third = file.connect();
+    assert!(third.lock(PATH).try_acquire().wait().unwrap().is_none());
+    next.release().wait().unwrap();
+}
+
+#[test]
+fn a_row_that_somebody_deletes_is_a_lock_that_is_lost_or_a_claim_that_is_made_anew() {
+    let file = file_with(Duration::from_secs(3));
+    let (store, other) = (file.connect(), file.connect());
+    let guard = store.lock(PATH).acquire().wait().unwrap();
+    let waiting = acquire_in_background(&other.lock(PATH));
+    let waiter = || other.lock(PATH).contenders().wait().unwrap().get(1).map(|waits| waits.token);
+    eventually("it waits", || waiter().is_some());
+    let before = waiter().unwrap();
+    let delete = "DELETE FROM zklock_claim WHERE number = ?1";
+    file.open().execute(delete, [before]).unwrap();
+    eventually("it waits again", || waiter().is_some_and(|now| now > before));
+    assert!(!waiting.is_finished());
+    file.open().execute(delete, [guard.fencing_token()]).unwrap();
+    assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Deleted));
+    let next = waiting.join().unwrap().unwrap();
+    assert!(guard.release().wait().unwrap_err().is_lost());
+    assert_eq!(next.state(), GuardState::Held);
+    next.release().wait().unwrap();
+}
+
+/// As if another machine had begun to use the file, and holds the lock in it.
+fn by_another_clock(file: &File, lease: Duration) {
+    drop(file.connect());
+    let connection = file.open();
+    let set = "UPDATE zklock_meta SET value = 'another' WHERE name = 'clock'";
+    connection.execute(set, []).unwrap();
+    let insert = "INSERT INTO zklock_session VALUES ('theirs', ?1, 1)";
+    connection.execute(insert, [i64::try_from(lease.as_nanos()).unwrap()]).unwrap();
+    let insert = "INSERT INTO zklock_claim
+        (id, session, lock, kind, permits, since, host, pid, thread, label)
+        VALUES ('one', 'theirs', ?1, 0, 0, 0, 'theirs', 1, '', '')";
+    connection.execute(insert, [PATH]).unwrap();
+}
+
+#[test]
+fn what_was_held_before_the_machine_was_started_anew_is_waited_for_by_our_own_clock() {
+    let file = file_with(SHORT);
+    by_another_clock(&file, SHORT);
+    let begun = Instant::now();
+    let before: i64 = {
+        let last = "SELECT max(number) FROM zklock_claim";
+        file.open().query_row(last, [], |row| row.get(0)).unwrap()
+    };
+    let store = file.connect();
+    assert!(begun.elapsed() >= SHORT, "its lease has a meaning by its own clock only");
+    let guard = store.lock(PATH).try_acquire().wait().unwrap().expect("nobody is left");
+    assert!(guard.fencing_token() > before);
+    // Above what the last commits can have given that the disk has not kept.
+    assert!(guard.fencing_token() - before >= 1 << 20);
+    guard.release().wait().unwrap();
+}
+
+#[test]
+fn a_file_that_another_machine_uses_is_refused_and_one_that_it_takes_over_is_lost() {
+    let file = file_with(SHORT);
+    by_another_clock(&file, LONG);
+    let connecting = StoreOptions::new().connect(&file.address());
+    let connecting = std::thread::spawn(move || connecting.within(TIMEOUT).wait());
+    let connection = file.open();
+    eventually("it is refused", || {
+        let renew = "UPDATE zklock_session SET expires = expires + 1";
+        connection.execute(renew, []).unwrap();
+        connecting.is_finished()
+    });
+    let error = connecting.join().unwrap().unwrap_err();
+    assert_eq!(error.code(), Code::BAD_ARGUMENTS);
+    assert!(error.to_string().contains("another machine"), "{error}");
+    let file = file_with(SHORT);
+    let store = file.connect();
+    let guard = store.lock(PATH).acquire().wait().unwrap();
+    let take_over = "UPDATE zklock_meta SET value = 'another' WHERE name = 'clock'";
+    file.open().execute(take_over, []).unwrap();
+    assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Session));
+    let error = store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap_err();
+    assert!(matches!(error, LockError::Unusable { .. }), "{error:?}");
+}
+
+#[test]
+fn what_can_be_no_store_is_refused_with_what_is_wrong() {
+    let file = File::new();
+    std::fs::write(
+        file.path(),
+        "no database, but a text that is longer than a header of one ".repeat(20),
+    )
+    .unwrap();
+    let refused = |address: &str| zklock::connect(address).within(TIMEOUT).wait().unwrap_err();
+    assert!(refused(&file.address()).to_string().contains("not a database"));
+    let nowhere = format!("sqlite:{}/no/such.db", file.path().parent().unwrap().display());
+    assert_eq!(refused(&nowhere).code(), Code::BAD_ARGUMENTS);
+    let other = File::new();
+    drop(other.connect());
+    other.open().execute("UPDATE zklock_meta SET value = '2' WHERE name = 'version'", []).unwrap();
+    assert!(refused(&other.address()).to_string().contains("version 2"));
+    let short = StoreOptions::new().session_timeout(Duration::from_millis(1));
+    let error = short.connect(&File::new().address()).wait().unwrap_err();
+    assert!(error.to_string().contains("100 ms"), "{error}");
+}
+
+#[test]
+fn a_store_that_is_not_used_writes_nothing_and_begins_anew_when_it_is() {
+    let file = file_with(Duration::from_millis(300));
+    let store = file.connect();
+    let lock = store.lock(PATH);
+    let token = {
+        let guard = lock.acquire().wait().unwrap();
+        let token = guard.fencing_token();
+        guard.release().wait().unwrap();
+        token
+    };
+    let sessions = || -> i64 {
+        let count = "SELECT count(*) FROM zklock_session";
+        file.open().query_row(count, [], |row| row.get(0)).unwrap()
+    };
+    eventually("its session is gone", || sessions() == 0);
+    let guard = lock.acquire().wait().unwrap();
+    assert!(guard.fencing_token() > token);
+    guard.release().wait().unwrap();
+}
+
+#[test]
+fn a_capability_says_what_a_store_lacks_and_an_error_what_would_do() {
+    let file = File::new();
+    let store = file.connect();
+    let can = store.capabilities();
+    assert!(can.fair && can.lasting_tokens && can.read_write && can.semaphores);
+    assert!(can.between_processes && !can.between_machines && !can.guarded_writes);
+    assert!(!can.upgrades);
+    let error = store.read_write(PATH).upgradeable().acquire().wait().unwrap_err();
+    assert!(error.to_string().contains("acquire as a writer"), "{error}");
+    let guard = store.lock(PATH).acquire().wait().unwrap();
+    let error = guard.multi(&[]).wait().unwrap_err();
+    assert!(error.to_string().contains("token"), "{error}");
+    assert!(store.client().is_none());
+}
+
+#[test]
+fn a_thousand_waiters_of_a_process_take_their_turns() {
+    let file = File::new();
+    let store = file.connect();
+    let guard = store.lock(PATH).acquire().wait().unwrap();
+    let waiters: Vec<_> = (0..1_000).map(|_| store.lock(PATH).acquire()).collect();
+    drop(guard);
+    let mut last = 0;
+    for waiter in waiters {
+        let guard = waiter.within(TIMEOUT).wait().unwrap();
+        assert!(guard.fencing_token() > last);
+        last = guard.fencing_token();
+    }
+    eventually("nobody has it", || store.lock(PATH).contenders().wait().unwrap().is_empty());
+}

@@ -1,0 +1,274 @@
+//! Who is next holds by an event alone: when the only claim before it goes, or when a release is announced. Unless its own
+//! claim may be gone; then it asks.
+
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use test_support::{TIMEOUT, acquire_in_background, eventually, options, poll_until, session_id};
+use zklock::zookeeper::SessionState;
+use zklock::{Client, Code, Guard, GuardState, Lock, LockError, LostReason, Strategy};
+use zklock_testing::wire::{Op, Ops};
+use zklock_testing::{Action, Rule};
+
+use crate::bench::{Bench, Claim};
+
+const QUEUE: Strategy = Strategy::Queue;
+
+type Waiting = JoinHandle<Result<Guard, LockError>>;
+
+/// A client that announces its releases.
+fn announcing(bench: &Bench) -> Client {
+    options().announced_releases(true).connect(&bench.proxy.hosts()).wait().unwrap()
+}
+
+fn plain(bench: &Bench) -> Client {
+    bench.client()
+}
+
+/// Acquires where somebody holds, and gives the claim once it waits; where it may hold by an event alone, once its own
+/// claim is watched as well.
+fn waits(bench: &Bench, client: &Client, by_event: bool) -> (Waiting, Claim) {
+    let waiting = acquire_in_background(&bench.lock(client, QUEUE));
+    let session = session_id(client);
+    let own = || bench.claims(QUEUE).into_iter().rfind(|claim| claim.session == session);
+    eventually("it watches", || {
+        let is_watched = |own: Claim| bench.watched_by(session).contains(&own.path);
+        !bench.waits_for(session).is_empty() && (!by_event || own().is_some_and(is_watched))
+    });
+    (waiting, own().unwrap())
+}
+
+/// Clients that have met before: they expect to wait, and their claims are announced if they can.
+fn acquainted<const N: usize>(bench: &Bench, connect: impl Fn(&Bench) -> Client) -> [Client; N] {
+    bench.prepare(QUEUE);
+    let clients = std::array::from_fn(|_| connect(bench));
+    for client in &clients {
+        let mut stranger = bench.stranger(QUEUE);
+        let (waiting, _) = waits(bench, client, false);
+        stranger.leave();
+        waiting.join().unwrap().unwrap().release().wait().unwrap();
+    }
+    clients
+}
+
+/// What was asked for, but for a watch on the directory, which nobody waits for.
+fn asked(bench: &Bench) -> Vec<Op> {
+    bench.asked().into_iter().filter(|op| *op != Op::GetData).collect()
+}
+
+fn get(waiting: Waiting) -> Guard {
+    waiting.join().unwrap().unwrap()
+}
+
+#[test]
+fn behind_the_only_claim_that_is_there_a_release_costs_its_waiter_no_request() {
+    let bench = Bench::own();
+    bench.prepare(QUEUE);
+    let (first, second) = (announcing(&bench), announcing(&bench));
+    let guard = bench.lock(&first, QUEUE).acquire().wait().unwrap();
+    let (waiting, own) = waits(&bench, &second, true);
+    bench.proxy.clear_seen();
+    guard.release().wait().unwrap();
+    let guard = get(waiting);
+    assert_eq!(guard.fencing_token(), own.czxid);
+    assert_eq!(asked(&bench), [Op::Delete]);
+    guard.release().wait().unwrap();
+}
+
+#[test]
+fn two_clients_that_take_turns_need_four_requests_for_each() {
+    let bench = Bench::own();
+    let [first, second] = acquainted(&bench, announcing);
+    let locks = [bench.lock(&first, QUEUE), bench.lock(&second, QUEUE)];
+    let mut guard = locks[0].acquire().wait().unwrap();
+    let mut costs = Vec::new();
+    for turn in 1..=12 {
+        let waiting = acquire_in_background(&locks[turn % 2]);
+        let session = session_id([&first, &second][turn % 2]);
+        let before = guard.path().to_owned();
+        eventually("it watches", || bench.waits_for(session) == [&*before]);
+        guard.release().wait().unwrap();
+        guard = get(waiting);
+        costs.push(bench.asked());
+        bench.proxy.clear_seen();
+    }
+    assert_eq!(costs[11], [Op::Create2, Op::GetData, Op::GetData, Op::Multi]);
+}
+
+#[test]
+fn an_announced_release_lets_the_next_hold_without_a_request_however_many_wait() {
+    let bench = Bench::own();
+    let [first, second, third] = acquainted(&bench, announcing);
+    let mut guard = bench.lock(&first, QUEUE).acquire().wait().unwrap();
+    let waiting = [&second, &third].map(|client| waits(&bench, client, true));
+    for (waiting, own) in waiting {
+        bench.proxy.clear_seen();
+        guard.release().wait().unwrap();
+        guard = get(waiting);
+        assert_eq!(guard.fencing_token(), own.czxid);
+        assert_eq!(asked(&bench), [Op::Multi]);
+        assert_eq!(guard.state(), GuardState::Held);
+    }
+    guard.release().wait().unwrap();
+    bench.expect_free(QUEUE);
+}
+
+#[test]
+fn nobody_else_can_write_to_a_claim_whose_release_will_be_announced() {
+    let bench = Bench::own();
+    let [first, second] = acquainted(&bench, announcing);
+    let guard = bench.lock(&first, QUEUE).acquire().wait().unwrap();
+    let written = bench.direct().set(guard.path(), b"x", None).wait().unwrap_err();
+    assert_eq!(written.code(), Code::NO_AUTH);
+    // Not by another client that announces, either.
+    let written = second.set(guard.path(), b"x", None).wait().unwrap_err();
+    assert_eq!(written.code(), Code::NO_AUTH);
+    let acl =
+        vec![zklock::zookeeper::Acl::new(zklock::zookeeper::Permissions::ALL, "world", "anyone")];
+    assert_eq!(second.set_acl(guard.path(), &acl, None).wait().unwrap_err().code(), Code::NO_AUTH);
+    // But everybody may read it, and delete it.
+    assert!(second.lock(&bench.path).holder().wait().unwrap().is_some());
+    bench.ask(|raw| raw.delete(guard.path())).unwrap();
+    assert_eq!(guard.lost().wait(), LostReason::Deleted);
+}
+
+#[test]
+fn a_write_to_a_claim_that_is_not_announced_releases_nobody() {
+    let bench = Bench::own();
+    let [first] = acquainted(&bench, plain);
+    let [second] = acquainted(&bench, announcing);
+    let guard = bench.lock(&first, QUEUE).acquire().wait().unwrap();
+    let (waiting, own) = waits(&bench, &second, true);
+    bench.proxy.clear_seen();
+    let mut data = first.get(guard.path()).wait().unwrap().data;
+    data.extend(b"announces=release\n");
+    bench.ask(|raw| raw.set_data(guard.path(), &data)).unwrap();
+    bench.ask(|raw| raw.set_data(guard.path(), b"x")).unwrap();
+    bench.proxy.wait_for(&Rule::request(Ops::lists()), 1, TIMEOUT).unwrap();
+    assert!(!waiting.is_finished());
+    guard.release().wait().unwrap();
+    let guard = get(waiting);
+    assert_eq!(guard.fencing_token(), own.czxid);
+    guard.release().wait().unwrap();
+}
+
+/// Somebody deletes the claim of who waits between two others. It must not hold by the release of the first, for
+/// which the last waits as well then.
+fn robbed_while_it_waits(bench: &Bench, [first, second, third]: [Client; 3]) {
+    let guard = bench.lock(&first, QUEUE).acquire().wait().unwrap();
+    let (robbed, claim) = waits(bench, &second, true);
+    let (last, own) = waits(bench, &third, false);
+    bench.ask(|raw| raw.delete(&claim.path)).unwrap();
+    let session = session_id(&third);
+    eventually("the last waits for the first", || bench.waits_for(session) == [guard.path()]);
+    guard.release().wait().unwrap();
+    let guard = get(last);
+    assert_eq!(guard.fencing_token(), own.czxid);
+    eventually("it has claimed again, behind the last", || {
+        bench.claims(QUEUE).iter().any(|it| it.session == claim.session && it.czxid > own.czxid)
+    });
+    assert_eq!(bench.claims(QUEUE)[0].czxid, own.czxid);
+    guard.release().wait().unwrap();
+    let guard = get(robbed);
+    assert!(guard.fencing_token() > own.czxid);
+    guard.release().wait().unwrap();
+    bench.expect_free(QUEUE);
+}
+
+#[test]
+fn who_was_robbed_while_it_waits_does_not_hold_by_the_deletion_of_the_only_claim_before_it() {
+    let bench = Bench::own();
+    bench.prepare(QUEUE);
+    // Who has not waited before, lists, and sees that no other is there.
+    robbed_while_it_waits(&bench, std::array::from_fn(|_| announcing(&bench)));
+}
+
+#[test]
+fn who_was_robbed_while_it_waits_does_not_hold_by_an_announcement() {
+    let bench = Bench::own();
+    robbed_while_it_waits(&bench, acquainted(&bench, announcing));
+}
+
+#[test]
+fn a_waiter_that_gives_up_announces_nothing() {
+    let bench = Bench::own();
+    let [first, second, third] = acquainted(&bench, announcing);
+    let guard = bench.lock(&first, QUEUE).acquire().wait().unwrap();
+    let (mut gives_up, session) = (bench.lock(&second, QUEUE).acquire(), session_id(&second));
+    poll_until(&mut gives_up, || !bench.waits_for(session).is_empty());
+    let (waiting, own) = waits(&bench, &third, true);
+    bench.proxy.clear_seen();
+    drop(gives_up);
+    eventually("the last asks who is ahead", || bench.asked().contains(&Op::GetChildren2));
+    assert!(!bench.asked().contains(&Op::Multi));
+    assert!(!waiting.is_finished());
+    guard.release().wait().unwrap();
+    assert_eq!(get(waiting).fencing_token(), own.czxid);
+}
+
+#[test]
+fn on_another_connection_a_listing_decides() {
+    let bench = Bench::own();
+    let [first, second] = acquainted(&bench, announcing);
+    let guard = bench.lock(&first, QUEUE).acquire().wait().unwrap();
+    let (waiting, own) = waits(&bench, &second, true);
+    bench.proxy.refuse();
+    eventually("the connection is lost", || second.state() != SessionState::Connected);
+    bench.proxy.heal();
+    for client in [&first, &second] {
+        eventually("it is back", || client.state() == SessionState::Connected);
+    }
+    let session = session_id(&second);
+    eventually("it watches again", || bench.waits_for(session) == [guard.path()]);
+    bench.proxy.clear_seen();
+    guard.release().wait().unwrap();
+    let guard = get(waiting);
+    assert_eq!(guard.fencing_token(), own.czxid);
+    assert!(bench.asked().contains(&Op::GetChildren2), "{:?}", bench.asked());
+    guard.release().wait().unwrap();
+}
+
+#[test]
+fn an_announced_release_whose_reply_is_lost_is_certain() {
+    let bench = Bench::own();
+    let [first, second] = acquainted(&bench, announcing);
+    let guard = bench.lock(&first, QUEUE).acquire().wait().unwrap();
+    let (waiting, own) = waits(&bench, &second, true);
+    bench.proxy.on(Rule::reply(Op::Multi).once(), Action::Reset);
+    guard.release().wait().unwrap();
+    let guard = get(waiting);
+    assert_eq!(guard.fencing_token(), own.czxid);
+    guard.release().wait().unwrap();
+    bench.expect_free(QUEUE);
+}
+
+#[test]
+fn an_announced_release_that_never_arrives_is_repeated() {
+    let bench = Bench::own();
+    let [first, second] = acquainted(&bench, announcing);
+    let guard = bench.lock(&first, QUEUE).acquire().wait().unwrap();
+    let (waiting, own) = waits(&bench, &second, true);
+    bench.proxy.on(Rule::request(Op::Multi).once(), Action::Reset);
+    guard.release().wait().unwrap();
+    assert_eq!(get(waiting).fencing_token(), own.czxid);
+}
+
+#[test]
+fn the_holder_of_a_claim_that_nobody_may_write_to_is_asked_and_its_hold_broken() {
+    let bench = Bench::own();
+    let [first, second] = acquainted(&bench, announcing);
+    let guard = bench.lock(&first, QUEUE).acquire().wait().unwrap();
+    let mut requests = guard.release_requests();
+    let other = bench.lock(&bench.direct(), QUEUE);
+    let holder = |lock: &Lock| lock.holder().wait().unwrap().expect("somebody holds it");
+    assert!(other.request_release(&holder(&other), "deployment").wait().unwrap());
+    assert_eq!(requests.wait().as_deref(), Some("deployment"));
+    let (waiting, own) = waits(&bench, &second, false);
+    assert!(other.break_hold(&holder(&other), "", Duration::ZERO).wait().unwrap());
+    assert_eq!(guard.lost().get(), Some(LostReason::Broken));
+    let guard = get(waiting);
+    assert_eq!(guard.fencing_token(), own.czxid);
+    // What was wanted of the one before is not wanted of this one.
+    assert_eq!(guard.lost().wait_timeout(Duration::from_millis(300)), None);
+    guard.release().wait().unwrap();
+}

@@ -1,0 +1,214 @@
+//! TLS: what works, what is refused and why, and what goes on when servers come and go.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use test_support::{TIMEOUT, eventually, expire, options, session_id, wait_for_another_session};
+use zklock::zookeeper::{CreateMode, Tls};
+use zklock::{Client, ClientOptions, Code, GuardState};
+use zklock_testing::Server;
+
+use crate::authority::Authority;
+use crate::scene::{HERE, Scene, briefly};
+
+fn refused(options: ClientOptions, hosts: &str) -> String {
+    let error = options.connect(hosts).wait().unwrap_err();
+    assert_eq!(error.code(), Code::OPERATION_TIMEOUT, "{error}");
+    error.to_string()
+}
+
+fn secure(server: &Server) -> String {
+    server.secure_hosts().unwrap()
+}
+
+#[test]
+fn a_lock_is_held_over_tls_and_lost_and_held_again() {
+    let scene = Scene::new();
+    let server = scene.servers(HERE).start().unwrap();
+    let client = options().tls(scene.tls()).connect(&secure(&server)).wait().unwrap();
+    let guard = client.lock("/locks/a").acquire().wait().unwrap();
+    // Another one waits, without TLS.
+    let other = options().connect(&server.hosts()).wait().unwrap();
+    assert!(other.lock("/locks/a").try_acquire().wait().unwrap().is_none());
+    let session = session_id(&client);
+    expire(&server, &client);
+    eventually("the guard is lost", || guard.state() == GuardState::Lost);
+    // The session that follows is by TLS as well.
+    wait_for_another_session(&client, session);
+    let token = guard.fencing_token();
+    drop(guard);
+    let guard = client.lock("/locks/a").acquire().within(TIMEOUT).wait().unwrap();
+    assert!(guard.fencing_token() > token);
+    guard.release().wait().unwrap();
+}
+
+#[test]
+fn a_session_goes_on_by_tls_at_a_server_that_was_killed_and_is_back() {
+    let scene = Scene::new();
+    let server = scene.servers(HERE).start().unwrap();
+    let options = options().session_timeout(Duration::from_secs(60));
+    let client = options.tls(scene.tls()).connect(&secure(&server)).wait().unwrap();
+    let session = session_id(&client);
+    client.create("/here", b"x", CreateMode::Persistent).wait().unwrap();
+    server.kill();
+    server.start_again().unwrap();
+    eventually("a read over the next connection", || client.get("/here").wait().is_ok());
+    assert_eq!(session_id(&client), session);
+}
+
+#[test]
+fn a_server_that_accepts_and_stays_silent_does_not_keep_a_client_from_the_others() {
+    let scene = Scene::new();
+    let server = scene.servers(HERE).start().unwrap();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = (silent.local_addr().unwrap(), silent);
+    let hosts = format!("{},{}", silent.0, secure(&server));
+    // Whichever of the two is tried first.
+    for _ in 0..4 {
+        let client = options().tls(scene.tls()).connect(&hosts).wait().unwrap();
+        client.exists("/").wait().unwrap();
+        client.close().wait().unwrap();
+    }
+}
+
+#[test]
+fn a_client_of_a_frozen_server_goes_to_another_and_ends_its_handshakes() {
+    let scene = Scene::new();
+    let servers = scene.servers(HERE).start_ensemble(3).unwrap();
+    let hosts = servers.secure_hosts().unwrap();
+    let options = options().session_timeout(Duration::from_secs(4)).tls(scene.tls());
+    let client = options.connect(&hosts).wait().unwrap();
+    let leader = servers.leader().unwrap();
+    let frozen = (leader + 1) % 3;
+    servers.member(frozen).freeze().unwrap();
+    eventually("a read at another server", || client.exists("/").wait().is_ok());
+    // Also one that begins now.
+    let other = options.connect(&hosts).wait().unwrap();
+    other.create("/made", b"", CreateMode::Persistent).wait().unwrap();
+    drop(other);
+    servers.member(frozen).thaw().unwrap();
+}
+
+#[test]
+fn many_replies_at_once_and_large_ones_arrive_over_tls() {
+    let scene = Scene::new();
+    let server = scene.servers(HERE).start().unwrap();
+    let client = options().tls(scene.tls()).connect(&secure(&server)).wait().unwrap();
+    let large = vec![7; 900_000];
+    client.create("/large", &large, CreateMode::Persistent).wait().unwrap();
+    assert_eq!(client.get("/large").wait().unwrap().data, large);
+    let reads: Vec<_> = (0..40).map(|_| client.get("/large")).collect();
+    let small: Vec<_> = (0..500).map(|_| client.exists("/")).collect();
+    for read in reads {
+        assert_eq!(read.wait().unwrap().data.len(), large.len());
+    }
+    for exists in small {
+        assert!(exists.wait().unwrap().is_some());
+    }
+}
+
+#[test]
+fn the_key_of_a_certificate_may_have_a_password() {
+    let scene = Scene::new();
+    let server = scene.servers(HERE).start().unwrap();
+    let client = scene.authority.certificate("locked", "DNS:locked", Some("se,cret"));
+    let tls = || Tls::new(scene.authority.ca(), &client.cert, &client.key);
+    let file = scene.authority.path().join("password");
+    std::fs::write(&file, "se,cret\n").unwrap();
+    for tls in [tls().key_password("se,cret"), tls().key_password_file(&file)] {
+        options().tls(tls).connect(&secure(&server)).wait().unwrap();
+    }
+    for tls in [tls(), tls().key_password("wrong-one")] {
+        let error = briefly().tls(tls).connect(&secure(&server)).wait().unwrap_err();
+        assert_eq!(error.code(), Code::BAD_ARGUMENTS);
+        assert!(error.to_string().contains("locked.key"), "{error}");
+        assert!(!error.to_string().contains("wrong-one"), "{error}");
+    }
+}
+
+#[test]
+fn files_that_can_not_be_used_are_named_at_once() {
+    let scene = Scene::new();
+    let (ca, client) = (scene.authority.ca(), scene.client());
+    let other = scene.authority.certificate("other", "DNS:other", None);
+    let missing = scene.authority.path().join("missing.pem");
+    for (tls, named) in [
+        (Tls::new(&missing, &client.cert, &client.key), "missing.pem"),
+        (Tls::new(&ca, &missing, &client.key), "missing.pem"),
+        (Tls::new(&ca, &client.cert, &missing), "missing.pem"),
+        (Tls::new(&client.key, &client.cert, &client.key), "client.key: no certificate"),
+        (Tls::new(&ca, &client.key, &client.key), "client.key: no certificate"),
+        (Tls::new(&ca, &client.cert, &client.cert), "client.pem: no key"),
+        (Tls::new(&ca, &client.cert, &other.key), "not the key of the certificate"),
+    ] {
+        let error = options().tls(tls).connect("127.0.0.1:1").wait().unwrap_err();
+        assert_eq!(error.code(), Code::BAD_ARGUMENTS);
+        assert!(error.to_string().contains(named), "{named}: {error}");
+    }
+}
+
+#[test]
+fn a_server_of_another_authority_is_refused() {
+    let (scene, other) = (Scene::new(), Authority::new());
+    let server = scene.servers(HERE).start().unwrap();
+    let client = scene.client();
+    let tls = Tls::new(other.ca(), &client.cert, &client.key);
+    let error = refused(briefly().tls(tls.clone()), &secure(&server));
+    assert!(error.contains("ca.pem vouches for"), "{error}");
+    // That no name is asked for changes nothing.
+    let error = refused(briefly().tls(tls.verify_host_name(false)), &secure(&server));
+    assert!(error.contains("ca.pem vouches for"), "{error}");
+}
+
+#[test]
+fn a_client_of_another_authority_is_refused_by_the_server() {
+    let (scene, other) = (Scene::new(), Authority::new());
+    let server = scene.servers(HERE).start().unwrap();
+    let stranger = other.certificate("stranger", "DNS:stranger", None);
+    let tls = Tls::new(scene.authority.ca(), &stranger.cert, &stranger.key);
+    let error = refused(briefly().tls(tls), &secure(&server));
+    assert!(error.contains("refuses our certificate"), "{error}");
+}
+
+#[test]
+fn a_server_of_another_name_is_refused_unless_names_are_not_verified() {
+    let scene = Scene::new();
+    let server = scene.servers("DNS:elsewhere.example").start().unwrap();
+    let by_name = secure(&server).replace("127.0.0.1", "localhost");
+    for hosts in [secure(&server), by_name] {
+        let error = refused(briefly().tls(scene.tls()), &hosts);
+        assert!(error.contains("another host name"), "{error}");
+        let tls = scene.tls().verify_host_name(false);
+        options().tls(tls).connect(&hosts).wait().unwrap();
+    }
+}
+
+#[test]
+fn a_name_in_the_certificate_is_enough_where_the_host_is_named_so() {
+    let scene = Scene::new();
+    let server = scene.servers("DNS:localhost").start().unwrap();
+    let by_name = secure(&server).replace("127.0.0.1", "localhost");
+    options().tls(scene.tls()).connect(&by_name).wait().unwrap();
+    let error = refused(briefly().tls(scene.tls()), &secure(&server));
+    assert!(error.contains("another host name"), "{error}");
+}
+
+#[test]
+fn a_client_without_tls_is_refused_by_a_port_with_it_and_the_other_way_round() {
+    let scene = Scene::new();
+    let server = scene.servers(HERE).start().unwrap();
+    let error = refused(briefly(), &secure(&server));
+    assert!(error.contains("expects TLS, and is asked without"), "{error}");
+    let error = refused(briefly().tls(scene.tls()), &server.hosts());
+    assert!(error.contains("is it the secureClientPort?"), "{error}");
+}
+
+#[test]
+fn nothing_that_is_printed_has_a_password() {
+    let scene = Scene::new();
+    let tls = scene.tls().key_password("top-secret");
+    let sasl = zklock::zookeeper::Sasl::digest_md5("bob").password("top-secret");
+    let text = format!("{:?}", Client::options().tls(tls).sasl(sasl));
+    assert!(text.contains("bob") && text.contains("hidden"), "{text}");
+    assert!(!text.contains("top-secret"), "{text}");
+}

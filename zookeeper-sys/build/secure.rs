@@ -1,0 +1,67 @@
+//! TLS and SASL: what an installed library has of them, and what a build from source needs for them.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What is compiled in the place of `src/zookeeper.c` where either is wanted.
+pub const CLIENT: &str = "build/secure_client.c";
+
+/// What the C client has beside plain connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Secure {
+    pub tls: bool,
+    pub sasl: bool,
+}
+
+impl Secure {
+    /// What the features ask for.
+    pub fn wanted() -> Secure {
+        Secure { tls: cfg!(feature = "tls"), sasl: cfg!(feature = "sasl") }
+    }
+
+    /// What the library in this file offers: the names of its functions stand in it, shared or archive.
+    pub fn of_library(library: &Path) -> Result<Secure, String> {
+        let bytes = fs::read(library).map_err(|error| format!("{}: {error}", library.display()))?;
+        let has = |name: &str| {
+            let name = format!("\0{name}\0");
+            bytes.windows(name.len()).any(|window| window == name.as_bytes())
+        };
+        Ok(Secure { tls: has("zookeeper_init_ssl"), sasl: has("zookeeper_init_sasl") })
+    }
+
+    pub fn is_any(self) -> bool {
+        self.tls || self.sasl
+    }
+
+    /// The lines of config.h.
+    pub fn config_h(self) -> String {
+        let mut text = String::new();
+        for (wanted, header) in [(self.tls, "HAVE_OPENSSL_H"), (self.sasl, "HAVE_CYRUS_SASL_H")] {
+            if wanted {
+                let _ = writeln!(text, "#define {header} 1");
+            }
+        }
+        text
+    }
+
+    /// Finds the libraries that it rests on, and has them linked; gives the directories of their headers.
+    pub fn require(self) -> Result<Vec<PathBuf>, String> {
+        let mut include = Vec::new();
+        for (wanted, feature, name, package) in [
+            (self.tls, "tls", "openssl", "libssl-dev"),
+            (self.sasl, "sasl", "libsasl2", "libsasl2-dev"),
+        ] {
+            if wanted {
+                let library = pkg_config::Config::new().probe(name).map_err(|error| {
+                    format!(
+                        "the feature `{feature}` needs {name}, which pkg-config does not find\n\
+                         Debian, Ubuntu: apt-get install pkg-config {package}\n{error}"
+                    )
+                })?;
+                include.extend(library.include_paths);
+            }
+        }
+        Ok(include)
+    }
+}
