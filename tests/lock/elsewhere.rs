@@ -21,6 +21,12 @@ macro_rules! each_elsewhere {
 
             fn contract($at: &dyn Elsewhere) $body
 
+            #[cfg(feature = "postgres")]
+            #[test]
+            fn postgres() {
+                contract(&crate::postgres::Server::with($lease));
+            }
+
             #[cfg(feature = "redis")]
             #[test]
             fn redis() {

@@ -6,7 +6,7 @@ mod contract;
 mod cut_link;
 mod deposed;
 mod election;
-#[cfg(any(feature = "redis", feature = "sqlite"))]
+#[cfg(feature = "_leases")]
 mod elsewhere;
 mod errors;
 mod exclusion;
@@ -25,6 +25,8 @@ mod partition;
 mod paths;
 mod permissions;
 mod place;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod processes;
 mod read_write;
 #[cfg(feature = "redis")]

@@ -1,0 +1,59 @@
+//! Locks in a database of PostgreSQL: what is lost with requests, replies, connections and the server.
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use zklock_testing::Database;
+
+use crate::place::Elsewhere;
+
+/// The server that all tests of a process share which leave it alone: each has locks of its own.
+static SHARED: LazyLock<Arc<Database>> = LazyLock::new(|| Arc::new(Database::postgres().unwrap()));
+
+/// A server, and how long sessions last there.
+pub struct Server {
+    database: Arc<Database>,
+    pub session_timeout: Duration,
+}
+
+impl Server {
+    pub fn shared() -> Server {
+        Server { database: Arc::clone(&SHARED), session_timeout: Duration::from_secs(10) }
+    }
+
+    /// One of the test's own.
+    pub fn with(session_timeout: Duration) -> Server {
+        let database = Arc::new(Database::postgres().unwrap());
+        Server { database, session_timeout }
+    }
+
+    /// As another program works on it.
+    fn ask(&self, statements: &str) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let url = self.database.url();
+            let connected = tokio_postgres::connect(&url, tokio_postgres::NoTls).await;
+            let (client, connection) = connected.unwrap();
+            tokio::spawn(connection);
+            client.batch_execute(statements).await.unwrap();
+        });
+    }
+}
+
+impl Elsewhere for Server {
+    fn address(&self) -> String {
+        self.database.url()
+    }
+
+    fn session_timeout(&self) -> Duration {
+        self.session_timeout
+    }
+
+    fn lose(&self, path: &str) {
+        // Its time has passed.
+        self.ask(&format!(
+            "UPDATE zklock_session SET expires = 1 WHERE id =
+             (SELECT session FROM zklock_claim WHERE path = '{path}' ORDER BY number LIMIT 1)"
+        ));
+    }
+}
