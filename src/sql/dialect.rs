@@ -22,8 +22,8 @@ pub(crate) trait Dialect: Send + 'static {
     /// Ends it, and nothing of it is done.
     fn undo_step(&mut self);
 
-    /// By the clock that sessions end by, in nanoseconds.
-    fn now(&mut self) -> Result<i64, Trouble>;
+    /// When the next session ends, if there is one, and the time by the same clock, in nanoseconds.
+    fn first_end(&mut self) -> Result<(Option<i64>, i64), Trouble>;
 
     /// What a query gives. Each value stands for a `?`.
     fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Trouble>;
@@ -31,8 +31,8 @@ pub(crate) trait Dialect: Send + 'static {
     /// How many rows a statement has changed.
     fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Trouble>;
 
-    /// The end of an `INSERT` that does nothing where a row has that value already.
-    fn unless_there(column: &str) -> String {
+    /// The end of an `INSERT` into a table that does nothing where a row has the same in a column.
+    fn unless_there(_table: &str, column: &str) -> String {
         format!("ON CONFLICT ({column}) DO NOTHING")
     }
 
@@ -51,8 +51,8 @@ pub(crate) trait Dialect: Send + 'static {
     /// [`announce`](crate::leased::database::Database::announce).
     fn listen(&mut self, _changed: Box<dyn Fn() -> bool + Send>) {}
 
-    /// A claim of this client has to wait.
-    fn waits(&mut self) {}
+    /// A claim of that session, which is this client's, has to wait.
+    fn waits(&mut self, _session: &str) {}
 }
 
 /// A step has begun.

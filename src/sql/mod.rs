@@ -2,6 +2,8 @@
 //! `steps.rs`; one file for each database says how it is reached, which clock it has, and what its errors mean.
 
 mod dialect;
+#[cfg(feature = "mysql")]
+pub(crate) mod mysql;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 mod queries;

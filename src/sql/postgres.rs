@@ -10,7 +10,8 @@
 mod listener;
 
 use std::future::Future;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
 use tokio_postgres::config::TargetSessionAttrs;
@@ -19,6 +20,7 @@ use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Config, Error, NoTls, SimpleQueryMessage};
 
+use self::listener::Heard;
 use super::dialect::{Begun, Dialect, Row, Value, malformed};
 use super::tables::{GATES, VERSION, check_version, gate_of, postgres_tables};
 use crate::leased::attempts::{Attempts, first};
@@ -28,6 +30,8 @@ use crate::text::one_line;
 
 /// How long an answer may take, at the most, and a connection.
 const ANSWER: Duration = Duration::from_secs(1);
+/// How often it is asked for changes where somebody waits for them, or holds, and it says nothing of itself.
+const LOOK: Duration = Duration::from_millis(200);
 /// The server's time of day, in microseconds. It goes on within a transaction.
 const CLOCK: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 /// Whoever makes the tables has this lock.
@@ -45,6 +49,9 @@ pub(crate) struct Postgres {
     is_in_step: bool,
     /// How often anything has changed, as last seen.
     changes: i64,
+    looked: Option<Instant>,
+    /// What the server has said of itself.
+    heard: Arc<Heard>,
     /// Called at a change, once somebody waits for one.
     changed: Option<Box<dyn Fn() -> bool + Send>>,
 }
@@ -75,8 +82,19 @@ impl Postgres {
         let limit = ANSWER.min(lease / 4);
         let (connection, is_in_step, changes, changed) = (None, false, -1, None);
         let (attempts, begin) = (Attempts::default(), begin(limit));
-        let mut postgres =
-            Postgres { config, connection, attempts, limit, begin, is_in_step, changes, changed };
+        let (looked, heard) = (None, Arc::default());
+        let mut postgres = Postgres {
+            config,
+            connection,
+            attempts,
+            limit,
+            begin,
+            is_in_step,
+            changes,
+            looked,
+            heard,
+            changed,
+        };
         first(is_given_up, || postgres.prepare())?;
         Ok(postgres)
     }
@@ -340,9 +358,11 @@ impl Dialect for Postgres {
         }
     }
 
-    fn now(&mut self) -> Result<i64, Trouble> {
-        let found = self.query(&format!("SELECT {CLOCK}"), &[])?;
-        Ok(found.first().ok_or_else(malformed)?.int(0)?.saturating_mul(1_000))
+    fn first_end(&mut self) -> Result<(Option<i64>, i64), Trouble> {
+        let found =
+            self.query(&format!("SELECT min(expires), {CLOCK} FROM zklock_session"), &[])?;
+        let found = found.first().ok_or_else(malformed)?;
+        Ok((found.some_int(0)?, found.int(1)?.saturating_mul(1_000)))
     }
 
     fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Trouble> {
@@ -361,27 +381,37 @@ impl Dialect for Postgres {
     }
 
     fn wake(&mut self, path: &str) -> Result<(), Trouble> {
-        let notify = "SELECT pg_notify('zklock', '') FROM zklock_claim WHERE path = ? LIMIT 1";
+        // Where the first one holds alone, nobody else need look.
+        let notify = "SELECT pg_notify('zklock', whom) FROM
+            (SELECT CASE WHEN kind < 2 THEN session ELSE '' END AS whom
+             FROM zklock_claim WHERE path = ? ORDER BY number LIMIT 1) s";
         self.execute(notify, &[path.into()]).map(drop)
     }
 
     fn look_for_changes(&mut self) -> Result<bool, Trouble> {
+        let has_word = self.heard.take_word();
+        let is_time = self.looked.is_none_or(|at| at.elapsed() >= LOOK);
+        if !has_word && !is_time && self.heard.is_heard() {
+            return Ok(false);
+        }
         let found = self.query("SELECT sum(changes)::bigint FROM zklock_gate", &[])?;
+        self.looked = Some(Instant::now());
         let changes = found.first().map_or(Ok(0), |found| found.int(0))?;
-        Ok(std::mem::replace(&mut self.changes, changes) != changes)
+        Ok(std::mem::replace(&mut self.changes, changes) != changes || has_word)
     }
 
     fn pauses(&self) -> (Duration, Duration) {
-        (Duration::from_millis(200), Duration::from_millis(200))
+        (LOOK, LOOK)
     }
 
     fn listen(&mut self, changed: Box<dyn Fn() -> bool + Send>) {
         self.changed = Some(changed);
     }
 
-    fn waits(&mut self) {
+    fn waits(&mut self, session: &str) {
+        self.heard.listens_for(session);
         if let Some(changed) = self.changed.take() {
-            listener::start(self.config.clone(), changed);
+            listener::start(self.config.clone(), Arc::clone(&self.heard), changed);
         }
     }
 }

@@ -152,8 +152,9 @@ impl Dialect for Sqlite {
         self.roll_back();
     }
 
-    fn now(&mut self) -> Result<i64, Trouble> {
-        Ok(now())
+    fn first_end(&mut self) -> Result<(Option<i64>, i64), Trouble> {
+        let found = self.query("SELECT min(expires) FROM zklock_session", &[])?;
+        Ok((found.first().map_or(Ok(None), |found| found.some_int(0))?, now()))
     }
 
     fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Trouble> {

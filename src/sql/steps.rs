@@ -54,16 +54,10 @@ fn make<D: Dialect>(
     unless_blocked: bool,
 ) -> Result<Claimed, Trouble> {
     let (id, session, path) = (row.id.to_string(), row.session.to_string(), row.lock.as_str());
-    // Whoever ends the session waits for this step, or this one for that.
-    let select = format!("SELECT expires FROM zklock_session WHERE id = ?{}", D::LOCKED);
-    let expires = database.query(&select, &[(&session).into()])?;
-    let expires = expires.first().map(|found| found.int(0)).transpose()?;
-    if expires.is_none_or(|expires| expires <= begun.now) {
-        return Err(Trouble::new(What::SessionOver, "its session is over"));
-    }
     if let Kind::Permits(wanted) = row.kind {
-        let unless_there = D::unless_there("path");
-        let insert = format!("INSERT INTO zklock_limit (path, permits) VALUES (?, ?) {unless_there}");
+        let unless_there = D::unless_there("zklock_limit", "path");
+        let insert =
+            format!("INSERT INTO zklock_limit (path, permits) VALUES (?, ?) {unless_there}");
         database.execute(&insert, &[path.into(), row.limit.into()])?;
         if limit_of(database, path)?.unwrap_or(0) < wanted {
             let why = "it has fewer permits than are asked for";
@@ -93,15 +87,16 @@ fn insert<D: Dialect>(
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let since = i64::try_from(since).unwrap_or(i64::MAX);
     let (kind, permits) = columns_of(row.kind);
+    // Whoever ends the session waits for this step, or this one for that.
     let insert = format!(
         "INSERT INTO zklock_claim (number, id, session, path, kind, permits, since, host, pid, thread, label)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) {}",
-        D::unless_there("id")
+         SELECT ?, ?, id, ?, ?, ?, ?, ?, ?, ?, ? FROM zklock_session WHERE id = ? AND expires > ?{} {}",
+        D::LOCKED,
+        D::unless_there("zklock_claim", "id")
     );
     let values = [
         begun.number.map_or(Value::Null, Value::Int),
         id.into(),
-        session.into(),
         (&row.lock).into(),
         kind.into(),
         permits.into(),
@@ -110,22 +105,35 @@ fn insert<D: Dialect>(
         row.pid.into(),
         (&row.thread).into(),
         (&row.label).into(),
+        session.into(),
+        begun.now.into(),
     ];
     let is_new = database.execute(&insert, &values)? > 0;
     if let Some(number) = begun.number.filter(|_| is_new) {
         return Ok(number);
     }
-    let select = "SELECT number, session FROM zklock_claim WHERE id = ?";
-    let found = database.query(select, &[id.into()])?;
-    let missing = || Trouble::new(What::Failed, "a claim that was made is not there");
-    let found = found.first().ok_or_else(missing)?;
-    if found.text(1)? == session {
-        return found.int(0);
+    let find = |database: &mut D| {
+        let select = "SELECT number, session FROM zklock_claim WHERE id = ?";
+        let found = database.query(select, &[id.into()])?;
+        let Some(found) = found.first() else { return Ok(None) };
+        Ok(Some((found.int(0)?, found.text(1)? == session)))
+    };
+    let over = || Trouble::new(What::SessionOver, "its session is over");
+    match find(database)? {
+        Some((number, true)) if is_new || is_alive(database, session, begun.now)? => Ok(number),
+        Some((_, true)) | None => Err(over()),
+        Some((_, false)) => {
+            // One that was made on an earlier session goes with that.
+            database.execute("DELETE FROM zklock_claim WHERE id = ?", &[id.into()])?;
+            database.execute(&insert, &values)?;
+            Ok(find(database)?.ok_or_else(over)?.0)
+        }
     }
-    // One that was made on an earlier session goes with that.
-    database.execute("DELETE FROM zklock_claim WHERE id = ?", &[id.into()])?;
-    database.execute(&insert, &values)?;
-    database.query(select, &[id.into()])?.first().ok_or_else(missing)?.int(0)
+}
+
+fn is_alive<D: Dialect>(database: &mut D, session: &str, now: i64) -> Result<bool, Trouble> {
+    let select = "SELECT expires FROM zklock_session WHERE id = ? AND expires > ?";
+    Ok(!database.query(select, &[session.into(), now.into()])?.is_empty())
 }
 
 impl<D: Dialect> Database for D {
@@ -170,7 +178,7 @@ impl<D: Dialect> Database for D {
         });
         let made = blocked.map_or(made, Ok)?;
         if matches!(made, Claimed::Waits { .. }) {
-            self.waits();
+            self.waits(&row.session.to_string());
         }
         Ok(made)
     }
@@ -239,27 +247,25 @@ impl<D: Dialect> Database for D {
 
     fn wanted(&mut self, session: Uuid) -> Result<Option<Wants>, Trouble> {
         let session = session.to_string();
-        let count = "SELECT (SELECT count(*) FROM zklock_claim WHERE session = s.id)
-            FROM zklock_session s WHERE s.id = ?";
-        let claims = match self.query(count, &[(&session).into()])?.first() {
-            Some(found) => found.int(0)?,
-            None => return Ok(None),
-        };
-        let select = "SELECT number, asked, grace FROM zklock_claim
-            WHERE session = ? AND (asked IS NOT NULL OR grace IS NOT NULL)";
+        let select = "SELECT (SELECT count(*) FROM zklock_claim WHERE session = s.id), c.number, c.asked, c.grace
+            FROM zklock_session s LEFT JOIN zklock_claim c
+            ON c.session = s.id AND (c.asked IS NOT NULL OR c.grace IS NOT NULL) WHERE s.id = ?";
+        let found = self.query(select, &[(&session).into()])?;
+        let Some(first) = found.first() else { return Ok(None) };
+        let claims = usize::try_from(first.int(0)?).unwrap_or(0);
         let mut revocations = Vec::new();
-        for found in self.query(select, &[(&session).into()])? {
-            let number = found.int(0)?;
-            if let Some(reason) = found.some_text(1)? {
+        for found in &found {
+            let Some(number) = found.some_int(1)? else { continue };
+            if let Some(reason) = found.some_text(2)? {
                 let reason = one_line(reason, MAX_TEXT);
                 revocations.push((number, Revocation::Ask { reason }));
             }
-            if let Some(grace) = found.some_int(2)? {
+            if let Some(grace) = found.some_int(3)? {
                 let grace = Duration::from_millis(grace.unsigned_abs());
                 revocations.push((number, Revocation::Break { reason: String::new(), grace }));
             }
         }
-        Ok(Some(Wants { claims: usize::try_from(claims).unwrap_or(0), revocations }))
+        Ok(Some(Wants { claims, revocations }))
     }
 
     fn numbers(&mut self, session: Uuid) -> Result<Option<Vec<(i64, Uuid)>>, Trouble> {
@@ -297,22 +303,20 @@ impl<D: Dialect> Database for D {
     }
 
     fn sweep(&mut self) -> Result<Option<Duration>, Trouble> {
-        fn first<D: Dialect>(database: &mut D) -> Result<Option<i64>, Trouble> {
-            let found = database.query("SELECT min(expires) FROM zklock_session", &[])?;
-            found.first().map_or(Ok(None), |found| found.some_int(0))
-        }
-        let left =
-            |expires: i64, now: i64| Duration::from_nanos(u64::try_from(expires - now).unwrap_or(0));
-        let Some(expires) = first(self)? else { return Ok(None) };
-        match left(expires, self.now()?) {
-            Duration::ZERO => {
+        let left = |expires: i64, now: i64| {
+            Duration::from_nanos(u64::try_from(expires - now).unwrap_or(0))
+        };
+        let (first, now) = self.first_end()?;
+        match first.map(|expires| left(expires, now)) {
+            Some(Duration::ZERO) => {
                 // By a step: a renewal that is under way is there before it, or finds it over.
                 step(self, Some("sweep"), |database, begun| {
                     end_late(database, begun.now)?;
-                    Ok(first(database)?.map(|expires| left(expires, begun.now)))
+                    let (first, now) = database.first_end()?;
+                    Ok(first.map(|expires| left(expires, now)))
                 })
             }
-            left => Ok(Some(left)),
+            left => Ok(left),
         }
     }
 

@@ -52,7 +52,9 @@ impl Address {
             "postgres" | "postgresql" => {
                 Err("which database? postgres://USER:PASSWORD@HOST:PORT/DATABASE".to_owned())
             }
-            "mysql" | "mariadb" if names_a_database(rest) => Ok(Address::MySql(format!("mysql:{rest}"))),
+            "mysql" | "mariadb" if names_a_database(rest) => {
+                Ok(Address::MySql(format!("mysql:{rest}")))
+            }
             "mysql" | "mariadb" => {
                 Err("which database? mysql://USER:PASSWORD@HOST:PORT/DATABASE".to_owned())
             }

@@ -70,16 +70,14 @@ impl Capabilities {
     };
 
     #[cfg(feature = "redis")]
-    pub(super) const REDIS: Capabilities =
-        Capabilities { store: "redis", ..Capabilities::SERVER };
+    pub(super) const REDIS: Capabilities = Capabilities { store: "redis", ..Capabilities::SERVER };
 
     #[cfg(feature = "postgres")]
     pub(super) const POSTGRES: Capabilities =
         Capabilities { store: "postgres", ..Capabilities::SERVER };
 
     #[cfg(feature = "mysql")]
-    pub(super) const MYSQL: Capabilities =
-        Capabilities { store: "mysql", ..Capabilities::SERVER };
+    pub(super) const MYSQL: Capabilities = Capabilities { store: "mysql", ..Capabilities::SERVER };
 
     pub(super) const LOCAL: Capabilities = Capabilities {
         store: "local",

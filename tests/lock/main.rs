@@ -20,6 +20,8 @@ mod local;
 mod local_handoff;
 mod lost_replies;
 mod multi_lock;
+#[cfg(feature = "mysql")]
+mod mysql;
 mod order;
 mod partition;
 mod paths;

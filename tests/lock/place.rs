@@ -61,6 +61,12 @@ pub(crate) use each;
 macro_rules! others {
     (upgrading) => {};
     (every) => {
+        #[cfg(feature = "mysql")]
+        #[test]
+        fn mysql() {
+            contract(&Place::at(crate::mysql::Server::shared()));
+        }
+
         #[cfg(feature = "postgres")]
         #[test]
         fn postgres() {

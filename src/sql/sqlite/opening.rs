@@ -102,8 +102,7 @@ impl Sqlite {
     ) -> Result<bool, Trouble> {
         let clock = self.clock.clone();
         let behaviour = TransactionBehavior::Immediate;
-        let transaction =
-            self.connection.transaction_with_behavior(behaviour).map_err(not_done)?;
+        let transaction = self.connection.transaction_with_behavior(behaviour).map_err(not_done)?;
         transaction.execute_batch(&sqlite_tables()).map_err(not_done)?;
         let meta = |name: &str| {
             let select = "SELECT value FROM zklock_meta WHERE name = ?1";

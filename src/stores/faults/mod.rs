@@ -271,6 +271,18 @@ fn each_fault(play: impl Fn(Fault) + Sync) {
 macro_rules! each_database {
     ($($name:ident)+) => {$(
         mod $name {
+            #[cfg(feature = "mysql")]
+            #[test]
+            fn mysql() {
+                super::$name(super::place::mysql);
+            }
+
+            #[cfg(feature = "postgres")]
+            #[test]
+            fn postgres() {
+                super::$name(super::place::postgres);
+            }
+
             #[cfg(feature = "redis")]
             #[test]
             fn redis() {

@@ -1,5 +1,10 @@
 //! A database of a test's own.
 
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use std::sync::{
+    LazyLock,
+    atomic::{AtomicUsize, Ordering},
+};
 use std::time::Duration;
 
 use crate::leased::database::{Database, Trouble};
@@ -7,7 +12,15 @@ use crate::leased::database::{Database, Trouble};
 /// Opens it once more.
 type Connect = Box<dyn FnOnce(&dyn Fn() -> bool) -> Result<Box<dyn Database>, Trouble> + Send>;
 
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+const COUNT: &str =
+    "SELECT (SELECT count(*) FROM zklock_claim) + (SELECT count(*) FROM zklock_session)";
+
 pub(super) enum Place {
+    #[cfg(feature = "mysql")]
+    MySql(String),
+    #[cfg(feature = "postgres")]
+    Postgres(String),
     #[cfg(feature = "redis")]
     Redis(server::Server),
     #[cfg(feature = "sqlite")]
@@ -19,6 +32,52 @@ pub(super) fn sqlite() -> Place {
     Place::Sqlite(tempfile::tempdir().unwrap())
 }
 
+#[cfg(feature = "mysql")]
+pub(super) fn mysql() -> Place {
+    static SHARED: LazyLock<zklock_testing::Database> =
+        LazyLock::new(|| zklock_testing::Database::mariadb().unwrap());
+    let name = format!("zklock_{}", next());
+    ask_mysql(&SHARED.url(), &format!("CREATE DATABASE {name}"));
+    let url = SHARED.url();
+    let (server, _) = url.rsplit_once('/').unwrap();
+    Place::MySql(format!("{server}/{name}"))
+}
+
+/// The first number of its answer.
+#[cfg(feature = "mysql")]
+fn ask_mysql(url: &str, statement: &str) -> Option<i64> {
+    use mysql::prelude::Queryable;
+    mysql::Conn::new(url).unwrap().query_first(statement).unwrap()
+}
+
+/// A number that no other place has.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+fn next() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+#[cfg(feature = "postgres")]
+pub(super) fn postgres() -> Place {
+    static SHARED: LazyLock<zklock_testing::Database> =
+        LazyLock::new(|| zklock_testing::Database::postgres().unwrap());
+    let schema = format!("place{}", next());
+    ask_postgres(&SHARED.url(), &format!("CREATE SCHEMA {schema}"));
+    Place::Postgres(format!("{}?options=-csearch_path%3D{schema}", SHARED.url()))
+}
+
+/// The first number of its answer.
+#[cfg(feature = "postgres")]
+fn ask_postgres(url: &str, statement: &str) -> Option<i64> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.unwrap().block_on(async {
+        let connected = tokio_postgres::connect(url, tokio_postgres::NoTls).await;
+        let (client, connection) = connected.unwrap();
+        tokio::spawn(connection);
+        Some(client.query(statement, &[]).await.unwrap().first()?.get(0))
+    })
+}
+
 #[cfg(feature = "redis")]
 pub(super) fn redis() -> Place {
     Place::Redis(server::Server::start())
@@ -27,6 +86,18 @@ pub(super) fn redis() -> Place {
 impl Place {
     pub(super) fn connect(&self, lease: Duration) -> Connect {
         match self {
+            #[cfg(feature = "mysql")]
+            Place::MySql(url) => {
+                let address = url.clone();
+                let open = crate::sql::mysql::MySql::open;
+                Box::new(move |given_up| Ok(Box::new(open(&address, lease, given_up)?)))
+            }
+            #[cfg(feature = "postgres")]
+            Place::Postgres(url) => {
+                let address = url.clone();
+                let open = crate::sql::postgres::Postgres::open;
+                Box::new(move |given_up| Ok(Box::new(open(&address, lease, given_up)?)))
+            }
             #[cfg(feature = "redis")]
             Place::Redis(server) => {
                 let address = server.address();
@@ -46,21 +117,24 @@ impl Place {
     pub(super) fn file(&self) -> std::path::PathBuf {
         match self {
             Place::Sqlite(directory) => directory.path().join("locks.db"),
-            #[cfg(feature = "redis")]
-            Place::Redis(_) => unreachable!("it is no file"),
+            #[allow(unreachable_patterns, reason = "not every build has others")]
+            _ => unreachable!("it is no file"),
         }
     }
 
     /// How many claims and sessions there are.
     pub(super) fn rows(&self) -> i64 {
         match self {
+            #[cfg(feature = "mysql")]
+            Place::MySql(url) => ask_mysql(url, COUNT).unwrap(),
+            #[cfg(feature = "postgres")]
+            Place::Postgres(url) => ask_postgres(url, COUNT).unwrap(),
             #[cfg(feature = "redis")]
             Place::Redis(server) => server.rows(),
             #[cfg(feature = "sqlite")]
             Place::Sqlite(_) => {
                 let connection = rusqlite::Connection::open(self.file()).unwrap();
-                let count = "SELECT (SELECT count(*) FROM zklock_claim) + (SELECT count(*) FROM zklock_session)";
-                connection.query_row(count, [], |row| row.get(0)).unwrap_or(-1)
+                connection.query_row(COUNT, [], |row| row.get(0)).unwrap_or(-1)
             }
         }
     }

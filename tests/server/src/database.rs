@@ -347,7 +347,8 @@ fn template(kind: Kind) -> Result<&'static DataDir> {
     as_nobody(&mut command);
     run(&mut command)?;
     if kind == Kind::MariaDb {
-        let setup = "CREATE DATABASE zklock; CREATE USER zklock@'%'; GRANT ALL ON zklock.* TO zklock@'%';\n";
+        let setup =
+            "CREATE DATABASE zklock; CREATE USER zklock@'%'; GRANT ALL ON *.* TO zklock@'%';\n";
         let mut command = Command::new(program(kind, server_of(kind)));
         command.args(["--no-defaults", "--bootstrap"]).arg(option("datadir", &data));
         command.arg("--innodb-log-file-size=16M");

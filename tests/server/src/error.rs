@@ -139,7 +139,9 @@ impl fmt::Debug for Error {
 
 fn io_kind(error: &Error) -> io::ErrorKind {
     match error {
-        Error::NoJava { .. } | Error::NoZooKeeper { .. } | Error::NoDatabase { .. } => io::ErrorKind::NotFound,
+        Error::NoJava { .. } | Error::NoZooKeeper { .. } | Error::NoDatabase { .. } => {
+            io::ErrorKind::NotFound
+        }
         Error::BadArgument { .. } => io::ErrorKind::InvalidInput,
         Error::Timeout { .. } => io::ErrorKind::TimedOut,
         Error::Io { source, .. } => source.kind(),
