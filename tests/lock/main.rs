@@ -38,6 +38,8 @@ mod requests;
 mod revocation;
 mod rounds;
 mod semaphore;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+mod servers;
 mod sessions;
 #[cfg(feature = "sqlite")]
 mod sqlite;

@@ -1,5 +1,6 @@
 //! Locks in a database of MariaDB.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -48,5 +49,23 @@ impl Elsewhere for Server {
             "UPDATE zklock_session SET expires = 1 WHERE id =
              (SELECT session FROM zklock_claim WHERE path = '{path}' ORDER BY number LIMIT 1)"
         ));
+    }
+}
+
+impl crate::servers::Server for Server {
+    fn addr(&self) -> SocketAddr {
+        self.database.addr()
+    }
+
+    fn address_at(&self, address: SocketAddr) -> String {
+        self.database.url_at(address)
+    }
+
+    fn kill(&self) {
+        self.database.kill();
+    }
+
+    fn start_again(&self) {
+        self.database.start_again().unwrap();
     }
 }

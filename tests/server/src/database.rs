@@ -347,14 +347,18 @@ fn template(kind: Kind) -> Result<&'static DataDir> {
     as_nobody(&mut command);
     run(&mut command)?;
     if kind == Kind::MariaDb {
-        let setup =
-            "CREATE DATABASE zklock; CREATE USER zklock@'%'; GRANT ALL ON *.* TO zklock@'%';\n";
+        // One statement a line is what it reads.
+        let setup = [
+            "FLUSH PRIVILEGES;",
+            "CREATE DATABASE zklock;",
+            "CREATE USER zklock@'%';",
+            "GRANT ALL ON *.* TO zklock@'%';",
+        ];
         let mut command = Command::new(program(kind, server_of(kind)));
         command.args(["--no-defaults", "--bootstrap"]).arg(option("datadir", &data));
         command.arg("--innodb-log-file-size=16M");
         let file = directory.path().join("setup.sql");
-        fs::write(&file, format!("FLUSH PRIVILEGES;\n{setup}"))
-            .map_err(Error::io("write a server's set-up"))?;
+        fs::write(&file, setup.join("\n") + "\n").map_err(Error::io("write a server's set-up"))?;
         let setup = fs::File::open(file).map_err(Error::io("read a server's set-up"))?;
         as_nobody(&mut command);
         let output = command.stdin(setup).output().map_err(Error::io("set a server up"))?;
