@@ -15,6 +15,8 @@
 //! |---|---|---|
 //! | `zookeeper://HOST:PORT,.../CHROOT` | on ZooKeeper servers | all machines that reach them |
 //! | `redis://USER:PASSWORD@HOST:PORT/DATABASE` | on a server of Redis, with the feature `redis` | all machines that reach it |
+//! | `postgres://USER:PASSWORD@HOST:PORT/DATABASE` | in a database of PostgreSQL, with the feature `postgres` | all machines that reach it |
+//! | `mysql://USER:PASSWORD@HOST:PORT/DATABASE` | in a database of MariaDB or MySQL, with the feature `mysql` | all machines that reach it |
 //! | `sqlite:FILE` | in a database file, with the feature `sqlite` | the processes of one machine |
 //! | `local:` | in this process | its threads and tasks, and tests |
 //!
@@ -58,15 +60,17 @@ per_process! {
 /// `BAD_ARGUMENTS` for what is no such address, with what is wrong with it, and where the store's feature was not built
 /// in, with its name. Of ZooKeeper as [`ClientOptions::connect`](crate::ClientOptions::connect). Of a file
 /// `BAD_ARGUMENTS` where it is no database, is used by another machine, lies where SQLite's shared memory can't be, or
-/// this process was forked by one that has used SQLite; `NO_AUTH` where it may not be written to. Of Redis `NO_AUTH` where
-/// it takes no such user or password, `API_ERROR` when it can't be reached for 3 s. No error shows a password.
+/// this process was forked by one that has used SQLite; `NO_AUTH` where it may not be written to. Of a server
+/// of Redis, PostgreSQL or MariaDB `NO_AUTH` where it takes no such user or password, or that user may not make its tables;
+/// `API_ERROR` when it can't be reached for 3 s; `BAD_ARGUMENTS` where it has no such database, or tables of another version.
+/// No error shows a password.
 ///
 /// # On connection loss
 /// Of ZooKeeper it is repeated until a server takes the session, or the time is over. A file that others have locked
 /// is waited for: limit that by [`within`](Pending::within).
 ///
 /// # Cancellation
-/// Nothing is left behind but an empty database.
+/// Nothing is left behind but empty tables.
 pub fn connect(address: &str) -> Pending<Store> {
     StoreOptions::new().connect(address)
 }
