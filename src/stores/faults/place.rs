@@ -22,7 +22,7 @@ pub(super) enum Place {
     #[cfg(feature = "postgres")]
     Postgres(String),
     #[cfg(feature = "redis")]
-    Redis(server::Server),
+    Redis(zklock_testing::Database),
     #[cfg(feature = "sqlite")]
     Sqlite(tempfile::TempDir),
 }
@@ -78,9 +78,23 @@ fn ask_postgres(url: &str, statement: &str) -> Option<i64> {
     })
 }
 
+/// A server that has been running for long.
 #[cfg(feature = "redis")]
 pub(super) fn redis() -> Place {
-    Place::Redis(server::Server::start())
+    let server = zklock_testing::Database::redis().unwrap();
+    let info: String = ask_redis(&server, redis::cmd("INFO").arg("server"));
+    let run = info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap();
+    let () = ask_redis(&server, redis::cmd("SET").arg("zklock:run").arg(run.trim()));
+    Place::Redis(server)
+}
+
+#[cfg(feature = "redis")]
+fn ask_redis<T: redis::FromRedisValue>(
+    server: &zklock_testing::Database,
+    command: &redis::Cmd,
+) -> T {
+    let client = redis::Client::open(server.url()).unwrap();
+    command.query(&mut client.get_connection().unwrap()).unwrap()
 }
 
 impl Place {
@@ -100,7 +114,7 @@ impl Place {
             }
             #[cfg(feature = "redis")]
             Place::Redis(server) => {
-                let address = server.address();
+                let address = server.url();
                 let open = crate::redis::Redis::open;
                 Box::new(move |given_up| Ok(Box::new(open(&address, lease, given_up)?)))
             }
@@ -130,78 +144,16 @@ impl Place {
             #[cfg(feature = "postgres")]
             Place::Postgres(url) => ask_postgres(url, COUNT).unwrap(),
             #[cfg(feature = "redis")]
-            Place::Redis(server) => server.rows(),
+            Place::Redis(server) => {
+                let sessions: i64 = ask_redis(server, redis::cmd("ZCARD").arg("zklock:sessions"));
+                let claims = redis::cmd("KEYS").arg("zklock:claim*").to_owned();
+                sessions + ask_redis::<Vec<String>>(server, &claims).len() as i64
+            }
             #[cfg(feature = "sqlite")]
             Place::Sqlite(_) => {
                 let connection = rusqlite::Connection::open(self.file()).unwrap();
                 connection.query_row(COUNT, [], |row| row.get(0)).unwrap_or(-1)
             }
-        }
-    }
-}
-
-#[cfg(feature = "redis")]
-mod server {
-    use std::net::TcpListener;
-    use std::process::{Child, Command, Stdio};
-    use std::time::{Duration, Instant};
-
-    /// It is killed with this.
-    pub(in super::super) struct Server {
-        process: Child,
-        port: u16,
-        _directory: tempfile::TempDir,
-    }
-
-    impl Server {
-        /// One that has been running for long.
-        pub(super) fn start() -> Server {
-            let begun = Instant::now();
-            loop {
-                let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-                let port = listener.local_addr().unwrap().port();
-                drop(listener);
-                let directory = tempfile::tempdir().unwrap();
-                let mut command = Command::new("redis-server");
-                command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
-                command.arg("--dir").arg(directory.path());
-                command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-                let process = command.spawn().expect("redis-server is installed");
-                let mut server = Server { process, port, _directory: directory };
-                while server.process.try_wait().unwrap().is_none() {
-                    let info = server.ask::<String>(redis::cmd("INFO").arg("server"));
-                    if let Ok(info) = info {
-                        let run = info.lines().find_map(|line| line.strip_prefix("run_id:"));
-                        let run = run.unwrap_or_default().trim();
-                        let set = server.ask::<()>(redis::cmd("SET").arg("zklock:run").arg(run));
-                        set.unwrap();
-                        return server;
-                    }
-                    assert!(begun.elapsed() < super::super::TIMEOUT);
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-            }
-        }
-
-        pub(super) fn address(&self) -> String {
-            format!("redis://127.0.0.1:{}", self.port)
-        }
-
-        fn ask<T: redis::FromRedisValue>(&self, command: &redis::Cmd) -> redis::RedisResult<T> {
-            command.query(&mut redis::Client::open(self.address())?.get_connection()?)
-        }
-
-        pub(super) fn rows(&self) -> i64 {
-            let sessions: i64 = self.ask(redis::cmd("ZCARD").arg("zklock:sessions")).unwrap();
-            let claims: Vec<String> = self.ask(redis::cmd("KEYS").arg("zklock:claim*")).unwrap();
-            sessions + claims.len() as i64
-        }
-    }
-
-    impl Drop for Server {
-        fn drop(&mut self) {
-            let _ = self.process.kill();
-            let _ = self.process.wait();
         }
     }
 }

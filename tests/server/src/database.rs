@@ -1,12 +1,12 @@
-//! Servers of PostgreSQL and MariaDB, from their start to their removal: for tests of what works on several stores.
+//! Servers of PostgreSQL, MariaDB and Redis, from their start to their removal: for tests of what works on several stores.
 //!
 //! As a ZooKeeper [`Server`](crate::Server), one owns a process, a directory and a port, and listens on loopback alone.
-//! Both refuse to be run by root; there they run as the user `nobody`.
+//! The first two refuse to be run by root; there all run as the user `nobody`.
 
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{self, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
@@ -36,6 +36,7 @@ const NOBODY: u32 = 65_534;
 enum Kind {
     Postgres,
     MariaDb,
+    Redis,
 }
 
 /// A database server on loopback, with nothing in it. Dropping it ends it, and removes its directory.
@@ -73,6 +74,14 @@ impl Database {
         Database::start(Kind::MariaDb)
     }
 
+    /// Starts Redis, which keeps everything in memory. It serves when this returns.
+    ///
+    /// # Errors
+    /// As [`postgres`](Database::postgres).
+    pub fn redis() -> Result<Database> {
+        Database::start(Kind::Redis)
+    }
+
     fn start(kind: Kind) -> Result<Database> {
         let template = template(kind)?;
         let mut attempt = 1;
@@ -104,6 +113,7 @@ impl Database {
         match self.kind {
             Kind::Postgres => format!("postgres://zklock@{address}/postgres"),
             Kind::MariaDb => format!("mysql://zklock@{address}/zklock"),
+            Kind::Redis => format!("redis://{address}"),
         }
     }
 
@@ -125,9 +135,13 @@ impl Database {
     /// [`Error::Database`].
     pub fn start_again(&self) -> Result<()> {
         let mut process = self.process.lock();
+        let missing = |error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound => no_database(server_of(self.kind).as_ref()),
+            _ => Error::io("start a database server")(error),
+        };
         let mut attempt = 1;
         while process.is_none() {
-            let mut started = self.spawn().map_err(Error::io("start a database server"))?;
+            let mut started = self.spawn().map_err(missing)?;
             match self.wait_ready(&mut started) {
                 Ok(()) => *process = Some(started),
                 // What a killed one has left behind goes within moments.
@@ -170,6 +184,10 @@ impl Database {
                     "--skip-name-resolve",
                 ]);
             }
+            Kind::Redis => {
+                command.args(["--port", &port, "--bind", "127.0.0.1", "--save", ""]);
+                command.arg("--dir").arg(&data);
+            }
         }
         command.current_dir(self.directory.path()).stdin(Stdio::null());
         command.stdout(log.try_clone()?).stderr(log);
@@ -182,7 +200,7 @@ impl Database {
         match self.kind {
             // One that is killed leaves a piece of the system's memory behind.
             Kind::Postgres => Signal::QUIT,
-            Kind::MariaDb => Signal::KILL,
+            Kind::MariaDb | Kind::Redis => Signal::KILL,
         }
     }
 
@@ -215,8 +233,11 @@ impl Database {
             }
             Kind::MariaDb => {
                 let file = fs::read_to_string(self.directory.data().join("pid"));
-                file.is_ok_and(|file| file.trim() == pid.to_string()) && greets(self.addr())
+                let is_ours = file.is_ok_and(|file| file.trim() == pid.to_string());
+                // The version of its protocol.
+                is_ours && says(self.addr(), b"").is_some_and(|greeting| greeting[4] == 10)
             }
+            Kind::Redis => says(self.addr(), b"PING\r\n").is_some_and(|answer| answer == *b"+PONG"),
         }
     }
 }
@@ -236,23 +257,21 @@ impl fmt::Debug for Database {
     }
 }
 
-/// Whether a MariaDB says that it is there.
-fn greets(address: SocketAddr) -> bool {
-    let greet = || {
-        let mut stream = TcpStream::connect_timeout(&address, Duration::from_millis(150))?;
-        stream.set_read_timeout(Some(Duration::from_secs(1)))?;
-        let mut greeting = [0; 5];
-        stream.read_exact(&mut greeting)?;
-        // The version of its protocol.
-        io::Result::Ok(greeting[4] == 10)
-    };
-    greet().unwrap_or(false)
+/// The first that a server says, after it was asked.
+fn says(address: SocketAddr, question: &[u8]) -> Option<[u8; 5]> {
+    let mut stream = TcpStream::connect_timeout(&address, Duration::from_millis(150)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(1))).ok()?;
+    stream.write_all(question).ok()?;
+    let mut answer = [0; 5];
+    stream.read_exact(&mut answer).ok()?;
+    Some(answer)
 }
 
 fn server_of(kind: Kind) -> &'static str {
     match kind {
         Kind::Postgres => "postgres",
         Kind::MariaDb => "mariadbd",
+        Kind::Redis => "redis-server",
     }
 }
 
@@ -262,6 +281,7 @@ fn program(kind: Kind, name: &str) -> PathBuf {
     let mut places: Vec<PathBuf> = match kind {
         Kind::Postgres => versions.map(|version| version.path().join("bin")).collect(),
         Kind::MariaDb => vec![PathBuf::from("/usr/sbin")],
+        Kind::Redis => Vec::new(),
     };
     places.sort();
     let found = places.into_iter().rev().map(|place| place.join(name)).find(|file| file.exists());
@@ -303,7 +323,7 @@ fn run(command: &mut Command) -> Result<()> {
     let name = command.get_program().to_owned();
     let output = command.stdin(Stdio::null()).output().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => no_database(&name),
-        _ => Error::io(format!("run {}", name.display()))(error),
+        _ => Error::io(format!("run {}", name.to_string_lossy()))(error),
     })?;
     if output.status.success() {
         return Ok(());
@@ -313,15 +333,18 @@ fn run(command: &mut Command) -> Result<()> {
 }
 
 fn no_database(program: &OsStr) -> Error {
-    let package =
-        if program.to_string_lossy().contains("maria") { "mariadb-server" } else { "postgresql" };
+    let package = match program.to_string_lossy() {
+        name if name.contains("maria") => "mariadb-server",
+        name if name.contains("redis") => "redis-server",
+        _ => "postgresql",
+    };
     Error::NoDatabase { program: program.to_string_lossy().into_owned(), package }
 }
 
 /// The data of a server in which there is nothing, made once for each process.
 fn template(kind: Kind) -> Result<&'static DataDir> {
-    static MADE: [Mutex<()>; 2] = [const { Mutex::new(()) }; 2];
-    static TEMPLATES: [OnceLock<DataDir>; 2] = [const { OnceLock::new() }; 2];
+    static MADE: [Mutex<()>; 3] = [const { Mutex::new(()) }; 3];
+    static TEMPLATES: [OnceLock<DataDir>; 3] = [const { OnceLock::new() }; 3];
     let (made, template) = (&MADE[kind as usize], &TEMPLATES[kind as usize]);
     let _one_makes_it = made.lock();
     if let Some(template) = template.get() {
@@ -342,6 +365,7 @@ fn template(kind: Kind) -> Result<&'static DataDir> {
             command.arg("--no-defaults").arg(option("datadir", &data));
             command.args(["--auth-root-authentication-method=normal", "--skip-test-db"]);
         }
+        Kind::Redis => return Ok(template.get_or_init(|| directory)),
     }
     command.current_dir(directory.path());
     as_nobody(&mut command);

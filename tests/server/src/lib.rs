@@ -5,7 +5,7 @@
 //! - [`Proxy`], [`Rule`], [`Op`], [`Ops`], [`Action`], [`Gate`]: the network between clients and servers.
 //! - [`Ensemble::isolate`]: the network between servers.
 //! - [`Proxy::expire_sessions`], [`expire_session`]: the end of a session behind its client's back.
-//! - [`Database`]: servers of PostgreSQL and MariaDB, for what works on several stores.
+//! - [`Database`]: servers of PostgreSQL, MariaDB and Redis, for what works on several stores.
 //! - [`Scratch`]: a directory that no other process gets.
 //! - [`wire`]: the protocol, and a bare client for it.
 //! - [`Error`]: what went wrong, and what to do about it.
