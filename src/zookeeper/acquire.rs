@@ -20,7 +20,10 @@ use crate::runtime::{Late, Timer, within};
 ///
 /// Wherever this future is dropped, the claim goes with it and deletes what it has, or may have,
 /// on the server.
-pub(super) async fn acquire(spec: &Arc<Spec>, ahead: &Arc<SeenAhead>) -> Result<Acquired, LockError> {
+pub(super) async fn acquire(
+    spec: &Arc<Spec>,
+    ahead: &Arc<SeenAhead>,
+) -> Result<Acquired, LockError> {
     let mut attempt = Attempt::new(spec, false, Arc::clone(ahead));
     let acquired = contend(spec, &mut attempt).await?;
     acquired.ok_or_else(|| ahead.error(&spec.path))

@@ -260,8 +260,7 @@ impl StoredLock for ZooKeeperLock {
 
     fn acquire(self: Arc<Self>) -> Pending<Guard, LockError> {
         let ahead = Arc::new(SeenAhead::default());
-        let (lock, asked, seen) =
-            (Arc::clone(&self), Asked::now(&self.spec), Arc::clone(&ahead));
+        let (lock, asked, seen) = (Arc::clone(&self), Asked::now(&self.spec), Arc::clone(&ahead));
         let acquired = async move {
             let acquired = acquire::acquire(&lock.spec, &seen).await;
             let acquired = asked.outcome(acquired, |_| ACQUIRED)?;
