@@ -65,7 +65,7 @@ impl Client {
             path: path.into(),
             strategy: Strategy::default(),
             label: String::new(),
-            acl: Acl::open().into(),
+            acl: Arc::clone(&self.inner().open_acl),
             kind: Kind::default(),
             limit: 0,
             interop: Interop::default(),

@@ -42,7 +42,7 @@ pub(super) struct Tenure {
     pub(super) hold: Arc<Hold>,
     end: Latest<Option<LostReason>>,
     /// The watch on its znode that the claim had while it waited, if it had one.
-    watch: Mutex<Option<OwnWatch>>,
+    watch: Mutex<Option<Box<OwnWatch>>>,
     /// Why somebody wants it to end.
     pub(super) requests: Requests,
     /// Whether its claims are being deleted. Once: by a second deletion a successor's could go, of the same name.
@@ -63,7 +63,7 @@ impl Tenure {
         log_in!(asked.span, DEBUG, path = &*path, token, ?waited, "acquired");
         let (hold, end, process) = (Arc::new(hold), Latest::new(None), Process::this());
         let (requests, is_given_up) = (Requests::default(), AtomicBool::new(false));
-        let watch = Mutex::new(watch);
+        let watch = Mutex::new(watch.map(Box::new));
         let (client, spec) = (Arc::clone(&spec.client), Arc::clone(spec));
         let claims = Claims { kind: spec.kind, write: None, is_changing: false };
         Arc::new(Tenure {
@@ -124,7 +124,7 @@ impl Tenure {
             if !self.node.session.is_trusted() {
                 return Some(self.end(LostReason::Session));
             }
-            let is_gone = self.watch.lock().as_mut().is_some_and(OwnWatch::is_deleted);
+            let is_gone = self.watch.lock().as_mut().is_some_and(|watch| watch.is_deleted());
             is_gone.then(|| self.end(LostReason::Deleted))
         })
     }
