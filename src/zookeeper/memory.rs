@@ -38,7 +38,7 @@ pub(super) struct PathMemory {
 /// The claims of this client on the path, for as long as somebody has them.
 #[derive(Default)]
 struct Claims {
-    /// By the transactions that made them.
+    /// By the transactions that made them, in their order.
     made: Vec<(i64, Weak<AtomicBool>)>,
     /// Each that is sent and not answered yet has one.
     sent: Arc<()>,
@@ -183,7 +183,11 @@ impl PathMemory {
         if made.len() >= 64 && made.len().is_power_of_two() {
             made.retain(|(_, kept)| kept.strong_count() > 0);
         }
-        made.push((czxid, Arc::downgrade(&kept)));
+        let of = (czxid, Arc::downgrade(&kept));
+        match made.binary_search_by_key(&czxid, |(made, _)| *made) {
+            Ok(at) => made[at] = of,
+            Err(at) => made.insert(at, of),
+        }
         kept
     }
 
@@ -191,8 +195,8 @@ impl PathMemory {
     /// reply is to come.
     pub(super) fn is_claim(&self, czxid: i64) -> Option<bool> {
         let claims = self.claims.lock();
-        // Seldom asked.
-        if claims.made.iter().any(|(made, kept)| *made == czxid && kept.strong_count() > 0) {
+        let found = claims.made.binary_search_by_key(&czxid, |(made, _)| *made);
+        if found.is_ok_and(|at| claims.made[at].1.strong_count() > 0) {
             return Some(true);
         }
         (Arc::strong_count(&claims.sent) == 1).then_some(false)
