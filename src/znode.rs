@@ -109,6 +109,11 @@ impl Acl {
         vec![Acl::new(Permissions::ALL, "world", "anyone")]
     }
 
+    /// Whether by it, alone, everyone may do everything.
+    pub(crate) fn is_open(&self) -> bool {
+        (self.permissions, &*self.scheme, &*self.id) == (Permissions::ALL, "world", "anyone")
+    }
+
     /// Everyone may read, nobody may change.
     pub fn read_only() -> Vec<Acl> {
         vec![Acl::new(Permissions::READ, "world", "anyone")]

@@ -29,5 +29,6 @@ fn an_uncontended_acquire_and_release_allocate_little() {
     let (blocks, bytes) =
         (after.total_blocks - before.total_blocks, after.total_bytes - before.total_bytes);
     println!("{} blocks and {} bytes a cycle", blocks / CYCLES, bytes / CYCLES);
-    assert!(blocks <= 36 * CYCLES, "{blocks} blocks in {CYCLES} cycles");
+    // 20, and what heartbeats take meanwhile.
+    assert!(blocks <= 21 * CYCLES, "{blocks} blocks in {CYCLES} cycles");
 }

@@ -1,21 +1,13 @@
 //! The deletion of two znodes in one transaction, which must happen as that of one (`guaranteed_delete.rs`).
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use super::Link;
-use super::lease::Proof;
-use crate::error::{Code, Error};
-use crate::raw::{RawOp, RawOpResult, Sink, Turn};
-use crate::runtime::{BootInstant, Pending, wake};
-
-/// What came of the transaction.
-enum Ended {
-    Done,
-    /// It was refused, or nobody knows: each of them is deleted by itself now.
-    Apart(Box<[Pending<bool>; 2]>),
-    Failed(Error),
-}
+use super::guaranteed_delete::{How, write};
+use crate::error::{Code, Error, Result};
+use crate::raw::{RawOp, Turn};
+use crate::runtime::{Pending, run_in_place, wake};
 
 impl Link {
     /// Deletes two znodes for certain, which one transaction `czxid` of this session has created, as
@@ -29,59 +21,43 @@ impl Link {
         look: bool,
         gone: Arc<AtomicBool>,
     ) -> Pending<bool> {
-        let path = Arc::clone(paths[0]);
-        if look {
-            let each = paths.map(|path| self.guaranteed_delete(path, czxid, true, gone.clone()));
-            return both_gone(path, async move { Ended::Apart(Box::new(each)) });
-        }
-        let Some(handle) = self.handle.get() else {
-            return Pending::ready(Err(Error::new("delete", &path, Code::INVALID_STATE)));
-        };
-        let (send, ended) = oneshot::async_channel();
-        let (link, duty) = (Arc::downgrade(self), self.duties.begin());
-        let (submitted, both) = (BootInstant::now(), paths.map(Arc::clone));
-        let sink: Sink<Vec<RawOpResult>> = Box::new(move |reply| {
-            let link = link.upgrade();
-            if let Some(link) = &link {
-                link.learn(&reply, submitted, Proof::Write);
-            }
-            let is_done = reply.as_ref().is_ok_and(|ops| ops.iter().all(|op| op.code == Code::OK));
-            let end = match (is_done, link) {
-                (true, _) => {
-                    gone.store(true, Ordering::Release);
-                    Ended::Done
-                }
-                (false, Some(link)) => {
-                    // After a transaction that may have been executed, a znode that is gone was deleted by it.
-                    let may_be_done = reply.is_err_and(may_be_done);
-                    Ended::Apart(Box::new(both.map(|path| {
-                        link.delete_after_all(&path, czxid, !may_be_done, gone.clone())
-                    })))
-                }
-                (false, None) => Ended::Failed(Error::new("delete", &both[0], Code::CLOSING)),
-            };
-            wake::send(send, end);
+        let (send, done) = oneshot::async_channel();
+        let (link, both, duty) = (Arc::downgrade(self), paths.map(Arc::clone), self.duties.begin());
+        run_in_place(async move {
+            wake::send(send, delete_both(&link, &both, czxid, look, &gone).await);
             drop(duty);
         });
-        let ops = paths.map(|path| RawOp::Delete { path, version: -1 });
-        handle.multi(self.terms(Turn::InOrderAlways), &ops, sink);
-        let unanswered = Error::new("delete", &path, Code::CLOSING);
-        both_gone(path, async move { ended.await.unwrap_or(Ended::Failed(unanswered)) })
+        Pending::reply("delete", Arc::clone(paths[0]), done)
     }
 }
 
-fn both_gone(path: Arc<str>, ended: impl Future<Output = Ended> + Send + 'static) -> Pending<bool> {
-    Pending::run("delete", &path, async move {
-        match ended.await {
-            Ended::Done => Ok(true),
-            Ended::Failed(error) => Err(error),
-            Ended::Apart(each) => {
-                let [one, other] = *each;
-                let (one, other) = (one.await, other.await);
-                Ok(one? & other?)
-            }
+async fn delete_both(
+    link: &Weak<Link>,
+    both: &[Arc<str>; 2],
+    czxid: i64,
+    look: bool,
+    gone: &Arc<AtomicBool>,
+) -> Result<bool> {
+    let mut how = How { look: true, ..How::default() };
+    if !look {
+        let reply = write(link, Turn::InOrderAlways, |handle, terms, sink| {
+            let ops = both.each_ref().map(|path| RawOp::Delete { path, version: -1 });
+            handle.multi(terms, &ops, sink);
+        })
+        .await;
+        if reply.as_ref().is_ok_and(|ops| ops.iter().all(|op| op.code == Code::OK)) {
+            gone.store(true, Ordering::Release);
+            return Ok(true);
         }
-    })
+        // After a transaction that may have been executed, a znode that is gone was deleted by it.
+        how.first = !reply.is_err_and(may_be_done);
+    }
+    let link = link.upgrade().ok_or_else(|| Error::new("delete", &both[0], Code::CLOSING))?;
+    let each = both.each_ref().map(|path| link.begin_delete(path, czxid, how, Arc::clone(gone)));
+    drop(link);
+    let [one, other] = each;
+    let (one, other) = (one.await, other.await);
+    Ok(one? & other?)
 }
 
 /// Whether what ended so may have been executed: also a reply that can't be read is one.

@@ -1,48 +1,47 @@
 //! Deletions that must happen: repeated until the znode, or its session, is gone.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::Link;
 use super::lease::Proof;
 use super::multi::culprit;
-use super::unconfirmed::{GuaranteedDelete, How};
-use crate::error::Code;
+use crate::error::{Code, Error};
 use crate::logging::log;
-use crate::raw::{RawOp, RawOpResult, Sink, Turn, WatchOn};
-use crate::runtime::{BootInstant, Pending};
-use crate::znode::Stat;
+use crate::raw::{Handle, RawOp, Sink, Terms, Turn, WatchOn};
+use crate::runtime::{BootInstant, Pending, run_in_place, wake};
 
 /// How old a look may be that a deletion follows, and how often it is repeated for that: a link may be
 /// slower than this at any time.
 const FRESH: Duration = Duration::from_millis(100);
 const STALE_LOOKS: u32 = 3;
 
-/// It was refused, or its outcome is not known.
-fn end_or_try_later(mut delete: GuaranteedDelete, code: Code, link: Option<&Link>) {
-    let Some(link) = link else {
-        return delete.end(Err(code));
-    };
-    // Whatever else went wrong, the znode is still there and has to go.
-    if code.is_server_decision() || code.is_session_over() && !code.is_outcome_unknown() {
-        let forbidden = (code == Code::NO_AUTH).then(|| Arc::clone(&delete.path));
-        delete.end(Err(code));
-        if let Some(path) = forbidden {
-            link.leave_behind(&path);
-        }
-        return;
+type Reply<T> = std::result::Result<T, Code>;
+
+/// Deletions with an unknown outcome: tried again by the driver while connected.
+#[derive(Default)]
+pub(super) struct Unconfirmed {
+    waiting: Vec<oneshot::Sender<Reply<()>>>,
+    /// Set once the session is over and nothing can be tried any more.
+    is_over: bool,
+}
+
+/// How a znode is to be deleted next.
+#[derive(Clone, Copy)]
+pub(super) struct How {
+    /// Whether to look first if it is still the one that its transaction created.
+    pub(super) look: bool,
+    /// Whether it is written to before, in the same transaction, which tells who watches it that its holder has released it.
+    pub(super) announced: bool,
+    /// Whether no deletion was tried before: after one, a missing znode is how success looks.
+    pub(super) first: bool,
+}
+
+impl Default for How {
+    fn default() -> How {
+        How { look: false, announced: false, first: true }
     }
-    // A name, even one with a number, may be another's by the time that this is repeated.
-    delete.how.look = true;
-    let mut unconfirmed = link.unconfirmed.lock();
-    if unconfirmed.over {
-        drop(unconfirmed);
-        return delete.end(Err(Code::SESSION_EXPIRED));
-    }
-    // The driver looks here on its every turn; waking it now would only try in a loop what a
-    // broken connection can't do.
-    unconfirmed.deletes.push(delete);
 }
 
 impl Link {
@@ -75,134 +74,34 @@ impl Link {
         self.begin_delete(path, czxid, How { announced: true, ..How::default() }, gone)
     }
 
-    /// As [`guaranteed_delete`](Link::guaranteed_delete) with a look, after a request that may have deleted it, unless
-    /// this is the `first`.
-    pub(super) fn delete_after_all(
+    pub(super) fn begin_delete(
         self: &Arc<Self>,
         path: &Arc<str>,
         czxid: i64,
-        first: bool,
-        gone: Arc<AtomicBool>,
-    ) -> Pending<bool> {
-        self.begin_delete(path, czxid, How { look: true, announced: false, first }, gone)
-    }
-
-    fn begin_delete(
-        self: &Arc<Self>,
-        path: &Arc<str>,
-        czxid: i64,
-        how: How,
+        mut how: How,
         gone: Arc<AtomicBool>,
     ) -> Pending<bool> {
         let (send, done) = oneshot::async_channel();
-        self.attempt_delete(GuaranteedDelete {
-            path: Arc::clone(path),
-            czxid,
-            how,
-            stale_looks: 0,
-            done: send,
-            gone,
-            _duty: self.duties.begin(),
+        let delete = GuaranteedDelete { link: Arc::downgrade(self), path: Arc::clone(path), czxid };
+        let duty = self.duties.begin();
+        // On the threads that bring the answers: a release wakes no other.
+        run_in_place(async move {
+            let reply = delete.until_certain(&mut how).await;
+            if matches!(reply, Ok(()) | Err(Code::NO_NODE)) {
+                gone.store(true, Ordering::Release);
+            }
+            let result = match reply {
+                Ok(()) => Ok(true),
+                Err(Code::NO_NODE) => Ok(!how.first),
+                Err(code) => Err(Error::new("delete", &delete.path, code)),
+            };
+            wake::send(send, result);
+            if let (Err(Code::NO_AUTH), Some(link)) = (reply, delete.link.upgrade()) {
+                link.leave_behind(&delete.path);
+            }
+            drop(duty);
         });
         Pending::reply("delete", Arc::clone(path), done)
-    }
-
-    fn attempt_delete(self: &Arc<Self>, delete: GuaranteedDelete) {
-        if !delete.how.look {
-            return self.delete_for(delete);
-        }
-        if delete.how.first {
-            return self.look_for(delete);
-        }
-        // An earlier deletion may have succeeded, and the server that we are connected to now may
-        // not have heard of it yet: it would show a znode whose name is another's by now.
-        let Some(handle) = self.handle.get() else {
-            return;
-        };
-        let link = Arc::downgrade(self);
-        let path = Arc::clone(&delete.path);
-        let sink: Sink<()> = Box::new(move |reply| match (reply, link.upgrade()) {
-            (Ok(()), Some(link)) => link.look_for(delete),
-            (Ok(()), None) => delete.end(Err(Code::CLOSING)),
-            (Err(code), link) => end_or_try_later(delete, code, link.as_deref()),
-        });
-        handle.sync(self.terms(Turn::Ahead), &path, sink);
-    }
-
-    fn look_for(self: &Arc<Self>, delete: GuaranteedDelete) {
-        let Some(handle) = self.handle.get() else {
-            return;
-        };
-        let czxid = delete.czxid;
-        let link = Arc::downgrade(self);
-        let (path, asked) = (Arc::clone(&delete.path), BootInstant::now());
-        // After what its owner has submitted before the release. A repetition can't keep that order.
-        let turn = if delete.how.first { Turn::InOrderAlways } else { Turn::Ahead };
-        let sink: Sink<(Vec<u8>, Stat)> = Box::new(move |reply| match (reply, link.upgrade()) {
-            (Ok((_, stat)), Some(link)) if stat.czxid == czxid => {
-                // Between the look and the deletion somebody else's znode can take its place, so
-                // the time between them is kept short: also when this process stood still.
-                let is_stale = BootInstant::now() - asked > FRESH;
-                if is_stale && delete.stale_looks < STALE_LOOKS {
-                    let stale_looks = delete.stale_looks + 1;
-                    return link.look_for(GuaranteedDelete { stale_looks, ..delete });
-                }
-                link.delete_for(delete);
-            }
-            // Somebody else's by now.
-            (Ok(_), _) => delete.end(Err(Code::NO_NODE)),
-            (Err(code), link) => end_or_try_later(delete, code, link.as_deref()),
-        });
-        handle.get(self.terms(turn), &path, WatchOn::No, sink);
-    }
-
-    fn delete_for(self: &Arc<Self>, mut delete: GuaranteedDelete) {
-        let Some(handle) = self.handle.get() else {
-            return;
-        };
-        let link = Arc::downgrade(self);
-        let path = Arc::clone(&delete.path);
-        let submitted = BootInstant::now();
-        // After a look it is the look that was in order, and the sooner after it the better.
-        let in_order = delete.how.first && !delete.how.look;
-        let turn = if in_order { Turn::InOrderAlways } else { Turn::Ahead };
-        let was_announced = std::mem::take(&mut delete.how.announced);
-        let answered = move |reply: std::result::Result<(), Code>| {
-            let link = link.upgrade();
-            if let Some(link) = &link {
-                link.learn(&reply, submitted, Proof::Write);
-            }
-            match reply {
-                Ok(()) => delete.end(Ok(())),
-                // Not the deletion was refused, but what goes with it.
-                Err(code)
-                    if was_announced && code.is_server_decision() && code != Code::NO_NODE =>
-                {
-                    match link {
-                        Some(link) => link.delete_for(delete),
-                        None => delete.end(Err(code)),
-                    }
-                }
-                Err(code) => {
-                    delete.how.first &= !code.is_outcome_unknown();
-                    end_or_try_later(delete, code, link.as_deref());
-                }
-            }
-        };
-        if !was_announced {
-            return handle.delete(self.terms(turn), &path, -1, Box::new(answered));
-        }
-        let ops = [
-            RawOp::Set { path: &path, data: b"", version: -1 },
-            RawOp::Delete { path: &path, version: -1 },
-        ];
-        let sink: Sink<Vec<RawOpResult>> = Box::new(move |reply| {
-            answered(reply.and_then(|results| match culprit(&results) {
-                Some(at) => Err(results[at].code),
-                None => Ok(()),
-            }));
-        });
-        handle.multi(self.terms(turn), &ops, sink);
     }
 
     /// A znode has to go, and the session may not delete it: it goes with the session.
@@ -225,22 +124,161 @@ impl Link {
     }
 
     /// Tries the deletions again whose outcome is unknown. Called while connected.
-    pub(super) fn retry_deletes(self: &Arc<Self>) {
-        let deletes = std::mem::take(&mut self.unconfirmed.lock().deletes);
-        for delete in deletes {
-            self.attempt_delete(delete);
+    pub(super) fn retry_deletes(&self) {
+        let waiting = std::mem::take(&mut self.unconfirmed.lock().waiting);
+        for retry in waiting {
+            wake::send(retry, Ok(()));
         }
     }
 
     /// The session is over: nothing can be tried any more.
     pub(super) fn end_deletes(&self, code: Code) {
-        let deletes = {
+        let waiting = {
             let mut unconfirmed = self.unconfirmed.lock();
-            unconfirmed.over = true;
-            std::mem::take(&mut unconfirmed.deletes)
+            unconfirmed.is_over = true;
+            std::mem::take(&mut unconfirmed.waiting)
         };
-        for delete in deletes {
-            delete.end(Err(code));
+        for end in waiting {
+            wake::send(end, Err(code));
         }
     }
+}
+
+/// A znode that must go.
+struct GuaranteedDelete {
+    link: Weak<Link>,
+    path: Arc<str>,
+    czxid: i64,
+}
+
+impl GuaranteedDelete {
+    /// Ends once the znode is gone for certain, or can't be deleted.
+    async fn until_certain(&self, how: &mut How) -> Reply<()> {
+        loop {
+            let Err(code) = self.attempt(how).await else { return Ok(()) };
+            if code.is_server_decision() || code.is_session_over() && !code.is_outcome_unknown() {
+                return Err(code);
+            }
+            // Whatever else went wrong, the znode is still there and has to go. But a name, even one with a
+            // number, may be another's by the time that this is repeated.
+            how.look = true;
+            self.connected_again().await?;
+        }
+    }
+
+    async fn attempt(&self, how: &mut How) -> Reply<()> {
+        if how.look {
+            if !how.first {
+                // An earlier deletion may have succeeded, and the server that we are connected to now may
+                // not have heard of it yet: it would show a znode whose name is another's by now.
+                self.sync().await?;
+            }
+            self.look(how.first).await?;
+        }
+        // After a look it is the look that was in order, and the sooner after it the better.
+        let turn = turn(how.first && !how.look);
+        let deleted = if std::mem::take(&mut how.announced) {
+            match self.delete_announced(turn).await {
+                // Not the deletion was refused, but what goes with it.
+                Err(code) if code.is_server_decision() && code != Code::NO_NODE => {
+                    self.delete(turn).await
+                }
+                deleted => deleted,
+            }
+        } else {
+            self.delete(turn).await
+        };
+        how.first &= !deleted.is_err_and(Code::is_outcome_unknown);
+        deleted
+    }
+
+    async fn sync(&self) -> Reply<()> {
+        let sync = |handle: &dyn Handle, terms, sink| handle.sync(terms, &self.path, sink);
+        ask(&self.link, Turn::Ahead, sync).await
+    }
+
+    /// `NO_NODE` if it is not there, or somebody else's is by now.
+    async fn look(&self, is_first: bool) -> Reply<()> {
+        for _ in 0..=STALE_LOOKS {
+            let asked = BootInstant::now();
+            // After what its owner has submitted before the release. A repetition can't keep that order.
+            let (_, stat) = ask(&self.link, turn(is_first), |handle, terms, sink| {
+                handle.get(terms, &self.path, WatchOn::No, sink);
+            })
+            .await?;
+            if stat.czxid != self.czxid {
+                return Err(Code::NO_NODE);
+            }
+            // Between the look and the deletion somebody else's znode can take its place, so
+            // the time between them is kept short: also when this process stood still.
+            if BootInstant::now() - asked <= FRESH {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn delete(&self, turn: Turn) -> Reply<()> {
+        let delete = |handle: &dyn Handle, terms, sink| handle.delete(terms, &self.path, -1, sink);
+        write(&self.link, turn, delete).await
+    }
+
+    async fn delete_announced(&self, turn: Turn) -> Reply<()> {
+        let results = write(&self.link, turn, |handle, terms, sink| {
+            let path = &self.path;
+            let ops =
+                [RawOp::Set { path, data: b"", version: -1 }, RawOp::Delete { path, version: -1 }];
+            handle.multi(terms, &ops, sink);
+        })
+        .await?;
+        culprit(&results).map_or(Ok(()), |at| Err(results[at].code))
+    }
+
+    /// Waits until the driver finds the session connected. Waking it now would only try in a loop what a broken
+    /// connection can't do.
+    async fn connected_again(&self) -> Reply<()> {
+        let (send, connected) = oneshot::async_channel();
+        {
+            let link = self.link.upgrade().ok_or(Code::CLOSING)?;
+            let mut unconfirmed = link.unconfirmed.lock();
+            if unconfirmed.is_over {
+                return Err(Code::SESSION_EXPIRED);
+            }
+            unconfirmed.waiting.push(send);
+        }
+        connected.await.unwrap_or(Err(Code::CLOSING))
+    }
+}
+
+fn turn(is_in_order: bool) -> Turn {
+    if is_in_order { Turn::InOrderAlways } else { Turn::Ahead }
+}
+
+/// Submits a request; gives its answer.
+async fn ask<T: Send + 'static>(
+    link: &Weak<Link>,
+    turn: Turn,
+    submit: impl FnOnce(&dyn Handle, Terms, Sink<T>),
+) -> Reply<T> {
+    let (send, reply) = oneshot::async_channel();
+    {
+        let link = link.upgrade().ok_or(Code::CLOSING)?;
+        let handle = link.handle.get().ok_or(Code::CLOSING)?;
+        submit(&**handle, link.terms(turn), Box::new(move |reply| wake::send(send, reply)));
+    }
+    reply.await.unwrap_or(Err(Code::CLOSING))
+}
+
+/// As [`ask`], of what a quorum commits, which renews the lease.
+pub(super) async fn write<T: Send + 'static>(
+    link: &Weak<Link>,
+    turn: Turn,
+    submit: impl FnOnce(&dyn Handle, Terms, Sink<T>),
+) -> Reply<T> {
+    let submitted = BootInstant::now();
+    let reply = ask(link, turn, submit).await;
+    if let Some(link) = link.upgrade() {
+        link.learn(&reply, submitted, Proof::Write);
+    }
+    reply
 }

@@ -24,6 +24,7 @@ use crate::process::{Process, inherited};
 use crate::raw::{Credentials, HandleState};
 use crate::runtime::{BootInstant, Latest, now};
 use crate::session_key::SessionKey;
+use crate::znode::Acl;
 
 pub(crate) struct ClientInner {
     /// A number of this client's alone.
@@ -42,6 +43,8 @@ pub(crate) struct ClientInner {
     pub(super) credentials: Mutex<Vec<Credentials>>,
     hosts: Hosts,
     pub(crate) registry: Registry,
+    /// By which everyone may do everything: that of most locks.
+    pub(crate) open_acl: Arc<[Acl]>,
     duties: Arc<Duties>,
 }
 
@@ -70,6 +73,7 @@ impl ClientInner {
             tasks,
             credentials,
             registry: Registry::default(),
+            open_acl: Acl::open().into(),
             duties: Arc::default(),
         }
     }

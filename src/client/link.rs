@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::guaranteed_delete::Unconfirmed;
 use super::identity::OwnIdentity;
 use super::lease::{Lease, Proof, is_server_decision};
 use super::registry::Registry;
 use super::settings::Settings;
-use super::unconfirmed::Unconfirmed;
 use super::watch::{WatchRoom, WatchTable};
 use super::{Duties, handles};
 use crate::error::{Code, Error};

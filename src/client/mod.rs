@@ -37,7 +37,6 @@ mod states;
 mod status;
 mod trust;
 mod trusted_session;
-mod unconfirmed;
 mod watch;
 mod zhandle;
 

@@ -96,7 +96,7 @@ impl Link {
         }
         // The server leaves a watch also where there is no znode, so that answer has to reach the
         // table too: on the completion thread, before any event can.
-        let watch = match self.watch("exists", path, WatchOf::Existence) {
+        let watch = match self.watch("exists", path.into(), WatchOf::Existence) {
             Ok(watch) => watch,
             Err(error) => return Pending::ready(Err(error)),
         };
@@ -117,21 +117,21 @@ impl Link {
     fn watch(
         &self,
         op: &'static str,
-        path: &str,
+        path: Arc<str>,
         of: WatchOf,
     ) -> Result<impl FnOnce() -> Watch + Send + use<>> {
-        let Some(reserved) = self.watch_room.reserve(path, of) else {
+        let Some(reserved) = self.watch_room.reserve(&path, of) else {
             let detail = format!(
                 "more than {} bytes of paths are watched, which a reconnection could not do again \
                  in one request (see max_request)",
                 self.watch_room.limit()
             );
-            return Err(Error::with_detail(op, path, Code::THROTTLED_OP, detail));
+            return Err(Error::with_detail(op, &path, Code::THROTTLED_OP, detail));
         };
-        let (watches, path) = (Arc::clone(&self.watches), path.to_owned());
+        let watches = Arc::clone(&self.watches);
         Ok(move || {
             reserved.set(&path, of);
-            watches.add(&path, of)
+            watches.add(path, of)
         })
     }
 
@@ -150,17 +150,21 @@ impl Link {
         })
     }
 
-    pub(crate) fn get_and_watch(self: &Arc<Self>, path: &str) -> Pending<Watched<Znode>> {
-        if let Err(error) = self.check("get", path, path::validate(path), 0) {
+    pub(crate) fn get_and_watch(
+        self: &Arc<Self>,
+        path: impl Into<Arc<str>>,
+    ) -> Pending<Watched<Znode>> {
+        let path = path.into();
+        if let Err(error) = self.check("get", &path, path::validate(&path), 0) {
             return Pending::ready(Err(error));
         }
-        let watch = match self.watch("get", path, WatchOf::Data) {
+        let watch = match self.watch("get", Arc::clone(&path), WatchOf::Data) {
             Ok(watch) => watch,
             Err(error) => return Pending::ready(Err(error)),
         };
         let read = move |(data, stat)| Ok(Watched { value: Znode { data, stat }, watch: watch() });
-        self.request("get", path, read, |handle, terms, sink| {
-            handle.get(terms, path, WatchOn::Yes, sink);
+        self.request("get", Arc::clone(&path), read, |handle, terms, sink| {
+            handle.get(terms, &path, WatchOn::Yes, sink);
         })
     }
 
@@ -187,7 +191,7 @@ impl Link {
         if let Err(error) = self.check("children", path, path::validate(path), 0) {
             return Pending::ready(Err(error));
         }
-        let watch = match self.watch("children", path, WatchOf::Children) {
+        let watch = match self.watch("children", path.into(), WatchOf::Children) {
             Ok(watch) => watch,
             Err(error) => return Pending::ready(Err(error)),
         };

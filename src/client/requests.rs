@@ -20,7 +20,7 @@ impl Link {
         &self,
         proof: Proof,
         op: &'static str,
-        path: &str,
+        path: impl Into<Arc<str>>,
         read: impl FnOnce(T) -> std::result::Result<U, Code> + Send + 'static,
         submit: impl FnOnce(&dyn Handle, Terms, Sink<T>),
     ) -> Pending<U> {
@@ -38,7 +38,7 @@ impl Link {
     pub(super) fn request<T: 'static, U: Send + 'static>(
         &self,
         op: &'static str,
-        path: &str,
+        path: impl Into<Arc<str>>,
         read: impl FnOnce(T) -> std::result::Result<U, Code> + Send + 'static,
         submit: impl FnOnce(&dyn Handle, Terms, Sink<T>),
     ) -> Pending<U> {
@@ -49,16 +49,16 @@ impl Link {
     fn submit<T: 'static, U: Send + 'static>(
         &self,
         op: &'static str,
-        path: &str,
+        path: impl Into<Arc<str>>,
         learn: impl FnOnce(&std::result::Result<T, Code>) + Send + 'static,
         read: impl FnOnce(T) -> std::result::Result<U, Code> + Send + 'static,
         submit: impl FnOnce(&dyn Handle, Terms, Sink<T>),
     ) -> Pending<U> {
+        let path = path.into();
         let Some(handle) = self.handle.get() else {
-            return Pending::ready(Err(Error::new(op, path, Code::INVALID_STATE)));
+            return Pending::ready(Err(Error::new(op, &path, Code::INVALID_STATE)));
         };
         let (send, reply) = oneshot::async_channel();
-        let path: Arc<str> = path.into();
         let named = Arc::clone(&path);
         let sink: Sink<T> = Box::new(move |reply| {
             learn(&reply);

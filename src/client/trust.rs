@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use event_listener::Event;
+use event_listener::{Event, listener};
 use futures_lite::future::or;
 
 use super::lease::Lease;
@@ -76,7 +76,7 @@ impl TrustPeriod {
     /// Waits until the period is lost.
     pub(crate) async fn lost(&self) {
         loop {
-            let listener = self.ended.listen();
+            listener!(self.ended => listener);
             if !self.is_trusted() {
                 return;
             }

@@ -105,7 +105,7 @@ impl std::fmt::Debug for Watch {
 /// Takes a watch out of its table when its receiver goes.
 struct Forget {
     table: Weak<WatchTable>,
-    path: String,
+    path: Arc<str>,
     id: u64,
     process: Process,
 }
@@ -127,6 +127,8 @@ pub(crate) enum WatchOf {
 }
 
 impl WatchOf {
+    const ALL: [WatchOf; 3] = [WatchOf::Data, WatchOf::Existence, WatchOf::Children];
+
     fn ends_with(self, event: EventKind) -> bool {
         match event {
             EventKind::CREATED | EventKind::CHANGED => self != WatchOf::Children,
@@ -149,7 +151,7 @@ pub(super) struct WatchTable {
 #[derive(Default)]
 struct Entries {
     next: u64,
-    by_path: HashMap<String, Vec<Entry>>,
+    by_path: HashMap<Arc<str>, Vec<Entry>>,
     /// Set once no event can come any more.
     closed: Option<Code>,
 }
@@ -161,19 +163,22 @@ struct Entry {
 }
 
 impl WatchTable {
-    pub(super) fn add(self: &Arc<Self>, path: &str, of: WatchOf) -> Watch {
+    pub(super) fn add(self: &Arc<Self>, path: impl Into<Arc<str>>, of: WatchOf) -> Watch {
+        let path = path.into();
         let (send, event) = oneshot::async_channel();
         let mut entries = self.entries.lock();
         if let Some(code) = entries.closed {
             drop(entries);
-            let _ = send.send(Err(Error::new("watch", path, code)));
+            let _ = send.send(Err(Error::new("watch", &path, code)));
             return Watch::new(event);
         }
         let id = entries.next;
         entries.next += 1;
-        entries.by_path.entry(path.to_owned()).or_default().push(Entry { id, of, event: send });
+        // Mostly there is one for a path.
+        let of_path = entries.by_path.entry(Arc::clone(&path));
+        of_path.or_insert_with(|| Vec::with_capacity(1)).push(Entry { id, of, event: send });
         let process = Process::this();
-        let forget = Forget { table: Arc::downgrade(self), path: path.to_owned(), id, process };
+        let forget = Forget { table: Arc::downgrade(self), path, id, process };
         Watch { event, forget: Some(forget), process }
     }
 
@@ -183,14 +188,14 @@ impl WatchTable {
         let mut fired: Vec<Entry> = Vec::new();
         {
             let mut entries = self.entries.lock();
-            if let Some(waiting) = entries.by_path.get_mut(&event.path) {
+            if let Some(waiting) = entries.by_path.get_mut(&*event.path) {
                 let (ended, kept) = std::mem::take(waiting)
                     .into_iter()
                     .partition(|entry| entry.of.ends_with(event.kind));
                 fired = ended;
                 *waiting = kept;
                 if waiting.is_empty() {
-                    entries.by_path.remove(&event.path);
+                    entries.by_path.remove(&*event.path);
                 }
             }
         }

@@ -95,10 +95,14 @@ pub(super) unsafe fn acl(vector: *const sys::ACL_vector) -> Option<Vec<Acl>> {
 }
 
 /// An ACL in C's shape, alive as long as this value. The C client only reads it.
-pub(super) struct AclVector {
-    entries: Vec<sys::ACL>,
-    /// What `entries` points into: strings, each with its NUL.
-    _strings: Vec<u8>,
+pub(super) enum AclVector {
+    /// The usual one, which the C client has by itself.
+    Open,
+    Entries {
+        entries: Vec<sys::ACL>,
+        /// What `entries` points into: strings, each with its NUL.
+        _strings: Vec<u8>,
+    },
 }
 
 // SAFETY: the pointers in `entries` lead only into `_strings`, which moves along and is never
@@ -108,8 +112,10 @@ unsafe impl Send for AclVector {}
 impl AclVector {
     /// Fails with `INVALID_ACL` for an empty list and `BAD_ARGUMENTS` for a NUL inside a name.
     pub(super) fn new(acl: &[Acl]) -> Result<AclVector, Code> {
-        if acl.is_empty() {
-            return Err(Code::INVALID_ACL);
+        match acl {
+            [] => return Err(Code::INVALID_ACL),
+            [only] if only.is_open() => return Ok(AclVector::Open),
+            _ => {}
         }
         let len = acl.iter().map(|entry| entry.scheme.len() + entry.id.len() + 2).sum();
         let mut strings: Vec<u8> = Vec::with_capacity(len);
@@ -131,14 +137,18 @@ impl AclVector {
             sys::ACL { perms: entry.permissions.bits(), id }
         };
         let entries = acl.iter().map(entry).collect();
-        Ok(AclVector { entries, _strings: strings })
+        Ok(AclVector::Entries { entries, _strings: strings })
     }
 
     /// Points into `self`: valid while `self` is alive and not moved out of its vectors.
     pub(super) fn as_c(&self) -> sys::ACL_vector {
-        sys::ACL_vector {
-            count: c_len(self.entries.len()).unwrap_or(0),
-            data: self.entries.as_ptr().cast_mut(),
+        match self {
+            // SAFETY: the C client never changes it.
+            AclVector::Open => unsafe { sys::ZOO_OPEN_ACL_UNSAFE },
+            AclVector::Entries { entries, .. } => sys::ACL_vector {
+                count: c_len(entries.len()).unwrap_or(0),
+                data: entries.as_ptr().cast_mut(),
+            },
         }
     }
 }
@@ -146,6 +156,19 @@ impl AclVector {
 /// `BAD_ARGUMENTS` for a NUL inside.
 pub(super) fn c_string(text: &str) -> Result<CString, Code> {
     CString::new(text).map_err(|_| Code::BAD_ARGUMENTS)
+}
+
+/// What `body` gives, which gets the text as C takes it: on the stack, unless it is long. `BAD_ARGUMENTS` for a NUL
+/// inside.
+pub(super) fn with_c_string<T>(text: &str, body: impl FnOnce(&CStr) -> T) -> Result<T, Code> {
+    let mut short = [0; 256];
+    match short.get_mut(..=text.len()) {
+        Some(bytes) => {
+            bytes[..text.len()].copy_from_slice(text.as_bytes());
+            CStr::from_bytes_with_nul(bytes).map(body).map_err(|_| Code::BAD_ARGUMENTS)
+        }
+        None => c_string(text).map(|text| body(&text)),
+    }
 }
 
 /// `BAD_ARGUMENTS` for a length that C's `int` can't hold.

@@ -1,6 +1,6 @@
 //! Submits requests. Each names its completion beside its call; nothing here blocks.
 
-use std::ffi::c_int;
+use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 use std::time::{Duration, Instant};
 
@@ -8,6 +8,7 @@ use super::convert::{self, AclVector};
 use super::handle::{Credentials, Requests, Sink, Terms, WatchOn};
 use super::multi::{MultiMemory, RawOp, RawOpResult};
 use super::slots::Receiver;
+use super::window::{Call, Request};
 use super::zhandle::Zhandle;
 use super::{callback, sys, watcher};
 use crate::error::Code;
@@ -23,7 +24,44 @@ macro_rules! argument {
     };
 }
 
+/// A request about a path, perhaps with data: `call` gets both as C takes them.
+struct About<'a, F> {
+    path: &'a str,
+    data: &'a [u8],
+    call: F,
+}
+
+impl<F> Request for About<'_, F>
+where
+    F: FnOnce(*mut sys::zhandle_t, *const c_char, *const c_char, *const c_void) -> c_int
+        + Send
+        + 'static,
+{
+    fn send(self, zh: *mut sys::zhandle_t, context: *const c_void) -> c_int {
+        let data = self.data.as_ptr().cast();
+        let sent =
+            convert::with_c_string(self.path, |path| (self.call)(zh, path.as_ptr(), data, context));
+        sent.unwrap_or_else(Code::as_raw)
+    }
+
+    fn keep(self) -> Call {
+        let (path, data, call) = (self.path.to_owned(), self.data.to_vec(), self.call);
+        Box::new(move |zh, context| About { path: &path, data: &data, call }.send(zh, context))
+    }
+}
+
 impl Zhandle {
+    /// Submits a request about a path.
+    fn about<F>(&self, terms: Terms, receiver: Receiver, path: &str, data: &[u8], call: F)
+    where
+        F: FnOnce(*mut sys::zhandle_t, *const c_char, *const c_char, *const c_void) -> c_int
+            + Send
+            + 'static,
+    {
+        let bytes = path.len() + data.len();
+        self.submit(terms, receiver, None, bytes, About { path, data, call });
+    }
+
     fn watcher_fn(watch: WatchOn) -> sys::watcher_fn {
         match watch {
             WatchOn::Yes => Some(watcher::watcher),
@@ -43,25 +81,20 @@ impl Requests for Zhandle {
         sink: Sink<(String, Stat)>,
     ) {
         let receiver = Receiver::Created(sink);
-        let bytes = path.len() + data.len();
-        let path = argument!(convert::c_string(path), receiver);
         let len = argument!(convert::c_len(data.len()), receiver);
-        let data = data.to_vec();
         let acl = argument!(AclVector::new(acl), receiver);
         let (mode, ttl) = argument!(mode_of(mode), receiver);
-        self.submit(terms, receiver, None, bytes, move |zh, context| {
+        self.about(terms, receiver, path, data, move |zh, path, data, context| {
             let entries = acl.as_c();
-            let data = data.as_ptr().cast();
             let done: sys::string_stat_completion_t = Some(callback::created);
             match ttl {
-                // SAFETY: `submit` keeps the handle open; path, data and ACL are this closure's, and the
-                // call serialises them; the context is a number.
+                // SAFETY: `submit` keeps the handle open; `About` keeps path and data until the call returns, which
+                // serialises them and the ACL, which is this closure's; the context is a number.
                 None => unsafe {
-                    sys::zoo_acreate2(zh, path.as_ptr(), data, len, &entries, mode, done, context)
+                    sys::zoo_acreate2(zh, path, data, len, &entries, mode, done, context)
                 },
                 // SAFETY: as above.
                 Some(ttl) => unsafe {
-                    let path = path.as_ptr();
                     sys::zoo_acreate2_ttl(zh, path, data, len, &entries, mode, ttl, done, context)
                 },
             }
@@ -70,85 +103,72 @@ impl Requests for Zhandle {
 
     fn delete(&self, terms: Terms, path: &str, version: i32, sink: Sink<()>) {
         let receiver = Receiver::Void(sink);
-        let bytes = path.len();
-        let path = argument!(convert::c_string(path), receiver);
-        self.submit(terms, receiver, None, bytes, move |zh, context| {
-            // SAFETY: `submit` keeps the handle open; the path is this closure's, and the call
+        self.about(terms, receiver, path, &[], move |zh, path, _, context| {
+            // SAFETY: `submit` keeps the handle open; `About` keeps the path until the call returns, which
             // serialises it; the context is a number.
-            unsafe { sys::zoo_adelete(zh, path.as_ptr(), version, Some(callback::void), context) }
+            unsafe { sys::zoo_adelete(zh, path, version, Some(callback::void), context) }
         });
     }
 
     fn exists(&self, terms: Terms, path: &str, watch: WatchOn, sink: Sink<Stat>) {
         let receiver = Receiver::Stat(sink);
-        let (listener, bytes) = (self.context(), path.len());
-        let path = argument!(convert::c_string(path), receiver);
-        self.submit(terms, receiver, None, bytes, move |zh, context| {
+        let listener = self.context();
+        self.about(terms, receiver, path, &[], move |zh, path, _, context| {
             let (watcher, listener) = (Zhandle::watcher_fn(watch), watcher::context(listener));
             let done: sys::stat_completion_t = Some(callback::stat);
-            // SAFETY: `submit` keeps the handle open; the path is this closure's, and the call copies
-            // it; both contexts are numbers.
-            unsafe { sys::zoo_awexists(zh, path.as_ptr(), watcher, listener, done, context) }
+            // SAFETY: `submit` keeps the handle open; `About` keeps the path until the call returns, which
+            // copies it; both contexts are numbers.
+            unsafe { sys::zoo_awexists(zh, path, watcher, listener, done, context) }
         });
     }
 
     fn get(&self, terms: Terms, path: &str, watch: WatchOn, sink: Sink<(Vec<u8>, Stat)>) {
         let receiver = Receiver::Data(sink);
-        let (listener, bytes) = (self.context(), path.len());
-        let path = argument!(convert::c_string(path), receiver);
-        self.submit(terms, receiver, None, bytes, move |zh, context| {
+        let listener = self.context();
+        self.about(terms, receiver, path, &[], move |zh, path, _, context| {
             let (watcher, listener) = (Zhandle::watcher_fn(watch), watcher::context(listener));
             let done: sys::data_completion_t = Some(callback::data);
             // SAFETY: as in `exists`.
-            unsafe { sys::zoo_awget(zh, path.as_ptr(), watcher, listener, done, context) }
+            unsafe { sys::zoo_awget(zh, path, watcher, listener, done, context) }
         });
     }
 
     fn set(&self, terms: Terms, path: &str, data: &[u8], version: i32, sink: Sink<Stat>) {
         let receiver = Receiver::Stat(sink);
-        let bytes = path.len() + data.len();
-        let path = argument!(convert::c_string(path), receiver);
         let len = argument!(convert::c_len(data.len()), receiver);
-        let data = data.to_vec();
-        self.submit(terms, receiver, None, bytes, move |zh, context| {
-            let (path, data) = (path.as_ptr(), data.as_ptr().cast());
-            // SAFETY: as in `delete`; the data too are this closure's, and serialised.
+        self.about(terms, receiver, path, data, move |zh, path, data, context| {
+            // SAFETY: as in `delete`; the data too are kept, and serialised.
             unsafe { sys::zoo_aset(zh, path, data, len, version, Some(callback::stat), context) }
         });
     }
 
     fn children(&self, terms: Terms, path: &str, watch: WatchOn, sink: Sink<(Vec<String>, Stat)>) {
         let receiver = Receiver::Children(sink);
-        let (listener, bytes) = (self.context(), path.len());
-        let path = argument!(convert::c_string(path), receiver);
-        self.submit(terms, receiver, None, bytes, move |zh, context| {
+        let listener = self.context();
+        self.about(terms, receiver, path, &[], move |zh, path, _, context| {
             let (watcher, listener) = (Zhandle::watcher_fn(watch), watcher::context(listener));
             let done: sys::strings_stat_completion_t = Some(callback::children);
             // SAFETY: as in `exists`.
-            unsafe { sys::zoo_awget_children2(zh, path.as_ptr(), watcher, listener, done, context) }
+            unsafe { sys::zoo_awget_children2(zh, path, watcher, listener, done, context) }
         });
     }
 
     fn get_acl(&self, terms: Terms, path: &str, sink: Sink<(Vec<Acl>, Stat)>) {
         let receiver = Receiver::Acl(sink);
-        let bytes = path.len();
-        let path = argument!(convert::c_string(path), receiver);
-        self.submit(terms, receiver, None, bytes, move |zh, context| {
+        self.about(terms, receiver, path, &[], move |zh, path, _, context| {
             // SAFETY: as in `delete`.
-            unsafe { sys::zoo_aget_acl(zh, path.as_ptr(), Some(callback::acl), context) }
+            unsafe { sys::zoo_aget_acl(zh, path, Some(callback::acl), context) }
         });
     }
 
     fn set_acl(&self, terms: Terms, path: &str, acl: &[Acl], version: i32, sink: Sink<()>) {
         let receiver = Receiver::Void(sink);
-        let bytes = path.len();
-        let path = argument!(convert::c_string(path), receiver);
         let acl = argument!(AclVector::new(acl), receiver);
-        self.submit(terms, receiver, None, bytes, move |zh, context| {
+        self.about(terms, receiver, path, &[], move |zh, path, _, context| {
             let mut entries = acl.as_c();
             let done: sys::void_completion_t = Some(callback::void);
             // SAFETY: as in `delete`; the ACL too is this closure's, and the call only reads it.
-            unsafe { sys::zoo_aset_acl(zh, path.as_ptr(), version, &mut entries, done, context) }
+            unsafe { sys::zoo_aset_acl(zh, path, version, &mut entries, done, context) }
         });
     }
 
@@ -179,11 +199,9 @@ impl Requests for Zhandle {
     fn sync(&self, terms: Terms, path: &str, sink: Sink<()>) {
         // The completion's string is the path given; nobody needs it.
         let receiver = Receiver::Synced(sink);
-        let bytes = path.len();
-        let path = argument!(convert::c_string(path), receiver);
-        self.submit(terms, receiver, None, bytes, move |zh, context| {
+        self.about(terms, receiver, path, &[], move |zh, path, _, context| {
             // SAFETY: as in `delete`.
-            unsafe { sys::zoo_async(zh, path.as_ptr(), Some(callback::synced), context) }
+            unsafe { sys::zoo_async(zh, path, Some(callback::synced), context) }
         });
     }
 

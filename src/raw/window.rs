@@ -18,7 +18,27 @@ use crate::error::Code;
 use crate::sync::Mutex;
 
 /// A request as the C client takes it.
+pub(super) trait Request {
+    fn send(self, zh: *mut sys::zhandle_t, context: *const c_void) -> c_int;
+
+    /// The same for later, with copies of all that it refers to.
+    fn keep(self) -> Call;
+}
+
 pub(super) type Call = Box<dyn FnOnce(*mut sys::zhandle_t, *const c_void) -> c_int + Send>;
+
+impl<F> Request for F
+where
+    F: FnOnce(*mut sys::zhandle_t, *const c_void) -> c_int + Send + 'static,
+{
+    fn send(self, zh: *mut sys::zhandle_t, context: *const c_void) -> c_int {
+        self(zh, context)
+    }
+
+    fn keep(self) -> Call {
+        Box::new(self)
+    }
+}
 
 /// How many may be on their way. More than 65,536 unread wake-ups in the C client's pipe would break
 /// the connection; what bounds it in practice is how long the last one waits.
@@ -150,7 +170,7 @@ impl Window {
         turn: Turn,
         mut slot: Slot,
         bytes: usize,
-        call: impl FnOnce(*mut sys::zhandle_t, *const c_void) -> c_int + Send + 'static,
+        request: impl Request,
     ) {
         let (bytes, deadline) = (bytes + OVERHEAD, slot.deadline);
         let mut state = self.state.lock();
@@ -160,7 +180,7 @@ impl Window {
             let token = slots::put(slot);
             state.note(deadline, token);
             drop(state);
-            if !self.send(token, call) {
+            if !self.send(token, |zh, context| request.send(zh, context)) {
                 // One that came meanwhile may wait for its answer.
                 Arc::clone(self).answered(0);
             }
@@ -174,7 +194,7 @@ impl Window {
         let token = slots::put(slot);
         state.note(deadline, token);
         state.waiting_bytes += bytes;
-        state.waiting.push_back(Waiting { token, bytes, call: Box::new(call) });
+        state.waiting.push_back(Waiting { token, bytes, call: request.keep() });
         drop(state);
         // Whoever has shut the gate answers what it finds in the table, and may have looked already.
         if !self.gate.is_open() {

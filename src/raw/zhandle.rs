@@ -13,7 +13,7 @@ use super::gate::{Gate, Live};
 use super::handle::{Config, Handle, HandleState, Terms};
 use super::slots::{Receiver, Slot};
 use super::watcher::{self, Event};
-use super::window::Window;
+use super::window::{Request, Window};
 use super::{callback_thread, contexts, convert, reserve, secure, slots, sys};
 use crate::error::Code;
 use crate::logging::log;
@@ -120,15 +120,13 @@ impl Zhandle {
 
     /// Sends a request of so many bytes of path and data, now or when its turn has come. `receiver` is
     /// answered exactly once.
-    ///
-    /// `call` gets the live handle and the context to pass on.
     pub(super) fn submit(
         &self,
         terms: Terms,
         receiver: Receiver,
         memory: Option<super::multi::MultiMemory>,
         bytes: usize,
-        call: impl FnOnce(*mut sys::zhandle_t, *const std::ffi::c_void) -> c_int + Send + 'static,
+        request: impl Request,
     ) {
         let slot = Slot {
             handle: self.id,
@@ -137,7 +135,7 @@ impl Zhandle {
             memory,
             on_the_way: None,
         };
-        self.window.submit(terms.turn, slot, bytes, call);
+        self.window.submit(terms.turn, slot, bytes, request);
     }
 
     /// As [`submit`](Zhandle::submit), now, for a completion that may send no other request: it may run

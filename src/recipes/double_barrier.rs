@@ -123,7 +123,7 @@ impl DoubleBarrier {
     /// Looks at the round, and waits until there may be another if it is not this participant's.
     async fn wait_once(&self, session: &TrustedSession, name: &str) -> Result<Seen> {
         // In this order: nobody who is there by the list can have been named before the round that is read.
-        let (round, list) = (session.get_and_watch(&self.path), session.children(&self.path));
+        let (round, list) = (session.get_and_watch(&*self.path), session.children(&self.path));
         let Watched { value: Znode { data, stat }, watch: changed } = round.await?;
         let mut there = list.await?.names;
         let round = names(&data);
@@ -273,7 +273,7 @@ impl DoubleBarrier {
             return Ok(Others::Later);
         }
         let watched = self.path_of(if is_last { highest } else { lowest });
-        match session.get_and_watch(&watched).await {
+        match session.get_and_watch(watched).await {
             Ok(there) => or(async { drop(there.watch.await) }, session.lost()).await,
             Err(error) if error.is_no_node() => {}
             Err(error) => return Err(error),

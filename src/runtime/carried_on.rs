@@ -22,7 +22,14 @@ use super::{block_on_until, role};
 
 thread_local! {
     /// What goes on once the answer has been handed over; `None` where nothing may.
-    static WOKEN: RefCell<Option<Vec<Arc<dyn CarryOn>>>> = const { RefCell::new(None) };
+    static WOKEN: RefCell<Option<Woken>> = const { RefCell::new(None) };
+}
+
+/// What an answer has woken: mostly one.
+#[derive(Default)]
+struct Woken {
+    first: Option<Arc<dyn CarryOn>>,
+    others: Vec<Arc<dyn CarryOn>>,
 }
 
 /// Hands over an answer that has come in on this thread, and takes the next step of whoever blocks for it.
@@ -31,15 +38,15 @@ pub(super) fn with(hand_over: impl FnOnce()) {
     if role::is_ours() {
         return hand_over();
     }
-    let outer = WOKEN.try_with(|woken| woken.replace(Some(Vec::new())));
+    let outer = WOKEN.try_with(|woken| woken.replace(Some(Woken::default())));
     hand_over();
     let Ok(outer) = outer else { return };
     let woken = WOKEN.try_with(|woken| woken.replace(outer)).ok().flatten();
-    let mut woken = woken.into_iter().flatten();
-    if let Some(first) = woken.next() {
+    let Woken { first, others } = woken.unwrap_or_default();
+    if let Some(first) = first {
         first.carry_on();
     }
-    for other in woken {
+    for other in others {
         other.wake_blocked();
     }
 }
@@ -121,7 +128,11 @@ impl<O: Send + 'static> Wake for Carried<O> {
     fn wake(self: Arc<Self>) {
         let put_off = WOKEN.try_with(|woken| match &mut *woken.borrow_mut() {
             Some(woken) => {
-                woken.push(Arc::clone(&self) as _);
+                let it = Arc::clone(&self) as _;
+                match woken.first {
+                    None => woken.first = Some(it),
+                    Some(_) => woken.others.push(it),
+                }
                 true
             }
             None => false,

@@ -6,6 +6,7 @@ mod blocked;
 mod carried_on;
 mod clock;
 mod driver;
+mod in_place;
 mod latest;
 pub(crate) mod machine;
 mod offload;
@@ -23,6 +24,7 @@ pub use updates::Updates;
 
 pub(crate) use block::{block_on, block_on_until};
 pub(crate) use clock::{BootInstant, now};
+pub(crate) use in_place::run_in_place;
 pub(crate) use latest::Latest;
 pub(crate) use pending::Late;
 #[cfg(test)]

@@ -77,6 +77,10 @@ impl<F: Future + Unpin> Future for DeferredWake<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        // By that, a thread is unparked, and nothing else.
+        if Blocked::is_by(cx.waker()) {
+            return Pin::new(&mut self.0).poll(cx);
+        }
         let waker = Waker::from(Arc::new(Later(Sleeper::new(cx.waker()))));
         Pin::new(&mut self.0).poll(&mut Context::from_waker(&waker))
     }

@@ -20,26 +20,28 @@ use crate::runtime::{Late, Timer, within};
 ///
 /// Wherever this future is dropped, the claim goes with it and deletes what it has, or may have,
 /// on the server.
-pub(super) async fn acquire(spec: Arc<Spec>, ahead: Arc<SeenAhead>) -> Result<Acquired, LockError> {
-    let attempt = Attempt::new(&spec, false, Arc::clone(&ahead));
-    // In a box: each future around it would have room for it twice.
-    let acquired = Box::pin(contend(&spec, attempt)).await?;
+pub(super) async fn acquire(
+    spec: &Arc<Spec>,
+    ahead: &Arc<SeenAhead>,
+) -> Result<Acquired, LockError> {
+    let mut attempt = Attempt::new(spec, false, Arc::clone(ahead));
+    let acquired = contend(spec, &mut attempt).await?;
     acquired.ok_or_else(|| ahead.error(&spec.path))
 }
 
 /// Acquires the lock, or gives who is ahead instead of waiting. Of dropping it, the same holds as of [`acquire`].
 pub(super) async fn try_acquire(
-    spec: Arc<Spec>,
+    spec: &Arc<Spec>,
     deadline: Option<Instant>,
 ) -> Result<Result<Acquired, Option<Contender>>, LockError> {
     let ahead = Arc::new(SeenAhead::default());
-    let attempt = Attempt::new(&spec, true, Arc::clone(&ahead));
+    let mut attempt = Attempt::new(spec, true, Arc::clone(&ahead));
     let late = || Err(ahead.error(&spec.path));
-    let acquired = within(deadline, Box::pin(contend(&spec, attempt)), late).await?;
+    let acquired = within(deadline, Box::pin(contend(spec, &mut attempt)), late).await?;
     Ok(acquired.ok_or_else(|| ahead.take()))
 }
 
-async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<Acquired>, LockError> {
+async fn contend(spec: &Spec, attempt: &mut Attempt) -> Result<Option<Acquired>, LockError> {
     loop {
         let session = spec.client.trusted_session().await;
         let session = session.map_err(|error| LockError::closed(&spec.path, error))?;
@@ -47,7 +49,7 @@ async fn contend(spec: &Spec, mut attempt: Attempt) -> Result<Option<Acquired>, 
             Ok(()) => {
                 attempt.claim.given_up_are_gone().await;
                 // In a box of its own, which goes while the claim waits: there may be many.
-                Box::pin(step(&mut attempt, &session)).await
+                Box::pin(step(attempt, &session)).await
             }
             Err(error) => Err(error),
         };

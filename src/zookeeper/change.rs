@@ -113,11 +113,11 @@ fn part_of(tenure: &Tenure, kind: Kind) -> Spec {
 
 /// Claims that, for as long as the hold lasts.
 async fn while_held(tenure: &Tenure, spec: Spec, ahead: Arc<SeenAhead>) -> Result<Node, LockError> {
-    let path = Arc::clone(&spec.path);
-    match or(lost(tenure), acquire::acquire(Arc::new(spec), ahead)).await {
+    let spec = Arc::new(spec);
+    match or(lost(tenure), acquire::acquire(&spec, &ahead)).await {
         Ok(acquired) => Ok(acquired.node),
         Err(LockError::Unusable { code: Code::NO_NODE, .. }) => {
-            Err(LockError::not_held(&path, tenure.end_deleted()))
+            Err(LockError::not_held(&spec.path, tenure.end_deleted()))
         }
         Err(error) => Err(error),
     }

@@ -1,7 +1,7 @@
 //! A query that many make at once, sent once for all of them.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures_lite::future::Boxed;
 use futures_util::FutureExt as _;
@@ -17,7 +17,8 @@ type Answer<T> = Shared<Boxed<Result<Arc<T>>>>;
 /// way shares the next, which is sent when that one was answered. So each answer is to a query that was
 /// sent after it was asked for.
 pub(super) struct Coalesced<T> {
-    state: Arc<Mutex<State<T>>>,
+    /// Made when something is asked for the first time.
+    state: OnceLock<Arc<Mutex<State<T>>>>,
 }
 
 struct State<T> {
@@ -45,7 +46,13 @@ struct Latest<T> {
 
 impl<T> Default for Coalesced<T> {
     fn default() -> Self {
-        Coalesced { state: Arc::new(Mutex::new(State { next: 0, is_alone: false, latest: None })) }
+        Coalesced { state: OnceLock::new() }
+    }
+}
+
+impl<T> Default for State<T> {
+    fn default() -> Self {
+        State { next: 0, is_alone: false, latest: None }
     }
 }
 
@@ -70,11 +77,15 @@ impl<T: Send + Sync + 'static> Coalesced<T> {
         }
     }
 
+    fn state(&self) -> &Arc<Mutex<State<T>>> {
+        self.state.get_or_init(Arc::default)
+    }
+
     fn alone(&self) -> Option<Alone<T>> {
-        let mut state = self.state.lock();
+        let mut state = self.state().lock();
         let is_first = state.latest.is_none() && !state.is_alone;
         state.is_alone |= is_first;
-        is_first.then(|| Alone(Arc::clone(&self.state)))
+        is_first.then(|| Alone(Arc::clone(self.state())))
     }
 
     /// Whoever awaits an answer drives it, so it does not matter who gives up meanwhile.
@@ -83,7 +94,7 @@ impl<T: Send + Sync + 'static> Coalesced<T> {
         session: i64,
         query: impl FnOnce() -> Q + Send + 'static,
     ) -> Answer<T> {
-        let mut state = self.state.lock();
+        let mut state = self.state().lock();
         let before = match &state.latest {
             Some(latest) if latest.session != session => None,
             Some(latest) if !latest.is_sent => return latest.answer.clone(),
@@ -91,7 +102,7 @@ impl<T: Send + Sync + 'static> Coalesced<T> {
         };
         let number = state.next;
         state.next += 1;
-        let shared = Arc::clone(&self.state);
+        let shared = Arc::clone(self.state());
         let answer: Boxed<_> = Box::pin(async move {
             if let Some(before) = before {
                 let _ = before.await;
@@ -178,7 +189,7 @@ mod tests {
         drop(alone);
         let mut next = Box::pin(server.queries.ask(1, server.query()));
         assert!(block_on(poll_once(&mut next)).is_none());
-        assert!(server.queries.state.lock().is_alone);
+        assert!(server.queries.state().lock().is_alone);
     }
 
     #[test]
@@ -195,7 +206,7 @@ mod tests {
         assert_eq!(server.sent(), 2);
         server.reply();
         assert!(others.iter_mut().all(|other| poll(other) == Some(1)));
-        assert!(server.queries.state.lock().latest.is_none(), "no answer is kept");
+        assert!(server.queries.state().lock().latest.is_none(), "no answer is kept");
     }
 
     #[test]

@@ -29,12 +29,14 @@ pub(super) enum Directory {
     Unwatched,
     /// The reply is to come.
     Asked,
-    Watched {
-        connection: Connection,
-        /// The transaction that made it.
-        czxid: i64,
-        watch: Watch,
-    },
+    Watched(Box<WatchedDirectory>),
+}
+
+pub(super) struct WatchedDirectory {
+    connection: Connection,
+    /// The transaction that made it.
+    czxid: i64,
+    watch: Watch,
 }
 
 /// The last claim of ours that held.
@@ -141,11 +143,9 @@ impl Continuity {
 
     /// The directory that is watched on this connection, by the transaction that made it: it is still there.
     fn is_watched(&mut self, session: &TrustedSession) -> Option<i64> {
-        let Directory::Watched { connection, czxid, watch } = &mut self.directory else {
-            return None;
-        };
-        if *connection == Connection::of(session) && watch.try_event().is_none() {
-            return Some(*czxid);
+        let Directory::Watched(it) = &mut self.directory else { return None };
+        if it.connection == Connection::of(session) && it.watch.try_event().is_none() {
+            return Some(it.czxid);
         }
         self.directory = Directory::Unwatched;
         None
@@ -165,7 +165,8 @@ pub(super) async fn watch(session: &TrustedSession, path: &str) -> Directory {
     }
     match session.get_and_watch(path).await {
         Ok(Watched { value, watch }) => {
-            Directory::Watched { connection, czxid: value.stat.czxid, watch }
+            let czxid = value.stat.czxid;
+            Directory::Watched(Box::new(WatchedDirectory { connection, czxid, watch }))
         }
         // The next claim that holds has it watched again.
         Err(_) => Directory::Unwatched,

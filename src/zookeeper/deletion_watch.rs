@@ -69,7 +69,7 @@ impl DeletionWatch {
                 }
             }
             for tenure in old {
-                watch(&tenure, tenure.node.clone());
+                watch(&tenure, None);
             }
         }
     }
@@ -81,19 +81,20 @@ pub(super) async fn watch_later(tenure: Arc<Tenure>, node: Node) {
         tenure.over().await;
     };
     or(Timer::after(LONG), over).await;
-    watch(&tenure, node);
+    watch(&tenure, Some(node));
 }
 
-/// Ends the tenure when a znode of that claim of its is deleted, or somebody has it broken. Ends itself with the claim or
-/// the session.
-fn watch(tenure: &Arc<Tenure>, node: Node) {
-    let node = Arc::new(node);
+/// Ends the tenure when a znode of that claim of its is deleted (its first one, unless it is named), or somebody has it
+/// broken. Ends itself with the claim or the session.
+fn watch(tenure: &Arc<Tenure>, later: Option<Node>) {
+    let node = later.as_ref().unwrap_or(&tenure.node);
     let znodes = [Some(Arc::clone(&node.path)), node.second.clone()];
     for path in znodes.into_iter().flatten() {
-        let watched = Watching { tenure: Arc::clone(tenure), node: Arc::clone(&node), path };
+        let later = later.clone().map(Box::new);
+        let watched = Watching { tenure: Arc::clone(tenure), later, path };
         // As many as locks are held: what is there for a moment, or seldom, is in boxes.
         tenure.client.spawn(async move {
-            match watched.node.requests_at().cloned() {
+            match watched.node().requests_at().cloned() {
                 None => watched.claim(true).await,
                 Some(directory) => {
                     let requests = watched.directory(&directory);
@@ -107,23 +108,30 @@ fn watch(tenure: &Arc<Tenure>, node: Node) {
 /// A znode of a claim that holds.
 struct Watching {
     tenure: Arc<Tenure>,
-    node: Arc<Node>,
+    /// The claim, unless it is the one that the tenure began with.
+    later: Option<Box<Node>>,
     path: Arc<str>,
 }
 
 impl Watching {
+    fn node(&self) -> &Node {
+        self.later.as_deref().unwrap_or(&self.tenure.node)
+    }
+
     /// Watches it; what is wanted of its holder may stand in it.
     async fn claim(&self, has_requests: bool) {
-        let Watching { tenure, node, path } = self;
+        let (tenure, node) = (&self.tenure, self.node());
         loop {
-            let (found, watch) = match Box::pin(self.look(path)).await {
+            let (broken, watch) = match Box::pin(self.look(&self.path)).await {
                 None => return,
-                Some(Ok((found, watch))) if found.stat.czxid == node.czxid => (found, watch),
+                Some(Ok((found, watch))) if found.stat.czxid == node.czxid => {
+                    (has_requests.then(|| tenure.heed(&found.data)).flatten(), watch)
+                }
                 // Another's by now, or nobody's.
                 Some(_) => break,
             };
-            if has_requests && self.heed(found).await {
-                return;
+            if let Some(grace) = broken {
+                return Box::pin(self.give_up_after(grace)).await;
             }
             match watch.await {
                 Ok(event) if event.kind == WatchEventKind::Deleted => break,
@@ -140,9 +148,13 @@ impl Watching {
     }
 
     /// Watches the directory for what is wanted of the holder.
-    async fn directory(&self, path: &str) {
+    async fn directory(&self, path: &Arc<str>) {
         while let Some(Ok((found, watch))) = Box::pin(self.look(path)).await {
-            if self.heed(found).await || watch.await.is_err() {
+            if let Some(grace) = self.tenure.heed(&found.data) {
+                self.give_up_after(grace).await;
+                break;
+            }
+            if watch.await.is_err() {
                 break;
             }
         }
@@ -150,18 +162,16 @@ impl Watching {
         std::future::pending::<()>().await;
     }
 
-    /// Does what is wanted of the holder by that. Gives whether that ends it.
-    async fn heed(&self, found: Znode) -> bool {
-        let Some(grace) = self.tenure.heed(&found.data) else { return false };
-        Box::pin(Timer::after(grace)).await;
+    /// Somebody has broken the hold.
+    async fn give_up_after(&self, grace: Duration) {
+        Timer::after(grace).await;
         drop(self.tenure.give_up());
-        true
     }
 
     /// Reads and watches a znode as soon as there is room for that; an error says that it is not there. `None` once the
     /// tenure, its claim or its session is over.
-    async fn look(&self, path: &str) -> Option<Result<(Znode, Watch)>> {
-        let Watching { tenure, node, .. } = self;
+    async fn look(&self, path: &Arc<str>) -> Option<Result<(Znode, Watch)>> {
+        let (tenure, node) = (&self.tenure, self.node());
         let session = &node.session;
         while tenure.ended().is_none() && tenure.has(node) {
             if !session.has_room_to_watch(path, WatchFor::Deletion) {
@@ -172,7 +182,7 @@ impl Watching {
                 .await;
                 continue;
             }
-            match session.get_and_watch(path).await {
+            match session.get_and_watch(Arc::clone(path)).await {
                 Err(error) if error.is_session_over() => return None,
                 Err(error) if !error.is_no_node() => Timer::after(AFTER_TROUBLE).await,
                 looked => return Some(looked.map(|found| (found.value, found.watch))),

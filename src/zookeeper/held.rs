@@ -67,17 +67,12 @@ impl tenure::Tenure for Tenure {
     }
 
     fn release(self: Arc<Self>, store: Option<StoreRef>) -> Pending<(), LockError> {
-        let released = self.submit_release();
         let path = Arc::clone(&self.present().path);
-        Pending::run_as("release", path, LockError::of_pending, async move {
-            let released = released.await;
-            drop(store);
-            released
-        })
+        Pending::run_as("release", path, LockError::of_pending, self.submit_release(store))
     }
 
     fn let_go(self: Arc<Self>) {
-        drop(self.submit_release());
+        drop(self.submit_release(None));
     }
 
     fn as_any(&self) -> &dyn Any {

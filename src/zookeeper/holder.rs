@@ -49,7 +49,7 @@ pub(super) async fn other_than(
 
 /// Watches the holder's claim; `None` if it is gone.
 async fn of_its_end(session: &TrustedSession, holder: &Contender) -> Result<Option<Watch>> {
-    match session.get_and_watch(&holder.path).await {
+    match session.get_and_watch(&*holder.path).await {
         Ok(Watched { value, watch }) => Ok((value.stat.czxid == holder.token).then_some(watch)),
         Err(error) if error.is_no_node() => Ok(None),
         Err(error) => Err(error),

@@ -3,7 +3,7 @@
 //! What is known may be outdated: it decides how an acquire begins and what it need not ask, never that
 //! it holds.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -39,7 +39,7 @@ pub(super) struct PathMemory {
 #[derive(Default)]
 struct Claims {
     /// By the transactions that made them.
-    made: HashMap<i64, Weak<AtomicBool>>,
+    made: Vec<(i64, Weak<AtomicBool>)>,
     /// Each that is sent and not answered yet has one.
     sent: Arc<()>,
 }
@@ -57,7 +57,7 @@ struct Known {
     /// How many permits there are, by the transaction that has said so.
     limit: Option<(i64, Limit)>,
     /// Children with names like claims, but of no session.
-    data: HashSet<Box<str>>,
+    data: BTreeSet<Box<str>>,
     /// For the next look-up: after which number the claims that it is for were sent.
     sent_after: SentAfter,
 }
@@ -181,9 +181,9 @@ impl PathMemory {
         let kept = Arc::new(AtomicBool::new(false));
         let made = &mut self.claims.lock().made;
         if made.len() >= 64 && made.len().is_power_of_two() {
-            made.retain(|_, kept| kept.strong_count() > 0);
+            made.retain(|(_, kept)| kept.strong_count() > 0);
         }
-        made.insert(czxid, Arc::downgrade(&kept));
+        made.push((czxid, Arc::downgrade(&kept)));
         kept
     }
 
@@ -191,7 +191,8 @@ impl PathMemory {
     /// reply is to come.
     pub(super) fn is_claim(&self, czxid: i64) -> Option<bool> {
         let claims = self.claims.lock();
-        if claims.made.get(&czxid).is_some_and(|kept| kept.strong_count() > 0) {
+        // Seldom asked.
+        if claims.made.iter().any(|(made, kept)| *made == czxid && kept.strong_count() > 0) {
             return Some(true);
         }
         (Arc::strong_count(&claims.sent) == 1).then_some(false)

@@ -134,7 +134,7 @@ async fn changed(session: TrustedSession, holder: &Contender) -> Result<()> {
         Timer::after(WITHOUT_A_WATCH).await;
         return Ok(());
     }
-    match session.get_and_watch(&holder.path).await {
+    match session.get_and_watch(&*holder.path).await {
         Ok(found) if is_of(&found.value, holder) => {
             // It ends with an error where the session does: the next one shows what has become of it.
             drop(found.watch.await);

@@ -65,7 +65,7 @@ impl Client {
             path: path.into(),
             strategy: Strategy::default(),
             label: String::new(),
-            acl: Acl::open().into(),
+            acl: Arc::clone(&self.inner().open_acl),
             kind: Kind::default(),
             limit: 0,
             interop: Interop::default(),
@@ -260,10 +260,10 @@ impl StoredLock for ZooKeeperLock {
 
     fn acquire(self: Arc<Self>) -> Pending<Guard, LockError> {
         let ahead = Arc::new(SeenAhead::default());
-        let acquired = acquire::acquire(Arc::clone(&self.spec), Arc::clone(&ahead));
-        let (lock, asked) = (Arc::clone(&self), Asked::now(&self.spec));
+        let (lock, asked, seen) = (Arc::clone(&self), Asked::now(&self.spec), Arc::clone(&ahead));
         let acquired = async move {
-            let acquired = asked.outcome(acquired.await, |_| ACQUIRED)?;
+            let acquired = acquire::acquire(&lock.spec, &seen).await;
+            let acquired = asked.outcome(acquired, |_| ACQUIRED)?;
             Ok(lock.guard(acquired, &asked))
         };
         self.run("acquire", acquired).when_late(ahead).carried_on()
@@ -271,11 +271,11 @@ impl StoredLock for ZooKeeperLock {
 
     fn try_acquire(self: Arc<Self>) -> Pending<Result<Guard, Option<Contender>>, LockError> {
         let deadline = self.client.inner().operation_deadline();
-        let acquired = acquire::try_acquire(Arc::clone(&self.spec), deadline);
         let (lock, asked) = (Arc::clone(&self), Asked::now(&self.spec));
         self.run("acquire", async move {
             let outcome = |tried: &Result<_, _>| if tried.is_ok() { ACQUIRED } else { TAKEN };
-            let tried = asked.outcome(acquired.await, outcome)?;
+            let tried = acquire::try_acquire(&lock.spec, deadline).await;
+            let tried = asked.outcome(tried, outcome)?;
             Ok(tried.map(|held| lock.guard(held, &asked)))
         })
     }

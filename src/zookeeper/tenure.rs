@@ -15,7 +15,7 @@ use super::spec::Spec;
 use super::succession::OwnWatch;
 use super::wanted;
 use crate::client::{ClientInner, Hold};
-use crate::lock::{Kind, LockError, LostReason, Requests, Revocation};
+use crate::lock::{Kind, LockError, LostReason, Requests, Revocation, StoreRef};
 use crate::process::Process;
 use crate::runtime::{Latest, Pending, now};
 use crate::spans::{Span, log_in};
@@ -28,9 +28,6 @@ pub(super) struct Claims {
     pub(super) write: Option<Box<Node>>,
     pub(super) is_changing: bool,
 }
-
-/// The ends of claims that are being deleted.
-type Ends = Vec<Pending<bool>>;
 
 /// One holding of a lock, from the acquire on.
 pub(super) struct Tenure {
@@ -45,7 +42,7 @@ pub(super) struct Tenure {
     pub(super) hold: Arc<Hold>,
     end: Latest<Option<LostReason>>,
     /// The watch on its znode that the claim had while it waited, if it had one.
-    watch: Mutex<Option<OwnWatch>>,
+    watch: Mutex<Option<Box<OwnWatch>>>,
     /// Why somebody wants it to end.
     pub(super) requests: Requests,
     /// Whether its claims are being deleted. Once: by a second deletion a successor's could go, of the same name.
@@ -66,7 +63,7 @@ impl Tenure {
         log_in!(asked.span, DEBUG, path = &*path, token, ?waited, "acquired");
         let (hold, end, process) = (Arc::new(hold), Latest::new(None), Process::this());
         let (requests, is_given_up) = (Requests::default(), AtomicBool::new(false));
-        let watch = Mutex::new(watch);
+        let watch = Mutex::new(watch.map(Box::new));
         let (client, spec) = (Arc::clone(&spec.client), Arc::clone(spec));
         let claims = Claims { kind: spec.kind, write: None, is_changing: false };
         Arc::new(Tenure {
@@ -127,7 +124,7 @@ impl Tenure {
             if !self.node.session.is_trusted() {
                 return Some(self.end(LostReason::Session));
             }
-            let is_gone = self.watch.lock().as_mut().is_some_and(OwnWatch::is_deleted);
+            let is_gone = self.watch.lock().as_mut().is_some_and(|watch| watch.is_deleted());
             is_gone.then(|| self.end(LostReason::Deleted))
         })
     }
@@ -147,20 +144,33 @@ impl Tenure {
     }
 
     /// Lets the next one hold, unless that has begun before: who has a part in the guard may release it and drop it.
-    pub(super) fn give_up(&self) -> Option<Ends> {
+    pub(super) fn give_up(&self) -> Option<Pending<bool>> {
         self.delete_by(Node::guaranteed_delete)
     }
 
     /// Deletes all claims that it has, and gets no more: it is over by now.
-    fn delete_by(&self, delete: impl Fn(&Node) -> Pending<bool>) -> Option<Ends> {
-        let is_first = !self.is_given_up.swap(true, Ordering::AcqRel);
-        is_first.then(|| self.nodes().iter().map(delete).collect())
+    fn delete_by(&self, delete: impl Fn(&Node) -> Pending<bool>) -> Option<Pending<bool>> {
+        if self.is_given_up.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        let write = self.claims.lock().write.clone();
+        let write = write.map(|node| delete(&node));
+        let present = delete(self.present());
+        Some(match write {
+            None => present,
+            Some(write) => write.then(|write| async {
+                let present = present.await;
+                Ok(write? & present?)
+            }),
+        })
     }
 
     /// Ends the tenure by its holder's will. The deletion of the znode is submitted now, and
-    /// repeated until it is certain; the future only waits for that, and not once it is lost.
+    /// repeated until it is certain; the future only waits for that, and not once it is lost. It keeps the store until
+    /// then.
     pub(super) fn submit_release(
         self: &Arc<Self>,
+        store: Option<StoreRef>,
     ) -> impl Future<Output = Result<(), LockError>> + Send + use<> {
         let lost = self.ended().or_else(|| {
             let reason = self.end(LostReason::Released);
@@ -182,21 +192,19 @@ impl Tenure {
                 (lost, _) => return was_lost(lost.unwrap_or(LostReason::Deleted)),
             };
             let confirmed = async {
-                let mut outcome = Ok(());
-                for gone in gone {
-                    outcome = outcome.and(match gone.await {
-                        Ok(true) => Ok(()),
-                        Ok(false) => was_lost(LostReason::Deleted),
-                        Err(error) => Err(not_released(path, error)),
-                    });
+                match gone.await {
+                    Ok(true) => Ok(()),
+                    Ok(false) => was_lost(LostReason::Deleted),
+                    Err(error) => Err(not_released(path, error)),
                 }
-                outcome
             };
             let session_lost = async {
                 tenure.node.session.lost().await;
                 was_lost(LostReason::Session)
             };
-            futures_lite::future::or(confirmed, session_lost).await
+            let released = futures_lite::future::or(confirmed, session_lost).await;
+            drop(store);
+            released
         }
     }
 

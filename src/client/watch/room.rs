@@ -34,11 +34,14 @@ pub(crate) struct WatchRoom {
 #[derive(Default)]
 struct Taken {
     /// What the C client watches of each path, also if nobody waits for it any more.
-    by_path: HashMap<String, Vec<WatchOf>>,
+    by_path: HashMap<Arc<str>, Kinds>,
     bytes: usize,
     /// For watches whose replies are to come.
     reserved: usize,
 }
+
+/// Which kinds of watches there are, by their numbers.
+type Kinds = [bool; WatchOf::ALL.len()];
 
 /// Room for one watch, until the reply to its request.
 pub(crate) struct Reserved {
@@ -71,7 +74,7 @@ impl WatchRoom {
     /// Reserves room; `None` where there is none left.
     pub(crate) fn reserve(self: &Arc<Self>, path: &str, of: WatchOf) -> Option<Reserved> {
         let mut taken = self.taken.lock();
-        let is_watched = taken.by_path.get(path).is_some_and(|kinds| kinds.contains(&of));
+        let is_watched = taken.by_path.get(path).is_some_and(|kinds| kinds[of as usize]);
         let bytes = if is_watched { 0 } else { self.cost(path) };
         if taken.bytes + taken.reserved + bytes > self.limit && bytes > 0 {
             return None;
@@ -83,13 +86,15 @@ impl WatchRoom {
     /// An event ends the watches that it is for.
     pub(crate) fn fired(&self, event: &Event) {
         let mut taken = self.taken.lock();
-        let Some(kinds) = taken.by_path.get_mut(&event.path) else { return };
-        let before = kinds.len();
-        kinds.retain(|kind| !kind.ends_with(event.kind));
-        let (ended, is_empty) = (before - kinds.len(), kinds.is_empty());
+        let Some(kinds) = taken.by_path.get_mut(&*event.path) else { return };
+        let mut ended = 0;
+        for of in WatchOf::ALL.into_iter().filter(|of| of.ends_with(event.kind)) {
+            ended += usize::from(std::mem::take(&mut kinds[of as usize]));
+        }
+        let is_empty = !kinds.contains(&true);
         taken.bytes -= ended * self.cost(&event.path);
         if is_empty {
-            taken.by_path.remove(&event.path);
+            taken.by_path.remove(&*event.path);
         }
     }
 
@@ -100,11 +105,10 @@ impl WatchRoom {
 
 impl Reserved {
     /// The watch was set. Called on the completion thread, as [`WatchRoom::fired`] is.
-    pub(crate) fn set(self, path: &str, of: WatchOf) {
+    pub(crate) fn set(self, path: &Arc<str>, of: WatchOf) {
         let mut taken = self.room.taken.lock();
-        let kinds = taken.by_path.entry(path.to_owned()).or_default();
-        if !kinds.contains(&of) {
-            kinds.push(of);
+        let kinds = taken.by_path.entry(Arc::clone(path)).or_default();
+        if !std::mem::replace(&mut kinds[of as usize], true) {
             taken.bytes += self.room.cost(path);
         }
     }
@@ -126,7 +130,7 @@ mod tests {
     }
 
     fn watch(room: &Arc<WatchRoom>, path: &str, of: WatchOf) -> bool {
-        room.reserve(path, of).map(|reserved| reserved.set(path, of)).is_some()
+        room.reserve(path, of).map(|reserved| reserved.set(&path.into(), of)).is_some()
     }
 
     #[test]
