@@ -5,6 +5,7 @@
 //! wants the same lock all the time. Whatever happens, the two do not hold it together, nothing is left behind, and
 //! tokens grow.
 
+mod faulty;
 mod place;
 
 use std::sync::Arc;
@@ -12,171 +13,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use uuid::Uuid;
 
+use self::faulty::{FAULTS, Fault, Faulty, LEASE, Op, Plan};
 use self::place::Place;
 use crate::leased::Store;
-use crate::leased::database::{Claimed, Database, Front, Row, Trouble, Wants, What};
-use crate::lock::{Contender, Guard, GuardState, Kind, LockError, LostReason, Revocation};
+use crate::lock::{Guard, GuardState, LockError, LostReason};
 
-const LEASE: Duration = Duration::from_millis(600);
 /// As long as a busy machine may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const PATH: &str = "/locks/faulty";
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Op {
-    Begin,
-    Renew,
-    End,
-    Claim,
-    Release,
-    Front,
-    Ahead,
-    Wanted,
-    Numbers,
-    HasChanged,
-    Sweep,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
-    /// It is refused, and was not done.
-    Refused,
-    /// Others are at it.
-    Busy,
-    /// It is not known whether it was done, and it was not.
-    LostRequest,
-    /// It is not known whether it was done, and it was.
-    LostReply,
-    /// It is done when the lease is over.
-    LateRequest,
-    /// It is done, and the answer comes when the lease is over.
-    LateReply,
-    /// It is done, the answer comes when half of the lease is over, and no renewal is answered after that.
-    LateReplyAndSilence,
-}
-
-const FAULTS: [Fault; 6] = [
-    Fault::Refused,
-    Fault::Busy,
-    Fault::LostRequest,
-    Fault::LostReply,
-    Fault::LateRequest,
-    Fault::LateReply,
-];
-
-/// Which fault comes next, and where.
-type Plan = Arc<Mutex<Option<(Op, Fault)>>>;
-
-struct Faulty {
-    database: Box<dyn Database>,
-    plan: Plan,
-    is_silent: bool,
-}
-
-impl Faulty {
-    fn run<T>(
-        &mut self,
-        op: Op,
-        mut work: impl FnMut(&mut dyn Database) -> Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
-        let planned = {
-            let mut plan = self.plan.lock();
-            if plan.is_some_and(|(at, _)| at == op) { plan.take() } else { None }
-        };
-        let (_, fault) = match planned {
-            None if op == Op::Renew && self.is_silent => (op, Fault::Busy),
-            None => return work(&mut *self.database),
-            Some(planned) => planned,
-        };
-        let trouble = |what| Err(Trouble::new(what, format!("{op:?}: {fault:?}")));
-        match fault {
-            Fault::Refused => trouble(What::Failed),
-            Fault::Busy => trouble(What::Busy),
-            Fault::LostRequest => trouble(What::Unknown),
-            Fault::LostReply => {
-                work(&mut *self.database)?;
-                trouble(What::Unknown)
-            }
-            Fault::LateRequest => {
-                thread::sleep(LEASE + LEASE / 4);
-                work(&mut *self.database)
-            }
-            Fault::LateReplyAndSilence => {
-                self.is_silent = true;
-                let done = work(&mut *self.database);
-                thread::sleep(LEASE / 2);
-                done
-            }
-            Fault::LateReply => {
-                let done = work(&mut *self.database);
-                thread::sleep(LEASE + LEASE / 4);
-                done
-            }
-        }
-    }
-}
-
-impl Database for Faulty {
-    fn begin(&mut self, session: Uuid, lease: Duration) -> Result<(), Trouble> {
-        self.run(Op::Begin, |database| database.begin(session, lease))
-    }
-    fn renew(&mut self, session: Uuid, lease: Duration) -> Result<bool, Trouble> {
-        self.run(Op::Renew, |database| database.renew(session, lease))
-    }
-    fn end(&mut self, session: Uuid) -> Result<(), Trouble> {
-        self.run(Op::End, |database| database.end(session))
-    }
-    fn claim(&mut self, row: &Row, unless_blocked: bool) -> Result<Claimed, Trouble> {
-        self.run(Op::Claim, |database| database.claim(row, unless_blocked))
-    }
-    fn release(&mut self, claim: Uuid, lock: &str) -> Result<bool, Trouble> {
-        self.run(Op::Release, |database| database.release(claim, lock))
-    }
-    fn front(&mut self, lock: &str) -> Result<Front, Trouble> {
-        self.run(Op::Front, |database| database.front(lock))
-    }
-    fn ahead(&mut self, lock: &str, number: i64, kind: Kind) -> Result<Option<Contender>, Trouble> {
-        self.run(Op::Ahead, |database| database.ahead(lock, number, kind))
-    }
-    fn contenders(&mut self, lock: &str, number: usize) -> Result<Vec<Contender>, Trouble> {
-        self.database.contenders(lock, number)
-    }
-    fn revoke(&mut self, lock: &str, number: i64, what: &Revocation) -> Result<bool, Trouble> {
-        self.database.revoke(lock, number, what)
-    }
-    fn is_there(&mut self, lock: &str, number: i64) -> Result<bool, Trouble> {
-        self.database.is_there(lock, number)
-    }
-    fn wanted(&mut self, session: Uuid) -> Result<Option<Wants>, Trouble> {
-        self.run(Op::Wanted, |database| database.wanted(session))
-    }
-    fn numbers(&mut self, session: Uuid) -> Result<Option<Vec<(i64, Uuid)>>, Trouble> {
-        self.run(Op::Numbers, |database| database.numbers(session))
-    }
-    fn limit(&mut self, lock: &str) -> Result<Option<u32>, Trouble> {
-        self.database.limit(lock)
-    }
-    fn set_limit(&mut self, lock: &str, limit: u32) -> Result<(), Trouble> {
-        self.database.set_limit(lock, limit)
-    }
-    fn has_changed(&mut self) -> Result<bool, Trouble> {
-        self.run(Op::HasChanged, |database| database.has_changed())
-    }
-    fn sweep(&mut self) -> Result<Option<Duration>, Trouble> {
-        self.run(Op::Sweep, |database| database.sweep())
-    }
-    fn longest_look(&self) -> Duration {
-        self.database.longest_look()
-    }
-    fn held_look(&self) -> Duration {
-        self.database.held_look()
-    }
-    fn announce(&mut self, changed: Box<dyn Fn() -> bool + Send>) {
-        self.database.announce(changed);
-    }
-}
 
 /// A store whose database fails, and one whose does not.
 struct Scene {
