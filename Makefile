@@ -5,7 +5,7 @@
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help server lock-test soak bench install uninstall deb package quick test simulate matrix partitions command limits queue interop mutants sanitize deps fmt clippy unit docs shell checks
+.PHONY: help server lock-test soak bench compare install uninstall deb package quick test simulate matrix partitions command limits queue interop mutants sanitize deps fmt clippy unit docs shell checks
 
 # What the programs are given; ARGS on the command line or in the environment replaces it.
 lock-test: ARGS ?= --threads 3 --strategy all
@@ -22,6 +22,8 @@ help:
 	echo "                           judged by the servers' own log. ARGS='--minutes 10 --seed 7'"
 	echo 'make bench                 measures the lock beside its peers: cycles, hand-offs, memory (some minutes);'
 	echo "                           ARGS=--quick is a minute, ARGS='--write' is for docs/performance.md"
+	echo 'make compare               all stores beside each other: it starts a server of each, and prints one table;'
+	echo "                           ARGS='--picture stores.svg --seconds 10 --threads 1,16'"
 	echo 'make install PREFIX=DIR    the command zklock, the C library and its headers into DIR (/usr/local); knows'
 	echo '                           DESTDIR, LIBDIR, INCLUDEDIR, PROFILE, COMMAND=no: scripts/install-c explains them'
 	echo 'make uninstall PREFIX=DIR  takes away exactly what install put there'
@@ -62,6 +64,9 @@ soak:
 
 bench:
 	scripts/bench $(value ARGS)
+
+compare:
+	scripts/compare $(value ARGS)
 
 # Reads its settings from the environment, to which make adds those on its command line.
 install uninstall:

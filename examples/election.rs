@@ -1,14 +1,15 @@
 //! One of several participants leads, and hands over to the one it chooses.
 //!
-//! Run: `cargo run -p zklock-examples --bin election 127.0.0.1:2181`
+//! Run: `cargo run -p zklock-examples --bin election zookeeper://127.0.0.1:2181`
 
-use zklock::{Client, Election};
+use zklock::Election;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let hosts = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:2181".to_owned());
-    let zk = Client::connect(&hosts).await?;
-    let take_part = |name: &str| Election::new(zk.lock("/examples/election").label(name));
+    let address =
+        std::env::args().nth(1).unwrap_or_else(|| "zookeeper://127.0.0.1:2181".to_owned());
+    let store = zklock::connect(&address).await?;
+    let take_part = |name: &str| Election::new(store.lock("/examples/election").label(name));
 
     let first = take_part("first").campaign().await?;
     println!("first leads with term {}", first.term());

@@ -3,11 +3,9 @@
 //! A lock is held until its holder hears otherwise; a write that left before that may arrive after the next
 //! holder's. This shows such a write, late on purpose.
 //!
-//! Run: `cargo run -p zklock-examples --bin fenced_store 127.0.0.1:2181`
+//! Run: `cargo run -p zklock-examples --bin fenced_store zookeeper://127.0.0.1:2181`
 
 use rusqlite::{Connection, params};
-use zklock::Client;
-
 struct Store(Connection);
 
 impl Store {
@@ -32,10 +30,11 @@ impl Store {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let hosts = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:2181".to_owned());
+    let address =
+        std::env::args().nth(1).unwrap_or_else(|| "zookeeper://127.0.0.1:2181".to_owned());
     let store = Store::open()?;
-    let zk = Client::connect(&hosts).wait()?;
-    let lock = zk.lock("/examples/fenced_store");
+    let locks = zklock::connect(&address).wait()?;
+    let lock = locks.lock("/examples/fenced_store");
 
     let first = lock.acquire().wait()?;
     let late = first.fencing_token();

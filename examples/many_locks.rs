@@ -1,21 +1,21 @@
 //! Thousands of locks on one session: two threads and one connection for all of them.
 //!
-//! Run: `cargo run --release -p zklock-examples --bin many_locks 127.0.0.1:2181 10000`
+//! Run: `cargo run --release -p zklock-examples --bin many_locks zookeeper://127.0.0.1:2181 10000`
 
 use std::time::Instant;
 
-use zklock::{Client, Guard, LockError};
+use zklock::{Guard, LockError};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let hosts = arguments.next().unwrap_or_else(|| "127.0.0.1:2181".to_owned());
+    let address = arguments.next().unwrap_or_else(|| "zookeeper://127.0.0.1:2181".to_owned());
     let number: usize = arguments.next().map_or(Ok(1_000), |number| number.parse())?;
-    let zk = Client::connect(&hosts).wait()?;
+    let store = zklock::connect(&address).wait()?;
 
     let begun = Instant::now();
     // All of them are under way before the first is waited for.
     let acquires: Vec<_> =
-        (0..number).map(|key| zk.lock(&format!("/examples/many/{key}")).acquire()).collect();
+        (0..number).map(|key| store.lock(&format!("/examples/many/{key}")).acquire()).collect();
     let guards: Vec<Guard> =
         acquires.into_iter().map(|acquire| acquire.wait()).collect::<Result<_, LockError>>()?;
     println!("{} locks held after {:?}", guards.len(), begun.elapsed());
@@ -26,6 +26,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         release.wait()?;
     }
     println!("released after {:?}", begun.elapsed());
-    zk.close().wait()?;
+    store.close().wait()?;
     Ok(())
 }

@@ -1,14 +1,13 @@
 //! The same on smol: zklock brings no runtime along, and asks for none.
 //!
-//! Run: `cargo run -p zklock-examples --bin on_smol 127.0.0.1:2181`
-
-use zklock::Client;
+//! Run: `cargo run -p zklock-examples --bin on_smol zookeeper://127.0.0.1:2181`
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let hosts = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:2181".to_owned());
+    let address =
+        std::env::args().nth(1).unwrap_or_else(|| "zookeeper://127.0.0.1:2181".to_owned());
     smol::block_on(async {
-        let zk = Client::connect(&hosts).await?;
-        let lock = zk.lock("/examples/on_smol");
+        let store = zklock::connect(&address).await?;
+        let lock = store.lock("/examples/on_smol");
         let tasks: Vec<_> = (1..=3)
             .map(|task| {
                 let acquire = lock.acquire();
@@ -22,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for task in tasks {
             task.await?;
         }
-        zk.close().await?;
+        store.close().await?;
         Ok(())
     })
 }

@@ -1,14 +1,13 @@
 //! Tasks on tokio: three contend for one lock, and take turns.
 //!
-//! Run: `cargo run -p zklock-examples --bin on_tokio 127.0.0.1:2181`
-
-use zklock::Client;
+//! Run: `cargo run -p zklock-examples --bin on_tokio zookeeper://127.0.0.1:2181`
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let hosts = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:2181".to_owned());
-    let zk = Client::connect(&hosts).await?;
-    let lock = zk.lock("/examples/on_tokio");
+    let address =
+        std::env::args().nth(1).unwrap_or_else(|| "zookeeper://127.0.0.1:2181".to_owned());
+    let store = zklock::connect(&address).await?;
+    let lock = store.lock("/examples/on_tokio");
     let tasks: Vec<_> = (1..=3)
         .map(|task| {
             // It is under way when `acquire` has returned; the task waits until it holds.
@@ -23,6 +22,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     for task in tasks {
         task.await??;
     }
-    zk.close().await?;
+    store.close().await?;
     Ok(())
 }

@@ -1,12 +1,13 @@
 //! Work that looks after its lock itself: pauses while the connection is lost, and ends when the lock is.
 //! (`Lock::while_held` ends work at the loss without any of this.)
 //!
-//! Run: `cargo run -p zklock-examples --bin work_or_loss 127.0.0.1:2181`
+//! Run: `cargo run -p zklock-examples --bin work_or_loss zookeeper://127.0.0.1:2181`
 
 use std::time::Duration;
 
 use tokio::time::sleep;
-use zklock::{Client, Guard, GuardState};
+use zklock::stores::StoreOptions;
+use zklock::{Guard, GuardState};
 
 /// Steps that take a while; gives how many were done before the lock was lost.
 async fn work(guard: &Guard, steps: u32) -> u32 {
@@ -32,10 +33,11 @@ async fn work(guard: &Guard, steps: u32) -> u32 {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let hosts = arguments.next().unwrap_or_else(|| "127.0.0.1:2181".to_owned());
+    let address = arguments.next().unwrap_or_else(|| "zookeeper://127.0.0.1:2181".to_owned());
     let steps = arguments.next().map_or(Ok(10), |steps| steps.parse())?;
-    let zk = Client::options().session_timeout(Duration::from_secs(6)).connect(&hosts).await?;
-    let guard = zk.lock("/examples/work_or_loss").acquire().await?;
+    let store =
+        StoreOptions::new().session_timeout(Duration::from_secs(6)).connect(&address).await?;
+    let guard = store.lock("/examples/work_or_loss").acquire().await?;
     let done = work(&guard, steps).await;
     match guard.lost().get() {
         None => println!("all {done} steps are done"),

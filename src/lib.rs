@@ -56,9 +56,11 @@
 //! Unit tests of what takes a [`Lock`] need no ZooKeeper: [`local`] has locks within the process.
 //!
 //! # Other stores
-//! [`connect`] gives the same locks on ZooKeeper, in a database file or within the process, by an address: [`stores`].
+//! [`connect`] gives the same locks on ZooKeeper, on a server of Redis, PostgreSQL or MariaDB, in a database file or within the process,
+//! by an address: [`stores`].
 //!
 //! # Features
+//! - `postgres`: locks in a database of PostgreSQL; `mysql`: of MariaDB or MySQL. Off by default.
 //! - `redis`: locks on a server of Redis. Off by default.
 //! - `sqlite`: locks in a database file, for the processes of one machine. Off by default; SQLite is compiled in.
 //! - `serde`: `Serialize` and `Deserialize` for what is reported, such as [`Contender`], [`GuardState`], [`Stat`](zookeeper::Stat) and
@@ -81,7 +83,7 @@ mod client;
 mod error;
 #[cfg(any(doc, doctest))]
 pub mod guide;
-#[cfg(any(feature = "redis", feature = "sqlite"))]
+#[cfg(feature = "_leases")]
 mod leased;
 pub mod local;
 mod lock;
@@ -100,7 +102,7 @@ mod scarcity;
 mod secret;
 mod session_key;
 mod spans;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod sql;
 pub mod stores;
 mod sync;

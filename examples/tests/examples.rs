@@ -24,6 +24,13 @@ fn run(program: &str, arguments: &[&str]) -> Vec<String> {
     lines
 }
 
+/// Plays it with locks on a server, and with locks in a file: the address is all that differs.
+fn in_each_store(play: impl Fn(&str)) {
+    play(&format!("zookeeper://{}", shared().hosts()));
+    let folder = zklock_testing::Scratch::new(&std::env::temp_dir(), "stores-").unwrap();
+    play(&format!("sqlite:{}", folder.path().join("locks.db").display()));
+}
+
 /// The token in a line that ends with it.
 fn token(line: &str) -> i64 {
     line.rsplit(' ').next().unwrap().parse().unwrap_or_else(|_| panic!("no token: {line}"))
@@ -55,29 +62,35 @@ fn each_is_tested_and_says_how_to_run_it() {
 
 #[test]
 fn blocking() {
-    let lines = run(program!("blocking"), &[&shared().hosts()]);
-    assert_eq!(lines.len(), 1, "{lines:?}");
-    assert!(lines[0].starts_with("working with token "), "{lines:?}");
+    in_each_store(|address| {
+        let lines = run(program!("blocking"), &[address]);
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].starts_with("working with token "), "{lines:?}");
+    });
 }
 
 #[test]
 fn tasks_take_turns() {
-    for program in [program!("on_tokio"), program!("on_smol")] {
-        let lines = run(program, &[&shared().hosts()]);
-        let tokens: Vec<i64> = lines.iter().map(|line| token(line)).collect();
-        assert!(tokens.len() == 3 && tokens.is_sorted(), "{lines:?}");
-        for task in 1..=3 {
-            assert!(lines.iter().any(|line| line.starts_with(&format!("task {task} holds"))));
+    in_each_store(|address| {
+        for program in [program!("on_tokio"), program!("on_smol")] {
+            let lines = run(program, &[address]);
+            let tokens: Vec<i64> = lines.iter().map(|line| token(line)).collect();
+            assert!(tokens.len() == 3 && tokens.is_sorted(), "{lines:?}");
+            for task in 1..=3 {
+                assert!(lines.iter().any(|line| line.starts_with(&format!("task {task} holds"))));
+            }
         }
-    }
+    });
 }
 
 #[test]
 fn work_pauses_without_a_connection_and_stops_without_the_lock() {
-    let done = run(program!("work_or_loss"), &[&shared().hosts(), "2"]);
-    assert_eq!(done, ["the lock is Held", "step 1", "step 2", "all 2 steps are done"]);
+    in_each_store(|address| {
+        let done = run(program!("work_or_loss"), &[address, "2"]);
+        assert_eq!(done, ["the lock is Held", "step 1", "step 2", "all 2 steps are done"]);
+    });
     let bench = Bench::untouched();
-    let arguments = [bench.proxy.hosts(), "100000".to_owned()];
+    let arguments = [format!("zookeeper://{}", bench.proxy.hosts()), "100000".to_owned()];
     let mut work = Process::start(Command::new(program!("work_or_loss")).args(arguments));
     next(&mut work, "the lock is Held");
     next(&mut work, "step 1");
@@ -92,10 +105,12 @@ fn work_pauses_without_a_connection_and_stops_without_the_lock() {
 
 #[test]
 fn a_stale_write_is_refused() {
-    let lines = run(program!("fenced_store"), &[&shared().hosts()]);
-    assert_eq!(lines.len(), 2, "{lines:?}");
-    assert!(lines[0].starts_with("second holder") && lines[0].ends_with("written"), "{lines:?}");
-    assert!(lines[1].starts_with("first holder") && lines[1].ends_with("refused"), "{lines:?}");
+    in_each_store(|address| {
+        let lines = run(program!("fenced_store"), &[address]);
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines[0].starts_with("second holder") && lines[0].ends_with("written"));
+        assert!(lines[1].starts_with("first holder") && lines[1].ends_with("refused"));
+    });
 }
 
 #[test]
@@ -115,9 +130,11 @@ fn several_hold_a_shared_lock() {
 
 #[test]
 fn many_locks_on_one_session() {
-    let lines = run(program!("many_locks"), &[&shared().hosts(), "2000"]);
-    assert!(lines[0].starts_with("2000 locks held after "), "{lines:?}");
-    assert!(lines[1].starts_with("released after "), "{lines:?}");
+    in_each_store(|address| {
+        let lines = run(program!("many_locks"), &[address, "2000"]);
+        assert!(lines[0].starts_with("2000 locks held after "), "{lines:?}");
+        assert!(lines[1].starts_with("released after "), "{lines:?}");
+    });
 }
 
 #[test]
@@ -195,11 +212,13 @@ fn a_service_is_taken_over_when_its_link_is_cut_and_ends_in_an_outage() {
 
 #[test]
 fn leaders_follow_each_other_in_the_order_that_the_first_has_chosen() {
-    let lines = run(program!("election"), &[&shared().hosts()]);
-    let names: Vec<_> = lines.iter().map(|line| line.split(' ').next().unwrap()).collect();
-    assert_eq!(names, ["first", "third", "second"], "{lines:?}");
-    let terms: Vec<i64> = lines.iter().map(|line| token(line)).collect();
-    assert!(terms.is_sorted_by(|before, after| before < after), "{lines:?}");
+    in_each_store(|address| {
+        let lines = run(program!("election"), &[address]);
+        let names: Vec<_> = lines.iter().map(|line| line.split(' ').next().unwrap()).collect();
+        assert_eq!(names, ["first", "third", "second"], "{lines:?}");
+        let terms: Vec<i64> = lines.iter().map(|line| token(line)).collect();
+        assert!(terms.is_sorted_by(|before, after| before < after), "{lines:?}");
+    });
 }
 
 #[test]

@@ -25,8 +25,8 @@ pub(crate) trait Database: Send + 'static {
     /// Makes a claim, unless that is there already; where it is `unless_blocked`, and is to wait, it makes none.
     fn claim(&mut self, row: &Row, unless_blocked: bool) -> Result<Claimed, Trouble>;
 
-    /// Deletes a claim. `false`: there is none.
-    fn release(&mut self, claim: Uuid) -> Result<bool, Trouble>;
+    /// Deletes a claim on a lock, whose path is empty where it is not known. `false`: there is none.
+    fn release(&mut self, claim: Uuid, lock: &str) -> Result<bool, Trouble>;
 
     /// Who holds a lock.
     fn front(&mut self, lock: &str) -> Result<Front, Trouble>;
@@ -64,6 +64,11 @@ pub(crate) trait Database: Send + 'static {
     /// How seldom it is looked for changes, where somebody waits for them and none have come.
     fn longest_look(&self) -> Duration {
         Duration::from_millis(20)
+    }
+
+    /// And where locks are held, and nobody waits: then others may want them.
+    fn held_look(&self) -> Duration {
+        Duration::from_millis(50)
     }
 
     /// Has that be called at a change that others make, where the database can say so, until it gives `false`.

@@ -17,8 +17,7 @@ use crate::logging::log;
 /// How long it takes until others are noticed, where somebody waits for them: at first; the database says
 /// how long at most.
 const SHORTEST_LOOK: Duration = Duration::from_millis(1);
-/// And where locks are held, and nobody waits: then others may want them.
-const HELD_LOOK: Duration = Duration::from_millis(50);
+
 impl Worker {
     pub(super) fn is_looking(&self) -> bool {
         !self.claims.is_empty() || self.shared.watching.load(Ordering::Acquire) > 0
@@ -61,7 +60,7 @@ impl Worker {
             self.look_at_all();
         }
         self.look_pause = match (has_changed, self.is_waited_for()) {
-            (_, false) => HELD_LOOK,
+            (_, false) => self.database.held_look(),
             (true, true) => SHORTEST_LOOK,
             (false, true) => (self.look_pause * 2).min(self.database.longest_look()),
         };

@@ -347,7 +347,7 @@ impl Worker {
         let due: Vec<Duty> = due;
         for mut duty in due {
             let done = match &duty.what {
-                Ending::Claim { id, .. } => self.database.release(*id),
+                Ending::Claim { id, lock } => self.database.release(*id, lock),
                 Ending::Session(id) => self.database.end(*id).map(|()| true),
             };
             match done {

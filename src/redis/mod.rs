@@ -9,11 +9,12 @@
 
 mod subscriber;
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redis::{Client, Connection, ErrorKind, RedisError, Script, ServerErrorKind};
 use uuid::Uuid;
 
+use crate::leased::attempts::{Attempts, first};
 use crate::leased::database::{Claimed, Database, Front, Row, Trouble, Wants, What};
 use crate::lock::{Contender, HeldSince, Kind, MAX_TEXT, Revocation};
 use crate::text::one_line;
@@ -22,18 +23,13 @@ use crate::text::one_line;
 const PREFIX: &str = "zklock:";
 /// How long a connection may take, and an answer, at the most.
 const ANSWER: Duration = Duration::from_secs(1);
-/// How long the first connection is tried for.
-const CONNECT: Duration = Duration::from_secs(3);
-/// Between two attempts to connect.
-const PAUSE: Duration = Duration::from_millis(50);
 
 pub(crate) struct Redis {
     client: Client,
     connection: Option<Connection>,
     script: Script,
     lease: Duration,
-    /// When the last attempt to connect has failed.
-    failed: Option<(Instant, String)>,
+    attempts: Attempts,
     changes: String,
 }
 
@@ -49,52 +45,25 @@ impl Redis {
             Trouble::new(What::Unusable, "redis://USER:PASSWORD@HOST:PORT/DATABASE")
         })?;
         let script = Script::new(include_str!("steps.lua"));
-        let (connection, failed, changes) = (None, None, String::new());
-        let mut redis = Redis { client, connection, script, lease, failed, changes };
-        let begun = Instant::now();
-        loop {
-            match redis.look("changes", &[]) {
-                Ok(_) => return Ok(redis),
-                Err(trouble) if trouble.is(What::Busy) => {
-                    if begun.elapsed() > CONNECT || is_given_up() {
-                        return Err(Trouble { what: What::Failed, ..trouble });
-                    }
-                    std::thread::sleep(PAUSE);
-                }
-                Err(trouble) => return Err(trouble),
-            }
-        }
+        let (connection, attempts, changes) = (None, Attempts::default(), String::new());
+        let mut redis = Redis { client, connection, script, lease, attempts, changes };
+        first(is_given_up, || redis.look("changes", &[]))?;
+        Ok(redis)
     }
 
     fn connect(&mut self) -> Result<Connection, Trouble> {
         if let Some(connection) = self.connection.take() {
             return Ok(connection);
         }
-        let busy = |why: String| Err(Trouble::new(What::Busy, why));
-        if let Some((_, why)) = self.failed.as_ref().filter(|(at, _)| at.elapsed() < PAUSE) {
-            return busy(why.clone());
-        }
-        let limit = ANSWER.min(self.lease / 6);
-        let connected = self.client.get_connection_with_timeout(limit).and_then(|connection| {
-            connection.set_read_timeout(Some(limit))?;
-            connection.set_write_timeout(Some(limit))?;
-            Ok(connection)
-        });
-        match connected {
-            Ok(connection) => {
-                self.failed = None;
+        let (limit, client) = (ANSWER.min(self.lease / 6), &self.client);
+        self.attempts.connect(|| {
+            let connected = client.get_connection_with_timeout(limit).and_then(|connection| {
+                connection.set_read_timeout(Some(limit))?;
+                connection.set_write_timeout(Some(limit))?;
                 Ok(connection)
-            }
-            Err(error) => {
-                let trouble = refused(&error);
-                if trouble.is(What::NotPermitted) {
-                    return Err(trouble);
-                }
-                // Nothing was asked for yet.
-                self.failed = Some((Instant::now(), trouble.why.clone()));
-                busy(trouble.why)
-            }
-        }
+            });
+            connected.map_err(|error| refused(&error))
+        })
     }
 
     /// Does a step, by one script.
@@ -240,7 +209,7 @@ impl Database for Redis {
         }
     }
 
-    fn release(&mut self, claim: Uuid) -> Result<bool, Trouble> {
+    fn release(&mut self, claim: Uuid, _: &str) -> Result<bool, Trouble> {
         Ok(is_done(&self.step("release", &[&claim.to_string()])?))
     }
 

@@ -13,26 +13,18 @@
 //! with each start of the machine and each new file, above all that can have been given before by the time of day.
 
 mod opening;
-mod queries;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use rusqlite::{Connection, Row as Found, Transaction, params};
-use uuid::Uuid;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, ToSql, params_from_iter};
 
-use super::columns_of;
-use crate::leased::database::{Claimed, Database, Front, Row, Trouble, Wants, What};
-use crate::lock::{Contender, HeldSince, Kind, MAX_TEXT, Revocation};
+use super::dialect::{Begun, Dialect, Row, Value, malformed};
+use crate::leased::database::{Trouble, What};
 use crate::runtime::BootInstant;
-use crate::text::one_line;
-
-use queries::{
-    CONTENDER, ahead_of, begin, check_clock, commit, contender, end_late, execute, front_of,
-    is_alive, limit_of, not_done, query,
-};
 
 pub(crate) struct Sqlite {
     connection: Connection,
@@ -45,32 +37,6 @@ pub(crate) struct Sqlite {
 }
 
 impl Sqlite {
-    /// Does a step. It is given the time, which is no earlier than any other step's before it.
-    fn step<T>(
-        &mut self,
-        work: impl FnOnce(&Transaction<'_>, i64) -> Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
-        self.check_file()?;
-        let clock = self.clock.clone();
-        let transaction = begin(&mut self.connection)?;
-        let done = work(&transaction, now())?;
-        check_clock(&transaction, &clock)?;
-        commit(transaction)?;
-        // What was written into a file that is nobody's any more is not done.
-        self.check_file()?;
-        Ok(done)
-    }
-
-    /// Looks at one state of the database.
-    fn look<T>(
-        &mut self,
-        work: impl FnOnce(&Transaction<'_>) -> Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
-        self.check_file()?;
-        let transaction = self.connection.transaction().map_err(not_done)?;
-        work(&transaction)
-    }
-
     /// Where the file was deleted or replaced, its sessions are over, and the next steps are those of the file that is
     /// there.
     fn check_file(&mut self) -> Result<(), Trouble> {
@@ -86,15 +52,58 @@ impl Sqlite {
         let why = "the database file was deleted or replaced";
         Err(Trouble::new(What::SessionOver, why))
     }
+
+    fn begin(&mut self) -> Result<(), Trouble> {
+        // Of a step that was broken off.
+        self.roll_back();
+        self.connection.execute_batch("BEGIN IMMEDIATE").map_err(not_done)
+    }
+
+    fn commit(&mut self) -> Result<(), Trouble> {
+        let committed = self.connection.execute_batch("COMMIT");
+        self.roll_back();
+        committed.map_err(|error| Trouble::new(What::Unknown, format!("commit: {error}")))
+    }
+
+    fn roll_back(&mut self) {
+        if !self.connection.is_autocommit() {
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+    }
+
+    /// Fails where a machine has taken the file over that has another clock.
+    fn check_clock(&self) -> Result<(), Trouble> {
+        let select = "SELECT value = ?1 FROM zklock_meta WHERE name = 'clock'";
+        let is_ours = self
+            .connection
+            .prepare_cached(select)
+            .and_then(|mut select| select.query_row([&self.clock], |row| row.get(0)).optional());
+        match is_ours.map_err(not_done)? {
+            Some(true) => Ok(()),
+            _ => {
+                let why = "another machine has taken the database file over";
+                Err(Trouble::new(What::Unusable, why))
+            }
+        }
+    }
+}
+
+/// What an error means of a transaction that was not committed.
+fn not_done(error: rusqlite::Error) -> Trouble {
+    let what = match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => What::Busy,
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => What::NotPermitted,
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt | ErrorCode::CannotOpen) => {
+            What::Unusable
+        }
+        _ => What::Failed,
+    };
+    Trouble::new(what, error.to_string())
 }
 
 /// By that clock, in nanoseconds.
 fn now() -> i64 {
     i64::try_from(BootInstant::now().as_nanos()).unwrap_or(i64::MAX)
-}
-
-fn nanos(duration: Duration) -> i64 {
-    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX / 4)
 }
 
 fn identity(file: &Path) -> Result<(u64, u64), Trouble> {
@@ -103,224 +112,80 @@ fn identity(file: &Path) -> Result<(u64, u64), Trouble> {
     Ok((found.dev(), found.ino()))
 }
 
-impl Database for Sqlite {
-    fn begin(&mut self, session: Uuid, lease: Duration) -> Result<(), Trouble> {
-        let insert = "INSERT INTO zklock_session (id, lease, expires) VALUES (?1, ?2, ?3)";
-        self.step(|transaction, now| {
-            let lease = nanos(lease);
-            execute(transaction, insert, params![session.to_string(), lease, now + lease])?;
-            Ok(())
-        })
+impl ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Value::Null => ValueRef::Null,
+            Value::Int(number) => ValueRef::Integer(*number),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+        }))
+    }
+}
+
+fn value(found: ValueRef<'_>) -> Result<Value, Trouble> {
+    match found {
+        ValueRef::Null => Ok(Value::Null),
+        ValueRef::Integer(number) => Ok(Value::Int(number)),
+        ValueRef::Text(text) => Ok(Value::Text(String::from_utf8_lossy(text).into_owned())),
+        _ => Err(malformed()),
+    }
+}
+
+impl Dialect for Sqlite {
+    fn begin_step(&mut self, _: Option<&str>) -> Result<Begun, Trouble> {
+        self.check_file()?;
+        self.begin()?;
+        Ok(Begun { now: now(), number: None })
     }
 
-    fn renew(&mut self, session: Uuid, lease: Duration) -> Result<bool, Trouble> {
-        // One whose time has passed is over, also where nobody has ended it yet.
-        let update = "UPDATE zklock_session SET expires = ?2 WHERE id = ?1 AND expires > ?3";
-        let renewed = self.step(|transaction, now| {
-            execute(transaction, update, params![session.to_string(), now + nanos(lease), now])
-        });
-        match renewed {
-            Err(trouble) if trouble.is(What::SessionOver) => Ok(false),
-            renewed => Ok(renewed? > 0),
+    fn commit_step(&mut self) -> Result<(), Trouble> {
+        if let Err(trouble) = self.check_clock() {
+            self.roll_back();
+            return Err(trouble);
         }
+        self.commit()?;
+        // What was written into a file that is nobody's any more is not done.
+        self.check_file()
     }
 
-    fn end(&mut self, session: Uuid) -> Result<(), Trouble> {
-        let session = session.to_string();
-        self.step(|transaction, _| {
-            execute(transaction, "DELETE FROM zklock_claim WHERE session = ?1", [&session])?;
-            execute(transaction, "DELETE FROM zklock_session WHERE id = ?1", [&session])?;
-            Ok(())
-        })
+    fn undo_step(&mut self) {
+        self.roll_back();
     }
 
-    fn claim(&mut self, row: &Row, unless_blocked: bool) -> Result<Claimed, Trouble> {
-        let (id, session, lock) = (row.id.to_string(), row.session.to_string(), row.lock.as_str());
-        let (kind, permits) = columns_of(row.kind);
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-        let since = i64::try_from(since).unwrap_or(i64::MAX);
-        let mut blocked = None;
-        let made = self.step(|transaction, now| {
-            end_late(transaction, now)?;
-            if !is_alive(transaction, &session)? {
-                return Err(Trouble::new(What::SessionOver, "its session is over"));
-            }
-            if let Kind::Permits(wanted) = row.kind {
-                let insert = "INSERT OR IGNORE INTO zklock_limit (lock, permits) VALUES (?1, ?2)";
-                execute(transaction, insert, params![lock, row.limit])?;
-                if limit_of(transaction, lock)?.unwrap_or(0) < wanted {
-                    let why = "it has fewer permits than are asked for";
-                    return Err(Trouble::new(What::TooFewPermits, why));
-                }
-            }
-            // One that was made on an earlier session goes with that.
-            let earlier = "DELETE FROM zklock_claim WHERE id = ?1 AND session <> ?2";
-            execute(transaction, earlier, [&id, &session])?;
-            let insert = "INSERT INTO zklock_claim
-                (id, session, lock, kind, permits, since, host, pid, thread, label)
-                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT (id) DO NOTHING";
-            let Row { host, pid, thread, label, .. } = row;
-            let values = params![id, session, lock, kind, permits, since, host, pid, thread, label];
-            execute(transaction, insert, values)?;
-            let select = "SELECT number FROM zklock_claim WHERE id = ?1";
-            let number: i64 = query(transaction, select, [&id])?
-                .ok_or_else(|| Trouble::new(What::Failed, "a claim that was made is not there"))?;
-            if front_of(transaction, lock)?.holding.contains(&number) {
-                return Ok(Claimed::Holds { number });
-            }
-            let ahead = ahead_of(transaction, lock, number, row.kind)?;
-            if unless_blocked {
-                // Nothing of this is done.
-                blocked = Some(ahead);
-                return Err(Trouble::new(What::Failed, "it would have to wait"));
-            }
-            Ok(Claimed::Waits { number, ahead })
-        });
-        match blocked {
-            Some(ahead) => Ok(Claimed::Blocked(ahead)),
-            None => made,
+    fn first_end(&mut self) -> Result<(Option<i64>, i64), Trouble> {
+        let found = self.query("SELECT min(expires) FROM zklock_session", &[])?;
+        Ok((found.first().map_or(Ok(None), |found| found.some_int(0))?, now()))
+    }
+
+    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Trouble> {
+        if self.connection.is_autocommit() {
+            self.check_file()?;
         }
+        let mut statement = self.connection.prepare_cached(sql).map_err(not_done)?;
+        let columns = statement.column_count();
+        let mut found = statement.query(params_from_iter(values)).map_err(not_done)?;
+        let mut rows = Vec::new();
+        while let Some(row) = found.next().map_err(not_done)? {
+            let read = |column| row.get_ref(column).map_err(not_done).and_then(value);
+            rows.push(Row((0..columns).map(read).collect::<Result<_, _>>()?));
+        }
+        Ok(rows)
     }
 
-    fn release(&mut self, claim: Uuid) -> Result<bool, Trouble> {
-        let delete = "DELETE FROM zklock_claim WHERE id = ?1";
-        let deleted = self.step(|transaction, _| execute(transaction, delete, [claim.to_string()]));
-        Ok(deleted? > 0)
+    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Trouble> {
+        let mut statement = self.connection.prepare_cached(sql).map_err(not_done)?;
+        let changed = statement.execute(params_from_iter(values)).map_err(not_done)?;
+        Ok(u64::try_from(changed).unwrap_or(u64::MAX))
     }
 
-    fn front(&mut self, lock: &str) -> Result<Front, Trouble> {
-        self.look(|transaction| front_of(transaction, lock))
-    }
-
-    fn ahead(&mut self, lock: &str, number: i64, kind: Kind) -> Result<Option<Contender>, Trouble> {
-        self.look(|transaction| ahead_of(transaction, lock, number, kind))
-    }
-
-    fn contenders(&mut self, lock: &str, number: usize) -> Result<Vec<Contender>, Trouble> {
-        // Those who died hold no more, also where nobody else came since.
-        self.sweep()?;
-        self.look(|transaction| {
-            let holding = front_of(transaction, lock)?.holding;
-            let select = format!("{CONTENDER} WHERE lock = ?1 ORDER BY number LIMIT ?2");
-            let mut select = transaction.prepare_cached(&select).map_err(not_done)?;
-            let most = i64::try_from(number).unwrap_or(i64::MAX);
-            let rows = select.query_map(params![lock, most], contender).map_err(not_done)?;
-            let latest = SystemTime::now();
-            let holds = |mut contender: Contender| {
-                if holding.contains(&contender.token) {
-                    let earliest = contender.since.min(latest);
-                    contender.held_since = Some(HeldSince { earliest, latest });
-                }
-                contender
-            };
-            rows.map(|row| row.map(holds)).collect::<Result<_, _>>().map_err(not_done)
-        })
-    }
-
-    fn revoke(&mut self, lock: &str, number: i64, what: &Revocation) -> Result<bool, Trouble> {
-        let (column, value): (_, &dyn rusqlite::ToSql) = match what {
-            Revocation::Ask { reason } => ("asked", reason),
-            Revocation::Break { grace, .. } => {
-                ("grace", &i64::try_from(grace.as_millis()).unwrap_or(i64::MAX))
-            }
-        };
-        let update = format!("UPDATE zklock_claim SET {column} = ?2 WHERE number = ?1");
-        self.step(|transaction, now| {
-            end_late(transaction, now)?;
-            let holds = front_of(transaction, lock)?.holding.contains(&number);
-            Ok(holds && execute(transaction, &update, params![number, value])? > 0)
-        })
-    }
-
-    fn is_there(&mut self, _: &str, number: i64) -> Result<bool, Trouble> {
-        let select = "SELECT 1 FROM zklock_claim WHERE number = ?1";
-        self.look(|transaction| Ok(query::<i64>(transaction, select, [number])?.is_some()))
-    }
-
-    fn wanted(&mut self, session: Uuid) -> Result<Option<Wants>, Trouble> {
-        let session = session.to_string();
-        self.look(|transaction| {
-            if !is_alive(transaction, &session)? {
-                return Ok(None);
-            }
-            let count = "SELECT count(*) FROM zklock_claim WHERE session = ?1";
-            let claims: i64 = query(transaction, count, [&session])?.unwrap_or(0);
-            let select = "SELECT number, asked, grace FROM zklock_claim
-                WHERE session = ?1 AND (asked IS NOT NULL OR grace IS NOT NULL)";
-            let mut select = transaction.prepare_cached(select).map_err(not_done)?;
-            let read = |row: &Found<'_>| {
-                let (number, asked): (i64, Option<String>) = (row.get(0)?, row.get(1)?);
-                let grace = row.get::<_, Option<i64>>(2)?.map(|grace| {
-                    let grace = Duration::from_millis(grace.unsigned_abs());
-                    (number, Revocation::Break { reason: String::new(), grace })
-                });
-                let asked = asked.map(|reason| {
-                    (number, Revocation::Ask { reason: one_line(&reason, MAX_TEXT) })
-                });
-                Ok([asked, grace])
-            };
-            let rows = select.query_map([&session], read).map_err(not_done)?;
-            let rows: Vec<_> = rows.collect::<Result<_, _>>().map_err(not_done)?;
-            let revocations = rows.into_iter().flatten().flatten().collect();
-            Ok(Some(Wants { claims: usize::try_from(claims).unwrap_or(0), revocations }))
-        })
-    }
-
-    fn numbers(&mut self, session: Uuid) -> Result<Option<Vec<(i64, Uuid)>>, Trouble> {
-        let session = session.to_string();
-        let select = "SELECT number, id FROM zklock_claim WHERE session = ?1";
-        self.look(|transaction| {
-            if !is_alive(transaction, &session)? {
-                return Ok(None);
-            }
-            let mut select = transaction.prepare_cached(select).map_err(not_done)?;
-            let read = |row: &Found<'_>| Ok((row.get(0)?, row.get::<_, String>(1)?));
-            let numbers = select.query_map([&session], read).map_err(not_done)?;
-            let id = |(number, id): (i64, String)| Ok((number, id.parse().unwrap_or_default()));
-            numbers
-                .map(|row| row.and_then(id))
-                .collect::<Result<_, _>>()
-                .map(Some)
-                .map_err(not_done)
-        })
-    }
-
-    fn limit(&mut self, lock: &str) -> Result<Option<u32>, Trouble> {
-        self.look(|transaction| limit_of(transaction, lock))
-    }
-
-    fn set_limit(&mut self, lock: &str, limit: u32) -> Result<(), Trouble> {
-        let upsert = "INSERT INTO zklock_limit VALUES (?1, ?2)
-            ON CONFLICT DO UPDATE SET permits = excluded.permits";
-        self.step(|transaction, _| {
-            execute(transaction, upsert, params![lock, limit])?;
-            Ok(())
-        })
-    }
-
-    fn has_changed(&mut self) -> Result<bool, Trouble> {
+    fn look_for_changes(&mut self) -> Result<bool, Trouble> {
         let version = self.connection.prepare_cached("PRAGMA data_version");
         let version = version.and_then(|mut version| version.query_row([], |row| row.get(0)));
         let version: i64 = version.map_err(not_done)?;
         Ok(std::mem::replace(&mut self.version, version) != version)
     }
 
-    fn sweep(&mut self) -> Result<Option<Duration>, Trouble> {
-        let first = "SELECT min(expires) FROM zklock_session";
-        let first = |transaction: &Transaction<'_>| {
-            Ok(query::<Option<i64>>(transaction, first, [])?.flatten())
-        };
-        let left = |expires: i64| Duration::from_nanos(u64::try_from(expires - now()).unwrap_or(0));
-        match self.look(first)?.map(left) {
-            Some(Duration::ZERO) => {
-                // By a step: a renewal that is under way is there before it, or finds it over.
-                let next = self.step(|transaction, now| {
-                    end_late(transaction, now)?;
-                    first(transaction)
-                });
-                Ok(next?.map(left))
-            }
-            next => Ok(next),
-        }
+    fn pauses(&self) -> (Duration, Duration) {
+        (Duration::from_millis(20), Duration::from_millis(50))
     }
 }

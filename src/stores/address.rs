@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 /// All that an address can begin with.
-const SCHEMES: &str = "zookeeper://HOST:PORT,.../CHROOT, redis://HOST:PORT, sqlite:FILE or local:";
+const SCHEMES: &str = "zookeeper://HOST:PORT,.../CHROOT, redis://HOST:PORT, postgres://HOST/DATABASE, \
+    mysql://HOST/DATABASE, sqlite:FILE or local:";
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Address {
@@ -15,6 +16,12 @@ pub(super) enum Address {
     /// As the driver takes it.
     #[cfg_attr(not(feature = "redis"), allow(dead_code))]
     Redis(String),
+    /// As the driver takes it.
+    #[cfg_attr(not(feature = "postgres"), allow(dead_code))]
+    Postgres(String),
+    /// As the driver takes it.
+    #[cfg_attr(not(feature = "mysql"), allow(dead_code))]
+    MySql(String),
 }
 
 impl Address {
@@ -39,7 +46,19 @@ impl Address {
                 Ok(Address::Redis(text.to_owned()))
             }
             "redis" => Err("which server? redis://HOST:PORT".to_owned()),
-            "rediss" | "postgres" | "postgresql" | "mysql" | "mariadb" | "etcd" => {
+            "postgres" | "postgresql" if rest.starts_with("//") && rest.len() > 2 => {
+                Ok(Address::Postgres(text.to_owned()))
+            }
+            "postgres" | "postgresql" => {
+                Err("which database? postgres://USER:PASSWORD@HOST:PORT/DATABASE".to_owned())
+            }
+            "mysql" | "mariadb" if names_a_database(rest) => {
+                Ok(Address::MySql(format!("mysql:{rest}")))
+            }
+            "mysql" | "mariadb" => {
+                Err("which database? mysql://USER:PASSWORD@HOST:PORT/DATABASE".to_owned())
+            }
+            "rediss" | "etcd" => {
                 Err(format!("there is no store for {scheme} yet: there are {SCHEMES}"))
             }
             // Most likely the hosts that a client is given.
@@ -47,6 +66,20 @@ impl Address {
                 Err(format!("ZooKeeper's servers are zookeeper://{text}"))
             }
             _ => Err(format!("a store's address is {SCHEMES}")),
+        }
+    }
+}
+
+impl Address {
+    /// With what such a store is built in.
+    #[allow(dead_code, reason = "not every build lacks one")]
+    pub(super) fn feature(&self) -> &'static str {
+        match self {
+            Address::Sqlite(_) => "sqlite",
+            Address::Redis(_) => "redis",
+            Address::Postgres(_) => "postgres",
+            Address::MySql(_) => "mysql",
+            Address::ZooKeeper(_) | Address::Local => "default",
         }
     }
 }
@@ -59,6 +92,14 @@ pub(super) fn without_secret(text: &str) -> String {
         }
         _ => text.to_owned(),
     }
+}
+
+/// Whether it is a host and a database.
+fn names_a_database(rest: &str) -> bool {
+    let path = rest.strip_prefix("//").and_then(|rest| rest.rsplit_once('/'));
+    path.is_some_and(|(host, database)| {
+        !host.is_empty() && !database.is_empty() && !database.starts_with('?')
+    })
 }
 
 /// A file's name: `FILE`, `/FILE` or, as a URL has it, `///FILE`.
@@ -98,6 +139,8 @@ mod tests {
             ("sqlite:/var/lib/locks.db", sqlite("/var/lib/locks.db")),
             ("sqlite:///var/lib/locks.db", sqlite("/var/lib/locks.db")),
             ("local:", Ok(Address::Local)),
+            ("postgres://a:1/b", Ok(Address::Postgres("postgres://a:1/b".to_owned()))),
+            ("mariadb://a:1/b", Ok(Address::MySql("mysql://a:1/b".to_owned()))),
         ] {
             assert_eq!(Address::parse(text), address, "{text}");
         }
@@ -128,6 +171,9 @@ mod tests {
             ("sqlite:a.db?lease=1", "options"),
             ("local:a", "nothing follows"),
             ("redis:a", "redis://HOST"),
+            ("postgres:a", "postgres://USER"),
+            ("mysql://a", "/DATABASE"),
+            ("mysql://a/?b", "/DATABASE"),
             ("rediss://a", "no store for rediss"),
             ("ftp://a", "zookeeper://HOST"),
         ] {

@@ -59,15 +59,25 @@ impl Capabilities {
         ..Capabilities::ZOOKEEPER
     };
 
-    #[cfg(feature = "redis")]
-    pub(super) const REDIS: Capabilities = Capabilities {
-        store: "redis",
+    /// What one server that keeps leases promises.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+    const SERVER: Capabilities = Capabilities {
         upgrades: false,
         claims_together: false,
         guarded_writes: false,
         survives_servers: false,
         ..Capabilities::ZOOKEEPER
     };
+
+    #[cfg(feature = "redis")]
+    pub(super) const REDIS: Capabilities = Capabilities { store: "redis", ..Capabilities::SERVER };
+
+    #[cfg(feature = "postgres")]
+    pub(super) const POSTGRES: Capabilities =
+        Capabilities { store: "postgres", ..Capabilities::SERVER };
+
+    #[cfg(feature = "mysql")]
+    pub(super) const MYSQL: Capabilities = Capabilities { store: "mysql", ..Capabilities::SERVER };
 
     pub(super) const LOCAL: Capabilities = Capabilities {
         store: "local",

@@ -15,6 +15,8 @@
 //! |---|---|---|
 //! | `zookeeper://HOST:PORT,.../CHROOT` | on ZooKeeper servers | all machines that reach them |
 //! | `redis://USER:PASSWORD@HOST:PORT/DATABASE` | on a server of Redis, with the feature `redis` | all machines that reach it |
+//! | `postgres://USER:PASSWORD@HOST:PORT/DATABASE` | in a database of PostgreSQL, with the feature `postgres` | all machines that reach it |
+//! | `mysql://USER:PASSWORD@HOST:PORT/DATABASE` | in a database of MariaDB or MySQL, with the feature `mysql` | all machines that reach it |
 //! | `sqlite:FILE` | in a database file, with the feature `sqlite` | the processes of one machine |
 //! | `local:` | in this process | its threads and tasks, and tests |
 //!
@@ -22,7 +24,7 @@
 
 mod address;
 mod capabilities;
-#[cfg(all(test, any(feature = "redis", feature = "sqlite")))]
+#[cfg(all(test, feature = "_leases"))]
 mod faults;
 
 use std::time::Duration;
@@ -32,7 +34,7 @@ pub use capabilities::Capabilities;
 
 use crate::client::{Client, ClientOptions};
 use crate::error::{Code, Error};
-#[cfg(any(feature = "redis", feature = "sqlite"))]
+#[cfg(feature = "_leases")]
 use crate::leased;
 use crate::local;
 use crate::lock::{Lock, ReadWriteLock, Semaphore};
@@ -43,7 +45,7 @@ use crate::sync::per_process;
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Which session timeouts a store of leases takes.
-#[cfg(any(feature = "redis", feature = "sqlite"))]
+#[cfg(feature = "_leases")]
 const LEASES: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(86_400);
 
@@ -58,15 +60,17 @@ per_process! {
 /// `BAD_ARGUMENTS` for what is no such address, with what is wrong with it, and where the store's feature was not built
 /// in, with its name. Of ZooKeeper as [`ClientOptions::connect`](crate::ClientOptions::connect). Of a file
 /// `BAD_ARGUMENTS` where it is no database, is used by another machine, lies where SQLite's shared memory can't be, or
-/// this process was forked by one that has used SQLite; `NO_AUTH` where it may not be written to. Of Redis `NO_AUTH` where
-/// it takes no such user or password, `API_ERROR` when it can't be reached for 3 s. No error shows a password.
+/// this process was forked by one that has used SQLite; `NO_AUTH` where it may not be written to. Of a server
+/// of Redis, PostgreSQL or MariaDB `NO_AUTH` where it takes no such user or password, or that user may not make its tables;
+/// `API_ERROR` when it can't be reached for 3 s; `BAD_ARGUMENTS` where it has no such database, or tables of another version.
+/// No error shows a password.
 ///
 /// # On connection loss
 /// Of ZooKeeper it is repeated until a server takes the session, or the time is over. A file that others have locked
 /// is waited for: limit that by [`within`](Pending::within).
 ///
 /// # Cancellation
-/// Nothing is left behind but an empty database.
+/// Nothing is left behind but empty tables.
 pub fn connect(address: &str) -> Pending<Store> {
     StoreOptions::new().connect(address)
 }
@@ -124,41 +128,61 @@ impl StoreOptions {
             Ok(Address::Local) => {
                 Pending::ready(Ok(Store { kept: Kept::Process(local::Store::clone(&LOCAL)) }))
             }
-            #[cfg(any(feature = "redis", feature = "sqlite"))]
-            Ok(Address::Sqlite(_) | Address::Redis(_))
-                if !LEASES.contains(&self.session_timeout) =>
-            {
+            #[cfg(feature = "_leases")]
+            Ok(_) if !LEASES.contains(&self.session_timeout) => {
                 refuse("a session timeout is from 100 ms to a day".to_owned())
             }
             #[cfg(feature = "sqlite")]
             Ok(Address::Sqlite(file)) => {
-                let lease = self.session_timeout;
-                let open = move |is_given_up: &dyn Fn() -> bool| {
+                let connect = move |is_given_up: &dyn Fn() -> bool| {
                     crate::sql::sqlite::Sqlite::open(&file, is_given_up)
                 };
-                let opened = leased::Store::open(&shown, lease, open);
-                opened.map(|store| Ok(Store { kept: Kept::Leased(store?, Capabilities::SQLITE) }))
+                open(&shown, self.session_timeout, Capabilities::SQLITE, connect)
             }
             #[cfg(feature = "redis")]
             Ok(Address::Redis(address)) => {
                 let lease = self.session_timeout;
-                let open = move |is_given_up: &dyn Fn() -> bool| {
+                let connect = move |is_given_up: &dyn Fn() -> bool| {
                     crate::redis::Redis::open(&address, lease, is_given_up)
                 };
-                let opened = leased::Store::open(&shown, lease, open);
-                opened.map(|store| Ok(Store { kept: Kept::Leased(store?, Capabilities::REDIS) }))
+                open(&shown, lease, Capabilities::REDIS, connect)
             }
-            #[cfg(not(feature = "redis"))]
-            Ok(Address::Redis(_)) => {
-                refuse("zklock was built without it: enable the feature `redis`".to_owned())
+            #[cfg(feature = "postgres")]
+            Ok(Address::Postgres(address)) => {
+                let lease = self.session_timeout;
+                let connect = move |is_given_up: &dyn Fn() -> bool| {
+                    crate::sql::postgres::Postgres::open(&address, lease, is_given_up)
+                };
+                open(&shown, lease, Capabilities::POSTGRES, connect)
             }
-            #[cfg(not(feature = "sqlite"))]
-            Ok(Address::Sqlite(_)) => {
-                refuse("zklock was built without it: enable the feature `sqlite`".to_owned())
+            #[cfg(feature = "mysql")]
+            Ok(Address::MySql(address)) => {
+                let lease = self.session_timeout;
+                let connect = move |is_given_up: &dyn Fn() -> bool| {
+                    crate::sql::mysql::MySql::open(&address, lease, is_given_up)
+                };
+                open(&shown, lease, Capabilities::MYSQL, connect)
+            }
+            #[allow(unreachable_patterns, reason = "not every build lacks one")]
+            Ok(other) => {
+                let feature = other.feature();
+                refuse(format!("zklock was built without it: enable the feature `{feature}`"))
             }
             Err(why) => refuse(why),
         }
     }
+}
+
+/// Opens a store that keeps leases.
+#[cfg(feature = "_leases")]
+fn open<D: leased::database::Database>(
+    shown: &str,
+    lease: Duration,
+    capabilities: Capabilities,
+    open: impl FnOnce(&dyn Fn() -> bool) -> Result<D, leased::database::Trouble> + Send + 'static,
+) -> Pending<Store> {
+    let opened = leased::Store::open(shown, lease, open);
+    opened.map(move |store| Ok(Store { kept: Kept::Leased(store?, capabilities) }))
 }
 
 /// Where locks are kept. Clones are the same store.
@@ -175,7 +199,7 @@ enum Kept {
     Local(local::Store),
     /// That of the process, which is never closed.
     Process(local::Store),
-    #[cfg(any(feature = "redis", feature = "sqlite"))]
+    #[cfg(feature = "_leases")]
     Leased(leased::Store, Capabilities),
 }
 
@@ -185,7 +209,7 @@ impl Store {
         match &self.kept {
             Kept::ZooKeeper(client) => client.lock(path),
             Kept::Local(store) | Kept::Process(store) => store.lock(path),
-            #[cfg(any(feature = "redis", feature = "sqlite"))]
+            #[cfg(feature = "_leases")]
             Kept::Leased(store, _) => store.lock(path),
         }
     }
@@ -205,7 +229,7 @@ impl Store {
         match &self.kept {
             Kept::ZooKeeper(_) => Capabilities::ZOOKEEPER,
             Kept::Local(_) | Kept::Process(_) => Capabilities::LOCAL,
-            #[cfg(any(feature = "redis", feature = "sqlite"))]
+            #[cfg(feature = "_leases")]
             Kept::Leased(_, capabilities) => *capabilities,
         }
     }
@@ -216,7 +240,7 @@ impl Store {
         match &self.kept {
             Kept::ZooKeeper(client) => client.session_timeout(),
             Kept::Local(_) | Kept::Process(_) => None,
-            #[cfg(any(feature = "redis", feature = "sqlite"))]
+            #[cfg(feature = "_leases")]
             Kept::Leased(store, _) => Some(store.lease()),
         }
     }
@@ -246,7 +270,7 @@ impl Store {
                 Pending::ready(Ok(()))
             }
             Kept::Process(_) => Pending::ready(Ok(())),
-            #[cfg(any(feature = "redis", feature = "sqlite"))]
+            #[cfg(feature = "_leases")]
             Kept::Leased(store, _) => store.close(),
         }
     }

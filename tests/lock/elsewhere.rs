@@ -21,6 +21,18 @@ macro_rules! each_elsewhere {
 
             fn contract($at: &dyn Elsewhere) $body
 
+            #[cfg(feature = "mysql")]
+            #[test]
+            fn mysql() {
+                contract(&crate::mysql::Server::with($lease));
+            }
+
+            #[cfg(feature = "postgres")]
+            #[test]
+            fn postgres() {
+                contract(&crate::postgres::Server::with($lease));
+            }
+
             #[cfg(feature = "redis")]
             #[test]
             fn redis() {

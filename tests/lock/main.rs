@@ -6,7 +6,7 @@ mod contract;
 mod cut_link;
 mod deposed;
 mod election;
-#[cfg(any(feature = "redis", feature = "sqlite"))]
+#[cfg(feature = "_leases")]
 mod elsewhere;
 mod errors;
 mod exclusion;
@@ -20,11 +20,15 @@ mod local;
 mod local_handoff;
 mod lost_replies;
 mod multi_lock;
+#[cfg(feature = "mysql")]
+mod mysql;
 mod order;
 mod partition;
 mod paths;
 mod permissions;
 mod place;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod processes;
 mod read_write;
 #[cfg(feature = "redis")]
@@ -34,6 +38,8 @@ mod requests;
 mod revocation;
 mod rounds;
 mod semaphore;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+mod servers;
 mod sessions;
 #[cfg(feature = "sqlite")]
 mod sqlite;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use test_support::{eventually, session_id};
+use test_support::{eventually, session_id, unused_path};
 use zklock::{Client, Lock, ReadWriteLock, Semaphore, Strategy, local, stores};
 
 use crate::bench::Bench;
@@ -61,6 +61,18 @@ pub(crate) use each;
 macro_rules! others {
     (upgrading) => {};
     (every) => {
+        #[cfg(feature = "mysql")]
+        #[test]
+        fn mysql() {
+            contract(&Place::at(crate::mysql::Server::shared()));
+        }
+
+        #[cfg(feature = "postgres")]
+        #[test]
+        fn postgres() {
+            contract(&Place::at(crate::postgres::Server::shared()));
+        }
+
         #[cfg(feature = "redis")]
         #[test]
         fn redis() {
@@ -135,7 +147,8 @@ impl Place {
     #[allow(dead_code, reason = "not every build has such a store")]
     pub fn at(at: impl Elsewhere + 'static) -> Place {
         let store = Store::Elsewhere { at: Box::new(at), stores: Mutex::default() };
-        Place { path: "/locks/contract".to_owned(), store }
+        // Others may work at the same place.
+        Place { path: format!("/locks/contract{}", unused_path()), store }
     }
 
     /// The lock, of a client of its own where the store has clients.

@@ -1,16 +1,13 @@
 //! Locks on a server of Redis: what is lost with requests, replies, and the server's memory.
 
-use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tempfile::TempDir;
 use test_support::{Running, TIMEOUT, acquire_in_background, eventually};
-use zklock::stores::StoreOptions;
 use zklock::{Code, GuardState, LockError, LostReason};
 
 use crate::place::Elsewhere;
@@ -113,6 +110,24 @@ impl Elsewhere for Server {
     }
 }
 
+impl crate::servers::Server for Server {
+    fn addr(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
+    }
+
+    fn address_at(&self, address: SocketAddr) -> String {
+        format!("redis://{address}")
+    }
+
+    fn kill(&self) {
+        Server::kill(self);
+    }
+
+    fn start_again(&self) {
+        assert!(self.start());
+    }
+}
+
 pub fn server_with(session_timeout: Duration) -> Server {
     Server { session_timeout, ..Server::new() }
 }
@@ -164,22 +179,6 @@ fn a_server_that_keeps_everything_is_started_again_and_costs_nothing() {
 }
 
 #[test]
-fn a_server_that_is_gone_costs_the_lock_in_time_and_is_waited_for() {
-    let server = server_with(SHORT);
-    let store = server.connect();
-    let guard = store.lock(PATH).acquire().wait().unwrap();
-    let mut states = guard.states();
-    assert_eq!(states.wait(), Some(GuardState::Held));
-    server.kill();
-    assert_eq!(states.wait_timeout(TIMEOUT), Some(Some(GuardState::Suspended)));
-    assert_eq!(states.wait_timeout(TIMEOUT), Some(Some(GuardState::Lost)));
-    let waiting = acquire_in_background(&store.lock(PATH));
-    assert!(guard.release().wait().unwrap_err().is_lost());
-    assert!(server.start());
-    waiting.join().unwrap().unwrap().release().wait().unwrap();
-}
-
-#[test]
 fn who_is_no_server_or_takes_no_password_is_named_and_the_password_is_not() {
     let server = server_with(SHORT);
     let _: () = server.ask(&["CONFIG", "SET", "requirepass", "right"]);
@@ -195,91 +194,6 @@ fn who_is_no_server_or_takes_no_password_is_named_and_the_password_is_not() {
     let error = connect(&format!("redis://:secret@{nobody}")).unwrap_err();
     assert!(!error.to_string().contains("secret"), "{error}");
     assert!(error.to_string().contains("refused"), "{error}");
-}
-
-/// What is lost between a client and its server, which knows nothing of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lost {
-    Request,
-    Reply,
-}
-
-/// Passes everything on, but for what is to be lost next: with it its connection is lost.
-struct Link {
-    address: SocketAddr,
-    /// After so many more frames.
-    next: Arc<Mutex<Option<(Lost, u32)>>>,
-}
-
-impl Link {
-    fn to(port: u16) -> Link {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (address, next) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(None)));
-        let plan = Arc::clone(&next);
-        // Ends with the test's process.
-        thread::spawn(move || {
-            for client in listener.incoming().flatten() {
-                let Ok(server) = TcpStream::connect(("127.0.0.1", port)) else { continue };
-                for (from, to, lost) in
-                    [(&client, &server, Lost::Request), (&server, &client, Lost::Reply)]
-                {
-                    let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
-                    let plan = Arc::clone(&plan);
-                    thread::spawn(move || pass(from, to, lost, &plan));
-                }
-            }
-        });
-        Link { address, next }
-    }
-}
-
-fn pass(mut from: TcpStream, mut to: TcpStream, what: Lost, plan: &Mutex<Option<(Lost, u32)>>) {
-    let mut bytes = [0; 65_536];
-    loop {
-        let length = from.read(&mut bytes).unwrap_or(0);
-        let is_lost = {
-            let mut plan = plan.lock();
-            match &mut *plan {
-                Some((lost, 0)) if *lost == what => plan.take().is_some(),
-                Some((lost, left)) if *lost == what => {
-                    *left -= 1;
-                    false
-                }
-                _ => false,
-            }
-        };
-        if length == 0 || is_lost || to.write_all(&bytes[..length]).is_err() {
-            let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
-            return;
-        }
-    }
-}
-
-#[test]
-fn whatever_frame_is_lost_one_holds_at_a_time_and_nothing_is_left() {
-    let server = server_with(Duration::from_secs(20));
-    let link = Link::to(server.port);
-    let options = StoreOptions::new().session_timeout(server.session_timeout);
-    let store = options.connect(&format!("redis://{}", link.address)).wait().unwrap();
-    let other = server.connect();
-    let mut last = 0;
-    for lost in [Lost::Request, Lost::Reply] {
-        for frame in 0..6 {
-            *link.next.lock() = Some((lost, frame));
-            let guard = store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap();
-            assert!(other.lock(PATH).try_acquire().wait().unwrap().is_none(), "{lost:?} {frame}");
-            // Also where the row is gone when the release is repeated: it was this one's.
-            guard.release().wait().unwrap();
-            let next = other.lock(PATH).acquire().within(TIMEOUT).wait().unwrap();
-            assert!(next.fencing_token() > last);
-            last = next.fencing_token();
-            next.release().wait().unwrap();
-        }
-    }
-    drop(store);
-    eventually("nothing is left", || {
-        server.ask::<Vec<String>>(&["KEYS", "zklock:claim:*"]).is_empty()
-    });
 }
 
 #[test]

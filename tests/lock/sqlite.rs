@@ -48,7 +48,7 @@ impl Elsewhere for File {
         let mut connection = self.open();
         let behaviour = rusqlite::TransactionBehavior::Immediate;
         let transaction = connection.transaction_with_behavior(behaviour).unwrap();
-        let holder = "SELECT session FROM zklock_claim WHERE lock = ?1 ORDER BY number LIMIT 1";
+        let holder = "SELECT session FROM zklock_claim WHERE path = ?1 ORDER BY number LIMIT 1";
         let holder: String = transaction.query_row(holder, [path], |row| row.get(0)).unwrap();
         transaction.execute("DELETE FROM zklock_claim WHERE session = ?1", [&holder]).unwrap();
         transaction.execute("DELETE FROM zklock_session WHERE id = ?1", [&holder]).unwrap();
@@ -141,7 +141,7 @@ fn by_another_clock(file: &File, lease: Duration) {
     let insert = "INSERT INTO zklock_session VALUES ('theirs', ?1, 1)";
     connection.execute(insert, [i64::try_from(lease.as_nanos()).unwrap()]).unwrap();
     let insert = "INSERT INTO zklock_claim
-        (id, session, lock, kind, permits, since, host, pid, thread, label)
+        (id, session, path, kind, permits, since, host, pid, thread, label)
         VALUES ('one', 'theirs', ?1, 0, 0, 0, 'theirs', 1, '', '')";
     connection.execute(insert, [PATH]).unwrap();
 }

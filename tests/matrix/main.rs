@@ -11,8 +11,9 @@
 //! contender gets in, and nothing is left on the server.
 //!
 //! A case that fails prints the command that repeats it. `ZKLOCK_CASE` takes the beginning of a
-//! case's name, too: `ZKLOCK_CASE=queue/release` runs all that begins so. `ZKLOCK_PAIRS=all` plays all
-//! pairs (`make matrix`); without it, those of a few operations.
+//! case's name, too: `ZKLOCK_CASE=queue/release` runs all that begins so. `ZKLOCK_MATRIX=all` plays all
+//! pairs (`make matrix`); without it, those of a few operations, and a third of the cases of the recipes whose steps are
+//! mostly those of another.
 
 mod allowed;
 mod armed;

@@ -24,7 +24,8 @@ pub struct Args {
     #[arg(long, value_name = "HOST:PORT,...", help_heading = "Server")]
     pub hosts: Option<String>,
 
-    /// Tests on another store, such as sqlite:/tmp/locks.db, redis://HOST:PORT or local:. A zookeeper://HOST:PORT,... is as --hosts
+    /// Tests on another store, such as sqlite:/tmp/locks.db, redis://HOST:PORT,
+    /// postgres://HOST/DATABASE, mysql://HOST/DATABASE or local:. A zookeeper://HOST:PORT,... is as --hosts
     #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["hosts", "ensemble"], help_heading = "Server")]
     pub store: Option<String>,
 

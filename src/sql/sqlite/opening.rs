@@ -4,14 +4,14 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Row as Found, Transaction};
+use rusqlite::{
+    Connection, OpenFlags, OptionalExtension, Row as Found, Transaction, TransactionBehavior,
+};
 
-use super::queries::{begin, commit, not_done};
-use super::{Sqlite, identity};
+use super::{Sqlite, identity, not_done};
 use crate::leased::database::{Trouble, What};
 use crate::process::PerProcess;
-use crate::sql::{TABLES, VERSION};
-use crate::text::one_line;
+use crate::sql::tables::{VERSION, check_version, sqlite_tables};
 
 /// For how long a step waits for others inside of SQLite, before it is tried again.
 const BUSY: Duration = Duration::from_millis(50);
@@ -101,21 +101,15 @@ impl Sqlite {
         seen: &mut Option<(Instant, Vec<Theirs>)>,
     ) -> Result<bool, Trouble> {
         let clock = self.clock.clone();
-        let transaction = begin(&mut self.connection)?;
-        transaction.execute_batch(TABLES).map_err(not_done)?;
+        let behaviour = TransactionBehavior::Immediate;
+        let transaction = self.connection.transaction_with_behavior(behaviour).map_err(not_done)?;
+        transaction.execute_batch(&sqlite_tables()).map_err(not_done)?;
         let meta = |name: &str| {
             let select = "SELECT value FROM zklock_meta WHERE name = ?1";
             let value = transaction.query_row(select, [name], |row| row.get::<_, String>(0));
             value.optional().map_err(not_done)
         };
-        let version = meta("version")?.unwrap_or_else(|| VERSION.to_owned());
-        if version != VERSION {
-            let why = format!(
-                "its tables are of version {}, and this zklock knows version {VERSION}",
-                one_line(&version, 20)
-            );
-            return Err(Trouble::new(What::Unusable, why));
-        }
+        check_version(meta("version")?.as_deref())?;
         let theirs = meta("clock")?.filter(|theirs| *theirs != clock);
         if theirs.is_some() {
             let there = sessions(&transaction)?;
@@ -140,7 +134,7 @@ impl Sqlite {
             transaction.execute(upsert, ["clock", &clock]).map_err(not_done)?;
         }
         transaction.execute(upsert, ["version", VERSION]).map_err(not_done)?;
-        commit(transaction)?;
+        transaction.commit().map_err(not_done)?;
         Ok(true)
     }
 }

@@ -131,8 +131,8 @@ impl Database for Faulty {
     fn claim(&mut self, row: &Row, unless_blocked: bool) -> Result<Claimed, Trouble> {
         self.run(Op::Claim, |database| database.claim(row, unless_blocked))
     }
-    fn release(&mut self, claim: Uuid) -> Result<bool, Trouble> {
-        self.run(Op::Release, |database| database.release(claim))
+    fn release(&mut self, claim: Uuid, lock: &str) -> Result<bool, Trouble> {
+        self.run(Op::Release, |database| database.release(claim, lock))
     }
     fn front(&mut self, lock: &str) -> Result<Front, Trouble> {
         self.run(Op::Front, |database| database.front(lock))
@@ -166,6 +166,15 @@ impl Database for Faulty {
     }
     fn sweep(&mut self) -> Result<Option<Duration>, Trouble> {
         self.run(Op::Sweep, |database| database.sweep())
+    }
+    fn longest_look(&self) -> Duration {
+        self.database.longest_look()
+    }
+    fn held_look(&self) -> Duration {
+        self.database.held_look()
+    }
+    fn announce(&mut self, changed: Box<dyn Fn() -> bool + Send>) {
+        self.database.announce(changed);
     }
 }
 
@@ -262,6 +271,18 @@ fn each_fault(play: impl Fn(Fault) + Sync) {
 macro_rules! each_database {
     ($($name:ident)+) => {$(
         mod $name {
+            #[cfg(feature = "mysql")]
+            #[test]
+            fn mysql() {
+                super::$name(super::place::mysql);
+            }
+
+            #[cfg(feature = "postgres")]
+            #[test]
+            fn postgres() {
+                super::$name(super::place::postgres);
+            }
+
             #[cfg(feature = "redis")]
             #[test]
             fn redis() {

@@ -1,5 +1,10 @@
 //! A database of a test's own.
 
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use std::sync::{
+    LazyLock,
+    atomic::{AtomicUsize, Ordering},
+};
 use std::time::Duration;
 
 use crate::leased::database::{Database, Trouble};
@@ -7,9 +12,17 @@ use crate::leased::database::{Database, Trouble};
 /// Opens it once more.
 type Connect = Box<dyn FnOnce(&dyn Fn() -> bool) -> Result<Box<dyn Database>, Trouble> + Send>;
 
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+const COUNT: &str =
+    "SELECT (SELECT count(*) FROM zklock_claim) + (SELECT count(*) FROM zklock_session)";
+
 pub(super) enum Place {
+    #[cfg(feature = "mysql")]
+    MySql(String),
+    #[cfg(feature = "postgres")]
+    Postgres(String),
     #[cfg(feature = "redis")]
-    Redis(server::Server),
+    Redis(zklock_testing::Database),
     #[cfg(feature = "sqlite")]
     Sqlite(tempfile::TempDir),
 }
@@ -19,17 +32,89 @@ pub(super) fn sqlite() -> Place {
     Place::Sqlite(tempfile::tempdir().unwrap())
 }
 
+#[cfg(feature = "mysql")]
+pub(super) fn mysql() -> Place {
+    static SHARED: LazyLock<zklock_testing::Database> =
+        LazyLock::new(|| zklock_testing::Database::mariadb().unwrap());
+    let name = format!("zklock_{}", next());
+    ask_mysql(&SHARED.url(), &format!("CREATE DATABASE {name}"));
+    let url = SHARED.url();
+    let (server, _) = url.rsplit_once('/').unwrap();
+    Place::MySql(format!("{server}/{name}"))
+}
+
+/// The first number of its answer.
+#[cfg(feature = "mysql")]
+fn ask_mysql(url: &str, statement: &str) -> Option<i64> {
+    use mysql::prelude::Queryable;
+    mysql::Conn::new(url).unwrap().query_first(statement).unwrap()
+}
+
+/// A number that no other place has.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+fn next() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+#[cfg(feature = "postgres")]
+pub(super) fn postgres() -> Place {
+    static SHARED: LazyLock<zklock_testing::Database> =
+        LazyLock::new(|| zklock_testing::Database::postgres().unwrap());
+    let schema = format!("place{}", next());
+    ask_postgres(&SHARED.url(), &format!("CREATE SCHEMA {schema}"));
+    Place::Postgres(format!("{}?options=-csearch_path%3D{schema}", SHARED.url()))
+}
+
+/// The first number of its answer.
+#[cfg(feature = "postgres")]
+fn ask_postgres(url: &str, statement: &str) -> Option<i64> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.unwrap().block_on(async {
+        let connected = tokio_postgres::connect(url, tokio_postgres::NoTls).await;
+        let (client, connection) = connected.unwrap();
+        tokio::spawn(connection);
+        Some(client.query(statement, &[]).await.unwrap().first()?.get(0))
+    })
+}
+
+/// A server that has been running for long.
 #[cfg(feature = "redis")]
 pub(super) fn redis() -> Place {
-    Place::Redis(server::Server::start())
+    let server = zklock_testing::Database::redis().unwrap();
+    let info: String = ask_redis(&server, redis::cmd("INFO").arg("server"));
+    let run = info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap();
+    let () = ask_redis(&server, redis::cmd("SET").arg("zklock:run").arg(run.trim()));
+    Place::Redis(server)
+}
+
+#[cfg(feature = "redis")]
+fn ask_redis<T: redis::FromRedisValue>(
+    server: &zklock_testing::Database,
+    command: &redis::Cmd,
+) -> T {
+    let client = redis::Client::open(server.url()).unwrap();
+    command.query(&mut client.get_connection().unwrap()).unwrap()
 }
 
 impl Place {
     pub(super) fn connect(&self, lease: Duration) -> Connect {
         match self {
+            #[cfg(feature = "mysql")]
+            Place::MySql(url) => {
+                let address = url.clone();
+                let open = crate::sql::mysql::MySql::open;
+                Box::new(move |given_up| Ok(Box::new(open(&address, lease, given_up)?)))
+            }
+            #[cfg(feature = "postgres")]
+            Place::Postgres(url) => {
+                let address = url.clone();
+                let open = crate::sql::postgres::Postgres::open;
+                Box::new(move |given_up| Ok(Box::new(open(&address, lease, given_up)?)))
+            }
             #[cfg(feature = "redis")]
             Place::Redis(server) => {
-                let address = server.address();
+                let address = server.url();
                 let open = crate::redis::Redis::open;
                 Box::new(move |given_up| Ok(Box::new(open(&address, lease, given_up)?)))
             }
@@ -46,88 +131,29 @@ impl Place {
     pub(super) fn file(&self) -> std::path::PathBuf {
         match self {
             Place::Sqlite(directory) => directory.path().join("locks.db"),
-            #[cfg(feature = "redis")]
-            Place::Redis(_) => unreachable!("it is no file"),
+            #[allow(unreachable_patterns, reason = "not every build has others")]
+            _ => unreachable!("it is no file"),
         }
     }
 
     /// How many claims and sessions there are.
     pub(super) fn rows(&self) -> i64 {
         match self {
+            #[cfg(feature = "mysql")]
+            Place::MySql(url) => ask_mysql(url, COUNT).unwrap(),
+            #[cfg(feature = "postgres")]
+            Place::Postgres(url) => ask_postgres(url, COUNT).unwrap(),
             #[cfg(feature = "redis")]
-            Place::Redis(server) => server.rows(),
+            Place::Redis(server) => {
+                let sessions: i64 = ask_redis(server, redis::cmd("ZCARD").arg("zklock:sessions"));
+                let claims = redis::cmd("KEYS").arg("zklock:claim*").to_owned();
+                sessions + ask_redis::<Vec<String>>(server, &claims).len() as i64
+            }
             #[cfg(feature = "sqlite")]
             Place::Sqlite(_) => {
                 let connection = rusqlite::Connection::open(self.file()).unwrap();
-                let count = "SELECT (SELECT count(*) FROM zklock_claim) + (SELECT count(*) FROM zklock_session)";
-                connection.query_row(count, [], |row| row.get(0)).unwrap_or(-1)
+                connection.query_row(COUNT, [], |row| row.get(0)).unwrap_or(-1)
             }
-        }
-    }
-}
-
-#[cfg(feature = "redis")]
-mod server {
-    use std::net::TcpListener;
-    use std::process::{Child, Command, Stdio};
-    use std::time::{Duration, Instant};
-
-    /// It is killed with this.
-    pub(in super::super) struct Server {
-        process: Child,
-        port: u16,
-        _directory: tempfile::TempDir,
-    }
-
-    impl Server {
-        /// One that has been running for long.
-        pub(super) fn start() -> Server {
-            let begun = Instant::now();
-            loop {
-                let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-                let port = listener.local_addr().unwrap().port();
-                drop(listener);
-                let directory = tempfile::tempdir().unwrap();
-                let mut command = Command::new("redis-server");
-                command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
-                command.arg("--dir").arg(directory.path());
-                command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-                let process = command.spawn().expect("redis-server is installed");
-                let mut server = Server { process, port, _directory: directory };
-                while server.process.try_wait().unwrap().is_none() {
-                    let info = server.ask::<String>(redis::cmd("INFO").arg("server"));
-                    if let Ok(info) = info {
-                        let run = info.lines().find_map(|line| line.strip_prefix("run_id:"));
-                        let run = run.unwrap_or_default().trim();
-                        let set = server.ask::<()>(redis::cmd("SET").arg("zklock:run").arg(run));
-                        set.unwrap();
-                        return server;
-                    }
-                    assert!(begun.elapsed() < super::super::TIMEOUT);
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-            }
-        }
-
-        pub(super) fn address(&self) -> String {
-            format!("redis://127.0.0.1:{}", self.port)
-        }
-
-        fn ask<T: redis::FromRedisValue>(&self, command: &redis::Cmd) -> redis::RedisResult<T> {
-            command.query(&mut redis::Client::open(self.address())?.get_connection()?)
-        }
-
-        pub(super) fn rows(&self) -> i64 {
-            let sessions: i64 = self.ask(redis::cmd("ZCARD").arg("zklock:sessions")).unwrap();
-            let claims: Vec<String> = self.ask(redis::cmd("KEYS").arg("zklock:claim*")).unwrap();
-            sessions + claims.len() as i64
-        }
-    }
-
-    impl Drop for Server {
-        fn drop(&mut self) {
-            let _ = self.process.kill();
-            let _ = self.process.wait();
         }
     }
 }

@@ -173,7 +173,7 @@ fn cargo(copy: &Copy, arguments: &[&str]) -> Outcome<Vec<Value>> {
     let (command, more) = arguments.split_first().ok_or("no command for cargo")?;
     let output = in_copy(copy, "cargo")
         .arg(command)
-        .args(["--package", "zklock", "--features", "cli,capi,redis,sqlite"])
+        .args(["--package", "zklock", "--features", "cli,capi,mysql,postgres,redis,sqlite"])
         .args(more)
         .stderr(Stdio::piped())
         .output()

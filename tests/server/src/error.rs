@@ -33,6 +33,20 @@ pub enum Error {
         /// Where was looked.
         tried: String,
     },
+    /// There is no such database server to run.
+    #[error("no {program} found: run `apt-get install {package}`")]
+    NoDatabase {
+        /// What was to be run.
+        program: String,
+        /// In which package it is.
+        package: &'static str,
+    },
+    /// A database server was not set up, or its process ended, or never served.
+    #[error("start a database server: the end of its log:\n{tail}")]
+    Database {
+        /// The last lines of that log.
+        tail: String,
+    },
     /// The server's process ended, or never served.
     #[error("start ZooKeeper: {reason}; the end of its log:\n{tail}")]
     Start {
@@ -125,7 +139,9 @@ impl fmt::Debug for Error {
 
 fn io_kind(error: &Error) -> io::ErrorKind {
     match error {
-        Error::NoJava { .. } | Error::NoZooKeeper { .. } => io::ErrorKind::NotFound,
+        Error::NoJava { .. } | Error::NoZooKeeper { .. } | Error::NoDatabase { .. } => {
+            io::ErrorKind::NotFound
+        }
         Error::BadArgument { .. } => io::ErrorKind::InvalidInput,
         Error::Timeout { .. } => io::ErrorKind::TimedOut,
         Error::Io { source, .. } => source.kind(),

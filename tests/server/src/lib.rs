@@ -5,6 +5,7 @@
 //! - [`Proxy`], [`Rule`], [`Op`], [`Ops`], [`Action`], [`Gate`]: the network between clients and servers.
 //! - [`Ensemble::isolate`]: the network between servers.
 //! - [`Proxy::expire_sessions`], [`expire_session`]: the end of a session behind its client's back.
+//! - [`Database`]: servers of PostgreSQL, MariaDB and Redis, for what works on several stores.
 //! - [`Scratch`]: a directory that no other process gets.
 //! - [`wire`]: the protocol, and a bare client for it.
 //! - [`Error`]: what went wrong, and what to do about it.
@@ -15,6 +16,7 @@ mod builder;
 mod busy;
 mod connect_string;
 mod data_dir;
+mod database;
 mod deadline;
 mod ensemble;
 mod error;
@@ -33,6 +35,7 @@ pub mod wire;
 
 pub use builder::{Builder, LogLevel};
 pub use busy::KeepBusy;
+pub use database::Database;
 pub use ensemble::Ensemble;
 pub use error::{Error, Result};
 pub use eventually::eventually;

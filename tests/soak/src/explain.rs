@@ -10,7 +10,7 @@ use crate::judge::{Verdict, Violation};
 use crate::locks::LockName;
 use crate::txnlog::{Change, Txn};
 
-/// So many of each sort are shown, the latest of them.
+/// So many of each sort are shown, the latest of them; of the log, so many of those who had a part, and of others.
 const SHOWN: usize = 12;
 /// What happened this long before a violation, and after it, may have to do with it.
 const BEFORE: Duration = Duration::from_secs(10);
@@ -113,13 +113,19 @@ impl Story<'_> {
                             .collect();
                         if has_part || !gone.is_empty() {
                             let with = gone.iter().map(|path| format!(", and with it {path}"));
-                            lines.push(self.told(txn, "closed", &with.collect::<String>()));
+                            lines.push((
+                                has_part,
+                                self.told(txn, "closed", &with.collect::<String>()),
+                            ));
                         }
                         owned.retain(|_, (session, _)| *session != txn.session);
                         continue;
                     }
                     Change::Open { timeout } if has_part => {
-                        lines.push(self.told(txn, "opened", &format!(", of {timeout} ms")));
+                        lines.push((
+                            has_part,
+                            self.told(txn, "opened", &format!(", of {timeout} ms")),
+                        ));
                         continue;
                     }
                     Change::Open { .. } | Change::Check { .. } => continue,
@@ -148,11 +154,20 @@ impl Story<'_> {
                 }
                 let is_it = about.node.as_ref().is_none_or(|node| node == on) && on != &register;
                 if is_it || has_part {
-                    lines.push(self.told(txn, done, &of));
+                    lines.push((has_part, self.told(txn, done, &of)));
                 }
             }
         }
-        lines.split_off(lines.len().saturating_sub(SHOWN))
+        // What others did since must not hide what those sessions did.
+        let mut left = [SHOWN; 2];
+        lines.reverse();
+        lines.retain(|(has_part, _)| {
+            let left = &mut left[usize::from(*has_part)];
+            let is_shown = *left > 0;
+            *left = left.saturating_sub(1);
+            is_shown
+        });
+        lines.into_iter().rev().map(|(_, line)| line).collect()
     }
 
     fn told(&self, txn: &Txn, done: &str, what: &str) -> String {

@@ -95,7 +95,7 @@ pub struct RunOptions {
     pub notify: bool,
 
     /// Keeps the lock in another store, such as sqlite:/var/lib/locks.db: a file, for the processes of this machine; or
-    /// redis://HOST:PORT. A zookeeper://HOST:PORT,... is as --hosts
+    /// redis://HOST:PORT, postgres://HOST/DATABASE, mysql://HOST/DATABASE. A zookeeper://HOST:PORT,... is as --hosts
     #[arg(long, value_name = "ADDRESS", conflicts_with = "hosts", help_heading = "Servers")]
     pub store: Option<String>,
 

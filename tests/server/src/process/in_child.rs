@@ -6,14 +6,16 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Arranges that the child dies when the calling thread does, keeps none of this process's open files, and gets no
+use rustix::process::Signal;
+
+/// Arranges that the child gets that signal when the calling thread dies, keeps none of this process's open files, and gets no
 /// signal from this process's terminal (so that a program can tidy up after Ctrl-C while its servers still serve).
-pub(super) fn prepare(command: &mut Command) {
+pub(super) fn prepare(command: &mut Command, signal: Signal) {
     command.process_group(0);
     #[cfg(target_os = "linux")]
     {
         let parent = rustix::process::getpid();
-        let in_child = move || die_with(parent).and_then(|()| keep_no_files());
+        let in_child = move || die_with(parent, signal).and_then(|()| keep_no_files());
         // SAFETY: between fork and exec of a process with threads only async-signal-safe calls are sound. `in_child`
         // makes four plain system calls and touches neither the heap nor a lock; its two functions below keep to it.
         unsafe { command.pre_exec(in_child) };
@@ -21,9 +23,9 @@ pub(super) fn prepare(command: &mut Command) {
 }
 
 #[cfg(target_os = "linux")]
-fn die_with(parent: rustix::process::Pid) -> io::Result<()> {
-    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
-    set_parent_process_death_signal(Some(Signal::KILL))?;
+fn die_with(parent: rustix::process::Pid, signal: Signal) -> io::Result<()> {
+    use rustix::process::{getppid, set_parent_process_death_signal};
+    set_parent_process_death_signal(Some(signal))?;
     // The parent may have died before the line above: then no signal will ever come.
     if getppid() == Some(parent) { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
 }

@@ -24,10 +24,15 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(command: Command) -> io::Result<Process> {
+        Process::start_dying_by(command, Signal::KILL)
+    }
+
+    /// One that gets that signal when this process dies.
+    pub(crate) fn start_dying_by(command: Command, signal: Signal) -> io::Result<Process> {
         let (answer, started) = channel();
         spawner()?
             .lock()
-            .send((command, answer))
+            .send((command, signal, answer))
             .map_err(|_| io::Error::other("the thread that starts servers is gone"))?;
         let child = started
             .recv()
@@ -93,7 +98,7 @@ impl Drop for Process {
     }
 }
 
-type Request = (Command, Sender<io::Result<Child>>);
+type Request = (Command, Signal, Sender<io::Result<Child>>);
 
 fn spawner() -> io::Result<&'static Mutex<Sender<Request>>> {
     static SPAWNER: OnceLock<Mutex<Sender<Request>>> = OnceLock::new();
@@ -102,8 +107,8 @@ fn spawner() -> io::Result<&'static Mutex<Sender<Request>>> {
     }
     let (sender, requests) = channel::<Request>();
     thread::Builder::new().name("zklock-spawner".into()).spawn(move || {
-        for (mut command, answer) in requests {
-            in_child::prepare(&mut command);
+        for (mut command, signal, answer) in requests {
+            in_child::prepare(&mut command, signal);
             // Nobody waits any more only if the asking thread panicked: then the child must not stay.
             if let Err(unclaimed) = answer.send(command.spawn()) {
                 if let Ok(child) = unclaimed.0 {

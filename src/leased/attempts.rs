@@ -1,0 +1,61 @@
+//! Attempts to reach a server: not one after the other without a pause, and for the first connection not for ever.
+
+use std::time::{Duration, Instant};
+
+use super::database::{Trouble, What};
+
+/// How long the first connection is tried for.
+const CONNECT: Duration = Duration::from_secs(3);
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Remembers when the last one failed, and why.
+#[derive(Debug, Default)]
+pub(crate) struct Attempts {
+    failed: Option<(Instant, String)>,
+}
+
+impl Attempts {
+    /// Connects, unless that has failed a moment ago. Nothing was asked for yet where it fails: others are at it, or a
+    /// person has to do something.
+    pub(crate) fn connect<C>(
+        &mut self,
+        connect: impl FnOnce() -> Result<C, Trouble>,
+    ) -> Result<C, Trouble> {
+        if let Some((_, why)) = self.failed.as_ref().filter(|(at, _)| at.elapsed() < PAUSE) {
+            return Err(Trouble::new(What::Busy, why.clone()));
+        }
+        match connect() {
+            Ok(connection) => {
+                self.failed = None;
+                Ok(connection)
+            }
+            Err(trouble) if trouble.is(What::NotPermitted) || trouble.is(What::Unusable) => {
+                Err(trouble)
+            }
+            Err(trouble) => {
+                self.failed = Some((Instant::now(), trouble.why.clone()));
+                Err(Trouble { what: What::Busy, ..trouble })
+            }
+        }
+    }
+}
+
+/// Does the first step, which may take some seconds; it gives up when the caller has.
+pub(crate) fn first<T>(
+    is_given_up: &dyn Fn() -> bool,
+    mut step: impl FnMut() -> Result<T, Trouble>,
+) -> Result<T, Trouble> {
+    let begun = Instant::now();
+    loop {
+        match step() {
+            Err(trouble) if trouble.is(What::Busy) => {
+                if begun.elapsed() > CONNECT || is_given_up() {
+                    return Err(Trouble { what: What::Failed, ..trouble });
+                }
+                std::thread::sleep(PAUSE);
+            }
+            done => return done,
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What the databases differ in: how one is spoken to, its clock, and a few words of SQL.
+
+use std::time::Duration;
+
+use crate::leased::database::{Trouble, What};
+
+/// A connection to a database. One step is one transaction, of which nothing is done before its commit; a query
+/// outside of a step is a snapshot. All steps with the same gate are in one order: none begins before those before it
+/// have ended.
+pub(crate) trait Dialect: Send + 'static {
+    /// Has a query lock the rows that it reads, until the step ends.
+    const LOCKED: &'static str = "";
+    /// The same, and passes over those that another step has locked.
+    const UNLESS_LOCKED: &'static str = "";
+
+    /// Begins a step, which changes what lies behind a gate, if it names one.
+    fn begin_step(&mut self, gate: Option<&str>) -> Result<Begun, Trouble>;
+
+    /// Ends it. After most errors it is not known whether it is done.
+    fn commit_step(&mut self) -> Result<(), Trouble>;
+
+    /// Ends it, and nothing of it is done.
+    fn undo_step(&mut self);
+
+    /// When the next session ends, if there is one, and the time by the same clock, in nanoseconds.
+    fn first_end(&mut self) -> Result<(Option<i64>, i64), Trouble>;
+
+    /// What a query gives. Each value stands for a `?`.
+    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Trouble>;
+
+    /// How many rows a statement has changed.
+    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Trouble>;
+
+    /// The end of an `INSERT` into a table that does nothing where a row has the same in a column.
+    fn unless_there(_table: &str, column: &str) -> String {
+        format!("ON CONFLICT ({column}) DO NOTHING")
+    }
+
+    /// Within a step: those who wait for a lock are to be woken once it is done, where the database can do that.
+    fn wake(&mut self, _path: &str) -> Result<(), Trouble> {
+        Ok(())
+    }
+
+    /// As [`has_changed`](crate::leased::database::Database::has_changed).
+    fn look_for_changes(&mut self) -> Result<bool, Trouble>;
+
+    /// How seldom that is asked where somebody waits, and where locks are held alone.
+    fn pauses(&self) -> (Duration, Duration);
+
+    /// Has that be called at a change that others make, as
+    /// [`announce`](crate::leased::database::Database::announce).
+    fn listen(&mut self, _changed: Box<dyn Fn() -> bool + Send>) {}
+
+    /// A claim of that session, which is this client's, has to wait.
+    fn waits(&mut self, _session: &str) {}
+}
+
+/// A step has begun.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begun {
+    /// The time, which is no earlier than that of any step with the same gate that was done before it.
+    pub(super) now: i64,
+    /// The number of a claim that it makes, unless the database gives that when a row is made.
+    pub(super) number: Option<i64>,
+}
+
+/// What stands in a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    Null,
+    Int(i64),
+    Text(String),
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Value {
+        Value::Int(number)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(number: u32) -> Value {
+        Value::Int(number.into())
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+}
+
+impl From<&String> for Value {
+    fn from(text: &String) -> Value {
+        Value::Text(text.clone())
+    }
+}
+
+/// What a query has found. Anyone may have written it.
+#[derive(Clone, Debug)]
+pub(crate) struct Row(pub(super) Vec<Value>);
+
+impl Row {
+    pub(super) fn int(&self, column: usize) -> Result<i64, Trouble> {
+        self.some_int(column)?.ok_or_else(malformed)
+    }
+
+    pub(super) fn some_int(&self, column: usize) -> Result<Option<i64>, Trouble> {
+        match self.0.get(column) {
+            Some(Value::Int(number)) => Ok(Some(*number)),
+            Some(Value::Null) => Ok(None),
+            _ => Err(malformed()),
+        }
+    }
+
+    pub(super) fn text(&self, column: usize) -> Result<&str, Trouble> {
+        self.some_text(column)?.ok_or_else(malformed)
+    }
+
+    pub(super) fn some_text(&self, column: usize) -> Result<Option<&str>, Trouble> {
+        match self.0.get(column) {
+            Some(Value::Text(text)) => Ok(Some(text)),
+            Some(Value::Null) => Ok(None),
+            _ => Err(malformed()),
+        }
+    }
+
+    /// What is no number of that size holds nothing.
+    pub(super) fn small(&self, column: usize) -> Result<u32, Trouble> {
+        Ok(u32::try_from(self.int(column)?).unwrap_or(0))
+    }
+}
+
+pub(super) fn malformed() -> Trouble {
+    Trouble::new(What::Failed, "a row of its tables is none that zklock has written")
+}

@@ -1,0 +1,273 @@
+//! A database of MariaDB, or MySQL: locks between machines, as far as one server, or one that stands in for it, can
+//! promise them.
+//!
+//! As in PostgreSQL, the clock is the server's time of day, and the row of its gate is the first thing that a step changes.
+//! Each statement sees what was committed before it (READ COMMITTED). Waiters look by themselves: there is nobody to
+//! wake them.
+
+use std::time::Duration;
+
+use mysql::prelude::Queryable;
+use mysql::{Conn, Error, Opts, OptsBuilder};
+
+use super::dialect::{Begun, Dialect, Row, Value, malformed};
+use super::tables::{GATES, VERSION, check_version, gate_of, mysql_tables};
+use crate::leased::attempts::{Attempts, first};
+use crate::leased::database::{Trouble, What};
+use crate::lock::MAX_TEXT;
+use crate::text::one_line;
+
+/// How long an answer may take, at the most, and a connection.
+const ANSWER: Duration = Duration::from_secs(1);
+/// The server's time of day, in microseconds, whatever time zone it is in.
+const CLOCK: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+
+pub(crate) struct MySql {
+    options: Opts,
+    connection: Option<Conn>,
+    attempts: Attempts,
+    /// A connection that is lost is lost with its step.
+    is_in_step: bool,
+    /// How often anything has changed, as last seen.
+    changes: i64,
+}
+
+impl MySql {
+    /// Connects to a server, and makes the tables where they are missing, which may take some seconds; it gives up when
+    /// the caller has.
+    pub(crate) fn open(
+        address: &str,
+        lease: Duration,
+        is_given_up: &dyn Fn() -> bool,
+    ) -> Result<MySql, Trouble> {
+        // What the driver says may have the address in it, and that a password.
+        let options = Opts::from_url(address).map_err(|_| {
+            Trouble::new(What::Unusable, "mysql://USER:PASSWORD@HOST:PORT/DATABASE")
+        })?;
+        let limit = ANSWER.min(lease / 4).max(Duration::from_millis(1));
+        let options = OptsBuilder::from_opts(options)
+            .prefer_socket(false)
+            .tcp_connect_timeout(Some(limit))
+            .read_timeout(Some(limit))
+            .write_timeout(Some(limit));
+        let (options, connection, attempts) = (options.into(), None, Attempts::default());
+        let mut mysql = MySql { options, connection, attempts, is_in_step: false, changes: -1 };
+        first(is_given_up, || mysql.prepare())?;
+        Ok(mysql)
+    }
+
+    /// Makes the tables where they are missing. Each is there or not; the version comes last.
+    fn prepare(&mut self) -> Result<(), Trouble> {
+        let is_there = "SELECT count(*) FROM information_schema.tables
+            WHERE table_schema = database() AND table_name = 'zklock_meta'";
+        let is_there = self.query(is_there, &[])?;
+        if is_there.first().map(|found| found.int(0)).transpose()? == Some(1) {
+            let version = "SELECT value FROM zklock_meta WHERE name = 'version'";
+            if let Some(found) = self.query(version, &[])?.first() {
+                return check_version(Some(found.text(0)?));
+            }
+        }
+        for table in mysql_tables() {
+            self.execute(&table, &[])?;
+        }
+        let rows: Vec<String> = (0..GATES).map(|gate| format!("({gate}, {gate}, 0)")).collect();
+        self.execute(&format!("INSERT IGNORE INTO zklock_gate VALUES {}", rows.join(", ")), &[])?;
+        let version = "INSERT IGNORE INTO zklock_meta VALUES ('version', ?)";
+        self.execute(version, &[VERSION.into()]).map(drop)
+    }
+
+    fn connect(&mut self) -> Result<(), Trouble> {
+        if self.connection.is_some() {
+            return Ok(());
+        }
+        let options = &self.options;
+        self.connection = Some(self.attempts.connect(|| {
+            let mut connection = Conn::new(options.clone()).map_err(|no| refused(&no).trouble)?;
+            set_up(&mut connection).map_err(|no| refused(&no).trouble)?;
+            Ok(connection)
+        })?);
+        Ok(())
+    }
+
+    /// Asks the server. A connection with an answer that may yet come is given up.
+    fn run<T>(&mut self, work: impl FnOnce(&mut Conn) -> Result<T, Error>) -> Result<T, NoAnswer> {
+        if !self.is_in_step {
+            let refused = |trouble| NoAnswer { trouble, is_refusal: true };
+            self.connect().map_err(refused)?;
+        }
+        let Some(connection) = &mut self.connection else {
+            let trouble = Trouble::new(What::Busy, "the connection to the server is lost");
+            return Err(NoAnswer { trouble, is_refusal: true });
+        };
+        let done = work(connection).map_err(|error| refused(&error));
+        if done.as_ref().is_err_and(|no| !no.is_refusal) {
+            self.connection = None;
+        }
+        done
+    }
+
+    /// Begins a transaction by what a gate says.
+    fn begin(&mut self, gate: Option<&str>) -> Result<Begun, Trouble> {
+        self.say("START TRANSACTION").map_err(|no| no.trouble)?;
+        let Some(path) = gate else {
+            let found = self.query(&format!("SELECT {CLOCK}"), &[])?;
+            let now = found.first().ok_or_else(malformed)?.int(0)?.saturating_mul(1_000);
+            return Ok(Begun { now, number: None });
+        };
+        // Tokens go on by the time of day where the server has lost its memory.
+        let update = format!(
+            "UPDATE zklock_gate SET changes = changes + 1,
+             number = greatest(number + {GATES}, {CLOCK} * {GATES} + gate) WHERE gate = ?"
+        );
+        let gate = gate_of(path);
+        self.execute(&update, &[gate.into()])?;
+        let select = format!("SELECT {CLOCK}, number FROM zklock_gate WHERE gate = ?");
+        let found = self.query(&select, &[gate.into()])?;
+        let missing = || {
+            let why = "zklock_gate has no rows: delete its tables, and connect anew";
+            Trouble::new(What::Failed, why)
+        };
+        let found = found.first().ok_or_else(missing)?;
+        let now = found.int(0)?.saturating_mul(1_000);
+        Ok(Begun { now, number: found.some_int(1)? })
+    }
+
+    fn say(&mut self, statement: &str) -> Result<(), NoAnswer> {
+        self.run(|connection| connection.query_drop(statement))
+    }
+}
+
+/// A client that stands still, or is gone, within a step keeps others out for a second: MariaDB ends it then. MySQL can't, but
+/// for one that is silent for long.
+fn set_up(connection: &mut Conn) -> Result<(), Error> {
+    let version: Option<String> = connection.query_first("SELECT version()")?;
+    let is_mariadb = version.is_some_and(|version| version.contains("MariaDB"));
+    let silence = if is_mariadb { "idle_transaction_timeout = 1" } else { "wait_timeout = 10" };
+    connection.query_drop(format!(
+        "SET SESSION innodb_lock_wait_timeout = 1, SESSION sql_mode = 'STRICT_ALL_TABLES', SESSION {silence}"
+    ))?;
+    connection.query_drop("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
+    connection.query_drop("SET SESSION TRANSACTION READ WRITE")
+}
+
+/// Why there is no answer.
+struct NoAnswer {
+    trouble: Trouble,
+    /// It is one: nothing was done.
+    is_refusal: bool,
+}
+
+/// What an error means of a step that was not committed.
+fn refused(error: &Error) -> NoAnswer {
+    let Error::MySqlError(refusal) = error else {
+        let trouble = Trouble::new(What::Busy, one_line(&error.to_string(), MAX_TEXT));
+        return NoAnswer { trouble, is_refusal: false };
+    };
+    let (what, is_refusal) = match refusal.code {
+        // Waited for too long, or in each other's way: InnoDB has undone the statement, or all of it.
+        1205 | 1213 => (What::Busy, true),
+        // Too many connections, shutting down, killed, too long for it, read-only, as one that stands in for another.
+        1040 | 1053 | 1203 | 1290 | 1317 | 1836 | 1927 | 1969 | 3024 | 4031 => (What::Busy, false),
+        1044 | 1045 | 1142 | 1227 | 1698 => (What::NotPermitted, true),
+        // No such database; what is too long for a column.
+        1049 | 1406 => (What::Unusable, true),
+        _ => (What::Failed, true),
+    };
+    NoAnswer { trouble: Trouble::new(what, one_line(&refusal.message, MAX_TEXT)), is_refusal }
+}
+
+fn parameters(values: &[Value]) -> mysql::Params {
+    let parameter = |value: &Value| match value {
+        Value::Null => mysql::Value::NULL,
+        Value::Int(number) => mysql::Value::Int(*number),
+        Value::Text(text) => mysql::Value::Bytes(text.clone().into_bytes()),
+    };
+    match values {
+        [] => mysql::Params::Empty,
+        values => mysql::Params::Positional(values.iter().map(parameter).collect()),
+    }
+}
+
+fn row(found: mysql::Row) -> Result<Row, Trouble> {
+    let value = |value: mysql::Value| match value {
+        mysql::Value::NULL => Ok(Value::Null),
+        mysql::Value::Int(number) => Ok(Value::Int(number)),
+        mysql::Value::UInt(number) => {
+            i64::try_from(number).map(Value::Int).map_err(|_| malformed())
+        }
+        mysql::Value::Bytes(text) => Ok(Value::Text(String::from_utf8_lossy(&text).into_owned())),
+        _ => Err(malformed()),
+    };
+    found.unwrap().into_iter().map(value).collect::<Result<_, _>>().map(Row)
+}
+
+impl Dialect for MySql {
+    const LOCKED: &'static str = " FOR UPDATE";
+    const UNLESS_LOCKED: &'static str = " FOR UPDATE SKIP LOCKED";
+
+    fn begin_step(&mut self, gate: Option<&str>) -> Result<Begun, Trouble> {
+        if self.is_in_step {
+            // One that was broken off.
+            self.undo_step();
+        }
+        self.connect()?;
+        self.is_in_step = true;
+        let begun = self.begin(gate);
+        if begun.is_err() {
+            self.undo_step();
+        }
+        begun
+    }
+
+    fn commit_step(&mut self) -> Result<(), Trouble> {
+        let committed = self.say("COMMIT");
+        self.is_in_step = false;
+        committed.map_err(|no| match no.is_refusal {
+            true => no.trouble,
+            false => Trouble { what: What::Unknown, why: format!("commit: {}", no.trouble.why) },
+        })
+    }
+
+    fn undo_step(&mut self) {
+        // Where it fails, the connection is given up, and the step with it.
+        if self.say("ROLLBACK").is_err() {
+            self.connection = None;
+        }
+        self.is_in_step = false;
+    }
+
+    fn first_end(&mut self) -> Result<(Option<i64>, i64), Trouble> {
+        let found =
+            self.query(&format!("SELECT min(expires), {CLOCK} FROM zklock_session"), &[])?;
+        let found = found.first().ok_or_else(malformed)?;
+        Ok((found.some_int(0)?, found.int(1)?.saturating_mul(1_000)))
+    }
+
+    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Trouble> {
+        let found = self.run(|connection| connection.exec(sql, parameters(values)));
+        let found: Vec<mysql::Row> = found.map_err(|no| no.trouble)?;
+        found.into_iter().map(row).collect()
+    }
+
+    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Trouble> {
+        let done = self.run(|connection| {
+            connection.exec_drop(sql, parameters(values))?;
+            Ok(connection.affected_rows())
+        });
+        done.map_err(|no| no.trouble)
+    }
+
+    fn unless_there(table: &str, column: &str) -> String {
+        format!("ON DUPLICATE KEY UPDATE {table}.{column} = {table}.{column}")
+    }
+
+    fn look_for_changes(&mut self) -> Result<bool, Trouble> {
+        let found = self.query("SELECT CAST(sum(changes) AS SIGNED) FROM zklock_gate", &[])?;
+        let changes = found.first().map_or(Ok(0), |found| found.int(0))?;
+        Ok(std::mem::replace(&mut self.changes, changes) != changes)
+    }
+
+    fn pauses(&self) -> (Duration, Duration) {
+        (Duration::from_millis(50), Duration::from_millis(200))
+    }
+}

@@ -1,0 +1,417 @@
+//! A database of PostgreSQL: locks between machines, as far as one server, or one that stands in for it, can promise them.
+//!
+//! The clock is the server's time of day. A step is a transaction; the row of its gate is the first thing that it
+//! changes, so all steps with the same gate are in one order, and a step whose commit was not answered is done or not
+//! before the next one looks. Which gate a path has is said by its hash. Nothing lives in the connection beyond a
+//! transaction, so one that a pooler lends for each will do.
+//!
+//! Waiters are woken by NOTIFY, on a connection of their own, and look by themselves as well.
+
+mod listener;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Runtime;
+use tokio_postgres::config::TargetSessionAttrs;
+use tokio_postgres::error::{Severity, SqlState};
+use tokio_postgres::types::private::BytesMut;
+use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+use tokio_postgres::{Client, Config, Error, NoTls, SimpleQueryMessage};
+
+use self::listener::Heard;
+use super::dialect::{Begun, Dialect, Row, Value, malformed};
+use super::tables::{GATES, VERSION, check_version, gate_of, postgres_tables};
+use crate::leased::attempts::{Attempts, first};
+use crate::leased::database::{Trouble, What};
+use crate::lock::MAX_TEXT;
+use crate::text::one_line;
+
+/// How long an answer may take, at the most, and a connection.
+const ANSWER: Duration = Duration::from_secs(1);
+/// How often it is asked for changes where somebody waits for them, or holds, and it says nothing of itself.
+const LOOK: Duration = Duration::from_millis(200);
+/// The server's time of day, in microseconds. It goes on within a transaction.
+const CLOCK: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+/// Whoever makes the tables has this lock.
+const MAKING: i64 = 0x7a6b_6c6f_636b;
+
+pub(crate) struct Postgres {
+    config: Config,
+    connection: Option<Connection>,
+    attempts: Attempts,
+    /// How long an answer is waited for.
+    limit: Duration,
+    /// How each step begins.
+    begin: String,
+    /// A connection that is lost is lost with its step.
+    is_in_step: bool,
+    /// How often anything has changed, as last seen.
+    changes: i64,
+    looked: Option<Instant>,
+    /// What the server has said of itself.
+    heard: Arc<Heard>,
+    /// Called at a change, once somebody waits for one.
+    changed: Option<Box<dyn Fn() -> bool + Send>>,
+}
+
+/// What is dropped is closed at once, whatever is under way.
+struct Connection {
+    client: Client,
+    runtime: Runtime,
+}
+
+impl Postgres {
+    /// Connects to a server, and makes the tables where they are missing, which may take some seconds; it gives up when
+    /// the caller has.
+    pub(crate) fn open(
+        address: &str,
+        lease: Duration,
+        is_given_up: &dyn Fn() -> bool,
+    ) -> Result<Postgres, Trouble> {
+        // What the driver says may have the address in it, and that a password.
+        let mut config: Config = address.parse().map_err(|_| {
+            Trouble::new(What::Unusable, "postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+        })?;
+        // One that takes no writes has no locks to give.
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        if config.get_application_name().is_none() {
+            config.application_name("zklock");
+        }
+        let limit = ANSWER.min(lease / 4);
+        let (connection, is_in_step, changes, changed) = (None, false, -1, None);
+        let (attempts, begin) = (Attempts::default(), begin(limit));
+        let (looked, heard) = (None, Arc::default());
+        let mut postgres = Postgres {
+            config,
+            connection,
+            attempts,
+            limit,
+            begin,
+            is_in_step,
+            changes,
+            looked,
+            heard,
+            changed,
+        };
+        first(is_given_up, || postgres.prepare())?;
+        Ok(postgres)
+    }
+
+    /// Makes the tables where they are missing.
+    fn prepare(&mut self) -> Result<(), Trouble> {
+        self.connect()?;
+        let version = "SELECT value FROM zklock_meta WHERE name = 'version'";
+        let is_there = self.query("SELECT to_regclass('zklock_meta') IS NOT NULL", &[])?;
+        if is_there.first().map(|found| found.int(0)).transpose()? == Some(1) {
+            if let Some(found) = self.query(version, &[])?.first() {
+                return check_version(Some(found.text(0)?));
+            }
+        }
+        let made = self.make_tables();
+        if made.is_err() {
+            self.undo_step();
+        }
+        made
+    }
+
+    fn make_tables(&mut self) -> Result<(), Trouble> {
+        let mut statements =
+            vec!["BEGIN".to_owned(), format!("SELECT pg_advisory_xact_lock({MAKING})")];
+        statements.extend(postgres_tables());
+        statements.push(format!(
+            "INSERT INTO zklock_gate SELECT gate, gate, 0 FROM generate_series(0, {}) gate ON CONFLICT DO NOTHING",
+            GATES - 1
+        ));
+        statements.push(format!(
+            "INSERT INTO zklock_meta VALUES ('version', '{VERSION}') ON CONFLICT DO NOTHING"
+        ));
+        statements.push("COMMIT".to_owned());
+        let statements = statements.join("; ");
+        self.run(async |client| client.batch_execute(&statements).await).map_err(|no| no.trouble)
+    }
+
+    fn connect(&mut self) -> Result<(), Trouble> {
+        if self.connection.as_ref().is_some_and(|connection| !connection.client.is_closed()) {
+            return Ok(());
+        }
+        let config = &self.config;
+        self.connection = Some(self.attempts.connect(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.map_err(|no| Trouble::new(What::Failed, no.to_string()))?;
+            let client = runtime.block_on(within(ANSWER, connect(config)));
+            Ok(Connection { client: client.map_err(|no| no.trouble)?, runtime })
+        })?);
+        Ok(())
+    }
+
+    /// Asks the server. A connection with an answer that may yet come is given up.
+    fn run<T>(
+        &mut self,
+        work: impl AsyncFnOnce(&Client) -> Result<T, Error>,
+    ) -> Result<T, NoAnswer> {
+        let Some(Connection { client, runtime }) = &self.connection else {
+            let trouble = Trouble::new(What::Busy, "the connection to the server is lost");
+            return Err(NoAnswer { trouble, is_refusal: true });
+        };
+        let done = runtime.block_on(within(self.limit, work(client)));
+        if done.as_ref().is_err_and(|no| !no.is_refusal) {
+            self.connection = None;
+        }
+        done
+    }
+
+    /// The first row that statements give which are sent together: numbers.
+    fn numbers(&mut self, statements: &str) -> Result<Option<Vec<i64>>, Trouble> {
+        let answers = self.run(async |client| client.simple_query(statements).await);
+        let answers = answers.map_err(|no| no.trouble)?;
+        let row = answers.iter().rev().find_map(|answer| match answer {
+            SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        });
+        let number =
+            |text: Option<&str>| text.and_then(|text| text.parse().ok()).ok_or_else(malformed);
+        row.map(|row| (0..row.len()).map(|column| number(row.get(column))).collect()).transpose()
+    }
+}
+
+/// Connects, and has the runtime work for the connection whenever somebody waits for an answer.
+async fn connect(config: &Config) -> Result<Client, Error> {
+    let (client, connection) = config.connect(NoTls).await?;
+    tokio::spawn(connection);
+    Ok(client)
+}
+
+/// What a step begins with. A client that stands still, or is gone, keeps others out no longer than it would have waited.
+/// Commits that the disk does not have yet are none: a server that crashes would forget renewals.
+fn begin(limit: Duration) -> String {
+    let millis = limit.as_millis();
+    format!(
+        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout = {}; \
+         SET LOCAL idle_in_transaction_session_timeout = {}; \
+         SELECT set_config('synchronous_commit', 'on', true) FROM (SELECT current_setting('synchronous_commit') AS now) s \
+         WHERE s.now = 'off'",
+        millis * 3 / 4,
+        2 * millis
+    )
+}
+
+/// Why there is no answer.
+struct NoAnswer {
+    trouble: Trouble,
+    /// It is one: nothing was done.
+    is_refusal: bool,
+}
+
+async fn within<T>(
+    limit: Duration,
+    work: impl Future<Output = Result<T, Error>>,
+) -> Result<T, NoAnswer> {
+    match tokio::time::timeout(limit, work).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(error)) => Err(refused(&error)),
+        Err(_) => {
+            let trouble = Trouble::new(What::Busy, "the server has not answered in time");
+            Err(NoAnswer { trouble, is_refusal: false })
+        }
+    }
+}
+
+/// What an error means of a step that was not committed.
+fn refused(error: &Error) -> NoAnswer {
+    let Some(refusal) = error.as_db_error() else {
+        // What the driver says of a connection is in its cause.
+        let cause = std::error::Error::source(error).map(ToString::to_string);
+        let why = cause.map_or(error.to_string(), |cause| format!("{error}: {cause}"));
+        let trouble = Trouble::new(What::Busy, one_line(&why, MAX_TEXT));
+        return NoAnswer { trouble, is_refusal: false };
+    };
+    let code = refusal.code();
+    let class = code.code().get(..2).unwrap_or_default();
+    let what = match class {
+        // Connections, transactions that were in each other's way, resources, operators who end something.
+        "08" | "40" | "53" | "55" | "57" => What::Busy,
+        "25" if *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => What::Busy,
+        // A server that stands in for another takes no writes yet.
+        "25" if *code == SqlState::READ_ONLY_SQL_TRANSACTION => What::Busy,
+        "28" => What::NotPermitted,
+        "3D" | "54" => What::Unusable,
+        _ if *code == SqlState::INSUFFICIENT_PRIVILEGE => What::NotPermitted,
+        _ => What::Failed,
+    };
+    let is_refusal = matches!(refusal.parsed_severity(), Some(Severity::Error))
+        && !matches!(class, "08" | "57")
+        && *code != SqlState::READ_ONLY_SQL_TRANSACTION;
+    NoAnswer { trouble: Trouble::new(what, one_line(refusal.message(), MAX_TEXT)), is_refusal }
+}
+
+/// With `$1` for the first `?`, and so on.
+fn numbered(sql: &str) -> String {
+    let mut numbered = String::with_capacity(sql.len() + 16);
+    for (number, part) in sql.split('?').enumerate() {
+        if number > 0 {
+            numbered.push_str(&format!("${number}"));
+        }
+        numbered.push_str(part);
+    }
+    numbered
+}
+
+impl ToSql for Value {
+    fn to_sql(
+        &self,
+        of: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        match self {
+            Value::Null => Ok(IsNull::Yes),
+            Value::Int(number) => number.to_sql(of, out),
+            Value::Text(text) => text.to_sql(of, out),
+        }
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
+}
+
+fn with_types(values: &[Value]) -> Vec<(&(dyn ToSql + Sync), Type)> {
+    let with_type = |value: &'_ Value| match value {
+        Value::Text(_) => Type::TEXT,
+        Value::Int(_) | Value::Null => Type::INT8,
+    };
+    values.iter().map(|value| (value as &(dyn ToSql + Sync), with_type(value))).collect()
+}
+
+fn row(found: &tokio_postgres::Row) -> Result<Row, Trouble> {
+    let read = |(at, column): (usize, &tokio_postgres::Column)| {
+        let value = match *column.type_() {
+            Type::INT8 => found.try_get::<_, Option<i64>>(at).map(|int| int.map(Value::Int)),
+            Type::BOOL => {
+                let value = |is: bool| Value::Int(is.into());
+                found.try_get::<_, Option<bool>>(at).map(|is| is.map(value))
+            }
+            _ => found.try_get::<_, Option<String>>(at).map(|text| text.map(Value::Text)),
+        };
+        value.map(|value| value.unwrap_or(Value::Null)).map_err(|_| malformed())
+    };
+    found.columns().iter().enumerate().map(read).collect::<Result<_, _>>().map(Row)
+}
+
+impl Dialect for Postgres {
+    const LOCKED: &'static str = " FOR UPDATE";
+    const UNLESS_LOCKED: &'static str = " FOR UPDATE SKIP LOCKED";
+
+    fn begin_step(&mut self, gate: Option<&str>) -> Result<Begun, Trouble> {
+        if std::mem::take(&mut self.is_in_step) {
+            // One that was broken off.
+            self.undo_step();
+        }
+        self.connect()?;
+        let first = match gate {
+            None => format!("SELECT {CLOCK}"),
+            // Tokens go on by the time of day where the server has lost its memory.
+            Some(path) => format!(
+                "UPDATE zklock_gate SET changes = changes + 1,
+                 number = greatest(number + {GATES}, {CLOCK} * {GATES} + gate) WHERE gate = {}
+                 RETURNING {CLOCK}, number",
+                gate_of(path)
+            ),
+        };
+        self.is_in_step = true;
+        let begun = self.numbers(&format!("{}; {first}", self.begin));
+        match begun {
+            Ok(Some(numbers)) => {
+                let now = numbers.first().copied().unwrap_or(0).saturating_mul(1_000);
+                Ok(Begun { now, number: numbers.get(1).copied() })
+            }
+            Ok(None) => {
+                self.undo_step();
+                let why = "zklock_gate has no rows: delete its tables, and connect anew";
+                Err(Trouble::new(What::Failed, why))
+            }
+            Err(trouble) => {
+                self.undo_step();
+                Err(trouble)
+            }
+        }
+    }
+
+    fn commit_step(&mut self) -> Result<(), Trouble> {
+        self.is_in_step = false;
+        let committed = self.run(async |client| client.batch_execute("COMMIT").await);
+        committed.map_err(|no| match no.is_refusal {
+            true => no.trouble,
+            false => Trouble { what: What::Unknown, why: format!("commit: {}", no.trouble.why) },
+        })
+    }
+
+    fn undo_step(&mut self) {
+        self.is_in_step = false;
+        // Where it fails, the connection is given up, and the step with it.
+        let undone = self.run(async |client| client.batch_execute("ROLLBACK").await);
+        if undone.is_err() {
+            self.connection = None;
+        }
+    }
+
+    fn first_end(&mut self) -> Result<(Option<i64>, i64), Trouble> {
+        let found =
+            self.query(&format!("SELECT min(expires), {CLOCK} FROM zklock_session"), &[])?;
+        let found = found.first().ok_or_else(malformed)?;
+        Ok((found.some_int(0)?, found.int(1)?.saturating_mul(1_000)))
+    }
+
+    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Trouble> {
+        if !self.is_in_step {
+            self.connect()?;
+        }
+        let (sql, values) = (numbered(sql), with_types(values));
+        let found = self.run(async |client| client.query_typed(&sql, &values).await);
+        found.map_err(|no| no.trouble)?.iter().map(row).collect()
+    }
+
+    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Trouble> {
+        let (sql, values) = (numbered(sql), with_types(values));
+        let done = self.run(async |client| client.execute_typed(&sql, &values).await);
+        done.map_err(|no| no.trouble)
+    }
+
+    fn wake(&mut self, path: &str) -> Result<(), Trouble> {
+        // Where the first one holds alone, nobody else need look.
+        let notify = "SELECT pg_notify('zklock', whom) FROM
+            (SELECT CASE WHEN kind < 2 THEN session ELSE '' END AS whom
+             FROM zklock_claim WHERE path = ? ORDER BY number LIMIT 1) s";
+        self.execute(notify, &[path.into()]).map(drop)
+    }
+
+    fn look_for_changes(&mut self) -> Result<bool, Trouble> {
+        let has_word = self.heard.take_word();
+        let is_time = self.looked.is_none_or(|at| at.elapsed() >= LOOK);
+        if !has_word && !is_time && self.heard.is_heard() {
+            return Ok(false);
+        }
+        let found = self.query("SELECT sum(changes)::bigint FROM zklock_gate", &[])?;
+        self.looked = Some(Instant::now());
+        let changes = found.first().map_or(Ok(0), |found| found.int(0))?;
+        Ok(std::mem::replace(&mut self.changes, changes) != changes || has_word)
+    }
+
+    fn pauses(&self) -> (Duration, Duration) {
+        (LOOK, LOOK)
+    }
+
+    fn listen(&mut self, changed: Box<dyn Fn() -> bool + Send>) {
+        self.changed = Some(changed);
+    }
+
+    fn waits(&mut self, session: &str) {
+        self.heard.listens_for(session);
+        if let Some(changed) = self.changed.take() {
+            listener::start(self.config.clone(), Arc::clone(&self.heard), changed);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Queries and statements that several steps are made of.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use super::dialect::{Dialect, Row};
+use crate::leased::database::{Front, Trouble};
+use crate::lock::{Contender, Kind, MAX_TEXT};
+use crate::text::one_line;
+
+/// How many claims are read at a time.
+const PAGE: i64 = 16;
+
+/// From two columns; what is not known holds alone.
+fn kind_of(kind: i64, permits: u32) -> Kind {
+    match kind {
+        1 => Kind::Write,
+        2 => Kind::Read,
+        3 => Kind::Permits(permits),
+        _ => Kind::Exclusive,
+    }
+}
+
+/// Ends a session, and its claims: in this order, so that no claim is made on it meanwhile.
+pub(super) fn delete_session<D: Dialect>(database: &mut D, session: &str) -> Result<(), Trouble> {
+    database.execute("DELETE FROM zklock_session WHERE id = ?", &[session.into()])?;
+    let select = "SELECT DISTINCT path FROM zklock_claim WHERE session = ?";
+    let paths = database.query(select, &[session.into()])?;
+    if !paths.is_empty() {
+        database.execute("DELETE FROM zklock_claim WHERE session = ?", &[session.into()])?;
+    }
+    paths.iter().try_for_each(|path| database.wake(path.text(0)?))
+}
+
+/// Ends the sessions whose time has passed, but for those that somebody else renews or ends in this moment. Gives
+/// whether there were any.
+pub(super) fn end_late<D: Dialect>(database: &mut D, now: i64) -> Result<bool, Trouble> {
+    let select = format!("SELECT id FROM zklock_session WHERE expires <= ?{}", D::UNLESS_LOCKED);
+    let late = database.query(&select, &[now.into()])?;
+    for session in &late {
+        delete_session(database, session.text(0)?)?;
+    }
+    Ok(!late.is_empty())
+}
+
+pub(super) fn limit_of<D: Dialect>(database: &mut D, path: &str) -> Result<Option<u32>, Trouble> {
+    let select = "SELECT permits FROM zklock_limit WHERE path = ?";
+    database.query(select, &[path.into()])?.first().map(|found| found.small(0)).transpose()
+}
+
+/// Who holds, and who is next: reads little more than that. It need be no snapshot: claims before one that was read may
+/// end meanwhile, and none comes there.
+pub(super) fn front_of<D: Dialect>(database: &mut D, path: &str) -> Result<Front, Trouble> {
+    let select = "SELECT number, kind, permits FROM zklock_claim
+        WHERE path = ? AND number > ? ORDER BY number LIMIT ?";
+    let (mut numbers, mut kinds, mut limit) = (Vec::new(), Vec::new(), None);
+    loop {
+        let last = numbers.last().copied().unwrap_or(i64::MIN);
+        let page = database.query(select, &[path.into(), last.into(), PAGE.into()])?;
+        for row in &page {
+            numbers.push(row.int(0)?);
+            kinds.push(kind_of(row.int(1)?, row.small(2)?));
+        }
+        if limit.is_none() && kinds.iter().any(|kind| matches!(kind, Kind::Permits(_))) {
+            limit = limit_of(database, path)?;
+        }
+        let holding: Vec<usize> =
+            Kind::holding(limit.unwrap_or(0), kinds.iter().copied()).collect();
+        // They are in their order.
+        let first = holding.iter().enumerate().find(|(at, place)| at != *place);
+        let next = numbers.get(first.map_or(holding.len(), |(at, _)| at)).copied();
+        if next.is_some() || i64::try_from(page.len()).is_ok_and(|length| length < PAGE) {
+            let holding = holding.into_iter().map(|place| numbers[place]).collect();
+            return Ok(Front { holding, next, limit });
+        }
+    }
+}
+
+pub(super) const CONTENDER: &str =
+    "SELECT number, path, since, host, pid, thread, label FROM zklock_claim";
+
+/// Of a row of those columns.
+pub(super) fn contender(found: &Row) -> Result<Contender, Trouble> {
+    let (token, path) = (found.int(0)?, found.text(1)?);
+    let line = |column| found.text(column).map(|text| one_line(text, MAX_TEXT));
+    let since = Duration::from_millis(found.int(2)?.unsigned_abs());
+    Ok(Contender {
+        path: crate::leased::path_of(path, token),
+        session: 0,
+        token,
+        since: UNIX_EPOCH + since,
+        held_since: None,
+        host: line(3)?,
+        pid: found.small(4)?,
+        thread: line(5)?,
+        label: line(6)?,
+    })
+}
+
+pub(super) fn ahead_of<D: Dialect>(
+    database: &mut D,
+    path: &str,
+    number: i64,
+    kind: Kind,
+) -> Result<Option<Contender>, Trouble> {
+    // Whom a claim waits for is `Kind::waits_for`: asked of each kind there is, not of each claim.
+    let waits_for = (0..=3).filter(|other| kind.waits_for(kind_of(*other, 1)));
+    let waits_for: Vec<String> = waits_for.map(|kind: i64| kind.to_string()).collect();
+    let select = format!(
+        "{CONTENDER} WHERE path = ? AND number < ? AND kind IN ({}) ORDER BY number DESC LIMIT 1",
+        waits_for.join(", ")
+    );
+    database.query(&select, &[path.into(), number.into()])?.first().map(contender).transpose()
+}

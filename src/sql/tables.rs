@@ -1,0 +1,143 @@
+//! What the databases keep. The names of the tables begin with `zklock_`: they may lie among others.
+
+use crate::leased::database::{Trouble, What};
+use crate::text::one_line;
+
+/// What the tables are like: a database that says another is left alone.
+pub(super) const VERSION: &str = "1";
+
+/// Fails where the tables are none that this code knows. `None`: they are new.
+pub(super) fn check_version(version: Option<&str>) -> Result<(), Trouble> {
+    match version {
+        None | Some(VERSION) => Ok(()),
+        Some(other) => {
+            let other = one_line(other, 20);
+            let why = format!(
+                "its tables are of version {other}, and this zklock knows version {VERSION}"
+            );
+            Err(Trouble::new(What::Unusable, why))
+        }
+    }
+}
+
+/// What the databases call the types of columns, and what is said beside the columns.
+struct Words {
+    number: &'static str,
+    text: &'static str,
+    name: &'static str,
+    /// Indices of sessions and of claims, where they are part of a table.
+    session_index: &'static str,
+    claim_index: &'static str,
+    claim_end: &'static str,
+    end: &'static str,
+}
+
+/// Whoever makes a claim makes one row; `number` is its place and its token. Times are in nanoseconds by the clock that
+/// sessions end by, but `since`, which is in milliseconds by the claimant's time of day, for people.
+fn tables(words: &Words) -> Vec<String> {
+    let Words { number, text, name, session_index, claim_index, claim_end, end } = words;
+    let table = |table: &str, columns: String, end: &str| {
+        format!("CREATE TABLE IF NOT EXISTS zklock_{table} ({columns}){end}")
+    };
+    vec![
+        table("meta", format!("name {name} PRIMARY KEY NOT NULL, value {text} NOT NULL"), end),
+        table(
+            "session",
+            format!(
+                "id {name} PRIMARY KEY NOT NULL, lease BIGINT NOT NULL, expires BIGINT NOT NULL{session_index}"
+            ),
+            end,
+        ),
+        table(
+            "claim",
+            format!(
+                "number {number}, id {name} NOT NULL UNIQUE, session {name} NOT NULL, path {text} NOT NULL,
+                 kind BIGINT NOT NULL, permits BIGINT NOT NULL, since BIGINT NOT NULL, host {text} NOT NULL,
+                 pid BIGINT NOT NULL, thread {text} NOT NULL, label {text} NOT NULL, asked {text},
+                 grace BIGINT{claim_index}"
+            ),
+            claim_end,
+        ),
+        table("limit", format!("path {text} PRIMARY KEY NOT NULL, permits BIGINT NOT NULL"), end),
+    ]
+}
+
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+fn indices() -> impl Iterator<Item = String> {
+    let of =
+        |name: &str, on: &str| format!("CREATE INDEX IF NOT EXISTS zklock_{name} ON zklock_{on}");
+    [
+        of("session_expires", "session (expires)"),
+        of("claim_path", "claim (path, number)"),
+        of("claim_session", "claim (session)"),
+        of("claim_asked", "claim (session) WHERE asked IS NOT NULL OR grace IS NOT NULL"),
+    ]
+    .into_iter()
+}
+
+#[cfg(feature = "sqlite")]
+pub(super) fn sqlite_tables() -> String {
+    let mut all = tables(&Words {
+        number: "INTEGER PRIMARY KEY AUTOINCREMENT",
+        text: "TEXT",
+        name: "TEXT",
+        session_index: "",
+        claim_index: "",
+        claim_end: "",
+        end: " WITHOUT ROWID",
+    });
+    all.extend(indices());
+    all.join(";\n")
+}
+
+/// How many gates there are: whoever works on a lock works on no other with the same one meanwhile.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(super) const GATES: i64 = 64;
+
+/// The gate of a lock, for all clients.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(super) fn gate_of(path: &str) -> i64 {
+    let hash = sha1_smol::Sha1::from(path).digest().bytes();
+    i64::from(hash[0]) % GATES
+}
+
+/// The tables of a server, where those who work at once are kept apart by gates.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+fn server_tables(words: &Words) -> Vec<String> {
+    let mut all = tables(words);
+    all.push(format!(
+        "CREATE TABLE IF NOT EXISTS zklock_gate
+         (gate BIGINT PRIMARY KEY NOT NULL, number BIGINT NOT NULL, changes BIGINT NOT NULL){}",
+        words.end
+    ));
+    all
+}
+
+#[cfg(feature = "postgres")]
+pub(super) fn postgres_tables() -> Vec<String> {
+    let mut all = server_tables(&Words {
+        number: "BIGINT PRIMARY KEY NOT NULL",
+        text: "TEXT",
+        name: "TEXT",
+        session_index: "",
+        claim_index: "",
+        claim_end: "",
+        end: "",
+    });
+    all.extend(indices());
+    all
+}
+
+/// Paths are compared byte by byte, and fit into an index.
+#[cfg(feature = "mysql")]
+pub(super) fn mysql_tables() -> Vec<String> {
+    server_tables(&Words {
+        number: "BIGINT PRIMARY KEY NOT NULL",
+        text: "VARBINARY(2000)",
+        name: "VARBINARY(64)",
+        session_index: ", INDEX (expires)",
+        claim_index: ", INDEX (path, number), INDEX (session)",
+        claim_end: " ENGINE = InnoDB",
+        end: " ENGINE = InnoDB",
+    })
+}

@@ -1,0 +1,71 @@
+//! Locks in a database of MariaDB.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use mysql::prelude::Queryable;
+use zklock_testing::Database;
+
+use crate::place::Elsewhere;
+
+/// The server that all tests of a process share which leave it alone: each has locks of its own.
+static SHARED: LazyLock<Arc<Database>> = LazyLock::new(|| Arc::new(Database::mariadb().unwrap()));
+
+/// A server, and how long sessions last there.
+pub struct Server {
+    database: Arc<Database>,
+    pub session_timeout: Duration,
+}
+
+impl Server {
+    pub fn shared() -> Server {
+        Server { database: Arc::clone(&SHARED), session_timeout: Duration::from_secs(10) }
+    }
+
+    /// One of the test's own.
+    pub fn with(session_timeout: Duration) -> Server {
+        Server { database: Arc::new(Database::mariadb().unwrap()), session_timeout }
+    }
+
+    /// As another program works on it.
+    fn ask(&self, statement: &str) {
+        mysql::Conn::new(self.database.url().as_str()).unwrap().query_drop(statement).unwrap();
+    }
+}
+
+impl Elsewhere for Server {
+    fn address(&self) -> String {
+        self.database.url()
+    }
+
+    fn session_timeout(&self) -> Duration {
+        self.session_timeout
+    }
+
+    fn lose(&self, path: &str) {
+        // Its time has passed.
+        self.ask(&format!(
+            "UPDATE zklock_session SET expires = 1 WHERE id =
+             (SELECT session FROM zklock_claim WHERE path = '{path}' ORDER BY number LIMIT 1)"
+        ));
+    }
+}
+
+impl crate::servers::Server for Server {
+    fn addr(&self) -> SocketAddr {
+        self.database.addr()
+    }
+
+    fn address_at(&self, address: SocketAddr) -> String {
+        self.database.url_at(address)
+    }
+
+    fn kill(&self) {
+        self.database.kill();
+    }
+
+    fn start_again(&self) {
+        self.database.start_again().unwrap();
+    }
+}

@@ -1,0 +1,148 @@
+//! Locks in a database of PostgreSQL: what is lost with requests, replies, connections and the server.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use test_support::{TIMEOUT, acquire_in_background, eventually};
+use zklock::stores::StoreOptions;
+use zklock::{Code, GuardState, LostReason};
+use zklock_testing::Database;
+
+use crate::place::Elsewhere;
+
+/// The server that all tests of a process share which leave it alone: each has locks of its own.
+static SHARED: LazyLock<Arc<Database>> = LazyLock::new(|| Arc::new(Database::postgres().unwrap()));
+
+/// A server, and how long sessions last there.
+pub struct Server {
+    database: Arc<Database>,
+    pub session_timeout: Duration,
+}
+
+impl Server {
+    pub fn shared() -> Server {
+        Server { database: Arc::clone(&SHARED), session_timeout: Duration::from_secs(10) }
+    }
+
+    /// One of the test's own.
+    pub fn with(session_timeout: Duration) -> Server {
+        let database = Arc::new(Database::postgres().unwrap());
+        Server { database, session_timeout }
+    }
+
+    /// As another program works on it.
+    fn ask(&self, statements: &str) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let url = self.database.url();
+            let connected = tokio_postgres::connect(&url, tokio_postgres::NoTls).await;
+            let (client, connection) = connected.unwrap();
+            tokio::spawn(connection);
+            client.batch_execute(statements).await.unwrap();
+        });
+    }
+}
+
+impl Elsewhere for Server {
+    fn address(&self) -> String {
+        self.database.url()
+    }
+
+    fn session_timeout(&self) -> Duration {
+        self.session_timeout
+    }
+
+    fn lose(&self, path: &str) {
+        // Its time has passed.
+        self.ask(&format!(
+            "UPDATE zklock_session SET expires = 1 WHERE id =
+             (SELECT session FROM zklock_claim WHERE path = '{path}' ORDER BY number LIMIT 1)"
+        ));
+    }
+}
+
+impl crate::servers::Server for Server {
+    fn addr(&self) -> SocketAddr {
+        self.database.addr()
+    }
+
+    fn address_at(&self, address: SocketAddr) -> String {
+        self.database.url_at(address)
+    }
+
+    fn kill(&self) {
+        self.database.kill();
+    }
+
+    fn start_again(&self) {
+        self.database.start_again().unwrap();
+    }
+}
+
+const PATH: &str = "/locks/postgres";
+const SHORT: Duration = Duration::from_secs(3);
+
+#[test]
+fn who_may_not_enter_or_finds_no_database_is_told_and_no_password_is_shown() {
+    let server = Server::with(SHORT);
+    drop(server.connect());
+    server.ask("CREATE ROLE app LOGIN PASSWORD 'right-secret'; CREATE ROLE poor LOGIN");
+    let connect = |user: &str, database: &str| {
+        let address = server.database.addr();
+        let address = format!("postgres://{user}:wrong-secret@{address}/{database}");
+        zklock::connect(&address).within(TIMEOUT).wait()
+    };
+    for (user, database, code) in [
+        ("nobody", "postgres", Code::NO_AUTH),
+        ("poor", "postgres", Code::NO_AUTH),
+        ("app", "missing", Code::BAD_ARGUMENTS),
+    ] {
+        let error = connect(user, database).unwrap_err();
+        assert_eq!(error.code(), code, "{error}");
+        assert!(!error.to_string().contains("secret"), "{error}");
+    }
+}
+
+#[test]
+fn a_row_that_somebody_deletes_is_a_lock_that_is_lost_or_a_claim_that_is_made_anew() {
+    let server = Server::with(SHORT);
+    let (store, other) = (server.connect(), server.connect());
+    let guard = store.lock(PATH).acquire().wait().unwrap();
+    let waiting = acquire_in_background(&other.lock(PATH));
+    let waiter = || other.lock(PATH).contenders().wait().unwrap().get(1).map(|waits| waits.token);
+    eventually("it waits", || waiter().is_some());
+    let before = waiter().unwrap();
+    server.ask(&format!("DELETE FROM zklock_claim WHERE number = {before}"));
+    eventually("it waits again", || waiter().is_some_and(|now| now > before));
+    assert!(!waiting.is_finished());
+    server.ask(&format!("DELETE FROM zklock_claim WHERE number = {}", guard.fencing_token()));
+    assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Deleted));
+    let next = waiting.join().unwrap().unwrap();
+    assert!(guard.release().wait().unwrap_err().is_lost());
+    assert_eq!(next.state(), GuardState::Held);
+    next.release().wait().unwrap();
+}
+
+#[test]
+fn tokens_go_on_when_the_server_has_lost_its_memory() {
+    let server = Server::with(SHORT);
+    let guard = server.connect().lock(PATH).acquire().wait().unwrap();
+    let token = guard.fencing_token();
+    guard.release().wait().unwrap();
+    server.ask("DROP TABLE zklock_claim, zklock_session, zklock_gate, zklock_limit, zklock_meta");
+    let guard = server.connect().lock(PATH).acquire().wait().unwrap();
+    assert!(guard.fencing_token() > token);
+    guard.release().wait().unwrap();
+}
+
+#[test]
+fn one_that_is_another_version_s_is_left_alone() {
+    let server = Server::with(SHORT);
+    drop(server.connect());
+    server.ask("UPDATE zklock_meta SET value = '2' WHERE name = 'version'");
+    let options = StoreOptions::new().session_timeout(SHORT);
+    let error = options.connect(&server.database.url()).wait().unwrap_err();
+    assert_eq!(error.code(), Code::BAD_ARGUMENTS, "{error}");
+    assert!(error.to_string().contains("version 2"), "{error}");
+}

@@ -1,0 +1,196 @@
+//! Locks on servers of databases: what is lost with requests, replies, and the server itself.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use test_support::{TIMEOUT, acquire_in_background, eventually};
+use zklock::GuardState;
+use zklock::stores::StoreOptions;
+
+use crate::place::Elsewhere;
+
+const PATH: &str = "/locks/server";
+const SHORT: Duration = Duration::from_secs(3);
+/// Longer than any of these tests.
+const LONG: Duration = Duration::from_secs(3_600);
+
+/// A server of a test's own.
+pub trait Server: Elsewhere {
+    fn addr(&self) -> SocketAddr;
+
+    /// Its address by way of another.
+    fn address_at(&self, address: SocketAddr) -> String;
+
+    fn kill(&self);
+
+    fn start_again(&self);
+}
+
+/// Runs each of these for each kind of server, with sessions of some length.
+macro_rules! each_server {
+    ($(fn $name:ident($server:ident: $lease:ident) $body:block)+) => {$(
+        mod $name {
+            use super::*;
+
+            fn contract($server: &dyn Server) $body
+
+            #[cfg(feature = "mysql")]
+            #[test]
+            fn mysql() {
+                contract(&crate::mysql::Server::with($lease));
+            }
+
+            #[cfg(feature = "postgres")]
+            #[test]
+            fn postgres() {
+                contract(&crate::postgres::Server::with($lease));
+            }
+
+            #[cfg(feature = "redis")]
+            #[test]
+            fn redis() {
+                contract(&crate::redis::server_with($lease));
+            }
+        }
+    )+};
+}
+
+/// What is lost between a client and its server, which knows nothing of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lost {
+    Request,
+    Reply,
+}
+
+/// Passes everything on, but for what is to be lost next: with it its connection is lost.
+struct Link {
+    address: SocketAddr,
+    /// After so many more frames.
+    next: Arc<Mutex<Option<(Lost, u32)>>>,
+}
+
+impl Link {
+    fn to(server: SocketAddr) -> Link {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (address, next) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(None)));
+        let plan = Arc::clone(&next);
+        // Ends with the test's process.
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let Ok(server) = TcpStream::connect(server) else { continue };
+                for (from, to, lost) in
+                    [(&client, &server, Lost::Request), (&server, &client, Lost::Reply)]
+                {
+                    let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    let plan = Arc::clone(&plan);
+                    thread::spawn(move || pass(from, to, lost, &plan));
+                }
+            }
+        });
+        Link { address, next }
+    }
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream, what: Lost, plan: &Mutex<Option<(Lost, u32)>>) {
+    let mut bytes = [0; 65_536];
+    loop {
+        let length = from.read(&mut bytes).unwrap_or(0);
+        let is_lost = {
+            let mut plan = plan.lock();
+            match &mut *plan {
+                Some((lost, 0)) if *lost == what => plan.take().is_some(),
+                Some((lost, left)) if *lost == what => {
+                    *left -= 1;
+                    false
+                }
+                _ => false,
+            }
+        };
+        if length == 0 || is_lost || to.write_all(&bytes[..length]).is_err() {
+            let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+            return;
+        }
+    }
+}
+
+each_server! {
+    fn whatever_frame_is_lost_one_holds_at_a_time_and_nothing_is_left(server: LONG) {
+        let link = Link::to(server.addr());
+        let options = StoreOptions::new().session_timeout(server.session_timeout());
+        let store = options.connect(&server.address_at(link.address)).wait().unwrap();
+        let other = server.connect();
+        let mut last = 0;
+        for lost in [Lost::Request, Lost::Reply] {
+            for frame in 0..12 {
+                *link.next.lock() = Some((lost, frame));
+                let guard = store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap();
+                assert!(other.lock(PATH).try_acquire().wait().unwrap().is_none(), "{lost:?} {frame}");
+                // Also where the row is gone when the release is repeated: it was this one's.
+                guard.release().wait().unwrap();
+                let next = other.lock(PATH).acquire().within(TIMEOUT).wait().unwrap();
+                assert!(next.fencing_token() > last);
+                last = next.fencing_token();
+                next.release().wait().unwrap();
+            }
+        }
+        drop(store);
+        let lock = other.lock(PATH);
+        eventually("nothing is left", || lock.contenders().wait().unwrap().is_empty());
+    }
+
+    fn a_server_that_is_gone_costs_the_lock_in_time_and_is_waited_for(server: SHORT) {
+        let store = server.connect();
+        let guard = store.lock(PATH).acquire().wait().unwrap();
+        let mut states = guard.states();
+        assert_eq!(states.wait(), Some(GuardState::Held));
+        server.kill();
+        assert_eq!(states.wait_timeout(TIMEOUT), Some(Some(GuardState::Suspended)));
+        assert_eq!(states.wait_timeout(TIMEOUT), Some(Some(GuardState::Lost)));
+        let waiting = acquire_in_background(&store.lock(PATH));
+        assert!(guard.release().wait().unwrap_err().is_lost());
+        server.start_again();
+        waiting.join().unwrap().unwrap().release().wait().unwrap();
+    }
+}
+
+/// Of a server that has on its disk what it has confirmed.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+fn a_server_that_is_killed_and_started_again_costs_nothing(server: &dyn Server) {
+    let (store, other) = (server.connect(), server.connect());
+    let guard = store.lock(PATH).acquire().wait().unwrap();
+    let waiting = acquire_in_background(&other.lock(PATH));
+    let two = || store.lock(PATH).contenders().wait().is_ok_and(|two| two.len() == 2);
+    eventually("it waits", two);
+    server.kill();
+    server.start_again();
+    eventually("both are there", two);
+    assert_eq!((guard.state() == GuardState::Lost, waiting.is_finished()), (false, false));
+    let token = guard.fencing_token();
+    guard.release().wait().unwrap();
+    let next = waiting.join().unwrap().unwrap();
+    assert!(next.fencing_token() > token);
+    next.release().wait().unwrap();
+}
+
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod a_server_that_is_killed_and_started_again {
+    use super::*;
+
+    #[cfg(feature = "mysql")]
+    #[test]
+    fn mysql() {
+        a_server_that_is_killed_and_started_again_costs_nothing(&crate::mysql::Server::with(LONG));
+    }
+
+    #[cfg(feature = "postgres")]
+    #[test]
+    fn postgres() {
+        a_server_that_is_killed_and_started_again_costs_nothing(&crate::postgres::Server::with(
+            LONG,
+        ));
+    }
+}
