@@ -19,14 +19,6 @@ const STALE_LOOKS: u32 = 3;
 
 type Reply<T> = std::result::Result<T, Code>;
 
-/// Deletions with an unknown outcome: tried again by the driver while connected.
-#[derive(Default)]
-pub(super) struct Unconfirmed {
-    waiting: Vec<oneshot::Sender<Reply<()>>>,
-    /// Set once the session is over and nothing can be tried any more.
-    is_over: bool,
-}
-
 /// How a znode is to be deleted next.
 #[derive(Clone, Copy)]
 pub(super) struct How {
@@ -122,26 +114,6 @@ impl Link {
     pub(super) fn has_left(&self) -> bool {
         self.has_left.load(Ordering::Acquire)
     }
-
-    /// Tries the deletions again whose outcome is unknown. Called while connected.
-    pub(super) fn retry_deletes(&self) {
-        let waiting = std::mem::take(&mut self.unconfirmed.lock().waiting);
-        for retry in waiting {
-            wake::send(retry, Ok(()));
-        }
-    }
-
-    /// The session is over: nothing can be tried any more.
-    pub(super) fn end_deletes(&self, code: Code) {
-        let waiting = {
-            let mut unconfirmed = self.unconfirmed.lock();
-            unconfirmed.is_over = true;
-            std::mem::take(&mut unconfirmed.waiting)
-        };
-        for end in waiting {
-            wake::send(end, Err(code));
-        }
-    }
 }
 
 /// A znode that must go.
@@ -234,18 +206,10 @@ impl GuaranteedDelete {
         culprit(&results).map_or(Ok(()), |at| Err(results[at].code))
     }
 
-    /// Waits until the driver finds the session connected. Waking it now would only try in a loop what a broken
-    /// connection can't do.
     async fn connected_again(&self) -> Reply<()> {
-        let (send, connected) = oneshot::async_channel();
-        {
-            let link = self.link.upgrade().ok_or(Code::CLOSING)?;
-            let mut unconfirmed = link.unconfirmed.lock();
-            if unconfirmed.is_over {
-                return Err(Code::SESSION_EXPIRED);
-            }
-            unconfirmed.waiting.push(send);
-        }
+        let link = self.link.upgrade().ok_or(Code::CLOSING)?;
+        let connected = link.unconfirmed.connected_again()?;
+        drop(link);
         connected.await.unwrap_or(Err(Code::CLOSING))
     }
 }

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::guaranteed_delete::Unconfirmed;
 use super::identity::OwnIdentity;
 use super::lease::{Lease, Proof, is_server_decision};
 use super::registry::Registry;
 use super::settings::Settings;
+use super::unconfirmed::Unconfirmed;
 use super::watch::{WatchRoom, WatchTable};
 use super::{Duties, handles};
 use crate::error::{Code, Error};
@@ -95,7 +95,7 @@ pub(crate) struct Link {
     session_watched: Arc<AtomicBool>,
     pub(super) operation_timeout: Duration,
     pub(super) max_request: usize,
-    pub(super) unconfirmed: Mutex<Unconfirmed>,
+    pub(super) unconfirmed: Unconfirmed,
     pub(super) duties: Arc<Duties>,
     /// See [`has_left`](Link::has_left).
     pub(super) has_left: AtomicBool,
@@ -184,7 +184,7 @@ impl Link {
             session_watched: Arc::default(),
             operation_timeout: options.operation_timeout,
             max_request: options.max_request,
-            unconfirmed: Mutex::default(),
+            unconfirmed: Unconfirmed::default(),
             duties: Arc::clone(owner.duties()),
             has_left: AtomicBool::new(false),
         })
@@ -475,7 +475,7 @@ impl Link {
             handle.close();
         }
         self.watches.close(code);
-        self.end_deletes(code);
+        self.unconfirmed.end(code);
     }
 }
 

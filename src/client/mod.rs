@@ -37,6 +37,7 @@ mod states;
 mod status;
 mod trust;
 mod trusted_session;
+mod unconfirmed;
 mod watch;
 mod zhandle;
 

@@ -192,7 +192,7 @@ impl Session {
                 self.asking.rest();
                 link.watch_session_events();
                 link.heartbeat();
-                link.retry_deletes();
+                link.unconfirmed.retry();
                 // Only its end frees what is left on this session. Not while a lock is held on it, which
                 // would be lost.
                 if link.has_left() && self.inner.options().reopen && !self.inner.is_holding() {

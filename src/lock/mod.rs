@@ -2,6 +2,7 @@
 //! `store.rs` has the traits that stores implement.
 
 mod access;
+mod ahead;
 mod change;
 mod contender;
 mod election;

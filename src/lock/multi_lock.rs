@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use super::Lock;
+use super::ahead::Ahead;
 use super::error::LockError;
 use super::guard::Guard;
 use super::store::StoredLock;
 use super::together::Together;
 use crate::error::Code;
-use crate::runtime::{Late, Pending};
+use crate::runtime::Pending;
 
 /// Several locks that are acquired together: all, or none.
 ///
@@ -45,17 +44,6 @@ use crate::runtime::{Late, Pending};
 pub struct MultiLock {
     /// By their paths.
     locks: Arc<[Lock]>,
-}
-
-/// Who is ahead of the one that is waited for.
-#[derive(Default)]
-struct Ahead(Mutex<Option<Arc<dyn Late<LockError>>>>);
-
-impl Late<LockError> for Ahead {
-    fn error(&self, path: &str) -> LockError {
-        let of_store = self.0.lock().clone();
-        of_store.map_or_else(|| LockError::timed_out(path, None), |late| late.error(path))
-    }
 }
 
 impl MultiLock {
@@ -98,7 +86,7 @@ impl MultiLock {
                 let mut guards = Vec::with_capacity(stored.len());
                 for stored in &stored {
                     let acquiring = Arc::clone(stored).acquire();
-                    *late.0.lock() = acquiring.late();
+                    late.is_of(acquiring.late());
                     guards.push(acquiring.await?);
                 }
                 // Those before the last may have been lost while it was waited for.

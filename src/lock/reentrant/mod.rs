@@ -6,11 +6,10 @@ mod owner;
 use std::any::Any;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use self::joint::{Joint, Joints};
 pub use self::owner::Owner;
 use super::Lock;
+use super::ahead::Ahead;
 use super::contender::Contender;
 use super::error::LockError;
 use super::guard::Guard;
@@ -18,7 +17,7 @@ use super::requests::Revocation;
 use super::store::{Change, StoredLock};
 use super::strategy::Strategy;
 use crate::process::Process;
-use crate::runtime::{Late, Pending};
+use crate::runtime::Pending;
 
 /// A lock that its holder can acquire again, for functions that need it and call each other.
 ///
@@ -126,22 +125,11 @@ struct Owned {
     process: Process,
 }
 
-/// Who is ahead of the claim that an acquire has a part in.
-#[derive(Default)]
-struct Ahead(Mutex<Option<Arc<dyn Late<LockError>>>>);
-
-impl Late<LockError> for Ahead {
-    fn error(&self, path: &str) -> LockError {
-        let of_store = self.0.lock().clone();
-        of_store.map_or_else(|| LockError::timed_out(path, None), |late| late.error(path))
-    }
-}
-
 impl Owned {
     async fn acquire_jointly(&self, ahead: &Ahead) -> Result<Guard, LockError> {
         loop {
             let joint = self.joints.join(&self.owner, || Joint::acquire(&self.stored));
-            *ahead.0.lock() = joint.late.clone();
+            ahead.is_of(joint.late.clone());
             let is_try = joint.is_try;
             match joint.part(self.path()).await {
                 Ok(Ok(guard)) => return Ok(guard),
