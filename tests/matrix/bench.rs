@@ -18,8 +18,8 @@ pub struct Bench {
     /// Before whoever comes next.
     pub aside: Arc<Proxy>,
     pub tree: Arc<Tree>,
-    /// Whoever comes next.
-    pub other: Client,
+    /// Whoever comes next, and one who announces releases.
+    others: [Client; 2],
 }
 
 impl Bench {
@@ -29,8 +29,14 @@ impl Bench {
         let tree = Arc::new(Tree::behind(&aside));
         let options = Client::options().session_timeout(Duration::from_secs(60));
         let options = options.operation_timeout(TIMEOUT).connect_timeout(TIMEOUT);
-        let other = options.connect(&aside.hosts()).wait().unwrap();
-        Bench { server, proxy, aside, tree, other }
+        let others = [false, true].map(|announced| {
+            options.clone().announced_releases(announced).connect(&aside.hosts()).wait().unwrap()
+        });
+        Bench { server, proxy, aside, tree, others }
+    }
+
+    pub fn other(&self, recipe: &Recipe) -> &Client {
+        &self.others[usize::from(recipe.is_announced())]
     }
 
     /// A fresh path and a fresh client.
@@ -44,6 +50,7 @@ impl Bench {
         let directory = format!("/{}-{}", recipe.name, NEXT.fetch_add(1, Ordering::Relaxed));
         let options = Client::options().session_timeout(session_timeout);
         let options = options.operation_timeout(operation_timeout).connect_timeout(TIMEOUT);
+        let options = options.announced_releases(recipe.is_announced());
         let client = options.connect(&self.proxy.hosts()).wait();
         let client = client.map_err(|error| error.to_string())?;
         self.proxy.clear_seen();

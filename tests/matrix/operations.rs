@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use zklock::Access;
+use zklock::{Access, LockError};
 use zklock_testing::Rule;
 use zklock_testing::wire::{Op, Ops};
 
@@ -25,6 +25,12 @@ pub const OPERATIONS: &[Operation] = &[
         .restarts()
         .pairs()
         .sample(),
+    Operation::new("acquire behind a holder that announces")
+        .before(behind_one_that_announces)
+        .restarts()
+        .pairs()
+        .sample()
+        .only(Recipe::is_announced),
     Operation::new("acquire behind a holder that dies")
         .before(behind_a_dying_holder)
         .begins(Begins::WithTheDisturbance),
@@ -97,6 +103,12 @@ pub const OPERATIONS: &[Operation] = &[
         .begins(Begins::WithTheDisturbance)
         .pairs(),
     Operation::new("hold").then(Then::Hold).begins(Begins::WithTheAnswer).restarts(),
+    Operation::new("hold what is announced")
+        .then(Then::Hold)
+        .begins(Begins::WithTheAnswer)
+        .restarts()
+        .sample()
+        .only(Recipe::is_announced),
     Operation::new("drop the guard").then(Then::Drop).begins(Begins::WithTheAnswer).pairs(),
     Operation::new("release with its request lost")
         .before(request_to_delete_lost)
@@ -300,12 +312,34 @@ fn another_holds(scenario: &Arc<Scenario>) -> Outcome {
 }
 
 /// The lock had to be waited for before, so the next acquire expects that, too.
-fn wait_once(scenario: &Arc<Scenario>) -> Outcome {
+pub fn wait_once(scenario: &Arc<Scenario>) -> Outcome {
     behind_a_holder(scenario)?;
     let guard =
         scenario.lock.acquire().within(TIMEOUT).wait().map_err(|error| error.to_string())?;
     guard.release().within(TIMEOUT).wait().map_err(|error| error.to_string())?;
     scenario.disturbed.lower();
+    Ok(())
+}
+
+/// The other client has waited before as well, and holds.
+fn behind_one_that_announces(scenario: &Arc<Scenario>) -> Outcome {
+    let wrong = |error: LockError| error.to_string();
+    behind(scenario)?;
+    let other = scenario.other.clone();
+    let waiting = std::thread::spawn(move || other.acquire().within(TIMEOUT).wait());
+    let directory = format!("{}/", scenario.path);
+    let waited = scenario.until("the other one waits", || {
+        let watches = scenario.server.watches().unwrap_or_default();
+        watches.keys().any(|path| path.starts_with(&directory))
+    });
+    scenario.strangers_leave()?;
+    let waited_for = waiting.join().map_err(|_| "the other one panicked".to_owned())?;
+    waited_for.and_then(|guard| guard.release().within(TIMEOUT).wait()).map_err(wrong)?;
+    waited?;
+    let guard = scenario.other.acquire().within(TIMEOUT).wait().map_err(wrong)?;
+    scenario.wait_until_watched(guard.path())?;
+    *scenario.anothers.lock() = Some(guard);
+    scenario.when_refused(Scenario::strangers_leave);
     Ok(())
 }
 

@@ -32,6 +32,8 @@ enum How {
     Elected,
     /// Two of a semaphore's three permits.
     Permits,
+    /// Whose holders announce their releases, having waited before.
+    Announced,
 }
 
 /// Where claims are.
@@ -66,6 +68,7 @@ pub const RECIPES: &[Recipe] = &[
     Recipe::new("re-entrant", How::Owned, Claims::Numbered, Waits::Watching),
     Recipe::new("together", How::Together, Claims::Numbered, Waits::Watching),
     Recipe::new("election", How::Elected, Claims::Numbered, Waits::Watching),
+    Recipe::new("announced", How::Announced, Claims::Numbered, Waits::Watching),
 ];
 
 impl Recipe {
@@ -76,6 +79,7 @@ impl Recipe {
     pub fn contending(&self, client: &Client, path: &str) -> Contending {
         Contending::Lock(match self.how {
             How::Alone(strategy) => client.lock(path).strategy(strategy),
+            How::Announced => client.lock(path),
             How::ForAll => client.lock(path).interoperate(Interop::All),
             How::Read => client.read_write(path).read(),
             How::Upgradeable => client.read_write(path).upgradeable(),
@@ -107,7 +111,7 @@ impl Recipe {
 
     /// Whether its requests are those of another recipe, but in a few operations.
     pub fn is_twin(&self) -> bool {
-        matches!(self.how, How::Upgradeable | How::Owned | How::Elected)
+        matches!(self.how, How::Upgradeable | How::Owned | How::Elected | How::Announced)
     }
 
     /// Whether it is tried for.
@@ -117,9 +121,16 @@ impl Recipe {
 
     /// Whether a client may watch the directory for as long as it knows what happens there.
     pub fn watches_the_directory(&self) -> bool {
-        let is_by_number_alone =
-            matches!(self.how, How::Alone(_) | How::Owned | How::Together | How::Elected);
+        let is_by_number_alone = matches!(
+            self.how,
+            How::Alone(_) | How::Owned | How::Together | How::Elected | How::Announced
+        );
         is_by_number_alone && self.is_numbered()
+    }
+
+    /// Whether who has waited before announces releases.
+    pub fn is_announced(&self) -> bool {
+        matches!(self.how, How::Announced)
     }
 
     pub fn is_reentrant(&self) -> bool {
@@ -157,10 +168,10 @@ impl Recipe {
     /// What the name of a claim that keeps it out has after its directory's transaction.
     pub fn mark(&self) -> &'static str {
         match self.how {
-            How::Alone(_) | How::ForAll | How::Owned | How::Together | How::Elected => "lock-",
             How::Read | How::Upgradeable => "__WRIT__",
             How::Write => "__READ__",
             How::Permits => "permits-2-",
+            _ => "lock-",
         }
     }
 
@@ -180,15 +191,20 @@ impl Recipe {
 
     /// Picks the frames that delete claims as a whole.
     pub fn deletes(&self, rule: impl Fn(Ops) -> Rule) -> Rule {
-        match self.znodes() {
-            1 => rule(Op::Delete.into()),
-            _ => rule(Op::Multi.into()).containing(Op::Delete),
+        match self.deletes_by_transactions() {
+            false => rule(Op::Delete.into()),
+            true => rule(Op::Multi.into()).containing(Op::Delete),
         }
+    }
+
+    /// Whether more than the znode's deletion is asked for at once; each may be deleted by itself as well.
+    pub fn deletes_by_transactions(&self) -> bool {
+        matches!(self.how, How::ForAll | How::Announced)
     }
 
     /// The kind of those.
     pub fn is_deletion(&self, kind: Kind) -> bool {
-        kind == Kind::Delete || kind == Kind::Multi && self.znodes() > 1
+        kind == Kind::Delete || kind == Kind::Multi && self.deletes_by_transactions()
     }
 
     /// What claims to the lock at that path are in.

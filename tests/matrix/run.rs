@@ -17,6 +17,7 @@ use crate::flag::Flag;
 use crate::foreign::Interference;
 use crate::guarding;
 use crate::operation::{Begins, Operation, Then};
+use crate::operations;
 use crate::scenario::{LOOK_AGAIN, Outcome, Scenario, TIMEOUT};
 use crate::step::{Census, Step};
 
@@ -75,7 +76,12 @@ impl Bench {
         let allowed = Allowed::by(case.recipe, operation, &case.strikes);
         let scenario = self.scenario(case.recipe, allowed.session_timeout(), deadline)?;
         let run = Run { scenario: &scenario, operation, allowed, deadline };
-        let outcome = (operation.before)(&scenario).and_then(|()| perform(&run)).and_then(|()| {
+        let acquainted = match case.recipe.is_announced() {
+            true => operations::wait_once(&scenario),
+            false => Ok(()),
+        };
+        let ready = acquainted.and_then(|()| (operation.before)(&scenario));
+        let outcome = ready.and_then(|()| perform(&run)).and_then(|()| {
             scenario.proxy.clear_rules();
             run.aftermath()
         });

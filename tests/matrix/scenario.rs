@@ -41,6 +41,8 @@ pub struct Scenario {
     pub other: Contending,
     /// What is held before the operation begins.
     pub held: Mutex<Option<Held>>,
+    /// What the other client holds before it, and releases when strangers leave.
+    pub anothers: Mutex<Option<Held>>,
     /// Who has it, as others see that.
     pub holder: Mutex<Option<Contender>>,
     pub first_session: SessionKey,
@@ -86,8 +88,9 @@ impl Scenario {
             tree: Arc::clone(&bench.tree),
             directory,
             lock: recipe.contending(&client, &path),
-            other: recipe.contending(&bench.other, &path),
+            other: recipe.contending(bench.other(recipe), &path),
             held: Mutex::default(),
+            anothers: Mutex::default(),
             holder: Mutex::default(),
             path,
             client,
@@ -192,7 +195,7 @@ impl Scenario {
     /// The requests for the deletion of a znode, and the replies to them: refused, and done.
     pub fn deletions(&self, path: &str) -> (usize, usize, usize) {
         // As a whole, and by itself.
-        let whole = self.recipe.znodes() > 1;
+        let whole = self.recipe.deletes_by_transactions();
         let count = |rule: fn(Ops) -> Rule, done: bool| {
             let of = |rule: Rule| {
                 let rule = rule.path(path);
@@ -307,10 +310,13 @@ impl Scenario {
         Ok(())
     }
 
-    /// All strangers delete their claims.
+    /// All strangers delete their claims, and the other client releases what it holds before.
     pub fn strangers_leave(&self) -> Outcome {
         let strangers = std::mem::take(&mut *self.strangers.lock());
-        strangers.iter().try_for_each(|stranger| self.tree.delete_claim(&stranger.claim))
+        strangers.iter().try_for_each(|stranger| self.tree.delete_claim(&stranger.claim))?;
+        let anothers = self.anothers.lock().take();
+        let released = anothers.map_or(Ok(()), |held| held.release().within(TIMEOUT).wait());
+        released.map_err(|error| format!("the other one releases: {error}"))
     }
 
     /// The stranger that claimed last deletes its claim.
