@@ -285,14 +285,10 @@ async fn watch_claim(
 ) -> Result<Option<ClaimStatus>> {
     let path = name::join(&attempt.spec.path, child);
     let before = Before { is_only, is_in_our_directory: true };
-    let status = match watch_before(attempt, session, &path, before).await {
-        Err(error) if error.is_no_node() => return Ok(Some(ClaimStatus::Again)),
-        watched => watched?,
-    };
-    if !attempt.no_wait && attempt.behind.is_some() {
-        attempt.spec.memory.set_contended(true);
+    match watch_before(attempt, session, &path, before).await {
+        Err(error) if error.is_no_node() => Ok(Some(ClaimStatus::Again)),
+        watched => watched,
     }
-    Ok(status)
 }
 
 /// Watches the node whose number is one less than ours, if it is there: nobody can be nearer.
@@ -340,6 +336,9 @@ async fn watch_before(
         Ahead::Data => None,
         Ahead::Nobody => Some(ClaimStatus::Again),
         Ahead::Claim { czxid, is_announced, status, .. } => {
+            if !attempt.no_wait {
+                attempt.spec.memory.set_contended(true);
+            }
             // A name of another directory may be that of a hold there, whose release would hit this claim.
             let is_named_so = attempt.claim.layout().names(name::last(path));
             let is_announced = is_announced && is_in_our_directory && is_named_so;
