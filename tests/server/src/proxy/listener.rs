@@ -56,7 +56,10 @@ fn go_on(shared: &Shared, addr: SocketAddr, listener: &mut Option<TcpListener>) 
     let mut core = shared.core.lock();
     while !core.stopping {
         if core.mode == Mode::Refuse {
-            *listener = None;
+            // Closing it would leave it listening in a child that is just being started, until that runs its program.
+            if let Some(listener) = listener.take() {
+                let _ = rustix::net::shutdown(&listener, rustix::net::Shutdown::Both);
+            }
         } else if listener.is_none() {
             *listener = bind(addr).ok();
         }
