@@ -56,7 +56,7 @@ impl Link {
     }
 
     /// As [`guaranteed_delete`](Link::guaranteed_delete), without a look, of a znode that nobody else may write to: who watches
-    /// its data is told "changed", unless the first deletion fails.
+    /// its data is notified of a change, unless the first deletion fails.
     pub(crate) fn announced_delete(
         self: &Arc<Self>,
         path: &Arc<str>,
