@@ -193,6 +193,56 @@ struct Stat;
 #define ZKL_CLOSED 5
 
 /**
+ * zkl_client_can: who comes first is served first.
+ */
+#define ZKL_CAN_BE_FAIR 1
+
+/**
+ * zkl_client_can: tokens grow with every acquire, also after a crash of who held, of the store or of the machine.
+ */
+#define ZKL_CAN_KEEP_TOKENS 2
+
+/**
+ * zkl_client_can: read/write locks.
+ */
+#define ZKL_CAN_SHARE 4
+
+/**
+ * zkl_client_can: zkl_guard_upgrade and zkl_guard_downgrade.
+ */
+#define ZKL_CAN_UPGRADE 8
+
+/**
+ * zkl_client_can: semaphores.
+ */
+#define ZKL_CAN_COUNT 16
+
+/**
+ * zkl_client_can: several locks are claimed in one step; otherwise one after the other, in the order of their paths.
+ */
+#define ZKL_CAN_CLAIM_TOGETHER 32
+
+/**
+ * zkl_client_can: zkl_guard_set. Elsewhere, have what is written to compare the token.
+ */
+#define ZKL_CAN_GUARD_WRITES 64
+
+/**
+ * zkl_client_can: locks exclude processes from each other, not only the threads of one.
+ */
+#define ZKL_CAN_EXCLUDE_PROCESSES 128
+
+/**
+ * zkl_client_can: locks exclude machines from each other.
+ */
+#define ZKL_CAN_EXCLUDE_MACHINES 256
+
+/**
+ * zkl_client_can: it goes on, and what is held stays held, where a minority of its servers fails.
+ */
+#define ZKL_CAN_LOSE_SERVERS 512
+
+/**
  * A timeout that never comes.
  */
 #define ZKL_FOREVER -1
@@ -239,8 +289,8 @@ typedef struct zkl_attempt zkl_attempt;
 typedef struct zkl_barrier zkl_barrier;
 
 /**
- * A session of its own, or a handle of the program's that was adopted; see zkl_client_connect and
- * zkl_client_adopt.
+ * A session of its own, a handle of the program's that was adopted, or another store than ZooKeeper; see
+ * zkl_client_connect, zkl_client_adopt and zkl_store_connect.
  */
 typedef struct zkl_client zkl_client;
 
@@ -752,14 +802,16 @@ int zkl_client_detach(const zkl_client *client);
 int zkl_client_state(const zkl_client *client);
 
 /**
- * The session's id, as servers print it in hexadecimal; 0 while there is none, and for NULL.
+ * The session's id, as servers print it in hexadecimal; 0 while there is none, of a store other than ZooKeeper, and
+ * for NULL.
  *
  * Any thread.
  */
 int64_t zkl_client_session_id(const zkl_client *client);
 
 /**
- * The session timeout that the server granted, in milliseconds; 0 while there is no session.
+ * The session timeout that the server granted, or that the store was asked for, in milliseconds; 0 while there is no
+ * session, and of `local:`.
  *
  * Any thread. ZBADARGUMENTS for NULL.
  */
@@ -775,6 +827,49 @@ int zkl_client_session_timeout_ms(const zkl_client *client);
  * Any thread, callbacks included. NULL is allowed.
  */
 void zkl_client_free(zkl_client *client);
+
+/**
+ * Connects to the store with that address, whose locks are made, acquired and ended as those of ZooKeeper are:
+ *
+ * - "zookeeper://HOST:PORT,.../CHROOT": as zkl_client_connect;
+ * - "redis://USER:PASSWORD@HOST:PORT/DATABASE", "postgres://..." and "mysql://..." (also MariaDB): a server;
+ * - "sqlite:FILE": a file, for the processes of one machine;
+ * - "local:": this process, whose threads it excludes, for tests; all of its clients are one, which is never closed.
+ *
+ * What the library was built without is refused by name. What a store can't do is refused where it is asked for; it is
+ * known before by zkl_client_can. Counters, queues, groups, latches and barriers are ZooKeeper's alone; an election is
+ * a lock, but for zkl_election_hand_over. Of the options of a lock `acl` and `interop` count in ZooKeeper alone, and
+ * elsewhere all strategies are fair queues. `docs/stores.md` says what each store promises.
+ *
+ * `options` may be NULL: the defaults. Where the store is not ZooKeeper only session_timeout_ms counts (how long a lock
+ * outlives the crash of its holder, from 100 ms) and connect_timeout_ms, and the others have to be left out. Both are
+ * copied.
+ *
+ * Any thread; blocks. On success `*client` is the program's: free it with zkl_client_free.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL, what is no such address, a database that does not exist or is of another version, or
+ * bad options; ZNOAUTH where the store does not take the user or the password; ZAPIERROR when a server can't be reached
+ * for 3 s; ZOPERATIONTIMEOUT; ZSYSTEMERROR when there is no thread to be had; ZKL_WOULD_DEADLOCK inside a callback of
+ * the C client; otherwise as zkl_client_connect. zkl_last_error shows no password.
+ */
+int zkl_store_connect(const char *address,
+                      const zkl_client_options *options,
+                      zkl_client **client);
+
+/**
+ * The name of the store that keeps a client's locks, as it stands in its address: "zookeeper", "redis", "postgres",
+ * "mysql", "sqlite" or "local".
+ *
+ * Any thread. Returns a string that belongs to the library; NULL for NULL.
+ */
+const char *zkl_client_store(const zkl_client *client);
+
+/**
+ * What the store that keeps a client's locks can do: the sum of the ZKL_CAN_* that hold.
+ *
+ * Any thread. ZBADARGUMENTS for NULL.
+ */
+int zkl_client_can(const zkl_client *client);
 
 /**
  * Makes a lock on a path. Sends nothing: what is missing of the path is made when the lock is

@@ -901,6 +901,14 @@ public:
         return ended ? result<client>(client(made)) : result<client>(std::move(ended));
     }
 
+    /* To any store, by its address: "sqlite:/var/lib/app/locks.db". */
+    static result<client> to_store(const char *address, const zkl_client_options *options = nullptr)
+    {
+        zkl_client *made = nullptr;
+        status ended = status::of(zkl_store_connect(address, options, &made));
+        return ended ? result<client>(client(made)) : result<client>(std::move(ended));
+    }
+
     static result<client> adopt(struct _zhandle *zh, const zkl_client_options *options = nullptr)
     {
         zkl_client *made = nullptr;
@@ -914,6 +922,10 @@ public:
     /* 0 while there is no session. */
     std::int64_t session_id() const noexcept { return zkl_client_session_id(it_.get()); }
     int session_timeout_ms() const noexcept { return zkl_client_session_timeout_ms(it_.get()); }
+    /* Which store keeps its locks: "zookeeper", "sqlite" ... */
+    const char *store() const noexcept { return zkl_client_store(it_.get()); }
+    /* Whether that can do all of these (ZKL_CAN_*). */
+    bool can(int what) const noexcept { int all = zkl_client_can(it_.get()); return all >= 0 && (all & what) == what; }
     /* Goes on with another handle of the program's, and its locks with it. */
     status follow(struct _zhandle *zh) const { return status::of(zkl_client_follow(it_.get(), zh)); }
     /* Lets go of an adopted handle at once, or ends a session of its own. */

@@ -115,7 +115,7 @@ pub use client::{Client, ClientOptions};
 pub use error::{Code, Error, Result};
 pub use lock::{
     Access, Contender, Election, Guard, GuardState, GuardStates, HeldSince, Holders, Interop,
-    Leadership, LocalHandoff, Lock, LockError, LostReason, LostSignal, MultiLock, Owner,
+    Leadership, LocalHandoff, Lock, LockError, Locks, LostReason, LostSignal, MultiLock, Owner,
     ReadWriteLock, ReentrantLock, ReleaseRequests, Semaphore, Strategy, WheneverHeld, WhileHeld,
 };
 pub use recipes::{
@@ -124,7 +124,6 @@ pub use recipes::{
 };
 pub use runtime::{Pending, Updates};
 pub use stores::connect;
-pub use zookeeper::keyed::Locks;
 pub use zookeeper_sys;
 
 /// The version of the C client that this library was built against, such as `3.8.0`.

@@ -91,6 +91,11 @@ impl Store {
         self.inner.shared.lease
     }
 
+    #[cfg(feature = "capi")]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.inner.shared.is_closed.load(Ordering::Acquire)
+    }
+
     /// Ends it: guards are lost, and all that is under way fails.
     pub(crate) fn close(&self) -> Pending<()> {
         let shared = &self.inner.shared;

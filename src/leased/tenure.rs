@@ -8,7 +8,7 @@ use futures_lite::future::{Boxed, or};
 
 use super::claim::{Claim, Place, Status};
 use super::inner::Inner;
-use crate::lock::{GuardState, LockError, LostReason, StoreRef, tenure};
+use crate::lock::{Access, GuardState, LockError, LostReason, StoreRef, tenure};
 use crate::process::Process;
 use crate::runtime::Pending;
 
@@ -71,6 +71,10 @@ impl tenure::Tenure for Tenure {
 
     fn token(&self) -> i64 {
         self.place().map_or(0, |place| place.number)
+    }
+
+    fn access(&self) -> Option<Access> {
+        Access::of(self.claim.kind())
     }
 
     fn state(&self) -> GuardState {

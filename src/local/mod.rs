@@ -34,7 +34,7 @@ use std::sync::Arc;
 use queue::Queues;
 use stored::LocalLock;
 
-use crate::lock::{Lock, ReadWriteLock, Semaphore};
+use crate::lock::{Lock, Locks, ReadWriteLock, Semaphore};
 
 /// Keeps locks within this process. Clones are the same store; another [`Store`] has other locks.
 ///
@@ -69,10 +69,20 @@ impl Store {
         Semaphore::new(self.lock(path), permits)
     }
 
+    /// Locks by key below a path.
+    pub fn locks(&self, path: &str) -> Locks {
+        Locks::below(self.lock(path))
+    }
+
     /// Takes the lock away from its holder, as the end of its session would: its guard is lost, and whoever waits
     /// for it next holds it. Of several who hold it, from the first. Gives whether anybody held it.
     pub fn lose(&self, path: &str) -> bool {
         self.queues.lose(path)
+    }
+
+    #[cfg(feature = "capi")]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.queues.is_closed()
     }
 
     /// Ends the store, as closing a client does: guards are lost, and all that is under way, or begins after

@@ -370,6 +370,11 @@ impl Queues {
         self.changed();
     }
 
+    #[cfg(feature = "capi")]
+    pub(super) fn is_closed(&self) -> bool {
+        self.state.lock().is_closed
+    }
+
     /// Why it fails to acquire when its claim is over without having held.
     fn closed(lock: &str) -> LockError {
         LockError::closed(lock, Error::new("acquire", lock, Code::CLOSING))

@@ -133,7 +133,7 @@ impl StoredLock for LocalLock {
             Change::Label(label) => changed.label = label.into(),
             Change::Kind(kind) => changed.kind = kind,
             Change::Limit(limit) => changed.limit = limit,
-            Change::Path(path) => changed.path = path.into(),
+            Change::Path(path) | Change::Key(path) => changed.path = path.into(),
             // No other library has a lock here.
             Change::Interop(_) => {}
         }

@@ -13,6 +13,8 @@ const NOT_UPGRADEABLE: &str = "only what was acquired as upgradeable can be upgr
      stands for it alone";
 const NOT_DOWNGRADEABLE: &str = "only a writer's hold becomes an upgradeable reader's, and only that or a \
      writer's becomes a reader's, by the guard that stands for it alone";
+const NOT_HERE: &str = "in this store a hold stays what it was acquired as: release it, and acquire the other (zookeeper: \
+     and local: can change it)";
 
 /// Of a read/write lock, while it is held. Others (of one lock, of several, or one of several guards that stand for one
 /// claim) fail with [`Unusable`](LockError::Unusable), and nothing is done.
@@ -83,8 +85,10 @@ impl Guard {
             Some(now) => to != Access::Write && now != Access::Read,
             None => false,
         };
-        let changed = if may { Arc::clone(self.tenure()).change(to) } else { None };
-        changed
-            .unwrap_or_else(|| failed(LockError::unusable(self.path(), why, Code::BAD_ARGUMENTS)))
+        let refused = |why| failed(LockError::unusable(self.path(), why, Code::BAD_ARGUMENTS));
+        match may {
+            true => Arc::clone(self.tenure()).change(to).unwrap_or_else(|| refused(NOT_HERE)),
+            false => refused(why),
+        }
     }
 }

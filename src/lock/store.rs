@@ -85,6 +85,8 @@ pub(crate) enum Change {
     Limit(u32),
     /// It is another lock then.
     Path(String),
+    /// It is another lock then, of which nothing is left when nobody uses it.
+    Key(String),
     /// Which other libraries wait for it.
     Interop(Interop),
 }

@@ -37,7 +37,7 @@ use crate::error::{Code, Error};
 #[cfg(feature = "_leases")]
 use crate::leased;
 use crate::local;
-use crate::lock::{Lock, ReadWriteLock, Semaphore};
+use crate::lock::{Lock, Locks, ReadWriteLock, Semaphore};
 use crate::runtime::Pending;
 use crate::sync::per_process;
 
@@ -224,6 +224,11 @@ impl Store {
         Semaphore::new(self.lock(path), permits)
     }
 
+    /// Locks by key below a path: for short-lived locks on many things.
+    pub fn locks(&self, path: &str) -> Locks {
+        Locks::below(self.lock(path))
+    }
+
     /// What it can do, and what it promises.
     pub fn capabilities(&self) -> Capabilities {
         match &self.kept {
@@ -250,6 +255,17 @@ impl Store {
         match &self.kept {
             Kept::ZooKeeper(client) => Some(client),
             _ => None,
+        }
+    }
+
+    /// Whether it was closed, or can't go on.
+    #[cfg(feature = "capi")]
+    pub(crate) fn is_closed(&self) -> bool {
+        match &self.kept {
+            Kept::ZooKeeper(client) => client.state() == crate::client::SessionState::Closed,
+            Kept::Local(store) | Kept::Process(store) => store.is_closed(),
+            #[cfg(feature = "_leases")]
+            Kept::Leased(store, _) => store.is_closed(),
         }
     }
 

@@ -25,7 +25,6 @@ mod following;
 mod guarded;
 mod held;
 mod holder;
-pub(crate) mod keyed;
 mod layout;
 mod limit;
 mod limit_node;

@@ -22,8 +22,8 @@ use super::together::Together;
 use crate::client::{Client, TrustedSession};
 use crate::error::{Code, Error};
 use crate::lock::{
-    Change, Contender, Guard, Interop, Kind, Lock, LockError, ReadWriteLock, Revocation, Semaphore,
-    StoredLock, Strategy, Tried,
+    Change, Contender, Guard, Interop, Kind, Lock, LockError, Locks, ReadWriteLock, Revocation,
+    Semaphore, StoredLock, Strategy, Tried,
 };
 use crate::process::inherited;
 use crate::runtime::{Late, Pending, within};
@@ -93,6 +93,11 @@ impl Client {
     /// and wait until none is taken.
     pub fn semaphore(&self, path: &str, permits: u32) -> Semaphore {
         Semaphore::new(self.lock(path), permits)
+    }
+
+    /// Locks by key below a path. Nothing is sent.
+    pub fn locks(&self, path: &str) -> Locks {
+        Locks::below(self.lock(path))
     }
 }
 
@@ -255,6 +260,7 @@ impl StoredLock for ZooKeeperLock {
             Change::Kind(kind) => self.changed(|spec| spec.contend_as(kind, spec.interop)),
             Change::Interop(interop) => self.changed(|spec| spec.contend_as(spec.kind, interop)),
             Change::Path(path) => self.at(&path),
+            Change::Key(path) => self.at(&path).changed(|spec| spec.leaves_nothing = true),
         }
     }
 

@@ -16,6 +16,10 @@ static char path[] = "/jobs", unused_path[] = "/unused", lock_path[] = "/locks/r
 
 /* What the parent has. */
 static zkl_client *client, *on_handle;
+/* What the process keeps by itself. */
+static zkl_client *within;
+static zkl_lock *lock_within;
+static zkl_guard *guard_within;
 static zkl_lock *lock, *other;
 static zkl_guard *guard, *freed, *limited, *told_of;
 static zkl_attempt *attempt;
@@ -136,6 +140,15 @@ static void what_is_inherited_is_refused(void)
     IS(0, zkl_client_session_id(client));
     REFUSED(zkl_client_detach(client));
     REFUSED(zkl_client_detach(on_handle));
+    REFUSED(zkl_client_can(client));
+    AT_ONCE(CHECK(zkl_client_store(client) != NULL));
+    REFUSED(zkl_client_state(within));
+    REFUSED(zkl_client_detach(within));
+    REFUSED(zkl_lock_new(within, "/locks/new", NULL, &lock_out));
+    REFUSED(zkl_lock_acquire(lock_within, ZKL_FOREVER, &guard_out));
+    REFUSED(zkl_lock_try(lock_within, &guard_out));
+    REFUSED(zkl_lock_try_async(lock_within, tell_done, &t, NULL));
+    REFUSED(zkl_guard_state(guard_within));
     AT_ONCE(GIVES(INVALID_STATE, zkl_client_adopt(zh, NULL, &client_out)));
     REFUSED(zkl_client_follow(on_handle, zh));
     REFUSED(zkl_client_follow(client, zh));
@@ -295,6 +308,9 @@ static void what_is_inherited_is_refused(void)
     AT_ONCE(zkl_contenders_free(contenders));
     AT_ONCE(zkl_lock_free(lock));
     AT_ONCE(zkl_lock_free(other));
+    AT_ONCE(zkl_guard_free(guard_within));
+    AT_ONCE(zkl_lock_free(lock_within));
+    AT_ONCE(zkl_client_free(within));
     AT_ONCE(zkl_client_free(client));
     AT_ONCE(zkl_client_free(on_handle));
 
@@ -364,6 +380,13 @@ static void what_the_child_makes_works(void)
     GIVES(OK, zkl_guard_release(waited.guard));
     zkl_lock_free(taken);
     zkl_lock_free(free_one);
+    zkl_client_free(own);
+
+    /* What is within this process is its own, and free. */
+    GIVES(OK, zkl_store_connect("local:", NULL, &own));
+    zkl_lock *of_this_process = lock_on(own, "/locks/within");
+    GIVES(OK, zkl_guard_release(acquired(of_this_process)));
+    zkl_lock_free(of_this_process);
     zkl_client_free(own);
 
     zhandle_t *made = opened();
@@ -680,6 +703,10 @@ int main(int argc, char **argv)
     GIVES(OK, zkr_queue_offer(&queue, "mine", 4));
     GIVES(OK, zkr_queue_init(&unused, zh, unused_path, &ZOO_OPEN_ACL_UNSAFE));
 
+    GIVES(OK, zkl_store_connect("local:", NULL, &within));
+    lock_within = lock_on(within, "/locks/within");
+    guard_within = acquired(lock_within);
+
     the_parent_has_recipes();
     in_a_child(what_is_inherited_is_refused);
     char data[16];
@@ -700,6 +727,9 @@ int main(int argc, char **argv)
     the_parents_recipes_work();
     CHECK(zkl_guard_state(guard) == ZKL_HELD && zkr_lock_isowner(&owner));
     CHECK(told_calls(&t) == 0 && zkl_guard_state(on_handles) == ZKL_HELD);
+    GIVES(OK, zkl_guard_release(guard_within));
+    zkl_lock_free(lock_within);
+    zkl_client_free(within);
     GIVES(OK, zkl_guard_release(guard));
     UNTIL(told_finalized(&t) == 1);
     CHECK(t.result == OK);

@@ -158,6 +158,10 @@ static void on_nothing(void)
 
     GIVES(BAD_ARGUMENTS, zkl_client_connect(NULL, NULL, &client));
     GIVES(BAD_ARGUMENTS, zkl_client_connect(hosts, NULL, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_store_connect(NULL, NULL, &client));
+    GIVES(BAD_ARGUMENTS, zkl_store_connect("local:", NULL, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_client_can(NULL));
+    CHECK(zkl_client_store(NULL) == NULL);
     GIVES(BAD_ARGUMENTS, zkl_client_adopt(NULL, NULL, &client));
     GIVES(BAD_ARGUMENTS, zkl_client_adopt(NULL, NULL, NULL));
     GIVES(BAD_ARGUMENTS, zkl_client_follow(NULL, NULL));
@@ -224,6 +228,7 @@ static void connecting_with(zkl_client_options *options)
     GIVES(BAD_ARGUMENTS, zkl_client_connect(hosts, options, &client));
     /* NULL is looked at last, so this tells of the options as well. */
     GIVES(BAD_ARGUMENTS, zkl_client_adopt(NULL, options, &client));
+    GIVES(BAD_ARGUMENTS, zkl_store_connect("local:", options, &client));
     CHECK((void *)client == UNTOUCHED);
 }
 
@@ -234,8 +239,16 @@ static void hostile_hosts_and_options(void)
     zkl_client *client = UNTOUCHED;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         GIVES(BAD_ARGUMENTS, zkl_client_connect(bad[i], NULL, &client));
+    const char *no_stores[] = {"", "local", "local:1", "127.0.0.1:2181", "zookeeper:a", "sqlite:", "sqlite::memory:",
+                               "ftp://a", "redis:", "local:\n", bad_utf8};
+    for (size_t i = 0; i < sizeof no_stores / sizeof *no_stores; i++)
+        GIVES(BAD_ARGUMENTS, zkl_store_connect(no_stores[i], NULL, &client));
+    /* It was built without that, or can't be reached; the words show no secret. */
+    CHECK(zkl_store_connect("redis://me:secret@127.0.0.1:1/0", NULL, &client) != OK);
+    CHECK(strstr(zkl_last_error(), "secret") == NULL);
     static char huge[1 << 20];
     memset(huge, ',', sizeof huge - 1);
+    GIVES(BAD_ARGUMENTS, zkl_store_connect(huge, NULL, &client));
     GIVES(BAD_ARGUMENTS, zkl_client_connect(huge, NULL, &client));
     CHECK((void *)client == UNTOUCHED);
 

@@ -98,6 +98,8 @@ int use(const char *hosts, struct _zhandle *zh);
 int use(const char *hosts, struct _zhandle *zh) {
     auto client = zklock::client::connect(hosts);
     if (!client) return client.error().code();
+    auto store = zklock::client::to_store(\"local:\");
+    if (!store->can(ZKL_CAN_BE_FAIR | ZKL_CAN_SHARE)) return store->store()[0];
     zklock::client adopted = zklock::client::adopt(zh).take();
     if (!adopted.follow(zh)) return 3;
     auto lock = adopted.lock(\"/lock\");

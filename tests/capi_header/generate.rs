@@ -9,6 +9,7 @@ const FILES: &[&str] = &[
     "callbacks",
     "zkl/options",
     "zkl/client",
+    "zkl/store",
     "zkl/timeout",
     "zkl/lock",
     "zkl/sharing",

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use test_support::{TIMEOUT, acquire_in_background, eventually, session_id};
-use zklock::{Code, Guard, GuardState, LockError, LostReason, ReadWriteLock, Strategy};
+use zklock::{Access, Code, Guard, GuardState, LockError, LostReason, ReadWriteLock, Strategy};
 use zklock_testing::Rule;
 use zklock_testing::wire::{CreateMode, Op};
 
@@ -20,6 +20,7 @@ each_queue! {
             (0..4).map(|_| place.read_write().read().acquire().within(TIMEOUT).wait().unwrap()).collect();
         assert!(guards.iter().all(|guard| guard.state() == GuardState::Held));
         assert!(guards.is_sorted_by(|a, b| a.fencing_token() < b.fencing_token()));
+        assert!(guards.iter().all(|guard| guard.access() == Some(Access::Read)));
         let tried = place.read_write().read().try_acquire().wait().unwrap();
         release(guards.into_iter().chain(tried));
         place.expect_free();
@@ -27,6 +28,7 @@ each_queue! {
 
     fn a_writer_holds_alone(place) {
         let guard = place.read_write().write().acquire().wait().unwrap();
+        assert_eq!(guard.access(), Some(Access::Write));
         let others = place.read_write();
         for lock in [others.read(), others.write()] {
             assert!(lock.try_acquire().wait().unwrap().is_none());

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 use test_support::{TIMEOUT, acquire_in_background, eventually};
 use zklock::stores::StoreOptions;
-use zklock::{Code, GuardState, LockError, LostReason};
+use zklock::{Access, Code, GuardState, LockError, LostReason};
 
 use crate::place::Elsewhere;
 
@@ -241,7 +241,10 @@ fn a_capability_says_what_a_store_lacks_and_an_error_what_would_do() {
     assert!(!can.upgrades);
     let error = store.read_write(PATH).upgradeable().acquire().wait().unwrap_err();
     assert!(error.to_string().contains("acquire as a writer"), "{error}");
-    let guard = store.lock(PATH).acquire().wait().unwrap();
+    let guard = store.read_write(PATH).write().acquire().wait().unwrap();
+    let error = guard.downgrade(Access::Read).wait().unwrap_err();
+    assert!(error.to_string().contains("acquire the other"), "{error}");
+    assert_eq!((guard.access(), guard.state()), (Some(Access::Write), GuardState::Held));
     let error = guard.multi(&[]).wait().unwrap_err();
     assert!(error.to_string().contains("token"), "{error}");
     assert!(store.client().is_none());

@@ -14,8 +14,9 @@ use crate::capi::callbacks::{Userdata, zkl_finalizer_fn};
 use crate::capi::codes;
 use crate::capi::zkl::guard::zkl_guard;
 use crate::capi::zkl::lock::{contend, zkl_lock};
-use crate::capi::zkl::present::{OnASession, Shared};
+use crate::capi::zkl::present::OnASession;
 use crate::capi::zkl::replies::{Delivery, code, no_done};
+use crate::capi::zkl::shared::Shared;
 use crate::capi::zkl::timeout::timeout;
 use crate::client::{Duties, Duty};
 use crate::error::Code;
@@ -173,7 +174,7 @@ pub(super) fn begin<T, E>(
 {
     let course = Course::begin();
     if let Some(place) = place {
-        let duties = Arc::clone(shared.client.inner().duties());
+        let duties = Arc::clone(shared.duties());
         let (course, process) = (Arc::clone(&course) as _, Process::this());
         place.write(Box::into_raw(Box::new(zkl_attempt { course, duties, process })));
     }
@@ -186,7 +187,7 @@ pub(super) fn begin<T, E>(
     }
     // An adopted handle is detached from all that is on it, also after its client has gone on with another.
     let kept = Arc::clone(shared);
-    shared.client.inner().spawn(async move {
+    shared.spawn(async move {
         let given_up = async {
             let is_cancelled = |phase: &Phase| (*phase == Phase::Cancelled).then_some(());
             course.phase.wait_for(is_cancelled).await;

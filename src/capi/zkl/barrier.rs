@@ -167,7 +167,7 @@ pub extern "C" fn zkl_barrier_pass_async(
             done: Box::new(with_code(done, &shared)),
         };
         let what = format!("pass {}", recipe.path().escape_debug());
-        let barrier = recipe.on(&shared, barrier_at);
+        let barrier = recipe.on(NAME, &shared, barrier_at)?;
         attempt::begin(&shared, &what, attempt, delivery, || passed(&barrier, within));
         Ok(())
     })

@@ -13,6 +13,7 @@ use crate::capi::zkl::options::{self, zkl_client_options};
 use crate::capi::zkl::present::Present;
 use crate::client::{Client, ClientOptions, SessionState};
 use crate::raw::Adopted;
+use crate::stores::{Capabilities, Store};
 
 /// zkl_client_state: no server has taken the session yet.
 pub const ZKL_CONNECTING: c_int = 1;
@@ -27,11 +28,13 @@ pub const ZKL_SESSION_LOST: c_int = 4;
 /// zkl_client_state: the client has been detached, or can't go on.
 pub const ZKL_CLOSED: c_int = 5;
 
-/// A session of its own, or a handle of the program's that was adopted; see zkl_client_connect and
-/// zkl_client_adopt.
+/// A session of its own, a handle of the program's that was adopted, or another store than ZooKeeper; see
+/// zkl_client_connect, zkl_client_adopt and zkl_store_connect.
 #[allow(non_camel_case_types)]
 pub struct zkl_client {
     pub(super) present: Arc<Present>,
+    /// The same on all of its sessions.
+    pub(super) capabilities: Capabilities,
 }
 
 impl Object for zkl_client {
@@ -41,8 +44,9 @@ impl Object for zkl_client {
 }
 
 impl zkl_client {
-    fn boxed(client: Client, adopting: Option<ClientOptions>) -> Box<zkl_client> {
-        Box::new(zkl_client { present: Present::new(client, adopting) })
+    pub(super) fn boxed(store: Store, adopting: Option<ClientOptions>) -> Box<zkl_client> {
+        let capabilities = store.capabilities();
+        Box::new(zkl_client { present: Present::new(store, adopting), capabilities })
     }
 }
 
@@ -75,7 +79,7 @@ pub unsafe extern "C" fn zkl_client_connect(
         let options = unsafe { options::connecting(NAME, options) }?;
         may_block(NAME)?;
         let connected = options.connect(hosts).wait()?;
-        client.write(Box::into_raw(zkl_client::boxed(connected, None)));
+        client.write(Box::into_raw(zkl_client::boxed(connected.into(), None)));
         Ok(())
     })
 }
@@ -126,7 +130,7 @@ pub unsafe extern "C" fn zkl_client_adopt(
         let adopted = unsafe { Adopted::new(zh) };
         let adopted = adopted.ok_or_else(|| Failure::bad_argument(NAME, "zh is NULL"))?;
         let adopted = options.adopt(adopted)?;
-        client.write(Box::into_raw(zkl_client::boxed(adopted, Some(options))));
+        client.write(Box::into_raw(zkl_client::boxed(adopted.into(), Some(options))));
         Ok(())
     })
 }
@@ -176,10 +180,12 @@ pub extern "C" fn zkl_client_detach(client: Option<&zkl_client>) -> c_int {
     status(|| {
         let present = &given(NAME, "client", client)?.present;
         if present.is_adopted() {
-            present.all().iter().for_each(|shared| shared.client.detach());
+            for shared in present.all() {
+                shared.client(NAME)?.detach();
+            }
             return Ok(());
         }
-        let closed = present.shared().client.close();
+        let closed = present.shared().store.close();
         if may_block(NAME).is_ok() {
             closed.wait()?;
         }
@@ -194,8 +200,11 @@ pub extern "C" fn zkl_client_detach(client: Option<&zkl_client>) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_client_state(client: Option<&zkl_client>) -> c_int {
     let state = || {
-        let state = given("zkl_client_state", "client", client)?.present.shared().client.state();
-        Ok(match state {
+        let shared = given("zkl_client_state", "client", client)?.present.shared();
+        let Some(client) = shared.store.client() else {
+            return Ok(if shared.store.is_closed() { ZKL_CLOSED } else { ZKL_CONNECTED });
+        };
+        Ok(match client.state() {
             SessionState::Connecting => ZKL_CONNECTING,
             SessionState::Connected => ZKL_CONNECTED,
             SessionState::Suspended => ZKL_SUSPENDED,
@@ -206,28 +215,31 @@ pub extern "C" fn zkl_client_state(client: Option<&zkl_client>) -> c_int {
     number(crate::capi::codes::ZKL_PANIC, state, |code| code)
 }
 
-/// The session's id, as servers print it in hexadecimal; 0 while there is none, and for NULL.
+/// The session's id, as servers print it in hexadecimal; 0 while there is none, of a store other than ZooKeeper, and
+/// for NULL.
 ///
 /// Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_client_session_id(client: Option<&zkl_client>) -> i64 {
     let id = || {
         let shared = given("zkl_client_session_id", "client", client)?.present.shared();
-        Ok(shared.client.session().map_or(0, |key| key.id()))
+        let session = shared.store.client().and_then(Client::session);
+        Ok(session.map_or(0, |key| key.id()))
     };
     number(0, id, |_| 0)
 }
 
-/// The session timeout that the server granted, in milliseconds; 0 while there is no session.
+/// The session timeout that the server granted, or that the store was asked for, in milliseconds; 0 while there is no
+/// session, and of `local:`.
 ///
 /// Any thread. ZBADARGUMENTS for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_client_session_timeout_ms(client: Option<&zkl_client>) -> c_int {
     let timeout = || {
         let shared = given("zkl_client_session_timeout_ms", "client", client)?.present.shared();
-        let client = &shared.client;
         // Before the first connection the C client knows only what was asked for.
-        let timeout = client.session().and_then(|_| client.session_timeout()).unwrap_or_default();
+        let is_granted = shared.store.client().is_none_or(|client| client.session().is_some());
+        let timeout = shared.store.session_timeout().filter(|_| is_granted).unwrap_or_default();
         Ok(c_int::try_from(timeout.as_millis()).unwrap_or(c_int::MAX))
     };
     number(crate::capi::codes::ZKL_PANIC, timeout, |code| code)

@@ -4,7 +4,7 @@ use std::ffi::{CString, c_char, c_int};
 use std::mem::MaybeUninit;
 use std::time::SystemTime;
 
-use crate::capi::boundary::{Failure, c_string, given, may_wait_for, output, status, text, value};
+use crate::capi::boundary::{Failure, c_string, given, output, status, text, value};
 use crate::capi::zkl::lock::zkl_lock;
 use crate::capi::zkl::present::OnASession;
 use crate::lock::Contender;
@@ -115,7 +115,7 @@ fn list(
     let lock = given(function, "lock", lock)?;
     let place = output(function, "contenders", place)?;
     let OnASession { lock, shared, .. } = lock.at_present();
-    may_wait_for(function, &shared.client)?;
+    shared.may_wait(function)?;
     let contenders = lock.first_contenders(most).wait()?;
     place.write(Box::into_raw(zkl_contenders::boxed(contenders)));
     Ok(())

@@ -11,9 +11,9 @@ use crate::capi::callbacks::{Userdata, zkl_finalizer_fn};
 use crate::capi::zkl::async_calls::zkl_result_fn;
 use crate::capi::zkl::attempt::{self, zkl_attempt};
 use crate::capi::zkl::client::zkl_client;
-use crate::capi::zkl::present::Shared;
 use crate::capi::zkl::recipe::{Recipe, zkl_recipe_options};
 use crate::capi::zkl::replies::{Delivery, code, deliver, no_done, with_code};
+use crate::capi::zkl::shared::Shared;
 use crate::capi::zkl::timeout::{limited, timeout, wait};
 use crate::client::Client;
 use crate::process::inherited;
@@ -49,7 +49,7 @@ impl Object for zkl_double_barrier {
 
 impl Object for zkl_entered {
     fn is_inherited(&self) -> bool {
-        self.shared.client.is_inherited()
+        self.shared.is_inherited()
     }
 }
 
@@ -181,7 +181,7 @@ pub extern "C" fn zkl_double_barrier_enter_async(
             }),
         };
         let what = format!("enter {}", barrier.recipe.path().escape_debug());
-        let at = barrier.recipe.on(&shared, barrier.at());
+        let at = barrier.recipe.on(NAME, &shared, barrier.at())?;
         attempt::begin(&shared, &what, attempt, delivery, || limited(at.enter(), within));
         Ok(())
     })

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use crate::capi::boundary::{Failure, Object, free, given, may_wait_for, output, status, text};
+use crate::capi::boundary::{Failure, Object, free, given, output, status, text};
 use crate::capi::callbacks::{Userdata, zkl_finalizer_fn};
 use crate::capi::zkl::async_calls::{zkl_contenders_fn, zkl_result_fn};
 use crate::capi::zkl::attempt::{self, guards_of, with_guard, zkl_attempt, zkl_done_fn};
@@ -12,8 +12,9 @@ use crate::capi::zkl::client::zkl_client;
 use crate::capi::zkl::contenders::{meant, zkl_contender, zkl_contenders};
 use crate::capi::zkl::guard::zkl_guard;
 use crate::capi::zkl::options::{self, Sharing, zkl_lock_options};
-use crate::capi::zkl::present::{OnASession, PresentLock, Shared};
+use crate::capi::zkl::present::{OnASession, PresentLock};
 use crate::capi::zkl::replies::{Delivery, code, deliver, no_done, with_code};
+use crate::capi::zkl::shared::Shared;
 use crate::capi::zkl::timeout::{limited, timeout, wait};
 use crate::capi::zkl::watch::{self, zkl_watch};
 use crate::error::Code;
@@ -132,7 +133,7 @@ pub extern "C" fn zkl_election_campaign(
         let place = output(NAME, "guard", guard)?;
         let within = timeout(NAME, timeout_ms)?;
         let (election, shared) = election.at_present();
-        may_wait_for(NAME, &shared.client)?;
+        shared.may_wait(NAME)?;
         let guard = wait(election.elect(), within)?;
         place.write(Box::into_raw(zkl_guard::boxed(guard, shared)));
         Ok(())
@@ -205,7 +206,7 @@ pub unsafe extern "C" fn zkl_election_hand_over(
         // SAFETY: the header asks for an entry of a list of ours, or what looks like one.
         let to = unsafe { meant(NAME, "to", to) }?;
         let within = timeout(NAME, timeout_ms)?;
-        may_wait_for(NAME, &guard.shared.client)?;
+        guard.shared.may_wait(NAME)?;
         handed(NAME, wait(election.handing_over(NAME, guard, &to)?, within)?)
     })
 }
@@ -261,7 +262,7 @@ fn list(
     let election = given(function, "election", election)?;
     let place = output(function, "contenders", place)?;
     let OnASession { lock, shared, .. } = election.present.at_present();
-    may_wait_for(function, &shared.client)?;
+    shared.may_wait(function)?;
     let contenders = lock.first_contenders(most).wait()?;
     place.write(Box::into_raw(zkl_contenders::boxed(contenders)));
     Ok(())

@@ -13,9 +13,9 @@ use crate::capi::callbacks::{Userdata, zkl_finalizer_fn};
 use crate::capi::codes;
 use crate::capi::zkl::client::zkl_client;
 use crate::capi::zkl::options;
-use crate::capi::zkl::present::Shared;
 use crate::capi::zkl::recipe::{Recipe, zkl_recipe_options};
 use crate::capi::zkl::replies::code;
+use crate::capi::zkl::shared::Shared;
 use crate::capi::zkl::timeout::{timeout, wait};
 use crate::capi::zkl::watch::{self, zkl_watch};
 use crate::client::Client;
@@ -81,7 +81,7 @@ impl Object for zkl_group {
 
 impl Object for zkl_membership {
     fn is_inherited(&self) -> bool {
-        self.shared.client.is_inherited()
+        self.shared.is_inherited()
     }
 }
 
@@ -291,7 +291,7 @@ pub extern "C" fn zkl_group_watch(
         let place = output(NAME, "watch", watch)?;
         let changed = changed.ok_or_else(|| Failure::bad_argument(NAME, "changed is NULL"))?;
         let shared = recipe.shared();
-        let members = recipe.on(&shared, group_at).watch_members();
+        let members = recipe.on(NAME, &shared, group_at)?.watch_members();
         let userdata = Userdata::new(userdata, finalizer);
         watch::begin(NAME, &shared, userdata, members, place, move |members, userdata| {
             let (rc, members) = code(members);

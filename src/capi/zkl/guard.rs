@@ -21,7 +21,7 @@ use crate::capi::zkl::loss_signals::{
     zkl_lost_fn,
 };
 use crate::capi::zkl::options;
-use crate::capi::zkl::present::Shared;
+use crate::capi::zkl::shared::Shared;
 use crate::capi::zkl::timeout::{ZKL_FOREVER, timeout, wait};
 use crate::error::Code;
 use crate::lock::{Guard, GuardState, LockError, LostReason, LostSignal};
@@ -64,7 +64,7 @@ impl Signal {
 
 impl Object for zkl_guard {
     fn is_inherited(&self) -> bool {
-        self.shared.client.is_inherited()
+        self.shared.is_inherited()
     }
 }
 
@@ -235,7 +235,7 @@ pub extern "C" fn zkl_guard_on_lost(
         let is_over = Arc::clone(&guard.is_over);
         let pending = Some((line, Userdata::new(userdata, finalizer)));
         let notice = Notice { signal: signal.clone(), lost, is_over, pending };
-        keep_until_over(&guard.shared.client, signal, notice);
+        keep_until_over(&guard.shared, signal, notice);
         Ok(())
     })
 }
@@ -295,7 +295,7 @@ pub extern "C" fn zkl_guard_fd(
                 made.signal();
             } else {
                 let ring = SignalWhenLost { signal: signal.clone(), fd: made };
-                keep_until_over(&guard.shared.client, signal, ring);
+                keep_until_over(&guard.shared, signal, ring);
             }
         })?);
         Ok(())
@@ -319,7 +319,7 @@ pub extern "C" fn zkl_guard_state_fd(
         let guard = given(NAME, "guard", guard)?;
         let place = output(NAME, "fd", fd)?;
         place.write(descriptor(NAME, &guard.state_fd, |made| match &guard.guard {
-            Some(held) => signal_changes(&guard.shared.client, held.states(), made),
+            Some(held) => signal_changes(&guard.shared, held.states(), made),
             None => made.signal(),
         })?);
         Ok(())

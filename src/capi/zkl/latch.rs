@@ -201,7 +201,7 @@ pub extern "C" fn zkl_latch_wait_async(
             done: Box::new(with_code(done, &shared)),
         };
         let what = format!("wait for {}", recipe.path().escape_debug());
-        let latch = recipe.on(&shared, latch_at);
+        let latch = recipe.on(NAME, &shared, latch_at)?;
         attempt::begin(&shared, &what, attempt, delivery, || opened(&latch, within));
         Ok(())
     })

@@ -5,14 +5,13 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::capi::boundary::{
-    Failure, Object, c_string, free, given, may_wait_for, output, status, text,
-};
+use crate::capi::boundary::{Failure, Object, c_string, free, given, output, status, text};
 use crate::capi::codes;
 use crate::capi::zkl::client::zkl_client;
 use crate::capi::zkl::guard::zkl_guard;
 use crate::capi::zkl::options::{self, Contending, Sharing, zkl_lock_options};
-use crate::capi::zkl::present::{OnASession, PresentLock, Shared};
+use crate::capi::zkl::present::{OnASession, PresentLock};
+use crate::capi::zkl::shared::Shared;
 use crate::capi::zkl::timeout::{limited, timeout};
 use crate::lock::{Guard, Lock, LockError, Owner, ReentrantLock};
 use crate::runtime::Pending;
@@ -154,7 +153,7 @@ pub extern "C" fn zkl_lock_acquire(
         let place = output(NAME, "guard", guard)?;
         let within = timeout(NAME, timeout_ms)?;
         let OnASession { lock, shared, .. } = lock.at_present();
-        may_wait_for(NAME, &shared.client)?;
+        shared.may_wait(NAME)?;
         let guard = contend(&lock, within).wait()?;
         place.write(Box::into_raw(zkl_guard::boxed(guard, shared)));
         Ok(())
@@ -178,7 +177,7 @@ pub extern "C" fn zkl_lock_try(
         let lock = given(NAME, "lock", lock)?;
         let place = output(NAME, "guard", guard)?;
         let OnASession { lock, shared, .. } = lock.at_present();
-        may_wait_for(NAME, &shared.client)?;
+        shared.may_wait(NAME)?;
         let Some(guard) = lock.try_acquire().wait()? else {
             return Err(taken(lock.path()));
         };

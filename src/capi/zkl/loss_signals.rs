@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 use crate::capi::callbacks::{Line, Userdata};
-use crate::client::Client;
+use crate::capi::zkl::shared::Shared;
 use crate::lock::{GuardStates, LostReason, LostSignal};
 
 /// zkl_guard_lost_reason, `lost`: the session expired, could not be trusted any more by the local
@@ -68,8 +68,8 @@ pub(super) fn loss(signal: &LostSignal) -> Option<LostReason> {
 }
 
 /// Keeps `told` until the lock is lost or released.
-pub(super) fn keep_until_over(client: &Client, signal: LostSignal, told: impl Send + 'static) {
-    client.inner().spawn(async move {
+pub(super) fn keep_until_over(shared: &Shared, signal: LostSignal, told: impl Send + 'static) {
+    shared.spawn(async move {
         signal.await;
         drop(told);
     });
@@ -128,7 +128,7 @@ impl Drop for SignalWhenLost {
 }
 
 /// Signals with each change of a guard's state, and at the end: then its client is closed, and it is lost.
-pub(super) fn signal_changes(client: &Client, mut states: GuardStates, fd: Arc<SignalFd>) {
+pub(super) fn signal_changes(shared: &Shared, mut states: GuardStates, fd: Arc<SignalFd>) {
     struct AtTheEnd(Arc<SignalFd>);
     impl Drop for AtTheEnd {
         fn drop(&mut self) {
@@ -136,7 +136,7 @@ pub(super) fn signal_changes(client: &Client, mut states: GuardStates, fd: Arc<S
         }
     }
     let fd = AtTheEnd(fd);
-    client.inner().spawn(async move {
+    shared.spawn(async move {
         while states.next().await.is_some() {
             fd.0.signal();
         }
@@ -198,7 +198,7 @@ mod tests {
         let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
         let fd = fd.try_clone_to_owned().unwrap();
 
-        client.present.shared().client.inner().kill_driver();
+        client.present.shared().store.client().unwrap().inner().kill_driver();
         let mut fd = UnixStream::from(fd);
         let mut is_readable = || io::Read::read(&mut fd, &mut [0]).is_ok_and(|read| read == 1);
         let deadline = Instant::now() + Duration::from_secs(30);

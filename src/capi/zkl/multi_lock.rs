@@ -4,14 +4,15 @@ use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use crate::capi::boundary::{Failure, Object, free, given, may_wait_for, number, output, status};
+use crate::capi::boundary::{Failure, Object, free, given, number, output, status};
 use crate::capi::callbacks::{Userdata, zkl_finalizer_fn};
 use crate::capi::codes;
 use crate::capi::zkl::attempt::{self, with_guard, zkl_attempt, zkl_done_fn};
 use crate::capi::zkl::guard::zkl_guard;
 use crate::capi::zkl::lock::{taken, zkl_lock};
-use crate::capi::zkl::present::{Present, Shared};
+use crate::capi::zkl::present::Present;
 use crate::capi::zkl::replies::{Delivery, no_done};
+use crate::capi::zkl::shared::Shared;
 use crate::capi::zkl::timeout::{limited, timeout, wait};
 use crate::lock::{Guard, LockError, MultiLock};
 use crate::runtime::Pending;
@@ -149,7 +150,7 @@ pub extern "C" fn zkl_multi_lock_acquire(
         let place = output(NAME, "guard", guard)?;
         let within = timeout(NAME, timeout_ms)?;
         let (lock, shared) = multi.at_present();
-        may_wait_for(NAME, &shared.client)?;
+        shared.may_wait(NAME)?;
         let guard = contend(&lock, within).wait()?;
         place.write(Box::into_raw(boxed(guard, shared, &multi.places)));
         Ok(())
@@ -173,7 +174,7 @@ pub extern "C" fn zkl_multi_lock_try(
         let multi = given(NAME, "multi", multi)?;
         let place = output(NAME, "guard", guard)?;
         let (lock, shared) = multi.at_present();
-        may_wait_for(NAME, &shared.client)?;
+        shared.may_wait(NAME)?;
         let tried = wait(lock.try_acquire(), None)?;
         let guard = tried.ok_or_else(|| taken(multi.path()))?;
         place.write(Box::into_raw(boxed(guard, shared, &multi.places)));

@@ -11,6 +11,7 @@ use crate::capi::boundary::{self, Failure};
 use crate::client::ClientOptions;
 use crate::lock::{Interop, Strategy};
 use crate::sasl::Sasl;
+use crate::stores::StoreOptions;
 use crate::tls::Tls;
 use crate::znode::Acl;
 
@@ -208,20 +209,76 @@ pub(super) unsafe fn connecting(
     function: &'static str,
     options: *const zkl_client_options,
 ) -> Result<ClientOptions, Failure> {
-    let mut built = ClientOptions::new();
     // SAFETY: the caller keeps the promise above.
+    match unsafe { read(function, options) }? {
+        // SAFETY: as above.
+        Some(given) => unsafe { zookeeper(function, &given) },
+        None => Ok(ClientOptions::new()),
+    }
+}
+
+/// How to connect to a store, and how long that may take at the most, where its own limit is not that of `connecting`.
+///
+/// # Safety
+/// As [`connecting`].
+pub(super) unsafe fn connecting_to(
+    function: &'static str,
+    is_zookeeper: bool,
+    options: *const zkl_client_options,
+) -> Result<(StoreOptions, Option<Duration>), Failure> {
+    let mut built = StoreOptions::new();
+    // SAFETY: the caller keeps the promise of `connecting`.
     let Some(given) = (unsafe { read(function, options) })? else {
-        return Ok(built);
+        return Ok((built, None));
     };
+    if let Some(timeout) = millis(function, "session_timeout_ms", given.session_timeout_ms)? {
+        built = built.session_timeout(timeout);
+    }
+    if is_zookeeper {
+        // SAFETY: as above.
+        return Ok((built.zookeeper(unsafe { zookeeper(function, &given) }?), None));
+    }
+    let numbers = [given.operation_timeout_ms, given.tick_time_ms];
+    let sizes = [given.max_request, given.announced_releases];
+    let has_more = is_identified(&given) || is_secure(&given);
+    if has_more || numbers != [0, 0] || sizes != [0, 0] {
+        let why = "of a store other than ZooKeeper the options say session_timeout_ms and connect_timeout_ms alone; who \
+            connects, and how, stands in the address";
+        return Err(Failure::bad_argument(function, why));
+    }
+    Ok((built, millis(function, "connect_timeout_ms", given.connect_timeout_ms)?))
+}
+
+/// Whether it has an identity of the scheme that it names.
+fn is_identified(given: &zkl_client_options) -> bool {
+    !given.auth_scheme.is_null() || !given.auth_secret.is_null() || given.auth_secret_len != 0
+}
+
+/// Whether it asks for TLS or SASL.
+fn is_secure(given: &zkl_client_options) -> bool {
+    let tls = [given.tls_ca, given.tls_cert, given.tls_key, given.tls_key_password_file];
+    let sasl = [given.sasl_user, given.sasl_password_file, given.sasl_mechanism];
+    tls.into_iter().chain(sasl).any(|text| !text.is_null()) || given.tls_any_host_name != 0
+}
+
+/// How to connect to ZooKeeper.
+///
+/// # Safety
+/// Its pointers are null or lead to what they are named for.
+unsafe fn zookeeper(
+    function: &'static str,
+    given: &zkl_client_options,
+) -> Result<ClientOptions, Failure> {
+    let mut built = ClientOptions::new();
     if let Some(timeout) = millis(function, "session_timeout_ms", given.session_timeout_ms)? {
         built = built.session_timeout(timeout);
     }
     if let Some(timeout) = millis(function, "connect_timeout_ms", given.connect_timeout_ms)? {
         built = built.connect_timeout(timeout);
     }
-    built = common(function, built, &given)?;
+    built = common(function, built, given)?;
     // SAFETY: the caller promises NUL-terminated strings.
-    built = unsafe { secure(function, built, &given) }?;
+    built = unsafe { secure(function, built, given) }?;
     built = match given.announced_releases {
         0 | 1 => built.announced_releases(given.announced_releases == 1),
         _ => return Err(Failure::bad_argument(function, "announced_releases is 0 or 1")),
@@ -272,13 +329,11 @@ pub(super) unsafe fn adopting(
         let why = "an adopted handle has its session timeout, and nothing waits for its connection";
         return Err(Failure::bad_argument(function, why));
     }
-    if !given.auth_scheme.is_null() || !given.auth_secret.is_null() || given.auth_secret_len != 0 {
+    if is_identified(&given) {
         let why = "add identities to the handle itself, by zoo_add_auth";
         return Err(Failure::bad_argument(function, why));
     }
-    let secure = [given.tls_ca, given.tls_cert, given.tls_key, given.tls_key_password_file];
-    let sasl = [given.sasl_user, given.sasl_password_file, given.sasl_mechanism];
-    if secure.into_iter().chain(sasl).any(|text| !text.is_null()) || given.tls_any_host_name != 0 {
+    if is_secure(&given) {
         let why = "an adopted handle has the TLS and the SASL that it was opened with";
         return Err(Failure::bad_argument(function, why));
     }

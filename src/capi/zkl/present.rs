@@ -5,19 +5,14 @@ use std::sync::{Arc, Weak};
 use parking_lot::{Mutex, RwLock};
 
 use crate::capi::boundary::Failure;
-use crate::capi::callbacks::CallbackThread;
 use crate::capi::zkl::options::{Contending, Sharing};
-use crate::client::{Client, ClientOptions};
+use crate::capi::zkl::shared::Shared;
+use crate::client::ClientOptions;
 use crate::lock::{Lock, Semaphore};
 use crate::process::Process;
 use crate::raw::Adopted;
 use crate::runtime::machine;
-
-/// One session, or a handle of the program's, and what is made on it; goes with the last of that.
-pub(super) struct Shared {
-    pub(super) client: Client,
-    pub(super) callbacks: Arc<CallbackThread>,
-}
+use crate::stores::Store;
 
 /// What a client and its locks have in common.
 pub(super) struct Present {
@@ -35,8 +30,8 @@ struct Sessions {
 }
 
 impl Present {
-    pub(super) fn new(client: Client, adopting: Option<ClientOptions>) -> Arc<Present> {
-        let present = Arc::new(Shared { client, callbacks: Arc::default() });
+    pub(super) fn new(store: Store, adopting: Option<ClientOptions>) -> Arc<Present> {
+        let present = Shared::new(store, Arc::default());
         let sessions = RwLock::new(Sessions { present, before: Vec::new() });
         Arc::new(Present { sessions, adopting, process: Process::this() })
     }
@@ -70,7 +65,7 @@ impl Present {
         let before = {
             let mut sessions = self.sessions.write();
             let callbacks = Arc::clone(&sessions.present.callbacks);
-            let present = Arc::new(Shared { client, callbacks });
+            let present = Shared::new(client.into(), callbacks);
             let before = std::mem::replace(&mut sessions.present, present);
             sessions.before.retain(|before| before.strong_count() > 0);
             sessions.before.push(Arc::downgrade(&before));
@@ -134,16 +129,16 @@ fn give_up(before: impl Send + 'static) {
 }
 
 fn contending(shared: Arc<Shared>, path: &str, how: &Contending) -> OnASession {
-    let client = &shared.client;
+    let store = &shared.store;
     let mut semaphore = None;
     let lock = match how.sharing {
-        Sharing::OfKey(ref key) => client.locks(path).lock(key),
-        Sharing::Exclusive => client.lock(path).strategy(how.strategy).interoperate(how.interop),
-        Sharing::Read => client.read_write(path).read(),
-        Sharing::Upgradeable => client.read_write(path).upgradeable(),
-        Sharing::Write => client.read_write(path).write(),
+        Sharing::OfKey(ref key) => store.locks(path).lock(key),
+        Sharing::Exclusive => store.lock(path).strategy(how.strategy).interoperate(how.interop),
+        Sharing::Read => store.read_write(path).read(),
+        Sharing::Upgradeable => store.read_write(path).upgradeable(),
+        Sharing::Write => store.read_write(path).write(),
         Sharing::Permits { permits, limit } => {
-            semaphore.insert(client.semaphore(path, limit)).permits(permits)
+            semaphore.insert(store.semaphore(path, limit)).permits(permits)
         }
     };
     let mut lock = lock.label(how.label.as_str());

@@ -11,9 +11,9 @@ use crate::capi::zkl::attempt::{self, zkl_attempt};
 use crate::capi::zkl::client::zkl_client;
 use crate::capi::zkl::guard::zkl_guard;
 use crate::capi::zkl::options;
-use crate::capi::zkl::present::Shared;
 use crate::capi::zkl::recipe::{Recipe, zkl_recipe_options};
 use crate::capi::zkl::replies::{Delivery as Reply, code, deliver, no_done, with_code};
+use crate::capi::zkl::shared::Shared;
 use crate::capi::zkl::timeout::{ZKL_FOREVER, limited, timeout, wait};
 use crate::client::Client;
 use crate::error::{Code, Error};
@@ -282,7 +282,7 @@ pub extern "C" fn zkl_queue_take_async(
             }),
         };
         let what = format!("take {}", recipe.path().escape_debug());
-        let queue = recipe.on(&shared, queue_at);
+        let queue = recipe.on(NAME, &shared, queue_at)?;
         attempt::begin(&shared, &what, attempt, delivery, || taking(&queue, within));
         Ok(())
     })

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use zookeeper_sys as sys;
 
 use crate::capi::acl;
-use crate::capi::boundary::{Failure, given, may_wait_for, text};
+use crate::capi::boundary::{Failure, given, text};
 use crate::capi::zkl::client::zkl_client;
 use crate::capi::zkl::options::{self, Options};
-use crate::capi::zkl::present::{Present, Shared};
+use crate::capi::zkl::present::Present;
+use crate::capi::zkl::shared::Shared;
 use crate::capi::zkl::timeout::{timeout, wait};
 use crate::client::Client;
 use crate::path;
@@ -51,6 +52,7 @@ impl Recipe {
         options: *const zkl_recipe_options,
     ) -> Result<Recipe, Failure> {
         let sessions = Arc::clone(&given(function, "client", client)?.present);
+        sessions.shared().client(function)?;
         // SAFETY: the caller's promise.
         let path = unsafe { text(function, "path", path) }?.to_owned();
         path::validate(&path).map_err(|why| Failure::bad_argument(function, why))?;
@@ -82,10 +84,11 @@ impl Recipe {
     /// The recipe on that session.
     pub(super) fn on<R>(
         &self,
+        function: &'static str,
         shared: &Shared,
         make: impl FnOnce(&Client, &str, Vec<Acl>) -> R,
-    ) -> R {
-        make(&shared.client, &self.path, self.acl.clone())
+    ) -> Result<R, Failure> {
+        Ok(make(shared.client(function)?, &self.path, self.acl.clone()))
     }
 
     /// Waits for an operation on the present session, which is given with the result.
@@ -100,8 +103,8 @@ impl Recipe {
     {
         let within = timeout(function, timeout_ms)?;
         let shared = self.shared();
-        may_wait_for(function, &shared.client)?;
-        let result = wait(self.on(&shared, begin), within)?;
+        shared.may_wait(function)?;
+        let result = wait(self.on(function, &shared, begin)?, within)?;
         Ok((result, shared))
     }
 }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use crate::capi::boundary::Failure;
 use crate::capi::callbacks::{Line, Userdata};
-use crate::capi::zkl::present::Shared;
+use crate::capi::zkl::shared::Shared;
 use crate::error::Code;
 use crate::runtime::Pending;
 
@@ -59,7 +59,7 @@ pub(super) fn deliver<T: Send + 'static, E: Send + 'static>(
     }
     // An adopted handle is detached from all that is on it, also after its client has gone on with another.
     let kept = Arc::clone(shared);
-    shared.client.inner().spawn(async move {
+    shared.spawn(async move {
         reply.result = pending.await.map_err(Failure::from);
         drop(kept);
         drop(reply);

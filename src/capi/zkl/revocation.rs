@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::capi::boundary::{Failure, c_string, given, may_wait_for, status, text};
+use crate::capi::boundary::{Failure, c_string, given, status, text};
 use crate::capi::callbacks::{Line, Userdata, zkl_finalizer_fn};
 use crate::capi::zkl::contenders::{meant, zkl_contender};
 use crate::capi::zkl::guard::zkl_guard;
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn zkl_lock_request_release(
         // SAFETY: the header asks for a NUL-terminated string.
         let reason = unsafe { text(NAME, "reason", reason) }?;
         let OnASession { lock, shared, .. } = lock.at_present();
-        may_wait_for(NAME, &shared.client)?;
+        shared.may_wait(NAME)?;
         let asked = lock.request_release(&holder, reason).wait()?;
         if asked { Ok(()) } else { Err(held_no_more(NAME, &holder)) }
     })
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn zkl_lock_break_hold(
         let grace = grace.map_err(|_| Failure::bad_argument(NAME, "grace_ms is negative"))?;
         let within = timeout(NAME, timeout_ms)?;
         let OnASession { lock, shared, .. } = lock.at_present();
-        may_wait_for(NAME, &shared.client)?;
+        shared.may_wait(NAME)?;
         let breaking = lock.break_hold(&holder, reason, grace);
         if wait(breaking, within)? { Ok(()) } else { Err(held_no_more(NAME, &holder)) }
     })
@@ -117,7 +117,7 @@ pub extern "C" fn zkl_guard_on_release_request(
         let line = guard.shared.callbacks.line(NAME)?;
         let userdata = Some(Arc::new(Userdata::new(userdata, finalizer)));
         let told = Told { line, requested, is_over: Arc::clone(&guard.is_over), userdata };
-        guard.shared.client.inner().spawn(async move {
+        guard.shared.spawn(async move {
             while let Some(reason) = requests.next().await {
                 told.tell(c_string(&reason));
             }

@@ -4,9 +4,10 @@ use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use crate::capi::boundary::{Failure, given, may_wait_for, output, status};
+use crate::capi::boundary::{Failure, given, output, status};
 use crate::capi::zkl::lock::zkl_lock;
-use crate::capi::zkl::present::{OnASession, Shared};
+use crate::capi::zkl::present::OnASession;
+use crate::capi::zkl::shared::Shared;
 use crate::lock::Semaphore;
 
 /// How many permits a semaphore has, for all who use it; where none has said so yet, what its options say.
@@ -25,7 +26,7 @@ pub extern "C" fn zkl_lock_limit(
         let lock = given(NAME, "lock", lock)?;
         let place = output(NAME, "limit", limit)?;
         let (semaphore, shared) = semaphore(NAME, lock)?;
-        may_wait_for(NAME, &shared.client)?;
+        shared.may_wait(NAME)?;
         let limit = semaphore.limit().wait()?;
         place.write(c_int::try_from(limit).unwrap_or(c_int::MAX));
         Ok(())
@@ -50,7 +51,7 @@ pub extern "C" fn zkl_lock_set_limit(lock: Option<&zkl_lock>, limit: c_int) -> c
         let (semaphore, shared) = semaphore(NAME, lock)?;
         let limit = u32::try_from(limit).ok().filter(|limit| *limit > 0);
         let limit = limit.ok_or_else(|| Failure::bad_argument(NAME, "a limit is at least 1"))?;
-        may_wait_for(NAME, &shared.client)?;
+        shared.may_wait(NAME)?;
         Ok(semaphore.set_limit(limit).wait()?)
     })
 }

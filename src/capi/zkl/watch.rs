@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::capi::boundary::{Failure, Object, free};
 use crate::capi::callbacks::{Line, Userdata};
-use crate::capi::zkl::present::Shared;
+use crate::capi::zkl::shared::Shared;
 use crate::error::Code;
 use crate::runtime::{Latest, Updates, wake};
 
@@ -50,7 +50,7 @@ impl<T> Updating<T> {
 
 impl Object for zkl_watch {
     fn is_inherited(&self) -> bool {
-        self.shared.client.is_inherited()
+        self.shared.is_inherited()
     }
 }
 
@@ -142,7 +142,7 @@ where
         shared: Arc::clone(shared),
     };
     place.write(Box::into_raw(Box::new(watch)));
-    shared.client.inner().spawn(async move {
+    shared.spawn(async move {
         let freed = is_over.wait_for(|is_over| is_over.then_some(()));
         let calling = async {
             while let Some(value) = updates.next().await {

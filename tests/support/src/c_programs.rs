@@ -29,7 +29,7 @@ pub fn prefix() -> &'static Path {
         flock(&turn, FlockOperation::LockExclusive).expect("the turn to install");
         let mut install = command("make");
         install
-            .args(["install", "PROFILE=dev", "COMMAND=no"])
+            .args(["install", "PROFILE=dev", "COMMAND=no", "STORES=sqlite"])
             .arg(format!("PREFIX={}", prefix.display()));
         succeed(install.current_dir(root()));
         prefix

@@ -1,11 +1,8 @@
 //! Locks by key: as many as there are keys, and nothing is left of those that nobody uses.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
-use super::stored::changed;
-use crate::client::Client;
-use crate::lock::Lock;
+use super::{Change, Lock};
 
 /// Locks by key, all below one path: for short-lived locks on many things, an order or a user each.
 ///
@@ -19,41 +16,41 @@ use crate::lock::Lock;
 /// # Ok(()) }
 /// ```
 ///
-/// A key is any bytes, text or not. Each has a lock of its own, a fair [`Lock`] with all that a lock can do, at a znode
-/// `key-` and the key below the path: letters, digits, `_` and `-` as they are, other bytes as `%` and two hexadecimal
+/// A key is any bytes, text or not. Each has a lock of its own, a fair [`Lock`] with all that a lock can do, at the path
+/// `key-` and the key below theirs: letters, digits, `_` and `-` as they are, other bytes as `%` and two hexadecimal
 /// digits. Nothing but these locks belongs below the path.
 ///
+/// [`Client::locks`](crate::Client::locks) makes them in ZooKeeper, [`Store::locks`](crate::stores::Store::locks)
+/// in any store.
+///
 /// # What is left
-/// When the last one who holds a lock or waits for it lets go, or gives up, its znode is deleted, in the background.
+/// In other stores than ZooKeeper nothing. There, when the last one who holds a lock or waits for it lets go, or gives up, its znode is deleted, in the background.
 /// Where that is lost with a connection, or a session times out, the znode is an empty container, which the servers
 /// remove after a minute or so (servers older than 3.5 have none: there it stays). The client remembers of no more than
 /// two thousand keys that are not in use.
 ///
 /// # Cost
 /// A lock that nobody else uses takes seven requests from the acquire to the end, of which the release waits for none but
-/// its own: its znode is made and deleted each time. Where a few locks are used again and again, [`Client::lock`] does
-/// with two.
+/// its own: its znode is made and deleted each time. Where a few locks are used again and again,
+/// [`Client::lock`](crate::Client::lock) does with two. In other stores it costs what any lock does.
 ///
 /// # Permissions
-/// As of [`Client::lock`] in a queue, and `CREATE` and `DELETE` on the path. Without the latter, znodes are removed by the
+/// As of [`Client::lock`](crate::Client::lock) in a queue, and `CREATE` and `DELETE` on the path. Without the latter, znodes are removed by the
 /// servers, as above.
 #[derive(Clone, Debug)]
 pub struct Locks {
-    client: Client,
-    path: Arc<str>,
-}
-
-impl Client {
-    /// Locks by key below a path. Nothing is sent.
-    pub fn locks(&self, path: &str) -> Locks {
-        Locks { client: self.clone(), path: path.into() }
-    }
+    above: Lock,
 }
 
 impl Locks {
+    /// Those below the path of that lock.
+    pub(crate) fn below(above: Lock) -> Locks {
+        Locks { above }
+    }
+
     /// Their path.
     pub fn path(&self) -> &str {
-        &self.path
+        self.above.path()
     }
 
     /// The lock of a key. Nothing is sent, and nothing is kept of it when it is dropped.
@@ -61,8 +58,8 @@ impl Locks {
     /// A path and a key that make more than a megabyte together make it [`Unusable`](crate::LockError::Unusable). It
     /// stays a queue: with another [`Strategy`](crate::Strategy) it is another lock.
     pub fn lock(&self, key: impl AsRef<[u8]>) -> Lock {
-        let lock = self.client.lock(&path_of(&self.path, key.as_ref()));
-        changed(lock, |spec| spec.leaves_nothing = true)
+        let path = path_of(self.path(), key.as_ref());
+        Lock::new(self.above.stored().with(Change::Key(path)))
     }
 }
 

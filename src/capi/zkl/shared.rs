@@ -1,0 +1,66 @@
+//! What all that is made of a client shares: its store, and the thread for the program's callbacks.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+
+use crate::capi::boundary::{Failure, may_block, may_wait_for};
+use crate::capi::callbacks::CallbackThread;
+use crate::client::{Client, Duties};
+use crate::panics::catch_panic_of;
+use crate::process::Process;
+use crate::runtime::machine;
+use crate::stores::Store;
+
+/// A session of ZooKeeper, its own or that of a handle of the program's, or another store; goes with the last of
+/// what is made on it.
+pub(super) struct Shared {
+    pub(super) store: Store,
+    pub(super) callbacks: Arc<CallbackThread>,
+    duties: Arc<Duties>,
+    process: Process,
+}
+
+impl Shared {
+    pub(super) fn new(store: Store, callbacks: Arc<CallbackThread>) -> Arc<Shared> {
+        let duties = store.client().map(|client| Arc::clone(client.inner().duties()));
+        let (duties, process) = (duties.unwrap_or_default(), Process::this());
+        Arc::new(Shared { store, callbacks, duties, process })
+    }
+
+    /// For what only ZooKeeper has.
+    pub(super) fn client(&self, function: &'static str) -> Result<&Client, Failure> {
+        self.store.client().ok_or_else(|| {
+            let store = self.store.capabilities().store;
+            let why = format!("{store}: has none of it: zookeeper: has, and every store has locks");
+            Failure::bad_argument(function, &why)
+        })
+    }
+
+    /// Refuses to wait where the answer would have to come through this very thread.
+    pub(super) fn may_wait(&self, function: &'static str) -> Result<(), Failure> {
+        match self.store.client() {
+            Some(client) => may_wait_for(function, client),
+            None => may_block(function),
+        }
+    }
+
+    pub(super) fn is_inherited(&self) -> bool {
+        !self.process.is_this()
+    }
+
+    /// Runs a task on the driver's thread, until it ends; one of ZooKeeper's ends with its client.
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        match self.store.client() {
+            Some(client) => client.inner().spawn(task),
+            None if self.is_inherited() => std::mem::forget(task),
+            None => machine::drive(catch_panic_of(task).map(Option::unwrap_or_default)),
+        }
+    }
+
+    /// What has to be done before it ends.
+    pub(super) fn duties(&self) -> &Arc<Duties> {
+        &self.duties
+    }
+}
