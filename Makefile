@@ -24,7 +24,8 @@ help:
 	echo "                           ARGS=--quick is a minute, ARGS='--write' is for docs/performance.md"
 	echo 'make compare               all stores beside each other: it starts a server of each, and prints one table;'
 	echo "                           ARGS='--picture stores.svg --seconds 10 --threads 1,16'"
-	echo 'make install PREFIX=DIR    the command zklock, the C library and its headers into DIR (/usr/local); knows'
+	echo 'make install PREFIX=DIR    the command zklock, the C library and its headers into DIR (/usr/local); with'
+	echo '                           STORES="sqlite redis postgres mysql" both know these beside ZooKeeper; knows'
 	echo '                           DESTDIR, LIBDIR, INCLUDEDIR, PROFILE, COMMAND=no: scripts/install-c explains them'
 	echo 'make uninstall PREFIX=DIR  takes away exactly what install put there'
 	echo 'make deb                   Debian packages of all that, into target/deb; scripts/deb-test tries them in a chroot'

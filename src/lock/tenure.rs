@@ -34,7 +34,7 @@ pub(crate) trait Tenure: Send + Sync + 'static {
         &[]
     }
 
-    /// What it leaves to others; `None` where that can't be [changed](Tenure::change).
+    /// What it leaves to others; `None` of another lock than a read/write lock, and of several.
     fn access(&self) -> Option<Access> {
         None
     }

@@ -59,6 +59,7 @@ impl Together {
             let session = first.client.trusted_session().await;
             let session = session.map_err(|error| LockError::closed(&first.path, error))?;
             match Box::pin(self.step(&session)).await {
+                Ok(Standing::Held) if self.gives_up_what_is_gone() => {}
                 Ok(Standing::Held) => match self.hold(&session) {
                     Some(held) => return Ok(Some(held)),
                     None => session.proven().await,
@@ -89,6 +90,18 @@ impl Together {
         }
     }
 
+    /// Gives up claims that are gone by now, as the watches on them say; then all are made anew.
+    fn gives_up_what_is_gone(&mut self) -> bool {
+        let mut is_any = false;
+        for Member { attempt, .. } in &mut self.members {
+            if attempt.is_robbed() {
+                attempt.claim.give_up();
+                is_any = true;
+            }
+        }
+        is_any
+    }
+
     /// While another was waited for, somebody may have deleted a claim that was found to hold.
     fn look_again_at_those_before(&mut self, at: usize) {
         for member in &mut self.members[..at] {
@@ -104,9 +117,10 @@ impl Together {
         }
         if self.members.iter().any(|member| member.attempt.claim.node().is_none()) {
             for member in &mut self.members {
-                member.attempt.claim.give_up();
                 (member.attempt.behind, member.held_in) = (None, None);
             }
+            // Whoever only tries would take them for another's.
+            self.withdraw().await;
             if let Some(waits) = self.claim(session).await? {
                 return Ok(waits);
             }
@@ -191,7 +205,7 @@ impl Together {
         members.map(|(member, hold)| member.attempt.acquired(hold)).collect()
     }
 
-    /// Once the caller knows, its claims stand in the way of no other that tries.
+    /// Deletes all claims, and waits for that: they stand in the way of nobody who tries.
     async fn withdraw(&mut self) {
         for member in &mut self.members {
             member.attempt.claim.give_up();

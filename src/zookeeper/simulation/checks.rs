@@ -5,10 +5,10 @@
 //! deleted its claim, believes without: until it was shown that, by the event of a watch on its znode.
 
 use super::client::Connection;
-use super::contender::{is_labelled, label};
+use super::contender::{Post, SeenTenure, is_labelled, label};
 use super::run::Run;
 use super::scenario::{LOCK, Wait};
-use super::server::{Kind, Life, parent};
+use super::server::{Kind, Life, number, parent};
 use super::share::{Share, may_hold_together};
 use super::world::World;
 use crate::lock::tenure::Tenure as _;
@@ -22,48 +22,53 @@ pub(super) fn at_every_step(run: &Run) {
     {
         let board = run.board.lock();
         for (number, post) in board.posts.iter().enumerate() {
-            let Some(tenure) = &post.tenure else { continue };
-            if run.world.lock().clients[post.client].dead {
+            if post.tenures.is_empty() || run.world.lock().clients[post.client].dead {
                 continue;
             }
-            if let Some(reason) = run.machines[post.client].run(|| tenure.ended()) {
+            let ended = |tenure: &SeenTenure| {
+                run.machines[post.client]
+                    .run(|| tenure.ended())
+                    .map(|reason| (reason, tenure.number()))
+            };
+            // Where one is lost, so is what stands for all.
+            if let Some((reason, claim)) = post.tenures.iter().find_map(ended) {
                 // One of them is enough.
-                let tree = &run.world.lock().leader.tree;
-                let is_there = |node: &Node| {
-                    tree.get(&node.path).is_some_and(|there| there.czxid == node.czxid)
-                };
-                if reason == LostReason::Deleted && tenure.nodes().iter().all(is_there) {
-                    let token = tenure.node.czxid;
-                    complaint = Some(format!("contender {number} says that {token} is deleted"));
+                let world = run.world.lock();
+                let mut nodes = post.tenures.iter().flat_map(|tenure| tenure.nodes());
+                if reason == LostReason::Deleted && nodes.all(|node| is_there(&world, &node)) {
+                    complaint = Some(format!("contender {number} says that {claim} is deleted"));
                 }
                 continue;
             }
-            let world = run.world.lock();
-            let nodes = tenure.nodes();
-            for node in &nodes {
-                let wrong = wrong_belief(run, &world, post.client, node);
-                complaint = complaint.or(wrong.map(|why| format!("contender {number} {why}")));
-            }
-            // What it is now.
-            let share = match tenure.access() {
-                Some(Access::Read) => Share::Reads,
-                Some(Access::Upgradeable) => Share::Looks,
-                Some(_) => Share::Alone,
-                None => post.share,
-            };
-            // What others take it for, by its claims alone.
-            let mut shown = nodes.iter().map(|node| Share::of(&node.path));
-            let shown = if shown.clone().any(|it| it == Share::Alone) {
-                Some(Share::Alone)
-            } else {
-                shown.next()
-            };
-            if shown != Some(share) {
-                let why = format!("contender {number} holds as {share:?}, and claims {shown:?}");
-                complaint.get_or_insert(why);
-            }
-            if !nodes.iter().any(|node| world.robbed.contains_key(&node.czxid)) {
-                holders.push((number, tenure.node.czxid, share));
+            for (lock, tenure) in post.locks.iter().zip(&post.tenures) {
+                let world = run.world.lock();
+                let nodes = tenure.nodes();
+                for node in &nodes {
+                    let wrong = wrong_belief(run, &world, post.client, node);
+                    complaint = complaint.or(wrong.map(|why| format!("contender {number} {why}")));
+                }
+                // What it is now.
+                let share = match tenure.access() {
+                    Some(Access::Read) => Share::Reads,
+                    Some(Access::Upgradeable) => Share::Looks,
+                    Some(_) => Share::Alone,
+                    None => post.share,
+                };
+                // What others take it for, by its claims alone.
+                let mut shown = nodes.iter().map(|node| Share::of(&node.path));
+                let shown = if shown.clone().any(|it| it == Share::Alone) {
+                    Some(Share::Alone)
+                } else {
+                    shown.next()
+                };
+                if shown != Some(share) {
+                    let why =
+                        format!("contender {number} holds as {share:?}, and claims {shown:?}");
+                    complaint.get_or_insert(why);
+                }
+                if !nodes.iter().any(|node| is_robbed(&world, node)) {
+                    holders.push((number, *lock, tenure.number(), share));
+                }
             }
         }
     }
@@ -72,14 +77,26 @@ pub(super) fn at_every_step(run: &Run) {
     if let Some(violation) = violation {
         board.complain(|| violation);
     }
-    let shares: Vec<Share> = holders.iter().map(|(_, _, share)| *share).collect();
     let most = run.world.lock().limits.1;
-    if !may_hold_together(&shares, most) {
-        board.complain(|| format!("held by several (contender, token): {holders:?}"));
+    for lock in run.scenario.locks() {
+        let of_lock = holders.iter().filter(|(_, at, _, _)| *at == lock);
+        let shares: Vec<Share> = of_lock.map(|(_, _, _, share)| *share).collect();
+        if !may_hold_together(&shares, most) {
+            board.complain(|| format!("{lock} held by several (contender, claim): {holders:?}"));
+        }
     }
     if let Some(complaint) = complaint {
         board.complain(|| complaint);
     }
+}
+
+/// Whether it is there that stands for a hold.
+fn is_there(world: &World, node: &Node) -> bool {
+    world.leader.tree.get(&node.path).is_some_and(|there| there.czxid == node.czxid)
+}
+
+fn is_robbed(world: &World, node: &Node) -> bool {
+    world.robbed.contains_key(&number(&node.path, node.czxid))
 }
 
 /// What clients were shown, and all of whose code has run since, they know.
@@ -97,7 +114,7 @@ fn let_the_shown_sink_in(run: &Run) {
 
 /// Why a guard may not say that it is held.
 fn wrong_belief(run: &Run, world: &World, client: usize, node: &Node) -> Option<String> {
-    let (path, token) = (&*node.path, node.czxid);
+    let (path, token) = (&*node.path, number(&node.path, node.czxid));
     if world.leader.life(node.session.id()) != Life::Alive {
         return Some(format!("holds with {token}, and its session is over"));
     }
@@ -107,10 +124,11 @@ fn wrong_belief(run: &Run, world: &World, client: usize, node: &Node) -> Option<
         let knows = is_alone && world.clients[client].shown.has_told_holder(token);
         return knows.then(|| format!("holds with {token}, and was shown that it is deleted"));
     }
-    if world.leader.tree.get(path).map(|node| node.czxid) != Some(token) {
+    if !is_there(world, node) {
         return Some(format!("holds with {token}, which is gone"));
     }
-    (!world.may_hold(path, token)).then(|| format!("holds with {token}, behind another's claim"))
+    (!world.may_hold(path, node.czxid))
+        .then(|| format!("holds with {token}, behind another's claim"))
 }
 
 /// Nothing is under way: everybody holds, or waits for something that will come, or is done.
@@ -119,21 +137,22 @@ pub(super) fn at_rest(run: &Run) {
     {
         let board = run.board.lock();
         let mut wanted = vec![0; run.scenario.clients];
-        let tenures = board.posts.iter().filter_map(|post| post.tenure.as_ref());
+        let tenures = board.posts.iter().flat_map(|post| &post.tenures);
         let held: Vec<i64> = tenures.map(|tenure| tenure.node.czxid).collect();
         for (number, post) in board.posts.iter().enumerate() {
             if run.world.lock().clients[post.client].dead || post.done {
                 continue;
             }
-            let what = match (&post.tenure, post.acquires) {
-                (Some(tenure), _) => {
-                    let believes = run.machines[post.client].run(|| tenure.ended()).is_none();
-                    let nodes = tenure.nodes();
-                    let is_robbed = |node: &Node| run.world.lock().robbed.contains_key(&node.czxid);
-                    let robbed = nodes.iter().any(is_robbed);
+            let what = match (&post.tenures[..], post.acquires) {
+                (tenures @ [_, ..], _) => {
+                    let is_held = |tenure: &SeenTenure| tenure.ended().is_none();
+                    let believes = run.machines[post.client].run(|| tenures.iter().all(is_held));
+                    let nodes: Vec<Node> =
+                        tenures.iter().flat_map(|tenure| tenure.nodes()).collect();
+                    let robbed = nodes.iter().any(|node| is_robbed(&run.world.lock(), node));
                     wanted[post.client] += nodes.len() + usize::from(post.acquires.is_some());
                     let others = board.posts.iter().enumerate().filter(|(at, _)| *at != number);
-                    let mut held = others.filter_map(|(_, other)| other.tenure.as_ref());
+                    let mut held = others.flat_map(|(_, other)| &other.tenures);
                     let is_told = held.any(|other| {
                         let mut nodes = other.nodes().into_iter();
                         nodes.any(|node| watches(run, &run.world.lock(), post.client, &node.path))
@@ -146,17 +165,17 @@ pub(super) fn at_rest(run: &Run) {
                             .then_some("does not learn that its claim is deleted")
                     }
                 }
-                (None, Some(Wait::Forever)) => {
-                    wanted[post.client] += 1;
+                ([], Some(Wait::Forever)) => {
+                    wanted[post.client] += post.locks.len();
                     let label = label(number, post.attempts);
-                    wait_in_vain(run, &run.world.lock(), post.client, &label, &held)
+                    wait_in_vain(run, &run.world.lock(), post, &label, &held)
                 }
-                (None, Some(_)) => {
-                    wanted[post.client] += 1;
+                ([], Some(_)) => {
+                    wanted[post.client] += post.locks.len();
                     // In a reduced scenario, pauses are left out that would change nothing.
                     (!run.scenario.reduced).then_some("has a deadline that can't pass")
                 }
-                (None, None) => Some("is stuck"),
+                ([], None) => Some("is stuck"),
             };
             complaints.extend(what.map(|what| format!("contender {number} {what}")));
         }
@@ -211,10 +230,11 @@ fn watches(run: &Run, world: &World, client: usize, path: &str) -> bool {
 fn wait_in_vain(
     run: &Run,
     world: &World,
-    client: usize,
+    post: &Post,
     label: &str,
     held: &[i64],
 ) -> Option<&'static str> {
+    let client = post.client;
     let on = &world.clients[client];
     if run.waits_for(client).is_some() || run.scenario.strategy == Strategy::Poll {
         return None;
@@ -227,16 +247,46 @@ fn wait_in_vain(
     if run.scenario.strategy == Strategy::Watch {
         return (tree.get(LOCK).is_none() || !watches(LOCK)).then_some("waits for no holder");
     }
-    let is_ours = |czxid: &i64| {
-        let record = world.leader.records.get(czxid);
+    // It waits at the first of its locks where it is kept out.
+    for lock in post.locks {
+        match standing(run, world, post, label, held, lock) {
+            Standing::First => {}
+            Standing::Waits => return None,
+            Standing::InVain(why) => return Some(why),
+        }
+    }
+    Some("may hold and does not know")
+}
+
+/// Where a contender stands at a lock that it waits for.
+enum Standing {
+    First,
+    /// And hears when that changes.
+    Waits,
+    InVain(&'static str),
+}
+
+fn standing(
+    run: &Run,
+    world: &World,
+    post: &Post,
+    label: &str,
+    held: &[i64],
+    lock: &str,
+) -> Standing {
+    let (client, tree) = (post.client, &world.leader.tree);
+    let on = &world.clients[client];
+    let watches = |path: &str| watches(run, world, client, path);
+    let is_ours = |claim: &i64| {
+        let record = world.leader.records.get(claim);
         record.is_some_and(|record| is_labelled(record, label))
     };
     let claims = tree.nodes.iter().filter(|(path, node)| {
         matches!(node.kind, Kind::Ephemeral(_))
-            && parent(path) == LOCK
+            && parent(path) == lock
             && name::sequence(name::last(path)).is_some()
     });
-    let mut claims: Vec<_> = claims.map(|(path, node)| (node.czxid, path)).collect();
+    let mut claims: Vec<_> = claims.map(|(path, node)| (number(path, node.czxid), path)).collect();
     claims.sort_unstable();
     // Where a claim is in the place of another, that counts; it is before all whose numbers say nothing.
     let is_placed = |path: &str| name::is_in_anothers_place(name::last(path));
@@ -251,17 +301,19 @@ fn wait_in_vain(
         });
     }
     let was_robbed = world.robbed.keys().any(is_ours);
-    let mut ours = claims.iter().enumerate().filter(|(_, (czxid, _))| is_ours(czxid));
+    // At any of its locks.
+    let watches_any = || tree.nodes.keys().any(|path| parent(path) != "/" && watches(path));
+    let mut ours = claims.iter().enumerate().filter(|(_, (claim, _))| is_ours(claim));
     match (ours.next(), ours.next()) {
         // Who was robbed while it waits learns of that when it looks again.
-        (None, _) if was_robbed && claims.iter().any(|(_, path)| watches(path)) => None,
-        (None, _) => Some("waits without a claim"),
-        (Some(_), Some(_)) => Some("has two claims"),
+        (None, _) if was_robbed && watches_any() => Standing::Waits,
+        (None, _) => Standing::InVain("waits without a claim"),
+        (Some(_), Some(_)) => Standing::InVain("has two claims"),
         (Some((place, (_, own))), None) => {
             let (share, before) = (Share::of(own), &claims[..place]);
-            let limit = world.limit(LOCK).unwrap_or(run.scenario.limit);
+            let limit = world.limit(lock).unwrap_or(run.scenario.limit);
             if !share.is_kept_out_by(before.iter().map(|(_, path)| Share::of(path)), limit) {
-                return Some("may hold and does not know");
+                return Standing::First;
             }
             // What came into the place of another, or is by which another writes, came later than who waits behind it.
             let came_later = |path: &str| name::has_anothers_token(name::last(path));
@@ -270,11 +322,14 @@ fn wait_in_vain(
                     && before
                         .iter()
                         .any(|(_, path)| !share.goes_with(Share::of(path), 0) && watches(path));
-            let watches_children = on.replica.child_watches.contains(LOCK)
-                && on.child_watches.contains(LOCK)
-                && run.clients[client].inner().waits_for_event(LOCK);
-            (!is_told && !watches_children)
-                .then_some("does not watch the nearest claim that keeps it out")
+            let watches_children = on.replica.child_watches.contains(lock)
+                && on.child_watches.contains(lock)
+                && run.clients[client].inner().waits_for_event(lock);
+            if is_told || watches_children {
+                Standing::Waits
+            } else {
+                Standing::InVain("does not watch the nearest claim that keeps it out")
+            }
         }
     }
 }
@@ -300,7 +355,9 @@ pub(super) fn at_the_end(run: &Run) {
             complaints.push(format!("client {number} still has something to delete"));
         }
         // The directory may be watched for as long as there is a lock on it.
-        let is_claim = |path: &&String| run.scenario.strategy != Strategy::Queue || *path != LOCK;
+        let is_directory = |path: &str| run.scenario.locks().contains(path);
+        let is_claim =
+            |path: &&String| run.scenario.strategy != Strategy::Queue || !is_directory(path);
         let watched = client.watches.keys().chain(&client.child_watches);
         for path in watched.filter(is_claim).filter(|path| inner.waits_for_event(path)) {
             complaints.push(format!("client {number} still waits for {path}"));

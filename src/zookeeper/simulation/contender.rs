@@ -12,18 +12,36 @@ use futures_lite::future::or;
 use parking_lot::Mutex;
 
 use super::handle::Shared;
-use super::scenario::{Contender, LOCK, Scenario, Wait};
-use super::server::{Life, Record, parent};
+use super::scenario::{Contender, Scenario, Wait};
+use super::server::{Life, Record, number, parent};
 use super::share::Share;
 use crate::client::Client;
-use crate::lock::{Access, Guard, Lock, LockError, Strategy, tenure};
+use crate::lock::{Access, Guard, Lock, LockError, MultiLock, Strategy, tenure};
+use crate::runtime::Pending;
 use crate::znode::Stat;
 use crate::zookeeper::claim_data;
 use crate::zookeeper::memory::PathMemory;
 use crate::zookeeper::tenure::Tenure;
 
-/// A guard's tenure, beside the guard.
+/// A guard's tenure, beside the guard: of several locks one of them.
 pub(super) struct SeenTenure(Arc<dyn tenure::Tenure>);
+
+impl SeenTenure {
+    /// All that a guard stands for, in the order of the locks.
+    fn all_of(guard: &Guard) -> Vec<SeenTenure> {
+        let tenure = guard.tenure();
+        let members = match tenure.members() {
+            [] => std::slice::from_ref(tenure),
+            members => members,
+        };
+        members.iter().map(|member| SeenTenure(Arc::clone(member))).collect()
+    }
+
+    /// The number of its claim.
+    pub(super) fn number(&self) -> i64 {
+        number(&self.node.path, self.node.czxid)
+    }
+}
 
 impl Deref for SeenTenure {
     type Target = Tenure;
@@ -37,12 +55,12 @@ impl Deref for SeenTenure {
 #[derive(Default)]
 pub(super) struct Board {
     pub(super) posts: Vec<Post>,
-    /// The largest token of any tenure, by what it leaves to others.
-    pub(super) largest: BTreeMap<Share, i64>,
+    /// The largest token of any tenure, by its lock and what it leaves to others.
+    pub(super) largest: BTreeMap<(&'static str, Share), i64>,
     pub(super) tenures: usize,
     /// How many acquires ended by their deadline.
     pub(super) late: usize,
-    /// The tokens of all tenures.
+    /// The numbers of the claims of all tenures.
     pub(super) tokens: BTreeSet<i64>,
     /// What went wrong first.
     pub(super) violation: Option<String>,
@@ -51,12 +69,14 @@ pub(super) struct Board {
 /// One contender's place on the board.
 pub(super) struct Post {
     pub(super) client: usize,
+    pub(super) locks: &'static [&'static str],
     pub(super) share: Share,
     /// An acquire is under way, and how it was asked for.
     pub(super) acquires: Option<Wait>,
     /// How many acquires were begun: claims carry the number.
     pub(super) attempts: usize,
-    pub(super) tenure: Option<SeenTenure>,
+    /// What it holds, if it does: one, or one for each of its locks.
+    pub(super) tenures: Vec<SeenTenure>,
     pub(super) done: bool,
     told_to_cancel: bool,
     told_to_release: bool,
@@ -67,10 +87,11 @@ impl Post {
     pub(super) fn of(contender: &Contender) -> Post {
         Post {
             client: contender.client,
+            locks: contender.locks,
             share: contender.share,
             acquires: None,
             attempts: 0,
-            tenure: None,
+            tenures: Vec::new(),
             done: false,
             told_to_cancel: false,
             told_to_release: false,
@@ -96,7 +117,7 @@ impl Board {
 
     pub(super) fn may_release(&self, contender: usize) -> bool {
         let post = &self.posts[contender];
-        post.tenure.is_some() && !post.told_to_release && post.acquires.is_none()
+        !post.tenures.is_empty() && !post.told_to_release && post.acquires.is_none()
     }
 
     fn wake(&mut self, contender: usize) {
@@ -108,17 +129,52 @@ impl Board {
 
 pub(super) type SharedBoard = Arc<Mutex<Board>>;
 
+/// What a contender contends for.
+enum Wanted {
+    One(Lock),
+    Several(MultiLock),
+}
+
+impl Wanted {
+    fn labelled(&self, label: &str) -> Wanted {
+        match self {
+            Wanted::One(lock) => Wanted::One(lock.clone().label(label)),
+            Wanted::Several(all) => {
+                let locks = all.locks().iter();
+                Wanted::Several(MultiLock::new(locks.map(|lock| lock.clone().label(label))))
+            }
+        }
+    }
+
+    fn acquire(&self) -> Pending<Guard, LockError> {
+        match self {
+            Wanted::One(lock) => lock.acquire(),
+            Wanted::Several(all) => all.acquire(),
+        }
+    }
+
+    fn try_acquire(&self) -> Pending<Option<Guard>, LockError> {
+        match self {
+            Wanted::One(lock) => lock.try_acquire(),
+            Wanted::Several(all) => all.try_acquire(),
+        }
+    }
+}
+
 /// One contender, with all it needs.
 struct Party {
     number: usize,
     client: usize,
-    lock: Lock,
+    wanted: Wanted,
+    locks: &'static [&'static str],
+    in_queue: bool,
     share: Share,
     /// What it turns what it holds into.
     becomes: Vec<Access>,
     /// Whether numbers are given out of turn, and what is held stays what it is.
     at_the_end: bool,
-    memory: Arc<PathMemory>,
+    /// What its client knows of each lock.
+    memories: Vec<Arc<PathMemory>>,
     world: Shared,
     board: SharedBoard,
     /// Whether nothing can go wrong.
@@ -136,17 +192,22 @@ pub(super) async fn contend(
     of: Arc<Scenario>,
 ) {
     let contender = &of.contenders[number];
-    let memory = client.inner().registry.of::<PathMemory>(LOCK);
-    let share = contender.share;
-    let lock = match share {
-        Share::Reads => client.read_write(LOCK).read(),
-        Share::Looks => client.read_write(LOCK).upgradeable(),
-        Share::Takes(permits) => client.semaphore(LOCK, of.limit).permits(permits),
-        Share::Alone if !contender.becomes.is_empty() => client.read_write(LOCK).write(),
+    let (locks, share) = (contender.locks, contender.share);
+    let memories = locks.iter().map(|path| client.inner().registry.of(path)).collect();
+    let at = |path: &str| match share {
+        Share::Reads => client.read_write(path).read(),
+        Share::Looks => client.read_write(path).upgradeable(),
+        Share::Takes(permits) => client.semaphore(path, of.limit).permits(permits),
+        Share::Alone if !contender.becomes.is_empty() => client.read_write(path).write(),
         // Both names of those who hold alone are there beside each other.
-        Share::Alone if number % 2 == 1 && of.is_mixed() => client.read_write(LOCK).write(),
-        Share::Alone => client.lock(LOCK).strategy(of.strategy),
+        Share::Alone if number % 2 == 1 && of.is_mixed() => client.read_write(path).write(),
+        Share::Alone => client.lock(path).strategy(of.strategy),
     };
+    let wanted = match locks {
+        [path] => Wanted::One(at(path)),
+        paths => Wanted::Several(MultiLock::new(paths.iter().map(|path| at(path)))),
+    };
+    let in_queue = of.strategy == Strategy::Queue;
     let (calm, waits, client) = (of.faults == 0, contender.waits, contender.client);
     let operation_timeout = of.operation_timeout;
     let (becomes, at_the_end) =
@@ -154,11 +215,13 @@ pub(super) async fn contend(
     let party = Party {
         number,
         client,
-        lock,
+        wanted,
+        locks,
+        in_queue,
         share,
         becomes,
         at_the_end,
-        memory,
+        memories,
         world,
         board,
         calm,
@@ -179,13 +242,13 @@ impl Party {
             post.attempts
         });
         let label = label(self.number, attempt);
-        let lock = self.lock.clone().label(label.clone());
+        let wanted = self.wanted.labelled(&label);
         let (seen, begun) = (self.seen(), crate::runtime::now());
         let acquiring = async {
             Some(match wait {
-                Wait::Forever => lock.acquire().await.map(Some),
-                Wait::Within(limit) => lock.acquire().within(limit).await.map(Some),
-                Wait::Not => lock.try_acquire().await,
+                Wait::Forever => wanted.acquire().await.map(Some),
+                Wait::Within(limit) => wanted.acquire().within(limit).await.map(Some),
+                Wait::Not => wanted.try_acquire().await,
             })
         };
         let cancelled = async {
@@ -229,12 +292,15 @@ impl Party {
             let session = world.clients[self.client].session;
             let is_own = |it: &Record| it.session == session && is_labelled(it, label);
             let alive = world.leader.life(session) == Life::Alive;
-            let of_lock = |it: &&Record| it.path == LOCK || parent(&it.path) == LOCK;
             let was_there = |it: &&Record| !is_own(it) && it.gone.is_none_or(|gone| gone > seen);
-            let mut records = world.leader.records.values().filter(of_lock);
-            let others = records.clone().filter(was_there).map(|it| Share::of(&it.path));
-            let anybody = self.share.is_kept_out_by(others, world.limits.0);
-            (anybody, alive && records.any(|it| it.gone.is_none() && is_own(it)))
+            let records = world.leader.records.values();
+            let is_kept_out_of = |lock: &str| {
+                let of_lock = |it: &&Record| it.path == lock || parent(&it.path) == lock;
+                let others = records.clone().filter(of_lock).filter(was_there);
+                self.share.is_kept_out_by(others.map(|it| Share::of(&it.path)), world.limits.0)
+            };
+            let anybody = self.locks.iter().any(|lock| is_kept_out_of(lock));
+            (anybody, alive && records.clone().any(|it| it.gone.is_none() && is_own(it)))
         };
         if !anybody {
             self.complain(|| "it was sent away, and nobody else was there".to_owned());
@@ -245,12 +311,12 @@ impl Party {
     }
 
     /// What is wrong with a tenure from the start.
-    fn check_birth(&self, label: &str, tenure: &Tenure) -> Option<String> {
+    fn check_birth(&self, label: &str, tenure: &SeenTenure) -> Option<String> {
         let (node, ended) = (&tenure.node, tenure.ended());
         if let Some(reason) = ended.filter(|_| node.session.is_trusted()) {
             return Some(format!("its guard is lost from the start: {reason:?}"));
         }
-        let token = node.czxid;
+        let token = tenure.number();
         let world = self.world.lock();
         let Some(record) = world.leader.records.get(&token) else {
             return Some(format!("its token {token} is no claim's czxid"));
@@ -264,8 +330,7 @@ impl Party {
         if !is_labelled(record, label) {
             return Some(format!("it holds with another's claim, {token}"));
         }
-        let in_queue = self.lock.stored().strategy() == Strategy::Queue;
-        if in_queue && record.gone.is_none() && !world.is_named_for(&node.path) {
+        if self.in_queue && record.gone.is_none() && !world.is_named_for(&node.path) {
             return Some(format!("it holds with {}, the name of another directory", node.path));
         }
         let client = &world.clients[self.client];
@@ -277,30 +342,23 @@ impl Party {
     }
 
     async fn hold(&self, label: &str, guard: Guard) {
-        let token = guard.fencing_token();
-        let tenure = SeenTenure(Arc::clone(guard.tenure()));
-        if let Some(complaint) = self.check_birth(label, &tenure) {
-            self.complain(|| complaint);
+        let tenures = SeenTenure::all_of(&guard);
+        if tenures.len() != self.locks.len() {
+            self.complain(|| format!("it holds {} of {:?}", tenures.len(), self.locks));
         }
-        let robbed = self.world.lock().robbed.contains_key(&token);
+        for tenure in &tenures {
+            if let Some(complaint) = self.check_birth(label, tenure) {
+                self.complain(|| complaint);
+            }
+        }
+        let claims: Vec<i64> = tenures.iter().map(SeenTenure::number).collect();
+        for (lock, claim) in self.locks.iter().zip(&claims) {
+            self.enter(lock, *claim);
+        }
         {
-            let most = self.world.lock().limits.1;
             let mut board = self.board.lock();
             board.tenures += 1;
-            let others = board.largest.iter().filter(|(of, _)| !of.goes_with(self.share, most));
-            let before = others.map(|(_, token)| *token).max().unwrap_or(0);
-            if !board.tokens.insert(token) {
-                board.complain(|| format!("two tenures have the token {token}"));
-            }
-            if !robbed && token <= before {
-                let number = self.number;
-                board.complain(|| {
-                    format!("contender {number} holds with token {token}, after {before}")
-                });
-            }
-            let largest = board.largest.entry(self.share).or_insert(token);
-            *largest = token.max(*largest);
-            board.posts[self.number].tenure = Some(tenure);
+            board.posts[self.number].tenures = tenures;
         }
         for to in &self.becomes {
             if !self.change(&guard, *to).await {
@@ -308,24 +366,53 @@ impl Party {
             }
         }
         self.told(|post| post.told_to_release).await;
-        let present = self.post(|post| {
+        let present: Vec<i64> = self.post(|post| {
             post.told_to_release = false;
-            post.tenure.take().map(|tenure| tenure.present().czxid)
+            let present = post.tenures.drain(..).map(|tenure| {
+                let node = tenure.present();
+                number(&node.path, node.czxid)
+            });
+            present.collect()
         });
-        let token = present.unwrap_or(token);
-        let (had_gone, before) = (self.is_gone(token), self.changes());
+        let had_gone: Vec<bool> = present.iter().map(|claim| self.is_gone(*claim)).collect();
+        let before = self.changes();
         if self.waits {
             let released = guard.release().await;
-            // The deletion may have hit another by that name.
-            let is_plain = self.is_named_alone(token) && self.changes() == before;
-            if released.is_ok() && had_gone && is_plain {
-                self.complain(|| format!("{token} was released, and had been deleted before"));
+            for (claim, had_gone) in present.into_iter().zip(had_gone) {
+                // The deletion may have hit another by that name.
+                let is_plain = self.is_named_alone(claim) && self.changes() == before;
+                if released.is_ok() && had_gone && is_plain {
+                    self.complain(|| format!("{claim} was released, and had been deleted before"));
+                }
+                self.check_release(claim, &released);
             }
-            self.check_release(token, released);
         } else {
             drop(guard);
-            self.check_is_known(token);
+            for (memory, claim) in self.memories.iter().zip(present) {
+                self.check_is_known(memory, claim);
+            }
         }
+    }
+
+    /// It holds that lock with that claim: tokens grow.
+    fn enter(&self, lock: &'static str, claim: i64) {
+        let (robbed, most) = {
+            let world = self.world.lock();
+            (world.robbed.contains_key(&claim), world.limits.1)
+        };
+        let mut board = self.board.lock();
+        let is_other = |(at, of): &(&str, Share)| *at == lock && !of.goes_with(self.share, most);
+        let others = board.largest.iter().filter(|(of, _)| is_other(of));
+        let before = others.map(|(_, claim)| *claim).max().unwrap_or(0);
+        if !board.tokens.insert(claim) {
+            board.complain(|| format!("two tenures have the claim {claim}"));
+        }
+        if !robbed && claim <= before {
+            let number = self.number;
+            board.complain(|| format!("contender {number} holds with {claim}, after {before}"));
+        }
+        let largest = board.largest.entry((lock, self.share)).or_insert(claim);
+        *largest = claim.max(*largest);
     }
 
     /// Turns what it holds into that, unless that is given up. Gives whether it has.
@@ -365,7 +452,7 @@ impl Party {
             let token = guard.fencing_token();
             let robbed = self.world.lock().robbed.contains_key(&token);
             let mut board = self.board.lock();
-            let writers = board.largest.entry(Share::Alone).or_insert(token);
+            let writers = board.largest.entry((self.locks[0], Share::Alone)).or_insert(token);
             let before = *writers;
             *writers = token.max(before);
             if before > token && !robbed {
@@ -376,13 +463,14 @@ impl Party {
     }
 
     /// While its deletion is under way, a claim is known to its client: nobody else deletes it too.
-    fn check_is_known(&self, token: i64) {
+    fn check_is_known(&self, memory: &PathMemory, token: i64) {
         let world = self.world.lock();
         let client = &world.clients[self.client];
         let there = world.leader.records.get(&token).is_some_and(|record| {
             record.gone.is_none() && record.session == client.session && !client.over
         });
-        let is_forgotten = there && self.memory.is_claim(token) == Some(false);
+        // Its number is one more than its czxid where it is in the second directory.
+        let is_forgotten = there && memory.is_claim(token / 2 * 2) == Some(false);
         drop(world);
         if is_forgotten {
             self.complain(|| format!("{token} was released, and is forgotten before it is gone"));
@@ -410,8 +498,8 @@ impl Party {
         client.changes + client.given_up
     }
 
-    fn check_release(&self, token: i64, released: Result<(), LockError>) {
-        let there = self.world.lock().leader.tree.nodes.values().any(|node| node.czxid == token);
+    fn check_release(&self, token: i64, released: &Result<(), LockError>) {
+        let there = self.world.lock().path_of(token).is_some();
         match released {
             Ok(()) if there => self.complain(|| format!("{token} was released and is there")),
             Ok(()) => {}

@@ -2,7 +2,7 @@
 
 use super::client::{Connection, Silence};
 use super::request::Request;
-use super::server::{Change, Kind, Record, parent};
+use super::server::{Change, Kind, New, Record, Znode, number, parent};
 use super::share::Share;
 use super::steps::Step;
 use super::world::World;
@@ -50,10 +50,11 @@ impl World {
         for (path, node) in &self.leader.tree.nodes {
             match node.kind {
                 Kind::Ephemeral(_) => {
-                    steps.push(Step::Rob(node.czxid));
+                    let number = number(path, node.czxid);
+                    steps.push(Step::Rob(number));
                     // The servers refuse it otherwise.
                     if !node.is_protected {
-                        steps.push(Step::Write(node.czxid));
+                        steps.push(Step::Write(number));
                     }
                 }
                 Kind::Container
@@ -91,17 +92,17 @@ impl World {
     }
 
     /// An operator deletes a claim.
-    pub(super) fn rob(&mut self, czxid: i64) {
-        if let Some(path) = self.path_of(czxid) {
+    pub(super) fn rob(&mut self, claim: i64) {
+        if let Some(path) = self.path_of(claim) {
             self.note_robbed(&path);
         }
-        self.delete_made_by(czxid);
+        self.delete_numbered(claim);
     }
 
     /// The claim at that path is about to be deleted without its owner's doing.
     pub(super) fn note_robbed(&mut self, path: &str) {
         if let Some(czxid) = self.leader.tree.get(path).map(|node| node.czxid) {
-            self.robbed.insert(czxid, self.may_hold(path, czxid));
+            self.robbed.insert(number(path, czxid), self.may_hold(path, czxid));
         }
     }
 
@@ -159,10 +160,10 @@ impl World {
     }
 
     /// Somebody sets a claim's data: every other one's to something else, the others' with a line more.
-    pub(super) fn write(&mut self, czxid: i64) {
-        if let Some(path) = self.path_of(czxid) {
+    pub(super) fn write(&mut self, claim: i64) {
+        if let Some(path) = self.path_of(claim) {
             let mut data = self.leader.tree.get(&path).map(|node| node.data.to_vec());
-            let data = data.take_if(|_| czxid % 2 == 0).unwrap_or_default();
+            let data = data.take_if(|_| claim / 2 % 2 == 0).unwrap_or_default();
             let data = [data.as_slice(), b"seen\n"].concat().into();
             self.leader.commit(vec![Change::Write { path, data }]);
         }
@@ -180,12 +181,7 @@ impl World {
         let Some(node) = self.leader.tree.get(directory) else { return };
         let data = Limit::after(&node.data, node.version == 0, number).write().into();
         let path = format!("{directory}/limit");
-        let child = Change::Create {
-            path: path.clone(),
-            kind: Kind::Persistent,
-            data: b"".as_slice().into(),
-            is_protected: false,
-        };
+        let child = New::plain(Kind::Persistent, b"").at(&path);
         let write = Change::Write { path: directory.to_owned(), data };
         self.leader.commit(vec![write, child, Change::Delete { path }]);
         self.limits = (self.limits.0.min(number), self.limits.1.max(number));
@@ -196,8 +192,8 @@ impl World {
     pub(super) fn enter_foreign(&mut self, lock: &str, in_queue: bool) {
         let session = self.leader.open_session();
         let path = if in_queue { format!("{lock}/_c_5f0e-lock-") } else { lock.to_owned() };
-        let data = b"192.168.0.1".as_slice().into();
-        let _ = self.leader.create(&path, in_queue, Kind::Ephemeral(session), &data, false);
+        let claim = New::plain(Kind::Ephemeral(session), b"192.168.0.1");
+        let _ = self.leader.create(&path, &New { sequential: in_queue, ..claim });
         self.foreign = Some(session);
         self.spread();
     }
@@ -223,8 +219,7 @@ impl World {
     /// He makes it anew at once: its numbers begin again.
     pub(super) fn remake(&mut self, directory: &str) {
         self.raze(directory);
-        let data = b"".as_slice().into();
-        let _ = self.leader.create(directory, false, Kind::Container, &data, false);
+        let _ = self.leader.create(directory, &New::plain(Kind::Container, b""));
         self.spread();
     }
 
@@ -235,24 +230,21 @@ impl World {
 
     /// Somebody puts something into the lock's directory.
     pub(super) fn litter(&mut self, number: u8, lock: &str) {
-        self.leader.commit(vec![Change::Create {
-            path: self.litter_at(number, lock),
-            kind: Kind::Persistent,
-            data: b"zklock/1 nothing".as_slice().into(),
-            is_protected: false,
-        }]);
+        let litter = New::plain(Kind::Persistent, b"zklock/1 nothing");
+        self.leader.commit(vec![litter.at(&self.litter_at(number, lock))]);
         self.spread();
     }
 
-    pub(super) fn delete_made_by(&mut self, czxid: i64) {
-        if let Some(path) = self.path_of(czxid) {
+    pub(super) fn delete_numbered(&mut self, claim: i64) {
+        if let Some(path) = self.path_of(claim) {
             let _ = self.leader.delete(&path, false);
         }
         self.spread();
     }
 
-    pub(super) fn path_of(&self, czxid: i64) -> Option<String> {
-        let found = self.leader.tree.nodes.iter().find(|(_, node)| node.czxid == czxid);
+    pub(super) fn path_of(&self, claim: i64) -> Option<String> {
+        let is_it = |(path, node): &(&String, &Znode)| number(path, node.czxid) == claim;
+        let found = self.leader.tree.nodes.iter().find(is_it);
         found.map(|(path, _)| path.clone())
     }
 }

@@ -1,5 +1,7 @@
 //! The simulated stand-in for the C client: a handle, with the requests that locks make.
 
+use std::cmp::Ordering;
+use std::ffi::c_int;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::client::Connection;
 use super::request::{Op, Reply, Request};
-use super::server::{Kind, SESSION_TIMEOUT};
+use super::server::{Kind, New, SESSION_TIMEOUT};
 use super::world::World;
 use crate::client::handles::Listener;
 use crate::error::Code;
@@ -17,6 +19,9 @@ use crate::raw::{
 };
 use crate::session_key::SessionKey;
 use crate::znode::{Acl, CreateMode, Permissions, Stat};
+
+/// As the C client has it.
+const EPHEMERAL_SEQUENTIAL: c_int = 3;
 
 /// The world, shared by the code that runs in it.
 pub(super) type Shared = Arc<Mutex<World>>;
@@ -63,6 +68,38 @@ impl SimulatedHandle {
         });
     }
 
+    fn new(&self, data: &[u8], acl: &[Acl], mode: CreateMode) -> New {
+        let session = self.with(|client| client.session).unwrap_or_default();
+        let (kind, sequential) = match mode {
+            CreateMode::Ephemeral => (Kind::Ephemeral(session), false),
+            CreateMode::EphemeralSequential => (Kind::Ephemeral(session), true),
+            CreateMode::Container => (Kind::Container, false),
+            _ => (Kind::Persistent, false),
+        };
+        let by_anybody =
+            |it: &Acl| it.scheme == "world" && it.permissions.contains(Permissions::WRITE);
+        let is_protected = !acl.iter().any(by_anybody);
+        New { sequential, kind, data: data.into(), is_protected }
+    }
+
+    /// Creates several, in one transaction.
+    fn create_all(&self, terms: Terms, all: Vec<(String, New)>, sink: Sink<Vec<RawOpResult>>) {
+        let (path, number) = (all[0].0.clone(), all.len());
+        let sink = Box::new(move |reply: Result<_, Code>| {
+            let made = |path| RawOpResult { path: Some(path), ..result(Code::OK) };
+            let why = |at: usize, failed: usize, code| match at.cmp(&failed) {
+                Ordering::Less => result(Code::OK),
+                Ordering::Equal => result(code),
+                Ordering::Greater => result(Code::RUNTIME_INCONSISTENCY),
+            };
+            sink(reply.map(|created: Result<Vec<String>, (usize, Code)>| match created {
+                Ok(paths) => paths.into_iter().map(made).collect(),
+                Err((failed, code)) => (0..number).map(|at| why(at, failed, code)).collect(),
+            }));
+        });
+        self.submit(terms, Op::CreateAll(all), &path, Reply::CreatedAll(sink));
+    }
+
     fn delete_as(&self, terms: Terms, path: &str, announced: bool, sink: Sink<()>) {
         let too_late = self.world.lock().has_seen_it_gone(self.client, path);
         self.submit(terms, Op::Delete { announced, too_late }, path, Reply::Done(sink));
@@ -74,6 +111,11 @@ impl SimulatedHandle {
         let client = &world.clients[self.client];
         (client.link == self.link && client.listener.is_some()).then(|| body(client))
     }
+}
+
+/// What one operation of a transaction gives.
+fn result(code: Code) -> RawOpResult {
+    RawOpResult { code, path: None, stat: None }
 }
 
 /// What locks and their clients do not ask for.
@@ -91,17 +133,7 @@ impl Requests for SimulatedHandle {
         mode: CreateMode,
         sink: Sink<(String, Stat)>,
     ) {
-        let session = self.with(|client| client.session).unwrap_or_default();
-        let (kind, sequential) = match mode {
-            CreateMode::Ephemeral => (Kind::Ephemeral(session), false),
-            CreateMode::EphemeralSequential => (Kind::Ephemeral(session), true),
-            CreateMode::Container => (Kind::Container, false),
-            _ => (Kind::Persistent, false),
-        };
-        let by_anybody =
-            |it: &Acl| it.scheme == "world" && it.permissions.contains(Permissions::WRITE);
-        let is_protected = !acl.iter().any(by_anybody);
-        let op = Op::Create { sequential, kind, data: data.into(), is_protected };
+        let op = Op::Create(self.new(data, acl, mode));
         self.submit(terms, op, path, Reply::Created(sink));
     }
 
@@ -123,12 +155,13 @@ impl Requests for SimulatedHandle {
         self.submit(terms, Op::Sync, path, Reply::Done(sink));
     }
 
-    fn exists(&self, _: Terms, _: &str, _: WatchOn, _: Sink<Stat>) {
-        unasked();
+    fn exists(&self, terms: Terms, path: &str, watch: WatchOn, sink: Sink<Stat>) {
+        assert!(watch != WatchOn::Yes, "the simulation watches only what is there");
+        self.submit(terms, Op::Exists, path, Reply::Stat(sink));
     }
 
     fn set(&self, terms: Terms, path: &str, data: &[u8], version: i32, sink: Sink<Stat>) {
-        self.submit(terms, Op::Set { data: data.into(), version }, path, Reply::Set(sink));
+        self.submit(terms, Op::Set { data: data.into(), version }, path, Reply::Stat(sink));
     }
 
     fn get_acl(&self, _: Terms, _: &str, _: Sink<(Vec<Acl>, Stat)>) {
@@ -149,9 +182,16 @@ impl Requests for SimulatedHandle {
     }
 
     fn multi(&self, terms: Terms, ops: &[RawOp<'_>], sink: Sink<Vec<RawOpResult>>) {
-        let [RawOp::Set { path, .. }, RawOp::Delete { path: deleted, .. }] = ops else { unasked() };
+        let [RawOp::Set { path, .. }, RawOp::Delete { path: deleted, .. }] = ops else {
+            let new = |op: &RawOp<'_>| match op {
+                RawOp::Create { path, data, acl, mode: EPHEMERAL_SEQUENTIAL } => {
+                    ((*path).to_owned(), self.new(data, acl, CreateMode::EphemeralSequential))
+                }
+                _ => unasked(),
+            };
+            return self.create_all(terms, ops.iter().map(new).collect(), sink);
+        };
         assert_eq!(path, deleted, "the simulation knows no other transactions");
-        let result = |code| RawOpResult { code, path: None, stat: None };
         let sink: Sink<()> = Box::new(move |reply| {
             sink(match reply {
                 Ok(()) => Ok(vec![result(Code::OK), result(Code::OK)]),

@@ -27,8 +27,8 @@ impl<S: Schedule> Schedule for Told<S> {
         };
         let mut holders = String::new();
         for (number, post) in run.board.lock().posts.iter().enumerate() {
-            if let Some(tenure) = &post.tenure {
-                holders.push_str(&format!(" {number} (token {})", tenure.node.czxid));
+            for tenure in &post.tenures {
+                holders.push_str(&format!(" {number} (claim {})", tenure.number()));
             }
         }
         let line = match holders.as_str() {

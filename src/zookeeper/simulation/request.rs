@@ -4,19 +4,16 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::server::Kind;
+use super::server::New;
 use crate::error::Code;
 use crate::raw::Sink;
 use crate::znode::Stat;
 
 #[derive(Clone, Debug)]
 pub(super) enum Op {
-    Create {
-        sequential: bool,
-        kind: Kind,
-        data: Arc<[u8]>,
-        is_protected: bool,
-    },
+    Create(New),
+    /// In one transaction.
+    CreateAll(Vec<(String, New)>),
     Delete {
         /// Whether it is written to before, in the same transaction.
         announced: bool,
@@ -30,6 +27,7 @@ pub(super) enum Op {
     Get {
         watch: bool,
     },
+    Exists,
     Set {
         data: Arc<[u8]>,
         version: i32,
@@ -39,7 +37,7 @@ pub(super) enum Op {
 
 impl Op {
     pub(super) fn is_write(&self) -> bool {
-        matches!(self, Op::Create { .. } | Op::Delete { .. } | Op::Set { .. })
+        matches!(self, Op::Create(_) | Op::CreateAll(_) | Op::Delete { .. } | Op::Set { .. })
     }
 
     /// Whether no server can answer it alone.
@@ -49,7 +47,9 @@ impl Op {
 
     pub(super) fn name(&self) -> &'static str {
         match self {
-            Op::Create { .. } => "create",
+            Op::Create(_) => "create",
+            Op::CreateAll(_) => "create all",
+            Op::Exists => "exists",
             Op::Delete { .. } => "delete",
             Op::Children { .. } => "children",
             Op::Get { .. } => "get",
@@ -64,11 +64,12 @@ impl Hash for Op {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.name().hash(state);
         match self {
-            Op::Create { sequential, kind, .. } => (sequential, kind).hash(state),
+            Op::Create(new) => (new.sequential, new.kind).hash(state),
+            Op::CreateAll(all) => all.len().hash(state),
             Op::Get { watch } | Op::Children { watch } => watch.hash(state),
             Op::Set { version, .. } => version.hash(state),
             Op::Delete { announced, too_late } => (announced, too_late).hash(state),
-            Op::Sync => {}
+            Op::Sync | Op::Exists => {}
         }
     }
 }
@@ -107,9 +108,11 @@ impl Request {
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Created(String, Stat),
+    /// Or which of them could not be, and why.
+    CreatedAll(std::result::Result<Vec<String>, (usize, Code)>),
     Children(Vec<String>, Stat),
     Data(Vec<u8>, Stat),
-    Set(Stat),
+    Stat(Stat),
     Done,
 }
 
@@ -121,8 +124,9 @@ pub(super) fn hash_answer<H: Hasher>(answer: &Answer, state: &mut H) {
         Ok(Value::Created(path, stat)) => (0, path, stat.czxid).hash(state),
         Ok(Value::Children(names, stat)) => (1, names, stat.czxid, stat.mzxid).hash(state),
         Ok(Value::Data(_, stat)) => (2, stat.czxid, stat.version, stat.ephemeral_owner).hash(state),
+        Ok(Value::CreatedAll(created)) => (6, created).hash(state),
         Ok(Value::Done) => 3.hash(state),
-        Ok(Value::Set(stat)) => (5, stat.czxid, stat.version).hash(state),
+        Ok(Value::Stat(stat)) => (5, stat.czxid, stat.version).hash(state),
         Err(code) => (4, code).hash(state),
     }
 }
@@ -132,9 +136,10 @@ pub(super) enum Reply {
     /// It was given up, or has been answered on this side.
     Nobody,
     Created(Sink<(String, Stat)>),
+    CreatedAll(Sink<std::result::Result<Vec<String>, (usize, Code)>>),
     Children(Sink<(Vec<String>, Stat)>),
     Data(Sink<(Vec<u8>, Stat)>),
-    Set(Sink<Stat>),
+    Stat(Sink<Stat>),
     Done(Sink<()>),
 }
 
@@ -151,7 +156,8 @@ impl Reply {
             Reply::Children(_) => 2,
             Reply::Data(_) => 3,
             Reply::Done(_) => 4,
-            Reply::Set(_) => 5,
+            Reply::Stat(_) => 5,
+            Reply::CreatedAll(_) => 6,
         }
     }
 
@@ -162,12 +168,14 @@ impl Reply {
             (Reply::Created(sink), Ok(Value::Created(path, stat))) => sink(Ok((path, stat))),
             (Reply::Children(sink), Ok(Value::Children(names, stat))) => sink(Ok((names, stat))),
             (Reply::Data(sink), Ok(Value::Data(data, stat))) => sink(Ok((data, stat))),
-            (Reply::Set(sink), Ok(Value::Set(stat))) => sink(Ok(stat)),
+            (Reply::Stat(sink), Ok(Value::Stat(stat))) => sink(Ok(stat)),
             (Reply::Done(sink), Ok(Value::Done)) => sink(Ok(())),
+            (Reply::CreatedAll(sink), Ok(Value::CreatedAll(created))) => sink(Ok(created)),
             (Reply::Created(sink), answer) => sink(Err(code(answer))),
+            (Reply::CreatedAll(sink), answer) => sink(Err(code(answer))),
             (Reply::Children(sink), answer) => sink(Err(code(answer))),
             (Reply::Data(sink), answer) => sink(Err(code(answer))),
-            (Reply::Set(sink), answer) => sink(Err(code(answer))),
+            (Reply::Stat(sink), answer) => sink(Err(code(answer))),
             (Reply::Done(sink), answer) => sink(Err(code(answer))),
         }
     }

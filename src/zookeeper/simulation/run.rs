@@ -15,7 +15,7 @@ use super::handle::{Shared, act};
 use super::machine::ClientMachine;
 use super::request::Request;
 use super::scenario::{Fault, LOCK, Scenario};
-use super::server::{Change, Kind, SESSION_TIMEOUT};
+use super::server::{Change, Kind, New, SESSION_TIMEOUT};
 use super::steps::Step;
 use super::tasks::Tasks;
 use super::world::World;
@@ -125,19 +125,14 @@ impl Run {
         let mut world = World::new(scenario.clients, scenario.lag, scenario.server_id);
         world.limits = (scenario.limit, scenario.limit);
         if let Some(next) = scenario.directory {
-            let container = |path: &str| Change::Create {
-                path: path.to_owned(),
-                kind: Kind::Container,
-                data: Arc::default(),
-                is_protected: false,
-            };
-            world.leader.commit(vec![container("/locks")]);
-            if scenario.strategy == Strategy::Queue {
-                world.leader.commit(vec![container(LOCK)]);
+            let container = New::plain(Kind::Container, b"");
+            world.leader.commit(vec![container.at("/locks")]);
+            for lock in scenario.locks().iter().filter(|_| scenario.strategy == Strategy::Queue) {
+                world.leader.commit(vec![container.at(lock)]);
                 if scenario.reduced && scenario.is_mixed() {
-                    world.set_limit(scenario.limit, LOCK);
+                    world.set_limit(scenario.limit, lock);
                 }
-                world.leader.commit(vec![Change::Number { path: LOCK.to_owned(), next }]);
+                world.leader.commit(vec![Change::Number { path: (*lock).to_owned(), next }]);
             }
         }
         let posts = scenario.contenders.iter();
@@ -168,8 +163,10 @@ impl Run {
         run.connect_all();
         for (number, contender) in scenario.contenders.iter().enumerate() {
             let client = run.clients[contender.client].clone();
-            let memory = client.inner().registry.of::<PathMemory>(LOCK);
-            memory.set_contended(scenario.contended);
+            for lock in contender.locks {
+                let memory = client.inner().registry.of::<PathMemory>(lock);
+                memory.set_contended(scenario.contended);
+            }
             let (world, board) = (Arc::clone(&run.world), Arc::clone(&run.board));
             let acquires = contend(client, world, board, number, Arc::clone(scenario));
             run.tasks.add(contender.client, Box::pin(acquires));
@@ -280,7 +277,7 @@ impl Run {
         };
         let wants = |client: usize| {
             let contender = &self.scenario.contenders[client];
-            (&contender.acquires, contender.share, &contender.becomes)
+            (contender.locks, &contender.acquires, contender.share, &contender.becomes)
         };
         !(0..client).any(|other| !self.touched[other] && wants(other) == wants(client))
     }
@@ -459,7 +456,7 @@ impl Drop for Run {
                 act(&self.world, |world| world.kill(number));
                 self.tasks.remove_all_of(number);
                 for post in self.board.lock().posts.iter_mut().filter(|it| it.client == number) {
-                    post.tenure = None;
+                    post.tenures.clear();
                 }
                 drop(client);
             });

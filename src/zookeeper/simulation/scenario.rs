@@ -1,19 +1,26 @@
 //! Who contends for what, and what may go wrong.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::share::Share;
 use super::steps::Step;
 use crate::lock::{Access, Strategy};
 
-/// The lock that everybody contends for.
+/// The lock that everybody contends for, unless the scenario says otherwise.
 pub(super) const LOCK: &str = "/locks/a";
+
+/// Another, which some contend for together with it, or for it alone.
+pub(super) const OTHER: &str = "/locks/b";
 
 /// How late an answer can be by a fault.
 pub(super) const A_DELAY: Duration = Duration::from_millis(1_500);
 
 /// From this seed on, contenders are of several kinds.
 pub(super) const MIXED: u64 = 1 << 32;
+
+/// From this seed on, some contend for both locks together.
+pub(super) const SEVERAL: u64 = 1 << 33;
 
 const A_WHILE: Duration = Duration::from_secs(1);
 
@@ -32,6 +39,8 @@ pub(super) enum Wait {
 pub(super) struct Contender {
     /// On which client.
     pub(super) client: usize,
+    /// What it contends for: one lock, or both together.
+    pub(super) locks: &'static [&'static str],
     pub(super) acquires: Vec<Wait>,
     pub(super) share: Share,
     /// What it turns what it holds into, one after the other.
@@ -85,6 +94,16 @@ pub(super) enum Fault {
     Silence,
     Foreign,
     Limit,
+}
+
+/// What a contender contends for that has that letter in the name of a scenario.
+fn locks(letter: char) -> &'static [&'static str] {
+    match letter {
+        'a' => &[LOCK],
+        'b' => &[OTHER],
+        'm' => &[LOCK, OTHER],
+        _ => panic!("a is one lock, b the other, m both together, and {letter} none"),
+    }
 }
 
 /// What a contender turns its hold into that has that letter in the name of a scenario.
@@ -157,11 +176,17 @@ impl Scenario {
         self.contenders.iter().any(|contender| contender.share != Share::Alone)
     }
 
+    /// The locks that anybody contends for.
+    pub(super) fn locks(&self) -> BTreeSet<&'static str> {
+        self.contenders.iter().flat_map(|contender| contender.locks).copied().collect()
+    }
+
     /// One acquire each, every contender on a client of its own, nothing goes wrong.
     pub(super) fn plain(strategy: Strategy, contenders: usize) -> Scenario {
         let (acquires, share) = (vec![Wait::Forever], Share::Alone);
         let contender = |client| Contender {
             client,
+            locks: &[LOCK],
             acquires: acquires.clone(),
             share,
             becomes: Vec::new(),
@@ -226,15 +251,27 @@ impl Scenario {
                     contender.share = Share::named(letter);
                 });
             }
+            _ if setting.starts_with("locks-") => {
+                let letters = setting.trim_start_matches("locks-").chars();
+                scenario.contenders.iter_mut().zip(letters).for_each(|(contender, letter)| {
+                    contender.locks = locks(letter);
+                });
+            }
             _ => panic!("no scenario is set up like {setting}"),
         }
         scenario
     }
 
-    /// What a seed stands for: from [`MIXED`] on, a queue of several kinds.
+    /// What a seed stands for: from [`MIXED`] on, a queue of several kinds; from [`SEVERAL`] on, two queues.
     pub(super) fn from_seed(seed: u64) -> Scenario {
         let mut scenario = Scenario::exclusive_from_seed(seed);
-        if seed >= MIXED {
+        if seed >= SEVERAL {
+            let mut random = fastrand::Rng::with_seed(seed ^ 0x0b07_410c);
+            scenario.strategy = Strategy::Queue;
+            for contender in &mut scenario.contenders {
+                contender.locks = locks(['a', 'b', 'm', 'm'][random.usize(0..4)]);
+            }
+        } else if seed >= MIXED {
             let mut random = fastrand::Rng::with_seed(seed ^ 0x0a11_c1d5);
             scenario.strategy = Strategy::Queue;
             // Readers and writers, a semaphore, or all of them.
@@ -282,6 +319,7 @@ impl Scenario {
         };
         let contender = |number: usize| Contender {
             client: number % clients,
+            locks: &[LOCK],
             acquires: (0..random.usize(1..=2)).map(|_| acquire(&mut random)).collect(),
             share: Share::Alone,
             becomes: Vec::new(),

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::scenario::OTHER;
 use crate::client::{WatchEvent, WatchEventKind};
 use crate::error::Code;
 use crate::znode::Stat;
@@ -73,6 +74,26 @@ pub(super) enum Change {
         path: String,
         next: i32,
     },
+}
+
+/// A znode that is to be created.
+#[derive(Clone, Debug)]
+pub(super) struct New {
+    pub(super) sequential: bool,
+    pub(super) kind: Kind,
+    pub(super) data: Arc<[u8]>,
+    pub(super) is_protected: bool,
+}
+
+impl New {
+    pub(super) fn plain(kind: Kind, data: &[u8]) -> New {
+        New { sequential: false, kind, data: data.into(), is_protected: false }
+    }
+
+    pub(super) fn at(&self, path: &str) -> Change {
+        let (path, data) = (path.to_owned(), Arc::clone(&self.data));
+        Change::Create { path, kind: self.kind, data, is_protected: self.is_protected }
+    }
 }
 
 /// A transaction: its changes are seen together.
@@ -160,6 +181,12 @@ pub(super) enum Life {
     Closed,
 }
 
+/// The number of a claim: the transaction that made it, and in which of the directories, in each of which it can have made
+/// one.
+pub(super) fn number(path: &str, czxid: i64) -> i64 {
+    czxid + i64::from(parent(path) == OTHER)
+}
+
 /// What is remembered of a claim for ever: what the servers' own log would tell of it.
 pub(super) struct Record {
     pub(super) path: String,
@@ -175,7 +202,7 @@ pub(super) struct Leader {
     pub(super) tree: Tree,
     pub(super) log: Vec<Transaction>,
     pub(super) sessions: BTreeMap<i64, Life>,
-    /// Every ephemeral znode that there ever was, by the transaction that made it.
+    /// Every ephemeral znode that there ever was, by its [number].
     pub(super) records: BTreeMap<i64, Record>,
     /// What the ids of sessions begin with.
     id: u8,
@@ -203,7 +230,7 @@ impl Leader {
         session: i64,
         path: &'a str,
     ) -> impl Iterator<Item = (i64, &'a Record)> {
-        let records = self.records.iter().map(|(czxid, record)| (*czxid, record));
+        let records = self.records.iter().map(|(number, record)| (*number, record));
         records.filter(move |(_, record)| record.session == session && record.path == path)
     }
 
@@ -212,7 +239,7 @@ impl Leader {
     }
 
     pub(super) fn commit(&mut self, changes: Vec<Change>) -> i64 {
-        let zxid = self.zxid() + 1;
+        let zxid = self.zxid() + 2;
         for change in &changes {
             self.record(zxid, change);
             self.tree.apply(zxid, change);
@@ -225,12 +252,13 @@ impl Leader {
         match change {
             Change::Create { path, kind: Kind::Ephemeral(session), data, .. } => {
                 let (path, data) = (path.clone(), Arc::clone(data));
+                let number = number(&path, zxid);
                 let record = Record { path, session: *session, data, gone: None };
-                self.records.insert(zxid, record);
+                self.records.insert(number, record);
             }
             Change::Delete { path } => {
-                let czxid = self.tree.get(path).map(|node| node.czxid);
-                if let Some(record) = czxid.and_then(|czxid| self.records.get_mut(&czxid)) {
+                let number = self.tree.get(path).map(|node| number(path, node.czxid));
+                if let Some(record) = number.and_then(|number| self.records.get_mut(&number)) {
                     record.gone = Some(zxid);
                 }
             }
@@ -238,27 +266,38 @@ impl Leader {
         }
     }
 
-    pub(super) fn create(
+    pub(super) fn create(&mut self, path: &str, new: &New) -> Result<String, Code> {
+        let path = self.path_for(path, new)?;
+        self.commit(vec![new.at(&path)]);
+        Ok(path)
+    }
+
+    /// Creates all of them in one transaction; or gives which of them can't be, and why.
+    pub(super) fn create_all(
         &mut self,
-        path: &str,
-        sequential: bool,
-        kind: Kind,
-        data: &Arc<[u8]>,
-        is_protected: bool,
-    ) -> Result<String, Code> {
+        all: &[(String, New)],
+    ) -> Result<Vec<String>, (usize, Code)> {
+        let paths = all.iter().enumerate();
+        let paths =
+            paths.map(|(at, (path, new))| self.path_for(path, new).map_err(|why| (at, why)));
+        let paths: Vec<String> = paths.collect::<Result<_, _>>()?;
+        self.commit(paths.iter().zip(all).map(|(path, (_, new))| new.at(path)).collect());
+        Ok(paths)
+    }
+
+    /// The path that it gets.
+    fn path_for(&self, path: &str, new: &New) -> Result<String, Code> {
         let above = self.tree.get(parent(path)).ok_or(Code::NO_NODE)?;
         if matches!(above.kind, Kind::Ephemeral(_)) {
             return Err(Code::NO_CHILDREN_FOR_EPHEMERALS);
         }
         let mut path = path.to_owned();
-        if sequential {
+        if new.sequential {
             path.push_str(&format!("{:010}", above.sequence));
         }
         if self.tree.get(&path).is_some() {
             return Err(Code::NODE_EXISTS);
         }
-        let data = Arc::clone(data);
-        self.commit(vec![Change::Create { path: path.clone(), kind, data, is_protected }]);
         Ok(path)
     }
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::request::{Op, Request, Value};
-use super::server::parent;
+use super::server::{number, parent};
 use super::world::World;
 use crate::client::{WatchEvent, WatchEventKind};
 use crate::error::Code;
 
-/// Claims (the transactions that made them) that were shown to be gone.
+/// Claims (their numbers) that were shown to be gone.
 #[derive(Default)]
 pub(super) struct Shown {
     /// To the contender whose claims they are; it may not have looked at it yet.
@@ -32,13 +32,13 @@ impl Shown {
     }
 
     /// Whether a contender that waits knows that its claim is gone.
-    pub(super) fn has_told(&self, czxid: i64) -> bool {
-        self.known.contains(&czxid)
+    pub(super) fn has_told(&self, claim: i64) -> bool {
+        self.known.contains(&claim)
     }
 
     /// Whether a holder knows that its claim is gone.
-    pub(super) fn has_told_holder(&self, czxid: i64) -> bool {
-        self.known_to_holder.contains(&czxid)
+    pub(super) fn has_told_holder(&self, claim: i64) -> bool {
+        self.known_to_holder.contains(&claim)
     }
 }
 
@@ -49,7 +49,8 @@ impl World {
             return;
         }
         let client = &mut self.clients[client];
-        client.shown.fresh_to_holder.extend(client.watches.get(&event.path));
+        let watched = client.watches.get(&event.path);
+        client.shown.fresh_to_holder.extend(watched.map(|czxid| number(&event.path, *czxid)));
     }
 
     /// An answer is delivered that somebody waits for. It counts only where the contender is all that
@@ -66,16 +67,17 @@ impl World {
             return;
         }
         let session = self.clients[client].session;
-        let mut own = self.leader.records.iter().filter(|(czxid, record)| {
-            record.session == session && **czxid <= zxid && record.gone.is_some()
+        let is_made = |path: &str, claim: i64| claim <= number(path, zxid);
+        let mut own = self.leader.records.iter().filter(|(claim, record)| {
+            record.session == session && is_made(&record.path, **claim) && record.gone.is_some()
         });
         // What a server has shown is no later than its last transaction; what it has not shown although it
         // had been made by then was gone.
         let gone: Vec<i64> = match (op, answer) {
             (Op::Get { .. }, Ok(Value::Data(_, stat))) => {
-                let other = |czxid: i64| stat.czxid != czxid;
+                let other = |claim: i64| number(path, stat.czxid) != claim;
                 own.by_ref()
-                    .filter(|(czxid, it)| it.path == *path && other(**czxid))
+                    .filter(|(claim, it)| it.path == *path && other(**claim))
                     .map(first)
                     .collect()
             }
@@ -98,6 +100,6 @@ impl World {
     }
 }
 
-fn first<T>((czxid, _): (&i64, T)) -> i64 {
-    *czxid
+fn first<T>((claim, _): (&i64, T)) -> i64 {
+    *claim
 }

@@ -69,7 +69,7 @@ pub(super) enum Step {
     Kill(usize),
     /// Fault: an acquire (the contender's number) is given up.
     Cancel(usize),
-    /// Fault: an operator deletes a claim (the transaction that made it).
+    /// Fault: an operator deletes a claim (its number).
     Rob(i64),
     /// Fault: an operator deletes the lock's directory, with all that is in it.
     Raze,
@@ -79,7 +79,7 @@ pub(super) enum Step {
     Remake,
     /// Fault: somebody puts something into the lock's directory.
     Litter(u8),
-    /// Fault: somebody writes over a claim's data (the transaction that made it).
+    /// Fault: somebody writes over a claim's data (its number).
     Write(i64),
     /// Fault: the connection carries one direction only, or reaches a server that is cut off.
     Silence(usize, Silence),
@@ -321,7 +321,7 @@ impl World {
             Step::Kill(client) => self.kill(client),
             Step::Rob(czxid) => self.rob(czxid),
             Step::Raze => self.raze(lock),
-            Step::Reap(czxid) => self.delete_made_by(czxid),
+            Step::Reap(czxid) => self.delete_numbered(czxid),
             Step::Litter(number) => self.litter(number, lock),
         }
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::effort;
 use super::replay::{report_choices, report_seed};
 use super::run::run;
-use super::scenario::{MIXED, Scenario};
+use super::scenario::{MIXED, SEVERAL, Scenario};
 use super::schedule::{Drawn, Explored, explore};
 
 /// How often a long run says how far it is.
@@ -146,6 +146,18 @@ fn all_schedules_of_a_few_who_take_permits_keep_every_promise() {
     let short = ["kinds-21/2+0", "limit-22/2+1"];
     let long = ["kinds-22/2+1", "kinds-221/3+0", "kinds-22r/3+0", "limit-221/3+1"];
     explore_all("queue", &short, &long);
+}
+
+#[test]
+fn all_schedules_of_a_few_who_want_several_locks_keep_every_promise() {
+    let long = ["locks-mm/2+1", "locks-mab/3+0", "locks-ma/2+1", "locks-mmm/3+0"];
+    explore_all("queue", &["locks-mm/2+0", "locks-mb/2+0", "locks-m/1+1"], &long);
+    explore_some(&["locks-mm/2+1", "locks-mab/3+1"]);
+}
+
+#[test]
+fn random_schedules_of_several_locks_keep_every_promise() {
+    draw_from(SEVERAL + effort::first_seed());
 }
 
 #[test]

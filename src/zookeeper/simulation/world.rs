@@ -20,7 +20,7 @@ pub(super) struct World {
     pub(super) calls: Vec<Box<dyn FnOnce() + Send>>,
     /// Whether the servers of the sessions may lag behind the leader.
     pub(super) lag: bool,
-    /// Claims that an operator has deleted, or that went by a mistake that he led to; and whether there
+    /// Claims (their numbers) that an operator has deleted, or that went by a mistake that he led to; and whether there
     /// was none before, so that whoever has it may come to believe that it holds.
     pub(super) robbed: BTreeMap<i64, bool>,
     /// The fewest and the most permits that a semaphore ever had.
@@ -73,10 +73,9 @@ impl World {
         let is_alive = self.leader.life(session) == Life::Alive;
         let answer = match &request.op {
             _ if !is_alive => Err(Code::SESSION_EXPIRED),
-            Op::Create { sequential, kind, data, is_protected } => {
+            Op::Create(new) => {
                 let leader = &mut self.leader;
-                let created = leader.create(&request.path, *sequential, *kind, data, *is_protected);
-                created.map(|path| {
+                leader.create(&request.path, new).map(|path| {
                     let stat = leader.tree.get(&path).map(|node| node.stat());
                     Value::Created(path, stat.unwrap_or_default())
                 })
@@ -85,10 +84,17 @@ impl World {
                 let deleted = self.delete(session, &request.path, *announced, *too_late);
                 deleted.map(|()| Value::Done)
             }
-            Op::Sync | Op::Children { .. } | Op::Get { .. } if !up => Err(Code::CONNECTION_LOSS),
+            Op::CreateAll(all) => Ok(Value::CreatedAll(self.leader.create_all(all))),
+            Op::Sync | Op::Children { .. } | Op::Get { .. } | Op::Exists if !up => {
+                Err(Code::CONNECTION_LOSS)
+            }
             Op::Sync => Ok(Value::Done),
             Op::Set { data, version } => {
-                self.leader.set(&request.path, data, *version).map(Value::Set)
+                self.leader.set(&request.path, data, *version).map(Value::Stat)
+            }
+            Op::Exists => {
+                let node = self.clients[client].replica.tree.get(&request.path);
+                node.map(|node| Value::Stat(node.stat())).ok_or(Code::NO_NODE)
             }
             Op::Children { watch } => {
                 let replica = &mut self.clients[client].replica;
