@@ -49,6 +49,7 @@ mod stored;
 mod succession;
 mod tenure;
 mod together;
+mod transaction;
 mod upgrade;
 mod wanted;
 mod watch;

@@ -6,6 +6,7 @@
 //! claims. Both have the same data, and the same czxid.
 
 use super::name;
+use super::transaction::First;
 use crate::client::{Created, Op, OpResult, TrustedSession};
 use crate::error::{Code, Error};
 use crate::runtime::Pending;
@@ -46,7 +47,7 @@ pub(super) fn second_path(first: &str) -> Option<String> {
 /// Submits the transaction that makes both. The result is the first; the second's name follows from it, or the outcome
 /// is given as unknown and both are to be looked up.
 pub(super) fn create(session: &TrustedSession, first: Op, second: Op) -> Pending<Created> {
-    let path = first.path().to_owned();
+    let (path, claim) = (first.path().to_owned(), First::of(&first));
     let sent = session.multi(&[first, second]);
     let (session, prefix) = (session.clone(), path.clone());
     Pending::run("create", &path, async move {
@@ -55,11 +56,8 @@ pub(super) fn create(session: &TrustedSession, first: Op, second: Op) -> Pending
         let made = sent.await.map_err(refused)?;
         if let [OpResult::Created(first), OpResult::Created(second)] = &made[..] {
             if second_path(first).as_ref() == Some(second) {
-                // A transaction tells no stat. Somebody may have replaced the znode by now.
-                let looked = session.exists(first).await.ok().flatten();
-                if let Some(stat) = looked.filter(|stat| stat.ephemeral_owner == session.id()) {
-                    return Ok(Created { path: first.clone(), stat });
-                }
+                let stat = claim.stat(&session, first).await?;
+                return Ok(Created { path: first.clone(), stat });
             }
         }
         Err(Error::new("create", &prefix, Code::OPERATION_TIMEOUT))

@@ -13,6 +13,7 @@ use super::queue;
 use super::refusal::{NOT_A_QUEUE, Obstacle, refused};
 use super::seen_ahead::SeenAhead;
 use super::spec::Spec;
+use super::transaction::First;
 use crate::client::{Created, Hold, Op, OpResult, TrustedSession};
 use crate::error::{Code, Error, Result};
 use crate::lock::LockError;
@@ -181,10 +182,11 @@ impl Together {
                 Pending::reply("create", path, to_come)
             });
         }
+        let (first, number) = (First::of(&ops[0]), replies.len());
         let (sent, session) = (session.multi(&ops), session.clone());
         let client = &self.members[0].attempt.spec.client;
         client.spawn(async move {
-            let mut created = created(&session, sent, replies.len()).await.map(Vec::into_iter);
+            let mut created = created(&session, sent, &first, number).await.map(Vec::into_iter);
             for reply in replies {
                 let unknown = || Error::new("create", "", Code::OPERATION_TIMEOUT);
                 wake::send(
@@ -232,10 +234,11 @@ impl Together {
     }
 }
 
-/// The claims that the transaction has made. It tells only their paths; but the czxid of one is that of all.
+/// The claims that the transaction has made.
 async fn created(
     session: &TrustedSession,
     sent: Pending<Vec<OpResult>>,
+    first: &First,
     number: usize,
 ) -> Result<Vec<Created>> {
     let path_of = |result| match result {
@@ -243,16 +246,8 @@ async fn created(
         _ => None,
     };
     let paths: Vec<String> = sent.await?.into_iter().filter_map(path_of).collect();
-    let stat = match paths.first() {
-        Some(first) if paths.len() == number => session.exists(first).await,
-        _ => Ok(None),
-    };
-    match stat {
-        // By its name there may be another's by now.
-        Ok(Some(stat)) if stat.ephemeral_owner == session.id() => {
-            Ok(paths.into_iter().map(|path| Created { path, stat }).collect())
-        }
-        // They are there, or were: it is to be looked up under which czxid.
-        Ok(_) | Err(_) => Err(Error::new("create", "", Code::OPERATION_TIMEOUT)),
-    }
+    let path = paths.first().filter(|_| paths.len() == number);
+    let path = path.ok_or_else(|| Error::new("create", "", Code::OPERATION_TIMEOUT))?;
+    let stat = first.stat(session, path).await?;
+    Ok(paths.into_iter().map(|path| Created { path, stat }).collect())
 }

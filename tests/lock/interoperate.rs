@@ -181,7 +181,7 @@ fn whatever_frame_is_lost_there_is_one_claim_and_then_none() {
     let bench = Bench::with_directory();
     let frames: [(&str, Ops, u64); 4] = [
         ("create", Op::Multi.into(), 1),
-        ("stat", Op::Exists.into(), 1),
+        ("stat", Op::GetData.into(), 1),
         ("list", Ops::lists(), 1),
         ("delete", Op::Multi.into(), 2),
     ];
@@ -287,6 +287,39 @@ fn what_another_made_by_the_name_of_a_claim_is_not_taken_for_it() {
     expect_free(&bench);
 }
 
+#[test]
+fn what_another_acquire_of_its_client_made_by_the_name_of_a_claim_is_not_taken_for_it() {
+    let bench = Bench::with_directory();
+    let client = bench.client();
+    let reply = bench.proxy.hold(replies_to_transactions(&bench).nth(1));
+    let request = bench.proxy.hold(transactions(&bench).nth(2));
+    let first = acquire_in_background(&lock(&bench, &client));
+    reply.wait_reached(TIMEOUT).unwrap();
+    let names = claim(&bench).paths;
+    let second = acquire_in_background(&lock(&bench, &client));
+    request.wait_reached(TIMEOUT).unwrap();
+    // The numbers of the directory begin anew, and the second gives its claim the name of the first one's.
+    names.iter().for_each(|name| bench.delete(name));
+    bench.delete(&bench.path);
+    bench.raw().create(&bench.path, b"").unwrap();
+    request.release();
+    eventually("the second has claimed", || claims(&bench).iter().any(|it| it.paths == names));
+    reply.release();
+    eventually("each has a claim", || claims(&bench).len() == 2);
+    eventually("one holds", || first.is_finished() || second.is_finished());
+    let (held, waits) = if first.is_finished() { (first, second) } else { (second, first) };
+    let guard = held.join().unwrap().unwrap();
+    let is_there =
+        |guard: &Guard| claims(&bench).iter().any(|it| it.czxid == guard.fencing_token());
+    assert!(guard.state() == GuardState::Held && is_there(&guard));
+    assert!(!waits.is_finished(), "both hold");
+    guard.release().wait().unwrap();
+    let guard = waits.join().unwrap().unwrap();
+    assert!(guard.state() == GuardState::Held && is_there(&guard));
+    guard.release().wait().unwrap();
+    expect_free(&bench);
+}
+
 /// Polls until it has acquired, or that holds.
 fn drive(lock: &Lock, mut there: impl FnMut() -> bool) -> bool {
     let mut acquiring = lock.acquire();
@@ -349,7 +382,7 @@ fn a_limit_that_passes_while_the_reply_is_on_its_way_or_never_comes_leaves_nothi
     assert_eq!(claim(&bench).paths.len(), 2, "it is executed");
     gate.release();
     bench.expect_empty();
-    for rule in [replies_to_transactions(&bench), Rule::reply(Op::Exists).path_prefix(&bench.path)]
+    for rule in [replies_to_transactions(&bench), Rule::reply(Op::GetData).path_prefix(&bench.path)]
     {
         let lost = bench.proxy.on(rule.nth(1), Action::Drop);
         drive(&lock, || lost.hits() > 0);
@@ -452,12 +485,14 @@ fn a_release_that_finds_only_one_of_them_deletes_it_and_says_that_it_was_lost() 
     for robbed in [0, 1] {
         let bench = Bench::with_directory();
         let client = bench.client();
-        // Before it has heard of the deletion.
         let guard = hold(&lock(&bench, &client));
-        let event = bench.proxy.hold(Rule::event().path_prefix(&bench.path));
+        // It is deleted when the release is on its way.
+        let request = bench.proxy.hold(transactions(&bench));
+        let releasing = guard.release();
+        request.wait_reached(TIMEOUT).unwrap();
         bench.delete(&claim(&bench).paths[robbed]);
-        let released = guard.release().wait();
-        event.release();
+        request.release();
+        let released = releasing.wait();
         let Err(LockError::Lost { reason, .. }) = released else { panic!("{released:?}") };
         assert_eq!(reason, LostReason::Deleted);
         expect_free(&bench);
@@ -531,11 +566,14 @@ fn writes_happen_only_while_both_are_there() {
         let refused = guard.multi(&[Operation::check("/none")]).wait().unwrap_err();
         let LockError::Store { source, .. } = refused else { panic!("{refused:?}") };
         assert_eq!(source.operation(), Some(2), "after two checks");
-        let event = bench.proxy.hold(Rule::event().path_prefix(&bench.path));
+        // It is deleted when the write is on its way.
+        let request = bench.proxy.hold(transactions(&bench));
+        let writing = guard.set(&data, b"late", None);
+        request.wait_reached(TIMEOUT).unwrap();
         bench.delete(&claim(&bench).paths[robbed]);
-        let refused = guard.set(&data, b"late", None).wait().unwrap_err();
+        request.release();
+        let refused = writing.wait().unwrap_err();
         assert!(matches!(refused, LockError::NotHeld { .. }), "{refused:?}");
-        event.release();
         assert_eq!(client.get(&data).wait().unwrap().data, b"one");
         drop(guard);
         expect_free(&bench);

@@ -191,7 +191,7 @@ fn one_transaction_claims_all_and_its_number_is_their_token() {
         bench.proxy.clear_seen();
         held_in_time(&all).release().wait().unwrap();
         let asked = asked();
-        assert_eq!(asked[..2], [wire::Op::Multi, wire::Op::Exists]);
+        assert_eq!(asked[..2], [wire::Op::Multi, wire::Op::GetData]);
         asked[2..] == [wire::Op::Delete; 3]
     });
     // Where somebody came to one of them, that is listed.
@@ -201,7 +201,7 @@ fn one_transaction_claims_all_and_its_number_is_their_token() {
     let (asked, delete) = (asked(), wire::Op::Delete);
     assert_eq!(
         asked,
-        [wire::Op::Multi, wire::Op::Exists, wire::Op::GetChildren2, delete, delete, delete]
+        [wire::Op::Multi, wire::Op::GetData, wire::Op::GetChildren2, delete, delete, delete]
     );
     expect_free(&bench, 3);
 }
@@ -213,7 +213,7 @@ fn whatever_frame_is_lost_there_is_one_claim_in_each_queue_and_then_none() {
     let all = prepared(&bench, &client, 3);
     let session = session_id(&client);
     for way in [Rule::request, Rule::reply] as [fn(Ops) -> Rule; 2] {
-        for op in [wire::Op::Multi, wire::Op::Exists, wire::Op::Delete] {
+        for op in [wire::Op::Multi, wire::Op::GetData, wire::Op::Delete] {
             for loss in [Action::Drop, Action::Reset] {
                 let frame = way(op.into()).path_prefix(&bench.path).once();
                 let lost = bench.proxy.on(frame, loss);
