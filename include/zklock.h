@@ -837,8 +837,8 @@ void zkl_client_free(zkl_client *client);
  * - "local:": this process, whose threads it excludes, for tests; all of its clients are one, which is never closed.
  *
  * What the library was built without is refused by name. What a store can't do is refused where it is asked for; it is
- * known before by zkl_client_can. Counters, queues, groups, latches and barriers are ZooKeeper's alone; an election is
- * a lock, but for zkl_election_hand_over. Of the options of a lock `acl` and `interop` count in ZooKeeper alone, and
+ * known before by zkl_client_can. Counters, queues, groups, latches and barriers are ZooKeeper's alone; elections and locks
+ * by key are locks, and every store has them. Of the options of a lock `acl` and `interop` count in ZooKeeper alone, and
  * elsewhere all strategies are fair queues. `docs/stores.md` says what each store promises.
  *
  * `options` may be NULL: the defaults. Where the store is not ZooKeeper only session_timeout_ms counts (how long a lock

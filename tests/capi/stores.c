@@ -161,6 +161,14 @@ static void several_hold(zkl_client *client, zkl_client *other)
     CHECK(none == NULL);
 }
 
+static zkl_contenders *participants_of(zkl_election *election, size_t count)
+{
+    zkl_contenders *all = NULL;
+    UNTIL((zkl_contenders_free(all), zkl_election_participants(election, &all)) == OK
+          && zkl_contenders_count(all) == count);
+    return all;
+}
+
 static void one_leads(zkl_client *client, zkl_client *other)
 {
     zkl_election *election = NULL, *theirs = NULL;
@@ -169,9 +177,18 @@ static void one_leads(zkl_client *client, zkl_client *other)
     GIVES(OK, zkl_election_new(other, "/election", NULL, &theirs));
     GIVES(OK, zkl_election_campaign(election, TIMEOUT_MS, &guard));
     GIVES(TIMEOUT, zkl_election_campaign(theirs, 0, &none));
-    GIVES(OK, zkl_guard_release(guard));
-    GIVES(OK, zkl_election_campaign(theirs, TIMEOUT_MS, &guard));
-    GIVES(OK, zkl_guard_release(guard));
+    zkl_contenders_free(participants_of(election, 1));
+    told elected;
+    told_init(&elected);
+    GIVES(OK, zkl_election_campaign_async(theirs, ZKL_FOREVER, tell_done, &elected, finalize, NULL));
+    zkl_contenders *all = participants_of(election, 2);
+    CHECK(told_calls(&elected) == 0);
+    GIVES(OK, zkl_election_hand_over(election, guard, zkl_contenders_get(all, 1), TIMEOUT_MS));
+    zkl_contenders_free(all);
+    zkl_guard_free(guard);
+    UNTIL(told_finalized(&elected) == 1);
+    CHECK(elected.result == OK);
+    GIVES(OK, zkl_guard_release(elected.guard));
     zkl_election_free(election);
     zkl_election_free(theirs);
 }

@@ -68,7 +68,7 @@ impl SimulatedHandle {
         });
     }
 
-    fn new(&self, data: &[u8], acl: &[Acl], mode: CreateMode) -> New {
+    fn znode(&self, data: &[u8], acl: &[Acl], mode: CreateMode) -> New {
         let session = self.with(|client| client.session).unwrap_or_default();
         let (kind, sequential) = match mode {
             CreateMode::Ephemeral => (Kind::Ephemeral(session), false),
@@ -133,7 +133,7 @@ impl Requests for SimulatedHandle {
         mode: CreateMode,
         sink: Sink<(String, Stat)>,
     ) {
-        let op = Op::Create(self.new(data, acl, mode));
+        let op = Op::Create(self.znode(data, acl, mode));
         self.submit(terms, op, path, Reply::Created(sink));
     }
 
@@ -185,7 +185,7 @@ impl Requests for SimulatedHandle {
         let [RawOp::Set { path, .. }, RawOp::Delete { path: deleted, .. }] = ops else {
             let new = |op: &RawOp<'_>| match op {
                 RawOp::Create { path, data, acl, mode: EPHEMERAL_SEQUENTIAL } => {
-                    ((*path).to_owned(), self.new(data, acl, CreateMode::EphemeralSequential))
+                    ((*path).to_owned(), self.znode(data, acl, CreateMode::EphemeralSequential))
                 }
                 _ => unasked(),
             };

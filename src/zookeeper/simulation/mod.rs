@@ -18,6 +18,8 @@
 //! which passes at the schedule's pace: nothing in a session depends on another client's, so two
 //! processes need not be equally fast. A healthy connection answers within a quarter of the session timeout.
 //!
+//! All contend for one lock, or some for another, or for both together by one transaction.
+//!
 //! What goes wrong: time passes without an answer, so that requests are late or trust ends; a connection
 //! carries one direction only, or reaches a server that is cut off from its leader (it answers reads, from
 //! the past, and nothing else), for up to twice the session timeout; then all that was held up comes late,
@@ -29,7 +31,7 @@
 //! # What is checked
 //! Only what anybody could see: guards, tokens, the servers' log and tree, watches.
 //!
-//! - At every step: who *believes* that it holds (its guard does not say lost) has its claim on the
+//! - At every step, of each lock: who *believes* that it holds (its guard does not say lost) has its claim on the
 //!   servers, in a session that they have not given up, and no earlier claim is there that keeps it out, whoever
 //!   made it: of readers, a writer's; of those who take
 //!   permits, so many that too few are left; of all others, any. So none believe that may not hold together
@@ -42,8 +44,8 @@
 //!   claim, and has left none.
 //! - When a release ends: the claim is gone, and was not before, if it says so. No deletion hits another's
 //!   znode, but in the round trip after a look at one that an operator then deleted.
-//! - At rest (nothing can happen unless somebody releases): all others wait, each with one claim and a
-//!   watch on the nearest before it that keeps it out, which is there (behind permits that are held, on the
+//! - At rest (nothing can happen unless somebody releases): all others wait, each with one claim of each lock and, at
+//!   the first where it is kept out, a watch on the nearest before it that keeps it out, which is there (behind permits that are held, on the
 //!   directory's children); who was robbed knows, if it holds and its claim is
 //!   watched; nobody has a claim that it does not want.
 //! - At the end: everybody is done, and no claim, session, task, watch or deletion is left.
