@@ -50,9 +50,31 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// An address as it can be shown: without the name and the password of a user, and without options, among which a
+/// password may be.
+pub(crate) fn without_secret(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("//") else { return text.to_owned() };
+    let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+    let place = place.split_once('?').map_or(place, |(place, _)| place);
+    format!("{scheme}//{place}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_password_is_not_shown() {
+        for (text, shown) in [
+            ("redis://user:secr@et@host:6379/1", "redis://host:6379/1"),
+            ("postgres://:secret@host", "postgres://host"),
+            ("postgres://host/db?user=me&password=secret", "postgres://host/db"),
+            ("sqlite:a@b.db", "sqlite:a@b.db"),
+            ("a:1,b:2//c@d?e", "a:1,b:2//d"),
+        ] {
+            assert_eq!(without_secret(text), shown);
+        }
+    }
 
     #[test]
     fn a_password_is_the_first_line_of_its_file() {

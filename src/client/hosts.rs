@@ -4,6 +4,7 @@
 use std::net::Ipv6Addr;
 
 use crate::path;
+use crate::secret::without_secret;
 
 const DEFAULT_PORT: u16 = 2181;
 /// More would be a mistake; the C client resolves them one after the other.
@@ -14,7 +15,10 @@ const MAX_HOSTS: usize = 256;
 pub(super) enum HostsError {
     #[error("no host: write host[:port][,host[:port]...][/chroot]")]
     Empty,
-    #[error("{0:?} is a URL: write host:port, as in zk1.example.net:2181")]
+    #[error(
+        "{0:?} is a URL: write host:port, as in zk1.example.net:2181; a store is connected to by its address \
+             with zklock::connect, in C with zkl_store_connect"
+    )]
     Url(String),
     #[error("an empty host between commas")]
     EmptyHost,
@@ -35,7 +39,7 @@ pub(super) enum HostsError {
 /// Gives the string in the C client's form: every port named, IPv6 without its brackets.
 pub(super) fn parse(hosts: &str) -> Result<String, HostsError> {
     if hosts.contains("://") {
-        return Err(HostsError::Url(excerpt(hosts)));
+        return Err(HostsError::Url(excerpt(&without_secret(hosts))));
     }
     let (list, chroot) = match hosts.find('/') {
         Some(at) => hosts.split_at(at),

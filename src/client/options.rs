@@ -10,6 +10,7 @@ use crate::logging::log;
 use crate::raw::{Adopted, Credentials};
 use crate::runtime::{Pending, now, within};
 use crate::sasl::Sasl;
+use crate::secret::without_secret;
 use crate::session_key::SessionKey;
 use crate::tls::Tls;
 
@@ -267,8 +268,10 @@ impl ClientOptions {
     }
 
     pub(crate) fn start(&self, hosts: &str) -> Result<Client> {
+        // Somebody may have taken the address of another store for them.
+        let shown = without_secret(hosts);
         let refuse =
-            |detail: String| Error::with_detail("connect", hosts, Code::BAD_ARGUMENTS, detail);
+            |detail: String| Error::with_detail("connect", &shown, Code::BAD_ARGUMENTS, detail);
         let mut settings = self.settings.clone();
         settings.hosts = hosts::parse(hosts).map_err(|error| refuse(error.to_string()))?;
         let millis = settings.session_timeout.as_millis();

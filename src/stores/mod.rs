@@ -39,6 +39,7 @@ use crate::leased;
 use crate::local;
 use crate::lock::{Lock, Locks, ReadWriteLock, Semaphore};
 use crate::runtime::Pending;
+use crate::secret::without_secret;
 use crate::sync::per_process;
 
 /// How long a lock outlives the crash of who holds it, unless something else is wanted.
@@ -115,7 +116,7 @@ impl StoreOptions {
     /// # Errors
     /// As [`connect`]; `BAD_ARGUMENTS` for a session timeout that the store does not take.
     pub fn connect(&self, address: &str) -> Pending<Store> {
-        let shown = address::without_secret(address);
+        let shown = without_secret(address);
         let refuse = |why: String| {
             let error = Error::with_detail("connect", &shown, Code::BAD_ARGUMENTS, why);
             Pending::ready(Err(error))

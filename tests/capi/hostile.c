@@ -246,6 +246,8 @@ static void hostile_hosts_and_options(void)
     /* It was built without that, or can't be reached; the words show no secret. */
     CHECK(zkl_store_connect("redis://me:secret@127.0.0.1:1/0", NULL, &client) != OK);
     CHECK(strstr(zkl_last_error(), "secret") == NULL);
+    GIVES(BAD_ARGUMENTS, zkl_client_connect("redis://me:secret@127.0.0.1:1/0", NULL, &client));
+    CHECK(strstr(zkl_last_error(), "secret") == NULL && strstr(zkl_last_error(), "zkl_store_connect") != NULL);
     static char huge[1 << 20];
     memset(huge, ',', sizeof huge - 1);
     GIVES(BAD_ARGUMENTS, zkl_store_connect(huge, NULL, &client));

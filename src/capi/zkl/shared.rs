@@ -33,7 +33,7 @@ impl Shared {
     pub(super) fn client(&self, function: &'static str) -> Result<&Client, Failure> {
         self.store.client().ok_or_else(|| {
             let store = self.store.capabilities().store;
-            let why = format!("{store}: has none of it: zookeeper: has, and every store has locks");
+            let why = format!("{store}: keeps locks only; connect to zookeeper: for this");
             Failure::bad_argument(function, &why)
         })
     }
