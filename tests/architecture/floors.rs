@@ -25,7 +25,7 @@ const BELOW: &[(&str, &[&str])] = &[
     ("zookeeper", &["client", "lock", "runtime"]),
     ("recipes", &["client", "lock", "runtime"]),
     ("stores", &["client", "leased", "local", "lock", "redis", "runtime", "sql", "zookeeper"]),
-    ("capi", &["raw", "client", "lock", "zookeeper", "recipes", "runtime"]),
+    ("capi", &["raw", "client", "lock", "zookeeper", "recipes", "runtime", "stores"]),
 ];
 
 fn below(module: &str) -> Option<&'static [&'static str]> {

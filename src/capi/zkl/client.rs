@@ -9,7 +9,8 @@ use zookeeper_sys as sys;
 use crate::capi::boundary::{
     Failure, Object, free, given, may_block, number, output, status, text,
 };
-use crate::capi::zkl::options::{self, zkl_client_options};
+use crate::capi::zkl::connecting;
+use crate::capi::zkl::options::zkl_client_options;
 use crate::capi::zkl::present::Present;
 use crate::client::{Client, ClientOptions, SessionState};
 use crate::raw::Adopted;
@@ -76,7 +77,7 @@ pub unsafe extern "C" fn zkl_client_connect(
         // SAFETY: the header asks for a NUL-terminated string.
         let hosts = unsafe { text(NAME, "hosts", hosts) }?;
         // SAFETY: the header asks for a filled struct.
-        let options = unsafe { options::connecting(NAME, options) }?;
+        let options = unsafe { connecting::connecting(NAME, options) }?;
         may_block(NAME)?;
         let connected = options.connect(hosts).wait()?;
         client.write(Box::into_raw(zkl_client::boxed(connected.into(), None)));
@@ -124,7 +125,7 @@ pub unsafe extern "C" fn zkl_client_adopt(
     status(|| {
         let client = output(NAME, "client", client)?;
         // SAFETY: the header asks for a filled struct.
-        let options = unsafe { options::adopting(NAME, options) }?;
+        let options = unsafe { connecting::adopting(NAME, options) }?;
         // SAFETY: the header asks for a live handle, which is closed inside its own callbacks only
         // after a detach or an expiry.
         let adopted = unsafe { Adopted::new(zh) };

@@ -5,6 +5,7 @@ pub(super) mod attempt;
 pub(super) mod barrier;
 pub(super) mod change;
 pub(super) mod client;
+pub(super) mod connecting;
 pub(super) mod contenders;
 pub(super) mod counter;
 pub(super) mod double_barrier;

@@ -6,7 +6,8 @@ use std::mem::MaybeUninit;
 use crate::capi::boundary::{Failure, given, may_block, number, output, status, text};
 use crate::capi::codes;
 use crate::capi::zkl::client::zkl_client;
-use crate::capi::zkl::options::{self, zkl_client_options};
+use crate::capi::zkl::connecting;
+use crate::capi::zkl::options::zkl_client_options;
 use crate::capi::zkl::timeout::wait;
 use crate::error::Code;
 use crate::runtime::machine;
@@ -68,7 +69,7 @@ pub unsafe extern "C" fn zkl_store_connect(
         let address = unsafe { text(NAME, "address", address) }?;
         let is_zookeeper = address.starts_with("zookeeper:");
         // SAFETY: the header asks for a filled struct.
-        let (options, limit) = unsafe { options::connecting_to(NAME, is_zookeeper, options) }?;
+        let (options, limit) = unsafe { connecting::connecting_to(NAME, is_zookeeper, options) }?;
         may_block(NAME)?;
         machine::start().map_err(|error| {
             let message = format!("{NAME}: {}", scarcity::describe(&error));

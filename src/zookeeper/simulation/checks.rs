@@ -4,8 +4,9 @@
 //! there that was made before and keeps it out, and its session is alive. Only who was *robbed*, by an operator who has
 //! deleted its claim, believes without: until it was shown that, by the event of a watch on its znode.
 
+use super::board::{Post, SeenTenure};
 use super::client::Connection;
-use super::contender::{Post, SeenTenure, is_labelled, label};
+use super::contender::{is_labelled, label};
 use super::run::Run;
 use super::scenario::{LOCK, Wait};
 use super::server::{Kind, Life, number, parent};

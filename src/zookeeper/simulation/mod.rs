@@ -66,6 +66,7 @@
 //! It prints the command, with `ZKLOCK_SEED` or with `ZKLOCK_SCENARIO` and `ZKLOCK_CHOICES`.
 //! `make simulate` runs far more than `cargo test` does: among them three contenders with one fault.
 
+mod board;
 mod checks;
 mod client;
 mod contender;

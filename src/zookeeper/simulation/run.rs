@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::board::{Board, Post, SharedBoard};
 use super::checks;
 use super::client::Connection;
-use super::contender::{Board, Post, SharedBoard, contend, note};
+use super::contender::{contend, note};
 use super::digest::Digest;
 use super::handle::{Shared, act};
 use super::machine::ClientMachine;
