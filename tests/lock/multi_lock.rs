@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use test_support::{TIMEOUT, eventually, session_id};
-use zklock::zookeeper::{CreateMode, Op, OpResult};
+use zklock::zookeeper::{Acl, CreateMode, Op, OpResult, Permissions};
 use zklock::{Client, Guard, GuardState, Lock, LockError, LostReason, MultiLock, Strategy};
 use zklock_testing::wire::{self, Ops};
 use zklock_testing::{Action, Rule};
@@ -204,6 +204,19 @@ fn one_transaction_claims_all_and_its_number_is_their_token() {
         [wire::Op::Multi, wire::Op::GetData, wire::Op::GetChildren2, delete, delete, delete]
     );
     expect_free(&bench, 3);
+}
+
+#[test]
+fn claims_that_nobody_may_read_are_held_all_the_same() {
+    let bench = Bench::shared();
+    let client = bench.client();
+    let locks = prepared(&bench, &client, 2).locks().to_vec();
+    let nobody = [Acl::new(Permissions::WRITE | Permissions::DELETE, "world", "anyone")];
+    let all = MultiLock::new(locks.into_iter().map(|lock| lock.acl(nobody.clone())));
+    let guard = held_in_time(&all);
+    assert_eq!(guard.state(), GuardState::Held);
+    guard.release().within(TIMEOUT).wait().unwrap();
+    expect_free(&bench, 2);
 }
 
 #[test]
