@@ -5,7 +5,7 @@
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help server lock-test soak bench compare install uninstall deb package quick test simulate matrix partitions command limits queue interop mutants sanitize deps fmt clippy unit docs shell checks
+.PHONY: help server lock-test soak bench compare install uninstall deb package quick test test-all simulate matrix partitions command limits queue interop mutants sanitize deps fmt clippy build unit doctests docs shell checks
 
 # What the programs are given; ARGS on the command line or in the environment replaces it.
 lock-test: ARGS ?= --threads 3 --strategy all
@@ -30,8 +30,9 @@ help:
 	echo 'make uninstall PREFIX=DIR  takes away exactly what install put there'
 	echo 'make deb                   Debian packages of all that, into target/deb; scripts/deb-test tries them in a chroot'
 	echo 'make package               the crates as they are published, each built from what is packed'
-	echo 'make quick                 what finds most, in two minutes once it is built; says what it leaves out'
-	echo 'make test                  the whole suite, stopping at the first failure'
+	echo 'make quick                 the tests that find most, in a minute once they are built; says what it leaves out'
+	echo 'make test                  the whole suite, stopping at the first step that fails; ends with a table of times'
+	echo 'make test-all              the same with all cases and the long tests (an hour)'
 	echo 'make simulate              the acquire loop under simulated servers: all schedules of a few'
 	echo '                           contenders, a million random ones of many (SCHEDULES=, SEED=)'
 	echo 'make matrix                the step-fault matrix with all its pairs: a second fault at each kind of step'
@@ -50,7 +51,7 @@ help:
 	echo "                           tests/mutants/list, or ARGS='generic src/lock --minutes 30'; ARGS=--help"
 	echo 'make sanitize              valgrind, AddressSanitizer and ThreadSanitizer on all that touches the'
 	echo "                           C client (SANITIZERS='memory thread', TESTS='raw_floor client')"
-	echo 'make STEP                  one step of it: fmt clippy unit docs shell checks'
+	echo 'make STEP                  one step of it: fmt clippy build unit doctests docs shell checks'
 	echo 'make deps                  only install what the suite needs'
 
 # `value` leaves a $ in ARGS to the shell, which also reads its quotes.
@@ -85,6 +86,9 @@ quick:
 
 test:
 	scripts/test
+
+test-all:
+	ZKLOCK_TEST=all scripts/test
 
 # How many random schedules, and the seed of the first.
 SCHEDULES ?= 1000000
@@ -131,5 +135,5 @@ mutants:
 sanitize:
 	TESTS="$(TESTS)" scripts/sanitize $(SANITIZERS)
 
-deps fmt clippy unit docs shell checks:
+deps fmt clippy build unit doctests docs shell checks:
 	scripts/test $@

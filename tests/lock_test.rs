@@ -1,5 +1,5 @@
 //! The program `lock_test`, as a user runs it, against real servers.
-#![cfg(feature = "cli")]
+#![cfg(feature = "lock_test")]
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Output, Stdio};

@@ -176,12 +176,13 @@ impl ClientInner {
         self.wake();
     }
 
-    pub(super) fn is_closing(&self) -> bool {
+    /// Whether somebody has asked for the end of the client.
+    pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
     }
 
     /// Waits until the client is closed.
-    pub(super) fn closed(self: &Arc<Self>) -> impl Future<Output = ()> + Send + use<> {
+    pub(crate) fn closed(self: &Arc<Self>) -> impl Future<Output = ()> + Send + use<> {
         let inner = Arc::clone(self);
         async move {
             if !inner.is_inherited() {

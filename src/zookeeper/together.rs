@@ -61,6 +61,8 @@ impl Together {
             let session = session.map_err(|error| LockError::closed(&first.path, error))?;
             match Box::pin(self.step(&session)).await {
                 Ok(Standing::Held) if self.gives_up_what_is_gone() => {}
+                // As in the loop of one lock.
+                Ok(Standing::Held) if first.client.is_closing() => first.client.closed().await,
                 Ok(Standing::Held) => match self.hold(&session) {
                     Some(held) => return Ok(Some(held)),
                     None => session.proven().await,

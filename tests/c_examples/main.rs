@@ -4,15 +4,14 @@
 mod lock_test;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use test_support::Process;
 use test_support::c_programs::{
     command, limited, prefix, root, run, scratch, under_valgrind, with_pkg_config,
 };
+use test_support::{Process, once};
 use zklock_testing::{Proxy, Server};
 
 /// All of them by name, without their endings.
@@ -28,14 +27,11 @@ fn examples() -> Vec<String> {
 }
 
 /// The examples, built by `c-examples/Makefile`, which asks pkg-config alone.
-fn built() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let out = scratch("examples");
+fn built() -> PathBuf {
+    once("c-examples", |out| {
         let mut make = with_pkg_config("make");
         make.arg("-C").arg(root().join("c-examples")).arg(format!("OUT={}", out.display()));
         run(&mut make);
-        out
     })
 }
 

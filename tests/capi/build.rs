@@ -17,7 +17,7 @@ const STRICT: &[&str] = &["-std=c99", "-D_POSIX_C_SOURCE=200809L", "-ldl"];
 
 const SANITIZERS: &[&str] = &["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"];
 
-/// Builds a program. To be called once for each of them in each mode.
+/// Builds a program.
 pub fn program(name: &str, mode: Mode) -> PathBuf {
     let source = format!("tests/capi/{name}.c");
     let program = format!("{name}-{mode:?}");

@@ -1,8 +1,5 @@
 //! Processes that end right after they have given a lock up: no claim of theirs is left.
 
-use std::path::PathBuf;
-use std::sync::LazyLock;
-
 use crate::build::{self, Mode};
 use crate::program::World;
 
@@ -10,14 +7,14 @@ use crate::program::World;
 const ENDS: usize = 60;
 
 fn end_again_and_again(state: &str) {
-    static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| build::program("ends", Mode::Plain));
-    let world = World::new(&format!("ends-{state}"));
+    let program = build::program("ends", Mode::Plain);
+    let world = World::new();
     world.grant("create /locks");
     world.grant("create /locks/end");
     for end in 0..ENDS {
         let mut arguments = world.arguments(20_000).to_vec();
         arguments.push(state.to_owned());
-        let status = build::start(&PROGRAM, Mode::Plain, &arguments).end();
+        let status = build::start(&program, Mode::Plain, &arguments).end();
         assert!(status.success(), "{state}: {status}");
         assert_eq!(world.grant("children /locks/end"), "0", "end {end}");
     }

@@ -6,8 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
-use std::sync::LazyLock;
 
 use crate::build::{self, Mode};
 use crate::program::World;
@@ -23,8 +21,6 @@ const ABORTED: i32 = 6;
 const KILLED: i32 = 9;
 const MEMORY_FAULTS: [i32; 2] = [7, 11];
 
-static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| build::program("memory", Mode::Plain));
-
 /// How a run ended, and how many allocations the step made.
 struct Run {
     outcome: String,
@@ -33,10 +29,11 @@ struct Run {
 
 fn run(step: &str, way: &str, number: u64) -> Run {
     let repeat = format!("ZKLOCK_MEMORY={step}/{way}/{number}");
-    let world = World::new(&format!("memory-{step}-{way}-{number}"));
+    let world = World::new();
     let mut arguments = world.arguments(10_000).to_vec();
     arguments.extend([step, way, &number.to_string()].map(str::to_owned));
-    let mut process = build::start(&PROGRAM, Mode::Plain, &arguments);
+    let program = build::program("memory", Mode::Plain);
+    let mut process = build::start(&program, Mode::Plain, &arguments);
     let (mut said, mut allocations, mut works_again) = (None, 0, false);
     while let Some(line) = process.hear() {
         match line.trim_end().split_once(' ') {

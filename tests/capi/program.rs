@@ -1,25 +1,20 @@
 //! Runs a program, and does to the server and to its network what it asks for.
 
-use std::sync::OnceLock;
 use std::time::Duration;
 
+use test_support::{shared, unused_path};
 use zklock_testing::wire::RawClient;
-use zklock_testing::{Proxy, Server, expire_session};
+use zklock_testing::{Proxy, expire_session};
 
 use super::build::{self, Mode};
 use super::session_password::password_of;
 
-/// All programs use one server, each below a path of its own and through a proxy of its own.
-fn server() -> &'static Server {
-    static STARTED: OnceLock<Server> = OnceLock::new();
-    STARTED.get_or_init(|| Server::start().unwrap())
-}
-
 /// On the server itself: a program's network is not its own.
 fn client() -> RawClient {
-    RawClient::connect(server().addr(), Duration::from_secs(30)).unwrap()
+    RawClient::connect(shared().addr(), Duration::from_secs(30)).unwrap()
 }
 
+/// What a program works on: the shared server, below a path of its own and through a proxy of its own.
 pub struct World {
     proxy: Proxy,
     chroot: String,
@@ -27,7 +22,7 @@ pub struct World {
 
 pub fn run(name: &str, mode: Mode) {
     let program = build::program(name, mode);
-    let world = World::new(&format!("{name}-{mode:?}"));
+    let world = World::new();
     // Under valgrind one thread runs at a time, slowly, and a session must survive that.
     let session_timeout_ms = match (mode, name) {
         (Mode::Valgrind, _) => 20_000,
@@ -50,9 +45,9 @@ pub fn run(name: &str, mode: Mode) {
 }
 
 impl World {
-    pub fn new(name: &str) -> World {
-        let proxy = Proxy::start(server().addr()).unwrap();
-        let world = World { proxy, chroot: format!("/{name}") };
+    pub fn new() -> World {
+        let proxy = Proxy::start(shared().addr()).unwrap();
+        let world = World { proxy, chroot: unused_path() };
         client().create(&world.chroot, b"").unwrap();
         world
     }
@@ -76,7 +71,7 @@ impl World {
             "slow" => self.proxy.set_latency(Duration::from_millis(about.parse().unwrap())),
             "expire" => {
                 let id = about.parse().unwrap();
-                expire_session(&server().hosts(), id, &password_of(id)).unwrap();
+                expire_session(&shared().hosts(), id, &password_of(id)).unwrap();
             }
             "create" => drop(client().create(&path, b"").unwrap()),
             "delete" => client().delete(&path).unwrap(),

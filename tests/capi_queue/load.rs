@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use test_support::c_programs::command;
-use test_support::{Running, eventually};
+use test_support::{Running, eventually, scaled};
 use zklock_testing::Server;
 
 use crate::bench::Bench;
@@ -15,8 +15,6 @@ use crate::program::{build, source};
 
 const PRODUCERS: u8 = 4;
 const CONSUMERS: usize = 4;
-const EACH: usize = 5_000;
-const ALL: usize = EACH * PRODUCERS as usize;
 
 /// The n-th element of a producer, as `producer.c` makes it.
 fn offered(producer: u8, n: usize) -> Vec<u8> {
@@ -69,6 +67,8 @@ fn nothing_is_lost_nothing_comes_twice_and_each_producers_order_is_kept() {
     let server = Server::builder().jvm_arg("-XX:TieredStopAtLevel=1").start().unwrap();
     let bench = Bench::with(server);
     let hosts = bench.server.hosts();
+    let each = scaled(1_500, 5_000);
+    let all = each * usize::from(PRODUCERS);
     let (producer, consumer) = (build(&source("producer.c")), build(&source("consumer.c")));
     let taken = Arc::new(AtomicUsize::new(0));
     let mut consumers = Vec::new();
@@ -81,7 +81,7 @@ fn nothing_is_lost_nothing_comes_twice_and_each_producers_order_is_kept() {
     let mut producers = Vec::new();
     for number in 0..PRODUCERS {
         let mut child = command(&producer)
-            .args([&hosts, &bench.path, &number.to_string(), &EACH.to_string()])
+            .args([&hosts, &bench.path, &number.to_string(), &each.to_string()])
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -91,7 +91,7 @@ fn nothing_is_lost_nothing_comes_twice_and_each_producers_order_is_kept() {
         std::thread::spawn(move || lines.for_each(drop));
         producers.push(Running(child));
     }
-    for part in [ALL / 5, ALL * 3 / 5] {
+    for part in [all / 5, all * 3 / 5] {
         eventually("elements are taken", || taken.load(Ordering::Relaxed) >= part);
         bench.server.restart().unwrap();
     }
@@ -114,7 +114,7 @@ fn nothing_is_lost_nothing_comes_twice_and_each_producers_order_is_kept() {
         all.extend(elements);
     }
     let mut expected: Vec<_> =
-        (0..PRODUCERS).flat_map(|p| (0..EACH).map(move |n| offered(p, n))).collect();
+        (0..PRODUCERS).flat_map(|p| (0..each).map(move |n| offered(p, n))).collect();
     assert!(expected.iter().any(|data| data.len() == 1_000));
     expected.sort();
     all.sort();

@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 
 use test_support::Process;
 use test_support::c_programs::{self, command};
@@ -13,8 +12,6 @@ pub fn source(name: &str) -> PathBuf {
 }
 
 /// Builds a program from its C file, at a path from the checkout's root.
-///
-/// To be called once for each.
 pub fn build(file: &Path) -> PathBuf {
     let name = file.file_stem().and_then(OsStr::to_str).unwrap();
     c_programs::build(file.to_str().unwrap(), name, &["-std=c99", "-D_GNU_SOURCE"])
@@ -53,8 +50,8 @@ impl Tool {
 
     /// `timeout_ms`: the session timeout to ask for.
     pub fn with_session_timeout(hosts: &str, path: &str, timeout_ms: u32) -> Tool {
-        static BUILT: LazyLock<PathBuf> = LazyLock::new(|| build(&source("queue_tool.c")));
-        Tool(Process::start(command(&*BUILT).args([hosts, path, &timeout_ms.to_string()])))
+        let program = build(&source("queue_tool.c"));
+        Tool(Process::start(command(program).args([hosts, path, &timeout_ms.to_string()])))
     }
 
     pub fn tell(&mut self, what: &str) {

@@ -44,7 +44,7 @@ fn a_holder_whose_leader_answers_after_it_was_deposed_is_told_before_another_acq
         hosts: Hosts::ItsOwn,
         paces: &[Pace { tick: 500, session: 16, sync_limit: 2 }],
         long_paces: LONG_PACES,
-        rounds: 3,
+        rounds: (1, 3),
         fault: freeze_and_cut,
     };
     scenario.play();
@@ -80,7 +80,7 @@ fn a_holder_whose_leader_stutters_after_it_was_deposed_is_told_before_another_ac
         hosts: Hosts::All,
         paces: &[Pace { tick: 500, session: 16, sync_limit: 2 }],
         long_paces: LONG_PACES,
-        rounds: 3,
+        rounds: (1, 3),
         fault: stutter,
     };
     scenario.play();
@@ -100,7 +100,7 @@ fn a_holder_whose_leader_stood_still_beyond_a_partition_is_told_before_another_a
         hosts: Hosts::ItsOwn,
         paces: &[Pace { tick: 500, session: 16, sync_limit: 2 }],
         long_paces: LONG_PACES,
-        rounds: 3,
+        rounds: (1, 3),
         fault: freeze_isolate_and_cut,
     };
     scenario.play();
@@ -136,7 +136,7 @@ fn a_holder_whose_leader_is_cut_off_from_its_followers_is_told_before_another_ac
             Pace { tick: 2000, session: 5, sync_limit: 2 },
             Pace { tick: 2000, session: 15, sync_limit: 2 },
         ],
-        rounds: 4,
+        rounds: (2, 4),
         fault: isolate,
     };
     scenario.play();

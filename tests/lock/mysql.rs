@@ -1,16 +1,13 @@
 //! Locks in a database of MariaDB.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use mysql::prelude::Queryable;
 use zklock_testing::Database;
 
 use crate::place::Elsewhere;
-
-/// The server that all tests of a process share which leave it alone: each has locks of its own.
-static SHARED: LazyLock<Arc<Database>> = LazyLock::new(|| Arc::new(Database::mariadb().unwrap()));
 
 /// A server, and how long sessions last there.
 pub struct Server {
@@ -20,7 +17,10 @@ pub struct Server {
 
 impl Server {
     pub fn shared() -> Server {
-        Server { database: Arc::clone(&SHARED), session_timeout: Duration::from_secs(10) }
+        Server {
+            database: Arc::clone(test_support::shared::mariadb()),
+            session_timeout: Duration::from_secs(10),
+        }
     }
 
     /// One of the test's own.

@@ -33,7 +33,7 @@ fn a_holder_on_a_follower_without_its_leader_is_told_before_another_acquires() {
         // The leader expires the session of whom it does not hear of, long before the follower gives the leader up.
         paces: &[Pace { tick: 500, session: 6, sync_limit: 10 }],
         long_paces: LONG_PACES,
-        rounds: 2,
+        rounds: (2, 2),
         fault: isolate,
     };
     scenario.play();
@@ -63,7 +63,7 @@ fn a_holder_of_the_shortest_session_on_a_cut_off_follower_is_told_before_another
         hosts: Hosts::ItsOwn,
         paces: &[Pace { tick: 2000, session: 2, sync_limit: 10 }],
         long_paces: &[],
-        rounds: 5,
+        rounds: (2, 5),
         fault: isolate_before_the_report,
     };
     scenario.play();

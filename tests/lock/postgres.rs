@@ -1,7 +1,7 @@
 //! Locks in a database of PostgreSQL: what is lost with requests, replies, connections and the server.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use test_support::{TIMEOUT, acquire_in_background, eventually};
@@ -11,9 +11,6 @@ use zklock_testing::Database;
 
 use crate::place::Elsewhere;
 
-/// The server that all tests of a process share which leave it alone: each has locks of its own.
-static SHARED: LazyLock<Arc<Database>> = LazyLock::new(|| Arc::new(Database::postgres().unwrap()));
-
 /// A server, and how long sessions last there.
 pub struct Server {
     database: Arc<Database>,
@@ -22,7 +19,10 @@ pub struct Server {
 
 impl Server {
     pub fn shared() -> Server {
-        Server { database: Arc::clone(&SHARED), session_timeout: Duration::from_secs(10) }
+        Server {
+            database: Arc::clone(test_support::shared::postgres()),
+            session_timeout: Duration::from_secs(10),
+        }
     }
 
     /// One of the test's own.

@@ -1,5 +1,7 @@
 //! Which faults an operation meets at which steps.
 
+use std::collections::BTreeSet;
+
 use crate::case::Case;
 use crate::fault::{Fault, Strike};
 use crate::foreign::Interference;
@@ -9,11 +11,14 @@ use crate::pool::{Counted, Pool};
 use crate::recipe::RECIPES;
 use crate::step::{Kind, Side, Step};
 
-/// What was asked for: `ZKLOCK_CASE` names cases by the beginning of their names, and `ZKLOCK_MATRIX=all`
-/// is every pair that is worth a run.
+/// Which cases are played. `ZKLOCK_CASE` names some by the beginning of their names, and `ZKLOCK_MATRIX=all` is all of
+/// them. `make test` plays a sample, the same in each run: the cases that find planted bugs, and of the others one in
+/// nine of the queue and one in eighteen of other recipes.
 pub struct Wanted {
     prefix: String,
     all: bool,
+    /// The cases that find planted bugs.
+    planted: BTreeSet<String>,
 }
 
 /// Cases, and what has failed before there were any.
@@ -23,18 +28,33 @@ impl Wanted {
     pub fn by_environment() -> Wanted {
         let prefix = std::env::var("ZKLOCK_CASE").unwrap_or_default();
         let all = std::env::var("ZKLOCK_MATRIX").is_ok_and(|which| which == "all");
-        Wanted { all: all || !prefix.is_empty(), prefix }
+        Wanted { all: all || !prefix.is_empty(), prefix, planted: planted() }
     }
 
+    /// Whether no case was named.
     pub fn is_everything(&self) -> bool {
         self.prefix.is_empty()
     }
 
-    /// Whether the case is wanted. Of a recipe that has most of its steps from another, `make test` plays every third.
+    /// Whether no sample is taken.
+    pub fn is_all(&self) -> bool {
+        self.all
+    }
+
+    /// Whether the case is wanted.
     fn is(&self, case: &Case) -> bool {
-        let (name, recipe) = (case.to_string(), case.recipe);
-        let is_played = self.all || !recipe.is_variant() || recipe.is_twin() || is_third(&name);
+        let name = case.to_string();
+        let is_played = self.all || self.planted.contains(&name) || is_one_in(9, &name);
         is_played && name.starts_with(&self.prefix)
+    }
+
+    /// Whether the operation, or a recovery, is wanted: its steps have to be counted, whatever is played of them.
+    fn is_counted(&self, case: &Case) -> bool {
+        let name = case.to_string();
+        let leads_to = |planted: &String| planted.starts_with(&format!("{name}/"));
+        let is_always = case.recipe.name == "queue" || case.operation.is_sample;
+        let is_sampled = is_always && case.strikes.is_empty() || is_one_in(2, &name);
+        self.all || is_sampled || self.planted.iter().any(leads_to)
     }
 
     /// Whether the case, or one that goes on from it, may be.
@@ -52,7 +72,7 @@ impl Wanted {
             });
             fitting.map(move |operation| Case { recipe, operation, strikes: Vec::new() })
         });
-        all.filter(|play| self.may_become(play)).collect()
+        all.filter(|play| self.may_become(play) && self.is_counted(play)).collect()
     }
 
     /// Each step of each operation with each of the faults that `faults` gives for it.
@@ -110,7 +130,7 @@ impl Wanted {
             let is_first = is_first(steps, step);
             FIRST.into_iter().filter(move |(kind, _)| is_first && *kind == step.kind).map(|it| it.1)
         });
-        firsts.retain(|first| self.may_become(first));
+        firsts.retain(|first| self.may_become(first) && self.is_counted(first));
         let (recoveries, more) = pool.count(firsts);
         failures.extend(more);
         let mut cases = self.each(&recoveries, |case, steps, step| {
@@ -151,10 +171,24 @@ const SECOND: [Fault; 5] = [
     Fault::Restarted,
 ];
 
-/// Whether a case of that name is one of the third that stands for all: the same in each run, and spread over all
-/// operations, steps and faults.
-fn is_third(name: &str) -> bool {
-    name.bytes().fold(0_u32, |sum, byte| sum + u32::from(byte)) % 3 == 0
+/// Whether a case of that name is in a sample: spread over all operations, steps and faults.
+fn is_one_in(many: u32, name: &str) -> bool {
+    let mix = |mixed: u32, byte: u8| (mixed ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    let mixed = name.bytes().fold(0x811c_9dc5, mix);
+    ((mixed >> 16) ^ mixed) % many == 0
+}
+
+/// The cases that the list of planted bugs names.
+fn planted() -> BTreeSet<String> {
+    let list = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mutants/list");
+    let files = std::fs::read_dir(list).unwrap().map(|entry| entry.unwrap().path());
+    let texts: Vec<String> = files.map(|file| std::fs::read_to_string(file).unwrap()).collect();
+    // As in `"matrix TEST CASE"`.
+    let named = texts.iter().flat_map(|text| text.split('"')).filter_map(|quoted| {
+        let (_, case) = quoted.strip_prefix("matrix ")?.split_once(' ')?;
+        Some(case.to_owned())
+    });
+    named.collect()
 }
 
 /// Whether it is the first of its kind.

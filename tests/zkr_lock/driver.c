@@ -158,7 +158,7 @@ static void inside(struct handle *handle, const char *command, char *answer)
     int rc;
 
     snprintf(handle->job, ROOM, "%s", command);
-    rc = zoo_aexists(handle->zh, "/zookeeper", 0, do_inside, handle);
+    rc = zoo_aexists(handle->zh, "/", 0, do_inside, handle);
     if (rc != ZOK) {
         sprintf(answer, "%d", rc);
     } else if (!await(&handle->has_answered, before + 1)) {

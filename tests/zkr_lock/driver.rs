@@ -1,8 +1,7 @@
 //! `driver.c`, running: told a line at a time.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
-use std::sync::OnceLock;
 
 use test_support::Process;
 use test_support::c_programs::{build, build_with_libraries, command, valgrind};
@@ -15,7 +14,6 @@ pub struct Build {
     options: &'static [&'static str],
     /// Instead of what pkg-config says.
     libraries: Option<&'static [&'static str]>,
-    built: OnceLock<PathBuf>,
 }
 
 /// The compiler runs in the checkout, whose header this is.
@@ -51,15 +49,15 @@ impl Build {
         options: &'static [&'static str],
         libraries: Option<&'static [&'static str]>,
     ) -> Build {
-        Build { name, options, libraries, built: OnceLock::new() }
+        Build { name, options, libraries }
     }
 
-    fn program(&self) -> &Path {
+    fn program(&self) -> PathBuf {
         const SOURCE: &str = "tests/zkr_lock/driver.c";
-        self.built.get_or_init(|| match self.libraries {
+        match self.libraries {
             None => build(SOURCE, self.name, self.options),
             Some(libraries) => build_with_libraries(SOURCE, self.name, self.options, libraries),
-        })
+        }
     }
 }
 
@@ -75,7 +73,7 @@ impl Driver {
     /// Under valgrind, which ends it with an error when it touches memory that is not its own or,
     /// with `leaks`, loses some.
     pub fn start_under_valgrind(leaks: bool) -> Driver {
-        Driver::run(valgrind(PLAIN.program(), leaks))
+        Driver::run(valgrind(&PLAIN.program(), leaks))
     }
 
     fn run(mut command: Command) -> Driver {

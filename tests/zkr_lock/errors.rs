@@ -38,7 +38,7 @@ fn a_bad_acl_is_an_error() {
 fn a_path_that_the_program_may_not_change_is_an_error() {
     let mut scene = Scene::on_one_handle("a");
     let owner = Client::options().auth("digest", "owner:secret");
-    let owner = owner.connect(&scene.server.hosts()).wait().unwrap();
+    let owner = owner.connect(&scene.hosts()).wait().unwrap();
     owner.make_path("/locks").wait().unwrap();
     let mut acl = Acl::creator();
     acl.push(Acl { permissions: Permissions::READ, scheme: "world".into(), id: "anyone".into() });

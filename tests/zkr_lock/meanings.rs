@@ -52,7 +52,10 @@ fn a_program_that_reads_ownership_owns_exactly_when_it_owns() {
 #[test]
 fn a_program_that_reads_ownership_never_believes_to_own_after_a_failure() {
     for build in OWNERSHIP.into_iter().chain([&OWN, &PLAIN]) {
-        let mut scene = scene(build, "ab");
+        // One with a znode that nobody may change.
+        let mut scene = Scene::on_own_server(Driver::start_as(build));
+        scene.open('a');
+        scene.init("ab", 'a');
         let never = |scene: &mut Scene, mutex: char| {
             scene.program.expect(&format!("take {mutex}"), "not owned");
             scene.program.expect(&format!("isowner {mutex}"), "0");

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use zklock_testing::Proxy;
 
+use crate::driver::Driver;
 use crate::scene::{PATH, Scene};
 
 /// The session must survive that a call has waited in vain.
@@ -13,7 +14,7 @@ const LONG: Duration = Duration::from_secs(60);
 fn is_given_back_after_an_outage(owns: bool) {
     let mut scene = Scene::new();
     let proxy = Proxy::start(scene.server.addr()).unwrap();
-    scene.open_for('a', &proxy.hosts(), LONG);
+    scene.open_for('a', &scene.hosts_by(&proxy), LONG);
     scene.init("a", 'a');
     let others = if owns { 0 } else { 1 };
     (0..others).for_each(|_| drop(scene.old_claim()));
@@ -44,7 +45,7 @@ fn the_place_of_a_waiter_is_given_back_after_an_outage() {
 
 #[test]
 fn a_server_that_comes_back_has_no_claim_of_a_waiter_that_unlocked() {
-    let mut scene = Scene::new();
+    let mut scene = Scene::on_own_server(Driver::start());
     scene.open('a');
     scene.init("a", 'a');
     scene.old_claim();

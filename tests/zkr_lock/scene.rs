@@ -1,10 +1,12 @@
 //! A server, a program, and a client that looks on and makes other claims.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use test_support::eventually;
+use test_support::{eventually, shared, unused_path};
 use zklock::Client;
 use zklock::zookeeper::CreateMode;
+use zklock_testing::wire::RawClient;
 use zklock_testing::{Proxy, Server};
 
 use crate::driver::Driver;
@@ -23,7 +25,9 @@ pub struct Scene {
     pub zk: Client,
     /// Where handles connect: it can end a session so that the C client is certain to hear of it at once.
     proxy: Proxy,
-    pub server: Server,
+    pub server: Arc<Server>,
+    /// Below which all of it is.
+    chroot: String,
 }
 
 impl Scene {
@@ -32,16 +36,37 @@ impl Scene {
     }
 
     pub fn with(program: Driver) -> Scene {
-        let server = Server::start().unwrap();
+        let chroot = unused_path();
+        let mut raw = RawClient::connect(shared().addr(), SESSION).unwrap();
+        raw.create(&chroot, b"").unwrap();
+        Scene::at(Arc::clone(shared()), chroot, program)
+    }
+
+    /// With a server that may be stopped, and no other znodes than its own.
+    pub fn on_own_server(program: Driver) -> Scene {
+        Scene::at(Arc::new(Server::start().unwrap()), String::new(), program)
+    }
+
+    fn at(server: Arc<Server>, chroot: String, program: Driver) -> Scene {
         let options = Client::options().session_timeout(SESSION);
-        let zk = options.connect(&server.hosts()).wait().unwrap();
+        let zk = options.connect(&(server.hosts() + &chroot)).wait().unwrap();
         let proxy = Proxy::start(server.addr()).unwrap();
-        Scene { program, zk, proxy, server }
+        Scene { program, zk, proxy, server, chroot }
+    }
+
+    /// The host string by way of that proxy.
+    pub fn hosts_by(&self, proxy: &Proxy) -> String {
+        proxy.hosts() + &self.chroot
+    }
+
+    /// The host string of the server itself.
+    pub fn hosts(&self) -> String {
+        self.server.hosts() + &self.chroot
     }
 
     /// Opens a handle.
     pub fn open(&mut self, handle: char) {
-        self.open_at(handle, &self.proxy.hosts());
+        self.open_at(handle, &self.hosts_by(&self.proxy));
     }
 
     pub fn open_at(&mut self, handle: char, hosts: &str) {

@@ -13,8 +13,8 @@ const SHORT: Duration = Duration::from_secs(8);
 
 #[test]
 fn a_waiter_owns_although_the_server_was_restarted() {
-    let mut scene = Scene::new();
-    let hosts = scene.server.hosts();
+    let mut scene = Scene::on_own_server(Driver::start());
+    let hosts = scene.hosts();
     for (handle, mutex) in [('a', "a"), ('b', "b")] {
         scene.open_for(handle, &hosts, SHORT);
         scene.init(mutex, handle);
@@ -32,8 +32,8 @@ fn a_waiter_owns_although_the_server_was_restarted() {
 
 #[test]
 fn what_is_unlocked_while_the_server_is_down_goes_when_it_is_back() {
-    let mut scene = Scene::new();
-    let hosts = scene.server.hosts();
+    let mut scene = Scene::on_own_server(Driver::start());
+    let hosts = scene.hosts();
     scene.open_for('a', &hosts, SHORT);
     scene.init("a", 'a');
     scene.line_up("a");
@@ -90,7 +90,7 @@ fn a_session_that_expires_while_waiting_never_owns() {
 fn a_session_that_can_not_be_proved_alive_is_lost_before_it_ends() {
     let mut scene = Scene::new();
     let proxy = Proxy::start(scene.server.addr()).unwrap();
-    scene.open_for('a', &proxy.hosts(), Duration::from_secs(3));
+    scene.open_for('a', &scene.hosts_by(&proxy), Duration::from_secs(3));
     scene.init("a", 'a');
     scene.line_up("a");
     proxy.cut();
@@ -135,7 +135,7 @@ fn lost_replies_leave_one_place_and_then_none() {
             for request in [true, false] {
                 let mut scene = Scene::new();
                 let proxy = Proxy::start(scene.server.addr()).unwrap();
-                scene.open_at('a', &proxy.hosts());
+                scene.open_at('a', &scene.hosts_by(&proxy));
                 scene.init("a", 'a');
                 scene.program.expect("lock a", "0");
                 scene.program.expect("unlock a", "0");

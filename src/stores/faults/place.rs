@@ -35,8 +35,8 @@ pub(super) fn sqlite() -> Place {
 #[cfg(feature = "mysql")]
 pub(super) fn mysql() -> Place {
     static SHARED: LazyLock<zklock_testing::Database> =
-        LazyLock::new(|| zklock_testing::Database::mariadb().unwrap());
-    let name = format!("zklock_{}", next());
+        LazyLock::new(|| shared("mariadb", zklock_testing::Database::mariadb));
+    let name = format!("zklock_{}", unused());
     ask_mysql(&SHARED.url(), &format!("CREATE DATABASE {name}"));
     let url = SHARED.url();
     let (server, _) = url.rsplit_once('/').unwrap();
@@ -50,18 +50,31 @@ fn ask_mysql(url: &str, statement: &str) -> Option<i64> {
     mysql::Conn::new(url).unwrap().query_first(statement).unwrap()
 }
 
-/// A number that no other place has.
+/// The server of that name which all test processes of a run share, or one of this process's own.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
-fn next() -> usize {
+fn shared(
+    name: &str,
+    start: fn() -> zklock_testing::Result<zklock_testing::Database>,
+) -> zklock_testing::Database {
+    let run = std::env::var_os("ZKLOCK_TEST_SHARED").map(std::path::PathBuf::from);
+    let attach = |run: std::path::PathBuf| zklock_testing::Database::attach(&run.join(name));
+    run.map_or_else(start, attach).unwrap()
+}
+
+/// A name that no other place has, of this process or another.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+fn unused() -> String {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    NEXT.fetch_add(1, Ordering::Relaxed)
+    // The id of a process can come again within one run.
+    static PROCESS: LazyLock<String> = LazyLock::new(|| uuid::Uuid::new_v4().simple().to_string());
+    format!("{}_{}", *PROCESS, NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 #[cfg(feature = "postgres")]
 pub(super) fn postgres() -> Place {
     static SHARED: LazyLock<zklock_testing::Database> =
-        LazyLock::new(|| zklock_testing::Database::postgres().unwrap());
-    let schema = format!("place{}", next());
+        LazyLock::new(|| shared("postgres", zklock_testing::Database::postgres));
+    let schema = format!("place_{}", unused());
     ask_postgres(&SHARED.url(), &format!("CREATE SCHEMA {schema}"));
     Place::Postgres(format!("{}?options=-csearch_path%3D{schema}", SHARED.url()))
 }

@@ -12,7 +12,12 @@ fn read<T: FromStr>(name: &str) -> Option<T> {
 
 /// How many random schedules: `ZKLOCK_SCHEDULES`.
 pub(super) fn schedules() -> u64 {
-    read("ZKLOCK_SCHEDULES").unwrap_or(3_000)
+    read("ZKLOCK_SCHEDULES").unwrap_or(if is_everything() { 3_000 } else { 1_000 })
+}
+
+/// Whether this is `make test-all`.
+pub(super) fn is_everything() -> bool {
+    read::<String>("ZKLOCK_TEST").is_some_and(|which| which == "all")
 }
 
 /// The seed of the first: `ZKLOCK_FIRST_SEED`.

@@ -13,9 +13,17 @@ use super::schedule::{Drawn, Explored, explore};
 /// How often a long run says how far it is.
 const PROGRESS: Duration = Duration::from_secs(10);
 
-/// How many schedules are explored at a time of a scenario that has too many, and how often in any run and in a long one.
+/// How many schedules are explored at a time of a scenario that has too many.
 const AT_A_TIME: u64 = 50;
-const TIMES: [u64; 2] = [8, 4_000];
+
+/// How often that is done.
+fn times() -> u64 {
+    match (effort::is_long(), effort::is_everything()) {
+        (true, _) => 4_000,
+        (false, true) => 8,
+        (false, false) => 3,
+    }
+}
 
 /// Explores scenarios to their end; the `long` ones only in a long run.
 fn explore_all(strategy: &str, short: &[&str], long: &[&str]) {
@@ -28,13 +36,13 @@ fn explore_all(strategy: &str, short: &[&str], long: &[&str]) {
     }
 }
 
-/// Explores some of the schedules of scenarios of a queue, which have too many: those around others that are drawn, from
-/// the last choices of each on.
-fn explore_some(names: &[&str]) {
+/// Explores some of the schedules of scenarios that have too many: those around others that are drawn, from the last
+/// choices of each on.
+fn explore_some(strategy: &str, names: &[&str]) {
     for name in names {
-        let name = format!("queue/{name}");
+        let name = format!("{strategy}/{name}");
         let mut all = Explored::default();
-        for time in 0..TIMES[usize::from(effort::is_long())] {
+        for time in 0..times() {
             let explored = explore_from(&name, AT_A_TIME, Some(effort::first_seed() + time));
             all.complete += explored.complete;
             all.joined += explored.joined;
@@ -71,11 +79,21 @@ fn report(name: &str, which: &str, explored: &Explored) {
     assert!(*tenures > 0);
 }
 
-/// What is explored in any run: strategy aside, how it is set up, contenders + faults. In a queue, one fault has so many
-/// schedules that all of them are for a long run.
-const SHORT: [&str; 2] = ["plain/3+0", "plain/2+1"];
+/// What is explored to its end in any run: strategy aside, how it is set up, contenders + faults. One fault has so many
+/// schedules that all of them are for `make test-all` and, in a queue, for a long run.
+const SHORT: &str = "plain/3+0";
+const ONE_FAULT: &str = "plain/2+1";
 const LONG: [&str; 6] =
     ["plain/3+1", "bare/2+1", "deadline/2+1", "try/2+1", "lag/2+1", "unusual/2+1"];
+
+/// Strategies without a queue.
+fn explore_plain(strategy: &str) {
+    if effort::is_everything() || effort::is_long() {
+        return explore_all(strategy, &[SHORT, ONE_FAULT], &LONG);
+    }
+    explore_all(strategy, &[SHORT], &[]);
+    explore_some(strategy, &[ONE_FAULT]);
+}
 
 #[test]
 fn all_schedules_of_a_few_queuers_keep_every_promise() {
@@ -94,18 +112,18 @@ fn all_schedules_of_a_few_queuers_keep_every_promise() {
     let long = [LONG.as_slice(), &queue].concat();
     explore_all("queue", &["plain/3+0"], &long);
     if !effort::is_long() {
-        explore_some(&["plain/2+1", "contended/2+1", "announced/2+1"]);
+        explore_some("queue", &[ONE_FAULT, "contended/2+1", "announced/2+1"]);
     }
 }
 
 #[test]
 fn all_schedules_of_a_few_watchers_keep_every_promise() {
-    explore_all("watch", &SHORT, &LONG);
+    explore_plain("watch");
 }
 
 #[test]
 fn all_schedules_of_a_few_pollers_keep_every_promise() {
-    explore_all("poll", &SHORT, &LONG);
+    explore_plain("poll");
 }
 
 #[test]
@@ -113,7 +131,7 @@ fn all_schedules_of_a_few_readers_and_writers_keep_every_promise() {
     let long =
         ["kinds-rrw/3+0", "kinds-rw/2+1", "kinds-rrww/4+0", "kinds-rrw/3+1", "kinds-rww/3+1"];
     explore_all("queue", &["kinds-rww/3+0"], &long);
-    explore_some(&["kinds-rrw/3+0", "kinds-rw/2+1", "kinds-rrrww/5+1"]);
+    explore_some("queue", &["kinds-rrw/3+0", "kinds-rw/2+1", "kinds-rrrww/5+1"]);
 }
 
 #[test]
@@ -137,7 +155,7 @@ fn all_schedules_of_a_few_who_upgrade_and_downgrade_keep_every_promise() {
         "kinds-rruww/5+0",
     ];
     explore_all("queue", &short, &long);
-    explore_some(&["kinds-uwr/3+1", "kinds-drw/3+1", "kinds-vwr/3+1", "kinds-cwr/3+1"]);
+    explore_some("queue", &["kinds-uwr/3+1", "kinds-drw/3+1", "kinds-vwr/3+1", "kinds-cwr/3+1"]);
 }
 
 #[test]
@@ -152,7 +170,7 @@ fn all_schedules_of_a_few_who_take_permits_keep_every_promise() {
 fn all_schedules_of_a_few_who_want_several_locks_keep_every_promise() {
     let long = ["locks-mm/2+1", "locks-mab/3+0", "locks-ma/2+1", "locks-mmm/3+0"];
     explore_all("queue", &["locks-mm/2+0", "locks-mb/2+0", "locks-m/1+1"], &long);
-    explore_some(&["locks-mm/2+1", "locks-mab/3+1"]);
+    explore_some("queue", &["locks-mm/2+1", "locks-mab/3+1"]);
 }
 
 #[test]

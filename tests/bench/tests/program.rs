@@ -31,9 +31,9 @@ fn every_contestant_is_measured_and_every_ratio_is_a_number() {
     let directory = pictures.path().display().to_string();
     let output = bench(&[
         "--seconds",
-        "0.2",
+        "0.05",
         "--locks",
-        "40",
+        "20",
         "--json",
         "--peer",
         &peer,

@@ -1,9 +1,8 @@
 //! `mover.c` as a process: what it says is written down until it ends, however it ends.
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
@@ -74,9 +73,9 @@ pub struct Mover {
 
 impl Mover {
     pub fn start(hosts: &str, path: &str, what: &[String]) -> Mover {
-        static BUILT: LazyLock<PathBuf> = LazyLock::new(|| build(&source("mover.c")));
+        let program = build(&source("mover.c"));
         let mut child =
-            command(&*BUILT).args([hosts, path]).args(what).stdout(Stdio::piped()).spawn().unwrap();
+            command(program).args([hosts, path]).args(what).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let record = Arc::new(Mutex::new(Record::default()));
         let hears = Arc::clone(&record);

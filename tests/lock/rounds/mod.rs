@@ -18,7 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use test_support::{TIMEOUT, eventually, options, session_id};
+use test_support::{TIMEOUT, eventually, options, scaled, session_id};
 use zklock::{Client, Guard, GuardState, LostReason};
 use zklock_testing::{Ensemble, Proxy, Server};
 
@@ -75,11 +75,11 @@ pub struct Scenario {
     pub name: &'static str,
     pub seat: Seat,
     pub hosts: Hosts,
-    /// For every day, and for the long form (`scripts/partitions`) beside them.
+    /// For `make test`, and for the long form (`scripts/partitions`) beside them.
     pub paces: &'static [Pace],
     pub long_paces: &'static [Pace],
-    /// How many rounds are played every day.
-    pub rounds: usize,
+    /// How many rounds `make test` plays, and `make test-all`.
+    pub rounds: (usize, usize),
     /// What happens to the servers; says why it had no effect if it had none. What it breaks is mended for it.
     pub fault: fn(&Scene) -> Result<(), Void>,
 }
@@ -120,8 +120,9 @@ impl Scenario {
         let rounds = std::env::var("ZKLOCK_ROUNDS").ok().map(|rounds| rounds.parse().unwrap());
         let long = if rounds.is_some() { self.long_paces } else { &[] };
         let paces = self.paces.iter().chain(long);
-        let tallies: Vec<Tally> =
-            paces.map(|pace| self.play_at(*pace, rounds.unwrap_or(self.rounds))).collect();
+        let tallies: Vec<Tally> = paces
+            .map(|pace| self.play_at(*pace, rounds.unwrap_or(scaled(self.rounds.0, self.rounds.1))))
+            .collect();
         let lines: Vec<String> = tallies.iter().map(Tally::line).collect();
         assert!(tallies.iter().all(Tally::is_clean), "{}:\n{}", Tally::COLUMNS, lines.join("\n"));
     }

@@ -1,7 +1,8 @@
 //! A server's directory: its configuration, data and log, removed when the server is dropped.
 //!
 //! It lies in memory where the system offers that (`/dev/shm`), so that a commit costs no disk. A process that is
-//! killed leaves its directories behind; the next one to start a server removes them.
+//! killed leaves its directories behind; the next one to start a server removes them. The directory of a server of
+//! another process stays.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -9,20 +10,24 @@ use std::{fs, io};
 use crate::scratch::Scratch;
 
 #[derive(Debug)]
-pub(crate) struct DataDir {
-    scratch: Scratch,
+pub(crate) enum DataDir {
+    Own(Scratch),
+    OfAnotherProcess(PathBuf),
 }
 
 impl DataDir {
     pub(crate) fn create() -> io::Result<DataDir> {
         let scratch = Scratch::new(&base(), "zklock-testing-")?;
-        let directory = DataDir { scratch };
+        let directory = DataDir::Own(scratch);
         fs::create_dir(directory.data())?;
         Ok(directory)
     }
 
     pub(crate) fn path(&self) -> &Path {
-        self.scratch.path()
+        match self {
+            DataDir::Own(scratch) => scratch.path(),
+            DataDir::OfAnotherProcess(path) => path,
+        }
     }
 
     pub(crate) fn data(&self) -> PathBuf {

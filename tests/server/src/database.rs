@@ -29,6 +29,8 @@ const STARTS_WITHIN: Duration = Duration::from_secs(60);
 const GRACE: Duration = Duration::from_secs(5);
 /// How often a start is tried: the port may be taken, or the last one's memory not be free yet.
 const ATTEMPTS: usize = 5;
+/// The file in its directory that says where clients connect to.
+const URL: &str = "url";
 /// The user that has no files.
 const NOBODY: u32 = 65_534;
 
@@ -82,6 +84,31 @@ impl Database {
         Database::start(Kind::Redis)
     }
 
+    /// A server that another process has started, by its [`directory`](Database::directory) there. This process can
+    /// work on it, and can neither stop nor start it.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when there is no such server.
+    pub fn attach(directory: &Path) -> Result<Database> {
+        let cannot = || Error::io(format!("attach to the server in {}", directory.display()));
+        let url = fs::read_to_string(directory.join(URL)).map_err(cannot())?;
+        let kinds = [Kind::Postgres, Kind::MariaDb, Kind::Redis];
+        let of_kind = |kind| {
+            let directory = DataDir::OfAnotherProcess(directory.to_path_buf());
+            let port = url.rsplit(':').next()?.split('/').next()?.parse().ok()?;
+            let port = Port::of_another_process(port);
+            let server = Database { kind, process: Mutex::new(None), directory, port };
+            (server.url() == url).then_some(server)
+        };
+        let server = kinds.into_iter().find_map(of_kind);
+        server.ok_or_else(|| cannot()(io::ErrorKind::InvalidData.into()))
+    }
+
+    /// Its own directory. Removed on drop.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
     fn start(kind: Kind) -> Result<Database> {
         let template = template(kind)?;
         let mut attempt = 1;
@@ -91,6 +118,8 @@ impl Database {
             own(directory.path()).map_err(Error::io("give a server its directory"))?;
             let port = Port::reserve().map_err(Error::io("reserve a port"))?;
             let server = Database { kind, process: Mutex::new(None), directory, port };
+            let url = server.directory.path().join(URL);
+            fs::write(url, server.url()).map_err(Error::io("write a server's address"))?;
             match server.start_again() {
                 Err(_) if attempt < ATTEMPTS => attempt += 1,
                 started => return started.map(|()| server),
@@ -156,6 +185,9 @@ impl Database {
     }
 
     fn spawn(&self) -> io::Result<Process> {
+        if let DataDir::OfAnotherProcess(_) = self.directory {
+            return Err(io::Error::other("another process starts and stops this server"));
+        }
         let log = OpenOptions::new().create(true).append(true).open(self.directory.log())?;
         let (data, port) = (self.directory.data(), self.port.number().to_string());
         let mut command = Command::new(program(self.kind, server_of(self.kind)));

@@ -19,7 +19,7 @@ use std::time::SystemTime;
 pub(crate) struct Port {
     number: u16,
     #[cfg(target_os = "linux")]
-    _reservation: std::os::unix::net::UnixListener,
+    _reservation: Option<std::os::unix::net::UnixListener>,
 }
 
 impl Port {
@@ -47,6 +47,15 @@ impl Port {
         ))
     }
 
+    /// The port of a server of another process, which has reserved it.
+    pub(crate) fn of_another_process(number: u16) -> Port {
+        Port {
+            number,
+            #[cfg(target_os = "linux")]
+            _reservation: None,
+        }
+    }
+
     /// Takes this very port.
     pub(crate) fn reserve_this(number: u16) -> io::Result<Port> {
         let taken = || {
@@ -64,7 +73,7 @@ impl Port {
             use std::os::unix::net::{SocketAddr, UnixListener};
             let name = format!("zklock-testing-port-{number}");
             match UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?) {
-                Ok(listener) => listener,
+                Ok(listener) => Some(listener),
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => return Ok(None),
                 Err(error) => return Err(error),
             }

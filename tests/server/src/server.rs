@@ -78,6 +78,28 @@ impl Server {
         Builder::default()
     }
 
+    /// A server that another process has started, by its [`directory`](Server::directory) there. This process can ask
+    /// it everything, and can neither stop nor start it.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when there is no such server, [`Error::NoJava`] and [`Error::NoZooKeeper`].
+    pub fn attach(directory: &Path) -> Result<Server> {
+        let cannot = || Error::io(format!("attach to the server in {}", directory.display()));
+        let settings = std::fs::read_to_string(directory.join("zoo.cfg")).map_err(cannot())?;
+        let port = settings.lines().find_map(|line| line.strip_prefix("clientPort=")?.parse().ok());
+        let port = port.ok_or_else(|| cannot()(io::ErrorKind::InvalidData.into()))?;
+        Ok(Server {
+            process: Mutex::new(None),
+            directory: DataDir::OfAnotherProcess(directory.to_path_buf()),
+            port: Port::of_another_process(port),
+            secure_port: None,
+            java: Installation::find()?.java,
+            arguments: Vec::new(),
+            start_timeout: Duration::ZERO,
+            _more_ports: Vec::new(),
+        })
+    }
+
     pub(crate) fn start_with(builder: &Builder) -> Result<Server> {
         if builder.fixed_port().is_some() {
             return Server::attempt(builder);
@@ -235,6 +257,9 @@ impl Server {
     }
 
     fn spawn(&self) -> io::Result<Process> {
+        if let DataDir::OfAnotherProcess(_) = self.directory {
+            return Err(io::Error::other("another process starts and stops this server"));
+        }
         let log = OpenOptions::new().create(true).append(true).open(self.directory.log())?;
         let mut command = Command::new(&self.java);
         command

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
+use std::time::SystemTime;
 
 use parking_lot::Mutex;
 use zklock::zookeeper::CreateMode;
@@ -9,15 +10,8 @@ use zklock::{Client, Lock};
 use zklock_testing::wire::{self, RawClient};
 use zklock_testing::{Builder, Proxy, Server, eventually};
 
+use crate::shared::{with_id, zookeeper as shared};
 use crate::{LONGEST_SESSION, TIMEOUT, connect, expire, options};
-
-static SHARED: LazyLock<Arc<Server>> =
-    LazyLock::new(|| Arc::new(with_id(Server::builder()).start().unwrap()));
-
-/// The server that all tests of a process share which leave it alone.
-pub fn shared() -> &'static Arc<Server> {
-    &SHARED
-}
 
 /// A client of the shared server, and a persistent znode there for this test alone.
 pub fn alone() -> (Client, String) {
@@ -26,18 +20,15 @@ pub fn alone() -> (Client, String) {
     (client, path)
 }
 
-/// A path under the root that no other test of this process has.
+/// A path under the root that no other test has.
 pub fn unused_path() -> String {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    format!("/test-{}", NEXT.fetch_add(1, Ordering::Relaxed))
-}
-
-/// A server with the id that the environment asks for, if it does: sessions' ids begin with it.
-fn with_id(builder: Builder) -> Builder {
-    match std::env::var("ZKLOCK_TEST_SERVER_ID") {
-        Ok(id) => builder.first_id(id.parse().expect("ZKLOCK_TEST_SERVER_ID is 1 to 255")),
-        Err(_) => builder,
-    }
+    // The id of a process can come again within one run.
+    static PROCESS: LazyLock<String> = LazyLock::new(|| {
+        let began = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        format!("{}-{:x}", std::process::id(), began.as_nanos())
+    });
+    format!("/test-{}-{}", *PROCESS, NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// A server, a proxy in front of it, and a path.

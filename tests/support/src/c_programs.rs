@@ -1,17 +1,19 @@
 //! C programs as tests: the library installed into a directory of its own, programs built against
 //! it with nothing but what pkg-config says, and run with a limit of time.
 //!
-//! All of it lies in a directory that only this process has, so that any number of test processes run
-//! side by side, whatever they install and compile.
+//! Each is installed or built [`once`] in a run.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{LazyLock, OnceLock};
+use std::sync::LazyLock;
 
 use rustix::fs::{FlockOperation, flock};
 use zklock_testing::Scratch;
+
+use crate::shared::{once, tmpdir};
 
 /// The last of what is found when a program hangs; nothing here takes so long.
 const LIMIT_SECONDS: &str = "180";
@@ -19,12 +21,10 @@ const LIMIT_SECONDS: &str = "180";
 /// What every program is built with.
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 
-/// Where zklock is installed for this test process: by `make install`, once.
-pub fn prefix() -> &'static Path {
-    static PREFIX: OnceLock<PathBuf> = OnceLock::new();
-    PREFIX.get_or_init(|| {
-        let prefix = scratch("prefix");
-        // What it installs it builds in one place, where another process must not build meanwhile.
+/// Where zklock is installed by `make install`.
+pub fn prefix() -> PathBuf {
+    once("prefix", |prefix| {
+        // It builds in one place, where another run must not build meanwhile.
         let turn = File::create(tmpdir().join("c-install.lock")).expect("a file to lock");
         flock(&turn, FlockOperation::LockExclusive).expect("the turn to install");
         let mut install = command("make");
@@ -32,22 +32,12 @@ pub fn prefix() -> &'static Path {
             .args(["install", "PROFILE=dev", "COMMAND=no", "STORES=sqlite"])
             .arg(format!("PREFIX={}", prefix.display()));
         succeed(install.current_dir(root()));
-        prefix
     })
 }
 
 /// The checkout.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("a crate of the checkout")
-}
-
-/// Cargo's directory for tests, where others write as well: beside that of the profile, in which the
-/// test programs are.
-fn tmpdir() -> PathBuf {
-    let program = std::env::current_exe().expect("the test program");
-    let directory = program.ancestors().nth(3).expect("cargo's directory").join("tmp");
-    fs::create_dir_all(&directory).expect("a directory for tests");
-    directory
 }
 
 /// A place below cargo's directory for tests, for this test process alone.
@@ -89,7 +79,7 @@ pub fn with_pkg_config(program: &str) -> Command {
 
 /// Builds `source`, C at a path from the checkout's root, with `more` options. Names the program.
 ///
-/// `name`: what the program is called; each test its own.
+/// `name`: what the program is called.
 pub fn build(source: &str, name: &str, more: &[&str]) -> PathBuf {
     compile(c_compiler(), source, name, more, &pkg_config(&["--libs"]))
 }
@@ -151,12 +141,16 @@ fn compile(
     more: &[&str],
     libraries: &[String],
 ) -> PathBuf {
-    let program = scratch("bin").join(name);
     compiler.args(["-g", "-O1", "-pthread"]).args(WARNINGS).args(more);
     compiler.args(pkg_config(&["--cflags"])).arg(source).args(libraries);
     compiler.arg(format!("-Wl,-rpath,{}", prefix().join("lib").display()));
-    run(compiler.arg("-o").arg(&program).current_dir(root()));
-    program
+    // Tests may give one name to several programs.
+    let mut hasher = DefaultHasher::new();
+    compiler.get_args().for_each(|argument| argument.hash(&mut hasher));
+    let directory = once(&format!("{name}-{:016x}", hasher.finish()), |directory| {
+        run(compiler.arg("-o").arg(directory.join(name)).current_dir(root()));
+    });
+    directory.join(name)
 }
 
 /// `program`, ended if it takes too long.

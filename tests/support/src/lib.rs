@@ -11,13 +11,17 @@ mod bench;
 pub mod c_programs;
 mod clients;
 mod process;
+mod scale;
+pub mod shared;
 pub mod svg;
 
 pub use acquires::{acquire_in_background, poll_until};
-pub use bench::{Bench, Stranger, alone, shared, unused_path};
+pub use bench::{Bench, Stranger, alone, unused_path};
 pub use clients::{
     LONGEST_SESSION, SESSION_TIMEOUT, TIMEOUT, connect, expire, options, session_id, states_until,
     wait_for_another_session,
 };
 pub use process::{Process, Running, child_about, say};
+pub use scale::scaled;
+pub use shared::{once, zookeeper as shared};
 pub use zklock_testing::eventually;
