@@ -15,9 +15,9 @@ pub(super) fn schedules() -> u64 {
     read("ZKLOCK_SCHEDULES").unwrap_or(if is_everything() { 3_000 } else { 1_000 })
 }
 
-/// Whether this is `make test-all`.
+/// Whether this is `make test-all`, or a long run.
 pub(super) fn is_everything() -> bool {
-    read::<String>("ZKLOCK_TEST").is_some_and(|which| which == "all")
+    is_long() || read::<String>("ZKLOCK_TEST").is_some_and(|which| which == "all")
 }
 
 /// The seed of the first: `ZKLOCK_FIRST_SEED`.

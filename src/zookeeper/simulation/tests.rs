@@ -1,7 +1,7 @@
 //! The promises of the lock, kept under all schedules of few contenders and random ones of many.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::effort;
@@ -88,7 +88,7 @@ const LONG: [&str; 6] =
 
 /// Strategies without a queue.
 fn explore_plain(strategy: &str) {
-    if effort::is_everything() || effort::is_long() {
+    if effort::is_everything() {
         return explore_all(strategy, &[SHORT, ONE_FAULT], &LONG);
     }
     explore_all(strategy, &[SHORT], &[]);
@@ -130,8 +130,9 @@ fn all_schedules_of_a_few_pollers_keep_every_promise() {
 fn all_schedules_of_a_few_readers_and_writers_keep_every_promise() {
     let long =
         ["kinds-rrw/3+0", "kinds-rw/2+1", "kinds-rrww/4+0", "kinds-rrw/3+1", "kinds-rww/3+1"];
-    explore_all("queue", &["kinds-rww/3+0"], &long);
-    explore_some("queue", &["kinds-rrw/3+0", "kinds-rw/2+1", "kinds-rrrww/5+1"]);
+    let short = if effort::is_everything() { "kinds-rww/3+0" } else { "kinds-rw/2+0" };
+    explore_all("queue", &[short], &long);
+    explore_some("queue", &["kinds-rww/3+0", "kinds-rrw/3+0", "kinds-rw/2+1", "kinds-rrrww/5+1"]);
 }
 
 #[test]
@@ -188,10 +189,18 @@ fn random_schedules_of_several_kinds_keep_every_promise() {
     draw_from(MIXED + effort::first_seed(), 1);
 }
 
-/// Random schedules of so many seeds from that one on; only one of `every` in a run that is not long.
+/// Seeds that find planted bugs which the first thousand of their sort do not: those that `make mutants` showed to be
+/// found by more schedules. They change with what a seed stands for.
+const FINDERS: [u64; 2] = [2_086, MIXED + 2_015];
+
+/// The schedules of the finders, and random ones of so many seeds from the first on; only one of `every` in a run that is
+/// not long.
 fn draw_from(first: u64, every: u64) {
-    let count = effort::schedules() / if effort::is_long() { 1 } else { every };
-    let (next, steps, tenures) = (AtomicU64::new(first), AtomicU64::new(0), AtomicU64::new(0));
+    let finders = FINDERS.iter().filter(|seed| **seed >> 32 == first >> 32);
+    let drawn = effort::schedules() / if effort::is_long() { 1 } else { every };
+    let seeds: Vec<u64> = finders.copied().chain(first..first + drawn).collect();
+    let count = seeds.len() as u64;
+    let (next, steps, tenures) = (AtomicUsize::new(0), AtomicU64::new(0), AtomicU64::new(0));
     let start = Instant::now();
     let tell = |done: u64| {
         let (steps, tenures) = (steps.load(Ordering::Relaxed), tenures.load(Ordering::Relaxed));
@@ -203,27 +212,25 @@ fn draw_from(first: u64, every: u64) {
     let work = |speaks: bool| {
         let mut told = Instant::now();
         loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= first + count {
-                return;
-            }
+            let done = next.fetch_add(1, Ordering::Relaxed);
+            let Some(&seed) = seeds.get(done) else { return };
             let ended = run(&Arc::new(Scenario::from_seed(seed)), &mut Drawn::new(seed));
             if let Some(violation) = ended.violation {
-                next.store(first + count, Ordering::Relaxed);
-                let after = seed - first + 1;
-                panic!("{}\nfound after {after} schedules", report_seed(seed, &violation));
+                next.store(seeds.len(), Ordering::Relaxed);
+                panic!("{}\nfound after {done} others", report_seed(seed, &violation));
             }
             steps.fetch_add(ended.trace.len() as u64, Ordering::Relaxed);
             tenures.fetch_add(ended.tenures as u64, Ordering::Relaxed);
             if speaks && effort::is_long() && told.elapsed() > PROGRESS {
                 told = Instant::now();
-                tell(seed - first);
+                tell(done as u64);
             }
         }
     };
     std::thread::scope(|scope| {
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
         for worker in 0..workers {
+            let work = &work;
             scope.spawn(move || work(worker == 0));
         }
     });

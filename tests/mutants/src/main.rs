@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 
-use crate::mutant::Mutant;
+use crate::mutant::{By, Mutant};
 
 /// What went wrong, in words for the person who runs this.
 type Outcome<T = ()> = Result<T, String>;
@@ -146,6 +146,11 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
             }
         };
         let suite = suite::Suite::record(tree, &place, &targets, &wanted, arguments.jobs)?;
+        for (by, mutant) in mutants.iter().filter(|mutant| chosen(mutant)).flat_map(named_tests) {
+            if !suite.tests.iter().any(|test| by.names(&test.target, &test.name)) {
+                return Err(format!("{}: there is no test `{by}`", mutant.headline()));
+            }
+        }
         let todo: Vec<_> = mutants
             .iter()
             .filter(|mutant| chosen(mutant) && results.is_wanted(mutant, arguments.again))
@@ -157,6 +162,11 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
     let equivalent = equivalent::load(&root)?;
     let mutants: Vec<_> = mutants.into_iter().filter(chosen).collect();
     Ok(report::print(&mutants, &results, &equivalent))
+}
+
+/// The tests that should find it.
+fn named_tests(mutant: &Mutant) -> impl Iterator<Item = (&By, &Mutant)> {
+    mutant.found_by.iter().map(move |by| (by, mutant))
 }
 
 /// The checkout that this was built in, or the one that it is started in.

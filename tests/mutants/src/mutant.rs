@@ -1,5 +1,7 @@
 //! One bug.
 
+use std::fmt;
+
 /// A bug that is in the copy, behind its switch.
 #[derive(Clone, Debug)]
 pub struct Mutant {
@@ -25,6 +27,12 @@ pub struct By {
     filter: String,
     /// What `ZKLOCK_CASE` is to the tests; nothing, if empty.
     pub case: String,
+}
+
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.target, self.filter)
+    }
 }
 
 impl By {
