@@ -54,7 +54,7 @@ async fn contend(spec: &Spec, attempt: &mut Attempt) -> Result<Option<Acquired>,
             Err(error) => Err(error),
         };
         match status {
-            // The end of the session deletes the claims before this one, so that it seems to hold.
+            // The end of the session deletes the claims ahead first, so this one seems to hold.
             Ok(ClaimStatus::Held) if spec.client.is_closing() => spec.client.closed().await,
             Ok(ClaimStatus::Held) => match session.hold() {
                 // The node was there in this period of trust, and the session is proven to live yet:

@@ -14,7 +14,7 @@ fn client() -> RawClient {
     RawClient::connect(shared().addr(), Duration::from_secs(30)).unwrap()
 }
 
-/// What a program works on: the shared server, below a path of its own and through a proxy of its own.
+/// The shared server as a program sees it: through a proxy, below a path that no other program uses.
 pub struct World {
     proxy: Proxy,
     chroot: String,

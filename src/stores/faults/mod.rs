@@ -94,7 +94,7 @@ impl Scene {
         let tokens = self.tokens.lock();
         assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
         drop((lock, self.other));
-        // A session whose end a busy machine has not confirmed in its lease is over by itself: the next to look removes it.
+        // A busy database may not confirm the end of a session within its lease. The next sweep removes its row.
         let mut database = self.place.connect(LONG)(&|| false).unwrap();
         eventually("no row is left", || database.sweep().is_ok() && self.place.rows() == 0);
     }

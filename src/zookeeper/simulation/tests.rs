@@ -79,8 +79,8 @@ fn report(name: &str, which: &str, explored: &Explored) {
     assert!(*tenures > 0);
 }
 
-/// What is explored to its end in any run: strategy aside, how it is set up, contenders + faults. One fault has so many
-/// schedules that all of them are for `make test-all` and, in a queue, for a long run.
+/// A scenario that every run explores to its end: its set-up, then contenders + faults. Scenarios with one fault have too
+/// many schedules for that: `make test-all` explores them, and of a queue only a long run.
 const SHORT: &str = "plain/3+0";
 const ONE_FAULT: &str = "plain/2+1";
 const LONG: [&str; 6] =

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use rustix::fs::{FlockOperation, flock};
-use zklock_testing::{Builder, Database, Scratch, Server};
+use zklock_testing::{Builder, Database, Result, Scratch, Server};
 
 /// Names the directory of the run.
 pub const VARIABLE: &str = "ZKLOCK_TEST_SHARED";
@@ -25,35 +25,34 @@ fn run() -> Option<PathBuf> {
     std::env::var_os(VARIABLE).map(PathBuf::from)
 }
 
+/// The server of that name in the directory of the run, or one of this process.
+fn server<S>(
+    name: &str,
+    attach: fn(&Path) -> Result<S>,
+    start: impl FnOnce() -> Result<S>,
+) -> Arc<S> {
+    let server = run().map_or_else(start, |run| attach(&run.join(name)));
+    Arc::new(server.unwrap_or_else(|error| panic!("the shared server {name}: {error}")))
+}
+
 /// The ZooKeeper server for tests that leave it alone.
 pub fn zookeeper() -> &'static Arc<Server> {
-    static SHARED: LazyLock<Arc<Server>> = LazyLock::new(|| {
-        let server = match run() {
-            Some(run) => Server::attach(&run.join(ZOOKEEPER)),
-            None => with_id(Server::builder()).start(),
-        };
-        Arc::new(server.expect("the shared ZooKeeper server"))
-    });
+    static SHARED: LazyLock<Arc<Server>> =
+        LazyLock::new(|| server(ZOOKEEPER, Server::attach, || with_id(Server::builder()).start()));
     &SHARED
 }
 
 /// The MariaDB server for tests that leave it alone.
 pub fn mariadb() -> &'static Arc<Database> {
-    static SHARED: LazyLock<Arc<Database>> = LazyLock::new(|| {
-        let server =
-            run().map_or_else(Database::mariadb, |run| Database::attach(&run.join(MARIADB)));
-        Arc::new(server.expect("the shared MariaDB server"))
-    });
+    static SHARED: LazyLock<Arc<Database>> =
+        LazyLock::new(|| server(MARIADB, Database::attach, Database::mariadb));
     &SHARED
 }
 
 /// The PostgreSQL server for tests that leave it alone.
 pub fn postgres() -> &'static Arc<Database> {
-    static SHARED: LazyLock<Arc<Database>> = LazyLock::new(|| {
-        let server =
-            run().map_or_else(Database::postgres, |run| Database::attach(&run.join(POSTGRES)));
-        Arc::new(server.expect("the shared PostgreSQL server"))
-    });
+    static SHARED: LazyLock<Arc<Database>> =
+        LazyLock::new(|| server(POSTGRES, Database::attach, Database::postgres));
     &SHARED
 }
 
