@@ -92,6 +92,8 @@ static void done_while_another_is_cancelled(int rc, zkl_guard *guard, void *user
     /* It holds, and its outcome stands behind this callback. */
     pause_ms(100);
     GIVES(OK, zkl_attempt_cancel(attempt));
+    /* Released now: the callback thread is this one. */
+    UNTIL(contenders_of(lock) == 0);
 }
 
 static void an_acquire_is_cancelled_that_has_its_outcome(void)

@@ -57,10 +57,15 @@ each_queue! {
         let (ends, turns) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let threads: Vec<_> = (0..3).map(|_| {
             let (lock, ends, turns) = (lock.clone(), Arc::clone(&ends), Arc::clone(&turns));
-            thread::spawn(move || while !ends.load(Ordering::Relaxed) {
-                let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
-                turns.fetch_add(1, Ordering::Relaxed);
-                drop(guard);
+            thread::spawn(move || {
+                let mut next = lock.acquire();
+                while !ends.load(Ordering::Relaxed) {
+                    let guard = next.within(TIMEOUT).wait().unwrap();
+                    turns.fetch_add(1, Ordering::Relaxed);
+                    // Queued before the release: without a limit on turns, nobody else would ever get the lock.
+                    next = lock.acquire();
+                    drop(guard);
+                }
             })
         }).collect();
         let other = place.lock();

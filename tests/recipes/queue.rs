@@ -251,6 +251,22 @@ fn a_take_that_is_dropped_takes_nothing() {
 }
 
 #[test]
+fn an_element_that_is_removed_between_a_read_and_a_claim_is_not_delivered() {
+    let bench = Bench::shared();
+    let (slow, fast) = (bench.client().queue(&bench.path), queue(&bench));
+    fast.put("a").wait().unwrap();
+    // The slow consumer has read the element and is about to claim it.
+    let claim = bench.proxy.hold(Rule::request(Ops::creates()).path_prefix(&bench.path));
+    let taking = thread::spawn(move || slow.try_take().wait().unwrap());
+    claim.wait_reached(TIMEOUT).unwrap();
+    assert_eq!(drain(&fast), ["a"]);
+    expect_no_claim(&bench);
+    claim.release();
+    assert!(taking.join().unwrap().is_none(), "it was done");
+    expect_no_claim(&bench);
+}
+
+#[test]
 fn what_another_program_does_to_an_element_that_is_claimed_is_reported() {
     let bench = Bench::shared();
     let queue = queue(&bench);

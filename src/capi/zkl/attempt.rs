@@ -185,8 +185,7 @@ pub(super) fn begin<T, E>(
     if let Poll::Ready(result) = Pin::new(&mut work).poll(&mut nobody) {
         return outcome.is(result.map_err(Failure::from));
     }
-    // An adopted handle is detached from all that is on it, also after its client has gone on with another.
-    let kept = Arc::clone(shared);
+    // The delivery keeps `shared`: a detach reaches the attempt even if its client has moved to another handle.
     shared.spawn(async move {
         let given_up = async {
             let is_cancelled = |phase: &Phase| (*phase == Phase::Cancelled).then_some(());
@@ -194,10 +193,7 @@ pub(super) fn begin<T, E>(
             Err(cancelled())
         };
         let worked = async { work.await.map_err(Failure::from) };
-        let result = futures_lite::future::or(worked, given_up).await;
-        // What is delivered has it, too: the last of a client ends its session, which is waited for there.
-        drop(kept);
-        outcome.is(result);
+        outcome.is(futures_lite::future::or(worked, given_up).await);
     });
 }
 
