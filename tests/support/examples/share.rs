@@ -30,6 +30,7 @@ fn run(command: &mut Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let run = Scratch::new(&shared::tmpdir(), "shared-")?;
     let start = |kind: fn() -> zklock_testing::Result<Database>| thread::spawn(kind);
     let (mariadb, postgres) = (start(Database::mariadb), start(Database::postgres));
+    let java = java_options(&run.path().join("classes.jsa"))?;
     let zookeeper = shared::with_id(Server::builder()).start()?;
     let [mariadb, postgres] =
         [mariadb, postgres].map(|server| server.join().expect("the start of a server panicked"));
@@ -37,8 +38,17 @@ fn run(command: &mut Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
     link(run.path(), shared::ZOOKEEPER, zookeeper.directory())?;
     link(run.path(), shared::MARIADB, mariadb.directory())?;
     link(run.path(), shared::POSTGRES, postgres.directory())?;
-    let status = command.env(shared::VARIABLE, run.path()).status()?;
+    let status =
+        command.env(shared::VARIABLE, run.path()).env("JDK_JAVA_OPTIONS", java).status()?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1).into())
+}
+
+/// What makes the many short-lived servers of tests cheap: they map the classes that one of them has loaded, and end before
+/// the work of java's second compiler would pay.
+fn java_options(classes: &Path) -> zklock_testing::Result<String> {
+    let record = format!("-XX:ArchiveClassesAtExit={}", classes.display());
+    Server::builder().jvm_arg(record).start()?.stop()?;
+    Ok(format!("-XX:TieredStopAtLevel=1 -XX:SharedArchiveFile={}", classes.display()))
 }
 
 fn link(run: &Path, name: &str, directory: &Path) -> io::Result<()> {
