@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::acquired::Acquired;
 use super::claim::Claim;
+use super::name;
 use super::refusal::{NO_CHROOT, Obstacle};
 use super::seen_ahead::SeenAhead;
 use super::spec::Spec;
@@ -97,6 +98,11 @@ impl Attempt {
         if !stat.is_ephemeral() {
             return Ok(Ahead::Data);
         }
+        // At its end a counter gives a number again: this name was that of a claim ahead, and is now that of one behind.
+        let is_given_again = name::sequence(name::last(path)).is_some_and(name::is_out_of_turn);
+        if is_given_again && self.claim.node().is_some_and(|own| own.czxid < stat.czxid) {
+            return Ok(Ahead::Nobody);
+        }
         if clear_orphan(&self.spec, session, path, &data, &stat).await {
             return Ok(Ahead::Nobody);
         }
@@ -158,7 +164,7 @@ pub(super) enum Ahead {
     /// A claim, by the transaction that made it; how often its data was set; whether its release will be announced;
     /// and so that is where ours stands.
     Claim { czxid: i64, version: i32, is_announced: bool, status: ClaimStatus },
-    /// A claim that was nobody's, and was deleted.
+    /// A claim that is not ahead: it was nobody's, and was deleted, or it was made after ours.
     Nobody,
     /// Somebody's data: no claim lives longer than its session.
     Data,

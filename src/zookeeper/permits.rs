@@ -162,8 +162,11 @@ async fn watch_directory(
     }
     let own = attempt.claim.node().map(|node| Arc::clone(&node.path)).unwrap_or_default();
     let names: HashSet<&str> = names.iter().map(String::as_str).collect();
+    // At its end the counter gives a number again, and a claim behind ours may have the name of one that was ahead.
+    let are_names_reused = listing.is_out_of_turn && directory.pzxid != listing.directory.pzxid;
     let is_unchanged = (directory.czxid, directory.mzxid)
         == (listing.directory.czxid, listing.directory.mzxid)
+        && !are_names_reused
         && names.contains(name::last(&own))
         && before.iter().all(|claim| names.contains(claim));
     Ok(if is_unchanged { ClaimStatus::Watching(watch) } else { ClaimStatus::Again })

@@ -8,9 +8,11 @@ use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::Duration;
 
-use test_support::{Bench, TIMEOUT, acquire_in_background, eventually, session_id};
-use zklock::Interop;
+use test_support::{
+    Bench, TIMEOUT, acquire_in_background, eventually, options, scaled, session_id,
+};
 use zklock::zookeeper::{CreateMode, Op, OpResult};
+use zklock::{Client, Interop, Lock, MultiLock};
 use zklock_testing::Server;
 use zklock_testing::wire::{self, RawClient};
 
@@ -30,6 +32,10 @@ const BEYOND: [(&str, &str); 2] =
 /// Where the last number but one is the next.
 const FOR_ALL: &str = "/for-all";
 
+/// Where the last twenty numbers are the next ones.
+const NEARLY_AT_THE_END: [&str; 6] =
+    ["/plain", "/announced", "/read-write", "/semaphore", "/multi", "/multi-too"];
+
 fn at(directory: &str) -> Bench {
     static SERVER: LazyLock<Arc<Server>> = LazyLock::new(|| {
         const HOUR: Duration = Duration::from_secs(3600);
@@ -37,10 +43,11 @@ fn at(directory: &str) -> Bench {
         let mut raw = RawClient::connect(server.addr(), HOUR).unwrap();
         let beyond = BEYOND.map(|(directory, _)| directory);
         let all = [&AT_THE_END[..], &beyond[..]].concat();
-        all.iter().for_each(|directory| drop(raw.create(directory, b"").unwrap()));
-        raw.create(FOR_ALL, b"").unwrap();
+        let made = [&all[..], &[FOR_ALL], &NEARLY_AT_THE_END].concat();
+        made.iter().for_each(|directory| drop(raw.create(directory, b"").unwrap()));
         set_cversion(&server, &all, i32::MAX);
         set_cversion(&server, &[FOR_ALL], i32::MAX - 1);
+        set_cversion(&server, &NEARLY_AT_THE_END, i32::MAX - 20);
         // They stay for as long as their session does, which nobody ends.
         let mut holder = RawClient::connect(server.addr(), HOUR).unwrap();
         for (directory, name) in BEYOND {
@@ -208,4 +215,51 @@ fn a_claim_of_two_znodes_is_one_also_where_their_numbers_do_not_follow_each_othe
     stranger.leave();
     waiting.join().unwrap().unwrap().release().wait().unwrap();
     bench.expect_empty();
+}
+
+/// Clients take turns until each has had as many as it wants.
+fn take_turns(clients: &[Client], lock: impl Fn(usize, &Client) -> Lock + Sync) {
+    thread::scope(|scope| {
+        for (number, client) in clients.iter().enumerate() {
+            let lock = &lock;
+            scope.spawn(move || {
+                for turn in 0..scaled(60, 800) {
+                    let acquire = lock(number + turn, client).acquire().within(TIMEOUT);
+                    acquire.wait().unwrap().release().wait().unwrap();
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn nobody_is_stuck_at_the_end_of_the_counter() {
+    let bench = at("/plain");
+    let clients = [0; 6].map(|_| bench.direct());
+    take_turns(&clients, |_, client| client.lock("/plain"));
+    take_turns(&clients, |number, client| {
+        let lock = client.read_write("/read-write");
+        if number % 2 == 0 { lock.read() } else { lock.write() }
+    });
+    take_turns(&clients, |number, client| {
+        client.semaphore("/semaphore", 3).permits(1 + number as u32 % 3)
+    });
+    let announcing = [0; 6]
+        .map(|_| options().announced_releases(true).connect(&bench.server.hosts()).wait().unwrap());
+    take_turns(&announcing, |_, client| client.lock("/announced"));
+    thread::scope(|scope| {
+        for client in &clients {
+            scope.spawn(move || {
+                for _ in 0..scaled(60, 800) {
+                    let locks = ["/multi", "/multi-too"].map(|path| client.lock(path));
+                    let acquire = MultiLock::new(locks).acquire().within(TIMEOUT);
+                    acquire.wait().unwrap().release().wait().unwrap();
+                }
+            });
+        }
+    });
+    for directory in NEARLY_AT_THE_END {
+        let bench = at(directory);
+        bench.expect_empty();
+    }
 }
