@@ -786,10 +786,11 @@ int zkl_client_follow(const zkl_client *client,
  * on it stays in ZooKeeper until the handle's session ends: release guards first. Detaching again
  * does nothing.
  *
- * Any thread, callbacks included. A session of its own is ended within this call, which waits for
- * the server's farewell, except inside a callback of the C client, where it ends in the background.
+ * Any thread, callbacks included. A session of its own ends within this call, which waits until a server has confirmed
+ * the end, up to the operation timeout. Inside a callback of the C client it ends in the background.
  *
- * ZOK; ZBADARGUMENTS for NULL.
+ * ZOK: every lock of a session of its own is gone. ZCONNECTIONLOSS: no server has confirmed the end, so what is held may stay
+ * until the session times out. ZBADARGUMENTS for NULL.
  */
 int zkl_client_detach(const zkl_client *client);
 
@@ -819,10 +820,9 @@ int zkl_client_session_timeout_ms(const zkl_client *client);
 
 /**
  * Gives up the client. What was made of it, locks, guards, attempts and recipes, may be freed before or after it: each keeps
- * what it needs. With the last of them a session of its own ends, which waits for up to a second
- * for the server's farewell; an adopted handle is given back once what was released on it is gone,
- * a round trip, which this waits for up to a second, and which goes on in the background after that.
- * A handle may be adopted as often as one likes.
+ * what it needs. With the last of them a session of its own ends, and an adopted handle is given back once what was released
+ * on it is gone. This waits up to a second for that, which then goes on in the background. To learn whether a session has
+ * ended, call zkl_client_detach before. A handle may be adopted as often as one likes.
  *
  * Any thread, callbacks included. NULL is allowed.
  */

@@ -1,7 +1,8 @@
 //! Reads host strings. The C client's own parser spins, bricks or waits for ever on some of them,
 //! so it only ever sees what was checked here.
 
-use std::net::Ipv6Addr;
+use std::io;
+use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 
 use crate::path;
 use crate::secret::without_secret;
@@ -34,6 +35,13 @@ pub(super) enum HostsError {
     BadIpv6(String),
     #[error("chroot {0:?}: {1}")]
     BadChroot(String, &'static str),
+}
+
+/// The addresses of a host in the C client's form. Blocks for as long as its name takes to resolve.
+pub(super) fn resolve(host: &str) -> io::Result<Vec<SocketAddr>> {
+    let (name, port) = host.rsplit_once(':').unwrap_or((host, ""));
+    let port = port.parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    Ok((name, port).to_socket_addrs()?.collect())
 }
 
 /// Gives the string in the C client's form: every port named, IPv6 without its brackets.

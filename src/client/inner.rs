@@ -10,19 +10,20 @@ use event_listener::{Event, EventListener};
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 
+use super::farewell::LeftBehind;
 use super::link::LinkOwner;
 use super::probe::Hosts;
 use super::registry::Registry;
 use super::settings::Settings;
 use super::state::SessionState;
 use super::status::Status;
-use super::{Duties, Duty, Link, TrustPeriod, TrustedSession};
+use super::{Duties, Duty, Link, TrustPeriod, TrustedSession, handles};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
 use crate::panics::catch_panic_of;
 use crate::process::{Process, inherited};
 use crate::raw::{Credentials, HandleState};
-use crate::runtime::{BootInstant, Latest, now};
+use crate::runtime::{BootInstant, Latest, Unfinished, now};
 use crate::session_key::SessionKey;
 use crate::znode::Acl;
 
@@ -36,6 +37,10 @@ pub(crate) struct ClientInner {
     status: Latest<Status>,
     wakeup: Event,
     closing: AtomicBool,
+    /// Whether somebody wants to know that its end is committed.
+    confirms: AtomicBool,
+    /// From the request for its end on, until that has come.
+    ending: Mutex<Option<Unfinished>>,
     #[cfg(test)]
     killed: AtomicBool,
     /// Owned by what drives the session, so that tasks go when that ends.
@@ -57,7 +62,7 @@ impl ClientInner {
             link: None,
             trust: None,
             failure: None,
-            over: false,
+            over: None,
         });
         let closing = AtomicBool::new(false);
         ClientInner {
@@ -68,6 +73,8 @@ impl ClientInner {
             status,
             wakeup: Event::new(),
             closing,
+            confirms: AtomicBool::new(false),
+            ending: Mutex::default(),
             #[cfg(test)]
             killed: AtomicBool::new(false),
             tasks,
@@ -172,8 +179,17 @@ impl ClientInner {
     }
 
     pub(super) fn request_close(&self) {
-        self.closing.store(true, Ordering::Release);
+        if !self.closing.swap(true, Ordering::AcqRel) && !self.is_inherited() {
+            *self.ending.lock() = Some(Unfinished::begin());
+        }
         self.wake();
+    }
+
+    /// As [`request_close`](ClientInner::request_close), and waits as [`closed`](ClientInner::closed) does.
+    pub(super) fn close(self: &Arc<Self>) -> impl Future<Output = Result<()>> + Send + use<> {
+        self.confirms.store(true, Ordering::Release);
+        self.request_close();
+        self.closed()
     }
 
     /// Whether somebody has asked for the end of the client.
@@ -181,14 +197,36 @@ impl ClientInner {
         self.closing.load(Ordering::Acquire)
     }
 
-    /// Waits until the client is closed.
-    pub(crate) fn closed(self: &Arc<Self>) -> impl Future<Output = ()> + Send + use<> {
+    /// Waits until the client is closed, and its session has ended.
+    ///
+    /// # Errors
+    /// `CONNECTION_LOSS`: no server has confirmed that in time.
+    pub(crate) fn closed(self: &Arc<Self>) -> impl Future<Output = Result<()>> + Send + use<> {
         let inner = Arc::clone(self);
         async move {
-            if !inner.is_inherited() {
-                inner.status.wait_for(|status| status.over.then_some(())).await;
+            if inner.is_inherited() {
+                return Ok(());
             }
+            inner.status.wait_for(|status| status.over.clone()).await
         }
+    }
+
+    /// Makes sure that a session has ended whose handle is closed. Blocks, up to the operation timeout.
+    ///
+    /// # Errors
+    /// `CONNECTION_LOSS`: no server has confirmed it.
+    pub(super) fn end_session(&self, left: &LeftBehind) -> Result<()> {
+        let deadline = now() + self.options.operation_timeout;
+        if !handles::has_a_network()
+            || self.hosts.end_session(left, deadline, self.confirms.load(Ordering::Acquire))
+        {
+            return Ok(());
+        }
+        let why =
+            "no server has confirmed the end of the session: its locks stay until it times out";
+        let session = left.session;
+        log!(WARN, ?session, "{why}");
+        Err(Error::with_detail("close", "", Code::CONNECTION_LOSS, why))
     }
 
     pub(super) fn status(&self) -> Status {
@@ -416,11 +454,12 @@ impl ClientInner {
         });
     }
 
-    pub(super) fn set_over(&self) {
+    pub(super) fn set_over(&self, ended: Result<()>) {
         self.status.update(|status| {
-            status.over = true;
+            status.over = Some(ended);
             true
         });
+        drop(self.ending.lock().take());
     }
 
     /// When an operation that begins now has to end.

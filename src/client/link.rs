@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::farewell::LeftBehind;
 use super::identity::OwnIdentity;
 use super::lease::{Lease, Proof, is_server_decision};
 use super::registry::Registry;
@@ -468,14 +469,18 @@ impl Link {
         }
     }
 
-    /// Ends the session if it can still be reached, and answers everything that waits, watches
-    /// with `code`. Blocks.
-    pub(super) fn close(&self, code: Code) {
+    /// Closes the handle, and answers everything that waits, watches with `code`. Gives the session, unless that is known
+    /// to be over or was never begun: `zookeeper_close` may have ended it, or not. Blocks.
+    pub(super) fn close(&self, code: Code) -> Option<LeftBehind> {
+        let is_over = self.is_adopted() || self.handle_state() == Some(HandleState::EXPIRED);
+        let session = self.session().filter(|_| !is_over);
+        let server = self.handle.get().and_then(|handle| handle.server());
         if let Some(handle) = self.handle.get() {
             handle.close();
         }
         self.watches.close(code);
         self.unconfirmed.end(code);
+        session.map(|session| LeftBehind { session, server })
     }
 }
 

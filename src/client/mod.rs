@@ -11,6 +11,7 @@ mod delete_all;
 mod delete_both;
 mod duty;
 mod ensemble;
+mod farewell;
 mod guaranteed_delete;
 pub(crate) mod handles;
 mod hosts;
@@ -63,9 +64,8 @@ pub(crate) use watch::WatchFor;
 
 #[cfg(feature = "capi")]
 use crate::error::Error;
-use crate::error::Result;
 use crate::raw::HandleState;
-use crate::runtime::{Pending, block_on_until, now, role};
+use crate::runtime::Pending;
 use crate::session_key::SessionKey;
 
 /// A connection to a ZooKeeper ensemble, and the session that lives on it.
@@ -74,9 +74,8 @@ use crate::session_key::SessionKey;
 /// [`Lock`](crate::Lock) and [`Guard`](crate::Guard) made from it, which hold clones), or by
 /// [`close`](Client::close).
 ///
-/// Dropping the last clone blocks: it waits for up to a second until the server has ended the session, or a
-/// program that ends after it would leave the session, and its locks, to time out. Where nothing may block, in
-/// a task of an async runtime say, await [`close`](Client::close) first: the drop then waits for nothing.
+/// Dropping the last clone does not block: the session ends in the background. The end of the process waits for that, up
+/// to a second. Use [`close`](Client::close) to wait longer, and to learn whether a server has confirmed the end.
 ///
 /// Every operation is submitted when it is called, in the order of the calls, and never blocks;
 /// the [`Pending`] it returns can be awaited on any runtime, or waited for. (What takes several
@@ -103,9 +102,6 @@ struct Owner {
     inner: Arc<ClientInner>,
 }
 
-/// How long dropping the last clone waits for the server's reply.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-
 impl Drop for Owner {
     fn drop(&mut self) {
         if self.inner.is_inherited() {
@@ -113,12 +109,6 @@ impl Drop for Owner {
             return std::mem::forget(Arc::clone(&self.inner));
         }
         self.inner.request_close();
-        // A program that ends right after the drop would otherwise leave its session, and the
-        // locks on it, to expire. On the client's own threads waiting would be waiting for
-        // ourselves.
-        if !role::is_ours() && !crate::raw::inside_callback() {
-            let _ = block_on_until(Some(now() + CLOSE_TIMEOUT), self.inner.closed());
-        }
     }
 }
 
@@ -206,23 +196,22 @@ impl Client {
         self.inner().session_timeout()
     }
 
-    /// Ends the session for all clones. Awaiting the result, or waiting for it, is waiting until that is done;
-    /// a drop after that does not block. Requests that are still on
-    /// their way are answered with `CLOSING`, later ones with `INVALID_STATE`.
+    /// Ends the session for all clones. Success means that a server has confirmed the end: every lock and every other
+    /// ephemeral znode of the session is gone. Requests in flight are answered with `CLOSING`, later ones with
+    /// `INVALID_STATE`.
+    ///
+    /// # Errors
+    /// `CONNECTION_LOSS`, an [unknown outcome](crate::Error::is_outcome_unknown): no server has confirmed the end within the
+    /// [operation timeout](ClientOptions::operation_timeout). The session, and what is held on it, may live on until the
+    /// session timeout has passed.
     ///
     /// # On connection loss
-    /// Without a connection the server can't be told: the session and its ephemeral znodes live
-    /// on there until the session timeout has passed.
+    /// The client connects to the next server that it reaches, and ends the session there.
     ///
-    /// # Cancellation
-    /// The session ends even if the [`Pending`] is dropped.
+    /// # Cancel safety
+    /// The session ends even if the [`Pending`] is dropped. Only the confirmation is lost.
     pub fn close(&self) -> Pending<()> {
-        let inner = Arc::clone(self.inner());
-        inner.request_close();
-        Pending::run("close", "", async move {
-            inner.closed().await;
-            Result::Ok(())
-        })
+        Pending::run("close", "", self.inner().close())
     }
 }
 

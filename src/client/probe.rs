@@ -6,12 +6,14 @@
 //! if only with a refusal.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::farewell::{self, LeftBehind, Route};
+use super::hosts::resolve;
 use super::secure::{self, NoTls, Stream};
 use crate::scarcity;
 use crate::tls::Tls;
@@ -128,6 +130,12 @@ impl Hosts {
             known.filter(|(_, it)| **it == Some(Finding::Serves)).map(|(host, _)| host).collect()
         };
         serving.into_iter().filter_map(|host| resolve(host).ok()).flatten().collect()
+    }
+
+    /// Ends a session: see [`farewell::end_session`].
+    pub(super) fn end_session(&self, left: &LeftBehind, deadline: Instant, confirm: bool) -> bool {
+        let route = Route { hosts: &self.hosts, tls: self.tls.as_ref(), deadline };
+        farewell::end_session(left, route, confirm)
     }
 
     /// What is known before anybody was asked: whether the C client is resolving names.
@@ -261,12 +269,6 @@ fn question(mut stream: Box<dyn Stream>) -> Finding {
             }
         }
     }
-}
-
-fn resolve(host: &str) -> io::Result<Vec<SocketAddr>> {
-    let (name, port) = host.rsplit_once(':').unwrap_or((host, ""));
-    let port = port.parse().map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-    Ok((name, port).to_socket_addrs()?.collect())
 }
 
 #[cfg(test)]

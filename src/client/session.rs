@@ -18,7 +18,7 @@ use crate::error::{Code, Error, Result};
 use crate::logging::log;
 use crate::panics::{catch_panic, catch_panic_of};
 use crate::raw::{Adopted, HandleState, at_exit, watch_for_forks};
-use crate::runtime::{Timer, machine, now, wait_at_exit};
+use crate::runtime::{Timer, Unfinished, machine, now, wait_at_exit};
 use crate::scarcity;
 use crate::session_key::SessionKey;
 
@@ -93,9 +93,8 @@ impl Drop for End {
         catch_panic(|| self.inner.fail(failure));
         let (inner, tasks) = (Arc::clone(&self.inner), Arc::clone(&self.tasks));
         machine::run(move || {
-            if let Some(link) = inner.status().link {
-                catch_panic(|| link.close(Code::CLOSING));
-            }
+            let link = inner.status().link;
+            let left = link.and_then(|link| catch_panic(|| link.close(Code::CLOSING)).flatten());
             catch_panic(|| inner.set_link(None));
             // Everything that tasks were waiting for has been answered now: let them end.
             for _ in 0..LAST_TASKS {
@@ -104,7 +103,7 @@ impl Drop for End {
                 }
             }
             drop(tasks);
-            inner.set_over();
+            inner.set_over(left.map_or(Ok(()), |left| inner.end_session(&left)));
         });
     }
 }
@@ -323,8 +322,15 @@ impl Session {
         if reopen { self.open(None).await } else { OPEN_AGAIN }
     }
 
+    /// Closes the handle; its session ends in the background.
     async fn close(&self, link: &Arc<Link>, code: Code) {
         let link = Arc::clone(link);
-        self.helped(move || link.close(code)).await;
+        if let Some(left) = self.helped(move || link.close(code)).await.flatten() {
+            let (inner, unfinished) = (Arc::clone(&self.inner), Unfinished::begin());
+            machine::run(move || {
+                drop(inner.end_session(&left));
+                drop(unfinished);
+            });
+        }
     }
 }

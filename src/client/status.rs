@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::state::SessionState;
 use super::{Link, TrustPeriod};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::process::inherited;
 
 #[derive(Clone)]
@@ -16,8 +16,8 @@ pub(super) struct Status {
     pub(super) trust: Option<Arc<TrustPeriod>>,
     /// Why the client can't go on, once `state` is `Closed`.
     pub(super) failure: Option<Error>,
-    /// Nothing is left to be done: its handle is closed.
-    pub(super) over: bool,
+    /// Once its handle is closed: whether its session has ended, too.
+    pub(super) over: Option<Result<()>>,
 }
 
 impl Status {
@@ -29,7 +29,7 @@ impl Status {
             link: None,
             trust: None,
             failure: Some(inherited("connect", "")),
-            over: true,
+            over: Some(Ok(())),
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::database::{Database, Trouble};
 use super::inner::{Inner, error_of};
 use super::spec::Spec;
-use super::worker::{Shared, Worker};
+use super::worker::{Progress, Shared, Worker};
 use crate::error::{Code, Error};
 use crate::lock::Lock;
 use crate::process::Process;
@@ -96,19 +96,23 @@ impl Store {
         self.inner.shared.is_closed.load(Ordering::Acquire)
     }
 
-    /// Ends it: guards are lost, and all that is under way fails.
+    /// Ends it: guards are lost, and all that is under way fails. Waits until nothing is left in the database, or its lease
+    /// has run out.
     pub(crate) fn close(&self) -> Pending<()> {
         let shared = &self.inner.shared;
-        if !shared.process.is_this() || shared.is_closed.swap(true, Ordering::AcqRel) {
+        if !shared.process.is_this() {
             return Pending::ready(Ok(()));
         }
-        let closed = self.inner.ask(|worker| {
-            worker.close();
-            Ok(())
-        });
+        shared.is_closed.store(true, Ordering::Release);
+        let (send, nothing_left) = oneshot::async_channel();
+        let mut send = Some(send);
+        self.inner.submit(Box::new(move |worker| {
+            worker.close(send.take());
+            Progress::Done
+        }));
         Pending::run("close", "", async move {
-            // The thread has ended only where nothing is left.
-            let _ = closed.await;
+            // An error: the store's thread has ended, and that only when nothing was left.
+            let _ = nothing_left.await;
             Ok(())
         })
     }

@@ -88,6 +88,8 @@ pub(super) struct Worker {
     /// Those of them that wait.
     pub(super) waiting: HashMap<Arc<str>, Numbered>,
     duties: Vec<Duty>,
+    /// Those who wait until nothing is left to be done.
+    closing: Vec<oneshot::Sender<()>>,
     pub(super) look_at: Instant,
     pub(super) look_pause: Duration,
     pub(super) sweep_at: Option<Instant>,
@@ -106,6 +108,7 @@ impl Worker {
             claims: HashMap::new(),
             waiting: HashMap::new(),
             duties: Vec::new(),
+            closing: Vec::new(),
             look_at: now,
             look_pause: Duration::ZERO,
             sweep_at: None,
@@ -150,7 +153,7 @@ impl Worker {
         }
     }
 
-    /// The store is gone: whether nothing is left to be done.
+    /// The store is gone or closed: whether nothing is left to be done.
     fn has_ended(&mut self) -> bool {
         self.lose(LostReason::Session);
         // What can't be deleted is over with its session.
@@ -173,6 +176,13 @@ impl Worker {
         if self.duties.iter().any(|duty| now >= duty.due) {
             self.do_duties();
         }
+        self.answer_closing();
+    }
+
+    fn answer_closing(&mut self) {
+        if !self.closing.is_empty() && self.has_ended() {
+            self.closing.drain(..).for_each(|closing| wake::send(closing, ()));
+        }
     }
 
     /// How long there is nothing to be done.
@@ -189,6 +199,9 @@ impl Worker {
 
     /// The session, which is begun where there is none.
     fn session(&mut self) -> Result<Arc<Session>, Trouble> {
+        if self.shared.is_closed.load(Ordering::Acquire) {
+            return Err(Trouble::new(What::SessionOver, "the store is closed"));
+        }
         self.used = Instant::now();
         if self.shared.is_closed.load(Ordering::Acquire) {
             return Err(Trouble::new(What::SessionOver, "the store is closed"));
@@ -377,10 +390,12 @@ impl Worker {
         }
     }
 
-    /// The store is closed.
-    pub(super) fn close(&mut self) {
+    /// The store is closed. The sender hears when nothing of it is left in the database.
+    pub(super) fn close(&mut self, nothing_left: Option<oneshot::Sender<()>>) {
+        self.closing.extend(nothing_left);
         self.lose(LostReason::Session);
         self.do_duties();
+        self.answer_closing();
         self.shared.changed();
     }
 }

@@ -147,6 +147,8 @@ pub(crate) trait Handle: Requests {
     fn session(&self) -> Option<SessionKey>;
     /// The session timeout that the server granted; before the first connection, the one asked for.
     fn session_timeout(&self) -> Option<Duration>;
+    /// The server that the handle is connected to, or tries next.
+    fn server(&self) -> Option<SocketAddr>;
     /// Makes the next attempt to connect go to the next server. With two or four addresses the C
     /// client alone can skip half of them for ever.
     ///

@@ -107,11 +107,15 @@ impl Zhandle {
 
     /// Makes the next server the present one, and names it.
     fn next_server(&self) -> Option<String> {
+        // SAFETY: `with` keeps the handle open during the call, which locks what it changes.
+        self.gate.with(|zh| unsafe { sys::zoo_cycle_next_server(zh) })?;
+        self.present_server()
+    }
+
+    fn present_server(&self) -> Option<String> {
         self.gate.with(|zh| {
-            // SAFETY: `with` keeps the handle open during the call, which locks what it changes.
-            unsafe { sys::zoo_cycle_next_server(zh) };
-            // SAFETY: as above. It gives a static buffer, which ends with a NUL whatever is written
-            // to it meanwhile.
+            // SAFETY: `with` keeps the handle open during the call. It gives a static buffer, which ends with a NUL
+            // whatever is written to it meanwhile.
             let name = unsafe { sys::zoo_get_current_server(zh) };
             // SAFETY: as above.
             unsafe { convert::string(name) }
@@ -193,6 +197,12 @@ impl Handle for Zhandle {
         // SAFETY: `with` keeps the handle open during the call, which only reads.
         let millis = self.gate.with(|zh| unsafe { sys::zoo_recv_timeout(zh) })?;
         Some(Duration::from_millis(u64::try_from(millis).unwrap_or(0)))
+    }
+
+    fn server(&self) -> Option<SocketAddr> {
+        let name = self.present_server()?;
+        let (ip, port) = name.rsplit_once(':')?;
+        Some(SocketAddr::new(ip.parse().ok()?, port.parse().ok()?))
     }
 
     fn cycle_next_server(&self, wanted: &[SocketAddr]) {

@@ -274,11 +274,13 @@ impl Store {
     /// [`Closed`](crate::LockError::Closed). What it holds is released where the store can be reached.
     /// As of a [`Client`], all its clones are closed. `local:` is never closed: it is also others' of the process.
     ///
-    /// # Errors
-    /// As [`Client::close`].
+    /// Success means that nothing it held is left: the store has confirmed that, or in a store of leases the lease has run out.
     ///
-    /// # Cancellation
-    /// It is closed all the same.
+    /// # Errors
+    /// In ZooKeeper as [`Client::close`]. The other stores give none.
+    ///
+    /// # Cancel safety
+    /// The store closes even if the [`Pending`] is dropped. Only the confirmation is lost.
     pub fn close(&self) -> Pending<()> {
         match &self.kept {
             Kept::ZooKeeper(client) => client.close(),

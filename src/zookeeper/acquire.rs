@@ -55,7 +55,7 @@ async fn contend(spec: &Spec, attempt: &mut Attempt) -> Result<Option<Acquired>,
         };
         match status {
             // The end of the session deletes the claims ahead first, so this one seems to hold.
-            Ok(ClaimStatus::Held) if spec.client.is_closing() => spec.client.closed().await,
+            Ok(ClaimStatus::Held) if spec.client.is_closing() => drop(spec.client.closed().await),
             Ok(ClaimStatus::Held) => match session.hold() {
                 // The node was there in this period of trust, and the session is proven to live yet:
                 // nobody else can hold.

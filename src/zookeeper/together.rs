@@ -62,7 +62,9 @@ impl Together {
             match Box::pin(self.step(&session)).await {
                 Ok(Standing::Held) if self.gives_up_what_is_gone() => {}
                 // As in the loop of one lock.
-                Ok(Standing::Held) if first.client.is_closing() => first.client.closed().await,
+                Ok(Standing::Held) if first.client.is_closing() => {
+                    drop(first.client.closed().await)
+                }
                 Ok(Standing::Held) => match self.hold(&session) {
                     Some(held) => return Ok(Some(held)),
                     None => session.proven().await,

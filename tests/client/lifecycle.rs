@@ -183,15 +183,6 @@ fn many_clients_at_once_each_have_a_session_of_their_own() {
     assert_eq!(observer.children(&path).wait().unwrap().names, Vec::<String>::new());
 }
 
-#[test]
-fn a_close_of_a_client_whose_link_is_silent_ends() {
-    let bench = Bench::untouched();
-    let (closed, dropped) = (bench.client(), bench.client());
-    bench.proxy.cut();
-    closed.close().within(TIMEOUT).wait().unwrap();
-    drop(dropped);
-}
-
 /// What a child process does; nothing in any other.
 #[test]
 fn in_a_child_process_a_guard_is_dropped_at_the_end() {
@@ -213,21 +204,6 @@ fn a_guard_that_is_dropped_at_the_end_of_its_process_leaves_no_claim() {
         assert!(Process::start_test(test, &bench.server.hosts()).end().success());
         assert!(client.children("/end").wait().unwrap().names.is_empty());
     }
-}
-
-#[test]
-fn a_drop_after_a_close_waits_for_nothing() {
-    let bench = Bench::untouched();
-    let client = bench.client();
-    // The farewell gets no answer.
-    bench.proxy.cut();
-    let waits = thread::spawn(move || {
-        client.close().wait().unwrap();
-        let before = voluntary_waits();
-        drop(client);
-        voluntary_waits() - before
-    });
-    assert_eq!(waits.join().unwrap(), 0);
 }
 
 /// How often this thread has waited so far.

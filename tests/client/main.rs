@@ -2,6 +2,7 @@
 
 mod auth;
 mod changes;
+mod closing;
 mod driver;
 mod ensemble;
 mod forks;

@@ -275,9 +275,9 @@ each_queue! {
     }
 
     fn a_closed_store_ends_all_that_is_under_way(place) {
-        let elections = ["leader", "waiting"].map(|name| election(place, name));
-        let leader = elections[0].campaign().wait().unwrap();
-        let [waiting] = queue_up(&[elections[1].clone()], &["leader"], ["waiting"]);
+        let elections = ["waiting", "leader"].map(|name| election(place, name));
+        let leader = elections[1].campaign().wait().unwrap();
+        let [waiting] = queue_up(&[elections[0].clone()], &["leader"], ["waiting"]);
         place.close();
         let error = waiting.join().unwrap().unwrap_err();
         assert!(matches!(error, LockError::Closed { .. }), "{error:?}");

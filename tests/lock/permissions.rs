@@ -6,6 +6,8 @@ use std::time::Duration;
 use test_support::{TIMEOUT, eventually};
 use zklock::zookeeper::{Acl, CreateMode, Permissions};
 use zklock::{Client, Code, GuardState, LockError, Strategy};
+use zklock_testing::wire::Op;
+use zklock_testing::{Action, Rule};
 
 use crate::bench::Bench;
 
@@ -46,6 +48,19 @@ fn a_release_without_the_permission_says_so_and_ends_the_session_once_it_holds_n
     assert_ne!(client.session().unwrap().id(), session);
     drop(next);
     eventually("that of a guard that was dropped, too", || claims(&witness, &path) == 0);
+}
+
+#[test]
+fn a_session_that_is_replaced_is_ended_also_if_its_farewell_is_lost() {
+    let bench = Bench::shared();
+    let path = without_delete(&bench, "farewell");
+    let (client, witness) = (bench.client(), bench.direct());
+    let lost = bench.proxy.on(Rule::request(Op::CloseSession).once(), Action::Drop);
+    let guard = client.lock(&path).acquire().wait().unwrap();
+    guard.release().wait().unwrap_err();
+    bench.proxy.wait_for(&Rule::request(Op::CloseSession), 2, TIMEOUT).unwrap();
+    assert_eq!(lost.hits(), 1);
+    eventually("the claim is gone", || claims(&witness, &path) == 0);
 }
 
 #[test]

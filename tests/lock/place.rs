@@ -272,15 +272,15 @@ impl Place {
         }
     }
 
-    /// Ends all that is under way. The last client first: closing a holder's would let a waiter of another acquire.
+    /// Ends all that is under way, the first client's first. A holder's client comes last: its end lets a waiter acquire.
     pub fn close(&self) {
         match &self.store {
             Store::ZooKeeper { clients, .. } => {
-                clients.lock().iter().rev().for_each(|client| client.close().wait().unwrap());
+                clients.lock().iter().for_each(|client| client.close().wait().unwrap());
             }
             Store::Local(store) => store.close(),
             Store::Elsewhere { stores, .. } => {
-                stores.lock().iter().rev().for_each(|store| store.close().wait().unwrap());
+                stores.lock().iter().for_each(|store| store.close().wait().unwrap());
             }
         }
     }

@@ -351,8 +351,10 @@ fn an_acquire_ends_with_an_error_when_its_client_is_closed() {
                 bench.proxy.refuse();
                 eventually("it notices", || client.state() != SessionState::Connected);
             }
-            client.close().wait().unwrap();
+            let closing = client.close();
             let error = waiting.join().unwrap().unwrap_err();
+            bench.proxy.heal();
+            closing.wait().unwrap();
             assert_eq!(error.code(), Code::INVALID_STATE, "{error}");
             assert!(matches!(error, LockError::Closed { .. }), "{error:?}");
             assert_eq!(error.path(), bench.path, "{error}");

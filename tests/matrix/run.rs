@@ -168,9 +168,20 @@ impl Run<'_> {
         guarding::release(self.scenario, guard).is_true(self.scenario, &self.allowed)
     }
 
+    /// A close that succeeds has ended the session.
     fn close(&self) -> Outcome {
-        let closed = self.scenario.client.close().within(TIMEOUT).wait();
-        closed.map_err(|error| format!("close: {error}"))
+        let session = self.scenario.session().id();
+        match self.scenario.client.close().within(TIMEOUT).wait() {
+            Ok(()) => match self.scenario.server.sessions() {
+                Ok(sessions) if sessions.contains(&session) => {
+                    Err("close: it succeeded, and the session lives".to_owned())
+                }
+                Ok(_) => Ok(()),
+                Err(error) => Err(format!("close: {error}")),
+            },
+            Err(error) if self.allowed.lateness() && error.is_outcome_unknown() => Ok(()),
+            Err(error) => Err(format!("close: {error}")),
+        }
     }
 
     /// Strangers leave, if nobody has deleted what is theirs.

@@ -2,15 +2,17 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 
 use crate::capi::boundary::{Failure, may_block, may_wait_for};
 use crate::capi::callbacks::CallbackThread;
-use crate::client::{Client, Duties};
+use crate::client::{Client, ClientInner, Duties};
 use crate::panics::catch_panic_of;
 use crate::process::Process;
-use crate::runtime::machine;
+use crate::raw::inside_callback;
+use crate::runtime::{block_on_until, machine, now, role};
 use crate::stores::Store;
 
 /// A session of ZooKeeper, its own or that of a handle of the program's, or another store; goes with the last of
@@ -20,13 +22,32 @@ pub(super) struct Shared {
     pub(super) callbacks: Arc<CallbackThread>,
     duties: Arc<Duties>,
     process: Process,
+    /// After `store`: fields are dropped in this order.
+    _end: AwaitedEnd,
+}
+
+/// Dropped after a client, waits a second for its session to end, or for its adopted handle to be free of zklock: the
+/// program may close that handle next, or end without `exit`.
+struct AwaitedEnd(Option<Arc<ClientInner>>);
+
+const END: Duration = Duration::from_secs(1);
+
+impl Drop for AwaitedEnd {
+    fn drop(&mut self) {
+        // On threads of ours the wait would be for ourselves.
+        let may_wait = !role::is_ours() && !inside_callback();
+        if let Some(inner) = self.0.take().filter(|inner| may_wait && inner.is_closing()) {
+            let _ = block_on_until(Some(now() + END), inner.closed());
+        }
+    }
 }
 
 impl Shared {
     pub(super) fn new(store: Store, callbacks: Arc<CallbackThread>) -> Arc<Shared> {
-        let duties = store.client().map(|client| Arc::clone(client.inner().duties()));
-        let (duties, process) = (duties.unwrap_or_default(), Process::this());
-        Arc::new(Shared { store, callbacks, duties, process })
+        let inner = store.client().map(|client| Arc::clone(client.inner()));
+        let duties = inner.as_ref().map(|inner| Arc::clone(inner.duties())).unwrap_or_default();
+        let (process, _end) = (Process::this(), AwaitedEnd(inner));
+        Arc::new(Shared { store, callbacks, duties, process, _end })
     }
 
     /// For what only ZooKeeper has.

@@ -242,6 +242,10 @@ impl Handle for SimulatedHandle {
         self.with(|_| SESSION_TIMEOUT)
     }
 
+    fn server(&self) -> Option<SocketAddr> {
+        None
+    }
+
     fn cycle_next_server(&self, _: &[SocketAddr]) {}
 
     fn is_any_late(&self, now: Instant) -> bool {

@@ -37,7 +37,7 @@ fn every_sort_of_transaction_is_understood() {
     let server = server();
     let agreed = read_ensemble(&[logs(&server)]).unwrap();
     // What is in none of the records is where the digest begins.
-    assert_eq!((agreed.confirmed, agreed.disputes), (1, vec![]));
+    assert_eq!((agreed.confirmed, agreed.disputes), (3, vec![]));
     let changes: Vec<Change> = agreed.txns.into_iter().flat_map(|txn| txn.changes).collect();
     let create = |path: &str, ephemeral, data: &[u8]| Change::Create {
         path: path.to_owned(),
@@ -55,6 +55,9 @@ fn every_sort_of_transaction_is_understood() {
         set(b"most", 2),
         Change::Delete { path: "/a/c".to_owned() },
         Change::Close { paths: vec!["/a/e-0000000001".to_owned()] },
+        // Each close is confirmed by a session of its own.
+        Change::Close { paths: vec![] },
+        Change::Close { paths: vec![] },
         Change::Close { paths: vec![] },
     ];
     let ours: Vec<&Change> = ours.iter().collect();
