@@ -103,6 +103,11 @@ impl ClientInner {
         self.options.announces_releases
     }
 
+    /// The servers that it connects to, as text.
+    pub(crate) fn hosts_string(&self) -> &str {
+        &self.options.hosts
+    }
+
     pub(super) fn hosts(&self) -> &Hosts {
         &self.hosts
     }

@@ -1,12 +1,13 @@
 //! Several locks that are acquired together.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Lock;
 use super::ahead::Ahead;
 use super::error::LockError;
 use super::guard::Guard;
-use super::store::StoredLock;
+use super::store::{StoredLock, Tried};
 use super::together::Together;
 use crate::error::Code;
 use crate::runtime::Pending;
@@ -36,10 +37,14 @@ use crate::runtime::Pending;
 /// other. The claims have one token, that of the transaction. A lock that comes to be held early is kept until the last
 /// one is.
 ///
-/// **Other locks** (of several clients, of another strategy, within a process, with [`Interop::All`](crate::Interop),
-/// [hand-off](Lock::local_handoff) or [owners](crate::ReentrantLock::owned_by)) are acquired one after the other, in the order of their
-/// paths; when one of them fails, those before it are released. Users of multi-locks do not wait for each other then,
-/// unless they call one lock by different paths; who holds one of the locks alone, and acquires another, can.
+/// **Other locks** (of another strategy, within a process, with [`Interop::All`](crate::Interop),
+/// [hand-off](Lock::local_handoff) or [owners](crate::ReentrantLock::owned_by)) are acquired before that, one after the other,
+/// in the order of their paths. Queues of several clients get one transaction for each client. When one of them fails, those
+/// before it are released.
+///
+/// Users of multi-locks do not wait for each other in a circle, if all of them call each lock by the same path, and use it
+/// with the same strategy and [`Interop`](crate::Interop), and by one client. A program that holds one of the locks alone,
+/// and acquires another, can.
 #[derive(Clone, Debug)]
 pub struct MultiLock {
     /// By their paths.
@@ -76,21 +81,19 @@ impl MultiLock {
             Ok(stored) => stored,
             Err(refused) => return Pending::ready_as(LockError::of_pending, Err(refused)),
         };
-        if let Some(acquired) = Arc::clone(&stored[0]).acquire_together(&stored) {
-            return acquired.map(|guards| Ok(together(guards?)));
-        }
         let (ahead, path) = (Arc::new(Ahead::default()), stored[0].path().to_owned());
         let late = Arc::clone(&ahead);
         Pending::run_as("acquire", path, LockError::of_pending, async move {
+            let steps = steps(&stored);
             loop {
                 let mut guards = Vec::with_capacity(stored.len());
-                for stored in &stored {
-                    let acquiring = Arc::clone(stored).acquire();
+                for step in &steps {
+                    let acquiring = step.acquire();
                     late.is_of(acquiring.late());
-                    guards.push(acquiring.await?);
+                    guards.extend(step.places(acquiring.await?));
                 }
                 // Those before the last may have been lost while it was waited for.
-                if !guards.iter().any(Guard::is_lost) {
+                if !guards.iter().any(|(_, guard)| guard.is_lost()) {
                     return Ok(together(guards));
                 }
             }
@@ -108,19 +111,16 @@ impl MultiLock {
             Ok(stored) => stored,
             Err(refused) => return Pending::ready_as(LockError::of_pending, Err(refused)),
         };
-        if let Some(tried) = Arc::clone(&stored[0]).try_together(&stored) {
-            return tried.map(|tried| Ok(tried?.ok().map(together)));
-        }
         let path = stored[0].path().to_owned();
         Pending::run_as("acquire", path, LockError::of_pending, async move {
             let mut guards = Vec::with_capacity(stored.len());
-            for stored in stored {
-                match stored.try_acquire().await? {
-                    Ok(guard) => guards.push(guard),
+            for step in steps(&stored) {
+                match step.try_acquire().await? {
+                    Ok(acquired) => guards.extend(step.places(acquired)),
                     Err(_ahead) => return Ok(None),
                 }
             }
-            let is_lost = guards.iter().any(Guard::is_lost);
+            let is_lost = guards.iter().any(|(_, guard)| guard.is_lost());
             Ok((!is_lost).then(|| together(guards)))
         })
     }
@@ -139,6 +139,56 @@ impl MultiLock {
     }
 }
 
-fn together(guards: Vec<Guard>) -> Guard {
+/// Locks that are acquired in one step, and their places among all.
+#[derive(Default)]
+struct Step {
+    places: Vec<usize>,
+    locks: Vec<Arc<dyn StoredLock>>,
+}
+
+/// The steps of an acquire. Locks without a transaction come first, by their paths: their users hold nothing in the queues
+/// of a transaction while they wait for each other.
+fn steps(all: &[Arc<dyn StoredLock>]) -> Vec<Step> {
+    let (mut steps, mut together) = (Vec::new(), BTreeMap::<_, Step>::new());
+    for (place, lock) in all.iter().enumerate() {
+        let alone = Step { places: vec![place], locks: vec![Arc::clone(lock)] };
+        let Some(transaction) = lock.transaction() else {
+            steps.push(alone);
+            continue;
+        };
+        let step = together.entry(transaction).or_default();
+        step.places.extend(alone.places);
+        step.locks.extend(alone.locks);
+    }
+    steps.extend(together.into_values());
+    steps
+}
+
+impl Step {
+    fn first(&self) -> Arc<dyn StoredLock> {
+        Arc::clone(&self.locks[0])
+    }
+
+    fn acquire(&self) -> Pending<Vec<Guard>, LockError> {
+        let together = self.first().acquire_together(&self.locks);
+        together.unwrap_or_else(|| self.first().acquire().map(|guard| Ok(vec![guard?])))
+    }
+
+    fn try_acquire(&self) -> Pending<Tried<Vec<Guard>>, LockError> {
+        let together = self.first().try_together(&self.locks);
+        together.unwrap_or_else(|| {
+            self.first().try_acquire().map(|tried| Ok(tried?.map(|guard| vec![guard])))
+        })
+    }
+
+    /// Guards of its locks, with the place of each.
+    fn places(&self, guards: Vec<Guard>) -> impl Iterator<Item = (usize, Guard)> {
+        self.places.iter().copied().zip(guards)
+    }
+}
+
+fn together(mut guards: Vec<(usize, Guard)>) -> Guard {
+    guards.sort_unstable_by_key(|(place, _)| *place);
+    let guards = guards.into_iter().map(|(_, guard)| guard).collect();
     Together::begin(guards).unwrap_or_else(|| unreachable!("there is one lock at least"))
 }

@@ -28,6 +28,12 @@ pub(crate) trait StoredLock: Send + Sync + 'static {
     /// As [`acquire`](StoredLock::acquire), but where anybody is ahead it gives who that is.
     fn try_acquire(self: Arc<Self>) -> Pending<Tried<Guard>, LockError>;
 
+    /// Locks that give the same can be [acquired together](StoredLock::acquire_together). `None`: it is acquired alone.
+    /// Those that give less are to be acquired first, by all users alike.
+    fn transaction(&self) -> Option<(&str, u64)> {
+        None
+    }
+
     /// As [`acquire`](StoredLock::acquire) of all of these, of which it is one, by claims that are made in one step; or
     /// `None` where the store can't. Gives their guards in the same order.
     fn acquire_together(

@@ -156,10 +156,8 @@ impl ZooKeeperLock {
     fn queues_of_this_client(&self, all: &[Arc<dyn StoredLock>]) -> Option<Vec<ZooKeeperLock>> {
         let queue = |stored: &Arc<dyn StoredLock>| {
             let lock = stored.as_any().downcast_ref::<ZooKeeperLock>()?;
-            let is_of_this_client = Arc::ptr_eq(&lock.spec.client, &self.spec.client);
-            let is_queue =
-                lock.spec.strategy == Strategy::Queue && lock.spec.interop == Interop::Most;
-            (is_of_this_client && is_queue).then(|| lock.clone())
+            let is_one = lock.transaction().is_some_and(|it| Some(it) == self.transaction());
+            is_one.then(|| lock.clone())
         };
         all.iter().map(queue).collect()
     }
@@ -284,6 +282,12 @@ impl StoredLock for ZooKeeperLock {
             let tried = asked.outcome(tried, outcome)?;
             Ok(tried.map(|held| lock.guard(held, &asked)))
         })
+    }
+
+    fn transaction(&self) -> Option<(&str, u64)> {
+        let Spec { client, strategy, interop, .. } = &*self.spec;
+        let is_queue = *strategy == Strategy::Queue && *interop == Interop::Most;
+        is_queue.then(|| (client.hosts_string(), client.id()))
     }
 
     fn acquire_together(

@@ -5,9 +5,11 @@ use std::thread;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use test_support::{TIMEOUT, eventually, session_id};
+use test_support::{TIMEOUT, eventually, scaled, session_id};
 use zklock::zookeeper::{Acl, CreateMode, Op, OpResult, Permissions};
-use zklock::{Client, Guard, GuardState, Lock, LockError, LostReason, MultiLock, Strategy};
+use zklock::{
+    Client, Guard, GuardState, Interop, Lock, LockError, LostReason, MultiLock, Strategy,
+};
 use zklock_testing::wire::{self, Ops};
 use zklock_testing::{Action, Rule};
 
@@ -452,4 +454,33 @@ fn a_queue_and_one_who_waits_for_several_stand_in_the_same_order_everywhere() {
     waiting.join().unwrap().release().wait().unwrap();
     assert_eq!(bench.claims(Strategy::Queue), []);
     expect_free(&bench, 2);
+}
+
+/// Whatever users lock, and whatever some of it has to be acquired alone, nobody waits in a circle.
+#[test]
+fn random_sets_of_locks_of_mixed_strategies_end_in_no_deadlock() {
+    let bench = Bench::shared();
+    let lock = |client: &Client, number: usize| {
+        let lock = client.lock(&format!("{}-mixed-{number}", bench.path));
+        match number {
+            0..=2 => lock,
+            3 => lock.strategy(Strategy::Watch),
+            4 => lock.strategy(Strategy::Poll),
+            _ => lock.interoperate(Interop::All),
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let client = bench.direct();
+                for _ in 0..scaled(40, 250) {
+                    let mut numbers: Vec<usize> = (0..6).collect();
+                    fastrand::shuffle(&mut numbers);
+                    let set = &numbers[..fastrand::usize(1..=6)];
+                    let locks = MultiLock::new(set.iter().map(|number| lock(&client, *number)));
+                    held_in_time(&locks).release().wait().unwrap();
+                }
+            });
+        }
+    });
 }
