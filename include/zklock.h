@@ -1410,8 +1410,8 @@ int zkl_guard_release_async(zkl_guard *guard,
  * re-entrant, or of a key; no two on one path, and all of one client. At least one.
  *
  * Locks in queues get all their claims by one transaction. So in every queue two that are acquired together, or one of
- * them alone, stand in the same order, whatever order they are given in: nobody can wait for each other. With another
- * strategy, and re-entrant ones, they are acquired one after the other in the order of their paths.
+ * them alone, stand in the same order, whatever order they are given in: nobody can wait for each other. Locks with another
+ * strategy, and re-entrant ones, are acquired before that, one after the other in the order of their paths.
  *
  * `locks` is an array of `count` locks, which are copied, and may be freed.
  *

@@ -158,6 +158,7 @@ each_database! {
     whatever_fails_in_a_release_the_next_one_holds_and_the_answer_is_true
     a_renewal_that_is_answered_late_proves_no_more_than_its_submission
     an_acquire_that_is_given_up_while_nobody_knows_what_became_of_its_claim_leaves_none
+    a_close_waits_until_nothing_is_left
 }
 
 fn whatever_fails_in_an_acquire_of_a_free_lock_it_is_held_by_one(make: fn() -> Place) {
@@ -300,6 +301,23 @@ fn an_acquire_that_is_given_up_while_nobody_knows_what_became_of_its_claim_leave
         while !its_claim_goes_before_its_session(make(), fault) {
             assert!(begun.elapsed() < TIMEOUT, "{fault:?}: no session has lived long enough");
         }
+    }
+}
+
+fn a_close_waits_until_nothing_is_left(make: fn() -> Place) {
+    for fault in [Fault::Refused, Fault::Busy, Fault::LostRequest, Fault::LostReply] {
+        let scene = Scene::new(make());
+        let guard = scene.acquire(&scene.faulty);
+        scene.plan(Op::End, fault);
+        // The second close waits as the first does.
+        let closing = [scene.faulty.close(), scene.faulty.close()];
+        for closed in closing {
+            closed.within(TIMEOUT).wait().unwrap();
+            let held = scene.other.lock(PATH).contenders().wait().unwrap();
+            assert!(held.is_empty() && guard.is_lost(), "{fault:?}: {held:?}");
+        }
+        assert!(scene.has_come());
+        scene.expect_nothing_left();
     }
 }
 
