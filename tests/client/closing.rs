@@ -57,6 +57,16 @@ fn a_close_ends_what_is_held_while_events_and_replies_arrive() {
     }
 }
 
+/// The servers refuse a session as soon as its end is proposed. A session that begins later is committed after that.
+#[test]
+fn a_close_is_confirmed_by_a_session_that_begins_after_it() {
+    let bench = Bench::untouched();
+    bench.client().close().wait().unwrap();
+    expect_nothing_left(&bench.server);
+    // That of the session, and that of the other one; or the session's again, if the first had not been read yet.
+    assert_eq!(bench.proxy.count(&Rule::request(Op::CloseSession)), 2);
+}
+
 #[test]
 fn a_close_that_never_reaches_the_server_is_repeated() {
     let bench = Bench::untouched();

@@ -16,7 +16,7 @@ use crate::build::{self, Program};
 use crate::copy::Copy;
 
 /// The tests that may find a bug, unless others are named.
-pub const TARGETS: [&str; 10] = [
+pub const TARGETS: [&str; 11] = [
     "lib",
     "lock",
     "client",
@@ -27,6 +27,7 @@ pub const TARGETS: [&str; 10] = [
     "capi",
     "matrix",
     "recipes",
+    "defects",
 ];
 
 /// The last of what a test may take when nothing is planted.
