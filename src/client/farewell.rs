@@ -36,7 +36,7 @@ pub(super) struct LeftBehind {
 pub(super) struct Route<'a> {
     pub(super) hosts: &'a [String],
     pub(super) tls: Option<&'a Tls>,
-    pub(super) deadline: Instant,
+    pub(super) deadline: Option<Instant>,
 }
 
 /// Ends a session. Tries the hosts, the server that it was connected to first, until one has ended it or the deadline has
@@ -56,7 +56,7 @@ pub(super) fn end_session(left: &LeftBehind, route: Route<'_>, confirm: bool) ->
         }) {
             return true;
         }
-        if Instant::now() + PAUSE >= route.deadline {
+        if route.time_left() <= PAUSE {
             return false;
         }
         std::thread::sleep(PAUSE);
@@ -87,12 +87,16 @@ impl Route<'_> {
         Ok(())
     }
 
+    fn time_left(self) -> Duration {
+        let left = |deadline: Instant| deadline.saturating_duration_since(Instant::now());
+        self.deadline.map_or(Duration::MAX, left)
+    }
+
     fn connect(self, address: SocketAddr, name: &str) -> io::Result<Box<dyn Stream>> {
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let timeout = self.time_left().min(STEP);
+        if timeout.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        let timeout = left.min(STEP);
         let stream = TcpStream::connect_timeout(&address, timeout)?;
         stream.set_read_timeout(Some(timeout))?;
         stream.set_write_timeout(Some(timeout))?;

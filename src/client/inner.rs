@@ -10,14 +10,13 @@ use event_listener::{Event, EventListener};
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 
-use super::farewell::LeftBehind;
 use super::link::LinkOwner;
 use super::probe::Hosts;
 use super::registry::Registry;
 use super::settings::Settings;
 use super::state::SessionState;
 use super::status::Status;
-use super::{Duties, Duty, Link, TrustPeriod, TrustedSession, handles};
+use super::{Duties, Duty, Link, TrustPeriod, TrustedSession};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
 use crate::panics::catch_panic_of;
@@ -37,8 +36,7 @@ pub(crate) struct ClientInner {
     status: Latest<Status>,
     wakeup: Event,
     closing: AtomicBool,
-    /// Whether somebody wants to know that its end is committed.
-    confirms: AtomicBool,
+    is_end_awaited: AtomicBool,
     /// From the request for its end on, until that has come.
     ending: Mutex<Option<Unfinished>>,
     #[cfg(test)]
@@ -73,7 +71,7 @@ impl ClientInner {
             status,
             wakeup: Event::new(),
             closing,
-            confirms: AtomicBool::new(false),
+            is_end_awaited: AtomicBool::new(false),
             ending: Mutex::default(),
             #[cfg(test)]
             killed: AtomicBool::new(false),
@@ -192,7 +190,7 @@ impl ClientInner {
 
     /// As [`request_close`](ClientInner::request_close), and waits as [`closed`](ClientInner::closed) does.
     pub(super) fn close(self: &Arc<Self>) -> impl Future<Output = Result<()>> + Send + use<> {
-        self.confirms.store(true, Ordering::Release);
+        self.is_end_awaited.store(true, Ordering::Release);
         self.request_close();
         self.closed()
     }
@@ -216,22 +214,9 @@ impl ClientInner {
         }
     }
 
-    /// Makes sure that a session has ended whose handle is closed. Blocks, up to the operation timeout.
-    ///
-    /// # Errors
-    /// `CONNECTION_LOSS`: no server has confirmed it.
-    pub(super) fn end_session(&self, left: &LeftBehind) -> Result<()> {
-        let deadline = now() + self.options.operation_timeout;
-        if !handles::has_a_network()
-            || self.hosts.end_session(left, deadline, self.confirms.load(Ordering::Acquire))
-        {
-            return Ok(());
-        }
-        let why =
-            "no server has confirmed the end of the session: its locks stay until it times out";
-        let session = left.session;
-        log!(WARN, ?session, "{why}");
-        Err(Error::with_detail("close", "", Code::CONNECTION_LOSS, why))
+    /// Whether somebody wants to know that its end is committed.
+    pub(super) fn is_end_awaited(&self) -> bool {
+        self.is_end_awaited.load(Ordering::Acquire)
     }
 
     pub(super) fn status(&self) -> Status {

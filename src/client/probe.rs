@@ -133,7 +133,12 @@ impl Hosts {
     }
 
     /// Ends a session: see [`farewell::end_session`].
-    pub(super) fn end_session(&self, left: &LeftBehind, deadline: Instant, confirm: bool) -> bool {
+    pub(super) fn end_session(
+        &self,
+        left: &LeftBehind,
+        deadline: Option<Instant>,
+        confirm: bool,
+    ) -> bool {
         let route = Route { hosts: &self.hosts, tls: self.tls.as_ref(), deadline };
         farewell::end_session(left, route, confirm)
     }

@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 use async_executor::Executor;
 use futures_lite::future::or;
 
+use super::farewell::LeftBehind;
 use super::probing::Schedule;
 use super::settings::Settings;
 use super::state::SessionState;
-use super::{ClientInner, Link};
+use super::{ClientInner, Link, handles};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
 use crate::panics::{catch_panic, catch_panic_of};
@@ -103,9 +104,24 @@ impl Drop for End {
                 }
             }
             drop(tasks);
-            inner.set_over(left.map_or(Ok(()), |left| inner.end_session(&left)));
+            inner.set_over(left.map_or(Ok(()), |left| end_session(&inner, &left)));
         });
     }
+}
+
+/// Makes sure that a session has ended whose handle is closed. Blocks, up to the operation timeout.
+///
+/// # Errors
+/// `CONNECTION_LOSS`: no server has confirmed it.
+fn end_session(inner: &ClientInner, left: &LeftBehind) -> Result<()> {
+    let (deadline, confirm) = (inner.operation_deadline(), inner.is_end_awaited());
+    if !handles::has_a_network() || inner.hosts().end_session(left, deadline, confirm) {
+        return Ok(());
+    }
+    let why = "no server has confirmed the end of the session: its locks stay until it times out";
+    let session = left.session;
+    log!(WARN, ?session, "{why}");
+    Err(Error::with_detail("close", "", Code::CONNECTION_LOSS, why))
 }
 
 impl Session {
@@ -328,7 +344,7 @@ impl Session {
         if let Some(left) = self.helped(move || link.close(code)).await.flatten() {
             let (inner, unfinished) = (Arc::clone(&self.inner), Unfinished::begin());
             machine::run(move || {
-                drop(inner.end_session(&left));
+                drop(end_session(&inner, &left));
                 drop(unfinished);
             });
         }

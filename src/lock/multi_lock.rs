@@ -39,8 +39,8 @@ use crate::runtime::Pending;
 ///
 /// **Other locks** (of another strategy, within a process, with [`Interop::All`](crate::Interop),
 /// [hand-off](Lock::local_handoff) or [owners](crate::ReentrantLock::owned_by)) are acquired before that, one after the other,
-/// in the order of their paths. Queues of several clients get one transaction for each client. When one of them fails, those
-/// before it are released.
+/// in the order of their paths. So are queues of several clients of the same servers. Queues on other servers get a
+/// transaction of their own. When one of them fails, those before it are released.
 ///
 /// Users of multi-locks do not wait for each other in a circle, if all of them call each lock by the same path, and use it
 /// with the same strategy and [`Interop`](crate::Interop), and by one client. A program that holds one of the locks alone,
@@ -140,27 +140,33 @@ impl MultiLock {
 }
 
 /// Locks that are acquired in one step, and their places among all.
-#[derive(Default)]
 struct Step {
     places: Vec<usize>,
     locks: Vec<Arc<dyn StoredLock>>,
 }
 
 /// The steps of an acquire. Locks without a transaction come first, by their paths: their users hold nothing in the queues
-/// of a transaction while they wait for each other.
+/// of a transaction while they wait for each other. Servers come in the same order for all users.
 fn steps(all: &[Arc<dyn StoredLock>]) -> Vec<Step> {
-    let (mut steps, mut together) = (Vec::new(), BTreeMap::<_, Step>::new());
+    let alone = |place: usize| Step { places: vec![place], locks: vec![Arc::clone(&all[place])] };
+    let (mut steps, mut by_servers) = (Vec::new(), BTreeMap::<_, Vec<(u64, usize)>>::new());
     for (place, lock) in all.iter().enumerate() {
-        let alone = Step { places: vec![place], locks: vec![Arc::clone(lock)] };
-        let Some(transaction) = lock.transaction() else {
-            steps.push(alone);
-            continue;
-        };
-        let step = together.entry(transaction).or_default();
-        step.places.extend(alone.places);
-        step.locks.extend(alone.locks);
+        match lock.transaction() {
+            Some((servers, client)) => by_servers.entry(servers).or_default().push((client, place)),
+            None => steps.push(alone(place)),
+        }
     }
-    steps.extend(together.into_values());
+    for locks in by_servers.into_values() {
+        let is_of_one_client = locks.iter().all(|(client, _)| *client == locks[0].0);
+        let singles = locks.into_iter().map(|(_, place)| alone(place));
+        if is_of_one_client {
+            let (places, locks): (Vec<_>, Vec<_>) =
+                singles.map(|step| (step.places, step.locks)).unzip();
+            steps.push(Step { places: places.concat(), locks: locks.concat() });
+        } else {
+            steps.extend(singles);
+        }
+    }
     steps
 }
 

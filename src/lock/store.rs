@@ -28,8 +28,8 @@ pub(crate) trait StoredLock: Send + Sync + 'static {
     /// As [`acquire`](StoredLock::acquire), but where anybody is ahead it gives who that is.
     fn try_acquire(self: Arc<Self>) -> Pending<Tried<Guard>, LockError>;
 
-    /// Locks that give the same can be [acquired together](StoredLock::acquire_together). `None`: it is acquired alone.
-    /// Those that give less are to be acquired first, by all users alike.
+    /// The servers and the client of a lock that can be [acquired together](StoredLock::acquire_together) with others of
+    /// that client. `None`: it is acquired alone.
     fn transaction(&self) -> Option<(&str, u64)> {
         None
     }
