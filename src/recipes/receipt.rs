@@ -10,8 +10,10 @@
 //! A transaction of the receipt alone asks only how it ended: it is refused if the one before was
 //! executed, and otherwise uses up the receipt, so that no copy can be executed any more.
 //!
-//! A receipt is used by one operation at a time, and kept for the next one of its session. It dies
-//! with the session; the directory is a container, which the servers remove when it is empty.
+//! A receipt is used by one operation at a time, and kept for the next one of its session. An operation that is
+//! abandoned while its transaction is in flight gives its receipt back as well, as soon as it is known how that ended
+//! (`transaction.rs`). A session keeps [`KEPT`] receipts that are not in use, and deletes the others. They die with the
+//! session; the directory is a container, which the servers remove when it is empty.
 
 use std::time::{Duration, Instant};
 
@@ -25,11 +27,17 @@ use crate::znode::CreateMode;
 /// Where receipts are. It is nobody's queue and no lock's path.
 pub(super) const DIRECTORY: &str = "/zklock/receipts";
 
+/// How many receipts that are not in use a session keeps.
+const KEPT: usize = 64;
+
 /// One receipt, in the hands of one operation.
 pub(super) struct Receipt {
     path: String,
     /// The version of its data; `None` before it exists.
     version: Option<i32>,
+    /// Whether the reply to its creation was lost. A copy of that request may arrive later, so the receipt must stay: it
+    /// is what refuses the copy.
+    created_in_doubt: bool,
 }
 
 /// What a refused transaction says of its receipt.
@@ -88,8 +96,7 @@ pub(super) fn take(link: &Link) -> Option<Receipt> {
             refusals.without += 1;
             return None;
         }
-        let new = || Receipt { path: format!("{DIRECTORY}/{}", Uuid::new_v4()), version: None };
-        Some(pool.free.pop().unwrap_or_else(new))
+        Some(pool.free.pop().unwrap_or_else(|| Receipt::new(Uuid::new_v4())))
     })
 }
 
@@ -109,11 +116,15 @@ pub(super) fn forget_refusals(link: &Link) {
 
 /// What a receipt adds to the length of a transaction, at most.
 pub(super) fn len() -> usize {
-    let receipt = Receipt { path: format!("{DIRECTORY}/{}", Uuid::nil()), version: None };
+    let receipt = Receipt::new(Uuid::nil());
     packet::together([&receipt.op()]) - packet::together([])
 }
 
 impl Receipt {
+    fn new(id: Uuid) -> Receipt {
+        Receipt { path: format!("{DIRECTORY}/{id}"), version: None, created_in_doubt: false }
+    }
+
     pub(super) fn path(&self) -> &str {
         &self.path
     }
@@ -145,15 +156,40 @@ impl Receipt {
         self.version = Some(self.version.map_or(0, |version| version.wrapping_add(1)));
     }
 
-    /// Back for the next operation, after the servers took it for this one. Nothing may be on its way
-    /// that names it.
-    pub(super) fn put_back(self, link: &Link) {
+    /// The reply to a transaction was lost.
+    pub(super) fn doubt(&mut self) {
+        self.created_in_doubt |= self.version.is_none();
+    }
+
+    /// Back for the next operation, after the servers took it for this one. Nothing may be in flight that names its
+    /// present version. Gives it back where it is to be deleted.
+    pub(super) fn put_back(self, link: &Link) -> Option<Receipt> {
+        // The version after the largest would come to be -1, which means any version.
+        let is_used_up = self.version == Some(i32::MAX);
         pool(link, |pool| {
             pool.refusals = None;
-            // Beyond it, -1 would come to mean any version.
-            if self.version != Some(i32::MAX) {
+            if !is_used_up && (self.created_in_doubt || pool.free.len() < KEPT) {
                 pool.free.push(self);
+                return None;
             }
-        });
+            self.exists().then_some(self)
+        })
+    }
+
+    /// It could not be deleted, so it is used again.
+    pub(super) fn keep(self, link: &Link) {
+        if self.exists() {
+            pool(link, |pool| pool.free.push(self));
+        }
+    }
+
+    /// Somebody else has changed or deleted it.
+    pub(super) fn is_not_ours(&mut self) {
+        self.version = None;
+    }
+
+    /// Whether the servers have it, and it can be used again.
+    pub(super) fn exists(&self) -> bool {
+        self.version.is_some()
     }
 }

@@ -7,7 +7,7 @@ use crate::error::{Code, Error, Result};
 use crate::runtime::{Timer, within};
 
 /// A pause after trouble, so that a link which breaks at once again does not make a loop spin.
-const AFTER_TROUBLE: Duration = Duration::from_millis(5);
+pub(super) const AFTER_TROUBLE: Duration = Duration::from_millis(5);
 
 /// The client's operation timeout and the session's timeout after it, in which the session either
 /// comes back or ends. (A server that is just starting can take a connection and never answer; the

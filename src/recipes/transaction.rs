@@ -3,19 +3,25 @@
 use std::sync::Arc;
 
 use super::receipt::{self, Receipt, Word};
-use super::retry_budget::RetryBudget;
-use crate::client::{Client, Link, Op, packet};
+use super::retry_budget::{AFTER_TROUBLE, RetryBudget};
+use crate::client::{Client, ClientInner, Link, Op, OpResult, packet};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
+use crate::runtime::{Pending, Timer};
 use crate::znode::Acl;
 
-/// A transaction on its way.
+/// A transaction in flight. Wherever it is dropped, its receipt is put back or deleted in the background.
 struct Try {
+    client: Arc<ClientInner>,
     link: Arc<Link>,
     /// `None` where there can be none, or no room for it.
     receipt: Option<Receipt>,
+    /// The reply that is to come, to what was sent last with the receipt.
+    reply: Option<Pending<Vec<OpResult>>>,
     /// It was sent, and whether it was executed is not known.
     in_doubt: bool,
+    /// Nobody waits for it any more.
+    is_abandoned: bool,
 }
 
 /// The znode that a transaction is meant for: others may delete it, and make one of the same name.
@@ -65,7 +71,8 @@ pub(super) async fn execute_once(
             }
             _ => {
                 let receipt = if has_room(ops) { receipt::take(&link) } else { None };
-                Try { receipt, link, in_doubt: false }
+                let client = Arc::clone(client.inner());
+                Try { client, link, receipt, reply: None, in_doubt: false, is_abandoned: false }
             }
         };
         if let Some(target) = target.as_ref().filter(|_| sent_before && given_up.is_none()) {
@@ -92,7 +99,6 @@ pub(super) async fn execute_once(
             Err(Setback::Again) => present = Some(this),
             Err(Setback::Anew) => {}
             Err(Setback::Doubt) => {
-                this.in_doubt = true;
                 losses += 1;
                 if losses == LOSSES_OF_LARGE && is_large(ops) {
                     given_up.get_or_insert_with(|| too_large(op, path, ops));
@@ -177,8 +183,15 @@ enum Setback {
 impl Try {
     async fn go(&mut self, ops: &[Op]) -> std::result::Result<Done, Setback> {
         let Some(receipt) = &mut self.receipt else { return self.go_without(ops).await };
-        let with_receipt: Vec<Op> = [receipt.op()].into_iter().chain(ops.iter().cloned()).collect();
-        let Err(error) = self.link.multi(&with_receipt).await.map(drop) else {
+        let reply = self.reply.get_or_insert_with(|| {
+            let with_receipt: Vec<Op> =
+                [receipt.op()].into_iter().chain(ops.iter().cloned()).collect();
+            self.link.multi(&with_receipt)
+        });
+        // Awaited in place: should this be dropped, the reply to come says what became of the receipt.
+        let replied = reply.await;
+        self.reply = None;
+        let Err(error) = replied else {
             self.done();
             return Ok(Done::Now);
         };
@@ -188,10 +201,17 @@ impl Try {
                 Ok(Done::Before)
             }
             Some(Word::NoDirectory) => Err(self.make_directory().await),
-            Some(Word::Used | Word::Deleted) if !self.in_doubt => Err(Setback::Anew),
+            Some(Word::Used | Word::Deleted) if !self.in_doubt => {
+                receipt.is_not_ours();
+                self.discard();
+                Err(Setback::Anew)
+            }
             Some(Word::Forbidden) if !self.in_doubt => Err(self.do_without()),
             // Somebody has meddled with the receipt while it was needed.
-            Some(_) => Err(Setback::Unknown(error)),
+            Some(_) => {
+                self.receipt = None;
+                Err(Setback::Unknown(error))
+            }
             // The receipt was in order, so no earlier copy was executed either.
             None if is_certain(&error) => {
                 if !self.in_doubt {
@@ -200,11 +220,15 @@ impl Try {
                 Err(Setback::Final(error))
             }
             None if is_unsent(&error) => Err(Setback::Pause),
-            None => Err(Setback::Doubt),
+            None => {
+                receipt.doubt();
+                self.in_doubt = true;
+                Err(Setback::Doubt)
+            }
         }
     }
 
-    async fn go_without(&self, ops: &[Op]) -> std::result::Result<Done, Setback> {
+    async fn go_without(&mut self, ops: &[Op]) -> std::result::Result<Done, Setback> {
         let result = match ops {
             // Alone it is shorter, and the largest elements fit into nothing else.
             [Op::Create { path, data, acl, mode }] => {
@@ -255,9 +279,73 @@ impl Try {
 
     fn put_back(&mut self) {
         if let Some(receipt) = self.receipt.take() {
-            receipt.put_back(&self.link);
+            self.receipt = receipt.put_back(&self.link);
+            self.discard();
         }
     }
+
+    /// Deletes the receipt, which is of no use any more.
+    fn discard(&mut self) {
+        if let Some(receipt) = self.receipt.take() {
+            let (client, link) = (Arc::clone(&self.client), Arc::clone(&self.link));
+            self.client.spawn_duty(delete(client, link, receipt));
+        }
+    }
+}
+
+impl Drop for Try {
+    fn drop(&mut self) {
+        if !self.in_doubt && self.reply.is_none() {
+            if self.receipt.as_ref().is_some_and(Receipt::exists) {
+                self.put_back();
+            }
+        } else if self.receipt.is_some() && !self.is_abandoned {
+            let (client, link) = (Arc::clone(&self.client), Arc::clone(&self.link));
+            let (receipt, reply) = (self.receipt.take(), self.reply.take());
+            let in_doubt = self.in_doubt;
+            let this = Try { client, link, receipt, reply, in_doubt, is_abandoned: true };
+            self.client.spawn_duty(settle(this));
+        }
+    }
+}
+
+/// Puts the receipt of an abandoned transaction back once no copy of that can be executed any more: after its reply, or
+/// after a transaction of the receipt alone.
+async fn settle(mut this: Try) {
+    let mut is_alone = this.reply.is_none();
+    loop {
+        match this.go(&[]).await {
+            Err(Setback::Doubt | Setback::Pause | Setback::Again) if this.in_doubt => {}
+            // It was not executed so far, but an earlier copy may be in flight.
+            Err(Setback::Final(_)) if this.in_doubt && !is_alone => {}
+            _ => return,
+        }
+        is_alone = true;
+        if !connected_again(&this.client, &this.link).await {
+            return;
+        }
+    }
+}
+
+/// Deletes a receipt that is of no use any more.
+async fn delete(client: Arc<ClientInner>, link: Arc<Link>, receipt: Receipt) {
+    while let Err(error) = link.delete(receipt.path(), None).await {
+        if !error.is_transient() {
+            if !error.is_no_node() {
+                receipt.keep(&link);
+            }
+            return;
+        }
+        if !connected_again(&client, &link).await {
+            return;
+        }
+    }
+}
+
+/// Waits after trouble until the session of that link is connected. `false`: it is over, and its receipts with it.
+async fn connected_again(client: &ClientInner, link: &Arc<Link>) -> bool {
+    Timer::after(AFTER_TROUBLE).await;
+    client.trusted_session().await.is_ok_and(|session| Arc::ptr_eq(&session.link, link))
 }
 
 /// Whether the request was refused, by the servers or before it was sent.

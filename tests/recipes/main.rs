@@ -4,6 +4,7 @@ mod barriers;
 mod counter;
 mod group;
 mod queue;
+mod receipts;
 
 use std::thread;
 

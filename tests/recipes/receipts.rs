@@ -1,0 +1,106 @@
+//! Receipts: what tells whether a change was made. Operations that are abandoned leave none behind.
+
+use std::pin::Pin;
+use std::task::{Context, Waker};
+
+use test_support::{Bench, eventually, session_id};
+use zklock::{Client, Pending};
+use zklock_testing::Rule;
+use zklock_testing::wire::{Op, Ops};
+
+use crate::LOSSES;
+
+const DIRECTORY: &str = "/zklock/receipts";
+/// How many a session keeps for its next operations.
+const KEPT: usize = 64;
+
+/// How many the client's session has.
+fn receipts(bench: &Bench, client: &Client) -> usize {
+    let session = session_id(client);
+    let names = bench.ask(|raw| raw.children(DIRECTORY)).unwrap();
+    let is_its = |name: &&String| bench.owner(&format!("{DIRECTORY}/{name}")) == Some(session);
+    names.iter().filter(is_its).count()
+}
+
+type Operation = Pin<Box<dyn Future<Output = ()>>>;
+
+fn without_result<T: 'static>(pending: Pending<T>) -> Operation {
+    Box::pin(async { drop(pending.await) })
+}
+
+#[test]
+fn a_burst_of_operations_leaves_no_more_receipts_than_a_session_keeps() {
+    for are_abandoned in [true, false] {
+        let bench = Bench::shared();
+        let client = bench.direct();
+        let queue = client.queue(&bench.path);
+        queue.put("first").wait().unwrap();
+        let burst: Vec<Pending<()>> = (0..200).map(|_| queue.put("x")).collect();
+        if are_abandoned {
+            drop(burst);
+        } else {
+            burst.into_iter().for_each(|put| put.wait().unwrap());
+        }
+        eventually("the burst is over", || {
+            bench.ask(|raw| raw.children(&bench.path)).unwrap().len() == 201
+        });
+        eventually("the others are deleted", || receipts(&bench, &client) <= KEPT);
+        assert_eq!(receipts(&bench, &client), KEPT, "abandoned: {are_abandoned}");
+    }
+}
+
+/// Whether the transaction is answered of which that frame was lost, or a later one with its receipt.
+fn is_settled(bench: &Bench, lost: &Rule) -> bool {
+    let mut seen = bench.proxy.seen();
+    let Some(at) = seen.iter().position(|seen| lost.matches(seen)) else { return false };
+    let after = seen.split_off(at + 1);
+    let answered = Rule::reply(Op::Multi).path(seen[at].paths[0].as_str());
+    after.iter().any(|seen| answered.matches(seen))
+}
+
+#[test]
+fn what_is_abandoned_while_its_connection_is_cut_gives_its_receipt_back() {
+    let bench = Bench::shared();
+    let client = bench.client();
+    let (queue, counter, latch) = (
+        client.queue(&format!("{}-queue", bench.path)),
+        client.counter(&format!("{}-counter", bench.path)),
+        client.latch(&format!("{}-latch", bench.path)),
+    );
+    latch.set(1_000).wait().unwrap();
+    counter.set(0).wait().unwrap();
+    queue.put("first").wait().unwrap();
+    let mut abandoned = 0;
+    let operations: [(&str, &dyn Fn() -> Operation); 3] = [
+        (queue.path(), &|| without_result(queue.put("x"))),
+        (counter.path(), &|| without_result(counter.add(1))),
+        (latch.path(), &|| without_result(latch.count_down())),
+    ];
+    for (path, operation) in operations {
+        for loss in LOSSES {
+            for way in [Rule::request, Rule::reply] as [fn(Ops) -> Rule; 2] {
+                let frame = way(Op::Multi.into()).path_prefix(path);
+                bench.proxy.clear_seen();
+                let lost = bench.proxy.on(frame.clone().once(), loss());
+                let mut under_way = operation();
+                eventually("it is lost", || {
+                    let mut nobody = Context::from_waker(Waker::noop());
+                    assert!(under_way.as_mut().poll(&mut nobody).is_pending());
+                    lost.hits() > 0
+                });
+                drop(under_way);
+                abandoned += 1;
+                eventually("it is settled", || is_settled(&bench, &frame));
+            }
+        }
+    }
+    // Two are in use where one is not back when the next operation begins.
+    let left = receipts(&bench, &client);
+    assert!(left <= abandoned / 2, "{left} of {abandoned} that were abandoned");
+    // What was abandoned is done once, or not at all.
+    let counted = counter.get().wait().unwrap();
+    assert!((0..=4).contains(&counted), "{counted}");
+    assert!((996..=1_000).contains(&latch.left().wait().unwrap()));
+    let elements = bench.ask(|raw| raw.children(queue.path())).unwrap().len();
+    assert!((1..=5).contains(&elements), "{elements}");
+}
