@@ -11,7 +11,7 @@ use super::inner::{Inner, error_of};
 use super::spec::Spec;
 use super::tenure::Tenure;
 use crate::error::Code;
-use crate::lock::{Contender, Guard, LockError, LostReason};
+use crate::lock::{Caller, Contender, Guard, LockError, LostReason};
 use crate::runtime::{Late, Timer};
 
 /// Before a claim is looked up that may have been made, or made again.
@@ -53,8 +53,9 @@ impl Drop for Unsettled {
 
 /// Waits until it holds.
 pub(super) async fn acquire(lock: Arc<Spec>, ahead: Arc<Ahead>) -> Result<Guard, LockError> {
+    let caller = Caller::present();
     loop {
-        let claim = lock.new_claim();
+        let claim = caller.acts(|| lock.new_claim());
         *ahead.claim.lock() = Some(Arc::clone(&claim));
         let mut unsettled = Unsettled::begin(&lock.inner, &claim);
         if !make(&lock, &claim, false).await? {
@@ -77,8 +78,9 @@ pub(super) async fn acquire(lock: Arc<Spec>, ahead: Arc<Ahead>) -> Result<Guard,
 pub(super) async fn try_acquire(
     lock: Arc<Spec>,
 ) -> Result<Result<Guard, Option<Contender>>, LockError> {
+    let caller = Caller::present();
     loop {
-        let claim = lock.new_claim();
+        let claim = caller.acts(|| lock.new_claim());
         let mut unsettled = Unsettled::begin(&lock.inner, &claim);
         if !make(&lock, &claim, true).await? {
             let is_blocked = claim.place().is_none() && !claim.is_over();

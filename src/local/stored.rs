@@ -12,8 +12,8 @@ use super::queue::{Claim, Queues, Status, Wanted};
 use super::tenure::Tenure;
 use crate::error::Code;
 use crate::lock::{
-    Change, Contender, Guard, Kind, LockError, LostReason, MAX_TEXT, Revocation, StoredLock,
-    Strategy,
+    Caller, Change, Contender, Guard, Kind, LockError, LostReason, MAX_TEXT, Revocation,
+    StoredLock, Strategy,
 };
 use crate::runtime::{Pending, Timer};
 use crate::text::one_line;
@@ -78,8 +78,9 @@ impl LocalLock {
 
     /// Waits until it holds.
     async fn wait_in(&self, ahead: &Ahead) -> Result<Guard, LockError> {
+        let caller = Caller::present();
         loop {
-            let claim = self.queues.join(&self.path, &self.wanted())?;
+            let claim = caller.acts(|| self.queues.join(&self.path, &self.wanted()))?;
             *ahead.claim.lock() = Some(Arc::clone(&claim));
             let mut waiting = Waiting { lock: self, claim: Some(Arc::clone(&claim)) };
             let holds = |status: &Status| match status {

@@ -1,7 +1,8 @@
 //! Who holds a lock or waits for it.
 
-use std::borrow::Cow;
 use std::time::SystemTime;
+
+use super::caller::Caller;
 
 /// A text about an owner that is longer than that is cut: it is for people.
 pub(crate) const MAX_TEXT: usize = 256;
@@ -84,22 +85,9 @@ impl std::fmt::Display for Contender {
     }
 }
 
-/// Gives the host, the process and the thread that call this.
+/// Gives the host and the process, and the thread that this one acts for.
 pub(crate) fn with_owner<T>(body: impl FnOnce(&str, u32, &str) -> T) -> T {
     let host = rustix::system::uname();
-    let thread = std::thread::current();
-    let thread = thread.name().map_or_else(|| Cow::from(thread_id()), Cow::from);
-    body(&host.nodename().to_string_lossy(), std::process::id(), &thread)
-}
-
-/// Of this thread, as `ps -L` and `top -H` print it.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn thread_id() -> String {
-    rustix::thread::gettid().to_string()
-}
-
-/// Of this thread, counted in this process.
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn thread_id() -> String {
-    format!("{:?}", std::thread::current().id())
+    let caller = Caller::present();
+    body(&host.nodename().to_string_lossy(), std::process::id(), &caller.name())
 }

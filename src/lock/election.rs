@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use super::Lock;
+use super::caller::Caller;
 use super::contender::Contender;
 use super::error::LockError;
 use super::guard::Guard;
@@ -125,8 +126,8 @@ impl Election {
 
     /// As [`campaign`](Election::campaign): the lock that a leader holds.
     pub(crate) fn elect(&self) -> Pending<Guard, LockError> {
-        let handover = self.handover.clone();
-        self.lock.acquire().then(async move |first| handover.give_way(first?).await)
+        let (handover, caller) = (self.handover.clone(), Caller::present());
+        self.lock.acquire().then(async move |first| handover.give_way(first?, &caller).await)
     }
 
     /// The leadership of who holds the lock so.

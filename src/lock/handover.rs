@@ -12,6 +12,7 @@
 use std::time::Duration;
 
 use super::Lock;
+use super::caller::Caller;
 use super::error::LockError;
 use super::guard::Guard;
 use super::store::Change;
@@ -35,7 +36,8 @@ pub(super) struct Handover {
 
 impl Handover {
     pub(super) fn new(lock: &Lock) -> Handover {
-        let path = format!("{}/handover", lock.path().trim_end_matches('/'));
+        let path =
+            format!("{}/handover", lock.path().trim_end_matches('/'));
         let name = Lock::new(lock.stored().with(Change::Path(path)));
         Handover { lock: lock.clone(), name }
     }
@@ -45,10 +47,14 @@ impl Handover {
     }
 
     /// Gives way for as long as another is chosen that waits.
-    pub(super) async fn give_way(&self, mut guard: Guard) -> Result<Guard, LockError> {
+    pub(super) async fn give_way(
+        &self,
+        mut guard: Guard,
+        caller: &Caller,
+    ) -> Result<Guard, LockError> {
         while self.is_for_another(&guard).await? {
             // Before the next of those who wait can do the same: so they keep their order.
-            let again = self.lock.acquire();
+            let again = caller.acts(|| self.lock.acquire());
             // Whatever becomes of the answer: its claim is deleted, or its session is over.
             let _ = guard.release().await;
             guard = again.await?;

@@ -3,6 +3,7 @@
 
 mod access;
 mod ahead;
+mod caller;
 mod change;
 mod contender;
 mod election;
@@ -34,6 +35,7 @@ use std::sync::Arc;
 
 pub use access::Access;
 pub(crate) use access::IS_BEING_CHANGED;
+pub(crate) use caller::Caller;
 pub use contender::{Contender, HeldSince};
 pub(crate) use contender::{MAX_TEXT, with_owner};
 pub use election::{Election, Leadership};

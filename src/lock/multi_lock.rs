@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Lock;
 use super::ahead::Ahead;
+use super::caller::Caller;
 use super::error::LockError;
 use super::guard::Guard;
 use super::store::{StoredLock, Tried};
@@ -82,13 +83,13 @@ impl MultiLock {
             Err(refused) => return Pending::ready_as(LockError::of_pending, Err(refused)),
         };
         let (ahead, path) = (Arc::new(Ahead::default()), stored[0].path().to_owned());
-        let late = Arc::clone(&ahead);
+        let (late, caller) = (Arc::clone(&ahead), Caller::present());
         Pending::run_as("acquire", path, LockError::of_pending, async move {
             let steps = steps(&stored);
             loop {
                 let mut guards = Vec::with_capacity(stored.len());
                 for step in &steps {
-                    let acquiring = step.acquire();
+                    let acquiring = caller.acts(|| step.acquire());
                     late.is_of(acquiring.late());
                     guards.extend(step.places(acquiring.await?));
                 }
@@ -111,11 +112,11 @@ impl MultiLock {
             Ok(stored) => stored,
             Err(refused) => return Pending::ready_as(LockError::of_pending, Err(refused)),
         };
-        let path = stored[0].path().to_owned();
+        let (path, caller) = (stored[0].path().to_owned(), Caller::present());
         Pending::run_as("acquire", path, LockError::of_pending, async move {
             let mut guards = Vec::with_capacity(stored.len());
             for step in steps(&stored) {
-                match step.try_acquire().await? {
+                match caller.acts(|| step.try_acquire()).await? {
                     Ok(acquired) => guards.extend(step.places(acquired)),
                     Err(_ahead) => return Ok(None),
                 }

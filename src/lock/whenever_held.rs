@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::Lock;
+use super::caller::Caller;
 use super::error::LockError;
 use super::guard::Guard;
 use super::while_held::Course;
@@ -78,8 +79,9 @@ where
         acquire: impl Fn() -> Pending<Guard, LockError> + Send + Sync + 'static,
         work: W,
     ) -> WheneverHeld<W, F> {
+        let caller = Caller::present();
         let course = Course::Acquiring(acquire());
-        let acquire = Box::new(acquire);
+        let acquire = Box::new(move || caller.acts(&acquire));
         WheneverHeld { path: path.into(), acquire, course, work, pause: None, errors: 0 }
     }
 

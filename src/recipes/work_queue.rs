@@ -15,7 +15,7 @@ use super::queue::{Queue, STEP_ASIDE, sequence};
 use super::retry_budget::step_aside;
 use crate::client::{Children, Client, Op, TrustedSession, Watch};
 use crate::error::{Code, Error, Result};
-use crate::lock::{Guard, LockError, LostSignal, Strategy};
+use crate::lock::{Caller, Guard, LockError, LostSignal, Strategy};
 use crate::path;
 use crate::runtime::Pending;
 use crate::znode::Acl;
@@ -142,10 +142,10 @@ impl WorkQueue {
     /// # Cancellation
     /// Dropping it takes nothing: a claim that was made meanwhile is given up.
     pub fn take(&self) -> Pending<Delivery, LockError> {
-        let queue = self.clone();
+        let (queue, caller) = (self.clone(), Caller::present());
         self.taking(async move {
             loop {
-                if let Some(delivery) = queue.next(true).await? {
+                if let Some(delivery) = queue.next(true, &caller).await? {
                     return Ok(delivery);
                 }
             }
@@ -157,13 +157,13 @@ impl WorkQueue {
     /// # Errors
     /// As [`take`](WorkQueue::take).
     pub fn try_take(&self) -> Pending<Option<Delivery>, LockError> {
-        let queue = self.clone();
-        self.taking(async move { queue.next(false).await })
+        let (queue, caller) = (self.clone(), Caller::present());
+        self.taking(async move { queue.next(false, &caller).await })
     }
 
     fn taking<T: Send + 'static>(
         &self,
-        work: impl Future<Output = std::result::Result<T, LockError>> + Send + 'static,
+        work: impl Future<Output = Result<T, LockError>> + Send + 'static,
     ) -> Pending<T, LockError> {
         match path::validate(&self.path) {
             Ok(()) => Pending::run_as("take", Arc::clone(&self.path), LockError::of_pending, work),
@@ -187,18 +187,18 @@ impl WorkQueue {
 
     /// Looks for an element until an answer is there; `None`: there was none, and if it was to be waited for, there may be
     /// one now.
-    async fn next(&self, wait: bool) -> std::result::Result<Option<Delivery>, LockError> {
+    async fn next(&self, wait: bool, caller: &Caller) -> Result<Option<Delivery>, LockError> {
         let mut losses = 0;
         loop {
             let session = self.client.inner().trusted_session().await;
             let session = session.map_err(|error| LockError::closed(&self.path, error))?;
             let trouble = match self.free(&session).await {
-                Ok((names, _)) if names.is_empty() && !wait => return Ok(None),
-                Ok((names, _)) if names.is_empty() => match self.wait(&session).await {
+                Ok((free, _)) if free.is_empty() && !wait => return Ok(None),
+                Ok((free, _)) if free.is_empty() => match self.wait(&session).await {
                     Ok(()) => return Ok(None),
                     Err(error) => error,
                 },
-                Ok((names, version)) => match self.claim(&session, &names[0], version).await? {
+                Ok((free, queue)) => match self.claim(&session, &free[0], queue, caller).await? {
                     Ok(Some(delivery)) => return Ok(Some(delivery)),
                     // Another was faster.
                     Ok(None) => {
@@ -244,7 +244,8 @@ impl WorkQueue {
         session: &TrustedSession,
         name: &str,
         queue_version: i32,
-    ) -> std::result::Result<Result<Option<Delivery>>, LockError> {
+        caller: &Caller,
+    ) -> Result<Result<Option<Delivery>>, LockError> {
         let path = self.path_of(name);
         let read = match session.get(&path).await {
             Ok(read) => read,
@@ -255,7 +256,7 @@ impl WorkQueue {
         // An element of the same name in a queue that was made anew has another claim.
         let claim = format!("{}/{name}-{:x}", self.claims(), stat.czxid);
         let lock = self.client.lock(&claim).strategy(Strategy::Watch).acl(&*self.acl);
-        let guard = match lock.try_acquire().await {
+        let guard = match caller.acts(|| lock.try_acquire()).await {
             Ok(Some(guard)) => Arc::new(guard),
             Ok(None) => return Ok(Ok(None)),
             Err(LockError::Store { source, .. }) => return Ok(Err(source)),
@@ -414,7 +415,7 @@ impl Delivery {
         Pending::run_as("multi", path, LockError::of_pending, async move { self.remove().await })
     }
 
-    async fn remove(self) -> std::result::Result<(), LockError> {
+    async fn remove(self) -> Result<(), LockError> {
         let remove = [
             Op::Check { path: self.queue.to_string(), version: Some(self.queue_version) },
             Op::Delete { path: self.path.clone(), version: Some(self.version) },
@@ -444,7 +445,7 @@ impl Delivery {
     }
 
     /// Whether the element is gone, while it is claimed.
-    async fn is_gone(&self) -> std::result::Result<bool, LockError> {
+    async fn is_gone(&self) -> Result<bool, LockError> {
         let unknown = |error: Error| LockError::outcome_unknown(&self.path, error);
         loop {
             let lost = async {

@@ -25,9 +25,6 @@ use crate::znode::{Acl, CreateMode, Stat};
 pub(super) struct Claim {
     /// How to find our node when its name is not known.
     search: Search,
-    label: String,
-    /// That of the hold which it belongs to, where there is one already.
-    token: Option<i64>,
     data: Vec<u8>,
     acl: Arc<[Acl]>,
     /// Whether its release is announced if its session can.
@@ -205,8 +202,6 @@ impl Claim {
             && spec.memory.is_contended();
         Claim {
             search,
-            label: spec.label.clone(),
-            token,
             data: claim_data::write(uuid, &spec.label, token),
             acl: Arc::clone(&spec.acl),
             may_announce,
@@ -386,7 +381,8 @@ impl Claim {
                 ends.push(gone);
             }
             self.search.uuid = claim_data::new_uuid(self.search.client.id());
-            self.data = claim_data::write(self.search.uuid, &self.label, self.token);
+            // Its owner stays, whichever thread makes the next.
+            claim_data::set_uuid(&mut self.data, self.search.uuid);
         }
     }
 

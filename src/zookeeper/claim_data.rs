@@ -35,6 +35,14 @@ pub(super) fn write(uuid: Uuid, label: &str, token: Option<i64>) -> Vec<u8> {
     })
 }
 
+/// Gives the data of a claim to another one of the same owner.
+pub(super) fn set_uuid(data: &mut [u8], uuid: Uuid) {
+    let place = MAGIC.len()..MAGIC.len() + uuid::fmt::Hyphenated::LENGTH;
+    if let Some(place) = data.get_mut(place) {
+        uuid.hyphenated().encode_lower(place);
+    }
+}
+
 /// How many bytes a claim's node has besides the texts.
 const OTHERS: usize = 80;
 
@@ -138,6 +146,9 @@ mod tests {
         let id = Uuid::new_v4();
         let data = write(id, "billing\nnightly=run", None);
         assert_eq!(uuid(&data), Some(id));
+        let (mut another, id) = (data.clone(), Uuid::new_v4());
+        set_uuid(&mut another, id);
+        assert_eq!(another, write(id, "billing\nnightly=run", None));
         let contender = read("/l/zl-2a-lock-0000000000".into(), &data, &Stat::default());
         assert_eq!(contender.pid, std::process::id());
         assert!(!contender.host.is_empty());

@@ -1,6 +1,7 @@
 //! Locks under faults, on real servers: what is promised holds whatever is lost on the way.
 
 mod bench;
+mod callers;
 mod continuity;
 mod contract;
 mod cut_link;

@@ -83,3 +83,15 @@ fn an_old_claim_with_another_session_counts_by_its_number_alone() {
     scene.zk.delete(&old.path, None).wait().unwrap();
     scene.await_owner('a', true);
 }
+
+#[test]
+fn a_claim_names_the_thread_that_locks_the_mutex() {
+    let mut scene = Scene::on_one_handle("xy");
+    scene.line_up("xy");
+    let claims = scene.zk.lock(PATH).contenders().wait().unwrap();
+    assert_eq!(claims.len(), 2);
+    for claim in claims {
+        // A process's first thread has its number.
+        assert_eq!(claim.thread, claim.pid.to_string());
+    }
+}

@@ -9,11 +9,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::thread::Thread;
 use std::time::{Instant, SystemTime};
 
 use parking_lot::Mutex;
 
+use crate::lock::caller::Caller;
 use crate::lock::contender::{Contender, with_owner};
 use crate::lock::error::LockError;
 use crate::lock::guard::Guard;
@@ -40,7 +40,7 @@ struct State {
 /// Who holds, for those who ask.
 struct Holder {
     tenure: Arc<dyn Tenure>,
-    thread: Thread,
+    caller: Caller,
     since: SystemTime,
 }
 
@@ -146,7 +146,7 @@ impl Line {
             held_since: None,
             host: host.to_owned(),
             pid,
-            thread: holder.thread.name().unwrap_or_default().to_owned(),
+            thread: holder.caller.name().into_owned(),
             label: String::new(),
         }))
     }
@@ -157,12 +157,12 @@ impl Turn {
         Turn { line: Some(Arc::clone(line)), has }
     }
 
-    /// This thread holds.
+    /// The caller of the acquire holds.
     pub(super) fn holds(mut self, mut round: Round) -> Turn {
         round.turns += 1;
         round.unlooked = round.unlooked.saturating_add(1);
-        let (tenure, thread) = (Arc::clone(round.guard.tenure()), std::thread::current());
-        let holder = Holder { tenure, thread, since: SystemTime::now() };
+        let (tenure, caller) = (Arc::clone(round.guard.tenure()), Caller::present());
+        let holder = Holder { tenure, caller, since: SystemTime::now() };
         if let Some(line) = &self.line {
             let before = line.state.lock().holder.replace(holder);
             drop(before);

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use self::line::{Line, Round, Turn};
 use super::Lock;
+use super::caller::Caller;
 use super::contender::Contender;
 use super::error::LockError;
 use super::guard::Guard;
@@ -134,12 +135,17 @@ impl Handed {
             || stored.contenders(2).await.map_or(true, |first| first.len() > 1)
     }
 
-    async fn acquire_in(&self, mut turn: Turn, ahead: &Ahead) -> Result<Guard, LockError> {
+    async fn acquire_in(
+        &self,
+        mut turn: Turn,
+        ahead: &Ahead,
+        caller: &Caller,
+    ) -> Result<Guard, LockError> {
         loop {
             let Some(round) = turn.has.round.take() else {
                 let acquiring = turn.has.acquiring.take();
-                let acquiring =
-                    acquiring.unwrap_or_else(|| Box::new(Arc::clone(&self.stored).acquire()));
+                let acquire = || Box::new(Arc::clone(&self.stored).acquire());
+                let acquiring = acquiring.unwrap_or_else(|| caller.acts(acquire));
                 *ahead.of_store.lock() = acquiring.late();
                 // Awaited in place: if this future is dropped, the next goes on with it.
                 let acquired = turn.has.acquiring.insert(acquiring).await;
@@ -148,7 +154,7 @@ impl Handed {
                 continue;
             };
             if !self.is_due(&round) {
-                return Ok(in_round(turn, round));
+                return Ok(caller.acts(|| in_round(turn, round)));
             }
             turn.has.round = Some(round);
             let is_wanted = self.is_wanted().await;
@@ -184,13 +190,13 @@ impl StoredLock for Handed {
         }
         let path: Arc<str> = self.path().into();
         let ahead = Arc::new(Ahead { line: Arc::clone(&self.line), of_store: Mutex::default() });
-        let (seat, late) = (self.line.enter(), Arc::clone(&ahead));
+        let (seat, late, caller) = (self.line.enter(), Arc::clone(&ahead), Caller::present());
         Pending::run_as("acquire", path, LockError::of_pending, async move {
             let turn = match seat {
                 Ok(turn) => turn,
                 Err(waiting) => waiting.await,
             };
-            self.acquire_in(turn, &late).await
+            self.acquire_in(turn, &late, &caller).await
         })
         .when_late(ahead)
     }
@@ -203,9 +209,10 @@ impl StoredLock for Handed {
             let ahead = Ok(Err(self.line.holder()));
             return Pending::ready_as(LockError::of_pending, ahead);
         };
-        Arc::clone(&self.stored)
-            .try_acquire()
-            .map(move |tried| Ok(tried?.map(|guard| in_round(turn, Round::new(guard)))))
+        let caller = Caller::present();
+        Arc::clone(&self.stored).try_acquire().map(move |tried| {
+            Ok(tried?.map(|guard| caller.acts(|| in_round(turn, Round::new(guard)))))
+        })
     }
 
     crate::lock::store::needing_no_claim!();

@@ -10,6 +10,7 @@ use self::joint::{Joint, Joints};
 pub use self::owner::Owner;
 use super::Lock;
 use super::ahead::Ahead;
+use super::caller::Caller;
 use super::contender::Contender;
 use super::error::LockError;
 use super::guard::Guard;
@@ -127,8 +128,10 @@ struct Owned {
 
 impl Owned {
     async fn acquire_jointly(&self, ahead: &Ahead) -> Result<Guard, LockError> {
+        let caller = Caller::present();
         loop {
-            let joint = self.joints.join(&self.owner, || Joint::acquire(&self.stored));
+            let acquire = || Joint::acquire(&self.stored);
+            let joint = self.joints.join(&self.owner, || caller.acts(acquire));
             ahead.is_of(joint.late.clone());
             let is_try = joint.is_try;
             match joint.part(self.path()).await {

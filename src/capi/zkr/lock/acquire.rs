@@ -103,19 +103,23 @@ impl Recipe {
         let lock = order.client.lock(&order.path).acl(order.acl).like_the_recipe(on_position);
         let mut report = Report::due(self, attempt, order.client, order.line);
         let client = report.client().clone();
-        let task = async move {
-            let acquired = async { Ok(lock.acquire().await) };
-            let given_up = async { Err(cancelled.await.ok()) };
-            match or(acquired, given_up).await {
-                Ok(acquired) => report.make(acquired.map_err(Failure::from)),
-                Err(duty) => {
-                    report.cancel();
-                    drop(duty);
+        // Called by the thread that locks the mutex, which its claim names.
+        let start = move || {
+            let acquiring = lock.acquire();
+            client.inner().spawn(async move {
+                let acquired = async { Ok(acquiring.await) };
+                let given_up = async { Err(cancelled.await.ok()) };
+                match or(acquired, given_up).await {
+                    Ok(acquired) => report.make(acquired.map_err(Failure::from)),
+                    Err(duty) => {
+                        report.cancel();
+                        drop(duty);
+                    }
                 }
-            }
-            let _ = finished.send(());
+                let _ = finished.send(());
+            });
         };
-        ((before, client_before), move || client.inner().spawn(task))
+        ((before, client_before), start)
     }
 
     /// Runs on the driver's thread.
