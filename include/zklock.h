@@ -602,7 +602,8 @@ typedef void (*zkl_result_fn)(int rc, void *userdata);
 
 /**
  * How a counter, a queue, a group, a latch or a barrier is made. It begins as the defaults:
- * `zkl_recipe_options options = ZKL_RECIPE_OPTIONS_INIT;`, then what differs is set.
+ * `zkl_recipe_options options = ZKL_RECIPE_OPTIONS_INIT;`, then what differs is set. A path whose last name begins with
+ * `zl-`, as those of zklock's own znodes do, is refused with ZBADARGUMENTS.
  */
 typedef struct {
     /**
@@ -877,7 +878,8 @@ int zkl_client_can(const zkl_client *client);
  * zkl_lock: a lock that is held is not acquired again by its holder, unless it is re-entrant: see
  * zkl_lock_reentrant.
  *
- * `path` is absolute, under the client's chroot. `options` may be NULL: a queue, no label, znodes
+ * `path` is absolute, under the client's chroot; a lock whose last name begins with `zl-`, as those of zklock's own znodes
+ * do, can be looked at, and its acquires fail with ZBADARGUMENTS. `options` may be NULL: a queue, no label, znodes
  * that everyone may change, one holder at a time. Both are copied.
  *
  * Any thread; does not block. On success `*lock` is the program's: free it with zkl_lock_free.
@@ -1766,7 +1768,7 @@ int zkl_counter_compare_and_set(const zkl_counter *counter,
 /**
  * Makes a queue of work at a path: each element that is put is delivered at least once, to one consumer at a time. Sends
  * nothing. Elements are persistent znodes, as zoo_queue.h has them; who works on one has a claim beside the queue (in
- * `PATH-claims`). It is for hundreds of elements, not for a million.
+ * `zl-claims-NAME`). It is for hundreds of elements, not for a million.
  *
  * `path` is absolute, under the client's chroot. `options` may be NULL: the defaults. Both are copied.
  *

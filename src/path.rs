@@ -39,6 +39,28 @@ pub(crate) fn validate_prefix(path: &str) -> Result<(), &'static str> {
     }
 }
 
+/// What the names begin with that zklock gives to znodes of its own below, or beside, a path of the program's.
+macro_rules! own_name {
+    ($name:literal) => {
+        concat!("zl-", $name)
+    };
+}
+pub(crate) use own_name;
+
+/// As [`validate`], for a recipe at a path that the program has chosen.
+pub(crate) fn validate_chosen(path: &str) -> Result<(), &'static str> {
+    validate(path)?;
+    check_name(path)
+}
+
+/// Says so if the last name of a path that the program has chosen is one of zklock's own.
+pub(crate) fn check_name(path: &str) -> Result<(), &'static str> {
+    if path.rsplit('/').next().is_some_and(|name| name.starts_with(own_name!(""))) {
+        return Err("names that begin with zl- are zklock's own: choose another name");
+    }
+    Ok(())
+}
+
 /// The path of the parent; `None` for the root.
 pub(crate) fn parent(path: &str) -> Option<&str> {
     match path.rfind('/')? {
@@ -87,6 +109,16 @@ mod tests {
         }
         for path in ["", "a/", "//", "/a//", "/../"] {
             assert!(validate_prefix(path).is_err(), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn names_of_zklocks_own_are_not_to_be_chosen() {
+        for path in ["/zl-", "/a/zl-open", "/zl-1f-lock-0000000007"] {
+            assert!(check_name(path).is_err() && validate_chosen(path).is_err(), "{path}");
+        }
+        for path in ["/", "/a", "/zl", "/zlib", "/zl-a/b", "/a-zl-"] {
+            assert_eq!(validate_chosen(path), Ok(()), "{path}");
         }
     }
 

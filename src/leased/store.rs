@@ -84,7 +84,7 @@ impl Store {
     }
 
     pub(crate) fn lock(&self, path: &str) -> Lock {
-        Lock::new(Arc::new(Spec::new(Arc::clone(&self.inner), path)))
+        Lock::of_program(Spec::new(Arc::clone(&self.inner), path))
     }
 
     pub(crate) fn lease(&self) -> Duration {

@@ -56,7 +56,7 @@ impl Store {
 
     /// A lock on a path; the rules for paths are ZooKeeper's.
     pub fn lock(&self, path: &str) -> Lock {
-        Lock::new(Arc::new(LocalLock::new(Arc::clone(&self.queues), path)))
+        Lock::of_program(LocalLock::new(Arc::clone(&self.queues), path))
     }
 
     /// A read/write lock on a path.

@@ -184,7 +184,7 @@ impl Leadership {
     /// # What holds, whatever fails
     /// There are never two leaders, and terms grow: who leads is decided by the lock alone, and the name of the chosen
     /// one only makes others give way. That name is a claim of this session on a lock below the election's path
-    /// (`handover`), so it is there no longer than the session of the one who hands over:
+    /// (`zl-handover`), so it is there no longer than the session of the one who hands over:
     ///
     /// | what fails | who leads |
     /// |---|---|

@@ -17,6 +17,7 @@ use super::error::LockError;
 use super::guard::Guard;
 use super::store::Change;
 use crate::error::Error;
+use crate::path::own_name;
 use crate::runtime::{Pending, Timer};
 
 /// Between two looks, where one has failed.
@@ -37,7 +38,7 @@ pub(super) struct Handover {
 impl Handover {
     pub(super) fn new(lock: &Lock) -> Handover {
         let path =
-            format!("{}/handover", lock.path().trim_end_matches('/'));
+            format!(concat!("{}/", own_name!("handover")), lock.path().trim_end_matches('/'));
         let name = Lock::new(lock.stored().with(Change::Path(path)));
         Handover { lock: lock.clone(), name }
     }

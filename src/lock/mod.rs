@@ -21,6 +21,7 @@ mod part;
 mod read_write;
 mod reentrant;
 mod requests;
+mod reserved;
 mod revocation;
 mod semaphore;
 mod states;
@@ -161,9 +162,10 @@ impl Lock {
     /// holds others up.
     ///
     /// # Errors
-    /// [`Unusable`](LockError::Unusable) for a path that is not allowed or too long, for `/` with another strategy
-    /// than [`Strategy::Queue`], a path that is something else than a lock of this strategy, in ZooKeeper a chroot
-    /// that does not exist or an empty ACL; [`NotPermitted`](LockError::NotPermitted);
+    /// [`Unusable`](LockError::Unusable) for a path that is not allowed, too long, or whose last name begins with `zl-`
+    /// (those names are zklock's own), for `/` with another strategy than [`Strategy::Queue`], a path that is
+    /// something else than a lock of this strategy, in ZooKeeper a chroot that does not exist or an empty ACL;
+    /// [`NotPermitted`](LockError::NotPermitted);
     /// [`Closed`](LockError::Closed) when the store is closed, in ZooKeeper the client, and no session will follow;
     /// [`Store`](LockError::Store) for what else the store refuses (a quota, say). Within a limit
     /// [`TimedOut`](LockError::TimedOut), which says who was ahead. Nothing is left behind. See

@@ -122,10 +122,6 @@ macro_rules! needing_no_claim {
         fn limit(self: Arc<Self>) -> Pending<u32, LockError> {
             Arc::clone(&self.stored).limit()
         }
-
-        fn set_limit(self: Arc<Self>, limit: u32) -> Pending<(), LockError> {
-            Arc::clone(&self.stored).set_limit(limit)
-        }
     };
 }
 pub(crate) use needing_no_claim;

@@ -7,13 +7,14 @@ use super::persistent::{Persistent, Read, run};
 use super::retry_budget::step_aside;
 use crate::client::{Client, Op, Znode};
 use crate::error::{Code, Error, Result};
+use crate::path::own_name;
 use crate::runtime::Pending;
 use crate::znode::{Acl, CreateMode, Stat};
 
 /// A latch: it is set to a number, counted down once for each event that is waited for, and opens at zero. It opens
 /// once, and stays open. Clones are the same latch.
 ///
-/// It is a persistent znode with what is left in decimal digits; its child `open` comes in the transaction that counts
+/// It is a persistent znode with what is left in decimal digits; its child `zl-open` comes in the transaction that counts
 /// down to zero. Those who wait watch that child, so that only the last event wakes them.
 ///
 /// ```no_run
@@ -50,7 +51,7 @@ pub struct Latch {
 impl Client {
     /// A latch at a path. Nothing is sent.
     pub fn latch(&self, path: &str) -> Latch {
-        let open = format!("{}/open", path.trim_end_matches('/')).into();
+        let open = format!(concat!("{}/", own_name!("open")), path.trim_end_matches('/')).into();
         Latch { client: self.clone(), path: path.into(), open, acl: Acl::open().into() }
     }
 }

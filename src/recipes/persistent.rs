@@ -136,7 +136,7 @@ pub(super) fn run<T>(
     path: &str,
     work: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Pending<T> {
-    match path::validate(path) {
+    match path::validate_chosen(path) {
         Ok(()) => Pending::run(op, path, work),
         Err(why) => Pending::ready(Err(Error::with_detail(op, path, Code::BAD_ARGUMENTS, why))),
     }

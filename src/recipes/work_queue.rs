@@ -16,7 +16,7 @@ use super::retry_budget::step_aside;
 use crate::client::{Children, Client, Op, TrustedSession, Watch};
 use crate::error::{Code, Error, Result};
 use crate::lock::{Caller, Guard, LockError, LostSignal, Strategy};
-use crate::path;
+use crate::path::{self, own_name};
 use crate::runtime::Pending;
 use crate::znode::Acl;
 
@@ -42,7 +42,7 @@ pub(crate) const DEFAULT_PRIORITY: u8 = 128;
 /// # On the servers
 /// Elements are persistent znodes, `qn-` and a number as of the C recipe, whose programs may put elements and take them; with
 /// a priority `qp-`, the priority and a number. C programs know of no claims: what they take may be under way here. Claims
-/// are ephemeral znodes in the directory `claims` beside the queue (`/queues/jobs-claims`).
+/// are ephemeral znodes in a directory beside the queue (`/queues/zl-claims-jobs`).
 ///
 /// # Cost
 /// To put is one request. To take one that is there is five (two listings at once, its data, the claim, a look whether it
@@ -165,7 +165,7 @@ impl WorkQueue {
         &self,
         work: impl Future<Output = Result<T, LockError>> + Send + 'static,
     ) -> Pending<T, LockError> {
-        match path::validate(&self.path) {
+        match path::validate_chosen(&self.path) {
             Ok(()) => Pending::run_as("take", Arc::clone(&self.path), LockError::of_pending, work),
             Err(why) => {
                 let refused = LockError::unusable(&self.path, why, Code::BAD_ARGUMENTS);
@@ -288,7 +288,8 @@ impl WorkQueue {
     }
 
     fn claims(&self) -> String {
-        format!("{}-claims", self.path)
+        let (above, name) = self.path.rsplit_once('/').unwrap_or_default();
+        format!(concat!("{}/", own_name!("claims-"), "{}"), above, name)
     }
 
     fn znode(&self, op: &'static str) -> Persistent<'_> {

@@ -9,6 +9,7 @@ use super::spec::Spec;
 use crate::client::{Op, TrustedSession, Znode};
 use crate::error::{Code, Error, Result};
 use crate::lock::LockError;
+use crate::path::own_name;
 use crate::runtime::{Timer, within};
 use crate::znode::CreateMode;
 
@@ -98,7 +99,7 @@ async fn set(spec: &Spec, session: &TrustedSession, number: u32) -> Result<bool>
     }
     let limit = Limit::after(&data, data.is_empty() && stat.version == 0, number).write_over(&data);
     // Who is next in line watches the children, so one comes and goes.
-    let child = name::join(&spec.path, "limit");
+    let child = name::join(&spec.path, own_name!("limit"));
     let ops = [
         Op::Set { path: spec.path.to_string(), data: limit, version: Some(stat.version) },
         Op::create(child.clone(), "", CreateMode::Ephemeral),

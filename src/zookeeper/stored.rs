@@ -38,7 +38,7 @@ struct ZooKeeperLock {
 
 impl Client {
     /// A lock on a path, with [`Strategy::Queue`]. What is missing of the path is made when the
-    /// lock is acquired.
+    /// lock is acquired. Names that begin with `zl-` are zklock's own: a lock or a recipe at such a path is refused.
     ///
     /// # Permissions
     /// What ZooKeeper's access control has to give to the session of a contender:
@@ -77,7 +77,7 @@ impl Client {
             on_position: None,
         };
         let (spec, deletion_watch) = (Arc::new(spec), registry.of(path));
-        Lock::new(Arc::new(ZooKeeperLock { client: self.clone(), spec, deletion_watch }))
+        Lock::of_program(ZooKeeperLock { client: self.clone(), spec, deletion_watch })
     }
 
     /// A read/write lock on a path, in a queue: as [`lock`](Client::lock), with the same permissions. Its claims are

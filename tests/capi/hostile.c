@@ -457,6 +457,11 @@ static void hostile_acquires_and_guards(zkl_client *client)
     GIVES(OK, zkl_lock_new(client, "/plain", &watch, &lock));
     GIVES(ZNODEEXISTS, zkl_lock_acquire(lock, ZKL_FOREVER, &guard));
     zkl_lock_free(lock);
+    /* A name of zklock's own. */
+    GIVES(OK, zkl_lock_new(client, "/plain/zl-open", NULL, &lock));
+    GIVES(BAD_ARGUMENTS, zkl_lock_acquire(lock, ZKL_FOREVER, &guard));
+    CHECK(strstr(zkl_last_error(), "/plain/zl-open") != NULL);
+    zkl_lock_free(lock);
 }
 
 /* What makes a recipe at a path. */
@@ -473,6 +478,7 @@ static int make(zkl_client *client, int kind, const char *path, const zkl_recipe
 static void hostile_recipes_are_not_made(zkl_client *client)
 {
     const char *bad[] = {NULL, "", "a", "/a/", "//a", "/a//b", "/a/./b", "/a/../b", "/a\n", bad_utf8, "/\x01"};
+    const char *own = "/a/zl-open";
     char world[] = "world", odd[] = "\xff";
     struct ACL entries[] = {{0x1f, {world, odd}}};
     struct ACL_vector acl = {0, entries};
@@ -480,6 +486,8 @@ static void hostile_recipes_are_not_made(zkl_client *client)
         void *made = UNTOUCHED;
         for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
             GIVES(BAD_ARGUMENTS, make(client, kind, bad[i], NULL, &made));
+        GIVES(BAD_ARGUMENTS, make(client, kind, own, NULL, &made));
+        CHECK(strstr(zkl_last_error(), own) != NULL);
         GIVES(BAD_ARGUMENTS, make(client, kind, "/a", NULL, NULL));
         zkl_recipe_options options = ZKL_RECIPE_OPTIONS_INIT;
         size_t sizes[] = {0, 1, sizeof(size_t), 100000, SIZE_MAX};

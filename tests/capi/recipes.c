@@ -214,7 +214,7 @@ static void elements_are_taken_in_order_and_delivered_again_unless_they_are_done
     /* Claimed, it is another's turn; given back, it is the first again, with a larger token. */
     other = taken(queue, "second");
     zkl_delivery_free(delivery);
-    UNTIL(strcmp(ask("children /queues/jobs-claims"), "1") == 0);
+    UNTIL(strcmp(ask("children /queues/zl-claims-jobs"), "1") == 0);
     delivery = taken(queue, "first");
     CHECK(zkl_guard_token(zkl_delivery_guard(delivery)) > token);
     GIVES(OK, zkl_delivery_done(delivery, ZKL_FOREVER));

@@ -89,7 +89,9 @@ impl Bench {
         let paths = match strategy {
             Strategy::Queue => {
                 let names = self.children();
-                let ours = names.iter().filter(|name| name.starts_with("zl-"));
+                let is_digit = |it: char| it.is_ascii_digit();
+                let ours =
+                    names.iter().filter(|name| name.starts_with("zl-") && name.ends_with(is_digit));
                 ours.map(|name| format!("{}/{name}", self.path)).collect()
             }
             _ => vec![self.path.clone()],

@@ -123,7 +123,8 @@ fn the_claim_on_an_element_names_the_caller_who_takes_it() {
     let waiting = called(|| queue.take());
     queue.put("x").wait().unwrap();
     let delivery = waiting.within(TIMEOUT).wait().unwrap();
-    let claims = format!("{}-claims", queue.path());
+    let (above, name) = queue.path().rsplit_once('/').unwrap();
+    let claims = format!("{above}/zl-claims-{name}");
     let claim = client.children(&claims).wait().unwrap().names.remove(0);
     let claim = client.lock(&format!("{claims}/{claim}")).strategy(Strategy::Watch);
     assert_eq!(claim.holder().wait().unwrap().unwrap().thread, CALLER);

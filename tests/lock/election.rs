@@ -95,13 +95,24 @@ impl Stop {
 
 /// What is left behind by nobody: a name of a chosen one.
 fn expect_no_name(bench: &Bench) {
-    let path = format!("{}/handover", bench.path);
+    let path = format!("{}/zl-handover", bench.path);
     eventually("no name of a chosen one is left", || {
         bench.ask(|raw| raw.children(&path)).is_ok_and(|names| names.is_empty())
     });
 }
 
 each_queue! {
+    fn a_lock_below_an_election_does_not_keep_leaders_from_handing_over(place) {
+        let elections = ["a", "b"].map(|name| election(place, name));
+        let below = place.lock_at(&format!("{}/handover", place.path)).label("to 7");
+        let below = below.acquire().wait().unwrap();
+        let leader = elections[0].campaign().wait().unwrap();
+        let [second] = queue_up(&[elections[1].clone()], &["a"], ["b"]);
+        let there = participants(&elections[0], &["a", "b"]);
+        assert!(leader.hand_over(&there[1]).within(TIMEOUT).wait().unwrap());
+        drop((second.join().unwrap().unwrap(), below));
+    }
+
     fn the_first_leads_and_the_next_follows_when_it_resigns(place) {
         let elections = ["a", "b"].map(|name| election(place, name));
         let observer = election(place, "nobody");

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use test_support::{SESSION_TIMEOUT, TIMEOUT, eventually, options};
-use zklock::{Code, LockError, Strategy};
+use zklock::{Code, Election, LocalHandoff, LockError, MultiLock, Strategy};
 use zklock_testing::wire::{CreateMode, Ops, RawClient};
 use zklock_testing::{Proxy, Rule, Server};
 
@@ -25,6 +25,38 @@ each_store! {
             assert_eq!(lock.holder().wait().unwrap_err().code(), Code::BAD_ARGUMENTS);
         }
     }
+
+    fn a_lock_with_a_name_of_zklocks_own_can_be_looked_at_and_not_acquired(place) {
+        let path = format!("{}/zl-handover", place.path);
+        let lock = place.lock_at(&path);
+        let refused = [
+            lock.acquire().wait().unwrap_err(),
+            lock.try_acquire().wait().unwrap_err(),
+            lock.clone().label("x").local_handoff(LocalHandoff::new()).acquire().wait().unwrap_err(),
+            MultiLock::new([lock.clone()]).acquire().wait().unwrap_err(),
+            Election::new(lock.clone()).campaign().wait().unwrap_err(),
+        ];
+        for error in refused {
+            let LockError::Unusable { code: Code::BAD_ARGUMENTS, .. } = &error else { panic!("{error:?}") };
+            let text = error.to_string();
+            assert!(text.contains(&path) && text.contains("choose another name"), "{text}");
+        }
+        assert!(!lock.is_locked().wait().unwrap());
+        drop(place.lock_at(&format!("{}/zlib", place.path)).acquire().wait().unwrap());
+    }
+}
+
+#[test]
+fn keys_and_permits_at_a_name_of_zklocks_own_are_refused() {
+    let bench = Bench::shared();
+    let client = bench.direct();
+    let path = format!("{}/zl-open", bench.path);
+    let key = client.locks(&path).lock("key").acquire().wait().unwrap_err();
+    assert_eq!(key.code(), Code::BAD_ARGUMENTS, "{key}");
+    let permits = client.semaphore(&path, 3);
+    assert_eq!(permits.set_limit(4).wait().unwrap_err().code(), Code::BAD_ARGUMENTS);
+    assert_eq!(permits.permit().acquire().wait().unwrap_err().code(), Code::BAD_ARGUMENTS);
+    assert!(!bench.exists(&bench.path), "nothing was made");
 }
 
 each_strategy! {

@@ -33,6 +33,16 @@ each_queue! {
         place.expect_free();
     }
 
+    fn a_lock_below_a_semaphore_does_not_keep_its_limit_from_being_changed(place) {
+        let below = place.lock_at(&format!("{}/limit", place.path)).acquire().wait().unwrap();
+        let semaphore = place.semaphore(1);
+        let first = take(&semaphore, 1);
+        let next = join(&place.semaphore(1).permit(), 2);
+        semaphore.set_limit(2).within(TIMEOUT).wait().unwrap();
+        release([held(next), first, below]);
+        place.expect_free();
+    }
+
     fn whoever_goes_first_lets_the_next_one_in(place) {
         for goes in 0..3 {
             let mut guards: Vec<Guard> = (0..3).map(|_| take(&place.semaphore(3), 1)).collect();

@@ -121,6 +121,42 @@ fn a_barrier_costs_a_request_to_set_and_two_to_pass() {
 }
 
 #[test]
+fn a_lock_below_a_latch_does_not_open_it() {
+    let bench = Bench::shared();
+    let client = bench.direct();
+    let latch = client.latch(&bench.path);
+    latch.set(1).wait().unwrap();
+    let below = client.lock(&format!("{}/open", bench.path)).acquire().wait().unwrap();
+    is_late(latch.opened().within(SOON).wait());
+    assert_eq!(latch.count_down().wait().unwrap(), 0);
+    latch.opened().wait().unwrap();
+    drop(below);
+}
+
+#[test]
+fn a_recipe_with_a_name_of_zklocks_own_is_refused() {
+    let bench = Bench::shared();
+    let client = bench.direct();
+    let path = format!("{}/zl-open", bench.path);
+    let refused = [
+        client.latch(&path).set(1).wait().unwrap_err(),
+        client.barrier(&path).set().wait().unwrap_err(),
+        client.counter(&path).set(1).wait().unwrap_err(),
+        client.queue(&path).put("x").wait().unwrap_err(),
+        client.group(&path).members().wait().unwrap_err(),
+        client.group(&path).join("x").wait().map(drop).unwrap_err(),
+        client.double_barrier(&path, 1).enter().wait().map(drop).unwrap_err(),
+    ];
+    for error in refused {
+        assert_eq!(error.code(), Code::BAD_ARGUMENTS, "{error}");
+        let text = error.to_string();
+        assert!(text.contains(&path) && text.contains("choose another name"), "{text}");
+    }
+    assert!(client.queue(&path).take().wait().unwrap_err().to_string().contains("choose another"));
+    assert!(!bench.exists(&bench.path), "nothing was made");
+}
+
+#[test]
 fn a_latch_opens_with_the_last_event_and_stays_open() {
     let bench = Bench::shared();
     let latch = bench.direct().latch(&bench.path);
@@ -141,8 +177,7 @@ fn a_latch_opens_with_the_last_event_and_stays_open() {
     for waiting in [early, late, in_background(latch.opened())] {
         waiting.join().unwrap().unwrap();
     }
-    let open = format!("{}/none", bench.path);
-    let none = bench.direct().latch(&open);
+    let none = bench.direct().latch(&format!("{}/none", bench.path));
     none.set(0).wait().unwrap();
     none.opened().wait().unwrap();
 }

@@ -35,9 +35,14 @@ fn while_its_session_ends<T: Send>(
     })
 }
 
-/// What a client asked for at a path: not what keeps its session alive.
+/// What the paths of a test begin with: that of the recipe, and what the recipe keeps beside it.
+fn around(bench: &Bench) -> &str {
+    bench.path.rsplit_once('/').unwrap().0
+}
+
+/// What a client asked for around a path: not what keeps its session alive.
 fn asked(bench: &Bench) -> Vec<zklock_testing::Op> {
     let seen = bench.proxy.seen();
-    let ours = Rule::request(zklock_testing::Ops::any()).path_prefix(&bench.path);
+    let ours = Rule::request(zklock_testing::Ops::any()).path_prefix(around(bench));
     seen.iter().filter(|seen| ours.matches(seen)).map(|seen| seen.op).collect()
 }

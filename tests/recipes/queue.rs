@@ -11,7 +11,7 @@ use zklock::{Code, Delivery, LockError, WorkQueue};
 use zklock_testing::Rule;
 use zklock_testing::wire::{Op, Ops};
 
-use crate::{LOSSES, while_its_session_ends};
+use crate::{LOSSES, around, while_its_session_ends};
 
 const SOON: Duration = Duration::from_millis(150);
 
@@ -44,7 +44,8 @@ fn elements(bench: &Bench) -> usize {
 
 /// No claim is left.
 fn expect_no_claim(bench: &Bench) {
-    let claims = format!("{}-claims", bench.path);
+    let (above, name) = bench.path.rsplit_once('/').unwrap();
+    let claims = format!("{above}/zl-claims-{name}");
     eventually("no claim is left", || {
         bench.ask(|raw| raw.children(&claims)).map_or(true, |claims| claims.is_empty())
     });
@@ -158,7 +159,8 @@ fn whatever_frame_is_lost_an_element_is_taken_and_removed_once() {
                 drop(take(&other));
                 expect_no_claim(&bench);
                 let consumer = bench.client().queue(&bench.path);
-                let lost = bench.proxy.on(way(ops.clone()).path_prefix(&bench.path).once(), loss());
+                let lost =
+                    bench.proxy.on(way(ops.clone()).path_prefix(around(&bench)).once(), loss());
                 let delivery = take(&consumer);
                 assert_eq!(delivery.data(), b"a");
                 let next = take(&other);
@@ -256,7 +258,7 @@ fn an_element_that_is_removed_between_a_read_and_a_claim_is_not_delivered() {
     let (slow, fast) = (bench.client().queue(&bench.path), queue(&bench));
     fast.put("a").wait().unwrap();
     // The slow consumer has read the element and is about to claim it.
-    let claim = bench.proxy.hold(Rule::request(Ops::creates()).path_prefix(&bench.path));
+    let claim = bench.proxy.hold(Rule::request(Ops::creates()).path_prefix(around(&bench)));
     let taking = thread::spawn(move || slow.try_take().wait().unwrap());
     claim.wait_reached(TIMEOUT).unwrap();
     assert_eq!(drain(&fast), ["a"]);

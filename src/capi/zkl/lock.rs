@@ -81,7 +81,8 @@ impl zkl_lock {
 /// zkl_lock: a lock that is held is not acquired again by its holder, unless it is re-entrant: see
 /// zkl_lock_reentrant.
 ///
-/// `path` is absolute, under the client's chroot. `options` may be NULL: a queue, no label, znodes
+/// `path` is absolute, under the client's chroot; a lock whose last name begins with `zl-`, as those of zklock's own znodes
+/// do, can be looked at, and its acquires fail with ZBADARGUMENTS. `options` may be NULL: a queue, no label, znodes
 /// that everyone may change, one holder at a time. Both are copied.
 ///
 /// Any thread; does not block. On success `*lock` is the program's: free it with zkl_lock_free.

@@ -99,7 +99,7 @@ fn taking(queue: &WorkQueue, within: Option<std::time::Duration>) -> Pending<Del
 
 /// Makes a queue of work at a path: each element that is put is delivered at least once, to one consumer at a time. Sends
 /// nothing. Elements are persistent znodes, as zoo_queue.h has them; who works on one has a claim beside the queue (in
-/// `PATH-claims`). It is for hundreds of elements, not for a million.
+/// `zl-claims-NAME`). It is for hundreds of elements, not for a million.
 ///
 /// `path` is absolute, under the client's chroot. `options` may be NULL: the defaults. Both are copied.
 ///

@@ -18,7 +18,8 @@ use crate::runtime::Pending;
 use crate::znode::Acl;
 
 /// How a counter, a queue, a group, a latch or a barrier is made. It begins as the defaults:
-/// `zkl_recipe_options options = ZKL_RECIPE_OPTIONS_INIT;`, then what differs is set.
+/// `zkl_recipe_options options = ZKL_RECIPE_OPTIONS_INIT;`, then what differs is set. A path whose last name begins with
+/// `zl-`, as those of zklock's own znodes do, is refused with ZBADARGUMENTS.
 #[allow(non_camel_case_types)]
 #[repr(C)]
 pub struct zkl_recipe_options {
@@ -56,6 +57,8 @@ impl Recipe {
         // SAFETY: the caller's promise.
         let path = unsafe { text(function, "path", path) }?.to_owned();
         path::validate(&path).map_err(|why| Failure::bad_argument(function, why))?;
+        path::check_name(&path)
+            .map_err(|why| Failure::bad_argument(function, &format!("{path}: {why}")))?;
         // SAFETY: the caller's promise.
         let options = unsafe { options::read(function, options) }?;
         // SAFETY: null, or the caller promises an ACL vector.

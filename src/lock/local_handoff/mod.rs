@@ -217,6 +217,10 @@ impl StoredLock for Handed {
 
     crate::lock::store::needing_no_claim!();
 
+    fn set_limit(self: Arc<Self>, limit: u32) -> Pending<(), LockError> {
+        Arc::clone(&self.stored).set_limit(limit)
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

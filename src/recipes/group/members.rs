@@ -81,7 +81,7 @@ impl Group {
         let stream = stream::unfold(watching, |watching| async {
             let (group, reported, looked) = watching?;
             let others = async {
-                path::validate(group.path()).map_err(|why| refused(group.path(), why))?;
+                path::validate_chosen(group.path()).map_err(|why| refused(group.path(), why))?;
                 others_than(&group, reported, looked).await
             };
             Some(match others.await {

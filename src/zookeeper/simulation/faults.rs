@@ -180,7 +180,7 @@ impl World {
     pub(super) fn set_limit(&mut self, number: u32, directory: &str) {
         let Some(node) = self.leader.tree.get(directory) else { return };
         let data = Limit::after(&node.data, node.version == 0, number).write().into();
-        let path = format!("{directory}/limit");
+        let path = format!("{directory}/zl-limit");
         let child = New::plain(Kind::Persistent, b"").at(&path);
         let write = Change::Write { path: directory.to_owned(), data };
         self.leader.commit(vec![write, child, Change::Delete { path }]);

@@ -48,7 +48,7 @@ impl Sort {
             // The claim of who hands over is below it.
             Sort::Election => name == HANDOVER,
             // Comes and goes, to wake the next one.
-            Sort::Semaphore => name == "limit",
+            Sort::Semaphore => name == "zl-limit",
             _ => false,
         }
     }
@@ -57,7 +57,7 @@ impl Sort {
 /// How many permits a semaphore has at first.
 pub const PERMITS: u32 = 3;
 /// Where the one who hands over an election names the next.
-pub const HANDOVER: &str = "handover";
+pub const HANDOVER: &str = "zl-handover";
 
 impl fmt::Display for Sort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

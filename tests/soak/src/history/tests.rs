@@ -174,7 +174,7 @@ fn permits_are_those_of_the_limit_at_that_moment() {
     let directory = Change::Create { path: path.to_owned(), ephemeral: false, data: data(3) };
     let set = |zxid, limit| {
         let set = Change::Set { path: path.to_owned(), data: data(limit), version: 1 };
-        let child = || format!("{path}/limit");
+        let child = || format!("{path}/zl-limit");
         let create = Change::Create { path: child(), ephemeral: true, data: vec![] };
         txn(zxid, 9, vec![set, create, Change::Delete { path: child() }])
     };
@@ -200,7 +200,7 @@ fn permits_are_those_of_the_limit_at_that_moment() {
 
 #[test]
 fn the_name_of_who_is_to_lead_next_is_no_claim_to_lead() {
-    let below = "/soak/election-1/handover";
+    let below = "/soak/election-1/zl-handover";
     let directory = Change::Create { path: below.to_owned(), ephemeral: false, data: vec![] };
     let leads = "/soak/election-1/zl-0-lock-0000000001";
     let named = format!("{below}/zl-3-lock-0000000000");

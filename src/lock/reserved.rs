@@ -1,0 +1,72 @@
+//! Locks at paths whose name zklock keeps for itself: they can be looked at, and not acquired.
+//!
+//! Recipes have znodes of their own below the paths that programs choose: the hand-over of an election, the end of a
+//! latch, the claims of a lock. A program's lock with the name of one of these would be taken for it.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use super::Lock;
+use super::contender::Contender;
+use super::error::LockError;
+use super::guard::Guard;
+use super::requests::Revocation;
+use super::store::{Change, StoredLock, Tried};
+use super::strategy::Strategy;
+use crate::error::Code;
+use crate::path::check_name;
+use crate::runtime::Pending;
+
+impl Lock {
+    /// A lock at a path that the program has chosen.
+    pub(crate) fn of_program(stored: impl StoredLock) -> Lock {
+        match check_name(stored.path()) {
+            Ok(()) => Lock::new(Arc::new(stored)),
+            Err(why) => Lock::new(Arc::new(Reserved { stored: Arc::new(stored), why })),
+        }
+    }
+}
+
+struct Reserved {
+    stored: Arc<dyn StoredLock>,
+    why: &'static str,
+}
+
+impl Reserved {
+    fn refused<T>(&self) -> Pending<T, LockError> {
+        let refused = LockError::unusable(self.path(), self.why, Code::BAD_ARGUMENTS);
+        Pending::ready_as(LockError::of_pending, Err(refused))
+    }
+}
+
+impl StoredLock for Reserved {
+    fn path(&self) -> &str {
+        self.stored.path()
+    }
+
+    fn strategy(&self) -> Strategy {
+        self.stored.strategy()
+    }
+
+    fn with(&self, change: Change) -> Arc<dyn StoredLock> {
+        Arc::new(Reserved { stored: self.stored.with(change), why: self.why })
+    }
+
+    fn acquire(self: Arc<Self>) -> Pending<Guard, LockError> {
+        self.refused()
+    }
+
+    fn try_acquire(self: Arc<Self>) -> Pending<Tried<Guard>, LockError> {
+        self.refused()
+    }
+
+    fn set_limit(self: Arc<Self>, _limit: u32) -> Pending<(), LockError> {
+        self.refused()
+    }
+
+    crate::lock::store::needing_no_claim!();
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
