@@ -38,6 +38,8 @@ pub(super) struct Receipt {
     /// Whether the reply to its creation was lost. A copy of that request may arrive later, so the receipt must stay: it
     /// is what refuses the copy.
     created_in_doubt: bool,
+    /// How many transactions of it alone were executed: its data, for those who count by its version what was done.
+    alone: u32,
 }
 
 /// What a refused transaction says of its receipt.
@@ -117,23 +119,26 @@ pub(super) fn forget_refusals(link: &Link) {
 /// What a receipt adds to the length of a transaction, at most.
 pub(super) fn len() -> usize {
     let receipt = Receipt::new(Uuid::nil());
-    packet::together([&receipt.op()]) - packet::together([])
+    packet::together([&receipt.op(false)]) - packet::together([])
 }
 
 impl Receipt {
     fn new(id: Uuid) -> Receipt {
-        Receipt { path: format!("{DIRECTORY}/{id}"), version: None, created_in_doubt: false }
+        let path = format!("{DIRECTORY}/{id}");
+        Receipt { path, version: None, created_in_doubt: false, alone: 0 }
     }
 
     pub(super) fn path(&self) -> &str {
         &self.path
     }
 
-    /// What a transaction begins with.
-    pub(super) fn op(&self) -> Op {
+    /// What a transaction begins with, which may have nothing else in it.
+    pub(super) fn op(&self, is_alone: bool) -> Op {
+        let alone = self.alone + u32::from(is_alone);
+        let data = if alone == 0 { String::new() } else { alone.to_string() };
         match self.version {
-            None => Op::create(&self.path, "", CreateMode::Ephemeral),
-            version => Op::Set { path: self.path.clone(), data: Vec::new(), version },
+            None => Op::create(&self.path, data, CreateMode::Ephemeral),
+            version => Op::Set { path: self.path.clone(), data: data.into(), version },
         }
     }
 
@@ -152,7 +157,8 @@ impl Receipt {
     }
 
     /// The transaction was executed.
-    pub(super) fn stamp(&mut self) {
+    pub(super) fn stamp(&mut self, was_alone: bool) {
+        self.alone += u32::from(was_alone);
         self.version = Some(self.version.map_or(0, |version| version.wrapping_add(1)));
     }
 

@@ -20,6 +20,10 @@ struct Try {
     reply: Option<Pending<Vec<OpResult>>>,
     /// It was sent, and whether it was executed is not known.
     in_doubt: bool,
+    /// What was sent last is the receipt alone.
+    is_alone: bool,
+    /// That was sent before, and it may be what was executed.
+    alone_in_doubt: bool,
     /// Nobody waits for it any more.
     is_abandoned: bool,
 }
@@ -72,7 +76,7 @@ pub(super) async fn execute_once(
             _ => {
                 let receipt = if has_room(ops) { receipt::take(&link) } else { None };
                 let client = Arc::clone(client.inner());
-                Try { client, link, receipt, reply: None, in_doubt: false, is_abandoned: false }
+                Try::new(client, link, receipt)
             }
         };
         if let Some(target) = target.as_ref().filter(|_| sent_before && given_up.is_none()) {
@@ -181,24 +185,30 @@ enum Setback {
 }
 
 impl Try {
+    fn new(client: Arc<ClientInner>, link: Arc<Link>, receipt: Option<Receipt>) -> Try {
+        let (in_doubt, is_alone, alone_in_doubt, is_abandoned) = (false, false, false, false);
+        Try { client, link, receipt, reply: None, in_doubt, is_alone, alone_in_doubt, is_abandoned }
+    }
+
     async fn go(&mut self, ops: &[Op]) -> std::result::Result<Done, Setback> {
         let Some(receipt) = &mut self.receipt else { return self.go_without(ops).await };
         let reply = self.reply.get_or_insert_with(|| {
-            let with_receipt: Vec<Op> =
-                [receipt.op()].into_iter().chain(ops.iter().cloned()).collect();
+            self.is_alone = ops.is_empty();
+            let receipt = receipt.op(self.is_alone);
+            let with_receipt: Vec<Op> = [receipt].into_iter().chain(ops.iter().cloned()).collect();
             self.link.multi(&with_receipt)
         });
         // Awaited in place: should this be dropped, the reply to come says what became of the receipt.
         let replied = reply.await;
         self.reply = None;
         let Err(error) = replied else {
-            self.done();
+            self.done(self.is_alone);
             return Ok(Done::Now);
         };
         match receipt.word(&error) {
             Some(Word::Used) if self.in_doubt => {
-                self.done();
-                Ok(Done::Before)
+                self.done(false);
+                if self.alone_in_doubt { Err(Setback::Unknown(error)) } else { Ok(Done::Before) }
             }
             Some(Word::NoDirectory) => Err(self.make_directory().await),
             Some(Word::Used | Word::Deleted) if !self.in_doubt => {
@@ -222,7 +232,7 @@ impl Try {
             None if is_unsent(&error) => Err(Setback::Pause),
             None => {
                 receipt.doubt();
-                self.in_doubt = true;
+                (self.in_doubt, self.alone_in_doubt) = (true, self.alone_in_doubt || self.is_alone);
                 Err(Setback::Doubt)
             }
         }
@@ -270,9 +280,9 @@ impl Try {
         Setback::Again
     }
 
-    fn done(&mut self) {
+    fn done(&mut self, was_alone: bool) {
         if let Some(receipt) = &mut self.receipt {
-            receipt.stamp();
+            receipt.stamp(was_alone);
         }
         self.put_back();
     }
@@ -301,9 +311,9 @@ impl Drop for Try {
             }
         } else if self.receipt.is_some() && !self.is_abandoned {
             let (client, link) = (Arc::clone(&self.client), Arc::clone(&self.link));
-            let (receipt, reply) = (self.receipt.take(), self.reply.take());
-            let in_doubt = self.in_doubt;
-            let this = Try { client, link, receipt, reply, in_doubt, is_abandoned: true };
+            let mut this = Try::new(client, link, self.receipt.take());
+            (this.reply, this.in_doubt) = (self.reply.take(), self.in_doubt);
+            (this.is_alone, this.is_abandoned) = (self.is_alone, true);
             self.client.spawn_duty(settle(this));
         }
     }

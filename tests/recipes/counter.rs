@@ -171,6 +171,31 @@ fn one_that_was_deleted_and_made_anew_in_between_is_read_again() {
 }
 
 #[test]
+fn a_change_is_not_said_to_be_made_where_only_its_receipt_was_used() {
+    let bench = Bench::shared();
+    let counter = counter(&bench);
+    // The directory of receipts is there from now on.
+    let other = bench.direct().counter(&format!("{}-other", bench.path));
+    other.set(1).wait().unwrap();
+    bench.ask(|raw| raw.create(&bench.path, b"100")).unwrap();
+    let (mut raw, path) = (bench.raw(), bench.path.clone());
+    let anew = Action::run(move || {
+        raw.delete(&path).unwrap();
+        raw.create(&path, b"3").unwrap();
+    });
+    let first = changes(&bench, Rule::request).once();
+    bench.proxy.on(first.clone(), anew);
+    let change = bench.proxy.on(first, Action::Drop);
+    // How it ended is asked by a transaction of the receipt, which is executed, and whose reply is lost as well.
+    let asked = Rule::reply(Op::Multi).path_prefix("/zklock/receipts").once();
+    let asked = bench.proxy.on(asked, Action::Drop);
+    let error = counter.add(1).wait().unwrap_err();
+    assert!(error.code() == Code::CONNECTION_LOSS && error.is_outcome_unknown(), "{error}");
+    assert_eq!((change.hits(), asked.hits(), value(&bench)), (1, 1, 3));
+    assert_eq!(other.get().wait().unwrap(), 1);
+}
+
+#[test]
 fn a_change_whose_session_ends_before_its_reply_is_of_unknown_outcome_and_made_at_most_once() {
     for way in [Rule::request, Rule::reply] {
         let bench = Bench::shared();

@@ -148,9 +148,14 @@ impl Proof {
         self.client.sync(RECEIPTS).wait()?;
         let mut receipts = Vec::new();
         for name in self.client.children(RECEIPTS).wait()?.names {
-            if let Some(stat) = self.client.exists(&format!("{RECEIPTS}/{name}")).wait()? {
-                receipts.push((stat.ephemeral_owner, usize::try_from(stat.version).unwrap() + 1));
-            }
+            let receipt = match self.client.get(&format!("{RECEIPTS}/{name}")).wait() {
+                Err(error) if error.is_no_node() => continue,
+                receipt => receipt?,
+            };
+            // Its data count the transactions in which there was nothing else.
+            let alone = String::from_utf8(receipt.data).unwrap().parse().unwrap_or(0);
+            let all = usize::try_from(receipt.stat.version).unwrap() + 1;
+            receipts.push((receipt.stat.ephemeral_owner, all.saturating_sub(alone)));
         }
         Ok(receipts)
     }
