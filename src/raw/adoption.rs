@@ -61,6 +61,7 @@ impl EndsWithThread for Adoption {
             self.window.clear();
             slots::abandon(self.id);
             self.tell_of_session();
+            watcher::unregister(self.context, self.id);
         }
     }
 }
