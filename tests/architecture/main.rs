@@ -5,6 +5,7 @@ mod circles;
 mod conventions;
 mod floors;
 mod imports;
+mod package;
 mod rust_text;
 mod single_source;
 mod tree;

@@ -41,7 +41,7 @@ pub fn start(program: &Path, mode: Mode, arguments: &[String]) -> Process {
     Process::start(command.args(arguments))
 }
 
-/// What `zookeeper_close` loses (see `tests/valgrind.supp`), for the leak sanitizer, which can't name
+/// What `zookeeper_close` loses (see `packaging/zklock.supp`), for the leak sanitizer, which can't name
 /// the functions of a stripped library.
 fn leaks_of_the_c_client(program: &Path) -> String {
     let file = program.with_extension("supp");

@@ -182,7 +182,7 @@ fn add_program(mut valgrind: Command, program: &Path, leaks: bool) -> Command {
         valgrind.arg(format!("--errors-for-leak-kinds={kinds}"));
     }
     valgrind
-        .arg(format!("--suppressions={}", root().join("tests/valgrind.supp").display()))
+        .arg(format!("--suppressions={}", root().join("packaging/zklock.supp").display()))
         .arg(program);
     valgrind
 }
