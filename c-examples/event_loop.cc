@@ -7,11 +7,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <mutex>
-#include <optional>
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <zklock.hpp>
@@ -23,37 +20,6 @@ using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::duration<double, std::milli>;
 
 const int TICK_MS = 10;
-
-// Hands the outcome of an acquire from zklock's callback thread to the loop, which a descriptor wakes.
-class Outcome {
-public:
-    Outcome() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-    ~Outcome() { close(fd_); }
-    Outcome(const Outcome &) = delete;
-    Outcome &operator=(const Outcome &) = delete;
-
-    int fd() const { return fd_; }
-
-    void set(zklock::result<zklock::guard> outcome)
-    {
-        std::lock_guard<std::mutex> held(mutex_);
-        outcome_.emplace(std::move(outcome));
-        eventfd_write(fd_, 1);
-    }
-
-    std::optional<zklock::result<zklock::guard>> take()
-    {
-        std::lock_guard<std::mutex> held(mutex_);
-        eventfd_t count;
-        eventfd_read(fd_, &count);
-        return std::exchange(outcome_, std::nullopt);
-    }
-
-private:
-    int fd_;
-    std::mutex mutex_;
-    std::optional<zklock::result<zklock::guard>> outcome_;
-};
 
 class Program {
 public:
@@ -68,10 +34,10 @@ public:
         Milliseconds longest(0);
         while (attempt_ || guard_) {
             pollfd fds[] = {
-                {outcome_.fd(), POLLIN, 0},
+                {attempt_ ? attempt_fd_ : -1, POLLIN, 0},
                 {guard_ ? loss_fd_ : -1, POLLIN, 0},
                 // Not before it has held once: input may be at its end from the beginning.
-                {has_held && !is_ending_ ? STDIN_FILENO : -1, POLLIN, 0},
+                {has_held ? STDIN_FILENO : -1, POLLIN, 0},
             };
             int ready = poll(fds, 3, TICK_MS);
             Clock::time_point woken = Clock::now();
@@ -83,11 +49,9 @@ public:
                 return 1;
             has_held = has_held || guard_;
             if (fds[2].revents && at_end()) {
-                is_ending_ = true;
-                // Released in the background. What is under way is given up: its outcome ends the loop.
+                // Both end in the background: a lock that is held is released, an attempt is cancelled.
                 guard_ = zklock::guard();
-                if (attempt_)
-                    static_cast<void>(attempt_.cancel());
+                attempt_ = zklock::attempt();
             }
             longest = std::max(longest, Milliseconds(Clock::now() - woken));
         }
@@ -98,25 +62,24 @@ private:
     // Begins to acquire. The claim is on its way when this returns.
     bool begin()
     {
-        auto begun = lock_.acquire_async(
-            ZKL_FOREVER, [this](zklock::result<zklock::guard> outcome) { outcome_.set(std::move(outcome)); });
+        auto begun = lock_.acquire_async();
         if (!begun)
             return complain(begun.error());
+        auto fd = begun->fd();
+        if (!fd)
+            return complain(fd.error());
         attempt_ = begun.take();
+        attempt_fd_ = *fd;
         return true;
     }
 
     bool acquired()
     {
-        auto outcome = outcome_.take();
-        if (!outcome)
-            return true;
+        auto outcome = attempt_.take();
         attempt_ = zklock::attempt();
-        if (is_ending_)
-            return true;
-        if (!*outcome)
-            return complain(outcome->error());
-        guard_ = outcome->take();
+        if (!outcome)
+            return complain(outcome.error());
+        guard_ = outcome.take();
         auto fd = guard_.fd();
         if (!fd)
             return complain(fd.error());
@@ -157,11 +120,10 @@ private:
     }
 
     zklock::lock lock_;
-    Outcome outcome_;
     zklock::attempt attempt_;
+    int attempt_fd_ = -1;
     zklock::guard guard_;
     int loss_fd_ = -1;
-    bool is_ending_ = false;
     long work_ = 0;
 };
 

@@ -36,6 +36,8 @@
  *   ZKL_WOULD_DEADLOCK, because the answer would have to come through that very thread.
  * Permissions. A session has to have READ, CREATE and DELETE on a queue's path, and READ on its claims;
  *   with the other strategies CREATE and DELETE on the znode above the path, and READ on the path.
+ * Descriptors (zkl_attempt_fd, zkl_guard_fd, zkl_guard_state_fd) say when there is something to look at. They belong to
+ *   their objects.
  * Callbacks (`done`, `lost`, `changed`, finalizers) run on a thread of zklock's, one for each client, one after
  *   the other. They may block, call any function and free any object, and must not throw.
  * Cancellation (pthread_cancel) is off while a thread is inside a function: the call ends as it would
@@ -110,6 +112,11 @@ struct Stat;
  * The lock is no longer held, or the element no longer claimed: nothing was written, handed over or removed.
  */
 #define ZKL_NOT_HELD -2005
+
+/**
+ * The attempt has not ended yet.
+ */
+#define ZKL_PENDING -2006
 
 /**
  * A strategy: a fair queue, in which a release wakes one waiter. The default.
@@ -461,7 +468,7 @@ typedef struct {
      * accept; `ZOO_CREATOR_ALL_ACL` names it as well. Others exclude each other all the same. Not for
      * `zkl_client_adopt`.
      */
-    size_t announced_releases;
+    int announced_releases;
 } zkl_client_options;
 
 /**
@@ -504,7 +511,7 @@ typedef struct {
     /**
      * `ZKL_INTEROP_MOST` or `ZKL_INTEROP_ALL`. Programs of either exclude each other.
      */
-    size_t interop;
+    int interop;
 } zkl_lock_options;
 
 /**
@@ -780,18 +787,19 @@ int zkl_client_follow(const zkl_client *client,
                       struct _zhandle *zh);
 
 /**
- * Lets go of an adopted handle, and of those before it, at once, or ends a session of its own. The guards are lost, acquires
- * under way end with ZINVALIDSTATE or ZCLOSING, and the client is ZKL_CLOSED. It must still be freed.
+ * Lets go of an adopted handle, and of those before it, at once; or ends the client's own session. Its guards are lost,
+ * acquires under way end with ZINVALIDSTATE or ZCLOSING, and its state is ZKL_CLOSED. It must still be freed.
  *
  * When this returns, nothing of zklock is inside an adopted handle or will touch it. What was held
  * on it stays in ZooKeeper until the handle's session ends: release guards first. Detaching again
  * does nothing.
  *
- * Any thread, callbacks included. A session of its own ends within this call, which waits until a server has confirmed
- * the end, up to the operation timeout. Inside a callback of the C client it ends in the background.
+ * Any thread, callbacks included. If the client has its own session, this waits until a server has confirmed the end, up
+ * to the operation timeout. Inside a callback of the C client the session ends in the background.
  *
- * ZOK: every lock of a session of its own is gone. ZCONNECTIONLOSS: no server has confirmed the end, so what is held may stay
- * until the session times out. ZBADARGUMENTS for NULL.
+ * ZOK: an adopted handle is free of zklock; of the client's own session, no lock is left (inside a callback of the C
+ * client this is not known yet). ZCONNECTIONLOSS: no server has confirmed the end of the session, so its locks may stay
+ * until it times out. ZBADARGUMENTS for NULL.
  */
 int zkl_client_detach(const zkl_client *client);
 
@@ -820,10 +828,11 @@ int64_t zkl_client_session_id(const zkl_client *client);
 int zkl_client_session_timeout_ms(const zkl_client *client);
 
 /**
- * Gives up the client. What was made of it, locks, guards, attempts and recipes, may be freed before or after it: each keeps
- * what it needs. With the last of them a session of its own ends, and an adopted handle is given back once what was released
- * on it is gone. This waits up to a second for that, which then goes on in the background. To learn whether a session has
- * ended, call zkl_client_detach before. A handle may be adopted as often as one likes.
+ * Frees the client. Locks, guards, attempts and recipes that were made of it may be freed before or after it: each keeps
+ * what it needs. When the last of them is freed, the client's own session ends; an adopted handle is given back once the
+ * claims that were released on it are gone. The call that frees the last waits for this, up to a second; the rest happens
+ * in the background. To learn whether the session has ended, call zkl_client_detach first. A handle may be adopted any
+ * number of times.
  *
  * Any thread, callbacks included. NULL is allowed.
  */
@@ -1069,10 +1078,14 @@ int zkl_guard_on_release_request(const zkl_guard *guard,
  * otherwise `*attempt`, written before `done` can run, is the program's: free it with
  * zkl_attempt_free.
  *
+ * `done` may be NULL if `attempt` is not NULL and `finalizer` is. Nothing is called then: wait for the
+ * descriptor of zkl_attempt_fd, and get the outcome from zkl_attempt_take.
+ *
  * Any thread, callbacks of the C client included; does not block.
  *
- * ZOK when it has begun; ZBADARGUMENTS for a NULL lock or done, or a negative timeout other than
- * ZKL_FOREVER; ZSYSTEMERROR when there is no thread to be had. Everything else is reported by `done`.
+ * ZOK when it has begun; ZBADARGUMENTS for a NULL lock, a NULL done where it may not be, or a negative
+ * timeout other than ZKL_FOREVER; ZSYSTEMERROR when there is no thread to be had. Everything else is
+ * the outcome.
  */
 int zkl_lock_acquire_async(const zkl_lock *lock,
                            int timeout_ms,
@@ -1082,18 +1095,47 @@ int zkl_lock_acquire_async(const zkl_lock *lock,
                            zkl_attempt **attempt);
 
 /**
- * Gives an acquire up, or whatever else waits for others. After ZOK, `done` comes with ZKL_CANCELLED, and no claim is
+ * A file descriptor that becomes readable (POLLIN) when the attempt has ended, for poll, epoll and event
+ * loops: by its outcome, by its limit, by zkl_attempt_cancel, or with its client. It stays readable.
+ *
+ * It belongs to the attempt, is closed with it, and is the same at every call: the program must
+ * neither read nor close it, and must take it out of its event loop before it frees the attempt. An
+ * attempt with a `done` has one too, readable before `done` is called.
+ *
+ * Any thread, callbacks included; does not block.
+ *
+ * ZOK; ZBADARGUMENTS for a NULL; ZSYSTEMERROR when there is no descriptor to be had.
+ */
+int zkl_attempt_fd(const zkl_attempt *attempt,
+                   int *fd);
+
+/**
+ * Takes the outcome of an acquire that was begun without a `done`, once. The attempt must still be freed.
+ *
+ * Any thread, callbacks included; does not block. With ZOK `*guard` is the program's: end it with
+ * zkl_guard_release or zkl_guard_free.
+ *
+ * ZKL_PENDING while it has not ended; ZOK; ZKL_CANCELLED; ZNOTHING when the outcome was taken before;
+ * ZBADARGUMENTS for a NULL, or an attempt with a `done`; otherwise as zkl_lock_acquire.
+ */
+int zkl_attempt_take(const zkl_attempt *attempt,
+                     zkl_guard **guard);
+
+/**
+ * Gives an acquire up, or whatever else waits for others. After ZOK, the outcome is ZKL_CANCELLED, and no claim is
  * left. Does not wait for that.
  *
  * Any thread, callbacks included.
  *
- * ZOK, also when it was cancelled before; ZNOTHING when `done` has been called or is being called;
- * ZBADARGUMENTS for NULL.
+ * ZOK, also when it was cancelled before; ZNOTHING when `done` has been called or is being called, or
+ * the outcome was taken; ZBADARGUMENTS for NULL.
  */
 int zkl_attempt_cancel(const zkl_attempt *attempt);
 
 /**
- * Frees the handle on an attempt. The attempt itself goes on: this alone does not cancel it.
+ * Frees the handle on an attempt, and closes its descriptor. An attempt with a `done` goes on: this alone does not
+ * cancel it. One without is cancelled, unless its outcome was taken. Does not wait, unless this was the last of its
+ * client: see zkl_client_free.
  *
  * Any thread, callbacks included (its own `done` among them). NULL is allowed.
  */
@@ -1463,12 +1505,11 @@ int zkl_multi_lock_try(const zkl_multi_lock *multi,
                        zkl_guard **guard);
 
 /**
- * Begins to acquire all of the locks, and returns. All else is as of zkl_lock_acquire_async.
+ * Begins to acquire all of the locks, and returns. All else is as of zkl_lock_acquire_async, a NULL `done` included.
  *
  * Any thread, callbacks of the C client included; does not block.
  *
- * ZOK when it has begun; ZBADARGUMENTS for a NULL multi or done, or a negative timeout other than ZKL_FOREVER;
- * ZSYSTEMERROR when there is no thread to be had. Everything else is reported by `done`.
+ * ZOK when it has begun; otherwise as zkl_lock_acquire_async.
  */
 int zkl_multi_lock_acquire_async(const zkl_multi_lock *multi,
                                  int timeout_ms,
@@ -1577,12 +1618,11 @@ int zkl_election_campaign(const zkl_election *election,
 
 /**
  * Begins to take part, and returns; `done` is called when this participant leads. All else is as of
- * zkl_lock_acquire_async; zkl_attempt_cancel ends the participation.
+ * zkl_lock_acquire_async, a NULL `done` included; zkl_attempt_cancel ends the participation.
  *
  * Any thread, callbacks of the C client included; does not block.
  *
- * ZOK when it has begun; ZBADARGUMENTS for a NULL election or done, or a negative timeout other than ZKL_FOREVER;
- * ZSYSTEMERROR when there is no thread to be had. Everything else is reported by `done`.
+ * ZOK when it has begun; otherwise as zkl_lock_acquire_async.
  */
 int zkl_election_campaign_async(const zkl_election *election,
                                 int timeout_ms,

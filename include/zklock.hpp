@@ -309,7 +309,7 @@ private:
     detail::owned<zkl_guard> it_;
 };
 
-/* An acquire under way, or what else waits for others. Its end does not cancel it. */
+/* An acquire under way, or what else waits for others. Its end cancels it if it has no callback. */
 class attempt {
 public:
     attempt() noexcept {}
@@ -318,7 +318,23 @@ public:
     explicit operator bool() const noexcept { return static_cast<bool>(it_); }
     zkl_attempt *get() const noexcept { return it_.get(); }
 
-    /* Its callback comes with ZKL_CANCELLED then, and no claim is left, nor anything taken. */
+    /* A descriptor that becomes readable when the attempt has ended. */
+    result<int> fd() const
+    {
+        int fd = -1;
+        int ended = zkl_attempt_fd(it_.get(), &fd);
+        return detail::value(ended, fd);
+    }
+
+    /* The outcome of an acquire without a callback, once; ZKL_PENDING until it has ended. */
+    result<guard> take() const
+    {
+        zkl_guard *held = nullptr;
+        int ended = zkl_attempt_take(it_.get(), &held);
+        return detail::made<guard>(ended, held);
+    }
+
+    /* The outcome is ZKL_CANCELLED then, and no claim is left, nor anything taken. */
     status cancel() const { return status::of(zkl_attempt_cancel(it_.get())); }
 
 private:
@@ -360,6 +376,13 @@ public:
         };
         status ended = detail::with_callback(std::move(done), begin);
         return ended ? result<attempt>(attempt(begun)) : result<attempt>(std::move(ended));
+    }
+    /* Without a callback: attempt::fd() says when it has ended, attempt::take() gives the outcome. */
+    result<attempt> acquire_async(int timeout_ms = ZKL_FOREVER) const
+    {
+        zkl_attempt *begun = nullptr;
+        int ended = zkl_lock_acquire_async(it_.get(), timeout_ms, nullptr, nullptr, nullptr, &begun);
+        return detail::made<attempt>(ended, begun);
     }
 
     template <typename F> status try_acquire_async(F done) const
@@ -489,6 +512,13 @@ public:
         status ended = detail::with_callback(std::move(done), begin);
         return ended ? result<attempt>(attempt(begun)) : result<attempt>(std::move(ended));
     }
+    /* Without a callback: attempt::fd() says when it has ended, attempt::take() gives the outcome. */
+    result<attempt> acquire_async(int timeout_ms = ZKL_FOREVER) const
+    {
+        zkl_attempt *begun = nullptr;
+        int ended = zkl_multi_lock_acquire_async(it_.get(), timeout_ms, nullptr, nullptr, nullptr, &begun);
+        return detail::made<attempt>(ended, begun);
+    }
 
 private:
     detail::owned<zkl_multi_lock> it_;
@@ -532,6 +562,13 @@ public:
         };
         status ended = detail::with_callback(std::move(done), begin);
         return ended ? result<attempt>(attempt(begun)) : result<attempt>(std::move(ended));
+    }
+    /* Without a callback: attempt::fd() says when it has ended, attempt::take() gives the outcome. */
+    result<attempt> campaign_async(int timeout_ms = ZKL_FOREVER) const
+    {
+        zkl_attempt *begun = nullptr;
+        int ended = zkl_election_campaign_async(it_.get(), timeout_ms, nullptr, nullptr, nullptr, &begun);
+        return detail::made<attempt>(ended, begun);
     }
 
     /* Resigns in favour of a participant of a list, which has to be there yet. */

@@ -83,6 +83,10 @@ impl Userdata {
         Userdata { pointer, finalizer }
     }
 
+    pub(super) fn has_finalizer(&self) -> bool {
+        self.finalizer.is_some()
+    }
+
     pub(super) fn pointer(&self) -> *mut c_void {
         self.pointer
     }

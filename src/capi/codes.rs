@@ -14,6 +14,8 @@ pub const ZKL_WOULD_DEADLOCK: c_int = -2003;
 pub const ZKL_PANIC: c_int = -2004;
 /// The lock is no longer held, or the element no longer claimed: nothing was written, handed over or removed.
 pub const ZKL_NOT_HELD: c_int = -2005;
+/// The attempt has not ended yet.
+pub const ZKL_PENDING: c_int = -2006;
 
 /// What one of them means, or one of ZooKeeper's.
 pub(super) fn text_of(code: c_int) -> &'static CStr {
@@ -23,6 +25,7 @@ pub(super) fn text_of(code: c_int) -> &'static CStr {
         ZKL_WOULD_DEADLOCK => c"the call would wait for the thread it was made on",
         ZKL_PANIC => c"a defect in zklock",
         ZKL_NOT_HELD => c"the lock is no longer held",
+        ZKL_PENDING => c"not ended yet",
         code => Code::from_raw(code).c_text().unwrap_or(c"unknown code"),
     }
 }

@@ -172,6 +172,8 @@ static void what_is_inherited_is_refused(void)
     REFUSED(zkl_lock_try_async(lock, tell_done, &t, finalize));
     REFUSED(zkl_lock_contenders_async(lock, 1, tell_contenders, &t, finalize));
     REFUSED(zkl_attempt_cancel(attempt));
+    REFUSED(zkl_attempt_fd(attempt, &fd));
+    REFUSED(zkl_attempt_take(attempt, &guard_out));
     REFUSED(zkl_lock_holder(lock, &contenders_out));
     REFUSED(zkl_lock_contenders(lock, &contenders_out));
     REFUSED(zkl_guard_state(guard));

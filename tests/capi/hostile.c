@@ -180,6 +180,8 @@ static void on_nothing(void)
     GIVES(BAD_ARGUMENTS, zkl_lock_try_async(NULL, tell_done, NULL, NULL));
     GIVES(BAD_ARGUMENTS, zkl_lock_contenders_async(NULL, 1, tell_contenders, NULL, NULL));
     GIVES(BAD_ARGUMENTS, zkl_attempt_cancel(NULL));
+    GIVES(BAD_ARGUMENTS, zkl_attempt_fd(NULL, &fd));
+    GIVES(BAD_ARGUMENTS, zkl_attempt_take(NULL, &guard));
     zkl_attempt_free(NULL);
     GIVES(BAD_ARGUMENTS, zkl_lock_holder(NULL, &list));
     GIVES(BAD_ARGUMENTS, zkl_lock_contenders(NULL, &list));
@@ -412,7 +414,13 @@ static void hostile_acquires_and_guards(zkl_client *client)
     }
     GIVES(BAD_ARGUMENTS, zkl_lock_acquire(lock, 0, NULL));
     GIVES(BAD_ARGUMENTS, zkl_lock_try(lock, NULL));
-    GIVES(BAD_ARGUMENTS, zkl_lock_acquire_async(lock, 0, NULL, NULL, NULL, &attempt));
+    GIVES(BAD_ARGUMENTS, zkl_lock_acquire_async(lock, 0, NULL, NULL, NULL, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_lock_acquire_async(lock, 0, NULL, NULL, finalize, &attempt));
+    zkl_attempt *kept = NULL;
+    GIVES(OK, zkl_lock_acquire_async(lock, 0, NULL, NULL, NULL, &kept));
+    GIVES(BAD_ARGUMENTS, zkl_attempt_fd(kept, NULL));
+    GIVES(BAD_ARGUMENTS, zkl_attempt_take(kept, NULL));
+    zkl_attempt_free(kept);
     GIVES(BAD_ARGUMENTS, zkl_lock_holder(lock, NULL));
     GIVES(BAD_ARGUMENTS, zkl_lock_contenders(lock, NULL));
     GIVES(BAD_ARGUMENTS, zkl_lock_try_async(lock, NULL, NULL, finalize));

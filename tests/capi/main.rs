@@ -32,6 +32,8 @@ programs! {
         plainly = Plain, linked_statically = Static, under_valgrind = Valgrind, sanitized = Sanitized;
     locks_are_acquired_with_a_callback: "async",
         plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
+    an_event_loop_waits_for_descriptors_alone: "attempts",
+        plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
     a_loss_is_told_in_every_way: "loss",
         plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
     what_is_queued_is_told_as_things_are_by_then: "queued",

@@ -45,10 +45,14 @@ template <typename F> int use_recipes(zklock::client &client, const zklock::lock
     zklock::guard kept;
     auto keep = [&kept](zklock::result<zklock::guard> outcome) { kept = outcome.take(); };
     auto attempt = all->acquire_async(ZKL_FOREVER, keep);
+    attempt = all->acquire_async(100);
+    auto readable = attempt->fd();
+    held = attempt->take();
     for (std::size_t i = 0; i < held->locks(); i++) seen += held->token_of(i) > 0 && *held->path_of(i) == '/';
     auto election = client.election(\"/election\");
     auto leads = election->campaign(100);
     attempt = election->campaign_async(ZKL_FOREVER, keep);
+    attempt = election->campaign_async();
     auto watch = election->observe([&seen](zklock::result<zklock::contenders> leader) { seen += !leader->empty(); });
     auto leader = election->leader();
     for (const zkl_contender &one : *election->participants()) {
@@ -120,6 +124,7 @@ int use(const char *hosts, struct _zhandle *zh) {
         if (outcome) kept = outcome.take();
     });
     zklock::status cancelled = attempt->cancel();
+    attempt = lock->acquire_async();
     int ended = 0;
     auto note = [&ended](zklock::status outcome) { ended += outcome.code(); };
     set = moved.set_async(\"/a\", \"b\", 1, -1, note);

@@ -175,7 +175,7 @@ pub(super) struct LockOptions {
     acl: Option<AclList>,
     /// The sharing, the permits and the limit.
     shared: [c_int; 3],
-    interop: usize,
+    interop: c_int,
 }
 
 pub(super) fn lock_options() -> impl Strategy<Value = LockOptions> {
@@ -183,7 +183,7 @@ pub(super) fn lock_options() -> impl Strategy<Value = LockOptions> {
     let sharing = prop_oneof![4 => Just(0), 4 => 1..4, 1 => int()];
     let number = || prop_oneof![4 => Just(0), 2 => 1..4, 1 => int()];
     let shared = [sharing.boxed(), number().boxed(), number().boxed()];
-    let interop = prop_oneof![8 => Just(0), 4 => Just(1), 1 => any::<usize>()];
+    let interop = prop_oneof![8 => Just(0), 4 => Just(1), 1 => int()];
     let label = text(Just("label".into()));
     (frame(), strategy, label, option::of(acl()), shared, interop).prop_map(
         |(frame, strategy, label, acl, shared, interop)| LockOptions {

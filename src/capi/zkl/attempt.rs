@@ -1,4 +1,4 @@
-//! What waits for others and delivers its outcome by a callback, and can be cancelled.
+//! What waits for others and can be cancelled. Its outcome goes to a callback, or is kept until the program takes it.
 
 use std::ffi::{c_int, c_void};
 use std::future::Future;
@@ -9,18 +9,19 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
-use crate::capi::boundary::{Failure, Object, free, given, status};
+use crate::capi::boundary::{Failure, Object, free, given, output, status};
 use crate::capi::callbacks::{Userdata, zkl_finalizer_fn};
 use crate::capi::codes;
 use crate::capi::zkl::guard::zkl_guard;
 use crate::capi::zkl::lock::{contend, zkl_lock};
 use crate::capi::zkl::present::OnASession;
-use crate::capi::zkl::replies::{Delivery, code, no_done};
+use crate::capi::zkl::replies::{Delivery, code};
 use crate::capi::zkl::shared::Shared;
+use crate::capi::zkl::signal_fd::OptionalFd;
 use crate::capi::zkl::timeout::timeout;
 use crate::client::{Duties, Duty};
 use crate::error::Code;
-use crate::lock::Guard;
+use crate::lock::{Guard, LockError};
 use crate::process::Process;
 use crate::runtime::{Latest, Pending};
 
@@ -35,14 +36,41 @@ type Done = unsafe extern "C" fn(c_int, *mut zkl_guard, *mut c_void);
 /// An acquire under way, or whatever else waits for others; see zkl_lock_acquire_async.
 #[allow(non_camel_case_types)]
 pub struct zkl_attempt {
-    course: Arc<dyn Cancel>,
+    course: Arc<dyn Attempted>,
+    /// Of an acquire without a callback.
+    kept: Option<Kept>,
     duties: Arc<Duties>,
     process: Process,
 }
 
+/// Where the guard of an acquire comes from that has no callback.
+struct Kept {
+    course: Arc<Course<Guard>>,
+    /// Keeps the session until the guard does.
+    boxed: Mutex<Option<Boxing>>,
+}
+
+type Boxing = Box<dyn FnOnce(Guard) -> Box<zkl_guard> + Send>;
+
 impl Object for zkl_attempt {
     fn is_inherited(&self) -> bool {
         !self.process.is_this()
+    }
+}
+
+impl zkl_attempt {
+    fn boxed(shared: &Shared, course: Arc<dyn Attempted>, kept: Option<Kept>) -> Box<zkl_attempt> {
+        let (duties, process) = (Arc::clone(shared.duties()), Process::this());
+        Box::new(zkl_attempt { course, kept, duties, process })
+    }
+}
+
+impl Drop for zkl_attempt {
+    fn drop(&mut self) {
+        if self.kept.is_some() {
+            self.course.cancel(&self.duties);
+        }
+        self.course.fd().close();
     }
 }
 
@@ -53,19 +81,46 @@ struct Course<T> {
     giving_up: Mutex<Option<Duty>>,
     /// How it has ended, until that is delivered.
     ended: Mutex<Option<Result<T, Failure>>>,
+    /// Signalled when it has ended.
+    fd: OptionalFd,
 }
 
 /// A course, of whatever it gives.
-trait Cancel: Send + Sync {
+trait Attempted: Send + Sync {
     /// `false`: it is too late.
     fn cancel(&self, duties: &Arc<Duties>) -> bool;
+    fn has_ended(&self) -> bool;
+    fn fd(&self) -> &OptionalFd;
 }
 
 impl<T> Course<T> {
     fn begin() -> Arc<Course<T>> {
         let phase = Latest::new(Phase::UnderWay);
-        let (giving_up, ended) = (Mutex::default(), Mutex::default());
-        Arc::new(Course { phase, giving_up, ended })
+        let (giving_up, ended, fd) = (Mutex::default(), Mutex::default(), OptionalFd::default());
+        Arc::new(Course { phase, giving_up, ended, fd })
+    }
+
+    fn end(&self, result: Result<T, Failure>) {
+        *self.ended.lock() = Some(result);
+        if self.phase.get() == Phase::Cancelled {
+            self.give_up();
+        }
+        self.fd.signal();
+    }
+
+    /// The outcome of what has ended; `None` if it was delivered before.
+    fn deliver(&self) -> Option<Result<T, Failure>> {
+        let mut before = Phase::Delivered;
+        self.phase.update(|phase| {
+            before = mem::replace(phase, Phase::Delivered);
+            false
+        });
+        match before {
+            Phase::Delivered => return None,
+            Phase::Cancelled => self.give_up(),
+            Phase::UnderWay => {}
+        }
+        Some(self.ended.lock().take().unwrap_or_else(|| Err(cancelled())))
     }
 
     /// If it has ended, it has ended by being given up: drops what it gave, whose release is a duty of its own. Others
@@ -79,7 +134,7 @@ impl<T> Course<T> {
     }
 }
 
-impl<T: Send> Cancel for Course<T> {
+impl<T: Send> Attempted for Course<T> {
     fn cancel(&self, duties: &Arc<Duties>) -> bool {
         let mut is_late = false;
         self.giving_up.lock().get_or_insert_with(|| duties.begin());
@@ -98,59 +153,60 @@ impl<T: Send> Cancel for Course<T> {
         }
         !is_late
     }
+
+    fn has_ended(&self) -> bool {
+        self.phase.get() == Phase::Delivered || self.ended.lock().is_some()
+    }
+
+    fn fd(&self) -> &OptionalFd {
+        &self.fd
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     UnderWay,
     Cancelled,
-    /// The callback is being run, or has been.
+    /// The callback is being run, or has been; or the program has taken the outcome.
     Delivered,
 }
 
-/// The outcome of an attempt, delivered when this is dropped: wherever it ends, also where
+/// The outcome of an attempt, final when this is dropped: wherever it ends, also where
 /// it is dropped itself because its client is closed.
 struct Outcome<T: Send + 'static> {
-    result: Result<T, Failure>,
+    result: Option<Result<T, Failure>>,
     course: Arc<Course<T>>,
+    /// `None`: the program takes it.
     delivery: Option<Delivery<T>>,
 }
 
 impl<T: Send + 'static> Outcome<T> {
     /// What holds until there is another.
-    fn unknown_yet(what: &str, course: Arc<Course<T>>, delivery: Delivery<T>) -> Outcome<T> {
+    fn unknown_yet(
+        what: &str,
+        course: Arc<Course<T>>,
+        delivery: Option<Delivery<T>>,
+    ) -> Outcome<T> {
         let message = format!("{what}: the client is closed");
         let closed = Failure::new(Code::INVALID_STATE.as_raw(), message);
-        Outcome { result: Err(closed), course, delivery: Some(delivery) }
+        Outcome { result: Some(Err(closed)), course, delivery }
     }
 
     fn is(mut self, result: Result<T, Failure>) {
-        self.result = result;
+        self.result = Some(result);
     }
 }
 
 impl<T: Send + 'static> Drop for Outcome<T> {
     fn drop(&mut self) {
-        let Some(delivery) = self.delivery.take() else { return };
-        let taken = Failure::new(Code::NOTHING.as_raw(), String::new());
-        let result = mem::replace(&mut self.result, Err(taken));
-        let (course, Delivery { line, userdata, done }) = (Arc::clone(&self.course), delivery);
-        *course.ended.lock() = Some(result);
-        if course.phase.get() == Phase::Cancelled {
-            course.give_up();
-        }
+        let Some(result) = self.result.take() else { return };
+        self.course.end(result);
+        let Some(Delivery { line, userdata, done }) = self.delivery.take() else { return };
+        let course = Arc::clone(&self.course);
         line.run(move || {
-            let mut is_cancelled = false;
-            course.phase.update(|phase| {
-                is_cancelled = *phase == Phase::Cancelled;
-                *phase = Phase::Delivered;
-                false
-            });
-            if is_cancelled {
-                course.give_up();
+            if let Some(result) = course.deliver() {
+                done(result, userdata.pointer());
             }
-            let result = course.ended.lock().take();
-            done(result.unwrap_or_else(|| Err(cancelled())), userdata.pointer());
             userdata.finish();
         });
     }
@@ -174,18 +230,55 @@ pub(super) fn begin<T, E>(
 {
     let course = Course::begin();
     if let Some(place) = place {
-        let duties = Arc::clone(shared.duties());
-        let (course, process) = (Arc::clone(&course) as _, Process::this());
-        place.write(Box::into_raw(Box::new(zkl_attempt { course, duties, process })));
+        let attempt = zkl_attempt::boxed(shared, Arc::clone(&course) as _, None);
+        place.write(Box::into_raw(attempt));
     }
-    let outcome = Outcome::unknown_yet(what, Arc::clone(&course), delivery);
-    let mut work = work();
+    run(shared, Outcome::unknown_yet(what, course, Some(delivery)), work());
+}
+
+/// Begins an acquire. Its outcome goes to `done`, or, where that is NULL, is kept for zkl_attempt_take. `what` names it
+/// if its client is closed meanwhile.
+pub(super) fn begin_acquire(
+    (function, what): (&'static str, &str),
+    shared: &Arc<Shared>,
+    (done, userdata): (zkl_done_fn, Userdata),
+    place: Option<&mut MaybeUninit<*mut zkl_attempt>>,
+    boxed: impl FnOnce(Guard) -> Box<zkl_guard> + Send + 'static,
+    work: impl FnOnce() -> Pending<Guard, LockError>,
+) -> Result<(), Failure> {
+    if let Some(done) = done {
+        let line = shared.callbacks.line(function)?;
+        let delivery = Delivery { line, userdata, done: Box::new(with_guard(done, boxed)) };
+        begin(shared, what, place, delivery, work);
+        return Ok(());
+    }
+    let place = place.filter(|_| !userdata.has_finalizer()).ok_or_else(|| {
+        let why = "done is NULL: then attempt may not be, and finalizer has to be";
+        Failure::bad_argument(function, why)
+    })?;
+    let course = Course::begin();
+    let boxed = Mutex::new(Some(Box::new(boxed) as Boxing));
+    let kept = Kept { course: Arc::clone(&course), boxed };
+    let attempt = zkl_attempt::boxed(shared, Arc::clone(&course) as _, Some(kept));
+    place.write(Box::into_raw(attempt));
+    run(shared, Outcome::unknown_yet(what, course, None), work());
+    Ok(())
+}
+
+/// Runs what waits for others to its end.
+fn run<T, E>(shared: &Shared, outcome: Outcome<T>, mut work: Pending<T, E>)
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    Failure: From<E>,
+{
     // What ends at once is delivered so, also where the client is closed and runs nothing any more.
     let mut nobody = Context::from_waker(Waker::noop());
     if let Poll::Ready(result) = Pin::new(&mut work).poll(&mut nobody) {
         return outcome.is(result.map_err(Failure::from));
     }
-    // The delivery keeps `shared`: a detach reaches the attempt even if its client has moved to another handle.
+    // What gets the outcome keeps `shared`: a detach reaches the attempt even if its client has moved to another handle.
+    let course = Arc::clone(&outcome.course);
     shared.spawn(async move {
         let given_up = async {
             let is_cancelled = |phase: &Phase| (*phase == Phase::Cancelled).then_some(());
@@ -239,10 +332,14 @@ pub(super) fn guards_of(
 /// otherwise `*attempt`, written before `done` can run, is the program's: free it with
 /// zkl_attempt_free.
 ///
+/// `done` may be NULL if `attempt` is not NULL and `finalizer` is. Nothing is called then: wait for the
+/// descriptor of zkl_attempt_fd, and get the outcome from zkl_attempt_take.
+///
 /// Any thread, callbacks of the C client included; does not block.
 ///
-/// ZOK when it has begun; ZBADARGUMENTS for a NULL lock or done, or a negative timeout other than
-/// ZKL_FOREVER; ZSYSTEMERROR when there is no thread to be had. Everything else is reported by `done`.
+/// ZOK when it has begun; ZBADARGUMENTS for a NULL lock, a NULL done where it may not be, or a negative
+/// timeout other than ZKL_FOREVER; ZSYSTEMERROR when there is no thread to be had. Everything else is
+/// the outcome.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_lock_acquire_async(
     lock: Option<&zkl_lock>,
@@ -256,26 +353,83 @@ pub extern "C" fn zkl_lock_acquire_async(
     status(|| {
         let lock = given(NAME, "lock", lock)?;
         let within = timeout(NAME, timeout_ms)?;
-        let done = done.ok_or_else(|| no_done(NAME))?;
         let OnASession { lock, shared, .. } = lock.at_present();
-        let delivery = Delivery {
-            line: shared.callbacks.line(NAME)?,
-            userdata: Userdata::new(userdata, finalizer),
-            done: Box::new(with_guard(done, guards_of(&shared))),
-        };
         let what = format!("acquire {}", lock.path().escape_debug());
-        begin(&shared, &what, attempt, delivery, || contend(&lock, within));
+        let to = (done, Userdata::new(userdata, finalizer));
+        let work = || contend(&lock, within);
+        begin_acquire((NAME, &what), &shared, to, attempt, guards_of(&shared), work)
+    })
+}
+
+/// A file descriptor that becomes readable (POLLIN) when the attempt has ended, for poll, epoll and event
+/// loops: by its outcome, by its limit, by zkl_attempt_cancel, or with its client. It stays readable.
+///
+/// It belongs to the attempt, is closed with it, and is the same at every call: the program must
+/// neither read nor close it, and must take it out of its event loop before it frees the attempt. An
+/// attempt with a `done` has one too, readable before `done` is called.
+///
+/// Any thread, callbacks included; does not block.
+///
+/// ZOK; ZBADARGUMENTS for a NULL; ZSYSTEMERROR when there is no descriptor to be had.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_attempt_fd(
+    attempt: Option<&zkl_attempt>,
+    fd: Option<&mut MaybeUninit<c_int>>,
+) -> c_int {
+    const NAME: &str = "zkl_attempt_fd";
+    status(|| {
+        let course = &given(NAME, "attempt", attempt)?.course;
+        let place = output(NAME, "fd", fd)?;
+        place.write(course.fd().number(NAME, |made| {
+            if course.has_ended() {
+                made.signal();
+            }
+        })?);
         Ok(())
     })
 }
 
-/// Gives an acquire up, or whatever else waits for others. After ZOK, `done` comes with ZKL_CANCELLED, and no claim is
+/// Takes the outcome of an acquire that was begun without a `done`, once. The attempt must still be freed.
+///
+/// Any thread, callbacks included; does not block. With ZOK `*guard` is the program's: end it with
+/// zkl_guard_release or zkl_guard_free.
+///
+/// ZKL_PENDING while it has not ended; ZOK; ZKL_CANCELLED; ZNOTHING when the outcome was taken before;
+/// ZBADARGUMENTS for a NULL, or an attempt with a `done`; otherwise as zkl_lock_acquire.
+#[unsafe(no_mangle)]
+pub extern "C" fn zkl_attempt_take(
+    attempt: Option<&zkl_attempt>,
+    guard: Option<&mut MaybeUninit<*mut zkl_guard>>,
+) -> c_int {
+    const NAME: &str = "zkl_attempt_take";
+    status(|| {
+        let attempt = given(NAME, "attempt", attempt)?;
+        let place = output(NAME, "guard", guard)?;
+        let Some(Kept { course, boxed }) = &attempt.kept else {
+            return Err(Failure::bad_argument(NAME, "the outcome goes to a callback"));
+        };
+        if !course.has_ended() {
+            return Err(Failure::new(codes::ZKL_PENDING, format!("{NAME}: it has not ended yet")));
+        }
+        let acquired = course.deliver().ok_or_else(|| has_its_outcome(NAME))??;
+        if let Some(boxed) = boxed.lock().take() {
+            place.write(Box::into_raw(boxed(acquired)));
+        }
+        Ok(())
+    })
+}
+
+fn has_its_outcome(function: &str) -> Failure {
+    Failure::new(Code::NOTHING.as_raw(), format!("{function}: it has its outcome"))
+}
+
+/// Gives an acquire up, or whatever else waits for others. After ZOK, the outcome is ZKL_CANCELLED, and no claim is
 /// left. Does not wait for that.
 ///
 /// Any thread, callbacks included.
 ///
-/// ZOK, also when it was cancelled before; ZNOTHING when `done` has been called or is being called;
-/// ZBADARGUMENTS for NULL.
+/// ZOK, also when it was cancelled before; ZNOTHING when `done` has been called or is being called, or
+/// the outcome was taken; ZBADARGUMENTS for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_attempt_cancel(attempt: Option<&zkl_attempt>) -> c_int {
     const NAME: &str = "zkl_attempt_cancel";
@@ -284,11 +438,13 @@ pub extern "C" fn zkl_attempt_cancel(attempt: Option<&zkl_attempt>) -> c_int {
         if attempt.course.cancel(&attempt.duties) {
             return Ok(());
         }
-        Err(Failure::new(Code::NOTHING.as_raw(), format!("{NAME}: it has its outcome")))
+        Err(has_its_outcome(NAME))
     })
 }
 
-/// Frees the handle on an attempt. The attempt itself goes on: this alone does not cancel it.
+/// Frees the handle on an attempt, and closes its descriptor. An attempt with a `done` goes on: this alone does not
+/// cancel it. One without is cancelled, unless its outcome was taken. Does not wait, unless this was the last of its
+/// client: see zkl_client_free.
 ///
 /// Any thread, callbacks included (its own `done` among them). NULL is allowed.
 #[unsafe(no_mangle)]

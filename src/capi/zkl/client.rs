@@ -164,18 +164,19 @@ pub unsafe extern "C" fn zkl_client_follow(
     })
 }
 
-/// Lets go of an adopted handle, and of those before it, at once, or ends a session of its own. The guards are lost, acquires
-/// under way end with ZINVALIDSTATE or ZCLOSING, and the client is ZKL_CLOSED. It must still be freed.
+/// Lets go of an adopted handle, and of those before it, at once; or ends the client's own session. Its guards are lost,
+/// acquires under way end with ZINVALIDSTATE or ZCLOSING, and its state is ZKL_CLOSED. It must still be freed.
 ///
 /// When this returns, nothing of zklock is inside an adopted handle or will touch it. What was held
 /// on it stays in ZooKeeper until the handle's session ends: release guards first. Detaching again
 /// does nothing.
 ///
-/// Any thread, callbacks included. A session of its own ends within this call, which waits until a server has confirmed
-/// the end, up to the operation timeout. Inside a callback of the C client it ends in the background.
+/// Any thread, callbacks included. If the client has its own session, this waits until a server has confirmed the end, up
+/// to the operation timeout. Inside a callback of the C client the session ends in the background.
 ///
-/// ZOK: every lock of a session of its own is gone. ZCONNECTIONLOSS: no server has confirmed the end, so what is held may stay
-/// until the session times out. ZBADARGUMENTS for NULL.
+/// ZOK: an adopted handle is free of zklock; of the client's own session, no lock is left (inside a callback of the C
+/// client this is not known yet). ZCONNECTIONLOSS: no server has confirmed the end of the session, so its locks may stay
+/// until it times out. ZBADARGUMENTS for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_client_detach(client: Option<&zkl_client>) -> c_int {
     const NAME: &str = "zkl_client_detach";
@@ -247,10 +248,11 @@ pub extern "C" fn zkl_client_session_timeout_ms(client: Option<&zkl_client>) -> 
     number(crate::capi::codes::ZKL_PANIC, timeout, |code| code)
 }
 
-/// Gives up the client. What was made of it, locks, guards, attempts and recipes, may be freed before or after it: each keeps
-/// what it needs. With the last of them a session of its own ends, and an adopted handle is given back once what was released
-/// on it is gone. This waits up to a second for that, which then goes on in the background. To learn whether a session has
-/// ended, call zkl_client_detach before. A handle may be adopted as often as one likes.
+/// Frees the client. Locks, guards, attempts and recipes that were made of it may be freed before or after it: each keeps
+/// what it needs. When the last of them is freed, the client's own session ends; an adopted handle is given back once the
+/// claims that were released on it are gone. The call that frees the last waits for this, up to a second; the rest happens
+/// in the background. To learn whether the session has ended, call zkl_client_detach first. A handle may be adopted any
+/// number of times.
 ///
 /// Any thread, callbacks included. NULL is allowed.
 #[unsafe(no_mangle)]

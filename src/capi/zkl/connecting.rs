@@ -57,10 +57,9 @@ pub(super) unsafe fn connecting_to(
         // SAFETY: as above.
         return Ok((built.zookeeper(unsafe { zookeeper(function, &given) }?), None));
     }
-    let numbers = [given.operation_timeout_ms, given.tick_time_ms];
-    let sizes = [given.max_request, given.announced_releases];
-    let has_more = is_identified(&given) || is_secure(&given);
-    if has_more || numbers != [0, 0] || sizes != [0, 0] {
+    let numbers = [given.operation_timeout_ms, given.tick_time_ms, given.announced_releases];
+    let has_more = is_identified(&given) || is_secure(&given) || given.max_request != 0;
+    if has_more || numbers != [0; 3] {
         let why = "of a store other than ZooKeeper the options say session_timeout_ms and connect_timeout_ms alone; who \
             connects, and how, stands in the address";
         return Err(Failure::bad_argument(function, why));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::capi::boundary::{Failure, Object, free, given, output, status, text};
 use crate::capi::callbacks::{Userdata, zkl_finalizer_fn};
 use crate::capi::zkl::async_calls::{zkl_contenders_fn, zkl_result_fn};
-use crate::capi::zkl::attempt::{self, guards_of, with_guard, zkl_attempt, zkl_done_fn};
+use crate::capi::zkl::attempt::{begin_acquire, guards_of, zkl_attempt, zkl_done_fn};
 use crate::capi::zkl::client::zkl_client;
 use crate::capi::zkl::contenders::{meant, zkl_contender, zkl_contenders};
 use crate::capi::zkl::guard::zkl_guard;
@@ -141,12 +141,11 @@ pub extern "C" fn zkl_election_campaign(
 }
 
 /// Begins to take part, and returns; `done` is called when this participant leads. All else is as of
-/// zkl_lock_acquire_async; zkl_attempt_cancel ends the participation.
+/// zkl_lock_acquire_async, a NULL `done` included; zkl_attempt_cancel ends the participation.
 ///
 /// Any thread, callbacks of the C client included; does not block.
 ///
-/// ZOK when it has begun; ZBADARGUMENTS for a NULL election or done, or a negative timeout other than ZKL_FOREVER;
-/// ZSYSTEMERROR when there is no thread to be had. Everything else is reported by `done`.
+/// ZOK when it has begun; otherwise as zkl_lock_acquire_async.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_election_campaign_async(
     election: Option<&zkl_election>,
@@ -160,16 +159,11 @@ pub extern "C" fn zkl_election_campaign_async(
     status(|| {
         let election = given(NAME, "election", election)?;
         let within = timeout(NAME, timeout_ms)?;
-        let done = done.ok_or_else(|| no_done(NAME))?;
         let (election, shared) = election.at_present();
-        let delivery = Delivery {
-            line: shared.callbacks.line(NAME)?,
-            userdata: Userdata::new(userdata, finalizer),
-            done: Box::new(with_guard(done, guards_of(&shared))),
-        };
         let what = format!("campaign {}", election.path().escape_debug());
-        attempt::begin(&shared, &what, attempt, delivery, || limited(election.elect(), within));
-        Ok(())
+        let to = (done, Userdata::new(userdata, finalizer));
+        let work = || limited(election.elect(), within);
+        begin_acquire((NAME, &what), &shared, to, attempt, guards_of(&shared), work)
     })
 }
 

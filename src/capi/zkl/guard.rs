@@ -17,17 +17,16 @@ use crate::capi::codes;
 use crate::capi::stat;
 use crate::capi::zkl::client::ZKL_SUSPENDED;
 use crate::capi::zkl::loss_signals::{
-    Notice, SignalFd, SignalWhenLost, keep_until_over, loss, reason_number, signal_changes,
-    zkl_lost_fn,
+    Notice, SignalWhenLost, keep_until_over, loss, reason_number, signal_changes, zkl_lost_fn,
 };
 use crate::capi::zkl::options;
 use crate::capi::zkl::shared::Shared;
+use crate::capi::zkl::signal_fd::OptionalFd;
 use crate::capi::zkl::timeout::{ZKL_FOREVER, timeout, wait};
 use crate::error::Code;
 use crate::lock::{Guard, GuardState, LockError, LostReason, LostSignal};
 use crate::process::inherited;
 use crate::runtime::Pending;
-use crate::scarcity;
 
 /// zkl_guard_state: the lock is held, and no other client can acquire it now.
 pub const ZKL_HELD: c_int = 1;
@@ -48,8 +47,8 @@ pub struct zkl_guard {
     later_paths: Mutex<Vec<CString>>,
     signal: Signal,
     pub(super) is_over: Arc<AtomicBool>,
-    loss_fd: Mutex<Option<Arc<SignalFd>>>,
-    state_fd: Mutex<Option<Arc<SignalFd>>>,
+    loss_fd: OptionalFd,
+    state_fd: OptionalFd,
     pub(super) shared: Arc<Shared>,
 }
 
@@ -81,8 +80,8 @@ impl zkl_guard {
             signal: Signal(Mutex::new(guard.lost())),
             guard: Some(guard),
             is_over: Arc::default(),
-            loss_fd: Mutex::default(),
-            state_fd: Mutex::default(),
+            loss_fd: OptionalFd::default(),
+            state_fd: OptionalFd::default(),
             shared,
         }
     }
@@ -96,11 +95,8 @@ impl zkl_guard {
     /// The program gives the guard up: it is notified of nothing any more, and its descriptors are closed.
     pub(super) fn give_up(&mut self) -> Option<Arc<Guard>> {
         self.is_over.store(true, Ordering::Release);
-        for fd in [&mut self.loss_fd, &mut self.state_fd] {
-            if let Some(fd) = fd.get_mut() {
-                fd.close();
-            }
-        }
+        self.loss_fd.close();
+        self.state_fd.close();
         self.guard.take()
     }
 
@@ -289,12 +285,12 @@ pub extern "C" fn zkl_guard_fd(
     status(|| {
         let guard = given(NAME, "guard", guard)?;
         let place = output(NAME, "fd", fd)?;
-        place.write(descriptor(NAME, &guard.loss_fd, |made| {
+        place.write(guard.loss_fd.number(NAME, |made| {
             let signal = guard.signal.make();
             if loss(&signal).is_some() {
                 made.signal();
             } else {
-                let ring = SignalWhenLost { signal: signal.clone(), fd: made };
+                let ring = SignalWhenLost { signal: signal.clone(), fd: Arc::clone(made) };
                 keep_until_over(&guard.shared, signal, ring);
             }
         })?);
@@ -318,8 +314,8 @@ pub extern "C" fn zkl_guard_state_fd(
     status(|| {
         let guard = given(NAME, "guard", guard)?;
         let place = output(NAME, "fd", fd)?;
-        place.write(descriptor(NAME, &guard.state_fd, |made| match &guard.guard {
-            Some(held) => signal_changes(&guard.shared, held.states(), made),
+        place.write(guard.state_fd.number(NAME, |made| match &guard.guard {
+            Some(held) => signal_changes(&guard.shared, held.states(), Arc::clone(made)),
             None => made.signal(),
         })?);
         Ok(())
@@ -333,35 +329,13 @@ pub extern "C" fn zkl_guard_state_fd(
 pub extern "C" fn zkl_guard_take_state(guard: Option<&zkl_guard>) -> c_int {
     // Before the look: a change in between makes it readable again.
     let clear = || {
-        let state_fd = given("zkl_guard_take_state", "guard", guard)?.state_fd.lock().clone();
-        if let Some(fd) = state_fd {
-            fd.clear();
-        }
+        given("zkl_guard_take_state", "guard", guard)?.state_fd.clear();
         Ok(0)
     };
     match number(codes::ZKL_PANIC, clear, |code| code) {
         0 => zkl_guard_state(guard),
         code => code,
     }
-}
-
-/// The number of a guard's descriptor; `begin` makes one that is new be signalled.
-fn descriptor(
-    name: &'static str,
-    place: &Mutex<Option<Arc<SignalFd>>>,
-    begin: impl FnOnce(Arc<SignalFd>),
-) -> Result<c_int, Failure> {
-    let system_error =
-        |why: String| Failure::new(Code::SYSTEM_ERROR.as_raw(), format!("{name}: {why}"));
-    let mut place = place.lock();
-    if place.is_none() {
-        let made = SignalFd::new().map_err(|error| system_error(scarcity::describe(&error)))?;
-        let made = Arc::new(made);
-        begin(Arc::clone(&made));
-        *place = Some(made);
-    }
-    let descriptor = place.as_ref().and_then(|fd| fd.descriptor());
-    descriptor.ok_or_else(|| system_error("the guard is given up".to_owned()))
 }
 
 /// Replaces the data of a znode, in one transaction with the proof that the lock is still held: when

@@ -4,16 +4,12 @@
 //! however it ends: by the loss, by the release, or because its client is closed, which is a loss.
 
 use std::ffi::{c_int, c_void};
-use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsRawFd as _, RawFd};
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use parking_lot::Mutex;
-
 use crate::capi::callbacks::{Line, Userdata};
 use crate::capi::zkl::shared::Shared;
+use crate::capi::zkl::signal_fd::SignalFd;
 use crate::lock::{GuardStates, LostReason, LostSignal};
 
 /// zkl_guard_lost_reason, `lost`: the session expired, could not be trusted any more by the local
@@ -75,44 +71,6 @@ pub(super) fn keep_until_over(shared: &Shared, signal: LostSignal, told: impl Se
     });
 }
 
-/// A descriptor that becomes readable when it is signalled.
-pub(super) struct SignalFd {
-    /// The program's end and ours; empty once the guard is given up.
-    ends: Mutex<Option<(UnixStream, UnixStream)>>,
-}
-
-impl SignalFd {
-    pub(super) fn new() -> io::Result<SignalFd> {
-        let (theirs, ours) = UnixStream::pair()?;
-        theirs.set_nonblocking(true)?;
-        ours.set_nonblocking(true)?;
-        Ok(SignalFd { ends: Mutex::new(Some((theirs, ours))) })
-    }
-
-    pub(super) fn descriptor(&self) -> Option<RawFd> {
-        self.ends.lock().as_ref().map(|(theirs, _)| theirs.as_raw_fd())
-    }
-
-    pub(super) fn signal(&self) {
-        if let Some((_, ours)) = &mut *self.ends.lock() {
-            // It can only be full if it was signalled before.
-            let _ = ours.write(&[1]);
-        }
-    }
-
-    /// It is not readable any more, until it is signalled again.
-    pub(super) fn clear(&self) {
-        if let Some((theirs, _)) = &mut *self.ends.lock() {
-            while theirs.read(&mut [0; 64]).is_ok_and(|read| read > 0) {}
-        }
-    }
-
-    /// Closes both ends: after this the number may be another file's.
-    pub(super) fn close(&self) {
-        self.ends.lock().take();
-    }
-}
-
 /// Rings when it is dropped, if the lock is lost by then.
 pub(super) struct SignalWhenLost {
     pub(super) signal: LostSignal,
@@ -147,6 +105,7 @@ pub(super) fn signal_changes(shared: &Shared, mut states: GuardStates, fd: Arc<S
 mod tests {
     use std::ffi::CString;
     use std::mem::MaybeUninit;
+    use std::os::unix::net::UnixStream;
     use std::sync::atomic::AtomicI32;
     use std::time::{Duration, Instant};
 
@@ -200,7 +159,7 @@ mod tests {
 
         client.present.shared().store.client().unwrap().inner().kill_driver();
         let mut fd = UnixStream::from(fd);
-        let mut is_readable = || io::Read::read(&mut fd, &mut [0]).is_ok_and(|read| read == 1);
+        let mut is_readable = || std::io::Read::read(&mut fd, &mut [0]).is_ok_and(|read| read == 1);
         let deadline = Instant::now() + Duration::from_secs(30);
         while TOLD.load(Ordering::SeqCst) == 0 || !is_readable() {
             assert!(Instant::now() < deadline);

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use crate::capi::boundary::{Failure, Object, free, given, number, output, status};
 use crate::capi::callbacks::{Userdata, zkl_finalizer_fn};
 use crate::capi::codes;
-use crate::capi::zkl::attempt::{self, with_guard, zkl_attempt, zkl_done_fn};
+use crate::capi::zkl::attempt::{begin_acquire, zkl_attempt, zkl_done_fn};
 use crate::capi::zkl::guard::zkl_guard;
 use crate::capi::zkl::lock::{taken, zkl_lock};
 use crate::capi::zkl::present::Present;
-use crate::capi::zkl::replies::{Delivery, no_done};
 use crate::capi::zkl::shared::Shared;
 use crate::capi::zkl::timeout::{limited, timeout, wait};
 use crate::lock::{Guard, LockError, MultiLock};
@@ -182,12 +181,11 @@ pub extern "C" fn zkl_multi_lock_try(
     })
 }
 
-/// Begins to acquire all of the locks, and returns. All else is as of zkl_lock_acquire_async.
+/// Begins to acquire all of the locks, and returns. All else is as of zkl_lock_acquire_async, a NULL `done` included.
 ///
 /// Any thread, callbacks of the C client included; does not block.
 ///
-/// ZOK when it has begun; ZBADARGUMENTS for a NULL multi or done, or a negative timeout other than ZKL_FOREVER;
-/// ZSYSTEMERROR when there is no thread to be had. Everything else is reported by `done`.
+/// ZOK when it has begun; otherwise as zkl_lock_acquire_async.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_multi_lock_acquire_async(
     multi: Option<&zkl_multi_lock>,
@@ -201,17 +199,13 @@ pub extern "C" fn zkl_multi_lock_acquire_async(
     status(|| {
         let multi = given(NAME, "multi", multi)?;
         let within = timeout(NAME, timeout_ms)?;
-        let done = done.ok_or_else(|| no_done(NAME))?;
         let (lock, shared) = multi.at_present();
         let (places, boxing) = (multi.places.clone(), Arc::clone(&shared));
-        let delivery = Delivery {
-            line: shared.callbacks.line(NAME)?,
-            userdata: Userdata::new(userdata, finalizer),
-            done: Box::new(with_guard(done, move |guard| boxed(guard, boxing, &places))),
-        };
         let what = format!("acquire {}", multi.path().escape_debug());
-        attempt::begin(&shared, &what, attempt, delivery, || contend(&lock, within));
-        Ok(())
+        let to = (done, Userdata::new(userdata, finalizer));
+        let boxed = move |guard| boxed(guard, boxing, &places);
+        let work = || contend(&lock, within);
+        begin_acquire((NAME, &what), &shared, to, attempt, boxed, work)
     })
 }
 

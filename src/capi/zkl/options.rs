@@ -66,7 +66,7 @@ pub struct zkl_client_options {
     /// all have this set. Each session gets an identity of its own, of the scheme "digest", which the servers have to
     /// accept; `ZOO_CREATOR_ALL_ACL` names it as well. Others exclude each other all the same. Not for
     /// `zkl_client_adopt`.
-    pub announced_releases: usize,
+    pub announced_releases: c_int,
 }
 
 /// A strategy: a fair queue, in which a release wakes one waiter. The default.
@@ -91,10 +91,10 @@ pub const ZKL_UPGRADEABLE: c_int = 4;
 
 /// Which other libraries wait for a lock on its path: Curator, go-zookeeper, zookeeper-client and ZooKeeper's own recipes,
 /// kazoo where it is given the pattern "-lock-". The default. The lock waits for all of them in any case.
-pub const ZKL_INTEROP_MOST: usize = 0;
+pub const ZKL_INTEROP_MOST: c_int = 0;
 /// Which other libraries wait for a lock on its path: kazoo as it comes, too. A claim is two znodes, made and deleted by one
 /// transaction each. Only with `ZKL_QUEUE` and `ZKL_EXCLUSIVE`.
-pub const ZKL_INTEROP_ALL: usize = 1;
+pub const ZKL_INTEROP_ALL: c_int = 1;
 
 /// How a lock is contended for. It begins as the defaults:
 /// `zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;`, then what differs is set.
@@ -120,12 +120,15 @@ pub struct zkl_lock_options {
     /// semaphore's znode says counts more: see zkl_lock_set_limit. Otherwise 0.
     pub limit: c_int,
     /// `ZKL_INTEROP_MOST` or `ZKL_INTEROP_ALL`. Programs of either exclude each other.
-    pub interop: usize,
+    pub interop: c_int,
 }
 
-// Programs of before it leave what lies behind `limit` unset, up to the end of the struct as they know it.
-const _: () =
-    assert!(std::mem::offset_of!(zkl_lock_options, interop) % align_of::<zkl_lock_options>() == 0);
+// A program leaves padding at the end unset, so no later field may lie in it. `zkl_client_options` has some: its next
+// field has to be aligned as the struct.
+const _: () = assert!(
+    std::mem::offset_of!(zkl_lock_options, interop) + size_of::<c_int>()
+        == size_of::<zkl_lock_options>()
+);
 
 /// An options struct.
 ///
