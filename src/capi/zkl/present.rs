@@ -11,7 +11,6 @@ use crate::client::ClientOptions;
 use crate::lock::{Lock, Semaphore};
 use crate::process::Process;
 use crate::raw::Adopted;
-use crate::runtime::machine;
 use crate::stores::Store;
 
 /// What a client and its locks have in common.
@@ -71,7 +70,7 @@ impl Present {
             sessions.before.push(Arc::downgrade(&before));
             before
         };
-        give_up(before);
+        before.drop_without_waiting();
         Ok(())
     }
 }
@@ -118,14 +117,9 @@ impl PresentLock {
         let next = contending(shared, &self.path, &self.how);
         let before = std::mem::replace(&mut *latest, next.clone());
         drop(latest);
-        give_up(before);
+        before.shared.drop_without_waiting();
         next
     }
-}
-
-/// On another thread: the last who has a session waits until it has ended.
-fn give_up(before: impl Send + 'static) {
-    machine::run(move || drop(before));
 }
 
 fn contending(shared: Arc<Shared>, path: &str, how: &Contending) -> OnASession {

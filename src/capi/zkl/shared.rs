@@ -23,11 +23,11 @@ pub(super) struct Shared {
     duties: Arc<Duties>,
     process: Process,
     /// After `store`: fields are dropped in this order.
-    _end: AwaitedEnd,
+    end: AwaitedEnd,
 }
 
-/// Dropped after a client, waits a second for its session to end, or for its adopted handle to be free of zklock: the
-/// program may close that handle next, or end without `exit`.
+/// Waits, when it is dropped after a client, a second for its session to end, or for its adopted handle to be free of
+/// zklock: the program may close that handle next, or end without `exit`.
 struct AwaitedEnd(Option<Arc<ClientInner>>);
 
 const END: Duration = Duration::from_secs(1);
@@ -46,8 +46,15 @@ impl Shared {
     pub(super) fn new(store: Store, callbacks: Arc<CallbackThread>) -> Arc<Shared> {
         let inner = store.client().map(|client| Arc::clone(client.inner()));
         let duties = inner.as_ref().map(|inner| Arc::clone(inner.duties())).unwrap_or_default();
-        let (process, _end) = (Process::this(), AwaitedEnd(inner));
-        Arc::new(Shared { store, callbacks, duties, process, _end })
+        let (process, end) = (Process::this(), AwaitedEnd(inner));
+        Arc::new(Shared { store, callbacks, duties, process, end })
+    }
+
+    /// The session ends in the background, if this is the last that has it.
+    pub(super) fn drop_without_waiting(self: Arc<Self>) {
+        if let Some(mut shared) = Arc::into_inner(self) {
+            shared.end = AwaitedEnd(None);
+        }
     }
 
     /// For what only ZooKeeper has.

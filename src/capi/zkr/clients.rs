@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use zookeeper_sys as sys;
 
 use crate::capi::boundary::Failure;
@@ -54,6 +54,13 @@ pub(super) unsafe fn client_and_line_for(
     unsafe { serve(function, zh, both) }
 }
 
+/// The clients whose handles can be used.
+fn attached() -> MutexGuard<'static, HashMap<usize, Served>> {
+    let mut clients = CLIENTS.lock();
+    clients.retain(|_, served| served.client.is_attached());
+    clients
+}
+
 /// What `take` takes of the client on a handle. All of it at once: a client that does not work yet is
 /// gone from the table as soon as another thread looks for its own.
 ///
@@ -64,30 +71,18 @@ unsafe fn serve<T>(
     zh: *mut sys::zhandle_t,
     take: impl FnOnce(&Served) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let mut ended = Vec::new();
-    let taken = {
-        let mut clients = CLIENTS.lock();
-        let gone: Vec<usize> = clients
-            .iter()
-            .filter(|(_, served)| !served.client.is_attached())
-            .map(|(address, _)| *address)
-            .collect();
-        ended.extend(gone.iter().filter_map(|address| clients.remove(address)));
-        match clients.entry(zh.addr()) {
-            Entry::Occupied(served) => take(served.get()),
-            Entry::Vacant(vacant) => {
-                // SAFETY: the caller keeps that promise.
-                let adopted = unsafe { Adopted::new(zh) };
-                adopt(function, adopted).and_then(|client| {
-                    let callbacks = CallbackThread::default();
-                    take(vacant.insert(Served { client, callbacks }))
-                })
-            }
+    let mut clients = attached();
+    match clients.entry(zh.addr()) {
+        Entry::Occupied(served) => take(served.get()),
+        Entry::Vacant(vacant) => {
+            // SAFETY: the caller keeps that promise.
+            let adopted = unsafe { Adopted::new(zh) };
+            adopt(function, adopted).and_then(|client| {
+                let callbacks = CallbackThread::default();
+                take(vacant.insert(Served { client, callbacks }))
+            })
         }
-    };
-    // Outside the lock: the last reference waits for its client's end.
-    drop(ended);
-    taken
+    }
 }
 
 /// The recipes leave it to the servers what is too large. This is what the C client can put together.
