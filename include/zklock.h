@@ -47,7 +47,8 @@
  *   neither turn it on nor end their thread.
  * Memory. Where the system gives none, the process is ended by zklock (SIGABRT) or by the C client, which
  *   does not check all of its allocations; what can be reported is ZSYSTEMERROR or ZMARSHALLINGERROR, or a
- *   time limit that passes. A guard that says ZKL_HELD is held even so.
+ *   time limit that passes. A guard that says ZKL_HELD is held even so. Threads of zklock and what it keeps for the process
+ *   stay until the end: for memory checkers, zkl_shutdown ends them.
  * The end of the process. When main returns or exit is called, what was freed, released or cancelled
  *   before and is not confirmed yet is waited for: up to a second. What no server has confirmed by then,
  *   and after any other end (_exit, quick_exit, a signal, exec), stays until the session times out; so
@@ -2382,6 +2383,23 @@ int zkl_entered_leave_async(zkl_entered *entered,
  * Any thread, callbacks included. NULL is allowed.
  */
 void zkl_entered_free(zkl_entered *entered);
+
+/**
+ * Ends the threads of zklock, and frees what it keeps for the process. A program calls this before its end if its
+ * memory is checked: see zklock.supp, which is installed with the library.
+ *
+ * Everything has to be freed first: clients, locks, guards, attempts, recipes. This waits for what goes on in the
+ * background after that (sessions that end, releases, callbacks), up to 15 seconds. No other thread may be inside a
+ * function of zklock meanwhile. Shutting down again does nothing. A client that is made later works as ever, and takes
+ * another shutdown.
+ *
+ * Any thread, but for callbacks; blocks.
+ *
+ * ZOK when no thread of zklock is left; ZINVALIDSTATE when an object is not freed, or a program of zoo_lock.h or
+ * zoo_queue.h has not closed its handle; ZOPERATIONTIMEOUT when a thread still works, which zkl_last_error names;
+ * ZKL_WOULD_DEADLOCK inside a callback. After a failure everything works as before.
+ */
+int zkl_shutdown(void);
 
 #ifdef __cplusplus
 }  // extern "C"

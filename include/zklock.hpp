@@ -1031,6 +1031,12 @@ private:
     detail::owned<zkl_client> it_;
 };
 
+/* Ends the threads of zklock and frees what it keeps for the process, once every object has ended. */
+inline status shutdown()
+{
+    return status::of(zkl_shutdown());
+}
+
 } // namespace zklock
 
 #endif

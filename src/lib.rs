@@ -107,6 +107,7 @@ mod sql;
 pub mod stores;
 mod sync;
 mod text;
+mod threads;
 mod tls;
 mod znode;
 pub mod zookeeper;

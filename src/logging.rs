@@ -13,6 +13,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use parking_lot::Mutex;
 
 use crate::process::PerProcess;
+use crate::threads;
 
 const QUEUE: usize = 1_024;
 
@@ -74,11 +75,16 @@ pub(crate) fn close_later(span: Box<dyn Any + Send>) {
 fn started(queue: &mut Option<SyncSender<Line>>) -> Option<SyncSender<Line>> {
     if queue.is_none() {
         let (send, receive) = sync_channel(QUEUE);
-        let thread = std::thread::Builder::new().name("zklock-log".into());
-        thread.spawn(move || serve(&receive)).ok()?;
+        threads::spawn("zklock-log", move || serve(&receive)).ok()?;
         *queue = Some(send);
     }
     queue.clone()
+}
+
+/// Has the thread end once it has handed on what is queued. The next line starts another.
+#[cfg(feature = "capi")]
+pub(crate) fn end_when_idle() {
+    *LINES.queue.lock() = None;
 }
 
 fn serve(lines: &Receiver<Line>) {

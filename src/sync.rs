@@ -16,6 +16,8 @@ mod machine {
 
     pub(crate) use parking_lot::{Mutex, RwLock};
 
+    pub(crate) use crate::threads::spawn;
+
     /// A static that is made when it is first used, and anew in a child process.
     macro_rules! per_process {
         ($(#[$doc:meta])* static $name:ident: $type:ty = $value:expr;) => {
@@ -38,6 +40,11 @@ mod machine {
 mod model {
     pub(crate) use loom::sync::atomic::AtomicUsize;
     pub(crate) use loom::thread;
+
+    /// As the machine's, but nobody waits for its end.
+    pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+        thread::Builder::new().name(name.to_owned()).spawn(work).map(drop)
+    }
 
     /// As parking_lot's: no poisoning.
     #[derive(Default)]

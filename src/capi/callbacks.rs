@@ -15,6 +15,7 @@ use super::cancellation::Uncancelled;
 use crate::error::Code;
 use crate::panics::catch_panic;
 use crate::scarcity;
+use crate::threads;
 
 /// Told when a `userdata` is not needed any more: runs exactly once for each that was taken, after
 /// the last callback that gets it, on zklock's callback thread. May be NULL.
@@ -41,8 +42,7 @@ impl CallbackThread {
             return Ok(Line(jobs.clone()));
         }
         let (sender, receiver) = channel();
-        let thread = std::thread::Builder::new().name("zklock-callback".into());
-        thread.spawn(move || serve(&receiver)).map_err(|error| {
+        threads::spawn("zklock-callback", move || serve(&receiver)).map_err(|error| {
             let message = format!("{function}: {}", scarcity::describe(&error));
             Failure::new(Code::SYSTEM_ERROR.as_raw(), message)
         })?;

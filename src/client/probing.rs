@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::{ClientInner, handles};
 use crate::process::PerProcess;
 use crate::runtime::now;
+use crate::threads;
 
 /// How many clients of a process have their hosts asked at a time: the others wait for their turn.
 const CLIENTS: usize = 4;
@@ -51,8 +52,7 @@ impl Schedule {
         self.asking.store(true, Ordering::Release);
         let turn = Turn(Arc::clone(&self.asking), Arc::clone(inner));
         let timeout = self.timeout;
-        let thread = std::thread::Builder::new().name("zklock-probe".into());
-        if thread.spawn(move || turn.1.hosts().ask(timeout)).is_ok() {
+        if threads::spawn("zklock-probe", move || turn.1.hosts().ask(timeout)).is_ok() {
             self.timeout = (timeout * 2).min(TIMEOUTS.1);
             self.next = now + self.timeout;
         }

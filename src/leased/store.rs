@@ -15,6 +15,7 @@ use crate::process::Process;
 use crate::raw::{at_exit, watch_for_forks};
 use crate::runtime::{Latest, Pending, machine, wait_at_exit, wake};
 use crate::scarcity;
+use crate::threads;
 
 /// Clones are the same store.
 #[derive(Clone)]
@@ -59,9 +60,7 @@ impl Store {
                 Err(trouble) => wake::send(send, Err(trouble)),
             }
         };
-        let started = machine::start().and_then(|()| {
-            std::thread::Builder::new().name("zklock-store".into()).spawn(work).map(drop)
-        });
+        let started = machine::start().and_then(|()| threads::spawn("zklock-store", work));
         if let Err(error) = started {
             let why = scarcity::describe(&error);
             return Pending::ready(Err(Error::with_detail(

@@ -1,6 +1,6 @@
 //! Who holds and who waits, by path.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -26,9 +26,9 @@ pub(super) struct Queues {
 #[derive(Default)]
 struct State {
     /// Those that somebody holds; the holders are the first.
-    queues: HashMap<Arc<str>, VecDeque<Arc<Claim>>>,
+    queues: BTreeMap<Arc<str>, VecDeque<Arc<Claim>>>,
     /// How many permits semaphores have.
-    limits: HashMap<Arc<str>, u32>,
+    limits: BTreeMap<Arc<str>, u32>,
     /// The last that was given.
     token: i64,
     is_closed: bool,

@@ -27,6 +27,12 @@ pub(super) fn forget_context_of(address: usize) {
     CONTEXTS.lock().remove(&address);
 }
 
+/// Frees what the table does not need now.
+#[cfg(feature = "capi")]
+pub(super) fn shrink() {
+    CONTEXTS.lock().shrink_to_fit();
+}
+
 /// Whether the handle was adopted before a fork: the threads behind it are the parent's.
 #[cfg(not(zklock_loom))]
 pub(super) fn is_inherited(address: usize) -> bool {

@@ -60,3 +60,5 @@ pub(crate) use sasl::check as check_sasl;
 pub(crate) use sys::zhandle_t;
 pub(crate) use watcher::{Event, EventKind};
 pub(crate) use zhandle::Zhandle;
+#[cfg(feature = "capi")]
+pub(crate) use zhandle::shrink_tables;

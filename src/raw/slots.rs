@@ -154,6 +154,14 @@ pub(super) fn len() -> usize {
     TABLE.shards.iter().map(|shard| shard.lock().len()).sum()
 }
 
+/// Frees what the table does not need now.
+#[cfg(feature = "capi")]
+pub(super) fn shrink() {
+    for shard in &TABLE.shards {
+        shard.lock().shrink_to_fit();
+    }
+}
+
 /// Takes every slot of a handle whose C side is gone.
 pub(super) fn sweep(handle: usize) -> Vec<Slot> {
     let mut swept = Vec::new();

@@ -61,6 +61,12 @@ pub(super) fn unregister(context: usize, id: usize) {
     drop(listener);
 }
 
+/// Frees what the table does not need now.
+#[cfg(feature = "capi")]
+pub(super) fn shrink() {
+    LISTENERS.lock().shrink_to_fit();
+}
+
 /// A number, shaped as a context for the C client. It is never followed.
 pub(super) fn context(number: usize) -> *mut c_void {
     std::ptr::without_provenance_mut(number)

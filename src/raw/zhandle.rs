@@ -19,7 +19,7 @@ use crate::error::Code;
 use crate::logging::log;
 use crate::panics::catch_panic;
 use crate::session_key::SessionKey;
-use crate::sync::thread;
+use crate::sync;
 
 /// More addresses than any list of hosts has.
 const MAX_ADDRESSES: usize = 4_096;
@@ -259,8 +259,7 @@ impl Handle for Zhandle {
             finish(live, id);
             return;
         }
-        let closer = thread::Builder::new().name("zklock-closer".into());
-        if let Err(error) = closer.spawn(move || finish(live, id)) {
+        if let Err(error) = sync::spawn("zklock-closer", move || finish(live, id)) {
             log!(ERROR, %error, "no thread to close a handle on: its session lives until this process ends");
         }
     }
@@ -307,4 +306,12 @@ fn finish(live: Live, id: usize) {
             catch_panic(|| receiver.fail(Code::CLOSING));
         }
     }
+}
+
+/// Frees what the tables of handles do not need now: all of them, once no handle is left.
+#[cfg(feature = "capi")]
+pub(crate) fn shrink_tables() {
+    slots::shrink();
+    watcher::shrink();
+    contexts::shrink();
 }

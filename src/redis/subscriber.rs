@@ -5,6 +5,7 @@ use std::time::Duration;
 use redis::Client;
 
 use crate::panics::catch_panic;
+use crate::threads;
 
 /// How often it finds out whether anybody wants to know yet, and tries to connect again.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -18,8 +19,9 @@ pub(super) fn start(client: Client, channel: String, changed: Box<dyn Fn() -> bo
         }
     };
     // Where there is no thread to be had, waiters look by themselves.
-    let thread = std::thread::Builder::new().name("zklock-redis".into());
-    let _ = thread.spawn(|| catch_panic(listen));
+    let _ = threads::spawn("zklock-redis", || {
+        catch_panic(listen);
+    });
 }
 
 fn subscribe(client: &Client, channel: &str, changed: &dyn Fn() -> bool) -> redis::RedisResult<()> {

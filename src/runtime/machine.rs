@@ -20,6 +20,13 @@ pub(crate) fn start() -> io::Result<()> {
     driver::start()
 }
 
+/// Has the threads end that wait for work, once there is none.
+#[cfg(feature = "capi")]
+pub(crate) fn end_when_idle() {
+    driver::end_when_idle();
+    offload::end_when_idle();
+}
+
 /// Drives a session to its end.
 pub(crate) fn drive(session: impl Future<Output = ()> + Send + 'static) {
     #[cfg(test)]

@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use super::role::{self, Role};
 use crate::panics::catch_panic;
 use crate::sync::per_process;
+use crate::threads;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -29,10 +30,9 @@ pub(crate) fn run(job: impl FnOnce() + Send + 'static) {
 
 /// As [`run`]; where there is no thread to be had, nothing is done. Gives whether there is one.
 pub(crate) fn try_run(job: impl FnOnce() + Send + 'static) -> bool {
-    let thread = std::thread::Builder::new().name("zklock-client".into());
-    let started = thread.spawn(move || {
+    let started = threads::spawn("zklock-client", move || {
         role::take(Role::Helper);
-        catch_panic(job)
+        catch_panic(job);
     });
     started.is_ok()
 }
@@ -59,6 +59,12 @@ pub(crate) fn run_in_order(job: impl FnOnce() + Send + 'static) {
     *wakes = Some(send);
     drop(wakes);
     run(move || serve(&jobs));
+}
+
+/// Has the thread that wakes others end once it has nothing to do, without waiting for the next.
+#[cfg(feature = "capi")]
+pub(crate) fn end_when_idle() {
+    *WAKES.lock() = None;
 }
 
 fn serve(jobs: &Receiver<Job>) {

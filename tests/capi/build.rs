@@ -10,6 +10,8 @@ pub enum Mode {
     Plain,
     Static,
     Valgrind,
+    /// Under valgrind, with an error for blocks that may be leaks as well.
+    Shutdown,
     Sanitized,
 }
 
@@ -22,7 +24,9 @@ pub fn program(name: &str, mode: Mode) -> PathBuf {
     let source = format!("tests/capi/{name}.c");
     let program = format!("{name}-{mode:?}");
     match mode {
-        Mode::Plain | Mode::Valgrind => c_programs::build(&source, &program, STRICT),
+        Mode::Plain | Mode::Valgrind | Mode::Shutdown => {
+            c_programs::build(&source, &program, STRICT)
+        }
         Mode::Static => c_programs::build_static(&source, &program, STRICT),
         Mode::Sanitized => c_programs::build(&source, &program, &[STRICT, SANITIZERS].concat()),
     }
@@ -32,6 +36,7 @@ pub fn program(name: &str, mode: Mode) -> PathBuf {
 pub fn start(program: &Path, mode: Mode, arguments: &[String]) -> Process {
     let mut command = match mode {
         Mode::Valgrind => c_programs::valgrind(program, true),
+        Mode::Shutdown => c_programs::valgrind_after_shutdown(program),
         _ => c_programs::command(program),
     };
     if mode == Mode::Sanitized {

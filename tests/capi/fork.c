@@ -317,6 +317,8 @@ static void what_is_inherited_is_refused(void)
     AT_ONCE(zkl_client_free(within));
     AT_ONCE(zkl_client_free(client));
     AT_ONCE(zkl_client_free(on_handle));
+    /* What runs is the parent's. */
+    IS(OK, zkl_shutdown());
 
     IS(0, zkr_lock_isowner(&owner));
     zkr_lock_mutex_t *const mutexes[] = {&owner, &waiter, &idle};

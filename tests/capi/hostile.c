@@ -418,6 +418,7 @@ static void hostile_acquires_and_guards(zkl_client *client)
     GIVES(BAD_ARGUMENTS, zkl_lock_acquire_async(lock, 0, NULL, NULL, finalize, &attempt));
     zkl_attempt *kept = NULL;
     GIVES(OK, zkl_lock_acquire_async(lock, 0, NULL, NULL, NULL, &kept));
+    GIVES(INVALID_STATE, zkl_shutdown());
     GIVES(BAD_ARGUMENTS, zkl_attempt_fd(kept, NULL));
     GIVES(BAD_ARGUMENTS, zkl_attempt_take(kept, NULL));
     zkl_attempt_free(kept);

@@ -34,6 +34,9 @@ programs! {
         plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
     an_event_loop_waits_for_descriptors_alone: "attempts",
         plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
+    // Under valgrind, nothing may be left then that could be a leak.
+    a_program_shuts_zklock_down: "shutdown",
+        plainly = Plain, under_valgrind = Shutdown, sanitized = Sanitized;
     a_loss_is_told_in_every_way: "loss",
         plainly = Plain, under_valgrind = Valgrind, sanitized = Sanitized;
     what_is_queued_is_told_as_things_are_by_then: "queued",

@@ -130,6 +130,7 @@ int use(const char *hosts, struct _zhandle *zh) {
     set = moved.set_async(\"/a\", \"b\", 1, -1, note);
     told = lock->try_acquire_async([&kept](zklock::result<zklock::guard> outcome) { kept = outcome.take(); });
     for (const zkl_contender &one : *lock->contenders()) seen += static_cast<int>(one.pid);
+    seen += zklock::shutdown().code();
     auto holder = lock->holder();
     for (auto one = holder->begin(); one != holder->end(); ++one) seen += *one->label;
     waited = lock->contenders_async(1, [&seen](zklock::result<zklock::contenders> found) {

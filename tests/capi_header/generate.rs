@@ -32,6 +32,7 @@ const FILES: &[&str] = &[
     "zkl/latch",
     "zkl/barrier",
     "zkl/double_barrier",
+    "zkl/shutdown",
 ];
 
 pub fn path_of(file: &str) -> PathBuf {

@@ -27,6 +27,7 @@ pub(super) mod replies;
 pub(super) mod revocation;
 pub(super) mod shared;
 pub(super) mod sharing;
+pub(super) mod shutdown;
 pub(super) mod signal_fd;
 pub(super) mod store;
 pub(super) mod timeout;

@@ -85,6 +85,13 @@ unsafe fn serve<T>(
     }
 }
 
+/// How many handles there are on which programs still work.
+pub(in crate::capi) fn count() -> usize {
+    let mut clients = attached();
+    clients.shrink_to_fit();
+    clients.len()
+}
+
 /// The recipes leave it to the servers what is too large. This is what the C client can put together.
 const MOST: usize = 1 << 29;
 

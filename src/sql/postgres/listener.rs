@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tokio_postgres::{AsyncMessage, Config, Error, NoTls};
 
 use crate::panics::catch_panic;
+use crate::threads;
 
 /// How often it finds out whether anybody wants to know yet, and tries to connect again.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -63,8 +64,9 @@ pub(super) fn start(config: Config, heard: Arc<Heard>, changed: Box<dyn Fn() -> 
         }
     };
     // Where there is no thread to be had, waiters look by themselves.
-    let thread = std::thread::Builder::new().name("zklock-listen".into());
-    let _ = thread.spawn(|| catch_panic(listen));
+    let _ = threads::spawn("zklock-listen", || {
+        catch_panic(listen);
+    });
 }
 
 async fn hear(config: &Config, heard: &Heard, changed: &dyn Fn() -> bool) -> Result<(), Error> {

@@ -163,21 +163,32 @@ pub fn limited(program: impl AsRef<OsStr>) -> Command {
 /// `program` under valgrind: it ends with 99 if memory is read or written that is not the program's
 /// or, with `leaks`, if some is lost. Limited.
 pub fn under_valgrind(program: &Path, leaks: bool) -> Command {
-    add_program(limited("valgrind"), program, leaks)
+    with_threads(limited("valgrind"), program, leaks)
 }
 
 /// As [`under_valgrind`], without a limit: for who kills it himself.
 pub fn valgrind(program: &Path, leaks: bool) -> Command {
-    add_program(command("valgrind"), program, leaks)
+    with_threads(command("valgrind"), program, leaks)
 }
 
-fn add_program(mut valgrind: Command, program: &Path, leaks: bool) -> Command {
-    valgrind.args(["--quiet", "--error-exitcode=99", "--fair-sched=yes", "--num-callers=30"]);
+/// As [`valgrind`], for a program that shuts zklock down, as a user runs it: none of its memory may even look lost.
+pub fn valgrind_after_shutdown(program: &Path) -> Command {
+    add_program(command("valgrind"), program, Some("definite,possible"))
+}
+
+/// For a program with threads that run at its end.
+fn with_threads(mut valgrind: Command, program: &Path, leaks: bool) -> Command {
     // At the end valgrind kills the other threads and has the C library free what it has; that waits
     // for ever when a handle's thread was just resolving its host names, under the resolver's lock.
     valgrind.arg("--run-libc-freeres=no");
-    if leaks {
-        let kinds = "definite,indirect";
+    // What such a thread has is possibly lost.
+    add_program(valgrind, program, leaks.then_some("definite,indirect"))
+}
+
+/// `leaks`: which kinds of them are errors.
+fn add_program(mut valgrind: Command, program: &Path, leaks: Option<&str>) -> Command {
+    valgrind.args(["--quiet", "--error-exitcode=99", "--fair-sched=yes", "--num-callers=30"]);
+    if let Some(kinds) = leaks {
         valgrind.arg("--leak-check=full").arg(format!("--show-leak-kinds={kinds}"));
         valgrind.arg(format!("--errors-for-leak-kinds={kinds}"));
     }

@@ -10,7 +10,7 @@ mod layout;
 mod program;
 mod recipe;
 mod refusal;
-mod registry;
+pub(in crate::capi) mod registry;
 mod release;
 mod report;
 mod state;

@@ -38,6 +38,11 @@ pub(super) fn find_or_make(mutex: &zkr_lock_mutex) -> Arc<Recipe> {
     Arc::clone(recipes.by_number.entry(number).or_default())
 }
 
+/// Frees what the table does not need now.
+pub(in crate::capi) fn shrink() {
+    RECIPES.lock().by_number.shrink_to_fit();
+}
+
 /// Gives what stood behind the struct and its copies, and stands there no more.
 pub(super) fn remove(mutex: &zkr_lock_mutex) -> Option<Arc<Recipe>> {
     RECIPES.lock().by_number.remove(&mutex.number())
