@@ -118,6 +118,7 @@ pub use lock::{
     Access, Contender, Election, Guard, GuardState, GuardStates, HeldSince, Holders, Interop,
     Leadership, LocalHandoff, Lock, LockError, Locks, LostReason, LostSignal, MultiLock, Owner,
     ReadWriteLock, ReentrantLock, ReleaseRequests, Semaphore, Strategy, WheneverHeld, WhileHeld,
+    WhileHeldError,
 };
 pub use recipes::{
     Barrier, Counter, Delivery, DoubleBarrier, Entered, Group, Latch, Member, Members, Membership,

@@ -39,7 +39,7 @@ pub enum LockError {
         ahead: Option<Box<Contender>>,
     },
     /// The lock was lost before its release was confirmed: others may have held it meanwhile.
-    #[error("release {}: lost before its release was confirmed: {}", line(path), why(*reason))]
+    #[error("release {}: lost before its release was confirmed: {}", line(path), reason)]
     Lost {
         /// What was held: [`Guard::path`](crate::Guard::path).
         path: String,
@@ -47,7 +47,7 @@ pub enum LockError {
         reason: LostReason,
     },
     /// The lock is not held any more, so what needs it was not done.
-    #[error("guard of {}: not held any more, so nothing was done: {}", line(path), why(*reason))]
+    #[error("guard of {}: not held any more, so nothing was done: {}", line(path), reason)]
     NotHeld {
         /// What was held: [`Guard::path`](crate::Guard::path).
         path: String,
@@ -210,15 +210,6 @@ impl LockError {
 /// A path in the line that an error prints: a hostile one must not be able to forge a second line.
 fn line(path: &str) -> impl fmt::Display + '_ {
     path.escape_debug()
-}
-
-fn why(reason: LostReason) -> &'static str {
-    match reason {
-        LostReason::Session => "its session is over, or can't be trusted any more",
-        LostReason::Deleted => "somebody has deleted it",
-        LostReason::Broken => "somebody has broken it",
-        LostReason::Released => "it was released",
-    }
 }
 
 struct Ahead<'a>(Option<&'a Contender>);

@@ -1,5 +1,7 @@
 //! Whether a lock is held, and why it is not.
 
+use std::fmt;
+
 /// Whether a lock is still held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -26,4 +28,15 @@ pub enum LostReason {
     Broken,
     /// The guard was released or dropped.
     Released,
+}
+
+impl fmt::Display for LostReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LostReason::Session => "its session is over, or can't be trusted any more",
+            LostReason::Deleted => "somebody has deleted it",
+            LostReason::Broken => "somebody has broken it",
+            LostReason::Released => "it was released",
+        })
+    }
 }

@@ -59,7 +59,7 @@ pub(crate) use store::{Change, StoredLock, Tried};
 pub use strategy::Strategy;
 pub(crate) use tenure::StoreRef;
 pub use whenever_held::WheneverHeld;
-pub use while_held::WhileHeld;
+pub use while_held::{WhileHeld, WhileHeldError};
 
 use crate::runtime::Pending;
 

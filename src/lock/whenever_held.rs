@@ -31,7 +31,7 @@ impl Lock {
     /// # async fn serve(token: i64) {}
     /// ```
     ///
-    /// It ends when the work ends by itself, and gives what that has given; with [`until`](WheneverHeld::until) also
+    /// It ends when the work ends by itself while the lock is held, and gives what that has given; with [`until`](WheneverHeld::until) also
     /// when it is to stop. An error of the store is tried again after a pause, which grows to ten seconds.
     ///
     /// # Errors
@@ -152,10 +152,13 @@ where
                 Ok(done) => return Poll::Ready(Ok(done)),
                 Err(error) => error,
             };
+            let why = error.to_string();
+            // Without the result of work that ended after the loss: the work is done again.
+            let error = LockError::from(error);
             let Some(pause) = this.pause_after(&error) else {
                 return Poll::Ready(Err(error));
             };
-            log!(INFO, %error, ?pause, "the work begins again once the lock is held again");
+            log!(INFO, why, ?pause, "the work begins again once the lock is held again");
             this.pause = Some(Timer::after(pause));
         }
     }

@@ -8,6 +8,8 @@ use std::task::{Context, Poll, ready};
 use super::Lock;
 use super::error::LockError;
 use super::guard::{Guard, LostSignal};
+use super::loss::LostReason;
+use crate::error::recognisable;
 use crate::runtime::{Pending, block_on};
 
 impl Lock {
@@ -30,13 +32,16 @@ impl Lock {
     /// # async fn bill(token: i64) -> u32 { 0 }
     /// ```
     ///
-    /// # Errors
-    /// As [`acquire`](Lock::acquire): the work has not begun then. [`NotHeld`](LockError::NotHeld) when the lock was
-    /// lost: the work was dropped half-way, or ended so late that another may have had the lock by then.
-    /// Otherwise it gives what the work has given; the release goes on in the background.
+    /// It gives what the work has given; the release goes on in the background.
     ///
-    /// # Cancellation
-    /// Dropping it drops the work, and releases the lock after that.
+    /// # Errors
+    /// - [`NotStarted`](WhileHeldError::NotStarted): the lock was not acquired, as by [`acquire`](Lock::acquire), so
+    ///   nothing was done.
+    /// - [`Lost`](WhileHeldError::Lost): the lock was lost after the work had started. The work was dropped where it
+    ///   waited; or it ended too late, and its result is in the error.
+    ///
+    /// # Cancel safety
+    /// Dropping it drops the work, and releases the lock after that. The work may have been done in part.
     pub fn while_held<W, F>(&self, work: W) -> WhileHeld<W, F>
     where
         W: FnOnce(Arc<Guard>) -> F,
@@ -49,12 +54,17 @@ impl Lock {
     /// ends it but itself. [`Guard::lost`] and [`Guard::states`] tell when that is due.
     ///
     /// # Errors
-    /// As of [`while_held`](Lock::while_held): [`NotHeld`](LockError::NotHeld) also when the lock was lost while the work
-    /// went on.
-    pub fn while_held_blocking<T>(&self, work: impl FnOnce(&Guard) -> T) -> Result<T, LockError> {
-        let guard = self.acquire().wait()?;
+    /// As [`while_held`](Lock::while_held). [`Lost`](WhileHeldError::Lost) always carries the result.
+    pub fn while_held_blocking<T>(
+        &self,
+        work: impl FnOnce(&Guard) -> T,
+    ) -> Result<T, WhileHeldError<T>> {
+        let guard = self.acquire().wait().map_err(WhileHeldError::NotStarted)?;
         let done = work(&guard);
-        guard.still_held().map(|()| done)
+        match guard.lost().get() {
+            Some(reason) => Err(WhileHeldError::lost(&guard, reason, Some(done))),
+            None => Ok(done),
+        }
     }
 }
 
@@ -68,12 +78,51 @@ impl Guard {
         let acquired = Pending::ready_as(LockError::of_pending, Ok(self));
         WhileHeld { course: Course::Acquiring(acquired), work: Some(work) }
     }
+}
 
-    fn still_held(&self) -> Result<(), LockError> {
-        match self.lost().get() {
-            Some(reason) => Err(LockError::not_held(self.path(), reason)),
-            None => Ok(()),
+/// Why work was not done under a lock from its beginning to its end: see [`Lock::while_held`].
+///
+/// `?` turns it into a [`LockError`], without the result.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum WhileHeldError<T> {
+    /// The lock was not acquired, or was lost at once. Nothing was done, and another try is safe.
+    #[error("{0}")]
+    NotStarted(#[source] LockError),
+    /// The lock was lost after the work had started. Another holder may have worked at the same time.
+    #[error(
+        "work under {}: the lock was lost {}: {reason}",
+        path.escape_debug(),
+        if result.is_some() { "before the work ended" } else { "and the work stopped half-way" }
+    )]
+    Lost {
+        /// What was held: [`Guard::path`].
+        path: String,
+        /// Why it was lost.
+        reason: LostReason,
+        /// What the work has given, if it ended. `None` if it was dropped where it waited.
+        result: Option<T>,
+    },
+}
+
+impl<T> WhileHeldError<T> {
+    fn lost(guard: &Guard, reason: LostReason, result: Option<T>) -> WhileHeldError<T> {
+        WhileHeldError::Lost { path: recognisable(guard.path()), reason, result }
+    }
+}
+
+impl<T> From<WhileHeldError<T>> for LockError {
+    fn from(error: WhileHeldError<T>) -> LockError {
+        match error {
+            WhileHeldError::NotStarted(error) => error,
+            WhileHeldError::Lost { path, reason, .. } => LockError::Lost { path, reason },
         }
+    }
+}
+
+impl<T> std::fmt::Debug for WhileHeldError<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "WhileHeldError({self})")
     }
 }
 
@@ -93,7 +142,7 @@ where
     ///
     /// # Errors
     /// As [`Lock::while_held`].
-    pub fn wait(self) -> Result<F::Output, LockError> {
+    pub fn wait(self) -> Result<F::Output, WhileHeldError<F::Output>> {
         block_on(self)
     }
 }
@@ -106,7 +155,7 @@ where
     W: FnOnce(Arc<Guard>) -> F,
     F: Future,
 {
-    type Output = Result<F::Output, LockError>;
+    type Output = Result<F::Output, WhileHeldError<F::Output>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let WhileHeld { course, work } = &mut *self;
@@ -149,12 +198,16 @@ impl<F: Future> Course<F> {
         &mut self,
         cx: &mut Context<'_>,
         start: impl FnOnce(Arc<Guard>) -> Option<F>,
-    ) -> Poll<Result<F::Output, LockError>> {
+    ) -> Poll<Result<F::Output, WhileHeldError<F::Output>>> {
         if let Course::Acquiring(acquire) = self {
             let acquired = ready!(Pin::new(acquire).poll(cx));
             *self = Course::Over;
-            let guard = Held(Arc::new(acquired?));
+            let guard = Held(Arc::new(acquired.map_err(WhileHeldError::NotStarted)?));
             let lost = guard.0.lost();
+            if let Some(reason) = lost.get() {
+                let error = LockError::not_held(guard.0.path(), reason);
+                return Poll::Ready(Err(WhileHeldError::NotStarted(error)));
+            }
             if let Some(work) = start(Arc::clone(&guard.0)) {
                 *self = Course::Working(Working { work: Box::pin(work), lost, guard });
             }
@@ -170,12 +223,18 @@ impl<F: Future> Course<F> {
 }
 
 impl<F: Future> Working<F> {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<F::Output, LockError>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<F::Output, WhileHeldError<F::Output>>> {
         // It wakes when the lock is lost. But before each step of the work the clock decides: the process may have
         // stood still since the last one.
         let _ = Pin::new(&mut self.lost).poll(cx);
-        self.guard.0.still_held()?;
+        let guard = &self.guard.0;
+        if let Some(reason) = self.lost.get() {
+            return Poll::Ready(Err(WhileHeldError::lost(guard, reason, None)));
+        }
         let done = ready!(self.work.as_mut().poll(cx));
-        Poll::Ready(self.guard.0.still_held().map(|()| done))
+        Poll::Ready(match self.lost.get() {
+            Some(reason) => Err(WhileHeldError::lost(guard, reason, Some(done))),
+            None => Ok(done),
+        })
     }
 }

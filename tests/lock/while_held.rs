@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use futures_lite::future::{block_on, yield_now};
 use parking_lot::Mutex;
 use test_support::{TIMEOUT, eventually, options};
-use zklock::{Guard, GuardState, LockError, LostReason, local};
+use zklock::{Guard, GuardState, LockError, LostReason, WhileHeldError, local};
 
 use crate::bench::{Bench, each_strategy};
 use crate::place::each_store;
@@ -45,10 +45,12 @@ async fn endless(begun: Flag, gone: Flag) {
     pending().await
 }
 
-fn is_not_held<T: std::fmt::Debug>(ended: Result<T, LockError>) {
-    let error = ended.unwrap_err();
-    let not_held = matches!(error, LockError::NotHeld { reason: LostReason::Session, .. });
-    assert!(not_held && error.is_lost(), "{error:?}");
+/// The lock was lost after the work had started; this is what the work has given.
+fn lost<T: std::fmt::Debug>(ended: Result<T, WhileHeldError<T>>) -> Option<T> {
+    match ended {
+        Err(WhileHeldError::Lost { reason: LostReason::Session, result, .. }) => result,
+        other => panic!("{other:?}"),
+    }
 }
 
 each_store! {
@@ -93,7 +95,7 @@ each_store! {
             eventually("it has begun", || begun.is_up());
             assert!(!gone.is_up());
             place.lose();
-            is_not_held(held.join().unwrap());
+            assert!(lost(held.join().unwrap()).is_none());
         });
         assert!(gone.is_up());
         place.expect_free();
@@ -121,12 +123,40 @@ each_store! {
         // As of a process that stood still: nobody has polled it since.
         place.lose();
         eventually("it is lost", || kept.lock().as_ref().is_some_and(|guard: &Arc<Guard>| guard.is_lost()));
-        let ended: Result<(), _> = block_on(held);
-        is_not_held(ended);
+        assert_eq!(lost(block_on(held)), None);
         assert_eq!(steps.load(Ordering::SeqCst), 3);
     }
 
-    fn work_that_blocks_is_told_and_its_late_result_is_refused(place) {
+    fn the_result_of_work_that_ends_after_the_loss_is_not_thrown_away(place) {
+        let kept = Mutex::new(None);
+        let late = place.lock().while_held(|guard: Arc<Guard>| async {
+            place.lose();
+            // Within one step: nobody can end the work before it ends.
+            eventually("it is lost", || guard.is_lost());
+            *kept.lock() = Some(guard);
+            "done"
+        });
+        assert_eq!(lost(late.wait()), Some("done"));
+        assert!(kept.lock().as_ref().is_some_and(|guard| guard.is_lost()));
+        place.expect_free();
+    }
+
+    fn work_is_not_started_once_the_lock_is_lost(place) {
+        let guard = place.lock().acquire().wait().unwrap();
+        place.lose();
+        eventually("it is lost", || guard.is_lost());
+        let started = Flag::default();
+        let ended = guard.while_held(|_| {
+            started.raise();
+            ready(())
+        });
+        let error = ended.wait().unwrap_err();
+        assert!(matches!(error, WhileHeldError::NotStarted(LockError::NotHeld { .. })), "{error:?}");
+        assert!(!started.is_up());
+        place.expect_free();
+    }
+
+    fn work_that_blocks_is_told_and_its_late_result_is_not_thrown_away(place) {
         let ended = place.lock().while_held_blocking(|guard| {
             let mut states = guard.states();
             assert_eq!(states.wait(), Some(GuardState::Held));
@@ -135,7 +165,7 @@ each_store! {
             assert_eq!(states.wait(), None, "it ends with the loss");
             "done"
         });
-        is_not_held(ended);
+        assert_eq!(lost(ended), Some("done"));
         place.expect_free();
     }
 
@@ -201,7 +231,7 @@ each_strategy! {
             bench.proxy.cut();
             let next = bench.lock(&other, strategy).acquire().wait().unwrap();
             assert!(gone.is_up(), "another holds, and the work goes on");
-            is_not_held(held.join().unwrap());
+            assert!(lost(held.join().unwrap()).is_none());
             next.release().wait().unwrap();
         });
     }

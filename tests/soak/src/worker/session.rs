@@ -13,7 +13,7 @@ use fastrand::Rng;
 use futures_lite::future::{block_on, or, yield_now};
 use futures_util::future::select_all;
 use zklock::zookeeper::Op;
-use zklock::{Client, Guard, Lock, LockError, Pending};
+use zklock::{Client, Guard, Lock, LockError, Pending, WhileHeldError};
 
 use super::contended::{Contended, Holding, Wanted};
 use super::{Phase, Shared};
@@ -252,7 +252,7 @@ impl Session {
         }));
         match ended {
             Ok(()) => self.note(Event::Released { why: "dropped".to_owned() }),
-            Err(error) if begun.get() && error.is_lost() => {
+            Err(error @ WhileHeldError::Lost { .. }) if begun.get() => {
                 self.note(Event::Told);
                 if !released.get() {
                     self.note(Event::Release);
