@@ -35,6 +35,9 @@
 //! - `tickTime` is at most T/2, or what [`ClientOptions::tick_time`](crate::ClientOptions::tick_time)
 //!   says. Servers grant no T below two ticks unless their `minSessionTimeout` is set lower.
 //! - A leader that runs sends a ping within T/50 of when it is due.
+//! - The session timeout does not shrink unheard. A server that comes back with a smaller `maxSessionTimeout` grants T' < T
+//!   when it reads the handshake. By its answer the client learns that, and trusts nothing that was proven under T. Where
+//!   the answer is lost, trust can last up to T - T' longer than the session.
 //! - Clocks run at the same rate within one percent. (Trust ends T/20 early, so that whoever waits for
 //!   its end is woken in time.)
 //! - Observers get their transactions from the leader (`observerMasterPort` is not set, the default).

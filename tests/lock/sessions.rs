@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use test_support::{Stranger, TIMEOUT, acquire_in_background, eventually, options, session_id};
 use zklock::zookeeper::SessionState;
-use zklock::{Client, Code, Guard, GuardState, LockError, LostReason, Strategy};
+use zklock::{Client, Code, Guard, GuardState, LockError, LostReason, Strategy, WhileHeldError};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Proxy, Rule, Server, expire_session};
 
@@ -192,7 +192,7 @@ each_strategy! {
             eventually("the work has begun", || begun.load(Ordering::SeqCst) == 1);
             keep_from_hearing_until_lost(&bench, &client);
             let error = held.join().unwrap().unwrap_err();
-            assert!(error.is_lost(), "{error:?}");
+            assert!(matches!(error, WhileHeldError::Lost { result: None, .. }), "{error:?}");
         });
         let next = bench.lock(&other, strategy).acquire().within(TIMEOUT).wait().unwrap();
         // Of one name with the claim that was lost, where that is the lock's path.
@@ -318,6 +318,52 @@ fn a_holder_that_is_cut_off_is_told_before_another_acquires_in_50_of_50_runs() {
     assert_eq!(runs.len() as u64, RUNS);
     let wrong: Vec<_> = runs.iter().filter(|run| **run != ["lost", "acquired"]).collect();
     assert!(wrong.is_empty(), "{} of {RUNS} runs: {wrong:?}", wrong.len());
+}
+
+/// What was proven by the old session timeout says nothing under a smaller one.
+#[test]
+fn a_holder_whose_server_comes_back_with_a_smaller_session_timeout_is_told_before_another_acquires()
+{
+    const THEN: Duration = Duration::from_secs(4);
+    let bench = Bench::own();
+    let client = bench.client();
+    let session = session_id(&client);
+    let guard = bench.lock(&client, Strategy::Queue).acquire().wait().unwrap();
+    let file = bench.server.directory().join("zoo.cfg");
+    let smaller = || {
+        bench.server.stop().unwrap();
+        let lines = std::fs::read_to_string(&file).unwrap();
+        let lines = format!("{lines}maxSessionTimeout={}\n", THEN.as_millis());
+        std::fs::write(&file, lines).unwrap();
+    };
+    away(&bench, smaller, || bench.server.start_again().unwrap());
+    eventually("the new timeout is known", || client.session_timeout() == Some(THEN));
+    assert_eq!(guard.lost().wait(), LostReason::Session);
+    eventually("the session goes on", || client.state() == SessionState::Connected);
+    assert_eq!(session_id(&client), session);
+    bench.proxy.cut();
+    let other = bench.lock(&bench.direct(), Strategy::Queue).acquire().within(TIMEOUT).wait();
+    other.unwrap().release().wait().unwrap();
+}
+
+/// By another handle, on the same servers.
+#[test]
+fn a_holder_whose_session_is_taken_up_and_closed_elsewhere_hears_of_it() {
+    for strategy in [Strategy::Poll, Strategy::Watch, Strategy::Queue] {
+        let bench = Bench::shared();
+        let client = bench.client();
+        let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
+        let session = client.session().unwrap();
+        let thief = options().session(session).connect(&bench.server.hosts()).wait().unwrap();
+        thief.close().wait().unwrap();
+        let next = bench.lock(&bench.direct(), strategy).acquire().within(TIMEOUT).wait().unwrap();
+        eventually("it is lost", || guard.is_lost());
+        // Its end touches nobody else's claim.
+        drop(guard);
+        eventually("it has another session", || client.sync("/").wait().is_ok());
+        assert_eq!(next.state(), GuardState::Held);
+        next.release().wait().unwrap();
+    }
 }
 
 #[test]
