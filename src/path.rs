@@ -70,6 +70,17 @@ pub(crate) fn parent(path: &str) -> Option<&str> {
     }
 }
 
+/// What follows `zl-` and the czxid of its directory in the name of one of our claims.
+pub(crate) fn after_directory(name: &str) -> Option<&str> {
+    let (directory, rest) = name.strip_prefix("zl-")?.split_once('-')?;
+    i64::from_str_radix(directory, 16).ok().map(|_| rest)
+}
+
+/// The last name of a path.
+pub(crate) fn last(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

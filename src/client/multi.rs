@@ -196,7 +196,11 @@ impl Link {
         };
         let mut raw = Vec::with_capacity(ops.len());
         for (at, op) in ops.iter().enumerate() {
-            match op.raw() {
+            let allowed = match op {
+                Op::Set { path, .. } => self.check_write(path),
+                _ => Ok(()),
+            };
+            match allowed.and_then(|()| op.raw()) {
                 Ok(op) => raw.push(op),
                 Err(why) => {
                     return Pending::ready(Err(refuse(op, why.to_owned()).of_operation(at)));

@@ -160,11 +160,12 @@ impl ClientOptions {
     ///
     /// # What can't be promised
     /// A session has one owner. Two live handles push each other off the servers, and while they do,
-    /// each may delete what the other holds, or end the session for both. The other's guards learn
-    /// of it when a server refuses a heartbeat (`SESSION_MOVED`) or the connection is lost, which
-    /// can be up to T/5 after the session was taken up: until then they say `Held`. So take a
-    /// session up only when the process that had it is certainly gone. What is safe even then is
-    /// done with the [fencing token](crate::Guard::fencing_token).
+    /// each may delete what the other holds, or end the session for both. The other's guards say `Held` until it hears
+    /// of that: usually for some milliseconds, until a server closes its connection or refuses a request with
+    /// `SESSION_MOVED`. While it is cut off from the servers, they say so until
+    /// [`Guard::remaining`](crate::Guard::remaining) has passed, up to 0.95 T. So take a session up only when the process
+    /// that had it has certainly ended. Even then, only the [fencing token](crate::Guard::fencing_token) makes a write
+    /// safe.
     pub fn session(mut self, session: SessionKey) -> Self {
         self.settings.session = Some(session);
         self
@@ -196,6 +197,15 @@ impl ClientOptions {
     /// else the client ends with `AUTH_FAILED`. And what the client creates with [`Acl::creator`](crate::zookeeper::Acl::creator)
     /// names that identity as well: with no other, nobody has access any more once the session is over. Not on a session that
     /// is [taken up](ClientOptions::session), nor on a handle that a C program owns.
+    ///
+    /// A waiter takes the first write to such a claim for its release. So this client refuses to write to claims, with
+    /// `BAD_ARGUMENTS`, and a waiter believes a write only on a connection on which the servers have refused one that an ACL
+    /// forbids. Not with `skipACL=yes`, for example: there it asks the servers once more, as without this option.
+    ///
+    /// # What can't be prevented
+    /// A session with super rights (`X509AuthenticationProvider.superUser`, `DigestAuthenticationProvider.superDigest`) may
+    /// write to every znode. If it writes to such a claim, the next waiter holds beside its holder; as it does when somebody
+    /// deletes a claim by hand.
     pub fn announced_releases(mut self, announced: bool) -> Self {
         self.settings.announces_releases = announced;
         self

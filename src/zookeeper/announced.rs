@@ -1,7 +1,11 @@
-//! What a claim is made with whose holder announces the release (`succession.rs`).
+//! What a claim is made with whose holder announces the release (`succession.rs`), and whether to believe it.
 
-use super::claim_data;
-use crate::znode::{Acl, Permissions, Stat};
+use parking_lot::Mutex;
+
+use super::{claim_data, name};
+use crate::client::{Op, TrustedSession};
+use crate::error::Code;
+use crate::znode::{Acl, CreateMode, Permissions, Stat};
 
 /// The line in its data by which others know. Nobody but the session that made the znode may write to it, so what it says is
 /// true for as long as it was not written to.
@@ -21,8 +25,53 @@ pub(super) fn protected(data: &[u8], acl: &[Acl], id: &str) -> (Vec<u8>, Vec<Acl
 
 /// Whether the holder of that claim will announce its release.
 pub(super) fn will_be(data: &[u8], stat: &Stat) -> bool {
-    let is_as_made = stat.version == 0 && stat.is_ephemeral();
+    let is_as_made = (stat.version, stat.aversion) == (0, 0) && stat.is_ephemeral();
     is_as_made && says_so(data)
+}
+
+/// What is known of the servers' access control, on one connection of a session: another leader may be configured
+/// otherwise, and brings another connection.
+#[derive(Default)]
+struct AccessControl {
+    /// The connection on which the servers were asked last.
+    asked_on: Option<u64>,
+    is_enforced: bool,
+}
+
+/// Whether the servers refuse a write that an ACL forbids. Asks them once on each connection, by a transaction in the
+/// lock's directory: it creates a znode that nobody may write to, writes to it, and deletes it. `false` until the answer is
+/// there.
+pub(super) async fn is_acl_enforced(session: &TrustedSession, directory: &str) -> bool {
+    let known = session.registry.of::<Mutex<AccessControl>>("");
+    let connection = session.connection();
+    {
+        let mut known = known.lock();
+        if known.asked_on == Some(connection) {
+            return known.is_enforced;
+        }
+        *known = AccessControl { asked_on: Some(connection), is_enforced: false };
+    }
+    let path = name::join(directory, "zklock-acl");
+    let acl = vec![Acl::new(Permissions::READ, "world", "anyone")];
+    let ops = [
+        Op::Create { path: path.clone(), data: Vec::new(), acl, mode: CreateMode::Ephemeral },
+        Op::set(&path, ""),
+        Op::delete(&path),
+    ];
+    let reply = session.multi(&ops).await;
+    let mut known = known.lock();
+    if known.asked_on != Some(connection) || session.connection() != connection {
+        return false;
+    }
+    match reply {
+        Err(error) if error.operation() == Some(1) && error.code() == Code::NO_AUTH => {
+            known.is_enforced = true;
+        }
+        Err(error) if error.is_transient() => known.asked_on = None,
+        // They have executed it, or refused something else.
+        Ok(_) | Err(_) => {}
+    }
+    known.is_enforced
 }
 
 /// Whether a claim's data say that.

@@ -1,6 +1,7 @@
 //! How an attempt watches its own claim and the one before, and holds by their events alone.
 
 use super::attempt::Attempt;
+use super::continuity::Connection;
 use super::name;
 use super::node::Node;
 use super::spec::Spec;
@@ -46,7 +47,7 @@ impl Attempt {
         let Some(czxid) = self.claim.node().map(|node| node.czxid) else { return false };
         let is_intact =
             self.own_watch.as_mut().is_some_and(|watch| watch.is_intact(session, czxid));
-        behind.is_followed && is_intact
+        behind.is_followed && is_intact && behind.connection == Connection::of(session)
     }
 
     /// Waits for an event of what is ahead.

@@ -16,6 +16,8 @@
 //! `zl-2a-upgrade-00c5a1e27b9d4f36-__WRIT__0000000007`.
 
 use crate::lock::Kind;
+use crate::path::after_directory;
+pub(super) use crate::path::last;
 
 /// How claims are called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,9 +114,7 @@ pub(super) fn kind(name: &str) -> Kind {
 
 /// The word before the mark in a name of ours, and what follows that up to the mark.
 fn word(name: &str) -> Option<(&str, &str)> {
-    let (directory, rest) = name.strip_prefix("zl-")?.split_once('-')?;
-    i64::from_str_radix(directory, 16).ok()?;
-    let (words, _) = rest.split_once("-__")?;
+    let (words, _) = after_directory(name)?.split_once("-__")?;
     Some(words.split_once('-').unwrap_or((words, "")))
 }
 
@@ -136,9 +136,7 @@ pub(super) fn has_anothers_token(name: &str) -> bool {
 
 /// For how many permits a claim of that name asks.
 fn permits(name: &str) -> Option<u32> {
-    let (directory, rest) = name.strip_prefix("zl-")?.split_once("-permits-")?;
-    let (number, _) = rest.split_once('-')?;
-    i64::from_str_radix(directory, 16).ok()?;
+    let (number, _) = after_directory(name)?.strip_prefix("permits-")?.split_once('-')?;
     number.parse().ok().filter(|number| *number > 0)
 }
 
@@ -182,11 +180,6 @@ pub(super) fn is_out_of_turn(number: i32) -> bool {
     /// More than can be on their way at once.
     const RUN_ON: i32 = 1 << 20;
     number == i32::MAX || number < i32::MIN + RUN_ON
-}
-
-/// The last part of a path.
-pub(super) fn last(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or_default()
 }
 
 /// A child's path.

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::admission::Admission;
+use super::announced;
 use super::attempt::{Ahead, Attempt, ClaimStatus, clear_orphan, create_parents};
 use super::claim_data;
+use super::continuity::Connection;
 use super::limit_node;
 use super::listing::Listing;
 use super::name;
@@ -343,10 +345,14 @@ async fn watch_before(
             let is_named_so = attempt.claim.layout().names(name::last(path));
             let is_announced = is_announced && is_in_our_directory && is_named_so;
             let is_only = is_only && attempt.spec.client.announces_releases();
+            let connection = Connection::of(session);
+            let is_announced =
+                is_announced && announced::is_acl_enforced(session, &attempt.spec.path).await;
             if is_only || is_announced {
                 attempt.watch_own(session).await;
             }
-            attempt.behind = Some(Behind { czxid, is_only, is_announced, is_followed: false });
+            attempt.behind =
+                Some(Behind { czxid, connection, is_only, is_announced, is_followed: false });
             Some(status)
         }
     })

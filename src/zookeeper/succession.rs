@@ -5,6 +5,14 @@
 //! holds may say so when it goes: its znode, which nobody else may write to, is written to and deleted in one transaction,
 //! and a watch on it tells "changed". Who held was the first, so then ours is.
 //!
+//! A write to such a claim is its release because nobody else can write to it:
+//! - other sessions: its ACL gives WRITE and ADMIN to an identity of the holder's session, whose password is kept nowhere
+//!   else, and each connection on which it is believed has seen the servers refuse a write for want of a permission;
+//! - the holder's program: the client refuses `set`, `set_acl` and transactions that write to a claim, in every interface;
+//! - a handle that the program owns, or a session that another process had: they announce nothing;
+//! - a session with super rights can, and a program that writes by the C client's own handle of ours: documented with
+//!   `announced_releases`.
+//!
 //! Either is true only while our own claim is there: behind a waiter that was robbed of its claim, the next one waits for
 //! the same claim as that. So our own claim is watched as well, on the same connection: there the event of its deletion
 //! comes before that of any later transaction. On another connection a listing decides.
@@ -16,6 +24,8 @@ use crate::client::{TrustedSession, Watch, WatchEventKind};
 pub(super) struct Behind {
     /// The transaction that made it.
     pub(super) czxid: i64,
+    /// The connection on which the rest is true.
+    pub(super) connection: Connection,
     /// Whether no other was before ours: when it is deleted, ours is the first.
     pub(super) is_only: bool,
     /// Whether it says so when it is released: when it is written to, ours is the first.

@@ -5,10 +5,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use test_support::{TIMEOUT, acquire_in_background, eventually, options, poll_until, session_id};
-use zklock::zookeeper::SessionState;
-use zklock::{Client, Code, Guard, GuardState, Lock, LockError, LostReason, Strategy};
+use zklock::zookeeper::{Acl, Permissions, SessionState};
+use zklock::{Client, Code, Error, Guard, GuardState, Lock, LockError, LostReason, Strategy};
 use zklock_testing::wire::{Op, Ops};
-use zklock_testing::{Action, Rule};
+use zklock_testing::{Action, Rule, Server};
 
 use crate::bench::{Bench, Claim};
 
@@ -54,6 +54,11 @@ fn acquainted<const N: usize>(bench: &Bench, connect: impl Fn(&Bench) -> Client)
 /// What was asked for, but for a watch on the directory, which nobody waits for.
 fn asked(bench: &Bench) -> Vec<Op> {
     bench.asked().into_iter().filter(|op| *op != Op::GetData).collect()
+}
+
+/// What lets everybody do everything.
+fn open() -> Vec<Acl> {
+    vec![Acl::new(Permissions::ALL, "world", "anyone")]
 }
 
 fn get(waiting: Waiting) -> Guard {
@@ -120,16 +125,99 @@ fn nobody_else_can_write_to_a_claim_whose_release_will_be_announced() {
     let guard = bench.lock(&first, QUEUE).acquire().wait().unwrap();
     let written = bench.direct().set(guard.path(), b"x", None).wait().unwrap_err();
     assert_eq!(written.code(), Code::NO_AUTH);
-    // Not by another client that announces, either.
-    let written = second.set(guard.path(), b"x", None).wait().unwrap_err();
-    assert_eq!(written.code(), Code::NO_AUTH);
-    let acl =
-        vec![zklock::zookeeper::Acl::new(zklock::zookeeper::Permissions::ALL, "world", "anyone")];
-    assert_eq!(second.set_acl(guard.path(), &acl, None).wait().unwrap_err().code(), Code::NO_AUTH);
+    let other = bench.direct();
+    assert_eq!(
+        other.set_acl(guard.path(), &open(), None).wait().unwrap_err().code(),
+        Code::NO_AUTH
+    );
     // But everybody may read it, and delete it.
     assert!(second.lock(&bench.path).holder().wait().unwrap().is_some());
     bench.ask(|raw| raw.delete(guard.path())).unwrap();
     assert_eq!(guard.lost().wait(), LostReason::Deleted);
+}
+
+#[test]
+fn its_own_program_cannot_write_to_a_claim_whose_release_will_be_announced() {
+    let bench = Bench::own();
+    let [first, second] = acquainted(&bench, announcing);
+    let guard = bench.lock(&first, QUEUE).acquire().wait().unwrap();
+    let (waiting, own) = waits(&bench, &second, true);
+    let path = guard.path();
+    let refused = |error: Error| {
+        assert_eq!(error.code(), Code::BAD_ARGUMENTS, "{error}");
+        assert!(error.to_string().contains("would count as its release"), "{error}");
+    };
+    let refused_to_guard = |error: LockError| match error {
+        LockError::Store { source, .. } => refused(source),
+        other => panic!("{other}"),
+    };
+    refused(first.set(path, b"x", None).wait().unwrap_err());
+    refused(first.set_acl(path, &open(), None).wait().unwrap_err());
+    let ops = [zklock::zookeeper::Op::set(path, "x")];
+    refused(first.multi(&ops).wait().unwrap_err());
+    refused_to_guard(guard.multi(&ops).wait().unwrap_err());
+    refused_to_guard(guard.set(path, b"x", None).wait().unwrap_err());
+    assert!(first.counter(path).add(1).wait().is_err());
+    assert!(!waiting.is_finished());
+    assert_eq!(guard.state(), GuardState::Held);
+    // Other znodes of a similar name are nobody's claim.
+    first.create("/zl-config", b"", zklock::zookeeper::CreateMode::Ephemeral).wait().unwrap();
+    first.set("/zl-config", b"x", None).wait().unwrap();
+    guard.release().wait().unwrap();
+    assert_eq!(get(waiting).fencing_token(), own.czxid);
+}
+
+#[test]
+fn where_the_servers_do_not_enforce_access_control_a_write_releases_nobody() {
+    let bench = Bench::with(Server::builder().property("skipACL", "yes"));
+    for connect in [announcing, plain] {
+        let [first] = acquainted(&bench, announcing);
+        let [second, third] = acquainted(&bench, connect);
+        let guard = bench.lock(&first, QUEUE).acquire().wait().unwrap();
+        let (waiting, own) = waits(&bench, &second, false);
+        let (last, _) = waits(&bench, &third, false);
+        bench.proxy.clear_seen();
+        // By a client that does not know what a write to a claim means.
+        bench.ask(|raw| raw.set_data(guard.path(), b"x")).unwrap();
+        bench.proxy.wait_for(&Rule::request(Ops::lists()), 1, TIMEOUT).unwrap();
+        assert!(!waiting.is_finished());
+        guard.release().wait().unwrap();
+        let guard = get(waiting);
+        assert_eq!(guard.fencing_token(), own.czxid);
+        guard.release().wait().unwrap();
+        get(last).release().wait().unwrap();
+        bench.expect_free(QUEUE);
+    }
+}
+
+#[test]
+fn the_servers_are_asked_once_on_each_connection_whether_they_enforce_access_control() {
+    let bench = Bench::own();
+    let clients: [Client; 2] = acquainted(&bench, announcing);
+    // How often both ask while they take turns: each other write is a release.
+    let asked = || {
+        const TURNS: usize = 8;
+        bench.proxy.clear_seen();
+        let mut guard = bench.lock(&clients[0], QUEUE).acquire().wait().unwrap();
+        for turn in 1..TURNS {
+            let (waiting, _) = waits(&bench, &clients[turn % 2], false);
+            guard.release().wait().unwrap();
+            guard = get(waiting);
+        }
+        guard.release().wait().unwrap();
+        let is_write = |op: &Op| matches!(op, Op::Multi | Op::Delete);
+        bench.asked().into_iter().filter(is_write).count() - TURNS
+    };
+    assert_eq!((asked(), asked()), (2, 0));
+    bench.proxy.refuse();
+    for client in &clients {
+        eventually("the connection is lost", || client.state() != SessionState::Connected);
+    }
+    bench.proxy.heal();
+    for client in &clients {
+        eventually("it is back", || client.state() == SessionState::Connected);
+    }
+    assert_eq!((asked(), asked()), (2, 0));
 }
 
 #[test]

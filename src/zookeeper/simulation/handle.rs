@@ -82,9 +82,15 @@ impl SimulatedHandle {
         New { sequential, kind, data: data.into(), is_protected }
     }
 
-    /// Creates several, in one transaction.
-    fn create_all(&self, terms: Terms, all: Vec<(String, New)>, sink: Sink<Vec<RawOpResult>>) {
-        let (path, number) = (all[0].0.clone(), all.len());
+    /// Sends a transaction of so many operations.
+    fn transact(
+        &self,
+        terms: Terms,
+        op: Op,
+        path: &str,
+        number: usize,
+        sink: Sink<Vec<RawOpResult>>,
+    ) {
         let sink = Box::new(move |reply: Result<_, Code>| {
             let made = |path| RawOpResult { path: Some(path), ..result(Code::OK) };
             let why = |at: usize, failed: usize, code| match at.cmp(&failed) {
@@ -97,7 +103,7 @@ impl SimulatedHandle {
                 Err((failed, code)) => (0..number).map(|at| why(at, failed, code)).collect(),
             }));
         });
-        self.submit(terms, Op::CreateAll(all), &path, Reply::CreatedAll(sink));
+        self.submit(terms, op, path, Reply::CreatedAll(sink));
     }
 
     fn delete_as(&self, terms: Terms, path: &str, announced: bool, sink: Sink<()>) {
@@ -189,7 +195,14 @@ impl Requests for SimulatedHandle {
                 }
                 _ => unasked(),
             };
-            return self.create_all(terms, ops.iter().map(new).collect(), sink);
+            let (path, op) = match ops {
+                [RawOp::Create { path, .. }, RawOp::Set { .. }, _] => (*path, Op::Forbidden),
+                [RawOp::Create { path, .. }, ..] => {
+                    (*path, Op::CreateAll(ops.iter().map(new).collect()))
+                }
+                _ => unasked(),
+            };
+            return self.transact(terms, op, path, ops.len(), sink);
         };
         assert_eq!(path, deleted, "the simulation knows no other transactions");
         let sink: Sink<()> = Box::new(move |reply| {

@@ -14,6 +14,8 @@ pub(super) enum Op {
     Create(New),
     /// In one transaction.
     CreateAll(Vec<(String, New)>),
+    /// A transaction that the servers refuse, because it writes to what its ACL protects.
+    Forbidden,
     Delete {
         /// Whether it is written to before, in the same transaction.
         announced: bool,
@@ -37,7 +39,7 @@ pub(super) enum Op {
 
 impl Op {
     pub(super) fn is_write(&self) -> bool {
-        matches!(self, Op::Create(_) | Op::CreateAll(_) | Op::Delete { .. } | Op::Set { .. })
+        !matches!(self, Op::Children { .. } | Op::Get { .. } | Op::Exists | Op::Sync)
     }
 
     /// Whether no server can answer it alone.
@@ -49,6 +51,7 @@ impl Op {
         match self {
             Op::Create(_) => "create",
             Op::CreateAll(_) => "create all",
+            Op::Forbidden => "forbidden",
             Op::Exists => "exists",
             Op::Delete { .. } => "delete",
             Op::Children { .. } => "children",
@@ -69,7 +72,7 @@ impl Hash for Op {
             Op::Get { watch } | Op::Children { watch } => watch.hash(state),
             Op::Set { version, .. } => version.hash(state),
             Op::Delete { announced, too_late } => (announced, too_late).hash(state),
-            Op::Sync | Op::Exists => {}
+            Op::Sync | Op::Exists | Op::Forbidden => {}
         }
     }
 }

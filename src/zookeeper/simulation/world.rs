@@ -85,6 +85,7 @@ impl World {
                 deleted.map(|()| Value::Done)
             }
             Op::CreateAll(all) => Ok(Value::CreatedAll(self.leader.create_all(all))),
+            Op::Forbidden => Ok(Value::CreatedAll(Err((1, Code::NO_AUTH)))),
             Op::Sync | Op::Children { .. } | Op::Get { .. } | Op::Exists if !up => {
                 Err(Code::CONNECTION_LOSS)
             }
