@@ -304,10 +304,15 @@ fn standing(
     let was_robbed = world.robbed.keys().any(is_ours);
     // At any of its locks.
     let watches_any = || tree.nodes.keys().any(|path| parent(path) != "/" && watches(path));
+    // Who is given the last number while another has it waits until that has gone.
+    let waits_for_a_number = || {
+        let last = |path: &str| name::sequence(path) == Some(i32::MAX);
+        tree.nodes.keys().any(|path| last(name::last(path)) && watches(path))
+    };
     let mut ours = claims.iter().enumerate().filter(|(_, (claim, _))| is_ours(claim));
     match (ours.next(), ours.next()) {
         // Who was robbed while it waits learns of that when it looks again.
-        (None, _) if was_robbed && watches_any() => Standing::Waits,
+        (None, _) if was_robbed && watches_any() || waits_for_a_number() => Standing::Waits,
         (None, _) => Standing::InVain("waits without a claim"),
         (Some(_), Some(_)) => Standing::InVain("has two claims"),
         (Some((place, (_, own))), None) => {

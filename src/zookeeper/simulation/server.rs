@@ -9,6 +9,7 @@ use super::scenario::OTHER;
 use crate::client::{WatchEvent, WatchEventKind};
 use crate::error::Code;
 use crate::znode::Stat;
+use crate::zookeeper::name;
 
 /// How long a session lives that the leader does not count as alive.
 pub(super) const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
@@ -33,7 +34,7 @@ pub(super) struct Znode {
     pub(super) data: Arc<[u8]>,
     /// Whether nobody but its own session may write to it.
     pub(super) is_protected: bool,
-    /// How many children were ever created: the next sequence number.
+    /// How many children were ever created: the next sequence number, unless that is at its end.
     pub(super) sequence: i32,
 }
 
@@ -49,8 +50,8 @@ impl Znode {
             Kind::Container => i64::MIN,
             Kind::Ephemeral(session) => session,
         };
-        let (czxid, mzxid, version) = (self.czxid, self.mzxid, self.version);
-        Stat { czxid, mzxid, version, ephemeral_owner, ..Stat::default() }
+        let Znode { czxid, mzxid, version, pzxid, .. } = *self;
+        Stat { czxid, mzxid, version, pzxid, ephemeral_owner, ..Stat::default() }
     }
 }
 
@@ -135,7 +136,8 @@ impl Tree {
         match change {
             Change::Create { path, kind, data, is_protected } => {
                 if let Some(parent) = self.nodes.get_mut(parent(path)) {
-                    parent.sequence = parent.sequence.wrapping_add(1);
+                    // At its end a tree keeps the largest count.
+                    parent.sequence = parent.sequence.saturating_add(1);
                     parent.pzxid = zxid;
                 }
                 let node = Znode::new(zxid, *kind, Arc::clone(data), *is_protected);
@@ -293,12 +295,27 @@ impl Leader {
         }
         let mut path = path.to_owned();
         if new.sequential {
-            path.push_str(&format!("{:010}", above.sequence));
+            path.push_str(&format!("{:010}", self.next_number(parent(&path), above)));
         }
         if self.tree.get(&path).is_some() {
             return Err(Code::NODE_EXISTS);
         }
         Ok(path)
+    }
+
+    /// The number of the next child. At the end of its counter a directory gives the largest number again and again; those
+    /// after it only where one create follows upon another.
+    fn next_number(&self, directory: &str, above: &Znode) -> i32 {
+        let last = self.log.last().and_then(|last| {
+            last.changes.iter().find_map(|change| {
+                let Change::Create { path, .. } = change else { return None };
+                (parent(path) == directory).then(|| name::sequence(name::last(path))).flatten()
+            })
+        });
+        match last.filter(|number| name::is_out_of_turn(*number)) {
+            Some(number) => number.wrapping_add(1),
+            None => above.sequence,
+        }
     }
 
     pub(super) fn set(&mut self, path: &str, data: &Arc<[u8]>, version: i32) -> Result<Stat, Code> {
