@@ -53,6 +53,8 @@ pub enum Event {
     Release,
     /// The release has ended; empty when it went well.
     Released { why: String },
+    /// The close of a client whose session this is has reported success.
+    Closed { session: i64 },
     /// The process stood still from `since` on: frozen, or without a processor.
     Stalled { since: Moment },
 }
@@ -123,6 +125,7 @@ impl fmt::Display for Entry {
             }
             Event::Release => write!(f, "release"),
             Event::Released { why } => write!(f, "released\t{}", flat(why)),
+            Event::Closed { session } => write!(f, "closed\t{session}"),
             Event::Stalled { since } => write!(f, "stalled\t{}", since.0),
         }
     }
@@ -153,6 +156,7 @@ impl Entry {
             },
             "release" => Event::Release,
             "released" => Event::Released { why: next()?.to_owned() },
+            "closed" => Event::Closed { session: next()?.parse().ok()? },
             "stalled" => Event::Stalled { since: Moment(next()?.parse().ok()?) },
             _ => return None,
         };

@@ -1,6 +1,9 @@
 //! `soak`: locks on an ensemble whose servers, clients and links fail, judged by the servers' own
 //! transaction log. `soak --help` says how to use it.
 
+// The report is one object.
+#![recursion_limit = "256"]
+
 mod args;
 mod clock;
 mod cluster;

@@ -132,6 +132,7 @@ impl Report<'_> {
              their number changed {} times",
             counts.most_readers, counts.most_permits, counts.full, counts.limits_changed
         ));
+        line(format!("clients closed    {:>8}   each close held against the log", counts.closed));
         line(format!("hung waiters      {:>8}", counts.hung));
         line(format!("orphans           {:>8}", counts.orphans));
         let kinds: Vec<String> =
@@ -211,6 +212,7 @@ impl Report<'_> {
             "holes": self.evidence.holes,
             "digests_confirmed": self.evidence.confirmed,
             "diverged": run.diverged,
+            "closed": counts.closed,
             "looks": counts.looks,
             "works": counts.works,
             "tolerance_seconds": self.evidence.wall.tolerance().as_secs_f64(),

@@ -125,6 +125,8 @@ impl LockHistory {
 pub struct History {
     /// By lock, in the order in which they were named.
     pub locks: Vec<LockHistory>,
+    /// When each session ended.
+    pub ended: HashMap<i64, Point>,
     /// Claims that were there when the log ended.
     pub left: Vec<String>,
     /// What no client of a soak does.
@@ -201,6 +203,7 @@ impl<'a> Replay<'a> {
                 }
                 Change::Delete { path } => touched.extend(self.delete(path, txn, point)),
                 Change::Close { paths } => {
+                    self.history.ended.entry(txn.session).or_insert(point);
                     let known = self.of_session.remove(&txn.session).unwrap_or_default();
                     let gone: BTreeSet<&String> = known.iter().chain(paths).collect();
                     touched.extend(

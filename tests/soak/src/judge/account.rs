@@ -70,6 +70,8 @@ impl Belief {
 pub struct Account {
     pub asks: Vec<Ask>,
     pub beliefs: Vec<Belief>,
+    /// Sessions whose end was reported, and when.
+    pub closed: Vec<(i64, Moment)>,
     /// When the process stood still.
     pub stalls: Vec<(Moment, Moment)>,
     /// Lines that make no sense where they stand.
@@ -85,6 +87,10 @@ impl Account {
             let (at, thread) = (*at, *thread);
             if let Event::Stalled { since } = event {
                 account.stalls.push((*since, at));
+                continue;
+            }
+            if let Event::Closed { session } = event {
+                account.closed.push((*session, at));
                 continue;
             }
             if let Event::Ask { lock, how } = event {

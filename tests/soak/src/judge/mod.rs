@@ -99,6 +99,8 @@ pub struct Counts {
     pub most_permits: u64,
     pub full: u64,
     pub limits_changed: u64,
+    /// Closes that reported success.
+    pub closed: u64,
     pub hung: u64,
     pub orphans: u64,
     pub longest_wait: Duration,
@@ -120,6 +122,7 @@ impl Case<'_> {
         self.judge_deletions(&accounts, &mut verdict);
         self.judge_beliefs(&accounts, &mut verdict);
         self.judge_waiting(&accounts, &mut verdict);
+        self.judge_closes(&accounts, &mut verdict);
         self.judge_leftovers(&mut verdict);
         let strange = self.history.strange.iter().chain(accounts.iter().flat_map(|it| &it.strange));
         let strange = strange.map(|what| Violation::new(Kind::Evidence, what.clone()));
@@ -129,6 +132,20 @@ impl Case<'_> {
         verdict.violations.extend(crashed);
         verdict.accounts = accounts;
         verdict
+    }
+
+    /// A close that reports success has ended the session.
+    fn judge_closes(&self, accounts: &[Account], verdict: &mut Verdict) {
+        for (session, at) in accounts.iter().flat_map(|account| &account.closed) {
+            verdict.counts.closed += 1;
+            let ended = self.history.ended.get(session).map(|ended| ended.at);
+            if ended.is_none_or(|ended| ended > *at + self.tolerance) {
+                let what = format!("session {session:#x}");
+                let mut violation = Violation::new(Kind::Unclosed, what).at(*at);
+                violation.about.sessions = vec![*session];
+                verdict.violations.push(violation);
+            }
+        }
     }
 
     fn judge_leftovers(&self, verdict: &mut Verdict) {

@@ -323,6 +323,21 @@ fn a_wait_is_too_long_only_when_the_faults_are_over() {
 }
 
 #[test]
+fn a_close_that_reports_success_has_ended_the_session() {
+    let mut story = Story::good();
+    story.txns.push(txn(400, 11, Change::Close { paths: vec![] }));
+    story.journals[0].1.push(entry(401, Event::Closed { session: 11 }));
+    assert_eq!((story.wrongs(), story.verdict().counts.closed), (vec![], 1));
+    // Later, or never.
+    for at in [390, 401] {
+        story.journals[0].1.pop();
+        let session = if at == 390 { 11 } else { 12 };
+        story.journals[0].1.push(entry(at, Event::Closed { session }));
+        assert_eq!(story.wrongs(), [Kind::Unclosed]);
+    }
+}
+
+#[test]
 fn failures_orphans_and_crashes_are_told() {
     let mut story = Story::good();
     story.journals.push((3, vec![ask(100), entry(101, Event::Failed { why: "x".to_owned() })]));

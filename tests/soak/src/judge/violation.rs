@@ -56,6 +56,8 @@ pub enum Kind {
     Hung,
     /// An acquire failed where it should have gone on.
     Failed,
+    /// A close reported success, and its session had not ended.
+    Unclosed,
     /// A node that nobody needs any more.
     Orphan,
     /// A client process ended by itself.
@@ -82,6 +84,7 @@ impl Kind {
             Kind::WriteReport => "a write reported wrongly",
             Kind::Hung => "a hung waiter",
             Kind::Failed => "a failed acquire",
+            Kind::Unclosed => "a close reported wrongly",
             Kind::Orphan => "a node left behind",
             Kind::Crashed => "a client that ended by itself",
             Kind::Evidence => "evidence that contradicts itself",

@@ -31,6 +31,9 @@ const NAP: Duration = Duration::from_millis(20);
 const LONG: u64 = 400;
 /// How long a participant of an election waits who only tries.
 const TRIES_FOR: Duration = Duration::from_millis(10);
+/// One round in so many is the last of its client, and one hold in so many writes to its own claim.
+const CLOSES: u32 = 100;
+const WRITES_TO_ITSELF: u32 = 20;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub struct Session {
@@ -92,28 +95,41 @@ impl Session {
         Session { number, shared, locks, rng }
     }
 
-    /// From the connect to the close.
+    /// From the first connect to the last close. Now and then it closes its client, and goes on with another.
     pub fn live(mut self) {
-        if let Some(client) = self.connect() {
+        while let Some(client) = self.connect() {
             let locks: Vec<Contended> =
                 self.locks.iter().map(|name| Contended::new(&client, name)).collect();
-            while !self.shared.has_come(Phase::Park) {
+            let mut stays = true;
+            while stays && !self.shared.has_come(Phase::Park) {
                 if self.shared.is_hushed() {
                     thread::sleep(NAP);
                 } else {
                     self.round(&client, &locks);
+                    stays = self.rng.u32(..CLOSES) != 0;
                 }
             }
-            self.shared.parked.fetch_add(1, Ordering::SeqCst);
-            // The session goes on: what it may have left behind would still be there.
-            while !self.shared.has_come(Phase::Close) {
-                thread::sleep(NAP);
+            if stays {
+                self.shared.parked.fetch_add(1, Ordering::SeqCst);
+                // The session goes on: what it may have left behind would still be there.
+                while !self.shared.has_come(Phase::Close) {
+                    thread::sleep(NAP);
+                }
             }
             // Its locks hold the client too.
             drop(locks);
-            let _ = client.close().within(CLOSE_TIMEOUT).wait();
-        } else {
-            self.shared.parked.fetch_add(1, Ordering::SeqCst);
+            self.close(&client);
+            if stays {
+                return;
+            }
+        }
+        self.shared.parked.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn close(&self, client: &Client) {
+        let session = client.session();
+        if let (Some(session), Ok(())) = (session, client.close().within(CLOSE_TIMEOUT).wait()) {
+            self.note(Event::Closed { session: session.id() });
         }
     }
 
@@ -180,6 +196,12 @@ impl Session {
 
         let lost = guard.lost();
         self.write(client, chosen, guard, 1);
+        if self.rng.u32(..WRITES_TO_ITSELF) == 0 {
+            // It is refused where releases are announced, and changes nothing elsewhere.
+            if let Ok(found) = client.get(guard.path()).wait() {
+                let _ = client.set(guard.path(), &found.data, None).wait();
+            }
+        }
         // Mostly no longer than that, sometimes a while, seldom long.
         let hold = match self.rng.u32(..1_000) {
             0..955 => 0,
