@@ -55,7 +55,7 @@ pub(crate) fn validate_chosen(path: &str) -> Result<(), &'static str> {
 
 /// Says so if the last name of a path that the program has chosen is one of zklock's own.
 pub(crate) fn check_name(path: &str) -> Result<(), &'static str> {
-    if path.rsplit('/').next().is_some_and(|name| name.starts_with(own_name!(""))) {
+    if last(path).starts_with(own_name!("")) {
         return Err("names that begin with zl- are zklock's own: choose another name");
     }
     Ok(())
@@ -72,7 +72,7 @@ pub(crate) fn parent(path: &str) -> Option<&str> {
 
 /// What follows `zl-` and the czxid of its directory in the name of one of our claims.
 pub(crate) fn after_directory(name: &str) -> Option<&str> {
-    let (directory, rest) = name.strip_prefix("zl-")?.split_once('-')?;
+    let (directory, rest) = name.strip_prefix(own_name!(""))?.split_once('-')?;
     i64::from_str_radix(directory, 16).ok().map(|_| rest)
 }
 

@@ -5,6 +5,7 @@ use parking_lot::Mutex;
 use super::{claim_data, name};
 use crate::client::{Op, TrustedSession};
 use crate::error::Code;
+use crate::path::own_name;
 use crate::znode::{Acl, CreateMode, Permissions, Stat};
 
 /// The line in its data by which others know. Nobody but the session that made the znode may write to it, so what it says is
@@ -51,7 +52,7 @@ pub(super) async fn is_acl_enforced(session: &TrustedSession, directory: &str) -
         }
         *known = AccessControl { asked_on: Some(connection), is_enforced: false };
     }
-    let path = name::join(directory, "zklock-acl");
+    let path = name::join(directory, own_name!("acl"));
     let acl = vec![Acl::new(Permissions::READ, "world", "anyone")];
     let ops = [
         Op::Create { path: path.clone(), data: Vec::new(), acl, mode: CreateMode::Ephemeral },
