@@ -116,6 +116,26 @@ static void an_acquire_is_too_late(void)
     zkl_guard_free(guard);
 }
 
+/* Of one lock that is shared, so that all claims are where they are counted. */
+static void a_client_is_closed_right_after_its_guards(void)
+{
+    static const int counts[] = {1, 20, 500};
+    static zkl_guard *guards[500];
+    const int count = counts[getpid() % 3];
+    zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
+    options.sharing = ZKL_READ;
+    zkl_client *client = connected();
+    GIVES(OK, zkl_lock_new(client, "/locks/end", &options, &lock));
+    for (int i = 0; i < count; i++)
+        guards[i] = acquired(lock);
+    for (int i = 0; i < count; i++)
+        zkl_guard_free(guards[i]);
+    zkl_lock_free(lock);
+    /* That says so: the end of this process must not have to. */
+    GIVES(OK, zkl_client_detach(client));
+    _exit(0);
+}
+
 static void mutexes_are_destroyed(void)
 {
     static zkr_lock_mutex_t owner, waiter;
@@ -155,6 +175,8 @@ int main(int argc, char **argv)
     STATE(an_acquire_is_cancelled_at_once, on_a_handle())
     STATE(an_acquire_is_cancelled_that_has_its_outcome, connected())
     STATE(an_acquire_is_too_late, connected())
+    if (strcmp(argv[3], "a_client_is_closed_right_after_its_guards") == 0)
+        a_client_is_closed_right_after_its_guards();
     STATE(mutexes_are_destroyed, connected())
     return 2;
 }

@@ -38,5 +38,6 @@ ends!(
     an_acquire_is_cancelled_at_once,
     an_acquire_is_cancelled_that_has_its_outcome,
     an_acquire_is_too_late,
+    a_client_is_closed_right_after_its_guards,
     mutexes_are_destroyed,
 );

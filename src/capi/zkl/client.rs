@@ -94,8 +94,9 @@ pub unsafe extern "C" fn zkl_client_connect(
 /// - A `sync` goes to the server every tenth of the session timeout, to know that the session lives; and
 ///   while a lock is held, a write that changes nothing every fifth.
 /// - A session has one owner. A second handle on it (zookeeper_init with the client id of the first) can
-///   end it for both: guards of the first then say so only when a server refuses a heartbeat or the
-///   connection is lost, up to a fifth of the session timeout later. zkl_guard_token covers that.
+///   end it for both. Guards of the first say ZKL_HELD until a server closes their connection or refuses a
+///   request, usually for milliseconds; while they are cut off, for up to 0.95 of the session timeout.
+///   zkl_guard_token covers that.
 /// - The program may free the client before or after zookeeper_close, in any order, from ordinary
 ///   threads. When it closes the handle, everything on it is lost at once, and nothing of zklock
 ///   touches it any more.

@@ -44,7 +44,8 @@ pub struct Txn {
     pub kind: i32,
     /// None when the request failed.
     pub changes: Vec<Change>,
-    /// Of all its bytes: tells whether two servers have logged the same.
+    /// Of all its bytes: tells whether two servers have logged the same. Of a refused transaction of several operations
+    /// 0: the leader marks those before the refused one as failed as well, before or after it writes its own log.
     pub checksum: u32,
     /// What the leader made of the whole tree after it, in one number. Requests that failed have
     /// none, and servers before 3.6 write none.
@@ -76,7 +77,13 @@ impl Txn {
         let mut txn = Txn::header(&mut archive, checksum).ok_or("its header is cut off")?;
         let what = |what: &str| format!("{:#x}, type {}: {what}", txn.zxid, txn.kind);
         txn.changes = match txn.kind {
-            MULTI => multi(&mut archive).ok_or_else(|| what("its record can't be read"))?,
+            MULTI => {
+                let changes = multi(&mut archive).ok_or_else(|| what("its record can't be read"))?;
+                if changes.is_empty() {
+                    txn.checksum = 0;
+                }
+                changes
+            }
             kind => {
                 let change = change(kind, &mut archive).ok_or_else(|| what("can't be read"))?;
                 change.into_iter().collect()
