@@ -78,7 +78,8 @@ impl Txn {
         let what = |what: &str| format!("{:#x}, type {}: {what}", txn.zxid, txn.kind);
         txn.changes = match txn.kind {
             MULTI => {
-                let changes = multi(&mut archive).ok_or_else(|| what("its record can't be read"))?;
+                let changes =
+                    multi(&mut archive).ok_or_else(|| what("its record can't be read"))?;
                 if changes.is_empty() {
                     txn.checksum = 0;
                 }
