@@ -39,6 +39,15 @@ struct AccessControl {
     is_enforced: bool,
 }
 
+/// A question whose acquire may be dropped: then the next one asks again.
+struct Unanswered<'a>(&'a Mutex<AccessControl>);
+
+impl Drop for Unanswered<'_> {
+    fn drop(&mut self) {
+        self.0.lock().asked_on = None;
+    }
+}
+
 /// Whether the servers refuse a write that an ACL forbids. Asks them once on each connection, by a transaction in the
 /// lock's directory: it creates a znode that nobody may write to, writes to it, and deletes it. `false` until the answer is
 /// there.
@@ -52,6 +61,7 @@ pub(super) async fn is_acl_enforced(session: &TrustedSession, directory: &str) -
         }
         *known = AccessControl { asked_on: Some(connection), is_enforced: false };
     }
+    let unanswered = Unanswered(&known);
     let path = name::join(directory, own_name!("acl"));
     let acl = vec![Acl::new(Permissions::READ, "world", "anyone")];
     let ops = [
@@ -60,6 +70,7 @@ pub(super) async fn is_acl_enforced(session: &TrustedSession, directory: &str) -
         Op::delete(&path),
     ];
     let reply = session.multi(&ops).await;
+    std::mem::forget(unanswered);
     let mut known = known.lock();
     if known.asked_on != Some(connection) || session.connection() != connection {
         return false;

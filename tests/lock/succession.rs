@@ -221,6 +221,25 @@ fn the_servers_are_asked_once_on_each_connection_whether_they_enforce_access_con
 }
 
 #[test]
+fn a_question_about_access_control_that_is_abandoned_is_asked_again() {
+    let bench = Bench::own();
+    let [first, second] = acquainted(&bench, announcing);
+    let guard = bench.lock(&first, QUEUE).acquire().wait().unwrap();
+    bench.proxy.clear_seen();
+    let question = Rule::request(Op::Multi);
+    let held = bench.proxy.hold(question.clone());
+    let mut gives_up = bench.lock(&second, QUEUE).acquire();
+    poll_until(&mut gives_up, || bench.proxy.count(&question) == 1);
+    drop(gives_up);
+    held.release();
+    eventually("its claim is gone", || bench.claims(QUEUE).len() == 1);
+    let (waiting, own) = waits(&bench, &second, true);
+    assert_eq!(bench.proxy.count(&question), 2);
+    guard.release().wait().unwrap();
+    assert_eq!(get(waiting).fencing_token(), own.czxid);
+}
+
+#[test]
 fn a_write_to_a_claim_that_is_not_announced_releases_nobody() {
     let bench = Bench::own();
     let [first] = acquainted(&bench, plain);

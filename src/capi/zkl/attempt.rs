@@ -1,4 +1,4 @@
-//! What waits for others and can be cancelled. Its outcome goes to a callback, or is kept until the program takes it.
+//! Attempts: acquires and other waits that the program can cancel. A callback gets the outcome, or the program takes it.
 
 use std::ffi::{c_int, c_void};
 use std::future::Future;
@@ -108,7 +108,7 @@ impl<T> Course<T> {
         self.fd.signal();
     }
 
-    /// The outcome of what has ended; `None` if it was delivered before.
+    /// The outcome of an attempt that has ended; `None` if it was delivered before.
     fn deliver(&self) -> Option<Result<T, Failure>> {
         let mut before = Phase::Delivered;
         self.phase.update(|phase| {

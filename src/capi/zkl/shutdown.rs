@@ -21,10 +21,9 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Ends the threads of zklock, and frees what it keeps for the process. A program calls this before its end if its
 /// memory is checked: see zklock.supp, which is installed with the library.
 ///
-/// Everything has to be freed first: clients, locks, guards, attempts, recipes. This waits for what goes on in the
-/// background after that (sessions that end, releases, callbacks), up to 15 seconds. No other thread may be inside a
-/// function of zklock meanwhile. Shutting down again does nothing. A client that is made later works as ever, and takes
-/// another shutdown.
+/// Free all objects first: clients, locks, guards, attempts, recipes. The call waits up to 15 seconds for work in the
+/// background: ends of sessions, releases, callbacks. No other thread may be inside a function of zklock meanwhile. A
+/// second call does nothing. The program can make clients again later, and then calls this once more.
 ///
 /// Any thread, but for callbacks; blocks.
 ///
