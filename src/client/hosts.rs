@@ -5,7 +5,6 @@ use std::io;
 use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 
 use crate::path;
-use crate::secret::without_secret;
 
 const DEFAULT_PORT: u16 = 2181;
 /// More would be a mistake; the C client resolves them one after the other.
@@ -17,10 +16,14 @@ pub(super) enum HostsError {
     #[error("no host: write host[:port][,host[:port]...][/chroot]")]
     Empty,
     #[error(
-        "{0:?} is a URL: write host:port, as in zk1.example.net:2181; a store is connected to by its address \
+        "the text is a URL: write host:port, as in zk1.example.net:2181; a store is connected to by its address \
              with zklock::connect, in C with zkl_store_connect"
     )]
-    Url(String),
+    Url,
+    #[error(
+        "a host has no user, no password and no options: write host:port, as in zk1.example.net:2181"
+    )]
+    Options,
     #[error("an empty host between commas")]
     EmptyHost,
     #[error("more than {MAX_HOSTS} hosts")]
@@ -29,8 +32,8 @@ pub(super) enum HostsError {
     BadName(String),
     #[error("host {0:?}: the port takes 1 to 65535")]
     BadPort(String),
-    #[error("host {0:?}: write an IPv6 address in brackets, as in [::1]:2181")]
-    BareIpv6(String),
+    #[error("write an IPv6 address in brackets, as in [::1]:2181")]
+    BareIpv6,
     #[error("host {0:?}: not an IPv6 address in the brackets")]
     BadIpv6(String),
     #[error("chroot {0:?}: {1}")]
@@ -44,10 +47,11 @@ pub(super) fn resolve(host: &str) -> io::Result<Vec<SocketAddr>> {
     Ok((name, port).to_socket_addrs()?.collect())
 }
 
-/// Gives the string in the C client's form: every port named, IPv6 without its brackets.
+/// Gives the string in the C client's form: every port named, IPv6 without its brackets. No error shows what may be a
+/// password: the string may be the address of another store.
 pub(super) fn parse(hosts: &str) -> Result<String, HostsError> {
     if hosts.contains("://") {
-        return Err(HostsError::Url(excerpt(&without_secret(hosts))));
+        return Err(HostsError::Url);
     }
     let (list, chroot) = match hosts.find('/') {
         Some(at) => hosts.split_at(at),
@@ -56,15 +60,18 @@ pub(super) fn parse(hosts: &str) -> Result<String, HostsError> {
     if list.trim().is_empty() {
         return Err(HostsError::Empty);
     }
-    let chroot = chroot.trim_end();
-    let chroot = if chroot == "/" { "" } else { chroot };
-    if !chroot.is_empty() {
-        path::validate(chroot).map_err(|why| HostsError::BadChroot(excerpt(chroot), why))?;
+    if list.contains(['@', '=', ';', '?', '#']) {
+        return Err(HostsError::Options);
     }
     let parsed: Vec<String> =
         list.split(',').map(|host| host_and_port(host.trim())).collect::<Result<_, _>>()?;
     if parsed.len() > MAX_HOSTS {
         return Err(HostsError::TooMany);
+    }
+    let chroot = chroot.trim_end();
+    let chroot = if chroot == "/" { "" } else { chroot };
+    if !chroot.is_empty() {
+        path::validate(chroot).map_err(|why| HostsError::BadChroot(excerpt(chroot), why))?;
     }
     Ok(parsed.join(",") + chroot)
 }
@@ -83,17 +90,17 @@ fn host_and_port(text: &str) -> Result<String, HostsError> {
         let (address, after) = rest.split_once(']').ok_or_else(bad)?;
         let address: Ipv6Addr = address.parse().map_err(|_| bad())?;
         let port = match after.strip_prefix(':') {
-            Some(port) => read_port(text, port)?,
+            Some(port) => read_port(&address.to_string(), port)?,
             None if after.is_empty() => DEFAULT_PORT,
-            None => return Err(bad()),
+            None => return Err(HostsError::BareIpv6),
         };
         return Ok(format!("{address}:{port}"));
     }
     let (name, port) = match text.split_once(':') {
         Some((_, rest)) if rest.contains(':') => {
-            return Err(HostsError::BareIpv6(excerpt(text)));
+            return Err(HostsError::BareIpv6);
         }
-        Some((name, port)) => (name, read_port(text, port)?),
+        Some((name, port)) => (name, read_port(name, port)?),
         None => (text, DEFAULT_PORT),
     };
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
@@ -183,7 +190,7 @@ mod tests {
         assert!(text.contains("[::1]:2181"), "{text}");
         for url in ["http://zk:2181", "zookeeper://a:1,b:2/app", "a:1,tcp://b:2"] {
             let text = parse(url).unwrap_err().to_string();
-            assert!(text.contains(url) && text.contains("write host:port"), "{text}");
+            assert!(text.contains("URL") && text.contains("write host:port"), "{text}");
         }
     }
 }

@@ -10,7 +10,6 @@ use crate::logging::log;
 use crate::raw::{Adopted, Credentials};
 use crate::runtime::{Pending, now, within};
 use crate::sasl::Sasl;
-use crate::secret::without_secret;
 use crate::session_key::SessionKey;
 use crate::tls::Tls;
 
@@ -278,12 +277,13 @@ impl ClientOptions {
     }
 
     pub(crate) fn start(&self, hosts: &str) -> Result<Client> {
-        // Somebody may have taken the address of another store for them.
-        let shown = without_secret(hosts);
-        let refuse =
-            |detail: String| Error::with_detail("connect", &shown, Code::BAD_ARGUMENTS, detail);
+        let refused = |shown: &str, why: String| {
+            Error::with_detail("connect", shown, Code::BAD_ARGUMENTS, why)
+        };
+        let refuse = |why: String| refused(hosts, why);
         let mut settings = self.settings.clone();
-        settings.hosts = hosts::parse(hosts).map_err(|error| refuse(error.to_string()))?;
+        // What are no hosts may be an address of another store, with a password.
+        settings.hosts = hosts::parse(hosts).map_err(|error| refused("", error.to_string()))?;
         let millis = settings.session_timeout.as_millis();
         if !(SHORTEST_MS..=LONGEST_MS).contains(&millis) {
             return Err(refuse(format!(

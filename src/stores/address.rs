@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::secret::place_of;
+
 /// All that an address can begin with.
 const SCHEMES: &str = "zookeeper://HOST:PORT,.../CHROOT, redis://HOST:PORT, postgres://HOST/DATABASE, \
     mysql://HOST/DATABASE, sqlite:FILE or local:";
@@ -25,7 +27,7 @@ pub(super) enum Address {
 }
 
 impl Address {
-    /// Reads it, or says what is wrong with it.
+    /// Reads it, or says what is wrong with it. What is no address may have a password anywhere, so nothing of it is said.
     pub(super) fn parse(text: &str) -> Result<Address, String> {
         let Some((scheme, rest)) = text.split_once(':') else {
             return Err(format!("a store's address is {SCHEMES}"));
@@ -42,17 +44,15 @@ impl Address {
             "local" => {
                 Err("a process has one store local: and nothing follows the colon".to_owned())
             }
-            "redis" if rest.starts_with("//") && rest.len() > 2 => {
-                Ok(Address::Redis(text.to_owned()))
-            }
+            "redis" if names_a_server(text) => Ok(Address::Redis(text.to_owned())),
             "redis" => Err("which server? redis://HOST:PORT".to_owned()),
-            "postgres" | "postgresql" if rest.starts_with("//") && rest.len() > 2 => {
+            "postgres" | "postgresql" if names_a_server(text) => {
                 Ok(Address::Postgres(text.to_owned()))
             }
             "postgres" | "postgresql" => {
                 Err("which database? postgres://USER:PASSWORD@HOST:PORT/DATABASE".to_owned())
             }
-            "mysql" | "mariadb" if names_a_database(rest) => {
+            "mysql" | "mariadb" if names_a_server(text) && names_a_database(rest) => {
                 Ok(Address::MySql(format!("mysql:{rest}")))
             }
             "mysql" | "mariadb" => {
@@ -63,7 +63,7 @@ impl Address {
             }
             // Most likely the hosts that a client is given.
             _ if rest.starts_with(|c: char| c.is_ascii_digit()) => {
-                Err(format!("ZooKeeper's servers are zookeeper://{text}"))
+                Err("ZooKeeper's servers are zookeeper://HOST:PORT,HOST:PORT/CHROOT".to_owned())
             }
             _ => Err(format!("a store's address is {SCHEMES}")),
         }
@@ -71,6 +71,21 @@ impl Address {
 }
 
 impl Address {
+    /// As errors show it: without a user, a password and options.
+    pub(super) fn shown(&self) -> String {
+        let server = |scheme: &str, address: &str| {
+            format!("{scheme}://{}", place_of(address).unwrap_or("..."))
+        };
+        match self {
+            Address::ZooKeeper(hosts) => format!("zookeeper://{hosts}"),
+            Address::Sqlite(file) => format!("sqlite:{}", file.display()),
+            Address::Local => "local:".to_owned(),
+            Address::Redis(address) => server("redis", address),
+            Address::Postgres(address) => server("postgres", address),
+            Address::MySql(address) => server("mysql", address),
+        }
+    }
+
     /// With what such a store is built in.
     #[allow(dead_code, reason = "not every build lacks one")]
     pub(super) fn feature(&self) -> &'static str {
@@ -82,6 +97,13 @@ impl Address {
             Address::ZooKeeper(_) | Address::Local => "default",
         }
     }
+}
+
+/// Whether it names a server as a URL does. A user's password and the options may be anything.
+fn names_a_server(address: &str) -> bool {
+    let names =
+        |rest: &str| !rest.is_empty() && (rest.contains('@') || place_of(address).is_some());
+    address.split_once("//").is_some_and(|(scheme, rest)| scheme.ends_with(':') && names(rest))
 }
 
 /// Whether it is a host and a database.
@@ -118,6 +140,7 @@ fn sqlite(rest: &str) -> Result<PathBuf, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Client, Code};
 
     #[test]
     fn an_address_says_which_store_and_where() {
@@ -141,7 +164,7 @@ mod tests {
         for (text, helps) in [
             ("", "sqlite:FILE"),
             ("locks.db", "sqlite:FILE"),
-            ("127.0.0.1:2181", "zookeeper://127.0.0.1:2181"),
+            ("127.0.0.1:2181", "zookeeper://HOST:PORT"),
             ("zookeeper:a:2181", "zookeeper://HOST"),
             ("zookeeper:///chroot", "which servers"),
             ("sqlite:", "which file"),
@@ -158,6 +181,37 @@ mod tests {
         ] {
             let why = Address::parse(text).unwrap_err();
             assert!(why.contains(helps), "{text}: {why}");
+        }
+    }
+
+    #[test]
+    fn nothing_of_what_is_no_address_is_shown() {
+        for text in [
+            "host=127.0.0.1 password=hunter2",
+            "redis:hunter2@127.0.0.1",
+            "redis://127.0.0.1;password=hunter2",
+            "rediss://:hunter2@127.0.0.1",
+            "root:hunter2@127.0.0.1/db",
+            "mysql:root:hunter2@127.0.0.1/db",
+            "mysql://root:hunter2@127.0.0.1",
+            "mysql://127.0.0.1;Pwd=hunter2/db",
+            "Server=127.0.0.1;Pwd=hunter2",
+            "postgres://host=127.0.0.1 password=hunter2",
+            "postgres://root:hunter2",
+            "sqlite:locks.db?key=hunter2",
+            "local:hunter2",
+            "zookeeper:hunter2@127.0.0.1",
+            "zookeeper://root:hunter2@127.0.0.1",
+            "zookeeper://root:hunter2",
+            "zookeeper://127.0.0.1:2181;hunter2",
+            "127.0.0.1:6379,password=hunter2",
+        ] {
+            for error in [crate::connect(text).wait().err(), Client::connect(text).wait().err()] {
+                let error = error.expect("it is no address");
+                assert_eq!(error.code(), Code::BAD_ARGUMENTS, "{error}");
+                let shown = format!("{error} {error:?}");
+                assert!(!shown.contains("hunter2"), "{text}: {shown}");
+            }
         }
     }
 }

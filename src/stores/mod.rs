@@ -39,7 +39,6 @@ use crate::leased;
 use crate::local;
 use crate::lock::{Lock, Locks, ReadWriteLock, Semaphore};
 use crate::runtime::Pending;
-use crate::secret::without_secret;
 use crate::sync::per_process;
 
 /// How long a lock outlives the crash of who holds it, unless something else is wanted.
@@ -116,12 +115,13 @@ impl StoreOptions {
     /// # Errors
     /// As [`connect`]; `BAD_ARGUMENTS` for a session timeout that the store does not take.
     pub fn connect(&self, address: &str) -> Pending<Store> {
-        let shown = without_secret(address);
+        let parsed = Address::parse(address);
+        let shown = parsed.as_ref().map(Address::shown).unwrap_or_default();
         let refuse = |why: String| {
             let error = Error::with_detail("connect", &shown, Code::BAD_ARGUMENTS, why);
             Pending::ready(Err(error))
         };
-        match Address::parse(address) {
+        match parsed {
             Ok(Address::ZooKeeper(hosts)) => {
                 let options = self.zookeeper.clone().session_timeout(self.session_timeout);
                 options.connect(&hosts).map(|client| Ok(Store { kept: Kept::ZooKeeper(client?) }))

@@ -309,6 +309,27 @@ static void a_store_says_what_it_can(const char *file, const char *servers)
     zkl_client_free(zookeeper);
 }
 
+static void no_address_shows_its_password(void)
+{
+    static const char *const addresses[] = {
+        "host=127.0.0.1 password=hunter2",
+        "redis:hunter2@127.0.0.1",
+        "root:hunter2@127.0.0.1/db",
+        "mysql:root:hunter2@127.0.0.1/db",
+        "Server=127.0.0.1;Pwd=hunter2",
+        "postgres://host=127.0.0.1 password=hunter2",
+        "zookeeper://root:hunter2@127.0.0.1",
+        "127.0.0.1:6379,password=hunter2",
+    };
+    for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) {
+        zkl_client *client = NULL;
+        GIVES(BAD_ARGUMENTS, zkl_store_connect(addresses[i], NULL, &client));
+        CHECK(client == NULL && strstr(zkl_last_error(), "hunter2") == NULL);
+        GIVES(BAD_ARGUMENTS, zkl_client_connect(addresses[i], NULL, &client));
+        CHECK(client == NULL && strstr(zkl_last_error(), "hunter2") == NULL);
+    }
+}
+
 int main(int argc, char **argv)
 {
     begin(argc, argv);
@@ -318,6 +339,7 @@ int main(int argc, char **argv)
     snprintf(address, sizeof address, "sqlite:%s", file);
     snprintf(servers, sizeof servers, "zookeeper://%s", hosts);
 
+    no_address_shows_its_password();
     all_of_it("local:");
     all_of_it(address);
     one_is_closed(address);

@@ -82,6 +82,30 @@ fn a_command_is_ended_before_the_lock_of_a_file_that_is_locked_can_be_anothers()
 }
 
 #[test]
+fn no_address_shows_its_password_in_the_error() {
+    for address in [
+        "host=127.0.0.1 password=hunter2",
+        "redis:hunter2@127.0.0.1",
+        "root:hunter2@127.0.0.1/db",
+        "mysql:root:hunter2@127.0.0.1/db",
+        "Server=127.0.0.1;Pwd=hunter2",
+        "postgres://host=127.0.0.1 password=hunter2",
+        "zookeeper://root:hunter2@127.0.0.1",
+        "127.0.0.1:6379,password=hunter2",
+    ] {
+        for args in [
+            &["run", "--store", address, "/jobs/a", "--", "true"][..],
+            &["run", "--hosts", address, "/jobs/a", "--", "true"],
+            &["ls", "/jobs", "--hosts", address],
+            &["doctor", "--hosts", address],
+        ] {
+            let (code, out, err) = finish(args);
+            assert!(code != Some(0) && !(out + &err).contains("hunter2"), "{args:?}: {err}");
+        }
+    }
+}
+
+#[test]
 fn what_a_store_lacks_is_refused_with_what_would_do() {
     let (_directory, address) = file();
     for (args, helps) in [

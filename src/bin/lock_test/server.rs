@@ -111,12 +111,11 @@ impl Servers {
         match &self.own {
             Own::None => match self.address.strip_prefix("zookeeper://") {
                 Some(hosts) => format!("servers {hosts}"),
-                // Behind a user's name and password, if there are any.
-                None => {
-                    let (scheme, rest) = self.address.split_once(':').unwrap_or_default();
-                    let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
-                    format!("the store {scheme}:{place}")
+                // Of a server's address anything may be a password.
+                None if self.address.contains("://") => {
+                    format!("a server of {}", self.control.capabilities().store)
                 }
+                None => format!("the store {}", self.address),
             },
             Own::One(_) => "a server of its own".to_owned(),
             Own::Three(_) => "an ensemble of three servers of its own".to_owned(),

@@ -12,7 +12,17 @@ pub struct Host {
 pub fn of(hosts: &str) -> Vec<Host> {
     let servers = hosts.split('/').next().unwrap_or_default();
     let names = servers.split(',').map(str::trim).filter(|name| !name.is_empty());
-    names.map(|name| Host { name: name.to_owned(), addresses: resolve(name) }).collect()
+    names.map(|name| Host { name: shown(name).to_owned(), addresses: resolve(name) }).collect()
+}
+
+/// The name, unless it may be a part of another store's address: that may have a password.
+fn shown(name: &str) -> &str {
+    let is_host = |c: char| c.is_alphanumeric() || ".-_:[]%".contains(c);
+    match name.rsplit_once(':') {
+        _ if !name.chars().all(is_host) => "a host with a user, a password or options",
+        Some((host, port)) if port.parse::<u16>().is_err() && !host.contains(':') => host,
+        _ => name,
+    }
 }
 
 fn resolve(name: &str) -> Result<Vec<SocketAddr>, String> {
