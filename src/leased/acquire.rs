@@ -10,6 +10,7 @@ use super::database::{Trouble, What};
 use super::inner::{Inner, error_of};
 use super::spec::Spec;
 use super::tenure::Tenure;
+use super::worker::Shared;
 use crate::error::Code;
 use crate::lock::{Caller, Contender, Guard, LockError, LostReason};
 use crate::runtime::{Late, Timer};
@@ -17,17 +18,32 @@ use crate::runtime::{Late, Timer};
 /// Before a claim is looked up that may have been made, or made again.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Who is ahead of an acquire: for its error when it has not ended in time.
-#[derive(Default)]
+/// Who is ahead of an acquire, and what is wrong with the store: for its error when it has not ended in time.
 pub(super) struct Ahead {
+    shared: Arc<Shared>,
     claim: Mutex<Option<Arc<Claim>>>,
+}
+
+impl Ahead {
+    pub(super) fn of(inner: &Inner) -> Ahead {
+        Ahead { shared: Arc::clone(&inner.shared), claim: Mutex::default() }
+    }
 }
 
 impl Late<LockError> for Ahead {
     fn error(&self, path: &str) -> LockError {
         let claim = self.claim.lock().clone();
-        LockError::timed_out(path, claim.and_then(|claim| claim.ahead.lock().clone()))
+        late(&self.shared, path, claim.and_then(|claim| claim.ahead.lock().clone()))
     }
+}
+
+/// The error of an acquire that was too late.
+pub(super) fn late(shared: &Shared, path: &str, ahead: Option<Contender>) -> LockError {
+    let mut error = LockError::timed_out(path, ahead);
+    if let LockError::TimedOut { why, .. } = &mut error {
+        *why = shared.why_late();
+    }
+    error
 }
 
 /// A claim that does not hold yet, and is deleted unless it comes to: also one of which nobody knows whether it was made.

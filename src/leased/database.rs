@@ -61,6 +61,11 @@ pub(crate) trait Database: Send + 'static {
     /// Ends the sessions whose time has passed; gives how long it takes until that of the next one has.
     fn sweep(&mut self) -> Result<Option<Duration>, Trouble>;
 
+    /// For how long nobody comes to hold, because the server may have forgotten who does. `None`: somebody can.
+    fn quiet(&mut self) -> Result<Option<Duration>, Trouble> {
+        Ok(None)
+    }
+
     /// How seldom it is looked for changes, where somebody waits for them and none have come.
     fn longest_look(&self) -> Duration {
         Duration::from_millis(20)

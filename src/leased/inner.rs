@@ -59,7 +59,9 @@ impl Inner {
             if send.as_ref().is_none_or(oneshot::Sender::is_closed) {
                 return Progress::Done;
             }
-            match work(worker) {
+            let done = work(worker);
+            worker.shared.note(&done);
+            match done {
                 Err(trouble) if trouble.is(What::Busy) => Progress::Again,
                 result => {
                     if let Some(send) = send.take() {

@@ -40,6 +40,7 @@ impl Worker {
     pub(super) fn look_around(&mut self) {
         let now = Instant::now();
         let has_others = self.database.has_changed();
+        self.shared.note(&has_others);
         let is_time = self.sweep_at.is_some_and(|at| now >= at);
         let has_changed = match has_others {
             Ok(has_changed) => has_changed,

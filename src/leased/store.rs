@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 use super::database::{Database, Trouble};
 use super::inner::{Inner, error_of};
 use super::spec::Spec;
@@ -40,6 +42,7 @@ impl Store {
             watching: AtomicUsize::new(0),
             is_closed: AtomicBool::new(false),
             process: Process::this(),
+            hindrance: Mutex::default(),
         });
         let known = Arc::clone(&shared);
         let inner = Arc::new(Inner { shared, steps: Some(steps) });

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use futures_lite::future::or;
 
-use super::acquire::{self, Ahead, refused};
+use super::acquire::{self, Ahead, late, refused};
 use super::database::{Trouble, What};
 use super::inner::{Inner, error_of};
 use super::spec::Spec;
@@ -81,7 +81,11 @@ impl Spec {
     ) -> Result<T, LockError> {
         or(work, async {
             Timer::after(self.inner.shared.lease).await;
-            let late = Trouble::new(What::Busy, "the database was busy for a whole lease");
+            let mut why = "the store has not answered for a whole lease".to_owned();
+            if let Some(more) = self.inner.shared.why_late() {
+                why = format!("{why}; {more}");
+            }
+            let late = Trouble::new(What::Busy, why);
             Err(LockError::store(&self.path, error_of(op, &self.path, late)))
         })
         .await
@@ -141,7 +145,7 @@ impl StoredLock for Spec {
     }
 
     fn acquire(self: Arc<Self>) -> Pending<Guard, LockError> {
-        let ahead = Arc::new(Ahead::default());
+        let ahead = Arc::new(Ahead::of(&self.inner));
         let acquiring = acquire::acquire(Arc::clone(&self), Arc::clone(&ahead));
         self.run("acquire", acquiring).when_late(ahead)
     }
@@ -150,11 +154,11 @@ impl StoredLock for Spec {
         let lock = Arc::clone(&self);
         self.run("acquire", async move {
             let trying = acquire::try_acquire(Arc::clone(&lock));
-            let late = async {
+            let over = async {
                 Timer::after(lock.inner.shared.lease).await;
-                Err(LockError::timed_out(&lock.path, None))
+                Err(late(&lock.inner.shared, &lock.path, None))
             };
-            or(trying, late).await
+            or(trying, over).await
         })
     }
 

@@ -10,12 +10,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 use super::claim::{Claim, Status};
 use super::database::{Claimed, Database, Trouble, What};
 use super::session::Session;
-use crate::lock::LostReason;
+use crate::lock::{Contender, LostReason};
 use crate::logging::log;
 use crate::panics::catch_panic;
 use crate::process::Process;
@@ -43,6 +44,17 @@ pub(super) struct Shared {
     pub(super) watching: AtomicUsize,
     pub(super) is_closed: AtomicBool,
     pub(super) process: Process,
+    /// Why nobody comes to hold, as last seen.
+    pub(super) hindrance: Mutex<Hindrance>,
+}
+
+/// What keeps everybody from holding.
+#[derive(Default)]
+pub(super) struct Hindrance {
+    /// Why the last step was not done.
+    trouble: Option<String>,
+    /// Until when the server lets nobody in.
+    quiet: Option<Instant>,
 }
 
 impl Shared {
@@ -51,6 +63,30 @@ impl Shared {
             *changes += 1;
             true
         });
+    }
+
+    /// What became of a step.
+    pub(super) fn note<T>(&self, done: &Result<T, Trouble>) {
+        match done {
+            Ok(_) => self.hindrance.lock().trouble = None,
+            Err(trouble) if matches!(trouble.what, What::Busy | What::Unknown | What::Failed) => {
+                self.hindrance.lock().trouble = Some(trouble.why.clone());
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// What an error says of an acquire that was too late.
+    pub(super) fn why_late(&self) -> Option<String> {
+        let hindrance = self.hindrance.lock();
+        if let Some(trouble) = &hindrance.trouble {
+            return Some(format!("the store's last error: {trouble}"));
+        }
+        let left = hindrance.quiet?.saturating_duration_since(Instant::now()).as_millis();
+        let why = || {
+            format!("its server was restarted or promoted, and lets nobody in for {left} ms more")
+        };
+        (left > 0).then(why)
     }
 }
 
@@ -233,7 +269,9 @@ impl Worker {
             return self.lose(LostReason::Session);
         }
         let (now, submitted) = (Instant::now(), BootInstant::now());
-        match self.database.renew(session.id, lease) {
+        let renewed = self.database.renew(session.id, lease);
+        self.shared.note(&renewed);
+        match renewed {
             // Of what a database has lost, a session that goes on is no proof.
             Ok(true) if self.check_claims() => {
                 session.renewed(submitted);
@@ -283,6 +321,7 @@ impl Worker {
         };
         let (number, ahead) = match claimed {
             Claimed::Blocked(ahead) => {
+                self.look_for_quiet(&ahead);
                 *claim.ahead.lock() = ahead;
                 return Ok(false);
             }
@@ -293,6 +332,7 @@ impl Worker {
         insert(&mut self.claims, number, claim);
         match ahead {
             Some(ahead) => {
+                self.look_for_quiet(&ahead);
                 *claim.ahead.lock() = ahead;
                 insert(&mut self.waiting, number, claim);
                 self.look_soon();
@@ -301,6 +341,13 @@ impl Worker {
         }
         self.shared.changed();
         Ok(true)
+    }
+
+    /// Where nobody is ahead of one that has to wait, the server lets nobody in.
+    fn look_for_quiet(&mut self, ahead: &Option<Contender>) {
+        if let (None, Ok(quiet)) = (ahead, self.database.quiet()) {
+            self.shared.hindrance.lock().quiet = quiet.map(|quiet| Instant::now() + quiet);
+        }
     }
 
     /// Nobody keeps it out any more; it holds, if the session is alive.

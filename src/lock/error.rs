@@ -30,13 +30,16 @@ use crate::error::{Code, Error, recognisable};
 #[non_exhaustive]
 pub enum LockError {
     /// The lock was not acquired in time. Nothing is left behind.
-    #[error("acquire {}: not acquired in time: {}", line(path), Ahead(ahead.as_deref()))]
+    #[error("acquire {}: not acquired in time: {}", line(path), Delay(ahead.as_deref(), why.as_deref()))]
     TimedOut {
         /// The lock's path.
         path: String,
         /// Who was ahead, as last seen: in a queue the claim before ours, otherwise the holder. `None` where
         /// no server has told yet.
         ahead: Option<Box<Contender>>,
+        /// What keeps the store from letting anybody in, as last seen: its server is not reached, say. `None` where
+        /// nothing does that is known.
+        why: Option<String>,
     },
     /// The lock was lost before its release was confirmed: others may have held it meanwhile.
     #[error("release {}: lost before its release was confirmed: {}", line(path), reason)]
@@ -101,7 +104,7 @@ pub enum LockError {
 
 impl LockError {
     pub(crate) fn timed_out(path: &str, ahead: Option<Contender>) -> LockError {
-        LockError::TimedOut { path: recognisable(path), ahead: ahead.map(Box::new) }
+        LockError::TimedOut { path: recognisable(path), ahead: ahead.map(Box::new), why: None }
     }
 
     pub(crate) fn lost(path: &str, reason: LostReason) -> LockError {
@@ -212,13 +215,16 @@ fn line(path: &str) -> impl fmt::Display + '_ {
     path.escape_debug()
 }
 
-struct Ahead<'a>(Option<&'a Contender>);
+/// Who is ahead, and what is wrong with the store.
+struct Delay<'a>(Option<&'a Contender>, Option<&'a str>);
 
-impl fmt::Display for Ahead<'_> {
+impl fmt::Display for Delay<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(who) => write!(f, "behind {who}"),
-            None => f.write_str("no word from the servers yet of who is ahead"),
+        match (self.0, self.1) {
+            (Some(who), None) => write!(f, "behind {who}"),
+            (Some(who), Some(why)) => write!(f, "behind {who}; {why}"),
+            (None, Some(why)) => f.write_str(why),
+            (None, None) => f.write_str("no word from the servers yet of who is ahead"),
         }
     }
 }

@@ -246,8 +246,13 @@ impl Run {
             Some(guard) => Ok(guard),
             None => {
                 let holder = lock.holder().within(GOODBYE).wait().ok().flatten();
-                let who = holder.map_or("another".to_owned(), |holder| holder.to_string());
-                Err(Stop::Conflict(format!("{}: not run: {who} has the lock", lock.path())))
+                let why = holder.map_or(
+                    "nobody holds the lock now, but it could not be acquired: another has just released it, or the \
+                     server was restarted and lets nobody in yet"
+                        .to_owned(),
+                    |holder| format!("{holder} has the lock"),
+                );
+                Err(Stop::Conflict(format!("{}: not run: {why}", lock.path())))
             }
         }
     }
