@@ -21,6 +21,9 @@ use crate::text::one_line;
 
 /// What the names of all keys begin with.
 const PREFIX: &str = "zklock:";
+/// What a user needs, as `ACL SETUSER` takes it.
+const RIGHTS: &str =
+    "+@connection +@scripting +@pubsub +@read +@write +info +time ~zklock:* &zklock:*";
 /// How long a connection may take, and an answer, at the most.
 const ANSWER: Duration = Duration::from_secs(1);
 
@@ -47,8 +50,13 @@ impl Redis {
         let script = Script::new(include_str!("steps.lua"));
         let (connection, attempts, changes) = (None, Attempts::default(), String::new());
         let mut redis = Redis { client, connection, script, lease, attempts, changes };
-        first(is_given_up, || redis.look("changes", &[]))?;
-        Ok(redis)
+        let denied = first(is_given_up, || redis.look("check", &[]))?;
+        match denied.as_slice() {
+            [] => Ok(redis),
+            denied => {
+                Err(not_permitted(&format!("its scripts may not call {}", denied.join(", "))))
+            }
+        }
     }
 
     fn connect(&mut self) -> Result<Connection, Trouble> {
@@ -99,12 +107,18 @@ impl Redis {
     }
 }
 
+/// What its user lacks, and what has to be granted.
+fn not_permitted(why: &str) -> Trouble {
+    Trouble::new(What::NotPermitted, format!("{why}; locks need the rights {RIGHTS}"))
+}
+
 /// What an error means of a script that was sent.
 fn refused(error: &RedisError) -> Trouble {
     let what = match error.kind() {
-        ErrorKind::AuthenticationFailed | ErrorKind::Server(ServerErrorKind::NoPerm) => {
-            What::NotPermitted
+        ErrorKind::Server(ServerErrorKind::NoPerm) => {
+            return not_permitted(&one_line(&error.to_string(), MAX_TEXT));
         }
+        ErrorKind::AuthenticationFailed => What::NotPermitted,
         ErrorKind::Server(
             ServerErrorKind::BusyLoading | ServerErrorKind::MasterDown | ServerErrorKind::TryAgain,
         ) => What::Busy,
@@ -304,6 +318,11 @@ impl Database for Redis {
         let answer = self.look("sweep", &[])?;
         let left = answer.first().filter(|left| !left.is_empty());
         left.map(|left| Ok(Duration::from_millis(number(left)?))).transpose()
+    }
+
+    fn quiet(&mut self) -> Result<Option<Duration>, Trouble> {
+        let left: u64 = number(self.look("quiet", &[])?.first().ok_or_else(malformed)?)?;
+        Ok((left > 0).then(|| Duration::from_millis(left)))
     }
 
     fn longest_look(&self) -> Duration {

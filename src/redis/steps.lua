@@ -258,4 +258,30 @@ function steps.sweep()
   return { left and text(math.max(left, 1)) or '' }
 end
 
+-- For how long nobody comes to hold.
+function steps.quiet()
+  return { text(math.max(tonumber(redis.call('GET', P .. 'quiet') or '0') - now, 0)) }
+end
+
+-- Tries what the steps do; gives the commands and keys that this user may not use.
+function steps.check()
+  local key, denied = P .. 'check', {}
+  for _, call in ipairs({
+    { 'INFO', 'server' }, { 'SET', key, '0' }, { 'GET', key }, { 'INCR', key }, { 'PUBLISH', P .. 'check', '' }, { 'DEL', key },
+    { 'HSET', key, 'a', '0' }, { 'HGET', key, 'a' }, { 'HMGET', key, 'a' }, { 'DEL', key },
+    { 'ZADD', key, '0', 'a' }, { 'ZSCORE', key, 'a' }, { 'ZCOUNT', key, '0', '0' }, { 'ZRANGE', key, '0', '0' },
+    { 'ZRANGEBYSCORE', key, '0', '0' }, { 'ZREVRANGEBYSCORE', key, '0', '0' }, { 'ZREM', key, 'a' },
+    { 'SADD', key, 'a' }, { 'SCARD', key }, { 'SMEMBERS', key }, { 'SREM', key, 'a' }, { 'DEL', key },
+  }) do
+    local answer = redis.pcall(unpack(call))
+    local why = type(answer) == 'table' and answer.err
+    if why and string.find(why, 'user executing the script', 1, true) then
+      denied[#denied + 1] = call[1] .. ' ' .. call[2]
+    elseif why and #denied == 0 then
+      return redis.error_reply(why)
+    end
+  end
+  return denied
+end
+
 return steps[step](unpack(ARGV, 4))

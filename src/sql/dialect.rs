@@ -55,6 +55,14 @@ pub(crate) trait Dialect: Send + 'static {
     fn waits(&mut self, _session: &str) {}
 }
 
+/// Fails where the server takes no writes, or this user may make none.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(super) fn check_writes(database: &mut impl Dialect) -> Result<(), Trouble> {
+    database.begin_step(Some(""))?;
+    database.undo_step();
+    Ok(())
+}
+
 /// A step has begun.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Begun {

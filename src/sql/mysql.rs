@@ -10,7 +10,7 @@ use std::time::Duration;
 use mysql::prelude::Queryable;
 use mysql::{Conn, Error, Opts, OptsBuilder};
 
-use super::dialect::{Begun, Dialect, Row, Value, malformed};
+use super::dialect::{Begun, Dialect, Row, Value, check_writes, malformed};
 use super::tables::{GATES, VERSION, check_version, gate_of, mysql_tables};
 use crate::leased::attempts::{Attempts, first};
 use crate::leased::database::{Trouble, What};
@@ -52,7 +52,7 @@ impl MySql {
             .write_timeout(Some(limit));
         let (options, connection, attempts) = (options.into(), None, Attempts::default());
         let mut mysql = MySql { options, connection, attempts, is_in_step: false, changes: -1 };
-        first(is_given_up, || mysql.prepare())?;
+        first(is_given_up, || mysql.prepare().and_then(|()| check_writes(&mut mysql)))?;
         Ok(mysql)
     }
 

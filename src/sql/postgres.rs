@@ -21,7 +21,7 @@ use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Config, Error, NoTls, SimpleQueryMessage};
 
 use self::listener::Heard;
-use super::dialect::{Begun, Dialect, Row, Value, malformed};
+use super::dialect::{Begun, Dialect, Row, Value, check_writes, malformed};
 use super::tables::{GATES, VERSION, check_version, gate_of, postgres_tables};
 use crate::leased::attempts::{Attempts, first};
 use crate::leased::database::{Trouble, What};
@@ -95,7 +95,7 @@ impl Postgres {
             heard,
             changed,
         };
-        first(is_given_up, || postgres.prepare())?;
+        first(is_given_up, || postgres.prepare().and_then(|()| check_writes(&mut postgres)))?;
         Ok(postgres)
     }
 

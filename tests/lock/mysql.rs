@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mysql::prelude::Queryable;
+use test_support::{TIMEOUT, eventually};
+use zklock::Code;
 use zklock_testing::Database;
 
 use crate::place::Elsewhere;
@@ -68,4 +70,29 @@ impl crate::servers::Server for Server {
     fn start_again(&self) {
         self.database.start_again().unwrap();
     }
+}
+
+const PATH: &str = "/locks/mysql";
+
+#[test]
+fn a_server_that_takes_no_writes_is_named_by_acquires_and_refused_at_connect() {
+    let server = Server::with(Duration::from_secs(3));
+    drop(server.connect());
+    server.ask("CREATE USER app");
+    server.ask("GRANT SELECT, INSERT, UPDATE, DELETE ON *.* TO app");
+    let address = server.database.addr();
+    let database = server.database.url().rsplit_once('/').unwrap().1.to_owned();
+    let address = format!("mysql://app@{address}/{database}");
+    let store = zklock::connect(&address).within(TIMEOUT).wait().unwrap();
+    // Administrators may write yet.
+    server.ask("SET GLOBAL read_only = 1");
+    eventually("an acquire that is too late says why", || {
+        let late =
+            store.lock(PATH).acquire().within(Duration::from_millis(300)).wait().unwrap_err();
+        late.is_timeout() && late.to_string().contains("read-only")
+    });
+    let error = zklock::connect(&address).within(TIMEOUT).wait().unwrap_err();
+    assert!(error.code() == Code::API_ERROR && error.to_string().contains("read-only"), "{error}");
+    server.ask("SET GLOBAL read_only = 0");
+    store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
 }

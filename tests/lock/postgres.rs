@@ -105,6 +105,22 @@ fn who_may_not_enter_or_finds_no_database_is_told_and_no_password_is_shown() {
 }
 
 #[test]
+fn a_server_that_takes_no_writes_and_a_user_who_may_make_none_are_refused_at_connect() {
+    let server = Server::with(SHORT);
+    drop(server.connect());
+    server.ask("CREATE ROLE reader LOGIN SUPERUSER; ALTER ROLE reader SET default_transaction_read_only = on");
+    server.ask("CREATE ROLE poor LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO poor");
+    for (user, code, why) in [
+        ("reader", Code::API_ERROR, "does not allow writes"),
+        ("poor", Code::NO_AUTH, "permission denied for table zklock_gate"),
+    ] {
+        let address = format!("postgres://{user}@{}/postgres", server.database.addr());
+        let error = zklock::connect(&address).within(TIMEOUT).wait().unwrap_err();
+        assert!(error.code() == code && error.to_string().contains(why), "{error}");
+    }
+}
+
+#[test]
 fn a_row_that_somebody_deletes_is_a_lock_that_is_lost_or_a_claim_that_is_made_anew() {
     let server = Server::with(SHORT);
     let (store, other) = (server.connect(), server.connect());

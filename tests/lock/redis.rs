@@ -142,6 +142,8 @@ fn a_server_that_has_lost_its_memory_lets_nobody_in_before_a_lease_has_passed() 
     // A new server may be one that has forgotten.
     let begun = Instant::now();
     assert!(store.lock(PATH).try_acquire().wait().unwrap().is_none());
+    let late = store.lock(PATH).acquire().within(SHORT / 6).wait().unwrap_err();
+    assert!(late.is_timeout() && late.to_string().contains("restarted or promoted"), "{late}");
     let guard = store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap();
     // By the server's clock, which counts milliseconds.
     assert!(begun.elapsed() + Duration::from_millis(10) >= SHORT);
@@ -194,6 +196,39 @@ fn who_is_no_server_or_takes_no_password_is_named_and_the_password_is_not() {
     let error = connect(&format!("redis://:secret@{nobody}")).unwrap_err();
     assert!(!error.to_string().contains("secret"), "{error}");
     assert!(error.to_string().contains("refused"), "{error}");
+}
+
+#[test]
+fn a_user_without_a_right_that_locks_need_is_refused_with_the_rights_that_are() {
+    const RIGHTS: &str =
+        "+@connection +@scripting +@pubsub +@read +@write +info +time ~zklock:* &zklock:*";
+    let server = server_with(SHORT);
+    let connect = |rights: &str| {
+        let set = ["ACL", "SETUSER", "app", "reset", "on", ">secret"];
+        let _: () = server.ask(&set.into_iter().chain(rights.split(' ')).collect::<Vec<_>>());
+        zklock::connect(&server.address().replace("//", "//app:secret@")).within(TIMEOUT).wait()
+    };
+    for (lacks, named) in [
+        ("-info", "INFO"),
+        ("-zadd", "ZADD"),
+        ("-evalsha", "evalsha"),
+        ("-script|load", "script"),
+        ("resetchannels", "PUBLISH zklock:"),
+        ("resetkeys ~other:*", "SET zklock:"),
+    ] {
+        let error = connect(&format!("{RIGHTS} {lacks}")).unwrap_err();
+        assert_eq!(error.code(), Code::NO_AUTH, "{lacks}: {error}");
+        let line = error.to_string();
+        assert!(line.contains(named) && line.contains(RIGHTS), "{lacks}: {line}");
+        // The server forgets the script, which the first user that was let in has loaded.
+        let _: () = server.ask(&["SCRIPT", "FLUSH"]);
+    }
+    let (store, other) = (connect(RIGHTS).unwrap(), connect(RIGHTS).unwrap());
+    let guard = store.lock(PATH).acquire().wait().unwrap();
+    let waiting = acquire_in_background(&other.lock(PATH));
+    eventually("it waits", || store.lock(PATH).contenders().wait().unwrap().len() == 2);
+    guard.release().wait().unwrap();
+    waiting.join().unwrap().unwrap().release().wait().unwrap();
 }
 
 #[test]

@@ -150,6 +150,10 @@ each_server! {
         server.kill();
         assert_eq!(states.wait_timeout(TIMEOUT), Some(Some(GuardState::Suspended)));
         assert_eq!(states.wait_timeout(TIMEOUT), Some(Some(GuardState::Lost)));
+        eventually("an acquire that is too late says why", || {
+            let late = store.lock(PATH).acquire().within(SHORT / 6).wait().unwrap_err();
+            late.is_timeout() && late.to_string().contains("refused")
+        });
         let waiting = acquire_in_background(&store.lock(PATH));
         assert!(guard.release().wait().unwrap_err().is_lost());
         server.start_again();

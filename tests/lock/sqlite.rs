@@ -76,7 +76,8 @@ fn a_file_that_another_program_locks_for_longer_than_the_lease_costs_the_lock_an
     program.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let waiting = acquire_in_background(&other.lock(PATH));
     let try_in_vain = other.lock("/locks/beside").try_acquire().wait();
-    assert!(try_in_vain.unwrap_err().is_timeout());
+    let late = try_in_vain.unwrap_err();
+    assert!(late.is_timeout() && late.to_string().contains("database is locked"), "{late}");
     while states.wait_timeout(TIMEOUT).expect("it is lost in time") != Some(GuardState::Lost) {}
     assert_eq!(guard.lost().get(), Some(LostReason::Session));
     assert!(!waiting.is_finished());

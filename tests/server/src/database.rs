@@ -408,7 +408,7 @@ fn template(kind: Kind) -> Result<&'static DataDir> {
             "FLUSH PRIVILEGES;",
             "CREATE DATABASE zklock;",
             "CREATE USER zklock@'%';",
-            "GRANT ALL ON *.* TO zklock@'%';",
+            "GRANT ALL ON *.* TO zklock@'%' WITH GRANT OPTION;",
         ];
         let mut command = Command::new(program(kind, server_of(kind)));
         command.args(["--no-defaults", "--bootstrap"]).arg(option("datadir", &data));
