@@ -55,6 +55,9 @@ pub(crate) trait Database: Send + 'static {
     /// Sets that.
     fn set_limit(&mut self, lock: &str, limit: u32) -> Result<(), Trouble>;
 
+    /// Has numbers be larger than that from now on. It can be repeated.
+    fn raise_tokens(&mut self, above: i64) -> Result<(), Trouble>;
+
     /// Whether others may have changed anything since the last time that this was asked. Costs next to nothing.
     fn has_changed(&mut self) -> Result<bool, Trouble>;
 

@@ -59,6 +59,10 @@ impl Store {
         Lock::of_program(LocalLock::new(Arc::clone(&self.queues), path))
     }
 
+    pub(crate) fn raise_tokens(&self, above: i64) {
+        self.queues.raise_tokens(above);
+    }
+
     /// A read/write lock on a path.
     pub fn read_write(&self, path: &str) -> ReadWriteLock {
         ReadWriteLock::new(self.lock(path))

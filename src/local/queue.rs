@@ -163,6 +163,12 @@ impl Queues {
         })
     }
 
+    /// Has tokens be larger than that from now on.
+    pub(super) fn raise_tokens(&self, above: i64) {
+        let mut state = self.state.lock();
+        state.token = state.token.max(above);
+    }
+
     fn append(
         &self,
         mut state: MutexGuard<'_, State>,

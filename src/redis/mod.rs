@@ -309,6 +309,10 @@ impl Database for Redis {
         self.step("set_limit", &[lock, &limit.to_string()]).map(drop)
     }
 
+    fn raise_tokens(&mut self, above: i64) -> Result<(), Trouble> {
+        self.look("raise_tokens", &[&above.to_string()]).map(drop)
+    }
+
     fn has_changed(&mut self) -> Result<bool, Trouble> {
         let changes = self.look("changes", &[])?.into_iter().next().unwrap_or_default();
         Ok(std::mem::replace(&mut self.changes, changes.clone()) != changes)

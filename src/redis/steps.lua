@@ -263,6 +263,11 @@ function steps.quiet()
   return { text(math.max(tonumber(redis.call('GET', P .. 'quiet') or '0') - now, 0)) }
 end
 
+function steps.raise_tokens(above)
+  if tonumber(above) > tonumber(redis.call('GET', P .. 'number') or '0') then redis.call('SET', P .. 'number', above) end
+  return {}
+end
+
 -- Tries what the steps do; gives the commands and keys that this user may not use.
 function steps.check()
   local key, denied = P .. 'check', {}

@@ -41,6 +41,9 @@ pub(crate) trait Dialect: Send + 'static {
         Ok(())
     }
 
+    /// Within a step: has the numbers of claims be larger than that from now on.
+    fn raise_numbers(&mut self, above: i64) -> Result<(), Trouble>;
+
     /// As [`has_changed`](crate::leased::database::Database::has_changed).
     fn look_for_changes(&mut self) -> Result<bool, Trouble>;
 

@@ -11,7 +11,7 @@ use mysql::prelude::Queryable;
 use mysql::{Conn, Error, Opts, OptsBuilder};
 
 use super::dialect::{Begun, Dialect, Row, Value, check_writes, malformed};
-use super::tables::{GATES, VERSION, check_version, gate_of, mysql_tables};
+use super::tables::{GATES, VERSION, check_version, gate_of, mysql_tables, raise_gates};
 use crate::leased::attempts::{Attempts, first};
 use crate::leased::database::{Trouble, What};
 use crate::lock::MAX_TEXT;
@@ -259,6 +259,10 @@ impl Dialect for MySql {
 
     fn unless_there(table: &str, column: &str) -> String {
         format!("ON DUPLICATE KEY UPDATE {table}.{column} = {table}.{column}")
+    }
+
+    fn raise_numbers(&mut self, above: i64) -> Result<(), Trouble> {
+        raise_gates(self, above)
     }
 
     fn look_for_changes(&mut self) -> Result<bool, Trouble> {

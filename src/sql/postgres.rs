@@ -22,7 +22,7 @@ use tokio_postgres::{Client, Config, Error, NoTls, SimpleQueryMessage};
 
 use self::listener::Heard;
 use super::dialect::{Begun, Dialect, Row, Value, check_writes, malformed};
-use super::tables::{GATES, VERSION, check_version, gate_of, postgres_tables};
+use super::tables::{GATES, VERSION, check_version, gate_of, postgres_tables, raise_gates};
 use crate::leased::attempts::{Attempts, first};
 use crate::leased::database::{Trouble, What};
 use crate::lock::MAX_TEXT;
@@ -386,6 +386,10 @@ impl Dialect for Postgres {
             (SELECT CASE WHEN kind < 2 THEN session ELSE '' END AS whom
              FROM zklock_claim WHERE path = ? ORDER BY number LIMIT 1) s";
         self.execute(notify, &[path.into()]).map(drop)
+    }
+
+    fn raise_numbers(&mut self, above: i64) -> Result<(), Trouble> {
+        raise_gates(self, above)
     }
 
     fn look_for_changes(&mut self) -> Result<bool, Trouble> {

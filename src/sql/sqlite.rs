@@ -178,6 +178,11 @@ impl Dialect for Sqlite {
         Ok(u64::try_from(changed).unwrap_or(u64::MAX))
     }
 
+    fn raise_numbers(&mut self, above: i64) -> Result<(), Trouble> {
+        let update = "UPDATE sqlite_sequence SET seq = ? WHERE name = 'zklock_claim' AND seq < ?";
+        self.execute(update, &[above.into(), above.into()]).map(drop)
+    }
+
     fn look_for_changes(&mut self) -> Result<bool, Trouble> {
         let version = self.connection.prepare_cached("PRAGMA data_version");
         let version = version.and_then(|mut version| version.query_row([], |row| row.get(0)));

@@ -298,6 +298,14 @@ impl<D: Dialect> Database for D {
         })
     }
 
+    fn raise_tokens(&mut self, above: i64) -> Result<(), Trouble> {
+        let raised = step(self, None, |database, _| database.raise_numbers(above));
+        raised.map_err(|trouble| match trouble.what {
+            What::Unknown => Trouble { what: What::Busy, ..trouble },
+            _ => trouble,
+        })
+    }
+
     fn has_changed(&mut self) -> Result<bool, Trouble> {
         self.look_for_changes()
     }

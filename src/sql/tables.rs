@@ -1,5 +1,7 @@
 //! What the databases keep. The names of the tables begin with `zklock_`: they may lie among others.
 
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use super::dialect::Dialect;
 use crate::leased::database::{Trouble, What};
 use crate::text::one_line;
 
@@ -99,6 +101,14 @@ pub(super) const GATES: i64 = 64;
 pub(super) fn gate_of(path: &str) -> i64 {
     let hash = sha1_smol::Sha1::from(path).digest().bytes();
     i64::from(hash[0]) % GATES
+}
+
+/// Has the numbers of all gates go on above one: that of each gate has its own remainder.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(super) fn raise_gates(database: &mut impl Dialect, above: i64) -> Result<(), Trouble> {
+    let update = "UPDATE zklock_gate SET number = ? + gate WHERE number < ? + gate";
+    let least = above - above % GATES;
+    database.execute(update, &[least.into(), least.into()]).map(drop)
 }
 
 /// The tables of a server, where those who work at once are kept apart by gates.

@@ -86,6 +86,17 @@ impl Address {
         }
     }
 
+    /// Above which token its counter can be raised at the most, with room for many more: Redis counts in doubles.
+    pub(super) fn largest_token(&self) -> i64 {
+        match self {
+            Address::ZooKeeper(_) => 0,
+            Address::Redis(_) => 1 << 52,
+            Address::Sqlite(_) | Address::Postgres(_) | Address::MySql(_) | Address::Local => {
+                1 << 62
+            }
+        }
+    }
+
     /// With what such a store is built in.
     #[allow(dead_code, reason = "not every build lacks one")]
     pub(super) fn feature(&self) -> &'static str {
@@ -213,5 +224,24 @@ mod tests {
                 assert!(!shown.contains("hunter2"), "{text}: {shown}");
             }
         }
+    }
+
+    #[test]
+    fn tokens_go_on_above_a_number_or_connecting_is_refused() {
+        let above = |token: i64, address: &str| {
+            crate::stores::StoreOptions::new().tokens_above(token).connect(address).wait()
+        };
+        let refused = |token, address| above(token, address).expect_err("it has no such tokens");
+        for error in [refused(1, "zookeeper://127.0.0.1:1"), refused(i64::MAX, "local:")] {
+            assert_eq!(error.code(), Code::BAD_ARGUMENTS, "{error}");
+            assert!(error.to_string().contains("the number of the move"), "{error}");
+        }
+        let token = |store: crate::stores::Store| {
+            let guard = store.lock("/tokens/above").acquire().wait().unwrap();
+            guard.fencing_token()
+        };
+        let first = token(above(1 << 40, "local:").unwrap());
+        assert!(first > 1 << 40);
+        assert!(token(above(7, "local:").unwrap()) > first, "no option lowers it");
     }
 }

@@ -61,8 +61,8 @@ per_process! {
 /// in, with its name. Of ZooKeeper as [`ClientOptions::connect`](crate::ClientOptions::connect). Of a file
 /// `BAD_ARGUMENTS` where it is no database, is used by another machine, lies where SQLite's shared memory can't be, or
 /// this process was forked by one that has used SQLite; `NO_AUTH` where it may not be written to. Of a server
-/// of Redis, PostgreSQL or MariaDB `NO_AUTH` where it takes no such user or password, or that user may not make its tables;
-/// `API_ERROR` when it can't be reached for 3 s; `BAD_ARGUMENTS` where it has no such database, or tables of another version.
+/// of Redis, PostgreSQL or MariaDB `NO_AUTH` where it takes no such user or password, or that user lacks a right that locks need;
+/// `API_ERROR` when it can't be reached, or takes no writes, for 3 s; `BAD_ARGUMENTS` where it has no such database, or tables of another version.
 /// No error shows a password.
 ///
 /// # On connection loss
@@ -80,6 +80,7 @@ pub fn connect(address: &str) -> Pending<Store> {
 #[must_use]
 pub struct StoreOptions {
     session_timeout: Duration,
+    tokens_above: Option<i64>,
     zookeeper: ClientOptions,
 }
 
@@ -92,7 +93,11 @@ impl Default for StoreOptions {
 impl StoreOptions {
     /// The defaults.
     pub fn new() -> StoreOptions {
-        StoreOptions { session_timeout: SESSION_TIMEOUT, zookeeper: Client::options() }
+        StoreOptions {
+            session_timeout: SESSION_TIMEOUT,
+            tokens_above: None,
+            zookeeper: Client::options(),
+        }
     }
 
     /// What concerns ZooKeeper alone, where the store is that: identities, TLS, announced releases and others. The session
@@ -110,10 +115,23 @@ impl StoreOptions {
         self
     }
 
+    /// Has the store give tokens that are larger than this one from now on, to all its clients. Each store counts from
+    /// another number, so a program that moves to another store says the largest token that was given before:
+    /// otherwise what compares tokens may refuse all its writes. Connecting raises the store's counter, unless it is
+    /// there already. A store that loses its memory loses this too, until the next client connects with it.
+    ///
+    /// Redis takes tokens up to 2^52, the databases up to 2^62. ZooKeeper's tokens are the numbers of its transactions,
+    /// which nobody can raise: connecting is refused.
+    pub fn tokens_above(mut self, token: i64) -> StoreOptions {
+        self.tokens_above = Some(token);
+        self
+    }
+
     /// As [`connect`].
     ///
     /// # Errors
-    /// As [`connect`]; `BAD_ARGUMENTS` for a session timeout that the store does not take.
+    /// As [`connect`]; `BAD_ARGUMENTS` for a session timeout, or [tokens](StoreOptions::tokens_above), that the store does
+    /// not take.
     pub fn connect(&self, address: &str) -> Pending<Store> {
         let parsed = Address::parse(address);
         let shown = parsed.as_ref().map(Address::shown).unwrap_or_default();
@@ -121,12 +139,21 @@ impl StoreOptions {
             let error = Error::with_detail("connect", &shown, Code::BAD_ARGUMENTS, why);
             Pending::ready(Err(error))
         };
+        let above = self.tokens_above;
         match parsed {
+            Ok(ref address) if above.is_some_and(|above| above > address.largest_token()) => {
+                refuse(format!(
+                    "its tokens can't be raised above {}: put the number of the move before each token, and compare \
+                     that first",
+                    above.unwrap_or_default()
+                ))
+            }
             Ok(Address::ZooKeeper(hosts)) => {
                 let options = self.zookeeper.clone().session_timeout(self.session_timeout);
                 options.connect(&hosts).map(|client| Ok(Store { kept: Kept::ZooKeeper(client?) }))
             }
             Ok(Address::Local) => {
+                LOCAL.raise_tokens(above.unwrap_or(0));
                 Pending::ready(Ok(Store { kept: Kept::Process(local::Store::clone(&LOCAL)) }))
             }
             #[cfg(feature = "_leases")]
@@ -138,7 +165,7 @@ impl StoreOptions {
                 let connect = move |is_given_up: &dyn Fn() -> bool| {
                     crate::sql::sqlite::Sqlite::open(&file, is_given_up)
                 };
-                open(&shown, self.session_timeout, Capabilities::SQLITE, connect)
+                open(&shown, self, Capabilities::SQLITE, connect)
             }
             #[cfg(feature = "redis")]
             Ok(Address::Redis(address)) => {
@@ -146,7 +173,7 @@ impl StoreOptions {
                 let connect = move |is_given_up: &dyn Fn() -> bool| {
                     crate::redis::Redis::open(&address, lease, is_given_up)
                 };
-                open(&shown, lease, Capabilities::REDIS, connect)
+                open(&shown, self, Capabilities::REDIS, connect)
             }
             #[cfg(feature = "postgres")]
             Ok(Address::Postgres(address)) => {
@@ -154,7 +181,7 @@ impl StoreOptions {
                 let connect = move |is_given_up: &dyn Fn() -> bool| {
                     crate::sql::postgres::Postgres::open(&address, lease, is_given_up)
                 };
-                open(&shown, lease, Capabilities::POSTGRES, connect)
+                open(&shown, self, Capabilities::POSTGRES, connect)
             }
             #[cfg(feature = "mysql")]
             Ok(Address::MySql(address)) => {
@@ -162,7 +189,7 @@ impl StoreOptions {
                 let connect = move |is_given_up: &dyn Fn() -> bool| {
                     crate::sql::mysql::MySql::open(&address, lease, is_given_up)
                 };
-                open(&shown, lease, Capabilities::MYSQL, connect)
+                open(&shown, self, Capabilities::MYSQL, connect)
             }
             #[allow(unreachable_patterns, reason = "not every build lacks one")]
             Ok(other) => {
@@ -178,11 +205,19 @@ impl StoreOptions {
 #[cfg(feature = "_leases")]
 fn open<D: leased::database::Database>(
     shown: &str,
-    lease: Duration,
+    options: &StoreOptions,
     capabilities: Capabilities,
     open: impl FnOnce(&dyn Fn() -> bool) -> Result<D, leased::database::Trouble> + Send + 'static,
 ) -> Pending<Store> {
-    let opened = leased::Store::open(shown, lease, open);
+    let above = options.tokens_above;
+    let open = move |is_given_up: &dyn Fn() -> bool| {
+        let mut database = open(is_given_up)?;
+        if let Some(above) = above {
+            leased::attempts::first(is_given_up, || database.raise_tokens(above))?;
+        }
+        Ok(database)
+    };
+    let opened = leased::Store::open(shown, options.session_timeout, open);
     opened.map(move |store| Ok(Store { kept: Kept::Leased(store?, capabilities) }))
 }
 

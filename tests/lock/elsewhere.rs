@@ -84,6 +84,30 @@ fn holder(at: &dyn Elsewhere) -> (Process, i64) {
 }
 
 each_elsewhere! {
+    fn tokens_go_on_above_those_of_another_store(at: LONG) {
+        let store = at.connect();
+        let token = |lock: &str| {
+            let guard = store.lock(lock).acquire().wait().unwrap();
+            let token = guard.fencing_token();
+            guard.release().wait().unwrap();
+            token
+        };
+        let first = token(PATH);
+        // Larger than all that was given.
+        let above = first + 1_000_000_000_000_000;
+        for above in [above, 1] {
+            let options = StoreOptions::new().session_timeout(at.session_timeout());
+            drop(options.tokens_above(above).connect(&at.address()).wait().unwrap());
+        }
+        let mut last = above;
+        for lock in [PATH, PATH, "/locks/b", "/locks/c", "/locks/d"] {
+            let next = token(lock);
+            assert!(next > above, "{lock}: {next} is not above {above}");
+            assert!(lock != PATH || next > last);
+            last = next;
+        }
+    }
+
     fn a_holder_that_is_killed_is_followed_by_the_next_with_a_larger_token(at: SHORT) {
         let (holder, token) = holder(at);
         let store = at.connect();

@@ -156,6 +156,9 @@ impl Database for Faulty {
     fn sweep(&mut self) -> Result<Option<Duration>, Trouble> {
         self.run(Op::Sweep, |database| database.sweep())
     }
+    fn raise_tokens(&mut self, above: i64) -> Result<(), Trouble> {
+        self.database.raise_tokens(above)
+    }
     fn longest_look(&self) -> Duration {
         self.database.longest_look()
     }
