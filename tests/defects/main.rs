@@ -17,4 +17,6 @@ mod orphans;
 mod releases;
 mod seeds;
 mod snapshot;
+#[cfg(all(feature = "postgres", feature = "redis", feature = "sqlite"))]
+mod stores;
 mod wrap;

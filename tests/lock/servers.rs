@@ -1,13 +1,9 @@
 //! Locks on servers of databases: what is lost with requests, replies, and the server itself.
 
-use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::thread;
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use test_support::{TIMEOUT, acquire_in_background, eventually};
+use test_support::{Link, Lost, TIMEOUT, acquire_in_background, eventually};
 use zklock::GuardState;
 use zklock::stores::StoreOptions;
 
@@ -59,64 +55,6 @@ macro_rules! each_server {
     )+};
 }
 
-/// What is lost between a client and its server, which knows nothing of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lost {
-    Request,
-    Reply,
-}
-
-/// Passes everything on, but for what is to be lost next: with it its connection is lost.
-struct Link {
-    address: SocketAddr,
-    /// After so many more frames.
-    next: Arc<Mutex<Option<(Lost, u32)>>>,
-}
-
-impl Link {
-    fn to(server: SocketAddr) -> Link {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (address, next) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(None)));
-        let plan = Arc::clone(&next);
-        // Ends with the test's process.
-        thread::spawn(move || {
-            for client in listener.incoming().flatten() {
-                let Ok(server) = TcpStream::connect(server) else { continue };
-                for (from, to, lost) in
-                    [(&client, &server, Lost::Request), (&server, &client, Lost::Reply)]
-                {
-                    let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
-                    let plan = Arc::clone(&plan);
-                    thread::spawn(move || pass(from, to, lost, &plan));
-                }
-            }
-        });
-        Link { address, next }
-    }
-}
-
-fn pass(mut from: TcpStream, mut to: TcpStream, what: Lost, plan: &Mutex<Option<(Lost, u32)>>) {
-    let mut bytes = [0; 65_536];
-    loop {
-        let length = from.read(&mut bytes).unwrap_or(0);
-        let is_lost = {
-            let mut plan = plan.lock();
-            match &mut *plan {
-                Some((lost, 0)) if *lost == what => plan.take().is_some(),
-                Some((lost, left)) if *lost == what => {
-                    *left -= 1;
-                    false
-                }
-                _ => false,
-            }
-        };
-        if length == 0 || is_lost || to.write_all(&bytes[..length]).is_err() {
-            let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
-            return;
-        }
-    }
-}
-
 each_server! {
     fn whatever_frame_is_lost_one_holds_at_a_time_and_nothing_is_left(server: LONG) {
         let link = Link::to(server.addr());
@@ -126,7 +64,7 @@ each_server! {
         let mut last = 0;
         for lost in [Lost::Request, Lost::Reply] {
             for frame in 0..12 {
-                *link.next.lock() = Some((lost, frame));
+                link.lose(lost, frame);
                 let guard = store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap();
                 assert!(other.lock(PATH).try_acquire().wait().unwrap().is_none(), "{lost:?} {frame}");
                 // Also where the row is gone when the release is repeated: it was this one's.

@@ -11,6 +11,10 @@ pub mod java_children;
 pub mod java_node;
 pub mod monitor;
 pub mod peers;
+#[cfg(feature = "redis")]
+pub mod redis_key;
+#[cfg(all(feature = "postgres", feature = "sqlite"))]
+pub mod rows;
 pub mod textbook;
 pub mod timed;
 

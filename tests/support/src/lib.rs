@@ -10,6 +10,7 @@ mod acquires;
 mod bench;
 pub mod c_programs;
 mod clients;
+mod link;
 mod process;
 mod scale;
 pub mod shared;
@@ -21,6 +22,7 @@ pub use clients::{
     LONGEST_SESSION, SESSION_TIMEOUT, TIMEOUT, connect, expire, options, session_id, states_until,
     wait_for_another_session,
 };
+pub use link::{Link, Lost};
 pub use process::{Process, Running, child_about, say};
 pub use scale::scaled;
 pub use shared::{once, zookeeper as shared};

@@ -1,0 +1,75 @@
+//! A link to a server of any kind, on which requests and replies are lost.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
+
+use parking_lot::Mutex;
+
+/// What is lost between a client and its server, which knows nothing of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// A request, before the server has it.
+    Request,
+    /// A reply, to what the server has done.
+    Reply,
+}
+
+/// Passes everything on, but for what is to be lost next: with it its connection is lost.
+pub struct Link {
+    /// Where clients connect to.
+    pub address: SocketAddr,
+    /// After so many more frames.
+    next: Arc<Mutex<Option<(Lost, u32)>>>,
+}
+
+impl Link {
+    /// A link to a server.
+    pub fn to(server: SocketAddr) -> Link {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (address, next) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(None)));
+        let plan = Arc::clone(&next);
+        // Ends with the test's process.
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let Ok(server) = TcpStream::connect(server) else { continue };
+                for (from, to, lost) in
+                    [(&client, &server, Lost::Request), (&server, &client, Lost::Reply)]
+                {
+                    let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    let plan = Arc::clone(&plan);
+                    thread::spawn(move || pass(from, to, lost, &plan));
+                }
+            }
+        });
+        Link { address, next }
+    }
+
+    /// The next request or reply is lost, or one after so many frames that way.
+    pub fn lose(&self, what: Lost, after: u32) {
+        *self.next.lock() = Some((what, after));
+    }
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream, what: Lost, plan: &Mutex<Option<(Lost, u32)>>) {
+    let mut bytes = [0; 65_536];
+    loop {
+        let length = from.read(&mut bytes).unwrap_or(0);
+        let is_lost = {
+            let mut plan = plan.lock();
+            match &mut *plan {
+                Some((lost, 0)) if *lost == what => plan.take().is_some(),
+                Some((lost, left)) if *lost == what => {
+                    *left -= 1;
+                    false
+                }
+                _ => false,
+            }
+        };
+        if length == 0 || is_lost || to.write_all(&bytes[..length]).is_err() {
+            let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+            return;
+        }
+    }
+}
