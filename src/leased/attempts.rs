@@ -10,11 +10,13 @@ const CONNECT: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Remembers when the last one failed, and why.
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
 #[derive(Debug, Default)]
 pub(crate) struct Attempts {
     failed: Option<(Instant, String)>,
 }
 
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
 impl Attempts {
     /// Connects, unless that has failed a moment ago. Nothing was asked for yet where it fails: others are at it, or a
     /// person has to do something.

@@ -5,7 +5,6 @@
 //! hold beside whom is said in `lock/kind.rs`, for all stores. `database.rs` says what is asked of the store itself.
 
 mod acquire;
-#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
 pub(crate) mod attempts;
 mod claim;
 pub(crate) mod database;
