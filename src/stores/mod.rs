@@ -20,7 +20,9 @@
 //! | `sqlite:FILE` | in a database file, with the feature `sqlite` | the processes of one machine |
 //! | `local:` | in this process | its threads and tasks, and tests |
 //!
-//! What each promises is in [`Capabilities`], and on a page of its own, `docs/stores.md`.
+//! What each promises is in [`Capabilities`], and on a page of its own, `docs/stores.md`. Locks at different addresses do not
+//! exclude each other, and their tokens count from different numbers: a program that moves to another address sets
+//! [`StoreOptions::tokens_above`].
 
 mod address;
 mod capabilities;
