@@ -43,16 +43,17 @@ impl Attempts {
     }
 }
 
-/// Does the first step, which may take some seconds; it gives up when the caller has.
+/// Does the first step, which may take some seconds. The caller hears why it is not done yet, and says whether it has
+/// given up.
 pub(crate) fn first<T>(
-    is_given_up: &dyn Fn() -> bool,
+    is_given_up: &dyn Fn(&str) -> bool,
     mut step: impl FnMut() -> Result<T, Trouble>,
 ) -> Result<T, Trouble> {
     let begun = Instant::now();
     loop {
         match step() {
             Err(trouble) if trouble.is(What::Busy) => {
-                if begun.elapsed() > CONNECT || is_given_up() {
+                if begun.elapsed() > CONNECT || is_given_up(&trouble.why) {
                     return Err(Trouble { what: What::Failed, ..trouble });
                 }
                 std::thread::sleep(PAUSE);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::database::{Database, Trouble};
+use super::database::{Database, Trouble, What};
 use super::inner::{Inner, error_of};
 use super::spec::Spec;
 use super::worker::{Progress, Shared, Worker};
@@ -15,7 +15,7 @@ use crate::error::{Code, Error};
 use crate::lock::Lock;
 use crate::process::Process;
 use crate::raw::{at_exit, watch_for_forks};
-use crate::runtime::{Latest, Pending, machine, wait_at_exit, wake};
+use crate::runtime::{Late, Latest, Pending, machine, wait_at_exit, wake};
 use crate::scarcity;
 use crate::threads;
 
@@ -25,12 +25,20 @@ pub(crate) struct Store {
     inner: Arc<Inner>,
 }
 
+/// Of connecting.
+impl Late<Error> for Shared {
+    fn error(&self, path: &str) -> Error {
+        let why = self.why_late().unwrap_or_else(|| "the store has not answered yet".to_owned());
+        Error::with_detail("connect", path, Code::OPERATION_TIMEOUT, why)
+    }
+}
+
 impl Store {
     /// Opens a database on a thread of its own, which works for the store from then on.
     pub(crate) fn open<D: Database>(
         location: &str,
         lease: Duration,
-        open: impl FnOnce(&dyn Fn() -> bool) -> Result<D, Trouble> + Send + 'static,
+        open: impl FnOnce(&dyn Fn(&str) -> bool) -> Result<D, Trouble> + Send + 'static,
     ) -> Pending<Store> {
         watch_for_forks();
         at_exit(wait_at_exit);
@@ -53,9 +61,13 @@ impl Store {
             None => false,
         };
         let work = move || {
-            let is_given_up = || send.is_closed();
+            let is_given_up = |why: &str| {
+                known.note::<()>(&Err(Trouble::new(What::Busy, why)));
+                send.is_closed()
+            };
             match open(&is_given_up) {
                 Ok(mut database) => {
+                    known.note(&Ok(()));
                     database.announce(Box::new(changed));
                     wake::send(send, Ok(()));
                     Worker::new(Box::new(database), known).run(&queued);
@@ -73,16 +85,18 @@ impl Store {
                 why,
             )));
         }
+        let late = Arc::clone(&inner.shared);
         let store = Store { inner };
         let location: Arc<str> = location.into();
         let named = Arc::clone(&location);
-        Pending::run("connect", &location, async move {
+        let connected = Pending::run("connect", &location, async move {
             match opened.await {
                 Ok(Ok(())) => Ok(store),
                 Ok(Err(trouble)) => Err(error_of("connect", &named, trouble)),
                 Err(_) => Err(Error::new("connect", &named, Code::SYSTEM_ERROR)),
             }
-        })
+        });
+        connected.when_late(late)
     }
 
     pub(crate) fn lock(&self, path: &str) -> Lock {

@@ -41,7 +41,7 @@ impl Redis {
     pub(crate) fn open(
         address: &str,
         lease: Duration,
-        is_given_up: &dyn Fn() -> bool,
+        is_given_up: &dyn Fn(&str) -> bool,
     ) -> Result<Redis, Trouble> {
         // What the driver says may have the address in it, and that a password.
         let client = Client::open(address).map_err(|_| {

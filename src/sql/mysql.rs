@@ -38,7 +38,7 @@ impl MySql {
     pub(crate) fn open(
         address: &str,
         lease: Duration,
-        is_given_up: &dyn Fn() -> bool,
+        is_given_up: &dyn Fn(&str) -> bool,
     ) -> Result<MySql, Trouble> {
         // What the driver says may have the address in it, and that a password.
         let options = Opts::from_url(address).map_err(|_| {

@@ -68,7 +68,7 @@ impl Postgres {
     pub(crate) fn open(
         address: &str,
         lease: Duration,
-        is_given_up: &dyn Fn() -> bool,
+        is_given_up: &dyn Fn(&str) -> bool,
     ) -> Result<Postgres, Trouble> {
         // What the driver says may have the address in it, and that a password.
         let mut config: Config = address.parse().map_err(|_| {

@@ -45,7 +45,7 @@ impl Sqlite {
         }
         let clock = self.clock.clone();
         let mut again = Sqlite::connect(&self.file, &clock)?;
-        let no_pause = || true;
+        let no_pause = |_: &str| true;
         again.take_over(&no_pause)?;
         again.connection.pragma_update(None, "synchronous", "NORMAL").map_err(not_done)?;
         *self = again;

@@ -164,7 +164,7 @@ impl StoreOptions {
             }
             #[cfg(feature = "sqlite")]
             Ok(Address::Sqlite(file)) => {
-                let connect = move |is_given_up: &dyn Fn() -> bool| {
+                let connect = move |is_given_up: &dyn Fn(&str) -> bool| {
                     crate::sql::sqlite::Sqlite::open(&file, is_given_up)
                 };
                 open(&shown, self, Capabilities::SQLITE, connect)
@@ -172,7 +172,7 @@ impl StoreOptions {
             #[cfg(feature = "redis")]
             Ok(Address::Redis(address)) => {
                 let lease = self.session_timeout;
-                let connect = move |is_given_up: &dyn Fn() -> bool| {
+                let connect = move |is_given_up: &dyn Fn(&str) -> bool| {
                     crate::redis::Redis::open(&address, lease, is_given_up)
                 };
                 open(&shown, self, Capabilities::REDIS, connect)
@@ -180,7 +180,7 @@ impl StoreOptions {
             #[cfg(feature = "postgres")]
             Ok(Address::Postgres(address)) => {
                 let lease = self.session_timeout;
-                let connect = move |is_given_up: &dyn Fn() -> bool| {
+                let connect = move |is_given_up: &dyn Fn(&str) -> bool| {
                     crate::sql::postgres::Postgres::open(&address, lease, is_given_up)
                 };
                 open(&shown, self, Capabilities::POSTGRES, connect)
@@ -188,7 +188,7 @@ impl StoreOptions {
             #[cfg(feature = "mysql")]
             Ok(Address::MySql(address)) => {
                 let lease = self.session_timeout;
-                let connect = move |is_given_up: &dyn Fn() -> bool| {
+                let connect = move |is_given_up: &dyn Fn(&str) -> bool| {
                     crate::sql::mysql::MySql::open(&address, lease, is_given_up)
                 };
                 open(&shown, self, Capabilities::MYSQL, connect)
@@ -209,10 +209,10 @@ fn open<D: leased::database::Database>(
     shown: &str,
     options: &StoreOptions,
     capabilities: Capabilities,
-    open: impl FnOnce(&dyn Fn() -> bool) -> Result<D, leased::database::Trouble> + Send + 'static,
+    open: impl FnOnce(&dyn Fn(&str) -> bool) -> Result<D, leased::database::Trouble> + Send + 'static,
 ) -> Pending<Store> {
     let above = options.tokens_above;
-    let open = move |is_given_up: &dyn Fn() -> bool| {
+    let open = move |is_given_up: &dyn Fn(&str) -> bool| {
         let mut database = open(is_given_up)?;
         if let Some(above) = above {
             leased::attempts::first(is_given_up, || database.raise_tokens(above))?;

@@ -82,6 +82,17 @@ fn a_command_is_ended_before_the_lock_of_a_file_that_is_locked_can_be_anothers()
 }
 
 #[test]
+fn a_run_that_waits_in_vain_says_what_for() {
+    let (directory, address) = file();
+    let args = ["run", "--store", &address, "--wait", "2s", "/jobs/a", "--", "true"];
+    assert_eq!(finish(&args).0, Some(0));
+    let program = rusqlite::Connection::open(directory.path().join("locks.db")).unwrap();
+    program.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let (code, _, err) = finish(&args);
+    assert!(code == Some(125) && err.contains("database is locked"), "{err}");
+}
+
+#[test]
 fn no_address_shows_its_password_in_the_error() {
     for address in [
         "host=127.0.0.1 password=hunter2",

@@ -28,7 +28,7 @@ static USED: PerProcess<()> = PerProcess::new(|| ());
 impl Sqlite {
     /// Opens a database file, and makes it where there is none. It may wait for as long as a lease; it gives up when the
     /// caller has.
-    pub(crate) fn open(file: &Path, is_given_up: &dyn Fn() -> bool) -> Result<Sqlite, Trouble> {
+    pub(crate) fn open(file: &Path, is_given_up: &dyn Fn(&str) -> bool) -> Result<Sqlite, Trouble> {
         if USED.inherited().next().is_some() {
             let why = "a process that used SQLite has forked this one, which SQLite does not bear: connect \
                        before no fork but in its child, or call exec first";
@@ -38,7 +38,7 @@ impl Sqlite {
         let clock = clock()?;
         let mut sqlite = loop {
             match Sqlite::connect(file, &clock) {
-                Err(trouble) if trouble.is(What::Busy) && !is_given_up() => {
+                Err(trouble) if trouble.is(What::Busy) && !is_given_up(&trouble.why) => {
                     std::thread::sleep(PAUSE)
                 }
                 connected => break connected?,
@@ -80,16 +80,16 @@ impl Sqlite {
     }
 
     /// Makes the tables where they are missing, and has sessions by another clock than ours end first.
-    pub(super) fn take_over(&mut self, is_given_up: &dyn Fn() -> bool) -> Result<(), Trouble> {
+    pub(super) fn take_over(&mut self, is_given_up: &dyn Fn(&str) -> bool) -> Result<(), Trouble> {
         let mut seen: Option<(Instant, Vec<Theirs>)> = None;
         loop {
-            match self.try_to_take_over(&mut seen) {
+            let why = match self.try_to_take_over(&mut seen) {
                 Ok(true) => return Ok(()),
-                Ok(false) => {}
-                Err(trouble) if trouble.is(What::Busy) => {}
+                Ok(false) => "sessions from before a start of the machine may hold yet".to_owned(),
+                Err(trouble) if trouble.is(What::Busy) => trouble.why,
                 Err(trouble) => return Err(trouble),
-            }
-            if is_given_up() {
+            };
+            if is_given_up(&why) {
                 return Err(Trouble::new(What::Busy, "given up"));
             }
             std::thread::sleep(PAUSE);

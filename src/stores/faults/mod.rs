@@ -37,7 +37,7 @@ struct Scene {
 
 fn open(place: &Place, lease: Duration, plan: &Plan) -> Store {
     let (connect, plan) = (place.connect(lease), Arc::clone(plan));
-    let open = move |given_up: &dyn Fn() -> bool| {
+    let open = move |given_up: &dyn Fn(&str) -> bool| {
         Ok(Faulty { database: connect(given_up)?, plan, is_silent: false })
     };
     Store::open("faulty", lease, open).wait().unwrap()
@@ -95,7 +95,7 @@ impl Scene {
         assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
         drop((lock, self.other));
         // A busy database may not confirm the end of a session within its lease. The next sweep removes its row.
-        let mut database = self.place.connect(LONG)(&|| false).unwrap();
+        let mut database = self.place.connect(LONG)(&|_| false).unwrap();
         eventually("no row is left", || database.sweep().is_ok() && self.place.rows() == 0);
     }
 }

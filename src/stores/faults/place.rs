@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::leased::database::{Database, Trouble};
 
 /// Opens it once more.
-type Connect = Box<dyn FnOnce(&dyn Fn() -> bool) -> Result<Box<dyn Database>, Trouble> + Send>;
+type Connect = Box<dyn FnOnce(&dyn Fn(&str) -> bool) -> Result<Box<dyn Database>, Trouble> + Send>;
 
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 const COUNT: &str =
