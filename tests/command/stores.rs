@@ -82,6 +82,20 @@ fn a_command_is_ended_before_the_lock_of_a_file_that_is_locked_can_be_anothers()
 }
 
 #[test]
+fn tokens_go_on_above_the_one_that_is_given() {
+    let (_directory, address) = file();
+    let run = |more: &[&str]| {
+        let command = ["/jobs/a", "--", "sh", "-c", "echo $ZKLOCK_TOKEN"];
+        let (code, out, err) = finish(&[&["run", "--store", &address], more, &command].concat());
+        assert_eq!(code, Some(0), "{err}");
+        out.trim().parse::<i64>().unwrap()
+    };
+    let above = run(&[]) + (1 << 50);
+    assert!(run(&["--tokens-above", &above.to_string()]) > above);
+    assert!(run(&[]) > above, "also without the option, from then on");
+}
+
+#[test]
 fn a_run_that_waits_in_vain_says_what_for() {
     let (directory, address) = file();
     let args = ["run", "--store", &address, "--wait", "2s", "/jobs/a", "--", "true"];
@@ -123,6 +137,7 @@ fn what_a_store_lacks_is_refused_with_what_would_do() {
         (&["--store", &address, "--once-per", "1h"][..], "ran last"),
         (&["--store", &address, "--universal"], "permissions"),
         (&["--store", "local:"], "sqlite:FILE"),
+        (&["--store", "zookeeper://127.0.0.1:1", "--tokens-above", "1"], "nobody can raise"),
         (&["--store", "sqlite:"], "which file"),
         (&["--store", "nowhere:a"], "zookeeper://"),
     ] {

@@ -191,8 +191,11 @@ impl Run {
         let settings = match &self.place {
             Place::Servers(settings) => settings,
             Place::Elsewhere(address) => {
-                let (options, address) =
+                let (mut options, address) =
                     (StoreOptions::new().session_timeout(timeout), address.clone());
+                if let Some(token) = self.options.tokens_above {
+                    options = options.tokens_above(token);
+                }
                 let connect = move || in_time(options.connect(&address), limit);
                 return Ok(self.meanwhile(connect)??);
             }

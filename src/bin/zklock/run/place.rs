@@ -20,6 +20,9 @@ impl Place {
         let servers = match options.store.as_deref() {
             None => options.servers.clone(),
             Some(store) => match store.strip_prefix("zookeeper://") {
+                Some(_) if options.tokens_above.is_some() => {
+                    return refuse("--tokens-above: nobody can raise ZooKeeper's tokens");
+                }
                 Some(hosts) => Servers { hosts: Some(hosts.to_owned()), ..options.servers.clone() },
                 None if store.starts_with("local:") => {
                     return refuse(
