@@ -1,6 +1,7 @@
 //! What a store of leases asks of where its claims are kept.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
@@ -58,8 +59,8 @@ pub(crate) trait Database: Send + 'static {
     /// Has numbers be larger than that from now on. It can be repeated.
     fn raise_tokens(&mut self, above: i64) -> Result<(), Trouble>;
 
-    /// Whether others may have changed anything since the last time that this was asked. Costs next to nothing.
-    fn has_changed(&mut self) -> Result<bool, Trouble>;
+    /// What others may have changed since the last time that this was asked. Costs next to nothing.
+    fn changes(&mut self) -> Result<Changes, Trouble>;
 
     /// Ends the sessions whose time has passed; gives how long it takes until that of the next one has.
     fn sweep(&mut self) -> Result<Option<Duration>, Trouble>;
@@ -69,7 +70,12 @@ pub(crate) trait Database: Send + 'static {
         Ok(None)
     }
 
-    /// How seldom it is looked for changes, where somebody waits for them and none have come.
+    /// How soon it is looked for changes after one, where somebody waits for them.
+    fn shortest_look(&self) -> Duration {
+        Duration::from_millis(1)
+    }
+
+    /// And how seldom where none have come.
     fn longest_look(&self) -> Duration {
         Duration::from_millis(20)
     }
@@ -79,8 +85,22 @@ pub(crate) trait Database: Send + 'static {
         Duration::from_millis(50)
     }
 
+    /// Whether [`changes`](Database::changes) tells changes that concern no claim of this client's session, too.
+    fn tells_what_concerns_others(&self) -> bool {
+        true
+    }
+
     /// Has that be called at a change that others make, where the database can say so, until it gives `false`.
     fn announce(&mut self, _changed: Box<dyn Fn() -> bool + Send>) {}
+}
+
+/// What others may have changed.
+#[derive(Clone, Debug)]
+pub(crate) enum Changes {
+    None,
+    /// Claims of this client on these locks may hold by now. Nothing else that concerns it has changed.
+    Locks(Vec<Arc<str>>),
+    Any,
 }
 
 /// A claim that is to be made.

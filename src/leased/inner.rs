@@ -38,10 +38,13 @@ impl Inner {
 
     /// Others have changed something.
     pub(super) fn look(&self) -> bool {
-        self.submit(Box::new(|worker| {
-            worker.look_now();
-            Progress::Done
-        }));
+        if !self.shared.is_look_queued.swap(true, Ordering::AcqRel) {
+            self.submit(Box::new(|worker| {
+                worker.shared.is_look_queued.store(false, Ordering::Release);
+                worker.look_now();
+                Progress::Done
+            }));
+        }
         true
     }
 

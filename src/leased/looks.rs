@@ -9,26 +9,32 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use super::claim::Status;
-use super::database::Trouble;
+use super::database::{Changes, Trouble};
 use super::worker::{Worker, remove};
 use crate::lock::{LostReason, Revocation};
 use crate::logging::log;
 
-/// How long it takes until others are noticed, where somebody waits for them: at first; the database says
-/// how long at most.
-const SHORTEST_LOOK: Duration = Duration::from_millis(1);
+/// How seldom it is looked for changes at the most where the database does not tell what somebody waits for.
+const LONGEST_UNTOLD: Duration = Duration::from_millis(200);
 
 impl Worker {
     pub(super) fn is_looking(&self) -> bool {
-        !self.claims.is_empty() || self.shared.watching.load(Ordering::Acquire) > 0
+        !self.claims.is_empty() || self.is_watched()
     }
 
     /// Somebody has begun to wait for others.
     pub(super) fn look_soon(&mut self) {
-        self.look_pause = SHORTEST_LOOK;
-        self.look_at = self.look_at.min(Instant::now() + SHORTEST_LOOK);
+        let now = Instant::now();
+        self.look_pause = self.database.shortest_look();
+        self.look_at = self.look_at.min(now + self.look_pause);
         // Whose session ends next is not known any more.
-        self.sweep_at.get_or_insert_with(Instant::now);
+        self.sweep_at.get_or_insert(now);
+        self.look_at_ends();
+    }
+
+    /// Looks no later than the next session ends.
+    fn look_at_ends(&mut self) {
+        self.look_at = self.sweep_at.map_or(self.look_at, |ends| ends.min(self.look_at));
     }
 
     /// Others have changed something.
@@ -39,37 +45,56 @@ impl Worker {
     /// Finds out what others have done, and whose time is over.
     pub(super) fn look_around(&mut self) {
         let now = Instant::now();
-        let has_others = self.database.has_changed();
-        self.shared.note(&has_others);
         let is_time = self.sweep_at.is_some_and(|at| now >= at);
-        let has_changed = match has_others {
-            Ok(has_changed) => has_changed,
-            Err(trouble) => {
-                failed(trouble);
-                false
+        let changes = self.database.changes();
+        self.shared.note(&changes);
+        let changes = changes.unwrap_or_else(|trouble| {
+            failed(trouble);
+            Changes::None
+        });
+        let (has_changed, is_any) = match changes {
+            Changes::None => (false, false),
+            Changes::Any => (true, true),
+            Changes::Locks(locks) => {
+                locks.iter().for_each(|lock| self.look_at_lock(lock));
+                (true, false)
             }
         };
-        if is_time || (has_changed && self.is_waited_for()) {
+        let tells_all = self.database.tells_what_concerns_others();
+        if is_time || ((is_any || !tells_all) && self.is_waited_for()) {
             match self.database.sweep() {
                 Ok(next) => self.sweep_at = next.map(|next| now + next),
                 Err(trouble) => failed(trouble),
             }
         }
-        if has_changed || is_time {
-            self.shared.changed();
+        if is_any || is_time {
             self.check_wants();
             self.look_at_all();
         }
+        if is_any || is_time || (self.is_watched() && !tells_all) {
+            self.shared.changed();
+        }
+        let longest = match self.is_watched() && !tells_all {
+            true => self.database.longest_look().min(LONGEST_UNTOLD),
+            false => self.database.longest_look(),
+        };
         self.look_pause = match (has_changed, self.is_waited_for()) {
             (_, false) => self.database.held_look(),
-            (true, true) => SHORTEST_LOOK,
-            (false, true) => (self.look_pause * 2).min(self.database.longest_look()),
+            (true, true) => self.database.shortest_look().min(longest),
+            (false, true) => (self.look_pause * 2).min(longest),
         };
         self.look_at = Instant::now() + self.look_pause;
+        if self.sweep_at.is_some_and(|ends| ends > now) && self.is_waited_for() {
+            self.look_at_ends();
+        }
+    }
+
+    fn is_watched(&self) -> bool {
+        self.shared.watching.load(Ordering::Acquire) > 0
     }
 
     fn is_waited_for(&self) -> bool {
-        !self.waiting.is_empty() || self.shared.watching.load(Ordering::Acquire) > 0
+        !self.waiting.is_empty() || self.is_watched()
     }
 
     pub(super) fn look_at_all(&mut self) {

@@ -48,6 +48,7 @@ impl Store {
             lease,
             changes: Latest::new(0),
             watching: AtomicUsize::new(0),
+            is_look_queued: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             process: Process::this(),
             hindrance: Mutex::default(),

@@ -42,6 +42,8 @@ pub(super) struct Shared {
     pub(super) changes: Latest<u64>,
     /// How many wait for such a change.
     pub(super) watching: AtomicUsize,
+    /// Whether a look is among the steps that are not done yet.
+    pub(super) is_look_queued: AtomicBool,
     pub(super) is_closed: AtomicBool,
     pub(super) process: Process,
     /// Why nobody comes to hold, as last seen.

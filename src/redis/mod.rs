@@ -1,22 +1,27 @@
 //! A server of Redis: locks between machines, as far as one server, or its replica, can promise them.
 //!
-//! Each step is one script (`steps.lua`), which the server runs alone. The clock is the server's time of day. A server that
-//! was started anew, or a replica that was promoted, lets nobody come to hold before a lease has passed: by then whoever
-//! held by a write that was lost has lost its lock by its own clock. What no script can see is a server that goes on
-//! serving some clients while its replica serves others.
+//! Each step is one script (`steps.lua`), which the server runs alone. The clock is the server's time of day. A server
+//! that was restarted, or a replica that was promoted, lets nobody come to hold before a lease has passed: by then the
+//! holder by a write that was lost has lost its lock by its own clock. A client that comes from another server tells
+//! this one, which waits as well. No script can see a server that goes on serving some clients while its replica serves
+//! others.
 //!
-//! Waiters are woken by what the scripts publish, and look by themselves as well.
+//! The scripts tell the clients that are concerned, and no others (`subscriber.rs`). Clients also look by themselves, so
+//! nothing depends on that.
 
 mod subscriber;
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redis::{Client, Connection, ErrorKind, RedisError, Script, ServerErrorKind};
 use uuid::Uuid;
 
+use self::subscriber::Inbox;
 use crate::leased::attempts::{Attempts, first};
-use crate::leased::database::{Claimed, Database, Front, Row, Trouble, Wants, What};
+use crate::leased::database::{Changes, Claimed, Database, Front, Row, Trouble, Wants, What};
 use crate::lock::{Contender, HeldSince, Kind, MAX_TEXT, Revocation};
+use crate::runtime::BootInstant;
 use crate::text::one_line;
 
 /// What the names of all keys begin with.
@@ -33,7 +38,28 @@ pub(crate) struct Redis {
     script: Script,
     lease: Duration,
     attempts: Attempts,
-    changes: String,
+    server: Server,
+    /// Names the channel on which this client is told of changes. The names of its sessions begin with it.
+    id: Uuid,
+    session: String,
+    inbox: Arc<Inbox>,
+}
+
+/// What is known of the server that answered last.
+#[derive(Default)]
+struct Server {
+    /// Which run of it that was; empty before the first.
+    run: String,
+    /// The longest lease of its clients, in milliseconds.
+    longest: String,
+    answered: Option<BootInstant>,
+}
+
+impl Server {
+    /// For how long it may have gone on without this client, in milliseconds.
+    fn age(&self) -> String {
+        millis(self.answered.map_or(Duration::ZERO, |answered| BootInstant::now() - answered))
+    }
 }
 
 impl Redis {
@@ -48,54 +74,84 @@ impl Redis {
             Trouble::new(What::Unusable, "redis://USER:PASSWORD@HOST:PORT/DATABASE")
         })?;
         let script = Script::new(include_str!("steps.lua"));
-        let (connection, attempts, changes) = (None, Attempts::default(), String::new());
-        let mut redis = Redis { client, connection, script, lease, attempts, changes };
-        let denied = first(is_given_up, || redis.look("check", &[]))?;
-        match denied.as_slice() {
-            [] => Ok(redis),
-            denied => {
-                Err(not_permitted(&format!("its scripts may not call {}", denied.join(", "))))
-            }
-        }
+        let (connection, attempts, server) = (None, Attempts::default(), Server::default());
+        let (id, session, inbox) = (Uuid::new_v4(), String::new(), Arc::default());
+        let mut redis =
+            Redis { client, connection, script, lease, attempts, server, id, session, inbox };
+        first(is_given_up, || {
+            redis.connection = Some(redis.connect()?);
+            Ok(())
+        })?;
+        Ok(redis)
     }
 
+    /// The connection. A new one begins with which server this is, and which one this client comes from.
     fn connect(&mut self) -> Result<Connection, Trouble> {
         if let Some(connection) = self.connection.take() {
             return Ok(connection);
         }
-        let (limit, client) = (ANSWER.min(self.lease / 6), &self.client);
-        self.attempts.connect(|| {
-            let connected = client.get_connection_with_timeout(limit).and_then(|connection| {
+        let (limit, client, server) = (ANSWER.min(self.lease / 6), &self.client, &self.server);
+        let mut hello = self.script.arg("hello");
+        hello.arg(PREFIX).arg(millis(self.lease)).arg("");
+        let longest = if server.longest.is_empty() { "0" } else { &server.longest };
+        hello.arg(&server.run).arg(server.age()).arg(longest);
+        let mut check = self.script.arg("check");
+        check.arg(PREFIX);
+        let (connection, said) = self.attempts.connect(|| {
+            let open = || {
+                let mut connection = client.get_connection_with_timeout(limit)?;
                 connection.set_read_timeout(Some(limit))?;
                 connection.set_write_timeout(Some(limit))?;
-                Ok(connection)
-            });
-            connected.map_err(|error| refused(&error))
-        })
+                let denied: Vec<String> = match server.run.is_empty() {
+                    true => check.invoke(&mut connection)?,
+                    false => Vec::new(),
+                };
+                Ok((connection, denied))
+            };
+            let (mut connection, denied) = open().map_err(|error: RedisError| refused(&error))?;
+            if !denied.is_empty() {
+                let denied = denied.join(", ");
+                return Err(not_permitted(&format!("its scripts may not call {denied}")));
+            }
+            let said: Vec<String> =
+                hello.invoke(&mut connection).map_err(|error| refused(&error))?;
+            Ok((connection, said))
+        })?;
+        let [run, longest] = <[String; 2]>::try_from(said).map_err(|_| malformed())?;
+        self.server = Server { run, longest, answered: Some(BootInstant::now()) };
+        Ok(connection)
     }
 
     /// Does a step, by one script.
     fn step(&mut self, step: &str, arguments: &[&str]) -> Result<Vec<String>, Trouble> {
         let mut connection = self.connect()?;
         let mut call = self.script.arg(step);
-        call.arg(PREFIX).arg(millis(self.lease));
+        call.arg(PREFIX).arg(millis(self.lease)).arg(&self.server.run);
         for argument in arguments {
             call.arg(*argument);
         }
         match call.invoke(&mut connection) {
             Ok(answer) => {
+                self.server.answered = Some(BootInstant::now());
                 self.connection = Some(connection);
                 Ok(answer)
             }
             Err(error) => {
                 let trouble = refused(&error);
-                // A connection with an answer that may yet come is of no use.
-                if !trouble.is(What::Unknown) {
+                // A connection with an answer that may yet come is of no use, nor is one to a server that takes no writes.
+                let is_replica =
+                    matches!(error.kind(), ErrorKind::Server(ServerErrorKind::ReadOnly));
+                if !trouble.is(What::Unknown) && !is_replica {
                     self.connection = Some(connection);
                 }
                 Err(trouble)
             }
         }
+    }
+
+    /// What a session is called there.
+    fn named(&self, session: Uuid) -> String {
+        format!("{}:{session}", self.id)
     }
 
     /// As [`step`](Redis::step), of one that can be repeated whether or not it was done.
@@ -120,7 +176,10 @@ fn refused(error: &RedisError) -> Trouble {
         }
         ErrorKind::AuthenticationFailed => What::NotPermitted,
         ErrorKind::Server(
-            ServerErrorKind::BusyLoading | ServerErrorKind::MasterDown | ServerErrorKind::TryAgain,
+            ServerErrorKind::BusyLoading
+            | ServerErrorKind::MasterDown
+            | ServerErrorKind::ReadOnly
+            | ServerErrorKind::TryAgain,
         ) => What::Busy,
         ErrorKind::Server(_) | ErrorKind::Extension => match error.code() {
             Some("NOAUTH" | "WRONGPASS") => What::NotPermitted,
@@ -181,15 +240,23 @@ fn is_done(answer: &[String]) -> bool {
 
 impl Database for Redis {
     fn begin(&mut self, session: Uuid, _: Duration) -> Result<(), Trouble> {
-        self.step("begin", &[&session.to_string()]).map(drop)
+        let session = self.named(session);
+        self.step("begin", &[&session])?;
+        self.inbox.begin(&session);
+        self.session = session;
+        Ok(())
     }
 
     fn renew(&mut self, session: Uuid, _: Duration) -> Result<bool, Trouble> {
-        Ok(is_done(&self.step("renew", &[&session.to_string()])?))
+        let renewed = self.step("renew", &[&self.named(session)])?;
+        if let [_, longest] = renewed.as_slice() {
+            self.server.longest.clone_from(longest);
+        }
+        Ok(is_done(&renewed))
     }
 
     fn end(&mut self, session: Uuid) -> Result<(), Trouble> {
-        self.step("end", &[&session.to_string()]).map(drop)
+        self.step("end", &[&self.named(session)]).map(drop)
     }
 
     fn claim(&mut self, row: &Row, unless_blocked: bool) -> Result<Claimed, Trouble> {
@@ -197,7 +264,7 @@ impl Database for Redis {
         let Row { lock, host, thread, label, .. } = row;
         let [id, session, permits, limit, pid] = [
             row.id.to_string(),
-            row.session.to_string(),
+            self.named(row.session),
             permits.to_string(),
             row.limit.to_string(),
             row.pid.to_string(),
@@ -272,7 +339,7 @@ impl Database for Redis {
     }
 
     fn wanted(&mut self, session: Uuid) -> Result<Option<Wants>, Trouble> {
-        let answer = self.look("wanted", &[&session.to_string()])?;
+        let answer = self.look("wanted", &[&self.named(session)])?;
         let [_, claims, wanted @ ..] = answer.as_slice() else { return Ok(None) };
         let read = |row: &[String]| {
             let what = match row[1].as_str() {
@@ -289,7 +356,7 @@ impl Database for Redis {
     }
 
     fn numbers(&mut self, session: Uuid) -> Result<Option<Vec<(i64, Uuid)>>, Trouble> {
-        let answer = self.look("numbers", &[&session.to_string()])?;
+        let answer = self.look("numbers", &[&self.named(session)])?;
         match answer.split_first() {
             Some((alive, numbers)) if alive == "alive" => {
                 let read = |row: &[String]| Ok((number(&row[0])?, number(&row[1])?));
@@ -313,9 +380,14 @@ impl Database for Redis {
         self.look("raise_tokens", &[&above.to_string()]).map(drop)
     }
 
-    fn has_changed(&mut self) -> Result<bool, Trouble> {
-        let changes = self.look("changes", &[])?.into_iter().next().unwrap_or_default();
-        Ok(std::mem::replace(&mut self.changes, changes.clone()) != changes)
+    fn changes(&mut self) -> Result<Changes, Trouble> {
+        if let Some(changes) = self.inbox.take() {
+            return Ok(changes);
+        }
+        let session = self.session.clone();
+        let counted = self.look("news", &[&session])?;
+        let is_new = self.inbox.counted(number(counted.first().ok_or_else(malformed)?)?);
+        Ok(if is_new { Changes::Any } else { Changes::None })
     }
 
     fn sweep(&mut self) -> Result<Option<Duration>, Trouble> {
@@ -329,11 +401,24 @@ impl Database for Redis {
         Ok((left > 0).then(|| Duration::from_millis(left)))
     }
 
+    fn shortest_look(&self) -> Duration {
+        if self.inbox.is_open() { subscriber::PAUSE } else { Duration::from_millis(1) }
+    }
+
     fn longest_look(&self) -> Duration {
-        Duration::from_millis(200)
+        if self.inbox.is_open() { subscriber::PAUSE } else { Duration::from_millis(200) }
+    }
+
+    fn held_look(&self) -> Duration {
+        self.longest_look()
+    }
+
+    fn tells_what_concerns_others(&self) -> bool {
+        false
     }
 
     fn announce(&mut self, changed: Box<dyn Fn() -> bool + Send>) {
-        subscriber::start(self.client.clone(), format!("{PREFIX}changes"), changed);
+        let channel = format!("{PREFIX}client:{}", self.id);
+        subscriber::start(self.client.clone(), channel, Arc::clone(&self.inbox), changed);
     }
 }

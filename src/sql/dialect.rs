@@ -44,7 +44,7 @@ pub(crate) trait Dialect: Send + 'static {
     /// Within a step: has the numbers of claims be larger than that from now on.
     fn raise_numbers(&mut self, above: i64) -> Result<(), Trouble>;
 
-    /// As [`has_changed`](crate::leased::database::Database::has_changed).
+    /// Whether others may have changed anything since the last time that this was asked.
     fn look_for_changes(&mut self) -> Result<bool, Trouble>;
 
     /// How seldom that is asked where somebody waits, and where locks are held alone.

@@ -8,7 +8,7 @@ use super::dialect::{Begun, Dialect, Row as Found, Value};
 use super::queries::{
     CONTENDER, ahead_of, contender, delete_session, end_late, front_of, limit_of,
 };
-use crate::leased::database::{Claimed, Database, Front, Row, Trouble, Wants, What};
+use crate::leased::database::{Changes, Claimed, Database, Front, Row, Trouble, Wants, What};
 use crate::lock::{Contender, HeldSince, Kind, MAX_TEXT, Revocation};
 use crate::text::one_line;
 
@@ -306,8 +306,8 @@ impl<D: Dialect> Database for D {
         })
     }
 
-    fn has_changed(&mut self) -> Result<bool, Trouble> {
-        self.look_for_changes()
+    fn changes(&mut self) -> Result<Changes, Trouble> {
+        Ok(if self.look_for_changes()? { Changes::Any } else { Changes::None })
     }
 
     fn sweep(&mut self) -> Result<Option<Duration>, Trouble> {

@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tempfile::TempDir;
 use test_support::{Running, TIMEOUT, acquire_in_background, eventually};
+use zklock::stores::{Store, StoreOptions};
 use zklock::{Code, GuardState, LockError, LostReason};
 
 use crate::place::Elsewhere;
+use crate::servers::{Link, Server as _};
 
 /// A server of a test's own.
 pub struct Server {
@@ -88,7 +90,7 @@ impl Server {
     fn settle(&self) {
         let info: String = self.ask(&["INFO", "server"]);
         let run = info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap();
-        let _: () = self.ask(&["SET", "zklock:run", run.trim()]);
+        let _: () = self.ask(&["HSET", "zklock:state", "run", run.trim()]);
     }
 }
 
@@ -164,7 +166,7 @@ fn a_server_that_has_lost_its_memory_lets_nobody_in_before_a_lease_has_passed() 
 
 #[test]
 fn a_server_that_keeps_everything_is_started_again_and_costs_nothing() {
-    let server = Server::fresh(ON_DISK, Duration::from_secs(20));
+    let server = Server::fresh(ON_DISK, Duration::from_secs(6));
     server.settle();
     let (store, other) = (server.connect(), server.connect());
     let guard = store.lock(PATH).acquire().wait().unwrap();
@@ -293,4 +295,202 @@ fn a_claim_that_the_server_has_lost_while_its_session_lives_is_a_lock_that_is_lo
     assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Deleted));
     assert_eq!(beside.state(), GuardState::Held);
     beside.release().wait().unwrap();
+}
+
+/// A lease for tests that wait for one to pass.
+const BRIEF: Duration = Duration::from_secs(1);
+
+impl Server {
+    fn replicates(&self, master: &Server) {
+        let _: () = self.ask(&["REPLICAOF", "127.0.0.1", &master.port.to_string()]);
+        eventually("it is a copy", || {
+            self.ask::<String>(&["INFO", "replication"]).contains("master_link_status:up")
+        });
+    }
+
+    /// Ends the connections of all clients.
+    fn disconnect(&self) {
+        for kind in ["normal", "pubsub"] {
+            let _: i64 = self.ask(&["CLIENT", "KILL", "TYPE", kind]);
+        }
+    }
+
+    fn by(&self, link: &Link) -> Store {
+        let options = StoreOptions::new().session_timeout(self.session_timeout);
+        options.connect(&self.address_at(link.address)).wait().unwrap()
+    }
+
+    /// How many scripts it has run.
+    fn steps(&self) -> u64 {
+        let stats: String = self.ask(&["INFO", "commandstats"]);
+        let calls = stats.split("cmdstat_evalsha:calls=").nth(1).unwrap();
+        calls.split(',').next().unwrap().parse().unwrap()
+    }
+
+    /// A claim that somebody else has written, on a session that ends then, by the server's clock.
+    fn plant(&self, id: &str, session_ends: Option<&str>) {
+        let number = id.trim_start_matches('x');
+        let claim = format!("zklock:claim:{id}");
+        let _: i64 = self.ask(&["ZADD", &format!("zklock:queue:{PATH}"), number, id]);
+        let _: i64 = self.ask(&["SADD", "zklock:claims:somebody:else", id]);
+        let fields = ["number", number, "session", "somebody:else", "lock", PATH, "kind", "0"];
+        let more = ["held", "1", "since", "1", "host", "h", "pid", "1", "thread", "t", "label", ""];
+        let _: i64 = self.ask(&[["HSET", claim.as_str()].as_slice(), &fields, &more].concat());
+        if let Some(ends) = session_ends {
+            let _: i64 = self.ask(&["ZADD", "zklock:sessions", ends, "somebody:else"]);
+        }
+    }
+}
+
+#[test]
+fn a_client_that_comes_back_from_a_promoted_replica_lets_nobody_in_before_a_lease_has_passed() {
+    let (old, new) = (server_with(BRIEF), Server::fresh(IN_MEMORY, BRIEF));
+    let (link, other_link) = (Link::to(old.addr()), Link::to(old.addr()));
+    let (store, other) = (old.by(&link), old.by(&other_link));
+    drop(store.lock("/locks/before").acquire().wait().unwrap());
+    drop(other.lock("/locks/before").acquire().wait().unwrap());
+    // The replica is promoted, and serves both; the old server goes on without them.
+    new.replicates(&old);
+    let _: () = new.ask(&["REPLICAOF", "NO", "ONE"]);
+    link.lead_to(new.addr());
+    other_link.lead_to(new.addr());
+    old.disconnect();
+    drop(other.lock("/locks/after").acquire().within(TIMEOUT).wait().unwrap());
+    let guard = store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap();
+    // One is led back, and the other is cut off.
+    link.lead_to(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
+    other_link.lead_to(old.addr());
+    new.kill();
+    let next = other.lock(PATH).acquire().within(TIMEOUT).wait().unwrap();
+    assert!(guard.is_lost(), "two hold");
+    assert!(next.fencing_token() > guard.fencing_token());
+}
+
+#[test]
+fn a_client_of_a_server_that_becomes_a_replica_connects_again() {
+    let (old, new) = (server_with(BRIEF), Server::fresh(IN_MEMORY, BRIEF));
+    let link = Link::to(old.addr());
+    let store = old.by(&link);
+    drop(store.lock(PATH).acquire().wait().unwrap());
+    old.replicates(&new);
+    link.lead_to(new.addr());
+    let guard = store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap();
+    assert!(!new.ask::<Vec<String>>(&["KEYS", &format!("zklock:queue:{PATH}")]).is_empty());
+    guard.release().wait().unwrap();
+}
+
+#[test]
+fn a_clock_that_is_set_back_keeps_nobody_out_for_longer_than_a_lease() {
+    const FAR: &str = "99999999999999";
+    let server = server_with(BRIEF);
+    let _: i64 = server.ask(&["HSET", "zklock:state", "quiet", FAR]);
+    // Of a client that is gone.
+    server.plant("x7", Some(FAR));
+    let store = server.connect();
+    store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+}
+
+#[test]
+fn what_an_operator_has_deleted_keeps_nobody_out() {
+    let server = server_with(SHORT);
+    let store = server.connect();
+    server.plant("x7", None);
+    store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+    server.plant("x8", Some("99999999999999"));
+    let _: i64 = server.ask(&["DEL", "zklock:claim:x8"]);
+    store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+}
+
+#[test]
+fn of_a_semaphore_that_nobody_uses_a_limit_is_kept_only_where_it_was_set() {
+    let server = server_with(SHORT);
+    let store = server.connect();
+    let limits = || server.ask::<Vec<String>>(&["KEYS", &format!("zklock:*:{PATH}")]);
+    let semaphore = store.semaphore(PATH, 3);
+    let permits = [1, 2].map(|permits| semaphore.permits(permits).acquire().wait().unwrap());
+    assert_eq!(store.semaphore(PATH, 5).limit().wait().unwrap(), 3);
+    for permit in permits {
+        permit.release().wait().unwrap();
+    }
+    assert!(limits().is_empty(), "{:?}", limits());
+    semaphore.set_limit(4).wait().unwrap();
+    semaphore.permits(1).acquire().wait().unwrap().release().wait().unwrap();
+    assert_eq!(store.semaphore(PATH, 5).limit().wait().unwrap(), 4);
+}
+
+#[test]
+fn holders_and_waiters_of_other_locks_are_not_told() {
+    const BESIDE: usize = 20;
+    const CYCLES: u64 = 200;
+    let server = server_with(Duration::from_secs(60));
+    let beside: Vec<_> = (0..BESIDE)
+        .map(|at| {
+            let (holder, waiter) = (server.connect(), server.connect());
+            let guard = holder.lock(&format!("/beside/{at}")).acquire().wait().unwrap();
+            let waiting = waiter.lock(&format!("/beside/{at}"));
+            let waiting = acquire_in_background(&waiting);
+            (holder, guard, waiting)
+        })
+        .collect();
+    let store = server.connect();
+    let lock = store.lock(PATH);
+    eventually("all wait", || {
+        let locks = (0..BESIDE).map(|at| store.lock(&format!("/beside/{at}")));
+        locks.into_iter().all(|lock| lock.contenders().wait().unwrap().len() == 2)
+    });
+    let (before, begun) = (server.steps(), Instant::now());
+    for _ in 0..CYCLES {
+        lock.acquire().wait().unwrap().release().wait().unwrap();
+    }
+    let steps = server.steps() - before - 2 * CYCLES;
+    // Each client looks by itself, twice a second at the most.
+    let looks = (2 * BESIDE as u64 + 1) * (2 * begun.elapsed().as_secs() + 3);
+    assert!(steps <= looks, "{steps} steps of others, {looks} looks");
+    for (_holder, guard, waiting) in beside {
+        guard.release().wait().unwrap();
+        waiting.join().unwrap().unwrap().release().wait().unwrap();
+    }
+}
+
+#[test]
+fn a_hand_off_costs_no_look_at_other_locks() {
+    const LOCKS: usize = 50;
+    let server = server_with(Duration::from_secs(60));
+    let (holder, waiter) = (server.connect(), server.connect());
+    let lock = |store: &Store, at: usize| store.lock(&format!("{PATH}/{at}"));
+    let guards: Vec<_> = (0..LOCKS).map(|at| lock(&holder, at).acquire().wait().unwrap()).collect();
+    let waiting: Vec<_> = (0..LOCKS).map(|at| lock(&waiter, at).acquire()).collect();
+    eventually("all wait", || {
+        (0..LOCKS).all(|at| lock(&holder, at).contenders().wait().unwrap().len() == 2)
+    });
+    let (before, begun) = (server.steps(), Instant::now());
+    for (guard, waiting) in guards.into_iter().zip(waiting) {
+        guard.release().wait().unwrap();
+        drop(waiting.within(TIMEOUT).wait().unwrap());
+    }
+    // A release, a look at that lock, and the release of the next; each client looks by itself twice a second.
+    let steps = server.steps() - before;
+    let most = 3 * LOCKS as u64 + 2 * LOCKS as u64 * (begun.elapsed().as_secs() + 1);
+    assert!(steps <= most, "{steps} steps, at most {most}");
+}
+
+#[test]
+fn thousands_hold_one_lock() {
+    let server = server_with(SHORT);
+    let many = "local function add(n) redis.call('ZADD', 'zklock:queue:'..ARGV[1], n, 'x'..n)
+          redis.call('HSET', 'zklock:claim:x'..n, 'number', n, 'session', 's:1', 'lock', ARGV[1], 'kind', '2',
+            'permits', '0', 'held', '1', 'since', '1', 'host', 'h', 'pid', '1', 'thread', 't', 'label', '') end
+        redis.call('ZADD', 'zklock:sessions', '99999999999999', 's:1') for n = 1, 9000 do add(n) end";
+    let _: () = server.ask(&["EVAL", many, "0", PATH]);
+    let store = server.connect();
+    let lock = store.read_write(PATH);
+    let guard = lock.read().acquire().within(TIMEOUT).wait().unwrap();
+    let writing = lock.write().try_acquire().wait().unwrap();
+    assert!(writing.is_none());
+    let waiting = acquire_in_background(&lock.write());
+    eventually("it waits", || lock.write().contenders().wait().unwrap().len() == 9_002);
+    guard.release().wait().unwrap();
+    let _: () = server.ask(&["EVAL", "redis.call('DEL', 'zklock:queue:'..ARGV[1])", "0", PATH]);
+    // Its claim is gone too, and made again.
+    waiting.join().unwrap().unwrap().release().wait().unwrap();
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use crate::leased::database::{Claimed, Database, Front, Row, Trouble, Wants, What};
+use crate::leased::database::{Changes, Claimed, Database, Front, Row, Trouble, Wants, What};
 use crate::lock::{Contender, Kind, Revocation};
 
 /// Of both stores.
@@ -24,7 +24,7 @@ pub(super) enum Op {
     Ahead,
     Wanted,
     Numbers,
-    HasChanged,
+    Changes,
     Sweep,
 }
 
@@ -150,8 +150,8 @@ impl Database for Faulty {
     fn set_limit(&mut self, lock: &str, limit: u32) -> Result<(), Trouble> {
         self.database.set_limit(lock, limit)
     }
-    fn has_changed(&mut self) -> Result<bool, Trouble> {
-        self.run(Op::HasChanged, |database| database.has_changed())
+    fn changes(&mut self) -> Result<Changes, Trouble> {
+        self.run(Op::Changes, |database| database.changes())
     }
     fn sweep(&mut self) -> Result<Option<Duration>, Trouble> {
         self.run(Op::Sweep, |database| database.sweep())
@@ -159,11 +159,17 @@ impl Database for Faulty {
     fn raise_tokens(&mut self, above: i64) -> Result<(), Trouble> {
         self.database.raise_tokens(above)
     }
+    fn shortest_look(&self) -> Duration {
+        self.database.shortest_look()
+    }
     fn longest_look(&self) -> Duration {
         self.database.longest_look()
     }
     fn held_look(&self) -> Duration {
         self.database.held_look()
+    }
+    fn tells_what_concerns_others(&self) -> bool {
+        self.database.tells_what_concerns_others()
     }
     fn announce(&mut self, changed: Box<dyn Fn() -> bool + Send>) {
         self.database.announce(changed);

@@ -196,7 +196,7 @@ fn whatever_fails_in_a_try_of_a_taken_lock_it_is_not_held_and_nothing_stays(make
 }
 
 fn whatever_fails_while_it_is_waited_for_who_waits_comes_to_hold(make: fn() -> Place) {
-    for op in [Op::Front, Op::HasChanged, Op::Sweep, Op::Renew] {
+    for op in [Op::Front, Op::Changes, Op::Sweep, Op::Renew] {
         each_fault(|fault| {
             let scene = Scene::new(make());
             let held = scene.acquire(&scene.other);
@@ -221,14 +221,16 @@ fn whatever_fails_while_it_is_waited_for_who_waits_comes_to_hold(make: fn() -> P
 }
 
 fn whatever_fails_while_it_is_held_it_is_lost_before_another_holds(make: fn() -> Place) {
-    for op in [Op::Renew, Op::Wanted, Op::Numbers, Op::HasChanged] {
+    for op in [Op::Renew, Op::Wanted, Op::Numbers, Op::Changes] {
         each_fault(|fault| {
             let scene = Scene::new(make());
             let guard = scene.acquire(&scene.faulty);
+            let looker = scene.other.lock(PATH);
+            let holder = looker.holder().wait().unwrap().unwrap();
             scene.plan(op, fault);
             if op == Op::Wanted {
-                // Looked at when something changes.
-                drop(scene.other.lock("/locks/beside").acquire().wait().unwrap());
+                // Looked at when somebody wants something.
+                assert!(looker.request_release(&holder, "please").wait().unwrap());
             }
             thread::scope(|scope| {
                 let next = scope.spawn(|| {

@@ -97,7 +97,7 @@ pub(super) fn redis() -> Place {
     let server = zklock_testing::Database::redis().unwrap();
     let info: String = ask_redis(&server, redis::cmd("INFO").arg("server"));
     let run = info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap();
-    let () = ask_redis(&server, redis::cmd("SET").arg("zklock:run").arg(run.trim()));
+    let () = ask_redis(&server, redis::cmd("HSET").arg(&["zklock:state", "run", run.trim()]));
     Place::Redis(server)
 }
 
