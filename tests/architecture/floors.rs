@@ -21,7 +21,7 @@ const BELOW: &[(&str, &[&str])] = &[
     ("local", &["lock", "runtime", "raw"]),
     ("leased", &["lock", "runtime", "raw"]),
     ("sql", &["leased", "lock", "runtime"]),
-    ("redis", &["leased", "lock"]),
+    ("redis", &["leased", "lock", "runtime"]),
     ("zookeeper", &["client", "lock", "runtime"]),
     ("recipes", &["client", "lock", "runtime"]),
     ("stores", &["client", "leased", "local", "lock", "redis", "runtime", "sql", "zookeeper"]),
