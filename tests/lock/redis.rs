@@ -475,6 +475,20 @@ fn a_hand_off_costs_no_look_at_other_locks() {
 }
 
 #[test]
+fn a_message_that_is_lost_delays_a_waiter_and_no_more() {
+    let server = server_with(Duration::from_secs(3_600));
+    let (store, other) = (server.connect(), server.connect());
+    for _ in 0..4 {
+        let guard = store.lock(PATH).acquire().wait().unwrap();
+        let waiting = acquire_in_background(&other.lock(PATH));
+        eventually("it waits", || store.lock(PATH).contenders().wait().unwrap().len() == 2);
+        let _: i64 = server.ask(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+        guard.release().wait().unwrap();
+        waiting.join().unwrap().unwrap().release().wait().unwrap();
+    }
+}
+
+#[test]
 fn thousands_hold_one_lock() {
     let server = server_with(SHORT);
     let many = "local function add(n) redis.call('ZADD', 'zklock:queue:'..ARGV[1], n, 'x'..n)
