@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tempfile::TempDir;
-use test_support::{Running, TIMEOUT, acquire_in_background, eventually};
+use test_support::{Link, Running, TIMEOUT, acquire_in_background, eventually};
 use zklock::stores::{Store, StoreOptions};
 use zklock::{Code, GuardState, LockError, LostReason};
 
 use crate::place::Elsewhere;
-use crate::servers::{Link, Server as _};
+use crate::servers::Server as _;
 
 /// A server of a test's own.
 pub struct Server {

@@ -20,6 +20,7 @@ pub enum Lost {
 pub struct Link {
     /// Where clients connect to.
     pub address: SocketAddr,
+    server: Arc<Mutex<SocketAddr>>,
     /// After so many more frames.
     next: Arc<Mutex<Option<(Lost, u32)>>>,
 }
@@ -29,10 +30,12 @@ impl Link {
     pub fn to(server: SocketAddr) -> Link {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (address, next) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(None)));
-        let plan = Arc::clone(&next);
+        let (plan, server) = (Arc::clone(&next), Arc::new(Mutex::new(server)));
+        let link = Link { address, server: Arc::clone(&server), next };
         // Ends with the test's process.
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
+                let server = *server.lock();
                 let Ok(server) = TcpStream::connect(server) else { continue };
                 for (from, to, lost) in
                     [(&client, &server, Lost::Request), (&server, &client, Lost::Reply)]
@@ -43,7 +46,12 @@ impl Link {
                 }
             }
         });
-        Link { address, next }
+        link
+    }
+
+    /// New connections lead to another server.
+    pub fn lead_to(&self, server: SocketAddr) {
+        *self.server.lock() = server;
     }
 
     /// The next request or reply is lost, or one after so many frames that way.
