@@ -111,9 +111,8 @@ local function front(lock, own)
         return front(lock, own)
       end
       if ids[i] ~= own and not redis.call('ZSCORE', P .. 'sessions', session) then
-        -- An operator has deleted its session.
-        drop_session(session, {})
-        return front(lock, own)
+        -- An operator has deleted its session. Its client may believe in it for as long as its lease.
+        redis.call('ZADD', P .. 'sessions', text(now + longest), session)
       end
       if kind == '3' then left = left or tonumber(limit_of(lock) or '0') end
       local holds = kind ~= '3' or permits <= left

@@ -392,13 +392,27 @@ fn a_clock_that_is_set_back_keeps_nobody_out_for_longer_than_a_lease() {
 
 #[test]
 fn what_an_operator_has_deleted_keeps_nobody_out() {
-    let server = server_with(SHORT);
+    let server = server_with(BRIEF);
     let store = server.connect();
     server.plant("x7", None);
     store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
     server.plant("x8", Some("99999999999999"));
     let _: i64 = server.ask(&["DEL", "zklock:claim:x8"]);
     store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+}
+
+#[test]
+fn a_holder_whose_session_an_operator_has_deleted_is_told_before_another_acquires() {
+    let server = server_with(BRIEF);
+    let (store, other) = (server.connect(), server.connect());
+    for _ in 0..3 {
+        let guard = store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap();
+        let _: i64 = server.ask(&["DEL", "zklock:sessions"]);
+        let next = other.lock(PATH).acquire().within(BRIEF / 2).wait();
+        assert!(next.is_err() || guard.is_lost(), "two hold");
+        drop(guard);
+        drop(next);
+    }
 }
 
 #[test]
