@@ -14,10 +14,10 @@
 
 mod opening;
 
-use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, io};
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, ToSql, params_from_iter};
@@ -107,9 +107,29 @@ fn now() -> i64 {
 }
 
 fn identity(file: &Path) -> Result<(u64, u64), Trouble> {
-    let found = fs::metadata(file)
-        .map_err(|error| Trouble::new(What::Failed, format!("{}: {error}", file.display())))?;
+    let found = fs::metadata(file).map_err(|error| not_found(file, &error))?;
     Ok((found.dev(), found.ino()))
+}
+
+/// Fails where the file has a second name: SQLite's log lies beside the name that it is opened by, so two processes that
+/// open it by two names see nothing of each other.
+fn check_links(file: &Path) -> Result<(), Trouble> {
+    match fs::metadata(file).map_err(|error| not_found(file, &error))?.nlink() {
+        0 | 1 => Ok(()),
+        names => Err(has_other_names(file, &format!("has {names} names (hard links)"))),
+    }
+}
+
+fn not_found(file: &Path, error: &io::Error) -> Trouble {
+    Trouble::new(What::Failed, format!("{}: {error}", file.display()))
+}
+
+fn has_other_names(file: &Path, why: &str) -> Trouble {
+    let why = format!(
+        "{} {why}, and SQLite would keep a log for each of its names: share its directory instead, and give it one name",
+        file.display()
+    );
+    Trouble::new(What::Unusable, why)
 }
 
 impl ToSql for Value {
@@ -134,6 +154,7 @@ fn value(found: ValueRef<'_>) -> Result<Value, Trouble> {
 impl Dialect for Sqlite {
     fn begin_step(&mut self, _: Option<&str>) -> Result<Begun, Trouble> {
         self.check_file()?;
+        check_links(&self.file)?;
         self.begin()?;
         Ok(Begun { now: now(), number: None })
     }

@@ -1,12 +1,13 @@
 //! Locks in a database file: what becomes of them when others lock the file, when somebody deletes it, and when the machine
 //! was started anew.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use tempfile::TempDir;
-use test_support::{TIMEOUT, acquire_in_background, eventually};
+use test_support::{Process, TIMEOUT, acquire_in_background, child_about, eventually, say};
 use zklock::stores::StoreOptions;
 use zklock::{Access, Code, GuardState, LockError, LostReason};
 
@@ -265,4 +266,80 @@ fn a_thousand_waiters_of_a_process_take_their_turns() {
         last = guard.fencing_token();
     }
     eventually("nobody has it", || store.lock(PATH).contenders().wait().unwrap().is_empty());
+}
+
+fn refused(file: &Path) -> String {
+    let address = format!("sqlite:{}", file.display());
+    let error = zklock::connect(&address).within(TIMEOUT).wait().unwrap_err();
+    assert_eq!(error.code(), Code::BAD_ARGUMENTS, "{error}");
+    let error = error.to_string();
+    assert!(error.contains("share its directory"), "{error}");
+    error
+}
+
+#[test]
+fn a_file_with_two_names_is_refused_by_each_of_them() {
+    let file = file_with(SHORT);
+    let store = file.connect();
+    let guard = store.lock(PATH).acquire().wait().unwrap();
+    let other = file.path().with_file_name("other.db");
+    std::fs::hard_link(file.path(), &other).unwrap();
+    for name in [&file.path(), &other] {
+        assert!(refused(name).contains("2 names"));
+    }
+    let error = store.lock(PATH).try_acquire().wait().unwrap_err();
+    assert!(matches!(error, LockError::Unusable { .. }), "{error:?}");
+    std::fs::remove_file(&other).unwrap();
+    assert!(store.lock(PATH).try_acquire().wait().unwrap().is_none() || guard.is_lost());
+    file.connect();
+}
+
+#[test]
+fn a_symbolic_link_is_no_other_name() {
+    let file = File::new();
+    let (store, elsewhere) = (file.connect(), tempfile::tempdir().unwrap());
+    let link = elsewhere.path().join("link.db");
+    std::os::unix::fs::symlink(file.path(), &link).unwrap();
+    let guard = store.lock(PATH).acquire().wait().unwrap();
+    let other = zklock::connect(&format!("sqlite:{}", link.display())).wait().unwrap();
+    assert!(other.lock(PATH).try_acquire().wait().unwrap().is_none());
+    guard.release().wait().unwrap();
+    assert!(other.lock(PATH).try_acquire().wait().unwrap().is_some());
+    assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 1, "it has no -wal there");
+}
+
+fn mount(arguments: &[&str]) {
+    let mounted = Command::new("mount").args(arguments).status().unwrap();
+    assert!(mounted.success(), "{arguments:?}: {mounted}");
+}
+
+/// What a child process does; nothing in any other.
+#[test]
+fn in_a_child_process_a_file_is_mounted() {
+    let Some(about) = child_about() else { return };
+    let directory = Path::new(&about);
+    let (file, point) = (directory.join("locks.db"), directory.join("a mount\\point"));
+    std::fs::write(&point, "").unwrap();
+    mount(&["--bind", file.to_str().unwrap(), point.to_str().unwrap()]);
+    say(refused(&point));
+    let shared = directory.join("shared");
+    std::fs::create_dir(&shared).unwrap();
+    mount(&["--bind", about.as_str(), shared.to_str().unwrap()]);
+    let address = format!("sqlite:{}", shared.join("locks.db").display());
+    let store = zklock::connect(&address).wait().unwrap();
+    say(store.lock(PATH).try_acquire().wait().unwrap().is_none());
+}
+
+#[test]
+fn a_file_that_is_mounted_by_itself_is_refused_and_one_in_a_mounted_directory_is_not() {
+    let file = File::new();
+    let guard = file.connect().lock(PATH).acquire().wait().unwrap();
+    let test = "sqlite::in_a_child_process_a_file_is_mounted";
+    let about = file.path().parent().unwrap().display().to_string();
+    let Some(mut child) = Process::start_test_with_own_mounts(test, &about) else { return };
+    let error = child.hear().unwrap();
+    assert!(error.contains("mounted"), "{error}");
+    child.expect("true");
+    assert!(child.end().success());
+    guard.release().wait().unwrap();
 }

@@ -8,7 +8,7 @@ use rusqlite::{
     Connection, OpenFlags, OptionalExtension, Row as Found, Transaction, TransactionBehavior,
 };
 
-use super::{Sqlite, identity, not_done};
+use super::{Sqlite, check_links, has_other_names, identity, not_done, not_found};
 use crate::leased::database::{Trouble, What};
 use crate::process::PerProcess;
 use crate::sql::tables::{VERSION, check_version, sqlite_tables};
@@ -64,6 +64,8 @@ impl Sqlite {
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(file, flags).map_err(not_done)?;
         connection.busy_timeout(BUSY).map_err(not_done)?;
+        check_links(file)?;
+        check_mounts(file)?;
         let set_mode = "PRAGMA journal_mode = WAL";
         let mode: String =
             connection.query_row(set_mode, [], |row| row.get(0)).map_err(not_done)?;
@@ -137,6 +139,28 @@ impl Sqlite {
         transaction.commit().map_err(not_done)?;
         Ok(true)
     }
+}
+
+/// Fails where the file is mounted by itself: by the name that it has elsewhere, SQLite's log is another one.
+fn check_mounts(file: &Path) -> Result<(), Trouble> {
+    const MOUNTS: &str = "/proc/thread-self/mountinfo";
+    let name = fs::canonicalize(file).map_err(|error| not_found(file, &error))?;
+    let mut name = name.to_string_lossy().into_owned();
+    // As the list writes them: the backslash first.
+    for (plain, written) in [("\\", "\\134"), (" ", "\\040"), ("\t", "\\011"), ("\n", "\\012")] {
+        name = name.replace(plain, written);
+    }
+    let mounts = fs::read(MOUNTS).map_err(|error| {
+        Trouble::new(
+            What::Unusable,
+            format!("the machine does not say what is mounted ({MOUNTS}: {error})"),
+        )
+    })?;
+    let mounts = String::from_utf8_lossy(&mounts);
+    if mounts.lines().any(|mount| mount.split(' ').nth(4) == Some(&name)) {
+        return Err(has_other_names(file, "is mounted by itself"));
+    }
+    Ok(())
 }
 
 /// A session by another clock.

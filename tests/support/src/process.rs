@@ -92,8 +92,30 @@ impl Process {
     /// As [`start_test`](Process::start_test), with more in its environment.
     pub fn start_test_with(test: &str, about: &str, variables: &[(&str, PathBuf)]) -> Process {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(ABOUT, about);
         command.envs(variables.iter().map(|(name, value)| (name, value)));
+        Process::start_test_by(command, test, about)
+    }
+
+    /// As [`start_test`](Process::start_test), where no other process sees what it mounts. `None`: the machine does not
+    /// allow that, and a line says so.
+    pub fn start_test_with_own_mounts(test: &str, about: &str) -> Option<Process> {
+        let unshare = || {
+            let mut command = Command::new("unshare");
+            command.arg("--map-root-user").arg("--mount");
+            command
+        };
+        let tried = unshare().arg("true").output();
+        if !tried.as_ref().is_ok_and(|tried| tried.status.success()) {
+            println!("skipped: this process may not mount anything: {tried:?}");
+            return None;
+        }
+        let mut command = unshare();
+        command.arg(std::env::current_exe().unwrap());
+        Some(Process::start_test_by(command, test, about))
+    }
+
+    fn start_test_by(mut command: Command, test: &str, about: &str) -> Process {
+        command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(ABOUT, about);
         Process::start_with(&mut command, |line| line.strip_prefix(MARK).map(str::to_owned))
     }
 
