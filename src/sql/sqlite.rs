@@ -62,7 +62,22 @@ impl Sqlite {
     fn commit(&mut self) -> Result<(), Trouble> {
         let committed = self.connection.execute_batch("COMMIT");
         self.roll_back();
-        committed.map_err(|error| Trouble::new(What::Unknown, format!("commit: {error}")))
+        let Err(error) = committed else { return Ok(()) };
+        let what = match error.sqlite_error_code() {
+            // SQLite writes the log before it publishes the commit, and publishes none that it could not write.
+            Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => What::Failed,
+            _ => What::Unknown,
+        };
+        if error.sqlite_error_code() == Some(ErrorCode::DiskFull) {
+            self.start_the_log_again();
+        }
+        Err(Trouble::new(what, format!("commit: {error}")))
+    }
+
+    /// Makes room on a full disk: the next commits take the place that the log has there already. So renewals succeed,
+    /// and what is held stays held.
+    fn start_the_log_again(&self) {
+        let _ = self.connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()));
     }
 
     fn roll_back(&mut self) {

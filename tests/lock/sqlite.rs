@@ -1,6 +1,7 @@
 //! Locks in a database file: what becomes of them when others lock the file, when somebody deletes it, and when the machine
 //! was started anew.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -342,4 +343,61 @@ fn a_file_that_is_mounted_by_itself_is_refused_and_one_in_a_mounted_directory_is
     child.expect("true");
     assert!(child.end().success());
     guard.release().wait().unwrap();
+}
+
+/// What a child process does; nothing in any other.
+#[test]
+fn in_a_child_process_a_disk_is_full() {
+    let Some(about) = child_about() else { return };
+    mount(&["-t", "tmpfs", "-o", "size=1m", "none", &about]);
+    let (file, rest) = (Path::new(&about).join("locks.db"), Path::new(&about).join("rest"));
+    let options = StoreOptions::new().session_timeout(SHORT);
+    let store = options.connect(&format!("sqlite:{}", file.display())).wait().unwrap();
+    let guard = store.lock(PATH).acquire().wait().unwrap();
+    let program = Connection::open(&file).unwrap();
+    // The tables lie in the file, and the log is short.
+    program.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    let beside = store.lock("/locks/beside");
+    for _ in 0..4 {
+        beside.acquire().wait().unwrap().release().wait().unwrap();
+    }
+    let mut full = std::fs::File::create(&rest).unwrap();
+    while full.write_all(&[0; 4_096]).is_ok() {}
+    drop(full);
+    let refused = loop {
+        if let Err(error) = beside.acquire().within(TIMEOUT).wait() {
+            break error;
+        }
+    };
+    assert!(matches!(refused, LockError::Store { .. }), "{refused:?}");
+    assert!(refused.to_string().contains("full") && !refused.is_outcome_unknown(), "{refused}");
+    let expires = || -> i64 {
+        let expires = "SELECT max(expires) FROM zklock_session";
+        program.query_row(expires, [], |row| row.get(0)).unwrap()
+    };
+    beside
+        .acquire()
+        .within(TIMEOUT)
+        .wait()
+        .expect("it has the log's room")
+        .release()
+        .wait()
+        .unwrap();
+    let before = expires();
+    eventually("it is renewed on a full disk", || expires() > before);
+    eventually("and held", || guard.state() == GuardState::Held);
+    std::fs::remove_file(&rest).unwrap();
+    beside.acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+    guard.release().wait().unwrap();
+    say("done");
+}
+
+#[test]
+fn a_full_disk_fails_an_acquire_at_once_and_costs_no_lock_that_is_held() {
+    let directory = tempfile::tempdir().unwrap();
+    let (test, about) =
+        ("sqlite::in_a_child_process_a_disk_is_full", directory.path().display().to_string());
+    let Some(mut child) = Process::start_test_with_own_mounts(test, &about) else { return };
+    child.expect("\"done\"");
+    assert!(child.end().success());
 }
