@@ -120,7 +120,7 @@ async fn make(lock: &Spec, claim: &Arc<Claim>, unless_blocked: bool) -> Result<b
             return Err(LockError::closed(&lock.path, error));
         }
         let made = Arc::clone(claim);
-        let asked = lock.inner.ask(move |worker| {
+        let asked = lock.inner.ask(&lock.path, move |worker| {
             if made.is_over() {
                 // Given up before its turn came.
                 return Ok(false);

@@ -6,9 +6,10 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
+use super::backlog::{Progress, Step};
 use super::claim::Claim;
 use super::database::{Trouble, What};
-use super::worker::{Progress, Shared, Step, Worker};
+use super::worker::{Shared, Work, Worker};
 use crate::error::{Code, Error};
 use crate::process::inherited;
 use crate::runtime::{Unfinished, wake};
@@ -16,7 +17,7 @@ use crate::runtime::{Unfinished, wake};
 pub(super) struct Inner {
     pub(super) shared: Arc<Shared>,
     /// Empty once it is dropped.
-    pub(super) steps: Option<Sender<Step>>,
+    pub(super) steps: Option<Sender<Step<Work>>>,
 }
 
 impl Inner {
@@ -29,10 +30,15 @@ impl Inner {
         is_closed.then(|| Error::new(op, path, Code::CLOSING))
     }
 
-    pub(super) fn submit(&self, step: Step) {
+    /// Has something done that concerns no lock, or is never busy.
+    pub(super) fn submit(&self, work: Work) {
+        self.submit_on(Arc::default(), work);
+    }
+
+    fn submit_on(&self, lock: Arc<str>, work: Work) {
         if let Some(steps) = &self.steps {
             // Its thread is there as long as this is.
-            let _ = steps.send(step);
+            let _ = steps.send(Step { lock, work });
         }
     }
 
@@ -48,9 +54,11 @@ impl Inner {
         true
     }
 
-    /// Has something done by the store's thread, as often as others are at it. It is submitted before this returns.
+    /// Has something done by the store's thread on a lock, as often as others are at it. It is submitted before this
+    /// returns.
     pub(super) fn ask<T: Send + 'static, W>(
         &self,
+        lock: &Arc<str>,
         mut work: W,
     ) -> impl Future<Output = Result<T, Trouble>> + Send + use<T, W>
     where
@@ -58,7 +66,7 @@ impl Inner {
     {
         let (send, answer) = oneshot::async_channel();
         let mut send = Some(send);
-        self.submit(Box::new(move |worker| {
+        let work = Box::new(move |worker: &mut Worker| {
             if send.as_ref().is_none_or(oneshot::Sender::is_closed) {
                 return Progress::Done;
             }
@@ -73,7 +81,8 @@ impl Inner {
                     Progress::Done
                 }
             }
-        }));
+        });
+        self.submit_on(Arc::clone(lock), work);
         async move {
             let lost = || Err(Trouble::new(What::Unknown, "the store's thread has ended"));
             answer.await.unwrap_or_else(|_| lost())

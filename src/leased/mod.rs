@@ -6,6 +6,7 @@
 
 mod acquire;
 pub(crate) mod attempts;
+mod backlog;
 mod claim;
 pub(crate) mod database;
 mod inner;

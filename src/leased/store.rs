@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::backlog::Progress;
 use super::database::{Database, Trouble, What};
 use super::inner::{Inner, error_of};
 use super::spec::Spec;
-use super::worker::{Progress, Shared, Worker};
+use super::worker::{Shared, Worker};
 use crate::error::{Code, Error};
 use crate::lock::Lock;
 use crate::process::Process;

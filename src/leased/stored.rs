@@ -8,10 +8,11 @@ use std::sync::atomic::Ordering;
 use futures_lite::future::or;
 
 use super::acquire::{self, Ahead, late, refused};
+use super::backlog::Progress;
 use super::database::{Trouble, What};
 use super::inner::{Inner, error_of};
 use super::spec::Spec;
-use super::worker::{Progress, Worker};
+use super::worker::Worker;
 use crate::error::Code;
 use crate::lock::{
     Change, Contender, Guard, LockError, MAX_TEXT, Revocation, StoredLock, Strategy, Tried,
@@ -68,7 +69,7 @@ impl Spec {
         if let Some(error) = self.inner.refusal(op, &self.path) {
             return Err(LockError::closed(&self.path, error));
         }
-        let asked = self.inner.ask(work);
+        let asked = self.inner.ask(&self.path, work);
         self.in_time(op, async { asked.await.map_err(|trouble| refused(op, &self.path, trouble)) })
             .await
     }

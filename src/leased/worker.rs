@@ -1,10 +1,10 @@
 //! The thread that works on a database for a store: step by step, renewals first.
 //!
-//! Nothing of it is waited for under a lock, and it waits for nobody but the database. A step that finds others at it is
-//! tried again; what has to be done and failed, the deletion of a claim say, is tried until it is certain, or the
+//! Nothing of it is waited for under a lock, and it waits for nobody but the database. A step that finds others at its lock is
+//! tried again after those on other locks; what has to be done and failed, the deletion of a claim say, is tried until it is certain, or the
 //! session is over by the database's clock.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
+use super::backlog::{Backlog, Progress, Step};
 use super::claim::{Claim, Status};
 use super::database::{Claimed, Database, Trouble, What};
 use super::session::Session;
@@ -22,14 +23,7 @@ use crate::panics::catch_panic;
 use crate::process::Process;
 use crate::runtime::{BootInstant, Latest, Unfinished, machine, wake};
 
-/// One after the other. What gives `Again` is done before all that came after it.
-pub(super) type Step = Box<dyn FnMut(&mut Worker) -> Progress + Send>;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
-    Done,
-    Again,
-}
+pub(super) type Work = Box<dyn FnMut(&mut Worker) -> Progress + Send>;
 
 /// Before a step is tried again.
 const BUSY: Duration = Duration::from_millis(2);
@@ -154,21 +148,14 @@ impl Worker {
     }
 
     /// The thread's work, until the store is gone or closed and nothing is left to be done.
-    pub(super) fn run(mut self, steps: &Receiver<Step>) {
-        let mut backlog: VecDeque<Step> = VecDeque::new();
+    pub(super) fn run(mut self, steps: &Receiver<Step<Work>>) {
+        let mut backlog = Backlog::new();
         let mut is_open = true;
         loop {
             self.keep();
-            let is_busy = match backlog.front_mut() {
-                Some(step) => match catch_panic(|| step(&mut self)) {
-                    Some(Progress::Again) => true,
-                    Some(Progress::Done) | None => {
-                        backlog.pop_front();
-                        false
-                    }
-                },
-                None => false,
-            };
+            let is_busy = backlog.run_next(|work: &mut Work| {
+                catch_panic(|| work(&mut self)).unwrap_or(Progress::Done)
+            });
             let pause = match backlog.is_empty() {
                 _ if is_busy => BUSY,
                 false => Duration::ZERO,
@@ -181,7 +168,7 @@ impl Worker {
                 true => self.pause(),
             };
             match steps.recv_timeout(pause) {
-                Ok(step) => backlog.push_back(step),
+                Ok(step) => backlog.push(step),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     is_open = false;

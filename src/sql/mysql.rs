@@ -22,9 +22,17 @@ const ANSWER: Duration = Duration::from_secs(1);
 /// The server's time of day, in microseconds, whatever time zone it is in.
 const CLOCK: &str = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
 
+/// How many seconds a step waits for others at its gate before steps on other locks have their turn: in MariaDB. MySQL knows
+/// no limit for that below a whole second.
+const GATE: &str = "SET STATEMENT max_statement_time = 0.1 FOR ";
+/// The code of its refusal.
+const TOO_LATE: u16 = 1969;
+
 pub(crate) struct MySql {
     options: Opts,
     connection: Option<Conn>,
+    /// What stands before a statement that waits at a gate.
+    at_gate: &'static str,
     attempts: Attempts,
     /// A connection that is lost is lost with its step.
     is_in_step: bool,
@@ -51,7 +59,8 @@ impl MySql {
             .read_timeout(Some(limit))
             .write_timeout(Some(limit));
         let (options, connection, attempts) = (options.into(), None, Attempts::default());
-        let mut mysql = MySql { options, connection, attempts, is_in_step: false, changes: -1 };
+        let (is_in_step, at_gate, changes) = (false, "", -1);
+        let mut mysql = MySql { options, connection, at_gate, attempts, is_in_step, changes };
         first(is_given_up, || mysql.prepare().and_then(|()| check_writes(&mut mysql)))?;
         Ok(mysql)
     }
@@ -81,11 +90,13 @@ impl MySql {
             return Ok(());
         }
         let options = &self.options;
-        self.connection = Some(self.attempts.connect(|| {
+        let (connection, is_mariadb) = self.attempts.connect(|| {
             let mut connection = Conn::new(options.clone()).map_err(|no| refused(&no).trouble)?;
-            set_up(&mut connection).map_err(|no| refused(&no).trouble)?;
-            Ok(connection)
-        })?);
+            let is_mariadb = set_up(&mut connection).map_err(|no| refused(&no).trouble)?;
+            Ok((connection, is_mariadb))
+        })?;
+        self.connection = Some(connection);
+        self.at_gate = if is_mariadb { GATE } else { "" };
         Ok(())
     }
 
@@ -116,11 +127,18 @@ impl MySql {
         };
         // Tokens go on by the time of day where the server has lost its memory.
         let update = format!(
-            "UPDATE zklock_gate SET changes = changes + 1,
-             number = greatest(number + {GATES}, {CLOCK} * {GATES} + gate) WHERE gate = ?"
+            "{}UPDATE zklock_gate SET changes = changes + 1,
+             number = greatest(number + {GATES}, {CLOCK} * {GATES} + gate) WHERE gate = ?",
+            self.at_gate
         );
         let gate = gate_of(path);
-        self.execute(&update, &[gate.into()])?;
+        let changed = self.run(|connection| match connection.exec_drop(&update, (gate,)) {
+            Err(Error::MySqlError(refusal)) if refusal.code == TOO_LATE => Ok(false),
+            changed => changed.map(|()| true),
+        });
+        if !changed.map_err(|no| no.trouble)? {
+            return Err(Trouble::new(What::Busy, "others are at the lock's gate"));
+        }
         let select = format!("SELECT {CLOCK}, number FROM zklock_gate WHERE gate = ?");
         let found = self.query(&select, &[gate.into()])?;
         let missing = || {
@@ -139,7 +157,8 @@ impl MySql {
 
 /// A client that stands still, or is gone, within a step keeps others out for a second: MariaDB ends it then. MySQL can't, but
 /// for one that is silent for long.
-fn set_up(connection: &mut Conn) -> Result<(), Error> {
+/// Gives whether it is MariaDB.
+fn set_up(connection: &mut Conn) -> Result<bool, Error> {
     let version: Option<String> = connection.query_first("SELECT version()")?;
     let is_mariadb = version.is_some_and(|version| version.contains("MariaDB"));
     let silence = if is_mariadb { "idle_transaction_timeout = 1" } else { "wait_timeout = 10" };
@@ -147,7 +166,8 @@ fn set_up(connection: &mut Conn) -> Result<(), Error> {
         "SET SESSION innodb_lock_wait_timeout = 1, SESSION sql_mode = 'STRICT_ALL_TABLES', SESSION {silence}"
     ))?;
     connection.query_drop("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")?;
-    connection.query_drop("SET SESSION TRANSACTION READ WRITE")
+    connection.query_drop("SET SESSION TRANSACTION READ WRITE")?;
+    Ok(is_mariadb)
 }
 
 /// Why there is no answer.

@@ -30,6 +30,8 @@ use crate::text::one_line;
 
 /// How long an answer may take, at the most, and a connection.
 const ANSWER: Duration = Duration::from_secs(1);
+/// How long a step waits for others at its gate before steps on other locks have their turn.
+const GATE: Duration = Duration::from_millis(100);
 /// How often it is asked for changes where somebody waits for them, or holds, and it says nothing of itself.
 const LOOK: Duration = Duration::from_millis(200);
 /// The server's time of day, in microseconds. It goes on within a transaction.
@@ -186,14 +188,13 @@ async fn connect(config: &Config) -> Result<Client, Error> {
 /// What a step begins with. A client that stands still, or is gone, keeps others out no longer than it would have waited.
 /// Commits that the disk does not have yet are none: a server that crashes would forget renewals.
 fn begin(limit: Duration) -> String {
-    let millis = limit.as_millis();
     format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout = {}; \
          SET LOCAL idle_in_transaction_session_timeout = {}; \
          SELECT set_config('synchronous_commit', 'on', true) FROM (SELECT current_setting('synchronous_commit') AS now) s \
          WHERE s.now = 'off'",
-        millis * 3 / 4,
-        2 * millis
+        GATE.min(limit * 3 / 4).as_millis(),
+        2 * limit.as_millis()
     )
 }
 

@@ -11,6 +11,8 @@ mod election;
 mod elsewhere;
 mod errors;
 mod exclusion;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod gates;
 mod giving_up;
 mod guards;
 mod holders;

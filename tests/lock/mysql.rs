@@ -96,3 +96,18 @@ fn a_server_that_takes_no_writes_is_named_by_acquires_and_refused_at_connect() {
     server.ask("SET GLOBAL read_only = 0");
     store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
 }
+
+#[test]
+fn a_transaction_that_stays_open_on_one_lock_s_row_delays_no_other_lock() {
+    // Longer than any test.
+    let server = Server::with(Duration::from_secs(3_600));
+    crate::gates::other_locks_go_on(&server, || {
+        let mut program = mysql::Conn::new(server.database.url().as_str()).unwrap();
+        let used = "SELECT gate FROM zklock_gate WHERE changes > 0";
+        let gate: i64 = program.query_first(used).unwrap().unwrap();
+        program.query_drop("START TRANSACTION").unwrap();
+        let lock = format!("SELECT gate FROM zklock_gate WHERE gate = {gate} FOR UPDATE");
+        program.query_drop(lock).unwrap();
+        || drop(program)
+    });
+}

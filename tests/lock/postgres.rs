@@ -33,14 +33,21 @@ impl Server {
 
     /// As another program works on it.
     fn ask(&self, statements: &str) {
+        drop(self.begin(statements));
+    }
+
+    /// As another program works on it that stays connected until that is dropped.
+    fn begin(&self, statements: &str) -> (tokio::runtime::Runtime, tokio_postgres::Client) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
+        let client = runtime.block_on(async {
             let url = self.database.url();
             let connected = tokio_postgres::connect(&url, tokio_postgres::NoTls).await;
             let (client, connection) = connected.unwrap();
             tokio::spawn(connection);
             client.batch_execute(statements).await.unwrap();
+            client
         });
+        (runtime, client)
     }
 }
 
@@ -82,6 +89,8 @@ impl crate::servers::Server for Server {
 
 const PATH: &str = "/locks/postgres";
 const SHORT: Duration = Duration::from_secs(3);
+/// Longer than any test.
+const LONG: Duration = Duration::from_secs(3_600);
 
 #[test]
 fn who_may_not_enter_or_finds_no_database_is_told_and_no_password_is_shown() {
@@ -161,4 +170,14 @@ fn one_that_is_another_version_s_is_left_alone() {
     let error = options.connect(&server.database.url()).wait().unwrap_err();
     assert_eq!(error.code(), Code::BAD_ARGUMENTS, "{error}");
     assert!(error.to_string().contains("version 2"), "{error}");
+}
+
+#[test]
+fn a_transaction_that_stays_open_on_one_lock_s_row_delays_no_other_lock() {
+    let server = Server::with(LONG);
+    crate::gates::other_locks_go_on(&server, || {
+        let program =
+            server.begin("BEGIN; SELECT gate FROM zklock_gate WHERE changes > 0 FOR UPDATE");
+        || drop(program)
+    });
 }
