@@ -70,6 +70,12 @@ pub(crate) trait Database: Send + 'static {
         Ok(None)
     }
 
+    /// Gives a session of a lease from now on to each claim that has none, because somebody has deleted the session's row:
+    /// its holder may live, and renew it.
+    fn adopt_orphans(&mut self) -> Result<(), Trouble> {
+        Ok(())
+    }
+
     /// How soon it is looked for changes after one, where somebody waits for them.
     fn shortest_look(&self) -> Duration {
         Duration::from_millis(1)

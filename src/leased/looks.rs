@@ -44,7 +44,7 @@ impl Worker {
 
     /// Finds out what others have done, and whose time is over.
     pub(super) fn look_around(&mut self) {
-        let now = Instant::now();
+        let (now, lease) = (Instant::now(), self.shared.lease);
         let is_time = self.sweep_at.is_some_and(|at| now >= at);
         let changes = self.database.changes();
         self.shared.note(&changes);
@@ -61,9 +61,13 @@ impl Worker {
             }
         };
         let tells_all = self.database.tells_what_concerns_others();
+        if is_time {
+            self.database.adopt_orphans().unwrap_or_else(failed);
+        }
         if is_time || ((is_any || !tells_all) && self.is_waited_for()) {
             match self.database.sweep() {
-                Ok(next) => self.sweep_at = next.map(|next| now + next),
+                // Somebody may delete that session's row.
+                Ok(next) => self.sweep_at = Some(now + next.map_or(lease, |next| next.min(lease))),
                 Err(trouble) => failed(trouble),
             }
         }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::dialect::{Dialect, Row};
+use super::dialect::{Dialect, Row, Value};
 use crate::leased::database::{Front, Trouble};
 use crate::lock::{Contender, Kind, MAX_TEXT};
 use crate::text::one_line;
@@ -40,6 +40,50 @@ pub(super) fn end_late<D: Dialect>(database: &mut D, now: i64) -> Result<bool, T
         delete_session(database, session.text(0)?)?;
     }
     Ok(!late.is_empty())
+}
+
+/// All claims, and the first ones on a lock.
+pub(super) const EVERYWHERE: &str = "zklock_claim";
+pub(super) const IN_FRONT: &str =
+    "(SELECT session FROM zklock_claim WHERE path = ? ORDER BY number LIMIT 16)";
+/// The lease of a session that comes back where there is no other, in nanoseconds: long rather than short.
+const LEASE: i64 = 60_000_000_000;
+
+/// The sessions of claims, of which somebody has deleted the row. A claim is made while its session's row is locked, and
+/// deleted together with it, so no step of ours leaves one.
+pub(super) fn orphans<D: Dialect>(
+    database: &mut D,
+    claims: &str,
+    values: &[Value],
+) -> Result<Vec<Row>, Trouble> {
+    let select = format!(
+        "SELECT DISTINCT session FROM {claims} c
+         WHERE NOT EXISTS (SELECT id FROM zklock_session s WHERE s.id = c.session)"
+    );
+    database.query(&select, values)
+}
+
+/// Has those sessions last for the longest lease that is known from now on: a holder that lives trusts its guard no longer
+/// than that, and renews it, and one that is dead keeps nobody out after it.
+pub(super) fn adopt<D: Dialect>(
+    database: &mut D,
+    orphans: &[Row],
+    now: i64,
+) -> Result<(), Trouble> {
+    if orphans.is_empty() {
+        return Ok(());
+    }
+    let longest = database.query("SELECT max(lease) FROM zklock_session", &[])?;
+    let lease = longest.first().map_or(Ok(None), |longest| longest.some_int(0))?.unwrap_or(LEASE);
+    let insert = format!(
+        "INSERT INTO zklock_session (id, lease, expires) VALUES (?, ?, ?) {}",
+        D::unless_there("zklock_session", "id")
+    );
+    for orphan in orphans {
+        let expires = now.saturating_add(lease);
+        database.execute(&insert, &[orphan.text(0)?.into(), lease.into(), expires.into()])?;
+    }
+    Ok(())
 }
 
 pub(super) fn limit_of<D: Dialect>(database: &mut D, path: &str) -> Result<Option<u32>, Trouble> {

@@ -6,7 +6,8 @@ use uuid::Uuid;
 
 use super::dialect::{Begun, Dialect, Row as Found, Value};
 use super::queries::{
-    CONTENDER, ahead_of, contender, delete_session, end_late, front_of, limit_of,
+    CONTENDER, EVERYWHERE, IN_FRONT, adopt, ahead_of, contender, delete_session, end_late,
+    front_of, limit_of, orphans,
 };
 use crate::leased::database::{Changes, Claimed, Database, Front, Row, Trouble, Wants, What};
 use crate::lock::{Contender, HeldSince, Kind, MAX_TEXT, Revocation};
@@ -166,9 +167,13 @@ impl<D: Dialect> Database for D {
     }
 
     fn claim(&mut self, row: &Row, unless_blocked: bool) -> Result<Claimed, Trouble> {
-        let mut blocked = None;
+        let (mut blocked, mut has_orphans) = (None, false);
         let made = step(self, Some(&row.lock), |database, begun| {
             let made = make(database, row, begun, unless_blocked)?;
+            if !matches!(made, Claimed::Holds { .. }) {
+                let lock = (&row.lock).into();
+                has_orphans = !orphans(database, IN_FRONT, &[lock])?.is_empty();
+            }
             if matches!(made, Claimed::Blocked(_)) {
                 // Nothing of this is done.
                 blocked = Some(made);
@@ -177,6 +182,10 @@ impl<D: Dialect> Database for D {
             Ok(made)
         });
         let made = blocked.map_or(made, Ok)?;
+        if has_orphans {
+            // Where it fails, whoever waits does it later.
+            let _ = self.adopt_orphans();
+        }
         if matches!(made, Claimed::Waits { .. }) {
             self.waits(&row.session.to_string());
         }
@@ -326,6 +335,16 @@ impl<D: Dialect> Database for D {
             }
             left => Ok(left),
         }
+    }
+
+    fn adopt_orphans(&mut self) -> Result<(), Trouble> {
+        if orphans(self, EVERYWHERE, &[])?.is_empty() {
+            return Ok(());
+        }
+        step(self, Some("sweep"), |database, begun| {
+            let orphans = orphans(database, EVERYWHERE, &[])?;
+            adopt(database, &orphans, begun.now)
+        })
     }
 
     fn longest_look(&self) -> Duration {

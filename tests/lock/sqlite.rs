@@ -401,3 +401,42 @@ fn a_full_disk_fails_an_acquire_at_once_and_costs_no_lock_that_is_held() {
     child.expect("\"done\"");
     assert!(child.end().success());
 }
+
+#[test]
+fn a_claim_whose_session_somebody_deletes_is_its_holder_s_for_one_more_lease_and_free_after_that() {
+    let file = file_with(SHORT);
+    let (store, other) = (file.connect(), file.connect());
+    let guard = store.lock(PATH).acquire().wait().unwrap();
+    let connection = file.open();
+    let insert = "INSERT INTO zklock_claim
+        (id, session, path, kind, permits, since, host, pid, thread, label)
+        VALUES ('one', 'deleted', '/locks/orphan', 0, 0, 0, 'theirs', 1, '', '')";
+    connection.execute(insert, []).unwrap();
+    let orphan = other.lock("/locks/orphan");
+    assert!(orphan.try_acquire().wait().unwrap().is_none());
+    let sessions = "SELECT count(*) FROM zklock_session WHERE id = 'deleted'";
+    let sessions = connection.query_row(sessions, [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(sessions, 1, "its time begins");
+    orphan.acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+    // A holder that lives goes on, or is told before another holds.
+    connection.execute("DELETE FROM zklock_session", []).unwrap();
+    let tried = other.lock(PATH).try_acquire().wait().unwrap();
+    assert!(tried.is_none() || guard.is_lost(), "two hold");
+}
+
+#[test]
+fn one_who_waits_already_for_a_claim_whose_session_is_deleted_comes_to_hold() {
+    let file = file_with(SHORT);
+    let store = file.connect();
+    let connection = file.open();
+    let sql = "INSERT INTO zklock_session VALUES ('theirs', ?1, 9000000000000000000)";
+    connection.execute(sql, [i64::try_from(SHORT.as_nanos()).unwrap()]).unwrap();
+    let insert = "INSERT INTO zklock_claim
+        (id, session, path, kind, permits, since, host, pid, thread, label)
+        VALUES ('one', 'theirs', ?1, 0, 0, 0, 'theirs', 1, '', '')";
+    connection.execute(insert, [PATH]).unwrap();
+    let waiting = acquire_in_background(&store.lock(PATH));
+    eventually("it waits", || store.lock(PATH).contenders().wait().unwrap().len() == 2);
+    connection.execute("DELETE FROM zklock_session WHERE id = 'theirs'", []).unwrap();
+    waiting.join().unwrap().unwrap().release().wait().unwrap();
+}

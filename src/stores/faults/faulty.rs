@@ -162,6 +162,9 @@ impl Database for Faulty {
     fn shortest_look(&self) -> Duration {
         self.database.shortest_look()
     }
+    fn adopt_orphans(&mut self) -> Result<(), Trouble> {
+        self.database.adopt_orphans()
+    }
     fn longest_look(&self) -> Duration {
         self.database.longest_look()
     }
