@@ -7,6 +7,7 @@
 //!
 //! Waiters are woken by NOTIFY, on a connection of their own, and look by themselves as well.
 
+mod hosts;
 mod listener;
 
 use std::future::Future;
@@ -18,7 +19,7 @@ use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::error::{Severity, SqlState};
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
-use tokio_postgres::{Client, Config, Error, NoTls, SimpleQueryMessage};
+use tokio_postgres::{Client, Config, Error, SimpleQueryMessage};
 
 use self::listener::Heard;
 use super::dialect::{Begun, Dialect, Row, Value, check_writes, malformed};
@@ -28,7 +29,7 @@ use crate::leased::database::{Trouble, What};
 use crate::lock::MAX_TEXT;
 use crate::text::one_line;
 
-/// How long an answer may take, at the most, and a connection.
+/// How long an answer may take, at the most, and a connection to a host.
 const ANSWER: Duration = Duration::from_secs(1);
 /// How long a step waits for others at its gate before steps on other locks have their turn.
 const GATE: Duration = Duration::from_millis(100);
@@ -142,8 +143,8 @@ impl Postgres {
         self.connection = Some(self.attempts.connect(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.map_err(|no| Trouble::new(What::Failed, no.to_string()))?;
-            let client = runtime.block_on(within(ANSWER, connect(config)));
-            Ok(Connection { client: client.map_err(|no| no.trouble)?, runtime })
+            let client = runtime.block_on(connect(config)).map_err(|no| no.trouble)?;
+            Ok(Connection { client, runtime })
         })?);
         Ok(())
     }
@@ -179,8 +180,8 @@ impl Postgres {
 }
 
 /// Connects, and has the runtime work for the connection whenever somebody waits for an answer.
-async fn connect(config: &Config) -> Result<Client, Error> {
-    let (client, connection) = config.connect(NoTls).await?;
+async fn connect(config: &Config) -> Result<Client, NoAnswer> {
+    let (client, connection) = hosts::connect(config, ANSWER).await?;
     tokio::spawn(connection);
     Ok(client)
 }
@@ -231,6 +232,8 @@ fn refused(error: &Error) -> NoAnswer {
     let code = refusal.code();
     let class = code.code().get(..2).unwrap_or_default();
     let what = match class {
+        // No waiting helps here.
+        _ if *code == SqlState::DISK_FULL => What::Failed,
         // Connections, transactions that were in each other's way, resources, operators who end something.
         "08" | "40" | "53" | "55" | "57" => What::Busy,
         "25" if *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => What::Busy,

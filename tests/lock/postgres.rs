@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use test_support::{TIMEOUT, acquire_in_background, eventually};
 use zklock::stores::StoreOptions;
-use zklock::{Code, GuardState, LostReason};
+use zklock::{Code, GuardState, LockError, LostReason};
 use zklock_testing::Database;
 
 use crate::place::Elsewhere;
@@ -180,4 +180,40 @@ fn a_transaction_that_stays_open_on_one_lock_s_row_delays_no_other_lock() {
             server.begin("BEGIN; SELECT gate FROM zklock_gate WHERE changes > 0 FOR UPDATE");
         || drop(program)
     });
+}
+
+#[test]
+fn a_full_disk_fails_an_acquire_at_once() {
+    let server = Server::with(LONG);
+    let store = server.connect();
+    let say_full = "BEGIN RAISE 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END";
+    server.ask(&format!(
+        "CREATE FUNCTION say_full() RETURNS trigger LANGUAGE plpgsql AS $$ {say_full} $$;
+         CREATE TRIGGER full_disk BEFORE INSERT ON zklock_claim EXECUTE FUNCTION say_full()"
+    ));
+    let error = store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap_err();
+    assert!(matches!(error, LockError::Store { .. }), "{error:?}");
+    assert!(error.to_string().contains("No space left") && !error.is_outcome_unknown(), "{error}");
+    server.ask("DROP TRIGGER full_disk ON zklock_claim");
+    store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+}
+
+#[test]
+fn the_next_host_is_tried_where_one_accepts_a_connection_and_does_not_answer() {
+    let server = Server::with(SHORT);
+    // The kernel accepts for it.
+    let frozen = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let hosts = format!("{},{}", frozen.local_addr().unwrap(), server.database.addr());
+    let connect = |options: &str| {
+        let address = format!("postgres://zklock@{hosts}/postgres?{options}");
+        StoreOptions::new().session_timeout(SHORT).connect(&address).within(TIMEOUT).wait()
+    };
+    for options in ["", "connect_timeout=1"] {
+        let store = connect(options).unwrap();
+        let (guard, other) = (store.lock(PATH).acquire().wait().unwrap(), connect("").unwrap());
+        let waiting = acquire_in_background(&other.lock(PATH));
+        eventually("it waits", || store.lock(PATH).contenders().wait().unwrap().len() == 2);
+        guard.release().wait().unwrap();
+        waiting.join().unwrap().unwrap().release().wait().unwrap();
+    }
 }

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use futures_lite::future;
 use parking_lot::Mutex;
-use tokio_postgres::{AsyncMessage, Config, Error, NoTls};
+use tokio_postgres::{AsyncMessage, Config, Error};
 
+use super::hosts;
 use crate::panics::catch_panic;
 use crate::threads;
 
@@ -70,9 +71,7 @@ pub(super) fn start(config: Config, heard: Arc<Heard>, changed: Box<dyn Fn() -> 
 }
 
 async fn hear(config: &Config, heard: &Heard, changed: &dyn Fn() -> bool) -> Result<(), Error> {
-    let connected = tokio::time::timeout(PAUSE, config.connect(NoTls)).await;
-    let Ok(connected) = connected else { return Ok(()) };
-    let (client, mut connection) = connected?;
+    let Ok((client, mut connection)) = hosts::connect(config, PAUSE).await else { return Ok(()) };
     let messages = async {
         loop {
             let message = poll_fn(|context| connection.poll_message(context));

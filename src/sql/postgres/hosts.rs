@@ -1,0 +1,84 @@
+//! Connects to the first host of an address that answers.
+
+use std::time::Duration;
+
+use tokio_postgres::config::{Host, LoadBalanceHosts};
+use tokio_postgres::{Client, Config, Connection, NoTls, Socket};
+
+use super::{NoAnswer, within};
+
+type Connected = (Client, Connection<Socket, tokio_postgres::tls::NoTlsStream>);
+
+/// Tries each host for as long as the address says (`connect_timeout`), or else for `limit`: the driver limits no more than
+/// its TCP connection, and a frozen server accepts that.
+pub(super) async fn connect(config: &Config, limit: Duration) -> Result<Connected, NoAnswer> {
+    let limit =
+        config.get_connect_timeout().filter(|limit| !limit.is_zero()).map_or(limit, |limit| *limit);
+    let mut hosts = each_host(config);
+    if config.get_load_balance_hosts() == LoadBalanceHosts::Random {
+        fastrand::shuffle(&mut hosts);
+    }
+    let mut connected = within(limit, hosts[0].connect(NoTls)).await;
+    for host in &hosts[1..] {
+        if connected.is_ok() {
+            break;
+        }
+        connected = within(limit, host.connect(NoTls)).await;
+    }
+    connected
+}
+
+/// The address, once for each of its hosts. An address whose hosts and ports do not match is left to the driver, which
+/// says so.
+fn each_host(config: &Config) -> Vec<Config> {
+    let (names, addresses, ports) =
+        (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
+    let number = names.len().max(addresses.len());
+    let is_one_each = |length: usize| length == 0 || length == number;
+    if number < 2
+        || !is_one_each(names.len())
+        || !is_one_each(addresses.len())
+        || !(ports.len() == 1 || is_one_each(ports.len()))
+    {
+        return vec![config.clone()];
+    }
+    let one = |at: usize| {
+        let mut one = without_hosts(config);
+        match names.get(at) {
+            Some(Host::Tcp(name)) => drop(one.host(name)),
+            #[cfg(unix)]
+            Some(Host::Unix(path)) => drop(one.host_path(path)),
+            None => {}
+        }
+        if let Some(address) = addresses.get(at) {
+            one.hostaddr(*address);
+        }
+        if let Some(port) = ports.get(at).or(ports.first()) {
+            one.port(*port);
+        }
+        one
+    };
+    (0..number).map(one).collect()
+}
+
+/// All that an address says but its hosts and ports, which the driver lets nobody take away.
+fn without_hosts(config: &Config) -> Config {
+    let mut same = Config::new();
+    same.ssl_mode(config.get_ssl_mode())
+        .ssl_negotiation(config.get_ssl_negotiation())
+        .keepalives(config.get_keepalives())
+        .keepalives_idle(config.get_keepalives_idle())
+        .target_session_attrs(config.get_target_session_attrs())
+        .channel_binding(config.get_channel_binding())
+        .load_balance_hosts(config.get_load_balance_hosts());
+    config.get_user().map(|user| same.user(user));
+    config.get_password().map(|password| same.password(password));
+    config.get_dbname().map(|name| same.dbname(name));
+    config.get_options().map(|options| same.options(options));
+    config.get_application_name().map(|name| same.application_name(name));
+    config.get_connect_timeout().map(|limit| same.connect_timeout(*limit));
+    config.get_tcp_user_timeout().map(|limit| same.tcp_user_timeout(*limit));
+    config.get_keepalives_interval().map(|interval| same.keepalives_interval(interval));
+    config.get_keepalives_retries().map(|retries| same.keepalives_retries(retries));
+    same
+}
