@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio_postgres::config::{Host, LoadBalanceHosts};
 use tokio_postgres::{Client, Config, Connection, NoTls, Socket};
 
-use super::{NoAnswer, within};
+use super::answer::{NoAnswer, within};
 
 type Connected = (Client, Connection<Socket, tokio_postgres::tls::NoTlsStream>);
 
