@@ -11,7 +11,7 @@ use mysql::prelude::Queryable;
 use mysql::{Conn, Error, Opts, OptsBuilder};
 
 use super::dialect::{Begun, Dialect, Row, Value, check_writes, malformed};
-use super::tables::{GATES, VERSION, check_version, gate_of, mysql_tables, raise_gates};
+use super::tables::{GATES, SERVER_VERSION, check_version, gate_of, mysql_tables, raise_gates};
 use crate::leased::attempts::{Attempts, first};
 use crate::leased::database::{Trouble, What};
 use crate::lock::MAX_TEXT;
@@ -73,7 +73,7 @@ impl MySql {
         if is_there.first().map(|found| found.int(0)).transpose()? == Some(1) {
             let version = "SELECT value FROM zklock_meta WHERE name = 'version'";
             if let Some(found) = self.query(version, &[])?.first() {
-                return check_version(Some(found.text(0)?));
+                return check_version(Some(found.text(0)?), SERVER_VERSION);
             }
         }
         for table in mysql_tables() {
@@ -82,7 +82,7 @@ impl MySql {
         let rows: Vec<String> = (0..GATES).map(|gate| format!("({gate}, {gate}, 0)")).collect();
         self.execute(&format!("INSERT IGNORE INTO zklock_gate VALUES {}", rows.join(", ")), &[])?;
         let version = "INSERT IGNORE INTO zklock_meta VALUES ('version', ?)";
-        self.execute(version, &[VERSION.into()]).map(drop)
+        self.execute(version, &[SERVER_VERSION.into()]).map(drop)
     }
 
     fn connect(&mut self) -> Result<(), Trouble> {

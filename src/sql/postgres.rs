@@ -23,7 +23,7 @@ use tokio_postgres::{Client, Config, Error, SimpleQueryMessage};
 use self::answer::{NoAnswer, within};
 use self::listener::Heard;
 use super::dialect::{Begun, Dialect, Row, Value, check_writes, malformed};
-use super::tables::{GATES, VERSION, check_version, gate_of, postgres_tables, raise_gates};
+use super::tables::{GATES, SERVER_VERSION, check_version, gate_of, postgres_tables, raise_gates};
 use crate::leased::attempts::{Attempts, first};
 use crate::leased::database::{Trouble, What};
 
@@ -107,7 +107,7 @@ impl Postgres {
         let is_there = self.query("SELECT to_regclass('zklock_meta') IS NOT NULL", &[])?;
         if is_there.first().map(|found| found.int(0)).transpose()? == Some(1) {
             if let Some(found) = self.query(version, &[])?.first() {
-                return check_version(Some(found.text(0)?));
+                return check_version(Some(found.text(0)?), SERVER_VERSION);
             }
         }
         let made = self.make_tables();
@@ -126,7 +126,7 @@ impl Postgres {
             GATES - 1
         ));
         statements.push(format!(
-            "INSERT INTO zklock_meta VALUES ('version', '{VERSION}') ON CONFLICT DO NOTHING"
+            "INSERT INTO zklock_meta VALUES ('version', '{SERVER_VERSION}') ON CONFLICT DO NOTHING"
         ));
         statements.push("COMMIT".to_owned());
         let statements = statements.join("; ");

@@ -5,18 +5,22 @@ use super::dialect::Dialect;
 use crate::leased::database::{Trouble, What};
 use crate::text::one_line;
 
-/// What the tables are like: a database that says another is left alone.
-pub(super) const VERSION: &str = "1";
+/// What the tables of a file are like: a database that says another is left alone.
+#[cfg(feature = "sqlite")]
+pub(super) const FILE_VERSION: &str = "1";
+/// Those of a server, with the number of its gates: clients that differ in that exclude each other from nothing.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(super) const SERVER_VERSION: &str = "2";
 
 /// Fails where the tables are none that this code knows. `None`: they are new.
-pub(super) fn check_version(version: Option<&str>) -> Result<(), Trouble> {
+pub(super) fn check_version(version: Option<&str>, known: &str) -> Result<(), Trouble> {
     match version {
-        None | Some(VERSION) => Ok(()),
+        None => Ok(()),
+        Some(version) if version == known => Ok(()),
         Some(other) => {
             let other = one_line(other, 20);
-            let why = format!(
-                "its tables are of version {other}, and this zklock knows version {VERSION}"
-            );
+            let why =
+                format!("its tables are of version {other}, and this zklock knows version {known}");
             Err(Trouble::new(What::Unusable, why))
         }
     }
@@ -92,15 +96,16 @@ pub(super) fn sqlite_tables() -> String {
     all.join(";\n")
 }
 
-/// How many gates there are: whoever works on a lock works on no other with the same one meanwhile.
+/// How many gates there are: whoever works on a lock works on no other with the same one meanwhile. A look for changes reads
+/// them all.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
-pub(super) const GATES: i64 = 64;
+pub(super) const GATES: i64 = 1_024;
 
 /// The gate of a lock, for all clients.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(super) fn gate_of(path: &str) -> i64 {
     let hash = sha1_smol::Sha1::from(path).digest().bytes();
-    i64::from(hash[0]) % GATES
+    i64::from(u16::from_be_bytes([hash[0], hash[1]])) % GATES
 }
 
 /// Has the numbers of all gates go on above one: that of each gate has its own remainder.

@@ -165,11 +165,11 @@ fn tokens_go_on_when_the_server_has_lost_its_memory() {
 fn one_that_is_another_version_s_is_left_alone() {
     let server = Server::with(SHORT);
     drop(server.connect());
-    server.ask("UPDATE zklock_meta SET value = '2' WHERE name = 'version'");
+    server.ask("UPDATE zklock_meta SET value = '3' WHERE name = 'version'");
     let options = StoreOptions::new().session_timeout(SHORT);
     let error = options.connect(&server.database.url()).wait().unwrap_err();
     assert_eq!(error.code(), Code::BAD_ARGUMENTS, "{error}");
-    assert!(error.to_string().contains("version 2"), "{error}");
+    assert!(error.to_string().contains("version 3"), "{error}");
 }
 
 #[test]

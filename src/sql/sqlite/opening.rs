@@ -11,7 +11,7 @@ use rusqlite::{
 use super::{Sqlite, check_links, has_other_names, identity, not_done, not_found};
 use crate::leased::database::{Trouble, What};
 use crate::process::PerProcess;
-use crate::sql::tables::{VERSION, check_version, sqlite_tables};
+use crate::sql::tables::{FILE_VERSION, check_version, sqlite_tables};
 
 /// For how long a step waits for others inside of SQLite, before it is tried again.
 const BUSY: Duration = Duration::from_millis(50);
@@ -111,7 +111,7 @@ impl Sqlite {
             let value = transaction.query_row(select, [name], |row| row.get::<_, String>(0));
             value.optional().map_err(not_done)
         };
-        check_version(meta("version")?.as_deref())?;
+        check_version(meta("version")?.as_deref(), FILE_VERSION)?;
         let theirs = meta("clock")?.filter(|theirs| *theirs != clock);
         if theirs.is_some() {
             let there = sessions(&transaction)?;
@@ -135,7 +135,7 @@ impl Sqlite {
             raise_tokens(&transaction)?;
             transaction.execute(upsert, ["clock", &clock]).map_err(not_done)?;
         }
-        transaction.execute(upsert, ["version", VERSION]).map_err(not_done)?;
+        transaction.execute(upsert, ["version", FILE_VERSION]).map_err(not_done)?;
         transaction.commit().map_err(not_done)?;
         Ok(true)
     }
