@@ -23,7 +23,7 @@ fn redis() -> Database {
     let server = Database::redis().unwrap();
     let info: String = ask(&server, &["INFO", "server"]);
     let run = info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap();
-    let _: () = ask(&server, &["SET", "zklock:run", run.trim()]);
+    let _: () = ask(&server, &["HSET", "zklock:state", "run", run.trim()]);
     server
 }
 
