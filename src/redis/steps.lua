@@ -60,12 +60,13 @@ local function is_settled()
   return now >= quiet
 end
 
--- Tells a session's client to look at a lock, or at what others want.
-local function tell(session, lock)
-  local count = redis.call('INCR', P .. 'news:' .. session)
+local function publish(session, count, lock)
   local client = string.match(session, '^[^:]*')
   redis.call('PUBLISH', P .. 'client:' .. client, session .. ' ' .. count .. ' ' .. lock)
 end
+
+-- Tells a session's client to look at a lock, or at what others want.
+local function tell(session, lock) publish(session, redis.call('INCR', P .. 'news:' .. session), lock) end
 
 local function drop(id)
   local claim = redis.call('HMGET', P .. 'claim:' .. id, 'lock', 'session', 'kind')
@@ -140,9 +141,12 @@ local function end_session(session)
   for lock in pairs(locks) do front(lock) end
 end
 
--- Ends the sessions whose time has passed.
+-- Ends the sessions whose time has passed. Their clients may be alive.
 local function end_late()
-  for _, session in ipairs(redis.call('ZRANGEBYSCORE', P .. 'sessions', '-inf', now)) do end_session(session) end
+  for _, session in ipairs(redis.call('ZRANGEBYSCORE', P .. 'sessions', '-inf', now)) do
+    end_session(session)
+    publish(session, 0, '')
+  end
 end
 
 local function is_alive(session)
