@@ -197,7 +197,7 @@ impl Database {
                 for setting in [
                     "listen_addresses=127.0.0.1",
                     "unix_socket_directories=",
-                    "max_connections=400",
+                    "max_connections=1000",
                     "shared_buffers=16MB",
                     "dynamic_shared_memory_type=mmap",
                 ] {
@@ -210,7 +210,7 @@ impl Database {
                 command.arg(option("socket", &data.join("socket")));
                 command.arg(option("pid-file", &data.join("pid")));
                 command.args([
-                    "--max-connections=400",
+                    "--max-connections=1000",
                     "--innodb-buffer-pool-size=16M",
                     "--innodb-log-file-size=16M",
                     "--skip-name-resolve",
