@@ -189,8 +189,18 @@ fn a_service_is_taken_over_when_its_link_is_cut_and_ends_in_an_outage() {
     assert!(first.end().success());
     assert!(asked.elapsed() < TIMEOUT, "{:?}", asked.elapsed());
 
-    // Frozen for longer than its session, the second writes nothing more: the third holds.
-    second.running.freeze();
+    // Frozen for longer than its session, the second writes nothing more: the third holds. Frozen in the middle of a
+    // write, it would keep the file locked.
+    let other = Connection::open(&file).unwrap();
+    other.busy_timeout(Duration::ZERO).unwrap();
+    test_support::eventually("it is frozen between two writes", || {
+        second.running.freeze();
+        let is_free = other.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok();
+        if !is_free {
+            second.running.thaw();
+        }
+        is_free
+    });
     let mut third = service(bench.server.hosts());
     let third_token = token(&next(&mut third, "active with token "));
     second.running.thaw();
