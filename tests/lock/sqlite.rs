@@ -81,6 +81,8 @@ fn a_file_that_another_program_locks_for_longer_than_the_lease_costs_the_lock_an
     let try_in_vain = other.lock("/locks/beside").try_acquire().wait();
     let late = try_in_vain.unwrap_err();
     assert!(late.is_timeout() && late.to_string().contains("database is locked"), "{late}");
+    let late = zklock::connect(&file.address()).within(SHORT).wait().unwrap_err();
+    assert!(late.to_string().contains("database is locked"), "{late}");
     while states.wait_timeout(TIMEOUT).expect("it is lost in time") != Some(GuardState::Lost) {}
     assert_eq!(guard.lost().get(), Some(LostReason::Session));
     assert!(!waiting.is_finished());

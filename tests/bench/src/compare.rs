@@ -27,6 +27,14 @@ struct Args {
     #[arg(long, value_name = "N,N,...", value_delimiter = ',', default_values_t = [1, 4, 16])]
     threads: Vec<u32>,
 
+    /// How often each of them has its turn: the medians are shown
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    rounds: usize,
+
+    /// A Python with redis-py and psycopg: then redis-py's Lock and PostgreSQL's advisory locks are compared, too
+    #[arg(long, value_name = "PROGRAM")]
+    python: Option<PathBuf>,
+
     /// Draws how many acquisitions there were
     #[arg(long, value_name = "FILE.svg")]
     picture: Option<PathBuf>,
@@ -42,6 +50,13 @@ struct Outcome {
 impl Outcome {
     fn number(&self, of: &str) -> Option<f64> {
         of.split('/').try_fold(&self.said, |value, name| value.get(name))?.as_f64()
+    }
+
+    /// Of several rounds, that with the median of the acquisitions.
+    fn median(mut rounds: Vec<Outcome>) -> Option<Outcome> {
+        rounds.sort_by(|a, b| a.per_second().total_cmp(&b.per_second()));
+        let middle = rounds.len() / 2;
+        (middle < rounds.len()).then(|| rounds.swap_remove(middle))
     }
 
     fn per_second(&self) -> f64 {
@@ -83,22 +98,29 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mariadb = Database::mariadb()?;
     let folder = tempfile::tempdir()?;
     let file = format!("sqlite:{}", folder.path().join("locks.db").display());
-    let stores = [
-        ("zookeeper", format!("zookeeper://{}", zookeeper.hosts())),
-        ("redis", redis.url()),
-        ("postgres", postgres.url()),
-        ("mysql", mariadb.url()),
-        ("sqlite", file),
-        ("local", "local:".to_owned()),
+    let mut contestants = vec![
+        ("zookeeper", args.ours(&format!("zookeeper://{}", zookeeper.hosts()))),
+        ("redis", args.ours(&redis.url())),
+        ("postgres", args.ours(&postgres.url())),
+        ("mysql", args.ours(&mariadb.url())),
+        ("sqlite", args.ours(&file)),
+        ("local", args.ours("local:")),
     ];
+    contestants.extend(args.peer("redis", &redis.url()).map(|peer| ("redis-py", peer)));
+    contestants.extend(args.peer("postgres", &postgres.url()).map(|peer| ("advisory lock", peer)));
     println!(
         "| store | threads | acquisitions/s | fairness | acquire, us | hand-off, us | packets | faults |"
     );
     println!("|---|---|---|---|---|---|---|---|");
     let mut outcomes = Vec::new();
     for threads in args.threads.iter().copied() {
-        for (store, address) in &stores {
-            let outcome = Outcome { store, threads, said: play(&args, address, threads)? };
+        let mut rounds: Vec<Vec<Outcome>> = contestants.iter().map(|_| Vec::new()).collect();
+        for _ in 0..args.rounds {
+            for ((store, program), rounds) in contestants.iter().zip(&mut rounds) {
+                rounds.push(Outcome { store, threads, said: program(threads)? });
+            }
+        }
+        for outcome in rounds.into_iter().filter_map(Outcome::median) {
             println!("{}", outcome.line());
             outcomes.push(outcome);
         }
@@ -110,20 +132,50 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!(
         "packets   requests that the server received for each acquisition, where it tells that"
     );
+    if args.python.is_some() {
+        println!(
+            "redis-py, advisory lock   other libraries on the same servers, which were not checked for faults"
+        );
+    }
     println!(
         "faults    holders together, increments and locks that were lost, claims that are left"
     );
     if let Some(file) = &args.picture {
         fs::write(file, draw(&outcomes))?;
     }
-    let faults = outcomes.iter().any(|outcome| outcome.number("violations") != Some(0.0));
+    let ours = outcomes.iter().filter(|outcome| outcome.said.get("library").is_none());
+    let faults = ours.into_iter().any(|outcome| outcome.number("violations") != Some(0.0));
     if faults { Err("two held at a time".into()) } else { Ok(()) }
 }
 
-fn play(args: &Args, address: &str, threads: u32) -> Result<Value, Box<dyn Error>> {
-    let mut command = Command::new(&args.lock_test);
-    command.args(["--store", address, "--json"]);
-    command.args(["--threads", &threads.to_string(), "--seconds", &args.seconds.to_string()]);
+type Contestant = Box<dyn Fn(u32) -> Result<Value, Box<dyn Error>>>;
+
+impl Args {
+    /// zklock, on the store with that address.
+    fn ours(&self, address: &str) -> Contestant {
+        let (lock_test, address, seconds) =
+            (self.lock_test.clone(), address.to_owned(), self.seconds.to_string());
+        Box::new(move |threads| {
+            let mut command = Command::new(&lock_test);
+            command.args(["--store", &address, "--json", "--seconds", &seconds]);
+            play(command.args(["--threads", &threads.to_string()]))
+        })
+    }
+
+    /// Another library, on a server of that kind.
+    fn peer(&self, kind: &'static str, url: &str) -> Option<Contestant> {
+        let (python, url, seconds) =
+            (self.python.clone()?, url.to_owned(), self.seconds.to_string());
+        let program = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/store_locks.py");
+        Some(Box::new(move |threads| {
+            let mut command = Command::new(&python);
+            play(command.args([program, kind, &url, &threads.to_string(), &seconds]))
+        }))
+    }
+}
+
+/// Runs a program that prints one object.
+fn play(command: &mut Command) -> Result<Value, Box<dyn Error>> {
     let output = command.output()?;
     let said = String::from_utf8_lossy(&output.stdout);
     match said.lines().next() {
