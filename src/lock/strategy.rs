@@ -6,9 +6,11 @@ use crate::path;
 /// How a lock is contended for. Everyone on one path has to use the same.
 ///
 /// Under `Poll` and `Watch` all claims have one name, the lock's path, and servers delete by name. So
-/// each claim is read before it is deleted. But where somebody deletes a held lock's znode by hand,
-/// and another acquires the lock between the robbed holder's reading and its deletion (a round trip),
-/// the deletion hits the other's claim. In a queue no name is given twice, and this can't happen.
+/// each claim is read before it is deleted. If the claim goes between that read and the deletion, and
+/// another client acquires the lock there, the deletion removes that client's claim. The time between the
+/// two is a round trip, and never more than 100 ms. It takes somebody who deletes a held lock's znode by
+/// hand, or a holder that was cut off. The client whose claim is removed notices, and its token still orders its writes.
+/// In a queue no name is given twice, so this cannot happen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
