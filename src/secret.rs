@@ -50,8 +50,8 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The part of a server's address that can be shown: hosts, ports and what follows them up to the options. User, password
-/// and options are left out. `None` if what is left is no such thing, so it may contain a part of a password.
+/// The part of a server's address that can be shown: hosts, ports and the path, without user, password and options. `None`
+/// if the rest does not look like that, because it may contain a part of a password.
 pub(crate) fn place_of(address: &str) -> Option<&str> {
     let (_, rest) = address.split_once("//")?;
     let (user, place) = rest.rsplit_once('@').unwrap_or(("", rest));

@@ -1,8 +1,7 @@
 //! The steps that the store's thread has yet to do.
 //!
-//! A step that finds others at its lock lets the steps on other locks go first, and is tried again after them. It keeps its
-//! place among the steps on its own lock: none of those is tried before it. So claims on a lock are made in the order in
-//! which they were asked for, and a lock that stays busy delays no other.
+//! A step whose lock is busy lets the steps on other locks go first, and is retried after them. No later step on its own
+//! lock is tried before it. So claims on a lock are made in the order of the calls, and a busy lock delays no other.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;

@@ -56,7 +56,7 @@ pub(crate) trait Database: Send + 'static {
     /// Sets that.
     fn set_limit(&mut self, lock: &str, limit: u32) -> Result<(), Trouble>;
 
-    /// Has numbers be larger than that from now on. It can be repeated.
+    /// Makes all numbers from now on larger than `above`. It can be repeated.
     fn raise_tokens(&mut self, above: i64) -> Result<(), Trouble>;
 
     /// What others may have changed since the last time that this was asked. Costs next to nothing.

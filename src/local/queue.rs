@@ -163,7 +163,7 @@ impl Queues {
         })
     }
 
-    /// Has tokens be larger than that from now on.
+    /// Makes tokens larger than `above` from now on.
     pub(super) fn raise_tokens(&self, above: i64) {
         let mut state = self.state.lock();
         state.token = state.token.max(above);

@@ -37,8 +37,8 @@ pub enum LockError {
         /// Who was ahead, as last seen: in a queue the claim before ours, otherwise the holder. `None` where
         /// no server has told yet.
         ahead: Option<Box<Contender>>,
-        /// What keeps the store from letting anybody in, as last seen: its server is not reached, say. `None` where
-        /// nothing does that is known.
+        /// Why the store lets nobody acquire, as last seen: the server cannot be reached, for example. `None` if no
+        /// reason is known.
         why: Option<String>,
     },
     /// The lock was lost before its release was confirmed: others may have held it meanwhile.

@@ -50,7 +50,7 @@ pub(crate) struct Redis {
 struct Server {
     /// Which run of it that was; empty before the first.
     run: String,
-    /// The longest lease of its clients, in milliseconds.
+    /// The longest lease of its clients, in milliseconds; empty before the first.
     longest: String,
     answered: Option<BootInstant>,
 }
@@ -93,32 +93,28 @@ impl Redis {
         let (limit, client, server) = (ANSWER.min(self.lease / 6), &self.client, &self.server);
         let mut hello = self.script.arg("hello");
         hello.arg(PREFIX).arg(millis(self.lease)).arg("");
-        let longest = if server.longest.is_empty() { "0" } else { &server.longest };
-        hello.arg(&server.run).arg(server.age()).arg(longest);
-        let mut check = self.script.arg("check");
-        check.arg(PREFIX);
+        hello.arg(&server.run).arg(server.age()).arg(&server.longest);
         let (connection, said) = self.attempts.connect(|| {
-            let open = || {
+            let greet = || {
                 let mut connection = client.get_connection_with_timeout(limit)?;
                 connection.set_read_timeout(Some(limit))?;
                 connection.set_write_timeout(Some(limit))?;
-                let denied: Vec<String> = match server.run.is_empty() {
-                    true => check.invoke(&mut connection)?,
-                    false => Vec::new(),
-                };
-                Ok((connection, denied))
+                let said: Vec<String> = hello.invoke(&mut connection)?;
+                Ok((connection, said))
             };
-            let (mut connection, denied) = open().map_err(|error: RedisError| refused(&error))?;
-            if !denied.is_empty() {
+            greet().map_err(|error: RedisError| refused(&error))
+        })?;
+        match said.as_slice() {
+            [kind, run, longest] if kind == "run" => {
+                let (run, longest) = (run.clone(), longest.clone());
+                self.server = Server { run, longest, answered: Some(BootInstant::now()) };
+            }
+            [kind, denied @ ..] if kind == "denied" => {
                 let denied = denied.join(", ");
                 return Err(not_permitted(&format!("its scripts may not call {denied}")));
             }
-            let said: Vec<String> =
-                hello.invoke(&mut connection).map_err(|error| refused(&error))?;
-            Ok((connection, said))
-        })?;
-        let [run, longest] = <[String; 2]>::try_from(said).map_err(|_| malformed())?;
-        self.server = Server { run, longest, answered: Some(BootInstant::now()) };
+            _ => return Err(malformed()),
+        }
         Ok(connection)
     }
 

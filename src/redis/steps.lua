@@ -31,7 +31,12 @@ local function check()
   return denied
 end
 
-if step == 'check' then return check() end
+-- Before anything else of a client's first connection.
+if step == 'hello' and ARGV[5] == '' then
+  local denied = check()
+  if denied.err then return denied end
+  if #denied > 0 then return { 'denied', unpack(denied) } end
+end
 
 local time = redis.call('TIME')
 local micros = tonumber(time[1]) * 1000000 + tonumber(time[2])
@@ -82,15 +87,6 @@ local function drop(id)
   return lock
 end
 
-local function drop_session(session, locks)
-  for _, id in ipairs(redis.call('SMEMBERS', P .. 'claims:' .. session)) do
-    local lock = drop(id)
-    if lock then locks[lock] = true end
-  end
-  redis.call('DEL', P .. 'claims:' .. session, P .. 'wanted:' .. session, P .. 'news:' .. session)
-  redis.call('ZREM', P .. 'sessions', session)
-end
-
 local function limit_of(lock)
   return redis.call('GET', P .. 'limit:' .. lock) or redis.call('GET', P .. 'given:' .. lock)
 end
@@ -135,10 +131,21 @@ local function front(lock, own)
   end
 end
 
+-- Lets claims on a lock hold that can by now. Holders are the first in its queue, so nobody waits if the last one holds.
+local function pass_on(lock)
+  local last = redis.call('ZRANGE', P .. 'queue:' .. lock, -1, -1)[1]
+  if last and not redis.call('HGET', P .. 'claim:' .. last, 'held') then front(lock) end
+end
+
 local function end_session(session)
   local locks = {}
-  drop_session(session, locks)
-  for lock in pairs(locks) do front(lock) end
+  for _, id in ipairs(redis.call('SMEMBERS', P .. 'claims:' .. session)) do
+    local lock = drop(id)
+    if lock then locks[lock] = true end
+  end
+  redis.call('DEL', P .. 'claims:' .. session, P .. 'wanted:' .. session, P .. 'news:' .. session)
+  redis.call('ZREM', P .. 'sessions', session)
+  for lock in pairs(locks) do pass_on(lock) end
 end
 
 -- Ends the sessions whose time has passed. Their clients may be alive.
@@ -185,13 +192,13 @@ local steps = {}
 -- hold there may be unknown here: their holders believe in them for up to a lease after that answer.
 function steps.hello(before, age, longest_there)
   RUN = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
-  longest = math.max(longest, tonumber(longest_there))
+  longest = math.max(longest, tonumber(longest_there) or 0)
   is_settled()
   if before ~= '' and before ~= RUN then
     local till = now - tonumber(age) + longest
     if till > quiet then keep_quiet(till) end
   end
-  return { RUN, text(longest) }
+  return { 'run', RUN, text(longest) }
 end
 
 function steps.begin(session)
@@ -252,7 +259,7 @@ end
 function steps.release(id)
   local lock = drop(id)
   if not lock then return { '0' } end
-  front(lock)
+  pass_on(lock)
   return { '1' }
 end
 

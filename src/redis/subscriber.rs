@@ -1,5 +1,5 @@
-//! The thread that the server tells what concerns this client's session: a claim that came to hold, or one that somebody
-//! wants to end.
+//! The thread that receives the server's messages for this client: a claim came to hold, another client wants one to end,
+//! or the session was ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -41,7 +41,7 @@ pub(crate) trait Dialect: Send + 'static {
         Ok(())
     }
 
-    /// Within a step: has the numbers of claims be larger than that from now on.
+    /// Within a step: makes the numbers of claims larger than `above` from now on.
     fn raise_numbers(&mut self, above: i64) -> Result<(), Trouble>;
 
     /// Whether others may have changed anything since the last time that this was asked.

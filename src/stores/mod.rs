@@ -21,7 +21,7 @@
 //! | `local:` | in this process | its threads and tasks, and tests |
 //!
 //! What each promises is in [`Capabilities`], and on a page of its own, `docs/stores.md`. Locks at different addresses do not
-//! exclude each other, and their tokens count from different numbers: a program that moves to another address sets
+//! exclude each other, and their tokens count from different numbers. When a program moves to another address, set
 //! [`StoreOptions::tokens_above`].
 
 mod address;
@@ -117,13 +117,13 @@ impl StoreOptions {
         self
     }
 
-    /// Has the store give tokens that are larger than this one from now on, to all its clients. Each store counts from
-    /// another number, so a program that moves to another store says the largest token that was given before:
-    /// otherwise what compares tokens may refuse all its writes. Connecting raises the store's counter, unless it is
-    /// there already. A store that loses its memory loses this too, until the next client connects with it.
+    /// Makes the store's tokens larger than `token` from now on, for all its clients. Stores count from different
+    /// numbers. When a program moves to another store, pass the largest token of the old one. Otherwise a resource that
+    /// compares tokens may refuse all writes. Connecting raises the store's counter, and never lowers it. A store that
+    /// loses its memory loses this as well, until the next client connects with the option.
     ///
-    /// Redis takes tokens up to 2^52, the databases up to 2^62. ZooKeeper's tokens are the numbers of its transactions,
-    /// which nobody can raise: connecting is refused.
+    /// Redis takes tokens up to 2^52, the databases up to 2^62. ZooKeeper's tokens are transaction numbers, which cannot
+    /// be raised: connecting fails with `BAD_ARGUMENTS`.
     pub fn tokens_above(mut self, token: i64) -> StoreOptions {
         self.tokens_above = Some(token);
         self

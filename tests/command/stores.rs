@@ -137,7 +137,7 @@ fn what_a_store_lacks_is_refused_with_what_would_do() {
         (&["--store", &address, "--once-per", "1h"][..], "ran last"),
         (&["--store", &address, "--universal"], "permissions"),
         (&["--store", "local:"], "sqlite:FILE"),
-        (&["--store", "zookeeper://127.0.0.1:1", "--tokens-above", "1"], "nobody can raise"),
+        (&["--store", "zookeeper://127.0.0.1:1", "--tokens-above", "1"], "cannot be raised"),
         (&["--store", "sqlite:"], "which file"),
         (&["--store", "nowhere:a"], "zookeeper://"),
     ] {

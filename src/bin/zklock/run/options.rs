@@ -99,8 +99,8 @@ pub struct RunOptions {
     #[arg(long, value_name = "ADDRESS", conflicts_with = "hosts", help_heading = "Servers")]
     pub store: Option<String>,
 
-    /// Has the tokens of --store go on above this one, for all its clients: the largest token of the store that was used
-    /// before. Not for ZooKeeper, whose tokens nobody can raise
+    /// Makes the tokens of --store larger than this one, for all its clients. Give the largest token of the store that
+    /// you used before. Not for ZooKeeper, whose tokens cannot be raised
     #[arg(long, value_name = "TOKEN", requires = "store", help_heading = "Servers")]
     pub tokens_above: Option<i64>,
 

@@ -21,7 +21,7 @@ impl Place {
             None => options.servers.clone(),
             Some(store) => match store.strip_prefix("zookeeper://") {
                 Some(_) if options.tokens_above.is_some() => {
-                    return refuse("--tokens-above: nobody can raise ZooKeeper's tokens");
+                    return refuse("--tokens-above: ZooKeeper's tokens cannot be raised");
                 }
                 Some(hosts) => Servers { hosts: Some(hosts.to_owned()), ..options.servers.clone() },
                 None if store.starts_with("local:") => {
