@@ -2,10 +2,13 @@
 //!
 //! As a ZooKeeper [`Server`](crate::Server), one owns a process, a directory and a port, and listens on loopback alone.
 //! The first two refuse to be run by root; there all run as the user `nobody`.
+//!
+//! Each process creates the empty data of a kind once and copies it for every server. If [`TEMPLATES`] names a
+//! directory, all processes share the copy that is kept there.
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::chown;
@@ -17,6 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Signal, geteuid};
 
 use crate::data_dir::DataDir;
@@ -31,6 +35,8 @@ const GRACE: Duration = Duration::from_secs(5);
 const ATTEMPTS: usize = 5;
 /// The file in its directory that says where clients connect to.
 const URL: &str = "url";
+/// The variable that names a directory for empty data, which processes share.
+const TEMPLATES: &str = "ZKLOCK_TESTING_TEMPLATES";
 /// The user that has no files.
 const NOBODY: u32 = 65_534;
 
@@ -114,7 +120,9 @@ impl Database {
         let mut attempt = 1;
         loop {
             let directory = DataDir::create().map_err(Error::io("create a server's directory"))?;
-            copy(&template.data(), &directory.data())?;
+            // What is there is an empty directory.
+            fs::remove_dir(directory.data()).map_err(Error::io("make a server's directory"))?;
+            copy(template, &directory.data())?;
             own(directory.path()).map_err(Error::io("give a server its directory"))?;
             let port = Port::reserve().map_err(Error::io("reserve a port"))?;
             let server = Database { kind, process: Mutex::new(None), directory, port };
@@ -205,7 +213,7 @@ impl Database {
                 }
             }
             Kind::MariaDb => {
-                command.arg("--no-defaults").arg(option("datadir", &data));
+                command = mariadb(server_of(self.kind), &self.directory);
                 command.args(["--port", &port, "--bind-address=127.0.0.1"]);
                 command.arg(option("socket", &data.join("socket")));
                 command.arg(option("pid-file", &data.join("pid")));
@@ -346,8 +354,6 @@ fn own(path: &Path) -> io::Result<()> {
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
-    // What is there is an empty directory.
-    fs::remove_dir(to).map_err(Error::io("make a server's directory"))?;
     run(Command::new("cp").arg("-a").arg(from).arg(to))
 }
 
@@ -373,55 +379,93 @@ fn no_database(program: &OsStr) -> Error {
     Error::NoDatabase { program: program.to_string_lossy().into_owned(), package }
 }
 
-/// The data of a server in which there is nothing, made once for each process.
-fn template(kind: Kind) -> Result<&'static DataDir> {
+/// A program of MariaDB for the data in that directory.
+fn mariadb(name: &str, directory: &DataDir) -> Command {
+    let mut command = Command::new(program(Kind::MariaDb, name));
+    command.arg("--no-defaults").arg(option("datadir", &directory.data()));
+    // A server that starts deletes the temporary tables of all others that use the same directory for them.
+    command.env("TMPDIR", directory.path());
+    command
+}
+
+/// The data of a server in which there is nothing.
+fn template(kind: Kind) -> Result<&'static Path> {
     static MADE: [Mutex<()>; 3] = [const { Mutex::new(()) }; 3];
-    static TEMPLATES: [OnceLock<DataDir>; 3] = [const { OnceLock::new() }; 3];
+    static TEMPLATES: [OnceLock<PathBuf>; 3] = [const { OnceLock::new() }; 3];
     let (made, template) = (&MADE[kind as usize], &TEMPLATES[kind as usize]);
     let _one_makes_it = made.lock();
     if let Some(template) = template.get() {
         return Ok(template);
     }
+    let data = match std::env::var_os(self::TEMPLATES) {
+        Some(shared) => shared_template(kind, Path::new(&shared))?,
+        // It stays until the process ends; the next process removes it.
+        None => Box::leak(Box::new(create(kind)?)).data(),
+    };
+    Ok(template.get_or_init(|| data))
+}
+
+/// The data in that directory, which the first process puts there.
+fn shared_template(kind: Kind, shared: &Path) -> Result<PathBuf> {
+    let data = shared.join(format!("{kind:?}"));
+    let cannot = || Error::io("share the empty data of servers");
+    let turn = File::create(data.with_extension("lock")).map_err(cannot())?;
+    flock(&turn, FlockOperation::LockExclusive).map_err(|error| cannot()(error.into()))?;
+    if !data.exists() {
+        let unfinished = data.with_extension("unfinished");
+        let _ = fs::remove_dir_all(&unfinished);
+        copy(&create(kind)?.data(), &unfinished)?;
+        fs::rename(unfinished, &data).map_err(cannot())?;
+    }
+    Ok(data)
+}
+
+/// Creates empty data.
+fn create(kind: Kind) -> Result<DataDir> {
     let directory = DataDir::create().map_err(Error::io("create a server's directory"))?;
     own(directory.path()).map_err(Error::io("give a server its directory"))?;
-    let data = directory.data();
     let mut command;
     match kind {
         Kind::Postgres => {
             command = Command::new(program(kind, "initdb"));
-            command.arg("-D").arg(&data).args(["-U", "zklock", "-A", "trust", "-E", "UTF8"]);
+            command.arg("-D").arg(directory.data());
+            command.args(["-U", "zklock", "-A", "trust", "-E", "UTF8"]);
             command.args(["--locale=C", "--no-sync", "--no-instructions"]);
         }
         Kind::MariaDb => {
-            command = Command::new("mariadb-install-db");
-            command.arg("--no-defaults").arg(option("datadir", &data));
+            command = mariadb("mariadb-install-db", &directory);
             command.args(["--auth-root-authentication-method=normal", "--skip-test-db"]);
         }
-        Kind::Redis => return Ok(template.get_or_init(|| directory)),
+        Kind::Redis => return Ok(directory),
     }
     command.current_dir(directory.path());
     as_nobody(&mut command);
     run(&mut command)?;
     if kind == Kind::MariaDb {
-        // One statement a line is what it reads.
-        let setup = [
-            "FLUSH PRIVILEGES;",
-            "CREATE DATABASE zklock;",
-            "CREATE USER zklock@'%';",
-            "GRANT ALL ON *.* TO zklock@'%' WITH GRANT OPTION;",
-        ];
-        let mut command = Command::new(program(kind, server_of(kind)));
-        command.args(["--no-defaults", "--bootstrap"]).arg(option("datadir", &data));
-        command.arg("--innodb-log-file-size=16M");
-        let file = directory.path().join("setup.sql");
-        fs::write(&file, setup.join("\n") + "\n").map_err(Error::io("write a server's set-up"))?;
-        let setup = fs::File::open(file).map_err(Error::io("read a server's set-up"))?;
-        as_nobody(&mut command);
-        let output = command.stdin(setup).output().map_err(Error::io("set a server up"))?;
-        if !output.status.success() {
-            let tail = String::from_utf8_lossy(&output.stderr).into_owned();
-            return Err(Error::Database { tail });
-        }
+        set_up(&directory)?;
     }
-    Ok(template.get_or_init(|| directory))
+    Ok(directory)
+}
+
+/// Gives MariaDB the database and the user of tests.
+fn set_up(directory: &DataDir) -> Result<()> {
+    // It reads one statement a line.
+    let setup = [
+        "FLUSH PRIVILEGES;",
+        "CREATE DATABASE zklock;",
+        "CREATE USER zklock@'%';",
+        "GRANT ALL ON *.* TO zklock@'%' WITH GRANT OPTION;",
+    ];
+    let mut command = mariadb(server_of(Kind::MariaDb), directory);
+    command.args(["--bootstrap", "--innodb-log-file-size=16M"]);
+    let file = directory.path().join("setup.sql");
+    fs::write(&file, setup.join("\n") + "\n").map_err(Error::io("write a server's set-up"))?;
+    let setup = File::open(file).map_err(Error::io("read a server's set-up"))?;
+    as_nobody(&mut command);
+    let output = command.stdin(setup).output().map_err(Error::io("set a server up"))?;
+    if !output.status.success() {
+        let tail = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(Error::Database { tail });
+    }
+    Ok(())
 }

@@ -38,8 +38,8 @@ fn run(command: &mut Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
     link(run.path(), shared::ZOOKEEPER, zookeeper.directory())?;
     link(run.path(), shared::MARIADB, mariadb.directory())?;
     link(run.path(), shared::POSTGRES, postgres.directory())?;
-    let status =
-        command.env(shared::VARIABLE, run.path()).env("JDK_JAVA_OPTIONS", java).status()?;
+    command.env(shared::VARIABLE, run.path()).env("JDK_JAVA_OPTIONS", java);
+    let status = command.env("ZKLOCK_TESTING_TEMPLATES", run.path()).status()?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1).into())
 }
 
