@@ -104,7 +104,8 @@ fn completions_that_overlap_leave_nobody_waiting() {
         scene.program.expect(&format!("when b {rc} overlap"), "ok");
     }
     scene.program.expect("unlock a", "0");
-    scene.await_owner('b', true);
+    // Owned before the completion begins: `inside` would then run that, too.
+    scene.program.expect("begun b 0 1", "ok");
     // Here it does not wait for the completion that runs: that might wait for this very thread.
     scene.program.expect("inside a unlock b", "0");
     scene.await_told('b', 0, 1);
