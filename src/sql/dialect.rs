@@ -13,8 +13,22 @@ pub(crate) trait Dialect: Send + 'static {
     /// The same, and passes over those that another step has locked.
     const UNLESS_LOCKED: &'static str = "";
 
+    /// Wakes the waiters for the lock whose path is the `?`, once the step that executes it is done.
+    const WAKE: Option<&'static str> = None;
+
     /// Begins a step, which changes what lies behind a gate, if it names one.
     fn begin_step(&mut self, gate: Option<&str>) -> Result<Begun, Trouble>;
+
+    /// Does a step of statements that are known before it. Gives how many rows each has changed. Errors are those of
+    /// [`commit_step`](Dialect::commit_step).
+    fn apply(&mut self, gate: &str, statements: &[Statement<'_>]) -> Result<Vec<u64>, Trouble>
+    where
+        Self: Sized,
+    {
+        step(self, Some(gate), |database, _| {
+            statements.iter().map(|(sql, values)| database.execute(sql, values)).collect()
+        })
+    }
 
     /// Ends it. After most errors it is not known whether it is done.
     fn commit_step(&mut self) -> Result<(), Trouble>;
@@ -31,14 +45,18 @@ pub(crate) trait Dialect: Send + 'static {
     /// How many rows a statement has changed.
     fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Trouble>;
 
+    /// Both, in this order. Gives how many rows the statement has changed, and what the query gives.
+    fn execute_then_query(
+        &mut self,
+        (statement, values): Statement<'_>,
+        (query, of_query): Statement<'_>,
+    ) -> Result<(u64, Vec<Row>), Trouble> {
+        Ok((self.execute(statement, &values)?, self.query(query, &of_query)?))
+    }
+
     /// The end of an `INSERT` into a table that does nothing where a row has the same in a column.
     fn unless_there(_table: &str, column: &str) -> String {
         format!("ON CONFLICT ({column}) DO NOTHING")
-    }
-
-    /// Within a step: those who wait for a lock are to be woken once it is done, where the database can do that.
-    fn wake(&mut self, _path: &str) -> Result<(), Trouble> {
-        Ok(())
     }
 
     /// Within a step: makes the numbers of claims larger than `above` from now on.
@@ -56,6 +74,28 @@ pub(crate) trait Dialect: Send + 'static {
 
     /// A claim of that session, which is this client's, has to wait.
     fn waits(&mut self, _session: &str) {}
+}
+
+/// A statement, and the values of its `?`.
+pub(crate) type Statement<'a> = (&'a str, Vec<Value>);
+
+/// Does a step as a whole, or nothing of it.
+pub(super) fn step<D: Dialect, T>(
+    database: &mut D,
+    gate: Option<&str>,
+    work: impl FnOnce(&mut D, Begun) -> Result<T, Trouble>,
+) -> Result<T, Trouble> {
+    let begun = database.begin_step(gate)?;
+    match work(database, begun) {
+        Ok(done) => {
+            database.commit_step()?;
+            Ok(done)
+        }
+        Err(trouble) => {
+            database.undo_step();
+            Err(trouble)
+        }
+    }
 }
 
 /// Fails where the server takes no writes, or this user may make none.

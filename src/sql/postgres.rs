@@ -14,6 +14,7 @@ mod listener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::future::{join, join_all, join3};
 use tokio::runtime::Runtime;
 use tokio_postgres::config::TargetSessionAttrs;
 use tokio_postgres::types::private::BytesMut;
@@ -22,7 +23,7 @@ use tokio_postgres::{Client, Config, Error, SimpleQueryMessage};
 
 use self::answer::{NoAnswer, within};
 use self::listener::Heard;
-use super::dialect::{Begun, Dialect, Row, Value, check_writes, malformed};
+use super::dialect::{Begun, Dialect, Row, Statement, Value, check_writes, malformed};
 use super::tables::{GATES, SERVER_VERSION, check_version, gate_of, postgres_tables, raise_gates};
 use crate::leased::attempts::{Attempts, first};
 use crate::leased::database::{Trouble, What};
@@ -163,17 +164,47 @@ impl Postgres {
         done
     }
 
-    /// The first row that statements give which are sent together: numbers.
-    fn numbers(&mut self, statements: &str) -> Result<Option<Vec<i64>>, Trouble> {
-        let answers = self.run(async |client| client.simple_query(statements).await);
-        let answers = answers.map_err(|no| no.trouble)?;
-        let row = answers.iter().rev().find_map(|answer| match answer {
-            SimpleQueryMessage::Row(row) => Some(row),
-            _ => None,
-        });
-        let number =
-            |text: Option<&str>| text.and_then(|text| text.parse().ok()).ok_or_else(malformed);
-        row.map(|row| (0..row.len()).map(|column| number(row.get(column))).collect()).transpose()
+    /// What a step begins with, on a connection that is in none.
+    fn beginning(&mut self, gate: Option<&str>) -> Result<String, Trouble> {
+        if std::mem::take(&mut self.is_in_step) {
+            // One that was broken off.
+            self.undo_step();
+        }
+        self.connect()?;
+        let first = match gate {
+            None => format!("SELECT {CLOCK}"),
+            // Tokens go on by the time of day where the server has lost its memory.
+            Some(path) => format!(
+                "UPDATE zklock_gate SET changes = changes + 1,
+                 number = greatest(number + {GATES}, {CLOCK} * {GATES} + gate) WHERE gate = {}
+                 RETURNING {CLOCK}, number",
+                gate_of(path)
+            ),
+        };
+        Ok(format!("{}; {first}", self.begin))
+    }
+}
+
+/// The last row that the statements gave with which a step begins.
+fn begun_by(answers: &[SimpleQueryMessage]) -> Result<Begun, Trouble> {
+    let row = answers.iter().rev().find_map(|answer| match answer {
+        SimpleQueryMessage::Row(row) => Some(row),
+        _ => None,
+    });
+    let number = |column| {
+        let text = row.and_then(|row| row.try_get(column).ok().flatten());
+        text.map(|text| text.parse::<i64>().map_err(|_| malformed())).transpose()
+    };
+    let gone = "zklock_gate has no rows: delete its tables, and connect anew";
+    let Some(micros) = number(0)? else { return Err(Trouble::new(What::Failed, gone)) };
+    Ok(Begun { now: micros.saturating_mul(1_000), number: number(1)? })
+}
+
+/// Why a step is not done, or not known to be, once its commit was sent.
+fn of_commit(no: NoAnswer) -> Trouble {
+    match no.is_refusal {
+        true => no.trouble,
+        false => Trouble { what: What::Unknown, why: format!("commit: {}", no.trouble.why) },
     }
 }
 
@@ -184,14 +215,14 @@ async fn connect(config: &Config) -> Result<Client, NoAnswer> {
     Ok(client)
 }
 
-/// What a step begins with. A client that stands still, or is gone, keeps others out no longer than it would have waited.
-/// Commits that the disk does not have yet are none: a server that crashes would forget renewals.
+/// What each step begins with. A client that stands still, or is gone, keeps others out no longer than it would have
+/// waited. Commits that the disk does not have yet are none: a server that crashes would forget renewals.
 fn begin(limit: Duration) -> String {
     format!(
-        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL lock_timeout = {}; \
-         SET LOCAL idle_in_transaction_session_timeout = {}; \
-         SELECT set_config('synchronous_commit', 'on', true) FROM (SELECT current_setting('synchronous_commit') AS now) s \
-         WHERE s.now = 'off'",
+        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
+         SELECT set_config('lock_timeout', '{}', true), \
+         set_config('idle_in_transaction_session_timeout', '{}', true), \
+         CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END",
         GATE.min(limit * 3 / 4).as_millis(),
         2 * limit.as_millis()
     )
@@ -255,49 +286,50 @@ fn row(found: &tokio_postgres::Row) -> Result<Row, Trouble> {
 impl Dialect for Postgres {
     const LOCKED: &'static str = " FOR UPDATE";
     const UNLESS_LOCKED: &'static str = " FOR UPDATE SKIP LOCKED";
+    // Where the first one holds alone, nobody else need look.
+    const WAKE: Option<&'static str> = Some(
+        "SELECT pg_notify('zklock', whom) FROM
+            (SELECT CASE WHEN kind < 2 THEN session ELSE '' END AS whom
+             FROM zklock_claim WHERE path = ? ORDER BY number LIMIT 1) s",
+    );
 
     fn begin_step(&mut self, gate: Option<&str>) -> Result<Begun, Trouble> {
-        if std::mem::take(&mut self.is_in_step) {
-            // One that was broken off.
+        let begin = self.beginning(gate)?;
+        self.is_in_step = true;
+        let begun = self.run(async |client| client.simple_query(&begin).await);
+        let begun = begun.map_err(|no| no.trouble).and_then(|answers| begun_by(&answers));
+        if begun.is_err() {
             self.undo_step();
         }
-        self.connect()?;
-        let first = match gate {
-            None => format!("SELECT {CLOCK}"),
-            // Tokens go on by the time of day where the server has lost its memory.
-            Some(path) => format!(
-                "UPDATE zklock_gate SET changes = changes + 1,
-                 number = greatest(number + {GATES}, {CLOCK} * {GATES} + gate) WHERE gate = {}
-                 RETURNING {CLOCK}, number",
-                gate_of(path)
-            ),
-        };
-        self.is_in_step = true;
-        let begun = self.numbers(&format!("{}; {first}", self.begin));
-        match begun {
-            Ok(Some(numbers)) => {
-                let now = numbers.first().copied().unwrap_or(0).saturating_mul(1_000);
-                Ok(Begun { now, number: numbers.get(1).copied() })
-            }
-            Ok(None) => {
-                self.undo_step();
-                let why = "zklock_gate has no rows: delete its tables, and connect anew";
-                Err(Trouble::new(What::Failed, why))
-            }
-            Err(trouble) => {
-                self.undo_step();
-                Err(trouble)
-            }
-        }
+        begun
+    }
+
+    /// In one round trip. Where a statement is refused, so are those after it, and the commit undoes the step.
+    fn apply(&mut self, gate: &str, statements: &[Statement<'_>]) -> Result<Vec<u64>, Trouble> {
+        let begin = self.beginning(Some(gate))?;
+        let statements: Vec<_> =
+            statements.iter().map(|(sql, values)| (numbered(sql), with_types(values))).collect();
+        let done = self.run(async |client| {
+            let changed = statements.iter().map(|(sql, values)| client.execute_typed(sql, values));
+            let (begun, changed, committed) = join3(
+                client.simple_query(&begin),
+                join_all(changed),
+                client.batch_execute("COMMIT"),
+            )
+            .await;
+            let done = (begun?, changed.into_iter().collect::<Result<_, _>>()?);
+            committed.map(|()| done)
+        });
+        let (answers, changed) = done.map_err(of_commit)?;
+        // Without its gate it is done all the same.
+        begun_by(&answers).map_err(|no| Trouble { what: What::Unknown, ..no })?;
+        Ok(changed)
     }
 
     fn commit_step(&mut self) -> Result<(), Trouble> {
         self.is_in_step = false;
         let committed = self.run(async |client| client.batch_execute("COMMIT").await);
-        committed.map_err(|no| match no.is_refusal {
-            true => no.trouble,
-            false => Trouble { what: What::Unknown, why: format!("commit: {}", no.trouble.why) },
-        })
+        committed.map_err(of_commit)
     }
 
     fn undo_step(&mut self) {
@@ -331,12 +363,21 @@ impl Dialect for Postgres {
         done.map_err(|no| no.trouble)
     }
 
-    fn wake(&mut self, path: &str) -> Result<(), Trouble> {
-        // Where the first one holds alone, nobody else need look.
-        let notify = "SELECT pg_notify('zklock', whom) FROM
-            (SELECT CASE WHEN kind < 2 THEN session ELSE '' END AS whom
-             FROM zklock_claim WHERE path = ? ORDER BY number LIMIT 1) s";
-        self.execute(notify, &[path.into()]).map(drop)
+    /// In one round trip.
+    fn execute_then_query(
+        &mut self,
+        (statement, values): Statement<'_>,
+        (query, of_query): Statement<'_>,
+    ) -> Result<(u64, Vec<Row>), Trouble> {
+        let (statement, values) = (numbered(statement), with_types(&values));
+        let (query, of_query) = (numbered(query), with_types(&of_query));
+        let done = self.run(async |client| {
+            let done = client.execute_typed(&statement, &values);
+            let (done, found) = join(done, client.query_typed(&query, &of_query)).await;
+            Ok((done?, found?))
+        });
+        let (done, found) = done.map_err(|no| no.trouble)?;
+        Ok((done, found.iter().map(row).collect::<Result<_, _>>()?))
     }
 
     fn raise_numbers(&mut self, above: i64) -> Result<(), Trouble> {

@@ -20,6 +20,11 @@ fn kind_of(kind: i64, permits: u32) -> Kind {
     }
 }
 
+/// Within a step: wakes the waiters for a lock once it is done, where the database can do that.
+pub(super) fn wake<D: Dialect>(database: &mut D, path: &str) -> Result<(), Trouble> {
+    D::WAKE.map_or(Ok(()), |wake| database.execute(wake, &[path.into()]).map(drop))
+}
+
 /// Ends a session, and its claims: in this order, so that no claim is made on it meanwhile.
 pub(super) fn delete_session<D: Dialect>(database: &mut D, session: &str) -> Result<(), Trouble> {
     database.execute("DELETE FROM zklock_session WHERE id = ?", &[session.into()])?;
@@ -28,7 +33,7 @@ pub(super) fn delete_session<D: Dialect>(database: &mut D, session: &str) -> Res
     if !paths.is_empty() {
         database.execute("DELETE FROM zklock_claim WHERE session = ?", &[session.into()])?;
     }
-    paths.iter().try_for_each(|path| database.wake(path.text(0)?))
+    paths.iter().try_for_each(|path| wake(database, path.text(0)?))
 }
 
 /// Ends the sessions whose time has passed, but for those that somebody else renews or ends in this moment. Gives
@@ -86,6 +91,15 @@ pub(super) fn adopt<D: Dialect>(
     Ok(())
 }
 
+/// Some claims on a lock, in their order.
+pub(super) const PAGES: &str = "SELECT number, kind, permits FROM zklock_claim
+    WHERE path = ? AND number > ? ORDER BY number LIMIT ?";
+
+/// What [`PAGES`] is asked with for those after that number.
+pub(super) fn page(path: &str, after: Option<i64>) -> Vec<Value> {
+    vec![path.into(), after.unwrap_or(i64::MIN).into(), PAGE.into()]
+}
+
 pub(super) fn limit_of<D: Dialect>(database: &mut D, path: &str) -> Result<Option<u32>, Trouble> {
     let select = "SELECT permits FROM zklock_limit WHERE path = ?";
     database.query(select, &[path.into()])?.first().map(|found| found.small(0)).transpose()
@@ -94,12 +108,19 @@ pub(super) fn limit_of<D: Dialect>(database: &mut D, path: &str) -> Result<Optio
 /// Who holds, and who is next: reads little more than that. It need be no snapshot: claims before one that was read may
 /// end meanwhile, and none comes there.
 pub(super) fn front_of<D: Dialect>(database: &mut D, path: &str) -> Result<Front, Trouble> {
-    let select = "SELECT number, kind, permits FROM zklock_claim
-        WHERE path = ? AND number > ? ORDER BY number LIMIT ?";
+    front_from(database, path, None)
+}
+
+/// The same, where the first page may be known.
+pub(super) fn front_from<D: Dialect>(
+    database: &mut D,
+    path: &str,
+    mut first: Option<Vec<Row>>,
+) -> Result<Front, Trouble> {
     let (mut numbers, mut kinds, mut limit) = (Vec::new(), Vec::new(), None);
     loop {
-        let last = numbers.last().copied().unwrap_or(i64::MIN);
-        let page = database.query(select, &[path.into(), last.into(), PAGE.into()])?;
+        let last = numbers.last().copied();
+        let page = first.take().map_or_else(|| database.query(PAGES, &page(path, last)), Ok)?;
         for row in &page {
             numbers.push(row.int(0)?);
             kinds.push(kind_of(row.int(1)?, row.small(2)?));

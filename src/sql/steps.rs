@@ -1,13 +1,14 @@
 //! The steps of a store of leases as transactions, for all databases.
 
+use std::iter;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use uuid::Uuid;
 
-use super::dialect::{Begun, Dialect, Row as Found, Value};
+use super::dialect::{Begun, Dialect, Row as Found, Statement, Value, step};
 use super::queries::{
-    CONTENDER, EVERYWHERE, IN_FRONT, adopt, ahead_of, contender, delete_session, end_late,
-    front_of, limit_of, orphans,
+    CONTENDER, EVERYWHERE, IN_FRONT, PAGES, adopt, ahead_of, contender, delete_session, end_late,
+    front_from, front_of, limit_of, orphans, page, wake,
 };
 use crate::leased::database::{Changes, Claimed, Database, Front, Row, Trouble, Wants, What};
 use crate::lock::{Contender, HeldSince, Kind, MAX_TEXT, Revocation};
@@ -28,25 +29,6 @@ fn nanos(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX / 4)
 }
 
-/// Does a step as a whole, or nothing of it.
-fn step<D: Dialect, T>(
-    database: &mut D,
-    gate: Option<&str>,
-    work: impl FnOnce(&mut D, Begun) -> Result<T, Trouble>,
-) -> Result<T, Trouble> {
-    let begun = database.begin_step(gate)?;
-    match work(database, begun) {
-        Ok(done) => {
-            database.commit_step()?;
-            Ok(done)
-        }
-        Err(trouble) => {
-            database.undo_step();
-            Err(trouble)
-        }
-    }
-}
-
 /// Makes a claim, and finds out whether it holds.
 fn make<D: Dialect>(
     database: &mut D,
@@ -65,8 +47,8 @@ fn make<D: Dialect>(
             return Err(Trouble::new(What::TooFewPermits, why));
         }
     }
-    let number = insert(database, row, begun, &id, &session)?;
-    let mut holds = front_of(database, path)?.holding.contains(&number);
+    let (number, first) = insert(database, row, begun, &id, &session)?;
+    let mut holds = front_from(database, path, first)?.holding.contains(&number);
     if !holds && end_late(database, begun.now)? {
         holds = front_of(database, path)?.holding.contains(&number);
     }
@@ -77,14 +59,14 @@ fn make<D: Dialect>(
     Ok(if unless_blocked { Claimed::Blocked(ahead) } else { Claimed::Waits { number, ahead } })
 }
 
-/// Makes a claim's row, unless it is there already, and gives its number.
+/// Makes a claim's row, unless it is there already. Gives its number, and, where it is new, the lock's first page.
 fn insert<D: Dialect>(
     database: &mut D,
     row: &Row,
     begun: Begun,
     id: &str,
     session: &str,
-) -> Result<i64, Trouble> {
+) -> Result<(i64, Option<Vec<Found>>), Trouble> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let since = i64::try_from(since).unwrap_or(i64::MAX);
     let (kind, permits) = columns_of(row.kind);
@@ -95,7 +77,7 @@ fn insert<D: Dialect>(
         D::LOCKED,
         D::unless_there("zklock_claim", "id")
     );
-    let values = [
+    let values = vec![
         begun.number.map_or(Value::Null, Value::Int),
         id.into(),
         (&row.lock).into(),
@@ -109,9 +91,11 @@ fn insert<D: Dialect>(
         session.into(),
         begun.now.into(),
     ];
-    let is_new = database.execute(&insert, &values)? > 0;
+    let (made, first) =
+        database.execute_then_query((&insert, values.clone()), (PAGES, page(&row.lock, None)))?;
+    let is_new = made > 0;
     if let Some(number) = begun.number.filter(|_| is_new) {
-        return Ok(number);
+        return Ok((number, Some(first)));
     }
     let find = |database: &mut D| {
         let select = "SELECT number, session FROM zklock_claim WHERE id = ?";
@@ -121,13 +105,14 @@ fn insert<D: Dialect>(
     };
     let over = || Trouble::new(What::SessionOver, "its session is over");
     match find(database)? {
-        Some((number, true)) if is_new || is_alive(database, session, begun.now)? => Ok(number),
+        Some((number, true)) if is_new => Ok((number, Some(first))),
+        Some((number, true)) if is_alive(database, session, begun.now)? => Ok((number, None)),
         Some((_, true)) | None => Err(over()),
         Some((_, false)) => {
             // One that was made on an earlier session goes with that.
             database.execute("DELETE FROM zklock_claim WHERE id = ?", &[id.into()])?;
             database.execute(&insert, &values)?;
-            Ok(find(database)?.ok_or_else(over)?.0)
+            Ok((find(database)?.ok_or_else(over)?.0, None))
         }
     }
 }
@@ -194,14 +179,11 @@ impl<D: Dialect> Database for D {
 
     fn release(&mut self, claim: Uuid, path: &str) -> Result<bool, Trouble> {
         let id = claim.to_string();
-        step(self, Some(path), |database, _| {
-            let delete = "DELETE FROM zklock_claim WHERE id = ?";
-            let was_there = database.execute(delete, &[(&id).into()])? > 0;
-            if was_there {
-                database.wake(path)?;
-            }
-            Ok(was_there)
-        })
+        let delete = ("DELETE FROM zklock_claim WHERE id = ?", vec![(&id).into()]);
+        let wake = Self::WAKE.map(|wake| (wake, vec![path.into()]));
+        let statements: Vec<Statement<'_>> = iter::once(delete).chain(wake).collect();
+        let changed = self.apply(path, &statements)?;
+        Ok(changed.first().is_some_and(|deleted| *deleted > 0))
     }
 
     fn front(&mut self, lock: &str) -> Result<Front, Trouble> {
@@ -243,7 +225,7 @@ impl<D: Dialect> Database for D {
             let holds = front_of(database, lock)?.holding.contains(&number);
             if holds {
                 database.execute(&update, &[value, number.into()])?;
-                database.wake(lock)?;
+                wake(database, lock)?;
             }
             Ok(holds)
         })
@@ -303,7 +285,7 @@ impl<D: Dialect> Database for D {
             database.execute("DELETE FROM zklock_limit WHERE path = ?", &[lock.into()])?;
             let insert = "INSERT INTO zklock_limit (path, permits) VALUES (?, ?)";
             database.execute(insert, &[lock.into(), limit.into()])?;
-            database.wake(lock)
+            wake(database, lock)
         })
     }
 
