@@ -9,6 +9,8 @@ mod deposed;
 mod election;
 #[cfg(feature = "_leases")]
 mod elsewhere;
+#[cfg(feature = "_leases")]
+mod endurance;
 mod errors;
 mod exclusion;
 #[cfg(any(feature = "mysql", feature = "postgres"))]

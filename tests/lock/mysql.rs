@@ -2,13 +2,16 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use mysql::prelude::Queryable;
+use rustix::process::Pid;
 use test_support::{TIMEOUT, eventually};
 use zklock::Code;
 use zklock_testing::Database;
 
+use crate::endurance::{self, Fault};
 use crate::place::Elsewhere;
 
 /// A server, and how long sessions last there.
@@ -32,7 +35,11 @@ impl Server {
 
     /// As another program works on it.
     fn ask(&self, statement: &str) {
-        mysql::Conn::new(self.database.url().as_str()).unwrap().query_drop(statement).unwrap();
+        self.try_to_ask(statement).unwrap();
+    }
+
+    fn try_to_ask(&self, statement: &str) -> mysql::Result<()> {
+        mysql::Conn::new(self.database.url().as_str())?.query_drop(statement)
     }
 }
 
@@ -61,6 +68,10 @@ impl crate::servers::Server for Server {
 
     fn address_at(&self, address: SocketAddr) -> String {
         self.database.url_at(address)
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(self.database.pid().unwrap().cast_signed()).unwrap()
     }
 
     fn kill(&self) {
@@ -110,4 +121,26 @@ fn a_transaction_that_stays_open_on_one_lock_s_row_delays_no_other_lock() {
         program.query_drop(lock).unwrap();
         || drop(program)
     });
+}
+
+#[test]
+fn nobody_holds_beside_another_whatever_fails() {
+    let server = Server::with(endurance::LEASE);
+    let links = endurance::links(&server);
+    let mut faults = endurance::of_server(&server, &links);
+    faults.push(Fault::new("disk full", |dice| {
+        server.ask(
+            "CREATE TRIGGER full_disk BEFORE INSERT ON zklock_claim FOR EACH ROW
+             SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1021, MESSAGE_TEXT = 'Disk full'",
+        );
+        thread::sleep(dice.pause(200));
+        server.ask("DROP TRIGGER full_disk");
+    }));
+    faults.extend(endurance::clock_steps(|by| {
+        let step = format!("UPDATE zklock_session SET expires = expires + {by}");
+        // It may be the one that ends a deadlock.
+        eventually("the clock steps", || server.try_to_ask(&step).is_ok());
+    }));
+    let connect = |client: usize| endurance::client_by(&server, &links[client]);
+    endurance::try_hard("mysql", connect, &faults, |news| println!("{news}"));
 }

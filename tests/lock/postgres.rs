@@ -2,13 +2,16 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
+use rustix::process::Pid;
 use test_support::{TIMEOUT, acquire_in_background, eventually};
 use zklock::stores::StoreOptions;
 use zklock::{Code, GuardState, LockError, LostReason};
 use zklock_testing::Database;
 
+use crate::endurance::{self, Fault};
 use crate::place::Elsewhere;
 
 /// A server, and how long sessions last there.
@@ -34,6 +37,19 @@ impl Server {
     /// As another program works on it.
     fn ask(&self, statements: &str) {
         drop(self.begin(statements));
+    }
+
+    /// Inserts fail as on a full disk.
+    fn fill_disk(&self) {
+        let say_full = "BEGIN RAISE 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END";
+        self.ask(&format!(
+            "CREATE OR REPLACE FUNCTION say_full() RETURNS trigger LANGUAGE plpgsql AS $$ {say_full} $$;
+             CREATE TRIGGER full_disk BEFORE INSERT ON zklock_claim EXECUTE FUNCTION say_full()"
+        ));
+    }
+
+    fn make_room(&self) {
+        self.ask("DROP TRIGGER full_disk ON zklock_claim");
     }
 
     /// As another program works on it that stays connected until that is dropped.
@@ -76,6 +92,10 @@ impl crate::servers::Server for Server {
 
     fn address_at(&self, address: SocketAddr) -> String {
         self.database.url_at(address)
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_raw(self.database.pid().unwrap().cast_signed()).unwrap()
     }
 
     fn kill(&self) {
@@ -186,15 +206,11 @@ fn a_transaction_that_stays_open_on_one_lock_s_row_delays_no_other_lock() {
 fn a_full_disk_fails_an_acquire_at_once() {
     let server = Server::with(LONG);
     let store = server.connect();
-    let say_full = "BEGIN RAISE 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END";
-    server.ask(&format!(
-        "CREATE FUNCTION say_full() RETURNS trigger LANGUAGE plpgsql AS $$ {say_full} $$;
-         CREATE TRIGGER full_disk BEFORE INSERT ON zklock_claim EXECUTE FUNCTION say_full()"
-    ));
+    server.fill_disk();
     let error = store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap_err();
     assert!(matches!(error, LockError::Store { .. }), "{error:?}");
     assert!(error.to_string().contains("No space left") && !error.is_outcome_unknown(), "{error}");
-    server.ask("DROP TRIGGER full_disk ON zklock_claim");
+    server.make_room();
     store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
 }
 
@@ -214,4 +230,21 @@ fn the_next_host_is_tried_where_one_accepts_a_connection_and_does_not_answer() {
     eventually("it waits", || store.lock(PATH).contenders().wait().unwrap().len() == 2);
     guard.release().wait().unwrap();
     waiting.join().unwrap().unwrap().release().wait().unwrap();
+}
+
+#[test]
+fn nobody_holds_beside_another_whatever_fails() {
+    let server = Server::with(endurance::LEASE);
+    let links = endurance::links(&server);
+    let mut faults = endurance::of_server(&server, &links);
+    faults.push(Fault::new("disk full", |dice| {
+        server.fill_disk();
+        thread::sleep(dice.pause(200));
+        server.make_room();
+    }));
+    faults.extend(endurance::clock_steps(|by| {
+        server.ask(&format!("UPDATE zklock_session SET expires = expires + {by}"));
+    }));
+    let connect = |client: usize| endurance::client_by(&server, &links[client]);
+    endurance::try_hard("postgres", connect, &faults, |news| println!("{news}"));
 }

@@ -6,11 +6,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use rustix::process::Pid;
 use tempfile::TempDir;
 use test_support::{Link, Running, TIMEOUT, acquire_in_background, eventually};
 use zklock::stores::{Store, StoreOptions};
 use zklock::{Code, GuardState, LockError, LostReason};
 
+use crate::endurance::{self, Fault};
 use crate::place::Elsewhere;
 use crate::servers::Server as _;
 
@@ -119,6 +121,10 @@ impl crate::servers::Server for Server {
 
     fn address_at(&self, address: SocketAddr) -> String {
         format!("redis://{address}")
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.running.lock().as_ref().unwrap().0)
     }
 
     fn kill(&self) {
@@ -306,6 +312,11 @@ impl Server {
         eventually("it is a copy", || {
             self.ask::<String>(&["INFO", "replication"]).contains("master_link_status:up")
         });
+    }
+
+    /// It takes no writes any more.
+    fn replicates_nobody_reachable(&self) {
+        let _: () = self.ask(&["REPLICAOF", "127.0.0.1", "1"]);
     }
 
     /// Ends the connections of all clients.
@@ -521,4 +532,44 @@ fn thousands_hold_one_lock() {
     let _: () = server.ask(&["EVAL", "redis.call('DEL', 'zklock:queue:'..ARGV[1])", "0", PATH]);
     // Its claim is gone too, and made again.
     waiting.join().unwrap().unwrap().release().wait().unwrap();
+}
+
+#[test]
+fn nobody_holds_beside_another_whatever_fails() {
+    let (server, other) =
+        (server_with(endurance::LEASE), Server::fresh(IN_MEMORY, endurance::LEASE));
+    let links = endurance::links(&server);
+    let lead_to = |target: &Server| {
+        links.iter().for_each(|link| link.lead_to(target.addr()));
+    };
+    let mut faults = endurance::of_server(&server, &links);
+    faults.push(Fault::new("failed over and back", |dice| {
+        other.replicates(&server);
+        lead_to(&other);
+        server.disconnect();
+        let _: () = other.ask(&["REPLICAOF", "NO", "ONE"]);
+        thread::sleep(dice.pause(200));
+        lead_to(&server);
+        other.disconnect();
+    }));
+    faults.push(Fault::new("demoted and promoted", |dice| {
+        other.replicates(&server);
+        server.replicates_nobody_reachable();
+        let _: () = other.ask(&["REPLICAOF", "NO", "ONE"]);
+        lead_to(&other);
+        thread::sleep(dice.pause(200));
+        server.replicates(&other);
+        other.replicates_nobody_reachable();
+        let _: () = server.ask(&["REPLICAOF", "NO", "ONE"]);
+        lead_to(&server);
+        other.disconnect();
+    }));
+    faults.push(Fault::new("clock set back", |dice| {
+        let script = "for _, session in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
+            redis.call('ZINCRBY', KEYS[1], ARGV[1], session) end";
+        let millis = dice.pause(100).as_millis().to_string();
+        let _: () = server.ask(&["EVAL", script, "1", "zklock:sessions", &millis]);
+    }));
+    let connect = |client: usize| endurance::client_by(&server, &links[client]);
+    endurance::try_hard("redis", connect, &faults, |news| println!("{news}"));
 }

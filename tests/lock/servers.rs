@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use rustix::process::Pid;
 use test_support::{Link, Lost, TIMEOUT, acquire_in_background, eventually};
 use zklock::GuardState;
 use zklock::stores::StoreOptions;
@@ -20,6 +21,8 @@ pub trait Server: Elsewhere {
 
     /// Its address by way of another.
     fn address_at(&self, address: SocketAddr) -> String;
+
+    fn pid(&self) -> Pid;
 
     fn kill(&self);
 

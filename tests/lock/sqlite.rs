@@ -12,6 +12,7 @@ use test_support::{Process, TIMEOUT, acquire_in_background, child_about, eventua
 use zklock::stores::StoreOptions;
 use zklock::{Access, Code, GuardState, LockError, LostReason};
 
+use crate::endurance::{self, Fault};
 use crate::place::Elsewhere;
 
 /// A database file of a test's own.
@@ -440,4 +441,50 @@ fn one_who_waits_already_for_a_claim_whose_session_is_deleted_comes_to_hold() {
     eventually("it waits", || store.lock(PATH).contenders().wait().unwrap().len() == 2);
     connection.execute("DELETE FROM zklock_session WHERE id = 'theirs'", []).unwrap();
     waiting.join().unwrap().unwrap().release().wait().unwrap();
+}
+
+/// What a child process does; nothing in any other.
+#[test]
+fn in_a_child_process_everything_fails() {
+    let Some(about) = child_about() else { return };
+    mount(&["-t", "tmpfs", "-o", "size=16m", "none", &about]);
+    let (file, rest) = (Path::new(&about).join("locks.db"), Path::new(&about).join("rest"));
+    let options = StoreOptions::new().session_timeout(endurance::LEASE);
+    let connect = |_| options.connect(&format!("sqlite:{}", file.display())).wait().unwrap();
+    drop(connect(0));
+    let faults = [
+        Fault::new("disk full", |dice| {
+            let mut full = std::fs::File::create(&rest).unwrap();
+            while full.write_all(&[0; 4_096]).is_ok() {}
+            std::thread::sleep(dice.pause(200));
+            std::fs::remove_file(&rest).unwrap();
+        }),
+        Fault::new("file locked", |dice| {
+            let program = Connection::open(&file).unwrap();
+            program.busy_timeout(TIMEOUT).unwrap();
+            program.execute_batch("BEGIN EXCLUSIVE").unwrap();
+            std::thread::sleep(dice.pause(200));
+        }),
+        Fault::new("session deleted", |_| {
+            let program = Connection::open(&file).unwrap();
+            program.busy_timeout(TIMEOUT).unwrap();
+            let delete =
+                "DELETE FROM zklock_session WHERE id = (SELECT min(id) FROM zklock_session)";
+            // A full disk lets go of nothing.
+            let _ = program.execute(delete, []);
+        }),
+    ];
+    endurance::try_hard("sqlite", connect, &faults, say);
+}
+
+#[test]
+fn nobody_holds_beside_another_whatever_fails() {
+    let directory = tempfile::tempdir().unwrap();
+    let (test, about) =
+        ("sqlite::in_a_child_process_everything_fails", directory.path().display().to_string());
+    let Some(mut child) = Process::start_test_with_own_mounts(test, &about) else { return };
+    while let Some(news) = child.hear() {
+        println!("{news}");
+    }
+    assert!(child.end().success());
 }
