@@ -28,7 +28,7 @@ fn what_is_remembered_of_keys_that_nobody_uses_is_bounded() {
     let client = Client::connect(&server.hosts()).wait().unwrap();
     let locks = client.locks("/orders");
     let profiler = Profiler::builder().testing().build();
-    let keys = scaled(1_000, 2_500);
+    let keys = scaled(500, 2_500);
     let most: Vec<usize> = (0..4).map(|phase| use_keys(&locks, phase * keys, keys)).collect();
     drop(profiler);
     println!("bytes at most in each {keys} keys: {most:?}");
