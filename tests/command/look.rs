@@ -8,7 +8,7 @@ use zklock::Strategy;
 use zklock_testing::eventually;
 use zklock_testing::wire::CreateMode;
 
-use super::program::{finish, start, zklock};
+use super::program::{finish, start, unhindered, zklock};
 
 fn ask(bench: &Bench, args: &[&str]) -> String {
     let hosts = bench.server.hosts();
@@ -119,9 +119,55 @@ fn watch_says_a_line_for_each_holder() {
 }
 
 #[test]
-fn what_is_not_there_is_named() {
+fn a_path_that_does_not_exist_yet_has_no_locks() {
     let bench = Bench::shared();
     let hosts = bench.server.hosts();
-    let (code, _, err) = finish(&["ls", "--hosts", &hosts, "/no/such/path"]);
-    assert!(code != Some(0) && err.contains("/no/such/path"), "{err}");
+    let (code, out, err) = finish(&["ls", "--hosts", &hosts, "/no/such/path"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(out, "/no/such/path does not exist: nobody has used a lock there yet\n");
+    let json = finish(&["ls", "--hosts", &hosts, "--json", "/no/such/path"]);
+    assert_eq!(json, (Some(0), String::new(), String::new()));
+    let (code, out, err) = finish(&["clean", "--hosts", &hosts, "/no/such/path"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("nothing is left behind"), "{out}");
+}
+
+#[test]
+fn a_watch_ends_when_nobody_reads_it_any_more() {
+    let bench = Bench::shared();
+    let hosts = bench.server.hosts();
+    let mut child = zklock(&["watch", "--hosts", &hosts, &bench.path]).spawn().unwrap();
+    let mut said = BufReader::new(child.stdout.take().unwrap());
+    let watching = Running(child);
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert!(line.ends_with(" free\n"), "{line}");
+    // Nothing happens to the lock after this.
+    drop(said);
+    assert_eq!(watching.end().code(), Some(128 + 13));
+}
+
+#[test]
+fn output_that_does_not_arrive_is_reported_unless_nobody_reads() {
+    let bench = Bench::shared();
+    let client = bench.direct();
+    let held = bench.lock(&client).acquire().wait().unwrap();
+    let hosts = bench.server.hosts();
+    let line = |args: &[&str], rest: &str| {
+        let line = format!("exec '{}' {} {rest}", env!("CARGO_BIN_EXE_zklock"), args.join(" "));
+        let out = unhindered("sh").args(["-c", &line]).output().unwrap();
+        (out.status.code(), String::from_utf8(out.stderr).unwrap())
+    };
+    let path = bench.path.as_str();
+    let (ls, who) = (["ls", "--hosts", &hosts, "--json", path], ["who", "--hosts", &hosts, path]);
+    for args in [&ls[..], &who, &["doctor", "--hosts", &hosts], &["--help"], &["--version"]] {
+        let (code, err) = line(args, ">/dev/full");
+        assert_eq!(code, Some(125), "{args:?}: {err}");
+        assert!(err.contains("write to stdout: No space left"), "{args:?}: {err}");
+    }
+    let mut child = zklock(&ls).spawn().unwrap();
+    drop(child.stdout.take());
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!((ended.status.code(), ended.stderr), (Some(128 + 13), Vec::new()));
+    held.release().wait().unwrap();
 }

@@ -272,3 +272,22 @@ fn a_thousand_locks_cost_nothing_while_they_rest_and_no_more_than_the_rate_when_
         begin.elapsed()
     );
 }
+
+#[test]
+fn a_path_that_does_not_exist_yet_is_shown_when_it_appears_and_when_it_comes_again() {
+    let bench = Bench::shared();
+    let client = bench.direct();
+    let served = Served::start(&bench.server.hosts(), &[&bench.path]);
+    served.expect("zklock_complete", 1.0);
+    assert_eq!(served.metric("zklock_errors_total"), 0.0);
+    for label in ["the first", "the second"] {
+        let requests = served.metric("zklock_requests_total");
+        let held = bench.lock(&client).label(label).acquire().wait().unwrap();
+        eventually("it is shown", || served.get("/now").contains(label));
+        held.release().wait().unwrap();
+        served.expect("zklock_locks_held", 0.0);
+        client.delete(&bench.path, None).wait().unwrap();
+        assert!(served.metric("zklock_requests_total") < requests + 20.0);
+    }
+    assert_eq!(served.metric("zklock_errors_total"), 0.0);
+}

@@ -3,6 +3,7 @@
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use test_support::{Bench, acquire_in_background};
 use zklock::Strategy;
 use zklock_testing::eventually;
@@ -45,6 +46,15 @@ impl Screen {
 
     fn expect(&self, what: &str) {
         eventually(what, || self.text().contains(what));
+    }
+
+    /// The process that draws.
+    fn top(&self) -> Pid {
+        let shell = self.tmux(&["display-message", "-p", "#{pane_pid}"]);
+        let shell = shell.trim();
+        let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children"));
+        Pid::from_raw(children.expect("Linux").trim().parse().expect("one child"))
+            .expect("a process")
     }
 
     /// The locks, in the order they are shown in.
@@ -128,6 +138,25 @@ fn it_shows_a_lost_connection_and_an_expired_session_and_goes_on() {
     screen.press("C-c");
     screen.expect("status 0");
     drop(held);
+}
+
+#[test]
+fn it_ends_on_a_signal_and_gives_the_terminal_back() {
+    let bench = Bench::shared();
+    let screen = Screen::of(&format!("--hosts {} {}", bench.server.hosts(), bench.path));
+    screen.expect("connected");
+    kill_process(screen.top(), Signal::TERM).unwrap();
+    screen.expect("status 0");
+}
+
+#[test]
+fn it_ends_when_its_terminal_is_closed() {
+    let bench = Bench::shared();
+    let screen = Screen::of(&format!("--hosts {} {}", bench.server.hosts(), bench.path));
+    screen.expect("connected");
+    let top = screen.top();
+    drop(screen);
+    eventually("it has ended", || test_kill_process(top).is_err());
 }
 
 #[test]

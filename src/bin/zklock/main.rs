@@ -28,9 +28,13 @@ use output::say;
 
 fn main() -> ExitCode {
     let args = Args::try_parse().unwrap_or_else(|error| {
-        let _ = error.print();
+        let printed = error.print();
         // A command's own statuses begin at 1, and doctor's: what zklock says of itself has to differ.
-        std::process::exit(if error.use_stderr() { FAILED.into() } else { 0 })
+        if error.use_stderr() {
+            std::process::exit(FAILED.into());
+        }
+        output::expect_written(printed);
+        std::process::exit(0)
     });
     let done = match args.command {
         Command::Run(options) => run::run(*options),

@@ -33,9 +33,13 @@ const AFTER_REFUSAL: Duration = Duration::from_secs(60);
 /// Follows the locks below the path, in the background, until the client is closed.
 ///
 /// # Errors
-/// No server answers, or there is no such path.
+/// No server answers, or the path may not be read.
 pub fn follow(client: &Client, options: &FollowOptions) -> Result<Arc<Shared>, Failure> {
-    client.children(&options.path).wait()?;
+    match client.children(&options.path).wait() {
+        // It is watched until it comes.
+        Err(error) if !error.is_no_node() => return Err(error.into()),
+        _ => {}
+    }
     let meters = Meters::new().map_err(|error| Failure::new(error.to_string()))?;
     let shared = Arc::new(Shared::new(meters));
     let now = Instant::now();
@@ -99,6 +103,7 @@ impl Follower {
                 // Its contenders are still being read, which takes as long as there are many.
                 self.tree.plan(&path, now + PAUSE);
             } else {
+                self.on_their_way += 1;
                 self.spend(1);
                 self.reader.list(path);
             }
@@ -107,7 +112,6 @@ impl Follower {
     }
 
     fn spend(&mut self, requests: usize) {
-        self.on_their_way += 1;
         self.budget.spend(requests);
         self.shared.meters.requests.inc_by(requests as u64);
     }
@@ -164,6 +168,7 @@ impl Follower {
         let pzxid = (!is_one_znode).then_some(stat.pzxid);
         let listed = Listed { found: Found { path: path.clone(), claims }, pzxid, changed };
         if is_one_znode || !listed.found.claims.is_empty() {
+            self.on_their_way += 1;
             self.spend(1 + listed.found.claims.len());
             self.reader.read(path.clone(), is_one_znode);
             self.pending.insert(path, listed);
@@ -180,13 +185,18 @@ impl Follower {
             }
         } else if error.code() == Code::NO_AUTH {
             self.tree.plan(path, now + AFTER_REFUSAL);
-        } else {
-            if error.is_no_node() {
-                for gone in self.tree.listed(path, &[], now, None) {
-                    self.painter.free(gone, None);
-                }
-                self.painter.free(path.to_owned(), None);
+        } else if error.is_no_node() {
+            // The root: there is nothing to follow until somebody creates it.
+            for gone in self.tree.listed(path, &[], now, None) {
+                self.painter.free(gone, None);
             }
+            self.painter.free(path.to_owned(), None);
+            if let Some(node) = self.tree.node_mut(path) {
+                (node.listed, node.stat, node.children, node.is_lock) = (Some(now), None, 0, false);
+            }
+            self.spend(1);
+            self.reader.await_creation(path.to_owned());
+        } else {
             self.failed(path, error.to_string());
         }
     }

@@ -7,15 +7,16 @@ use std::time::Instant;
 
 use futures_util::stream::{FuturesUnordered, Stream};
 use parking::{Parker, Unparker};
+use zklock::zookeeper::Watched;
 use zklock::zookeeper::{Children, SessionState, SessionStates};
-use zklock::zookeeper::{WatchEvent, Watched};
 use zklock::{Client, Contender, Error, LockError, Strategy};
 
 /// What has come.
 pub enum Event {
     Listed(String, Result<Watched<Children>, Error>),
     Read(String, Result<Vec<Contender>, LockError>),
-    Changed(String, Result<WatchEvent, Error>),
+    /// Its children changed, or it was created; or the session that watched is over.
+    Changed(String, Result<(), Error>),
     Session(SessionState, SessionStates),
     /// The client is closed.
     Closed,
@@ -52,6 +53,18 @@ impl Reader {
         self.coming.push(Box::pin(async move { Event::Listed(path, listing.await) }));
     }
 
+    /// Waits until a znode exists.
+    pub fn await_creation(&self, path: String) {
+        let exists = self.client.exists_and_watch(&path);
+        self.coming.push(Box::pin(async move {
+            let created = match exists.await {
+                Ok(Watched { value: None, watch }) => watch.await.map(drop),
+                found => found.map(drop),
+            };
+            Event::Changed(path, created)
+        }));
+    }
+
     /// Reads who contends for a lock, which is one znode or has numbered children.
     pub fn read(&self, path: String, is_one_znode: bool) {
         let lock = self.client.lock(&path);
@@ -61,7 +74,7 @@ impl Reader {
     }
 
     pub fn watch(&self, path: String, watch: zklock::zookeeper::Watch) {
-        self.coming.push(Box::pin(async move { Event::Changed(path, watch.await) }));
+        self.coming.push(Box::pin(async move { Event::Changed(path, watch.await.map(drop)) }));
     }
 
     /// The next of all that comes; `None` at that time.

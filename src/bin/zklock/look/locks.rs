@@ -53,7 +53,7 @@ type Reading = Pending<Znode>;
 /// All locks that somebody holds or waits for, at the path and below, by their paths.
 ///
 /// # Errors
-/// No server answers, or there is no such path. What may not be read is left out.
+/// No server answers, or the path may not be read. What may not be read below it is left out.
 pub fn below(client: &Client, path: &str) -> Result<Vec<Found>, Failure> {
     let mut found = Vec::new();
     let mut waiting = vec![path.to_owned()];
@@ -69,7 +69,9 @@ pub fn below(client: &Client, path: &str) -> Result<Vec<Found>, Failure> {
         if let Some((path, listing)) = listings.pop_front() {
             let names = match listing.wait() {
                 Ok(children) => children.names,
-                Err(error) if !is_first && is_of_one_znode(&error) => continue,
+                Err(error) if error.is_no_node() || !is_first && is_of_one_znode(&error) => {
+                    continue;
+                }
                 Err(error) => return Err(error.into()),
             };
             is_first = false;
@@ -102,6 +104,17 @@ pub fn below(client: &Client, path: &str) -> Result<Vec<Found>, Failure> {
 /// It went meanwhile, or may not be read.
 fn is_of_one_znode(error: &Error) -> bool {
     error.is_no_node() || error.code() == zklock::Code::NO_AUTH
+}
+
+/// Says that nobody has a lock at a path, or that there is no such path.
+///
+/// # Errors
+/// No server answers.
+pub fn nobody(client: &Client, path: &str, otherwise: &str) -> Result<String, Failure> {
+    Ok(match client.exists(path).wait()? {
+        Some(_) => format!("{path}: {otherwise}"),
+        None => format!("{path} does not exist: nobody has used a lock there yet"),
+    })
 }
 
 /// Who holds a lock, and how many wait for it.

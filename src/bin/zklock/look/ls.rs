@@ -14,7 +14,7 @@ use crate::text::ago;
 #[derive(Args, Debug)]
 pub struct LsOptions {
     /// Where to look, with all below it
-    #[arg(default_value = "/")]
+    #[arg(default_value = "/", value_parser = crate::run::options::lock_path)]
     path: String,
 
     /// One JSON object for each lock and line
@@ -26,7 +26,7 @@ pub struct LsOptions {
 }
 
 /// # Errors
-/// No server answers, or there is no such path.
+/// No server answers, or the path may not be read.
 pub fn ls(options: &LsOptions) -> Result<u8, Failure> {
     let client = options.servers.settings()?.connect()?;
     let found = locks::below(&client, &options.path)?;
@@ -38,7 +38,8 @@ pub fn ls(options: &LsOptions) -> Result<u8, Failure> {
         return Ok(0);
     }
     if found.is_empty() {
-        show(format_args!("{}: nobody holds a lock there, or waits for one\n", options.path));
+        let otherwise = "nobody holds a lock there, or waits for one";
+        show(format_args!("{}\n", locks::nobody(&client, &options.path, otherwise)?));
         return Ok(0);
     }
     let rows: Vec<Vec<String>> =

@@ -1,5 +1,7 @@
 //! `zklock watch`: who comes to hold a lock, line by line.
 
+use std::io::stdout;
+use std::process::exit;
 use std::time::SystemTime;
 
 use clap::Args;
@@ -8,7 +10,7 @@ use serde_json::json;
 use super::locks;
 use super::who::{in_short, json_of};
 use crate::failure::Failure;
-use crate::output::show;
+use crate::output::{READER_GONE, show, when_gone};
 use crate::servers::Servers;
 use crate::text::stamp;
 
@@ -36,6 +38,8 @@ pub struct WatchOptions {
 /// No server answers at the beginning, or the lock may not be read.
 pub fn watch(options: &WatchOptions) -> Result<u8, Failure> {
     let client = options.servers.settings()?.connect()?;
+    // It may be long before there is a line to write.
+    when_gone(stdout(), || exit(READER_GONE))?;
     let mut holders = locks::at(&client, &options.path)?.watch_holder();
     let mut lines = 0;
     while options.lines.is_none_or(|limit| lines < limit) {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use clap::Args;
 use serde_json::json;
 use zklock::zookeeper::{Children, Stat, Znode};
-use zklock::{Client, Code, Error, Pending};
+use zklock::{Client, Code, Pending};
 
 use super::holders::confirmed;
 use crate::failure::Failure;
@@ -123,7 +123,11 @@ fn find(client: &Client, options: &CleanOptions) -> Result<Vec<Leftover>, Failur
         let is_root = path == options.path;
         let (znode, children) = match (znode.wait(), children.wait()) {
             (Ok(znode), Ok(children)) => (znode, children),
-            (Err(error), _) | (_, Err(error)) if !is_root && is_of_one_znode(&error) => continue,
+            (Err(error), _) | (_, Err(error))
+                if error.is_no_node() || !is_root && error.code() == Code::NO_AUTH =>
+            {
+                continue;
+            }
             (Err(error), _) | (_, Err(error)) => return Err(error.into()),
         };
         let name = path.rsplit('/').next().unwrap_or_default();
@@ -148,9 +152,4 @@ fn find(client: &Client, options: &CleanOptions) -> Result<Vec<Leftover>, Failur
     }
     found.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(found)
-}
-
-/// It went meanwhile, or may not be read.
-fn is_of_one_znode(error: &Error) -> bool {
-    error.is_no_node() || error.code() == Code::NO_AUTH
 }

@@ -10,6 +10,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use clap::Args;
 
@@ -20,6 +21,9 @@ use crate::follow::shared::{Shared, connection_name};
 use crate::output::{say, show};
 use address::Hosts;
 use http::{Reply, Request};
+
+/// How long the end of the session may take.
+const GOODBYE: Duration = Duration::from_secs(2);
 
 #[derive(Args, Debug)]
 #[command(after_help = MORE)]
@@ -76,7 +80,7 @@ pub fn serve(options: &ServeOptions) -> Result<u8, Failure> {
     show(format_args!("{} at http://{address}/\n", options.follow.path));
     let _ = ended.recv();
     // Its session goes with it, and all it watches.
-    let _ = client.close().wait();
+    let _ = client.close().within(GOODBYE).wait();
     Ok(0)
 }
 

@@ -4,6 +4,7 @@ mod board;
 mod screen;
 
 use std::io::{IsTerminal, stdin, stdout};
+use std::process::exit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,8 +17,13 @@ use crate::failure::Failure;
 use crate::follow::follower::follow;
 use crate::follow::options::FollowOptions;
 use crate::follow::shared::Shared;
+use crate::output::when_gone;
 use board::{Board, Order};
 
+/// As a shell shows the death by SIGHUP.
+const HUNG_UP: i32 = 128 + 1;
+/// How long the end of the session may take.
+const GOODBYE: Duration = Duration::from_secs(2);
 /// How long a change may go unseen.
 const FRAME: Duration = Duration::from_millis(250);
 
@@ -62,12 +68,14 @@ pub fn top(options: &TopOptions) -> Result<u8, Failure> {
     let on_signal = Arc::clone(&ended);
     ctrlc::set_handler(move || on_signal.store(true, Ordering::SeqCst))
         .map_err(|error| Failure::new(format!("listen for signals: {error}")))?;
+    // Reading a terminal that is closed never returns, so this does not go by way of `ended`.
+    when_gone(stdin(), || exit(HUNG_UP))?;
     let terminal = ratatui::try_init().map_err(of_terminal)?;
     let board = Board::new(options.follow.path.clone(), settings.hosts, options.sort);
     let done = run(terminal, board, &shared, &ended);
     ratatui::restore();
     // Its session goes with it, and all it watches.
-    let _ = client.close().wait();
+    let _ = client.close().within(GOODBYE).wait();
     done.map(|()| 0).map_err(of_terminal)
 }
 
