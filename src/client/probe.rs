@@ -54,7 +54,7 @@ impl Finding {
             Finding::Unresolvable(why) => format!("cannot resolve host {}: {why}", name()),
             Finding::Connecting => format!("no connection to {host} yet"),
             Finding::Unreachable(why) => format!("cannot reach {host}: {why}"),
-            Finding::Refuses => format!("connection refused by {host}: is the port right?"),
+            Finding::Refuses => format!("cannot connect to {host}: connection refused"),
             Finding::Silent => {
                 format!("{host} accepts but does not answer: is it a ZooKeeper server?")
             }

@@ -107,7 +107,7 @@ fn each_host_is_named_with_what_is_wrong_with_it() {
         error.to_string()
     };
     let words = |hosts: &str| words_after(timeout, hosts);
-    let refused = format!("connection refused by {closed}");
+    let refused = format!("cannot connect to {closed}: connection refused");
     let quiet = format!("{} accepts but does not answer", silent.address);
     assert!(words(&closed.to_string()).contains(&refused));
     assert!(words(&silent.address.to_string()).contains(&quiet));

@@ -54,7 +54,13 @@ fn ls_shows_each_lock_with_its_holder_and_who_the_queue() {
     assert_eq!((&alone["library"], &alone["label"]), (&"zklock".into(), &"single".into()));
     drop((held, single));
     drop(waiting.join().unwrap());
-    assert!(ask(&bench, &["who", "/nobody/there"]).contains("nobody"));
+    for (path, says) in
+        [("/locks/report", "nobody holds it or waits for it"), ("/nobody/there", "does not exist")]
+    {
+        let (code, out, _) = finish(&["who", "--hosts", &bench.server.hosts(), path]);
+        assert_eq!(code, Some(1), "it is free: {out}");
+        assert!(out.contains(says), "{out}");
+    }
 }
 
 #[test]

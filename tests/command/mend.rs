@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use test_support::Bench;
+use test_support::{Bench, TIMEOUT};
 use zklock::GuardState;
 use zklock_testing::wire::CreateMode;
-use zklock_testing::{Server, eventually};
+use zklock_testing::{Ensemble, Server, eventually};
 
 use super::program::{finish, start};
 use super::scene::{Scene, rounds};
@@ -145,6 +145,48 @@ fn a_sickness_of_the_servers_is_named() {
     let short = Server::builder().tick_time(Duration::from_millis(400));
     let short = short.min_session_timeout(Duration::from_millis(500)).start().unwrap();
     assert_names(&doctor(&["--hosts", &short.hosts()]), "bad", "sessions");
+}
+
+#[test]
+fn one_server_of_three_that_is_down_is_a_warning() {
+    let ensemble = Ensemble::start(3).unwrap();
+    let leader = ensemble.wait_for_quorum(TIMEOUT).unwrap();
+    ensemble.member((leader + 1) % 3).kill();
+    let hosts = ensemble.hosts();
+    // The version that the test has may be one to be warned about.
+    let args = ["--hosts", &hosts, "--ignore", "version"];
+    let (code, found) = doctor(&args);
+    assert_eq!(code, Some(1), "{found:?}");
+    let level = |check: &str| {
+        let levels = found.iter().filter(|(_, has)| has == check).map(|(level, _)| level.as_str());
+        levels.collect::<Vec<_>>()
+    };
+    assert_eq!(level("ensemble"), ["warning"]);
+    let mut servers = level("server");
+    servers.sort_unstable();
+    assert_eq!(servers, ["fine", "fine", "warning"]);
+    let ignored = ["--ignore", "server", "--ignore", "ensemble", "--ignore", "session"];
+    let (code, found) = doctor(&[&args[..], &ignored].concat());
+    assert_eq!(code, Some(0), "{found:?}");
+    assert_eq!(finish(&["doctor", "--ignore", "weather"]).0, Some(125));
+}
+
+#[test]
+fn the_remedy_is_that_of_the_cause() {
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap().to_string();
+    std::thread::spawn(move || other.incoming().for_each(drop));
+    for (hosts, found, remedy) in [
+        ("127.0.0.1:1", "cannot connect to 127.0.0.1:1: connection refused", "start the server"),
+        ("no-such-host.invalid", "cannot resolve no-such-host.invalid", "check the name in DNS"),
+        (&address, "closes the connection", "is this ZooKeeper?"),
+    ] {
+        let (code, out, _) = finish(&["doctor", "--hosts", hosts, "--connect-timeout", "300ms"]);
+        assert_eq!(code, Some(2), "{out}");
+        let mut lines = out.lines();
+        assert!(lines.next().unwrap_or_default().contains(found), "{out}");
+        assert!(lines.next().unwrap_or_default().ends_with(&format!("-> {remedy}")), "{out}");
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub fn unhindered(program: &str) -> Command {
 pub fn zklock(args: &[&str]) -> Command {
     let mut command = unhindered(env!("CARGO_BIN_EXE_zklock"));
     command.args(args).env("HOME", "/nonexistent").env_remove("XDG_CONFIG_HOME");
-    command.env_remove("ZKLOCK_HOSTS").env_remove("ZKLOCK_CONFIG");
+    command.env_remove("ZKLOCK_HOSTS").env_remove("ZKLOCK_CONFIG").env_remove("ZKLOCK_STORE");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

@@ -1,11 +1,13 @@
-//! `zklock run --store`: the same promises where no server runs.
+//! Other stores than ZooKeeper: the same promises where no server runs.
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 use std::time::Duration;
 
-use test_support::{TIMEOUT, eventually};
+use test_support::{Bench, Running, TIMEOUT, eventually};
 use zklock::stores::StoreOptions;
 
-use super::program::{finish, start};
+use super::program::{finish, start, zklock};
 
 fn file() -> (tempfile::TempDir, String) {
     let directory = tempfile::tempdir().unwrap();
@@ -104,6 +106,56 @@ fn a_run_that_waits_in_vain_says_what_for() {
     program.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let (code, _, err) = finish(&args);
     assert!(code == Some(125) && err.contains("database is locked"), "{err}");
+}
+
+#[test]
+fn what_a_store_can_do_each_command_does_wherever_the_store_is_named() {
+    let (_directory, address) = file();
+    let free = |args: &[&str]| assert_eq!(finish(args).0, Some(1), "{args:?}");
+    free(&["--store", &address, "who", "/jobs/a"]);
+    free(&["who", "--hosts", &address, "/jobs/a"]);
+    let mut by_variable = zklock(&["who", "/jobs/a"]);
+    by_variable.env("ZKLOCK_STORE", &address).env("ZKLOCK_HOSTS", "127.0.0.1:1");
+    assert_eq!(by_variable.output().unwrap().status.code(), Some(1));
+
+    for (command, status) in [("ask", Some(124)), ("break", Some(124))] {
+        let mut child = zklock(&["--store", &address, "hold", "/jobs/a"]);
+        let mut child = child.stdin(Stdio::piped()).spawn().unwrap();
+        let _input = child.stdin.take();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let holding = Running(child);
+        let store = ["--store", &address];
+        let (code, out, err) =
+            finish(&[&store[..], &["watch", "--lines", "1", "/jobs/a"]].concat());
+        assert!(code == Some(0) && out.contains("(zklock hold) token"), "{out}{err}");
+        let (code, out, _) = finish(&[&store[..], &["who", "/jobs/a"]].concat());
+        assert!(code == Some(0) && out.contains("holds"), "{out}");
+        let yes = if command == "break" { &["--yes"][..] } else { &[] };
+        let (code, out, err) = finish(&[&store[..], &[command, "/jobs/a"], yes].concat());
+        assert_eq!(code, Some(0), "{out}{err}");
+        assert_eq!(holding.end().code(), status);
+    }
+    let (code, out, err) = finish(&["doctor", "--store", &address, "--probe", "/jobs/b"]);
+    assert!(code == Some(0) && out.contains("acquired within"), "{out}{err}");
+    for command in ["ls", "clean", "top", "serve", "last"] {
+        let (code, out, err) = finish(&["--store", &address, command, "/jobs/a"]);
+        assert_eq!((code, out.as_str()), (Some(125), ""), "{command}");
+        assert!(err.contains("needs ZooKeeper") && err.lines().count() == 1, "{command}: {err}");
+    }
+}
+
+#[test]
+fn hosts_and_addresses_are_taken_by_either_name_of_the_option() {
+    let bench = Bench::shared();
+    let hosts = bench.server.hosts();
+    let address = format!("zookeeper://{hosts}");
+    for (option, value) in
+        [("--store", &hosts), ("--hosts", &address), ("--store", &address), ("--hosts", &hosts)]
+    {
+        let (code, _, err) = finish(&[option, value, "ls", &bench.path]);
+        assert_eq!(code, Some(0), "{option} {value}: {err}");
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::generate::GenerateOptions;
+use crate::hold::HoldOptions;
 use crate::look::last::LastOptions;
 use crate::look::ls::LsOptions;
 use crate::look::watch::WatchOptions;
@@ -13,6 +14,7 @@ use crate::mend::clean::CleanOptions;
 use crate::mend::doctor::DoctorOptions;
 use crate::run::options::RunOptions;
 use crate::serve::ServeOptions;
+use crate::servers::Servers;
 use crate::supervise::exec::ExecOptions;
 use crate::supervise::supervisor::SuperviseOptions;
 use crate::top::TopOptions;
@@ -20,10 +22,14 @@ use crate::top::TopOptions;
 /// Locks on Apache ZooKeeper, from the shell: run a command under a lock, see who holds what, and mend it.
 #[derive(Debug, Parser)]
 #[command(name = "zklock", version, max_term_width = 100, after_help = EXAMPLES)]
-#[command(disable_help_subcommand = true, arg_required_else_help = true)]
+#[command(arg_required_else_help = true)]
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,
+
+    /// Each command has them, wherever they are given.
+    #[command(flatten)]
+    _servers: Servers,
 }
 
 const EXAMPLES: &str = "\
@@ -33,9 +39,7 @@ Examples:
   zklock ls /locks                                  who holds what
   zklock who /locks/report                          who holds it, who waits
   zklock top /locks                                 the same, live
-  zklock doctor                                     are the servers well?
-
-Servers: --hosts HOST:PORT,..., or ZKLOCK_HOSTS, or hosts = \"...\" in /etc/zklock.toml";
+  zklock doctor                                     are the servers well?";
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -43,6 +47,8 @@ pub enum Command {
     Run(Box<RunOptions>),
     /// Lists the locks below a path that somebody holds: who, for how long, and how many wait
     Ls(LsOptions),
+    /// Takes a lock, and holds it until standard input ends or a signal comes
+    Hold(HoldOptions),
     /// Shows who holds a lock and who waits for it, in their order
     Who(WhoOptions),
     /// Prints a line whenever a lock comes to be held by another

@@ -5,6 +5,7 @@ mod boot_clock;
 mod failure;
 mod follow;
 mod generate;
+mod hold;
 mod look;
 mod mark;
 mod mend;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     });
     let done = match args.command {
         Command::Run(options) => run::run(*options),
+        Command::Hold(options) => hold::hold(&options),
         Command::Ls(options) => look::ls::ls(&options),
         Command::Who(options) => look::who::who(&options),
         Command::Watch(options) => look::watch::watch(&options),

@@ -27,39 +27,93 @@ pub const KEYS: [&str; 9] = [
 pub struct SecureArgs {
     /// Talks TLS to the servers, at their secureClientPort: the authorities that sign their certificates, in PEM form
     /// [default: ZKLOCK_TLS_CA, then tls-ca in the configuration file; likewise all below]
-    #[arg(long, value_name = "FILE", help_heading = "Servers")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Servers",
+        global = true,
+        hide_short_help = true
+    )]
     tls_ca: Option<String>,
 
     /// Its own certificate
-    #[arg(long, value_name = "FILE", help_heading = "Servers")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Servers",
+        global = true,
+        hide_short_help = true
+    )]
     tls_cert: Option<String>,
 
     /// The key of its certificate
-    #[arg(long, value_name = "FILE", help_heading = "Servers")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Servers",
+        global = true,
+        hide_short_help = true
+    )]
     tls_key: Option<String>,
 
     /// A file whose first line is the password of that key
-    #[arg(long, value_name = "FILE", help_heading = "Servers")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Servers",
+        global = true,
+        hide_short_help = true
+    )]
     tls_key_password_file: Option<String>,
 
     /// false: takes any certificate that the authorities have signed, whatever the server's name is
-    #[arg(long, value_name = "true|false", help_heading = "Servers")]
+    #[arg(
+        long,
+        value_name = "true|false",
+        help_heading = "Servers",
+        global = true,
+        hide_short_help = true
+    )]
     tls_verify_host_name: Option<String>,
 
     /// The mechanism of SASL, such as GSSAPI [default: DIGEST-MD5, where there is a --sasl-user]
-    #[arg(long, value_name = "NAME", help_heading = "Servers")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        help_heading = "Servers",
+        global = true,
+        hide_short_help = true
+    )]
     sasl_mechanism: Option<String>,
 
     /// Who it is to the servers, by SASL
-    #[arg(long, value_name = "NAME", help_heading = "Servers")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        help_heading = "Servers",
+        global = true,
+        hide_short_help = true
+    )]
     sasl_user: Option<String>,
 
     /// A file whose first line is that user's password
-    #[arg(long, value_name = "FILE", help_heading = "Servers")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Servers",
+        global = true,
+        hide_short_help = true
+    )]
     sasl_password_file: Option<String>,
 
     /// A file whose first line is an identity of ZooKeeper's own, as in digest:user:password
-    #[arg(long, value_name = "FILE", help_heading = "Servers")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        help_heading = "Servers",
+        global = true,
+        hide_short_help = true
+    )]
     auth_file: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Which servers, and a client of them.
+//! Where the locks are, and a client of that.
 
 use std::collections::HashMap;
 use std::env;
@@ -6,31 +6,36 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use zklock::stores::{Store, StoreOptions};
 use zklock::{Client, ClientOptions};
 
 use crate::failure::Failure;
 use crate::secure::{self, Secure, SecureArgs};
 
+/// Of a session that looks, and holds nothing.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 /// Where a file with settings is looked for, after the one in the user's configuration.
 const SYSTEM_FILE: &str = "/etc/zklock.toml";
 /// All that such a file may say, besides what is secure.
-const KEYS: [&str; 3] = ["hosts", "session-timeout", "tick-time"];
+const KEYS: [&str; 4] = ["hosts", "store", "session-timeout", "tick-time"];
 
 #[derive(Args, Clone, Debug)]
 pub struct Servers {
-    /// ZooKeeper servers, with a chroot where there is one: 10.0.0.1:2181,10.0.0.2:2181/chroot [default:
-    /// ZKLOCK_HOSTS, then `hosts` in the configuration file]
-    #[arg(long, value_name = "HOST:PORT,...", help_heading = "Servers")]
+    /// ZooKeeper servers, with a chroot if there is one (10.0.0.1:2181,10.0.0.2:2181/chroot), or another store: sqlite:FILE
+    /// for the processes of this machine, redis://HOST:PORT, postgres://HOST/DATABASE, mysql://HOST/DATABASE [default:
+    /// ZKLOCK_STORE, then ZKLOCK_HOSTS, then the configuration file]
+    #[arg(long, visible_alias = "store", value_name = "HOST:PORT,...|ADDRESS")]
+    #[arg(global = true, help_heading = "Servers")]
     pub hosts: Option<String>,
 
-    /// A file with hosts = "...", and session-timeout = "30s" and tick-time = "2s" if wanted [default:
+    /// A file with hosts = "..." or store = "...", and session-timeout = "30s" and tick-time = "2s" if wanted [default:
     /// ZKLOCK_CONFIG, ~/.config/zklock.toml, /etc/zklock.toml]
-    #[arg(long, value_name = "FILE", help_heading = "Servers")]
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Servers")]
     pub config: Option<PathBuf>,
 
     /// How long to try to get a first connection
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
-    #[arg(help_heading = "Servers")]
+    #[arg(global = true, help_heading = "Servers")]
     pub connect_timeout: Duration,
 
     #[command(flatten)]
@@ -47,21 +52,89 @@ pub struct Settings {
     connect_timeout: Duration,
 }
 
+/// Where the locks are.
+pub enum Place {
+    Servers(Box<Settings>),
+    /// In another store, by its address.
+    Elsewhere(String),
+}
+
+impl Place {
+    /// What a file of settings says.
+    pub fn session_timeout(&self) -> Option<Duration> {
+        match self {
+            Place::Servers(settings) => settings.session_timeout,
+            Place::Elsewhere(_) => None,
+        }
+    }
+}
+
 impl Servers {
     /// # Errors
-    /// Where nothing names a server, or a file can't be read.
-    pub fn settings(&self) -> Result<Settings, Failure> {
+    /// Nothing names a store, it is one of this process alone, or a file can't be read.
+    pub fn place(&self) -> Result<Place, Failure> {
         let file = self.file()?;
-        let named = self.hosts.clone().or_else(|| env::var("ZKLOCK_HOSTS").ok());
-        let hosts = named.or(file.hosts).filter(|hosts| !hosts.is_empty()).ok_or_else(|| {
+        let variable = |name| env::var(name).ok().filter(|value| !value.is_empty());
+        let named = self.hosts.clone().or_else(|| variable("ZKLOCK_STORE"));
+        let named = named.or_else(|| variable("ZKLOCK_HOSTS")).or(file.store).or(file.hosts);
+        let named = named.filter(|named| !named.is_empty()).ok_or_else(|| {
             Failure::new(format!(
                 "which ZooKeeper servers? Give --hosts HOST:PORT, set ZKLOCK_HOSTS, or write hosts = \"HOST:PORT\" into {SYSTEM_FILE}"
             ))
         })?;
+        let hosts = match named.strip_prefix("zookeeper://") {
+            Some(hosts) if !hosts.is_empty() => hosts.to_owned(),
+            None if are_hosts(&named) => named,
+            _ if named.starts_with("local:") => {
+                return Err(Failure::new(
+                    "--store local: is for one process; sqlite:FILE is for all processes of this machine",
+                ));
+            }
+            _ => return Ok(Place::Elsewhere(named)),
+        };
         let (session_timeout, tick_time) = (file.session_timeout, file.tick_time);
         let secure = self.secure.read(|key| file.secure.get(key).cloned())?;
         let connect_timeout = self.connect_timeout;
-        Ok(Settings { hosts, session_timeout, tick_time, secure, connect_timeout })
+        let settings = Settings { hosts, session_timeout, tick_time, secure, connect_timeout };
+        Ok(Place::Servers(Box::new(settings)))
+    }
+
+    /// For what only ZooKeeper can do.
+    ///
+    /// # Errors
+    /// As [`place`](Servers::place), and where that is another store.
+    pub fn zookeeper(&self, command: &str) -> Result<Settings, Failure> {
+        match self.place()? {
+            Place::Servers(settings) => Ok(*settings),
+            Place::Elsewhere(_) => Err(Failure::new(format!(
+                "`zklock {command}` needs ZooKeeper: other stores have `run`, `hold`, `who`, `watch`, `ask`, `break` and `doctor`"
+            ))),
+        }
+    }
+
+    /// A store to look at.
+    ///
+    /// # Errors
+    /// As [`place`](Servers::place), and where it can't be reached.
+    pub fn connect(&self) -> Result<Store, Failure> {
+        self.connect_for(self.place()?, None)
+    }
+
+    /// A store to hold locks in, which outlive a crash of this program for so long unless the file says otherwise.
+    ///
+    /// # Errors
+    /// As [`connect`](Servers::connect).
+    pub fn connect_for(&self, place: Place, session: Option<Duration>) -> Result<Store, Failure> {
+        let session = session.or(place.session_timeout()).unwrap_or(SESSION_TIMEOUT);
+        Ok(match place {
+            Place::Servers(settings) => {
+                settings.options(session).connect(&settings.hosts).wait()?.into()
+            }
+            Place::Elsewhere(address) => {
+                let options = StoreOptions::new().session_timeout(session);
+                options.connect(&address).within(self.connect_timeout).wait()?
+            }
+        })
     }
 
     fn file(&self) -> Result<FileSettings, Failure> {
@@ -101,12 +174,26 @@ impl Settings {
     /// # Errors
     /// Where no server answers.
     pub fn connect(&self) -> Result<Client, Failure> {
-        Ok(self.options(Duration::from_secs(10)).connect(&self.hosts).wait()?)
+        Ok(self.options(SESSION_TIMEOUT).connect(&self.hosts).wait()?)
     }
+}
+
+/// Whether all parts have the form of hosts: what is none may be an address, which may have a password anywhere.
+fn are_hosts(text: &str) -> bool {
+    let servers = text.split('/').next().unwrap_or_default();
+    let is_address = text.contains("//") || text == "local:" || text.starts_with("sqlite:");
+    let is_host = |host: &str| {
+        let has_form = host.chars().all(|c| c.is_alphanumeric() || ".-_:[]%".contains(c));
+        let is_ipv6 = host.ends_with(']') || host.matches(':').count() > 1;
+        let port = host.rsplit_once(':').map(|(_, port)| port);
+        has_form && (is_ipv6 || port.is_none_or(|port| port.parse::<u16>().is_ok()))
+    };
+    !is_address && servers.split(',').map(str::trim).all(is_host)
 }
 
 #[derive(Debug, Default, PartialEq)]
 struct FileSettings {
+    store: Option<String>,
     hosts: Option<String>,
     session_timeout: Option<Duration>,
     tick_time: Option<Duration>,
@@ -138,6 +225,7 @@ fn read(file: &Path, text: &str) -> Result<FileSettings, Failure> {
     }
     Ok(FileSettings {
         secure,
+        store: text("store")?,
         hosts: text("hosts")?,
         session_timeout: time("session-timeout")?,
         tick_time: time("tick-time")?,
@@ -147,6 +235,31 @@ fn read(file: &Path, text: &str) -> Result<FileSettings, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hosts_are_told_from_addresses() {
+        for hosts in [
+            "a",
+            "zookeeper:2181",
+            "redis:1,b:2/chroot",
+            "10.0.0.1:1, [::1]:2/c/d",
+            "::1",
+            "local:7",
+        ] {
+            assert!(are_hosts(hosts), "{hosts}");
+        }
+        for address in [
+            "sqlite:1",
+            "redis://a:1",
+            "nowhere:a",
+            "local:",
+            "a@b",
+            "host=a password=b",
+            "a:1;b=c",
+        ] {
+            assert!(!are_hosts(address), "{address}");
+        }
+    }
 
     #[test]
     fn a_file_says_hosts_and_times_and_nothing_else() {

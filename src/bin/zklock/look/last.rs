@@ -29,7 +29,7 @@ const NEVER: u8 = 1;
 /// # Errors
 /// No server answers, or what is there is no mark.
 pub fn last(options: &LastOptions) -> Result<u8, Failure> {
-    let client = options.servers.settings()?.connect()?;
+    let client = options.servers.zookeeper("last")?.connect()?;
     let Some((mark, _)) = mark::read(&client, &options.path)? else {
         if options.json {
             show(format_args!("{}\n", json!({ "path": options.path, "last": null })));

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use zklock::stores::Store;
 use zklock::zookeeper::{Children, Znode};
 use zklock::{Client, Contender, Error, Lock, LockError, Pending, Strategy};
 
@@ -110,11 +111,11 @@ fn is_of_one_znode(error: &Error) -> bool {
 ///
 /// # Errors
 /// No server answers.
-pub fn nobody(client: &Client, path: &str, otherwise: &str) -> Result<String, Failure> {
-    Ok(match client.exists(path).wait()? {
-        Some(_) => format!("{path}: {otherwise}"),
-        None => format!("{path} does not exist: nobody has used a lock there yet"),
-    })
+pub fn nobody(client: Option<&Client>, path: &str, otherwise: &str) -> Result<String, Failure> {
+    match client.map(|client| client.exists(path).wait()).transpose()? {
+        Some(None) => Ok(format!("{path} does not exist: nobody has used a lock there yet")),
+        _ => Ok(format!("{path}: {otherwise}")),
+    }
 }
 
 /// Who holds a lock, and how many wait for it.
@@ -185,9 +186,10 @@ impl Holding {
 ///
 /// # Errors
 /// No server answers.
-pub fn at(client: &Client, path: &str) -> Result<Lock, Failure> {
+pub fn at(store: &Store, path: &str) -> Result<Lock, Failure> {
+    let lock = store.lock(path);
+    let Some(client) = store.client() else { return Ok(lock) };
     let is_one_znode = client.exists(path).wait()?.is_some_and(|stat| stat.is_ephemeral());
-    let lock = client.lock(path);
     Ok(if is_one_znode { lock.strategy(Strategy::Watch) } else { lock })
 }
 

@@ -28,7 +28,7 @@ pub struct LsOptions {
 /// # Errors
 /// No server answers, or the path may not be read.
 pub fn ls(options: &LsOptions) -> Result<u8, Failure> {
-    let client = options.servers.settings()?.connect()?;
+    let client = options.servers.zookeeper("ls")?.connect()?;
     let found = locks::below(&client, &options.path)?;
     let holdings = locks::holdings(&client, &found)?;
     if options.json {
@@ -39,7 +39,7 @@ pub fn ls(options: &LsOptions) -> Result<u8, Failure> {
     }
     if found.is_empty() {
         let otherwise = "nobody holds a lock there, or waits for one";
-        show(format_args!("{}\n", locks::nobody(&client, &options.path, otherwise)?));
+        show(format_args!("{}\n", locks::nobody(Some(&client), &options.path, otherwise)?));
         return Ok(0);
     }
     let rows: Vec<Vec<String>> =

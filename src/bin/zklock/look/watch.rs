@@ -37,10 +37,10 @@ pub struct WatchOptions {
 /// # Errors
 /// No server answers at the beginning, or the lock may not be read.
 pub fn watch(options: &WatchOptions) -> Result<u8, Failure> {
-    let client = options.servers.settings()?.connect()?;
+    let store = options.servers.connect()?;
     // It may be long before there is a line to write.
     when_gone(stdout(), || exit(READER_GONE))?;
-    let mut holders = locks::at(&client, &options.path)?.watch_holder();
+    let mut holders = locks::at(&store, &options.path)?.watch_holder();
     let mut lines = 0;
     while options.lines.is_none_or(|limit| lines < limit) {
         let Some(holder) = holders.wait().transpose()? else { break };

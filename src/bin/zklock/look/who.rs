@@ -28,6 +28,9 @@ pub struct WhoOptions {
     servers: Servers,
 }
 
+/// Nobody holds it or waits for it.
+const FREE: u8 = 1;
+
 /// Of the table of a lock's contenders.
 pub const HEADING: [&str; 9] =
     ["", "HOST", "PID", "LABEL", "FOR", "KIND", "LIBRARY", "SESSION", "TOKEN"];
@@ -35,26 +38,25 @@ pub const HEADING: [&str; 9] =
 /// # Errors
 /// No server answers.
 pub fn who(options: &WhoOptions) -> Result<u8, Failure> {
-    let client = options.servers.settings()?.connect()?;
-    let contenders = locks::at(&client, &options.path)?.contenders().wait()?;
+    let store = options.servers.connect()?;
+    let contenders = locks::at(&store, &options.path)?.contenders().wait()?;
+    let is_free = contenders.is_empty();
     if options.json {
         let contenders: Vec<Value> = contenders.iter().map(json_of).collect();
         show(format_args!("{}\n", json!({ "path": options.path, "contenders": contenders })));
-        return Ok(0);
+    } else if is_free {
+        let otherwise = "nobody holds it or waits for it";
+        show(format_args!("{}\n", locks::nobody(store.client(), &options.path, otherwise)?));
+    } else {
+        let rows: Vec<Vec<String>> = contenders.iter().map(row).collect();
+        show(format_args!("{}", table::print(&HEADING, &rows)));
     }
-    if contenders.is_empty() {
-        show(format_args!("{}: nobody holds it or waits for it\n", options.path));
-        return Ok(0);
-    }
-    let rows: Vec<Vec<String>> = contenders.iter().map(row).collect();
-    show(format_args!("{}", table::print(&HEADING, &rows)));
-    Ok(0)
+    Ok(if is_free { FREE } else { 0 })
 }
 
 /// A contender in the table.
 pub fn row(contender: &Contender) -> Vec<String> {
     let dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
-    let claim = locks::claim_of(contender);
     let pid = if contender.pid == 0 { "-".to_owned() } else { contender.pid.to_string() };
     let since = contender.held_since.map_or(contender.since, |held| held.earliest);
     vec![
@@ -63,9 +65,9 @@ pub fn row(contender: &Contender) -> Vec<String> {
         pid,
         dash(&contender.label),
         ago(since),
-        claim.map_or(Kind::Exclusive, |claim| claim.kind).name().to_owned(),
+        dash(kind_of(contender).unwrap_or_default()),
         library_of(contender).to_owned(),
-        format!("{:#x}", contender.session),
+        if contender.session == 0 { "-".to_owned() } else { format!("{:#x}", contender.session) },
         contender.token.to_string(),
     ]
 }
@@ -79,6 +81,13 @@ pub fn in_short(contender: &Contender) -> String {
         (host, "") => format!("{host} pid {pid}"),
         (host, label) => format!("{host} pid {pid} ({label})"),
     }
+}
+
+/// Only ZooKeeper's claims say it.
+fn kind_of(contender: &Contender) -> Option<&'static str> {
+    let is_znode = contender.session != 0;
+    let kind = locks::claim_of(contender).map_or(Kind::Exclusive, |claim| claim.kind);
+    is_znode.then_some(kind.name())
 }
 
 pub fn library_of(contender: &Contender) -> &'static str {
@@ -96,7 +105,6 @@ pub fn json_of(contender: &Contender) -> Value {
         let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(since.as_millis()).unwrap_or(0)
     };
-    let claim = locks::claim_of(contender);
     let held = contender.held_since.map(
         |held| json!({ "earliest_ms": millis(held.earliest), "latest_ms": millis(held.latest) }),
     );
@@ -111,7 +119,7 @@ pub fn json_of(contender: &Contender) -> Value {
         "token": contender.token,
         "since_ms": millis(contender.since),
         "held_since": held,
-        "kind": claim.map_or(Kind::Exclusive, |claim| claim.kind).name(),
+        "kind": kind_of(contender),
         "library": library_of(contender),
     })
 }

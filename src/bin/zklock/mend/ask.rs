@@ -41,9 +41,9 @@ const NOT_IN_TIME: u8 = 1;
 /// # Errors
 /// No server answers, or the holder's znode may not be written.
 pub fn ask(options: &AskOptions) -> Result<u8, Failure> {
-    let client = options.servers.settings()?.connect()?;
+    let store = options.servers.connect()?;
     let path = &options.path;
-    let (lock, holders) = holders::of(&client, path)?;
+    let (lock, holders) = holders::of(&store, path)?;
     if holders.is_empty() {
         show(format_args!("{path}: nobody holds it\n"));
         return Ok(0);
@@ -63,8 +63,13 @@ pub fn ask(options: &AskOptions) -> Result<u8, Failure> {
         let who = in_short(holder);
         // By its token: its znode's name may be another's by now, where the lock is one znode.
         let is_there = || -> Result<bool, Failure> {
-            let stat = client.exists(&holder.path).wait()?;
-            Ok(stat.is_some_and(|stat| stat.czxid == holder.token))
+            Ok(match store.client() {
+                Some(client) => {
+                    let stat = client.exists(&holder.path).wait()?;
+                    stat.is_some_and(|stat| stat.czxid == holder.token)
+                }
+                None => lock.contenders().wait()?.iter().any(|other| other.token == holder.token),
+            })
         };
         while is_there()? {
             if asked.elapsed() >= options.wait {

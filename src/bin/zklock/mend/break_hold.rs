@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use zklock::stores::Store;
 use zklock::{Client, Code, Contender, Lock};
 
 use super::holders;
@@ -60,9 +61,9 @@ const NOT_IN_TIME: u8 = 1;
 /// # Errors
 /// No server answers, nobody can be asked or the answer was no, or the holder's znode may not be written.
 pub fn break_hold(options: &BreakOptions) -> Result<u8, Failure> {
-    let client = options.servers.settings()?.connect()?;
+    let store = options.servers.connect()?;
     let path = &options.path;
-    let (lock, found) = holders::of(&client, path)?;
+    let (lock, found) = holders::of(&store, path)?;
     if found.is_empty() {
         show(format_args!("{path}: nobody holds it\n"));
         return Ok(0);
@@ -82,19 +83,14 @@ pub fn break_hold(options: &BreakOptions) -> Result<u8, Failure> {
     }
     let mut late = 0;
     for holder in &found {
-        late += usize::from(!options.has_broken(&client, &lock, holder)?);
+        late += usize::from(!options.has_broken(&store, &lock, holder)?);
     }
     Ok(if late == 0 { 0 } else { NOT_IN_TIME })
 }
 
 impl BreakOptions {
     /// Whether that holder has it no more.
-    fn has_broken(
-        &self,
-        client: &Client,
-        lock: &Lock,
-        holder: &Contender,
-    ) -> Result<bool, Failure> {
+    fn has_broken(&self, store: &Store, lock: &Lock, holder: &Contender) -> Result<bool, Failure> {
         let (path, who) = (&self.path, in_short(holder));
         if holders::is_zklock(holder) {
             let broken = lock.break_hold(holder, &self.reason, self.grace).within(self.wait);
@@ -115,6 +111,11 @@ impl BreakOptions {
             ));
             return Ok(false);
         }
+        let Some(client) = store.client() else {
+            return Err(Failure::new(format!(
+                "{path}: --force deletes znodes, and this store has none: end the program of {who}, and its lease runs out"
+            )));
+        };
         delete(client, holder)?;
         show(format_args!("{path}: deleted the claim of {who}, which may not know\n"));
         Ok(true)

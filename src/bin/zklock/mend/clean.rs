@@ -64,7 +64,7 @@ struct Leftover {
 /// # Errors
 /// No server answers, nobody can be asked, or the answer was no.
 pub fn clean(options: &CleanOptions) -> Result<u8, Failure> {
-    let client = options.servers.settings()?.connect()?;
+    let client = options.servers.zookeeper("clean")?.connect()?;
     let found = find(&client, options)?;
     for leftover in &found {
         let Leftover { path, stat, why } = leftover;

@@ -4,21 +4,20 @@ use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
 use serde_json::Value;
+use zklock::stores::Store;
 use zklock::zookeeper::{Acl, Permissions};
 use zklock::{C_CLIENT_VERSION, Client};
 
-use super::finding::{Finding, Level};
+use super::finding::{CHECKS, Finding, Level};
 use super::hosts;
 use super::judgement;
 use super::server;
 use crate::failure::Failure;
 use crate::output::show;
-use crate::servers::{Servers, Settings};
+use crate::servers::{Place, Servers, Settings};
 
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Exit status: 0 all is fine, 1 warnings, 2 something is bad, 125 zklock could not look"
-)]
+#[command(after_help = MORE)]
 pub struct DoctorOptions {
     /// A path whose permissions are looked at, too
     #[arg(long, value_name = "PATH", value_parser = crate::run::options::lock_path)]
@@ -28,6 +27,10 @@ pub struct DoctorOptions {
     #[arg(long, value_name = "PATH", value_parser = crate::run::options::lock_path)]
     probe: Option<String>,
 
+    /// Leaves out what this check finds, also of the exit status; may be given several times
+    #[arg(long, value_name = "CHECK", value_parser = CHECKS, hide_possible_values = true)]
+    ignore: Vec<String>,
+
     /// One JSON object for each finding and line
     #[arg(long)]
     json: bool,
@@ -36,6 +39,31 @@ pub struct DoctorOptions {
     servers: Servers,
 }
 
+const MORE: &str = "\
+Checks, as --ignore takes them:
+  server    each server by itself      sessions  the servers' timeouts
+  ensemble  all servers together       session   one that is opened
+  version   known defects              watches   clients that leave many behind
+  acl       of --path                  probe, clock  of --probe
+  client    this program's C client
+
+Limits:
+  Servers are asked by srvr, conf and mntr. Where 4lw.commands.whitelist does not
+  allow a word, what it would say is not known. Of stores other than ZooKeeper,
+  only the connection and --probe are looked at.
+
+Exit status:
+  0    all is fine
+  1    warnings: locks work, and something is not as it should be, such as one
+       server of three that is down
+  2    bad: locks cannot be had, or cannot be relied on
+  125  zklock could not look: wrong arguments, or nothing names the servers
+
+Examples:
+  zklock doctor --probe /locks/doctor
+  zklock doctor --ignore ensemble           one standalone server is meant";
+
+const NO_LOCKS: &str = "no lock can be had until that is mended";
 /// Clocks that differ by more make what people read wrong.
 const CLOCKS: Duration = Duration::from_secs(2);
 /// What an acquire and a release may take in all.
@@ -46,10 +74,17 @@ const SESSION: Duration = Duration::from_secs(30);
 /// # Errors
 /// No server is named.
 pub fn doctor(options: &DoctorOptions) -> Result<u8, Failure> {
-    let settings = options.servers.settings()?;
-    let mut found = of_servers(&settings);
-    found.extend(of_session(&settings, options));
-    found.push(Finding::fine("client", format!("the C client {C_CLIENT_VERSION}")));
+    let mut found = match options.servers.place()? {
+        Place::Servers(settings) => {
+            let (is_served, session) = of_session(&settings, options);
+            let mut found = of_servers(&settings, is_served);
+            found.extend(session);
+            found.push(Finding::fine("client", format!("the C client {C_CLIENT_VERSION}")));
+            found
+        }
+        elsewhere => of_store(elsewhere, options)?,
+    };
+    found.retain(|finding| !options.ignore.iter().any(|check| check == finding.check));
     for finding in &found {
         if options.json {
             let line: Value = finding.json();
@@ -66,17 +101,35 @@ pub fn doctor(options: &DoctorOptions) -> Result<u8, Failure> {
     })
 }
 
-fn of_servers(settings: &Settings) -> Vec<Finding> {
+fn of_store(place: Place, options: &DoctorOptions) -> Result<Vec<Finding>, Failure> {
+    if options.path.is_some() {
+        return Err(Failure::new("--path looks at the permissions of a znode, in ZooKeeper alone"));
+    }
+    let begun = Instant::now();
+    let store = match options.servers.connect_for(place, None) {
+        Ok(store) => store,
+        Err(failure) => return Ok(vec![Finding::bad("server", failure.to_string(), NO_LOCKS)]),
+    };
+    let (name, took) = (store.capabilities().store, begun.elapsed());
+    let mut found = vec![Finding::fine("server", format!("{name}: opened within {took:.1?}"))];
+    if let Some(path) = &options.probe {
+        found.extend(probe(&store, path));
+    }
+    Ok(found)
+}
+
+/// Whether the servers have granted a session says what one that is down means.
+fn of_servers(settings: &Settings, is_served: bool) -> Vec<Finding> {
     if settings.secure.has_tls() {
         let why = "not asked one by one: that is done without TLS, and their ports expect it";
         return vec![Finding::fine("server", why.to_owned())];
     }
-    let (mut found, mut servers, mut is_complete) = (Vec::new(), Vec::new(), true);
+    let (mut found, mut servers, mut silent) = (Vec::new(), Vec::new(), 0);
     for host in hosts::of(&settings.hosts) {
         let name = host.name;
         let answer = match host.addresses {
             Ok(addresses) => server::ask(&name, addresses[0]),
-            Err(why) => Err(format!("its name is not resolved: {why}")),
+            Err(why) => Err((format!("cannot resolve {name}: {why}"), "check the name in DNS")),
         };
         match answer {
             Ok(says) => {
@@ -86,31 +139,28 @@ fn of_servers(settings: &Settings) -> Vec<Finding> {
                 found.extend(judgement::of_server(&says, settings.tick_time));
                 servers.push(says);
             }
-            Err(why) => {
-                is_complete = false;
-                found.push(Finding::bad(
-                    "server",
-                    format!("{name}: {why}"),
-                    "is it up, part of a quorum, and its client port open from here?",
-                ));
+            Err((why, remedy)) => {
+                silent += 1;
+                found.push(match is_served {
+                    true => Finding::warning("server", why, remedy),
+                    false => Finding::bad("server", why, remedy),
+                });
             }
         }
     }
-    found.extend(judgement::of_ensemble(&servers, is_complete));
+    found.extend(judgement::of_ensemble(&servers, silent));
     found
 }
 
-fn of_session(settings: &Settings, options: &DoctorOptions) -> Vec<Finding> {
+/// And whether there is one.
+fn of_session(settings: &Settings, options: &DoctorOptions) -> (bool, Vec<Finding>) {
     let asked = settings.session_timeout.unwrap_or(SESSION);
     let begun = Instant::now();
     let client = match settings.options(asked).connect(&settings.hosts).wait() {
         Ok(client) => client,
         Err(error) => {
-            return vec![Finding::bad(
-                "session",
-                error.to_string(),
-                "no lock can be had until that is mended",
-            )];
+            let why = Failure::from(error).to_string();
+            return (false, vec![Finding::bad("session", why, NO_LOCKS)]);
         }
     };
     let took = begun.elapsed();
@@ -121,18 +171,19 @@ fn of_session(settings: &Settings, options: &DoctorOptions) -> Vec<Finding> {
         Finding::warning(
             "session",
             format!(
-                "asked for {asked:?}, granted {granted:?}: a crash keeps its locks for that long"
+                "asked for {asked:?}, got {granted:?} ({}): after a crash, locks stay taken for {granted:?}",
+                if granted < asked { "maxSessionTimeout" } else { "minSessionTimeout" }
             ),
-            "session-timeout within the servers' minSessionTimeout and maxSessionTimeout (2 and 20 ticks by default)",
+            "a session-timeout between the servers' minSessionTimeout and maxSessionTimeout (2 and 20 ticks by default)",
         )
     }];
     if let Some(path) = &options.path {
         found.push(of_permissions(&client, path));
     }
     if let Some(path) = &options.probe {
-        found.extend(probe(&client, path));
+        found.extend(probe(&client.into(), path));
     }
-    found
+    (true, found)
 }
 
 fn of_permissions(client: &Client, path: &str) -> Finding {
@@ -164,8 +215,8 @@ fn of_permissions(client: &Client, path: &str) -> Finding {
     }
 }
 
-fn probe(client: &Client, path: &str) -> Vec<Finding> {
-    let lock = client.lock(path).label("zklock doctor");
+fn probe(store: &Store, path: &str) -> Vec<Finding> {
+    let lock = store.lock(path).label("zklock doctor");
     let begun = Instant::now();
     let guard = match lock.acquire().within(PROBE).wait() {
         Ok(guard) => guard,
@@ -197,11 +248,11 @@ fn probe(client: &Client, path: &str) -> Vec<Finding> {
         found.push(if differs > CLOCKS {
             Finding::warning(
                 "clock",
-                format!("this machine's clock and the leader's differ by {differs:.1?}: times that are shown are wrong by that"),
+                format!("this machine's clock and the servers' differ by {differs:.1?}: times that are shown are wrong by that"),
                 "NTP on both; locks themselves use no wall clock",
             )
         } else {
-            Finding::fine("clock", "this machine's clock and the leader's agree")
+            Finding::fine("clock", "this machine's clock and the servers' agree")
         });
     }
     found

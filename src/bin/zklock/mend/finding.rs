@@ -19,6 +19,12 @@ impl Level {
     }
 }
 
+/// All that is looked at.
+pub const CHECKS: [&str; 10] = [
+    "server", "ensemble", "version", "sessions", "session", "watches", "acl", "probe", "clock",
+    "client",
+];
+
 #[derive(Clone, Debug)]
 pub struct Finding {
     pub level: Level,

@@ -2,7 +2,8 @@
 
 use std::io::{BufRead, IsTerminal};
 
-use zklock::{Client, Contender, Lock};
+use zklock::stores::Store;
+use zklock::{Contender, Lock};
 
 use crate::failure::Failure;
 use crate::look::kinds::Library;
@@ -14,8 +15,8 @@ use crate::output::say;
 ///
 /// # Errors
 /// No server answers.
-pub fn of(client: &Client, path: &str) -> Result<(Lock, Vec<Contender>), Failure> {
-    let lock = locks::at(client, path)?;
+pub fn of(store: &Store, path: &str) -> Result<(Lock, Vec<Contender>), Failure> {
+    let lock = locks::at(store, path)?;
     let mut holders = lock.contenders().wait()?;
     holders.retain(|contender| contender.held_since.is_some());
     Ok((lock, holders))

@@ -11,12 +11,13 @@ const MANY_WATCHES: f64 = 1_000_000.0;
 const NEARLY_ALL: f64 = 0.8;
 
 /// What all of them are together.
-pub fn of_ensemble(servers: &[ServerSays], is_complete: bool) -> Vec<Finding> {
+/// So many do not answer.
+pub fn of_ensemble(servers: &[ServerSays], silent: usize) -> Vec<Finding> {
     let mut found = Vec::new();
     let leaders = servers.iter().filter(|server| server.is("leader")).count();
     let alone = servers.iter().filter(|server| server.is("standalone")).count();
     let known = servers.iter().filter(|server| server.mode.is_some()).count();
-    if alone > 0 && servers.len() > 1 {
+    if alone > 0 && servers.len() + silent > 1 {
         found.push(Finding::bad(
             "ensemble",
             "a standalone server among several: each has locks of its own, so two clients can hold one lock",
@@ -28,7 +29,7 @@ pub fn of_ensemble(servers: &[ServerSays], is_complete: bool) -> Vec<Finding> {
             format!("{leaders} leaders: the hosts are of several ensembles, so two clients can hold one lock"),
             "name the members of one ensemble in --hosts",
         ));
-    } else if leaders == 0 && alone == 0 && known == servers.len() && is_complete && known > 0 {
+    } else if leaders == 0 && alone == 0 && known == servers.len() && silent == 0 && known > 0 {
         found.push(Finding::warning(
             "ensemble",
             "no leader among these hosts: an election is under way, or the leader is not named",
@@ -39,6 +40,14 @@ pub fn of_ensemble(servers: &[ServerSays], is_complete: bool) -> Vec<Finding> {
             "ensemble",
             "one standalone server: while it is down nobody gets a lock",
             "three servers or more survive the loss of one",
+        ));
+    } else if silent > 0
+        && leaders + servers.iter().filter(|server| server.is("follower")).count() > 0
+    {
+        found.push(Finding::warning(
+            "ensemble",
+            format!("{known} of {} servers serve: they have a quorum", known + silent),
+            "bring the others back: each one that is down leaves less to lose",
         ));
     } else if leaders == 1 {
         found.push(Finding::fine("ensemble", format!("{known} servers, one of them the leader")));
@@ -152,7 +161,7 @@ mod tests {
     fn an_ensemble_has_one_leader_and_a_version_that_keeps_what_it_says() {
         let of = |servers: &[(&str, &str)]| {
             let servers: Vec<_> = servers.iter().map(|(v, m)| server(v, m)).collect();
-            worst(&of_ensemble(&servers, true))
+            worst(&of_ensemble(&servers, 0))
         };
         let (leader, follower) = (("3.9.4", "leader"), ("3.9.4", "follower"));
         assert_eq!(of(&[leader, follower, follower]).0, Level::Fine);

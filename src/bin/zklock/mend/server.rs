@@ -1,10 +1,13 @@
 //! What one server says of itself, by its four-letter words.
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use zklock_testing::four_letter;
+use zklock_testing::{Error, four_letter};
+
+use crate::text::one_line;
 
 /// How long a server may take to answer.
 const ANSWER: Duration = Duration::from_secs(3);
@@ -23,10 +26,14 @@ pub struct ServerSays {
     pub numbers: HashMap<String, f64>,
 }
 
+/// Why a server says nothing of itself, and what to do.
+pub type Silence = (String, &'static str);
+
 /// # Errors
-/// Why it says nothing, in words.
-pub fn ask(name: &str, address: SocketAddr) -> Result<ServerSays, String> {
-    let answer = four_letter(address, "srvr", ANSWER).map_err(|error| error.to_string())?;
+/// Why it says nothing.
+pub fn ask(name: &str, address: SocketAddr) -> Result<ServerSays, Silence> {
+    let answer =
+        four_letter(address, "srvr", ANSWER).map_err(|error| silence(name, kind(&error)))?;
     let mut says = read_srvr(name, &answer)?;
     let optional = |word| four_letter(address, word, ANSWER).unwrap_or_default();
     says.read_conf(&optional("conf"));
@@ -34,7 +41,30 @@ pub fn ask(name: &str, address: SocketAddr) -> Result<ServerSays, String> {
     Ok(says)
 }
 
-fn read_srvr(name: &str, answer: &str) -> Result<ServerSays, String> {
+fn kind(error: &Error) -> ErrorKind {
+    match error {
+        Error::Io { source, .. } => source.kind(),
+        _ => ErrorKind::TimedOut,
+    }
+}
+
+fn silence(name: &str, kind: ErrorKind) -> Silence {
+    match kind {
+        ErrorKind::ConnectionRefused => {
+            (format!("cannot connect to {name}: connection refused"), "start the server")
+        }
+        ErrorKind::TimedOut | ErrorKind::WouldBlock => (
+            format!("{name} does not answer"),
+            "is it stopped or overloaded, or does a firewall drop what is sent to it?",
+        ),
+        ErrorKind::ConnectionReset | ErrorKind::UnexpectedEof | ErrorKind::InvalidData => {
+            (format!("{name} closes the connection without an answer"), "is this ZooKeeper?")
+        }
+        other => (format!("cannot connect to {name}: {other}"), "check the network"),
+    }
+}
+
+fn read_srvr(name: &str, answer: &str) -> Result<ServerSays, Silence> {
     let field = |key: &str| {
         let line = answer.lines().find_map(|line| line.strip_prefix(key))?;
         Some(line.trim().to_owned())
@@ -43,7 +73,15 @@ fn read_srvr(name: &str, answer: &str) -> Result<ServerSays, String> {
         return Ok(ServerSays { name: name.to_owned(), ..ServerSays::default() });
     }
     let Some(mode) = field("Mode:") else {
-        return Err(answer.lines().next().unwrap_or("an empty answer").to_owned());
+        return Err(match answer.lines().next().map(one_line) {
+            Some(line) if line.contains("not currently serving") => {
+                let remedy =
+                    "it has no quorum: start the other servers, or mend the network between them";
+                (format!("{name} serves nobody"), remedy)
+            }
+            Some(line) => (format!("{name} answers {line:?}"), "is this ZooKeeper?"),
+            None => silence(name, ErrorKind::UnexpectedEof),
+        });
     };
     let version = field("Zookeeper version:");
     let version = version.and_then(|text| Some(text.split(['-', ',']).next()?.to_owned()));
@@ -103,7 +141,9 @@ mod tests {
     #[test]
     fn a_server_that_serves_nobody_says_why() {
         let refusal = "This ZooKeeper instance is not currently serving requests\n";
-        assert_eq!(read_srvr("a", refusal).unwrap_err(), refusal.trim());
+        assert!(read_srvr("a", refusal).unwrap_err().1.contains("no quorum"));
+        assert_eq!(read_srvr("a", "HTTP/1.1 400\n").unwrap_err().1, "is this ZooKeeper?");
+        assert_eq!(read_srvr("a", "").unwrap_err().1, "is this ZooKeeper?");
         assert_eq!(
             read_srvr("a", "srvr is not executed because it is not in the whitelist.")
                 .unwrap()

@@ -44,7 +44,7 @@ const GOODBYE: Duration = Duration::from_secs(2);
 /// # Errors
 /// zklock itself has failed.
 pub fn run(options: RunOptions) -> Result<u8, Failure> {
-    let place = Place::of(&options)?;
+    let place = place::of(&options)?;
     let starting = |error| Failure::new(format!("start a supervisor: {error}"));
     let signals = signals::block().map_err(starting)?;
     let events = Events::new();

@@ -94,14 +94,9 @@ pub struct RunOptions {
     #[arg(long, help_heading = "Command")]
     pub notify: bool,
 
-    /// Keeps the lock in another store, such as sqlite:/var/lib/locks.db: a file, for the processes of this machine; or
-    /// redis://HOST:PORT, postgres://HOST/DATABASE, mysql://HOST/DATABASE. A zookeeper://HOST:PORT,... is as --hosts
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "hosts", help_heading = "Servers")]
-    pub store: Option<String>,
-
     /// Makes the tokens of --store larger than this one, for all its clients. Give the largest token of the store that
     /// you used before. Not for ZooKeeper, whose tokens cannot be raised
-    #[arg(long, value_name = "TOKEN", requires = "store", help_heading = "Servers")]
+    #[arg(long, value_name = "TOKEN", help_heading = "Servers")]
     pub tokens_above: Option<i64>,
 
     /// Says only what went wrong

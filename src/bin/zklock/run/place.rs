@@ -1,56 +1,22 @@
-//! Where the lock is kept: on servers, or in another store.
-
-use std::time::Duration;
+//! Whether the place of the lock has what is asked for.
 
 use super::options::RunOptions;
 use crate::failure::Failure;
-use crate::servers::{Servers, Settings};
+pub use crate::servers::Place;
 
-pub enum Place {
-    Servers(Box<Settings>),
-    /// By its address.
-    Elsewhere(String),
-}
-
-impl Place {
-    /// # Errors
-    /// Where nothing names one, or it lacks what is asked for.
-    pub fn of(options: &RunOptions) -> Result<Place, Failure> {
-        let refuse = |why: &str| Err(Failure::new(format!("--store: {why}")));
-        let servers = match options.store.as_deref() {
-            None => options.servers.clone(),
-            Some(store) => match store.strip_prefix("zookeeper://") {
-                Some(_) if options.tokens_above.is_some() => {
-                    return refuse("--tokens-above: ZooKeeper's tokens cannot be raised");
-                }
-                Some(hosts) => Servers { hosts: Some(hosts.to_owned()), ..options.servers.clone() },
-                None if store.starts_with("local:") => {
-                    return refuse(
-                        "local: has locks within one process, sqlite:FILE for all of this machine",
-                    );
-                }
-                None if options.once_per.is_some() => {
-                    return refuse(
-                        "--once-per leaves its mark in ZooKeeper; elsewhere, have the command look \
-                         when it ran last",
-                    );
-                }
-                None if options.universal || options.acl.is_some() => {
-                    return refuse(
-                        "--universal and --acl are about znodes; a file's permissions say who may use it",
-                    );
-                }
-                None => return Ok(Place::Elsewhere(store.to_owned())),
-            },
-        };
-        Ok(Place::Servers(Box::new(servers.settings()?)))
-    }
-
-    /// What a file of settings says.
-    pub fn session_timeout(&self) -> Option<Duration> {
-        match self {
-            Place::Servers(settings) => settings.session_timeout,
-            Place::Elsewhere(_) => None,
-        }
-    }
+/// # Errors
+/// Nothing names a store, or it lacks what is asked for.
+pub fn of(options: &RunOptions) -> Result<Place, Failure> {
+    let place = options.servers.place()?;
+    let is_zookeeper = matches!(place, Place::Servers(_));
+    let lacks = if is_zookeeper && options.tokens_above.is_some() {
+        "--tokens-above: ZooKeeper's tokens cannot be raised"
+    } else if !is_zookeeper && options.once_per.is_some() {
+        "--once-per leaves its mark in ZooKeeper; elsewhere, have the command look when it ran last"
+    } else if !is_zookeeper && (options.universal || options.acl.is_some()) {
+        "--universal and --acl are about znodes; a file's permissions say who may use it"
+    } else {
+        return Ok(place);
+    };
+    Err(Failure::new(lacks))
 }

@@ -58,7 +58,7 @@ pub fn serve(options: &ServeOptions) -> Result<u8, Failure> {
         |error: std::io::Error| Failure::new(format!("listen at {}: {error}", options.listen));
     let listener = TcpListener::bind(options.listen).map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
-    let client = options.follow.servers.settings()?.connect()?;
+    let client = options.follow.servers.zookeeper("serve")?.connect()?;
     let shared = follow(&client, &options.follow)?;
     if !address.ip().is_loopback() {
         say(format_args!(

@@ -55,13 +55,13 @@ has expired.";
 /// # Errors
 /// There is no terminal, no server answers, or there is no such path.
 pub fn top(options: &TopOptions) -> Result<u8, Failure> {
+    let settings = options.follow.servers.zookeeper("top")?;
     if !stdin().is_terminal() || !stdout().is_terminal() {
         return Err(Failure::new(format!(
             "top needs a terminal; for programs there is `zklock ls --json {}`",
             options.follow.path
         )));
     }
-    let settings = options.follow.servers.settings()?;
     let client = settings.connect()?;
     let shared = follow(&client, &options.follow)?;
     let ended = Arc::new(AtomicBool::new(false));

@@ -1,0 +1,179 @@
+//! `zklock hold`: takes a lock for a script, and holds it until standard input ends or a signal comes.
+
+use std::io;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+use zklock::stores::Store;
+use zklock::{Contender, Guard, Lock, LockError, LostReason};
+
+use crate::failure::Failure;
+use crate::look::who::in_short;
+use crate::output::{say, show};
+use crate::servers::Servers;
+use crate::text::one_line;
+
+#[derive(Args, Debug)]
+#[command(after_help = MORE)]
+pub struct HoldOptions {
+    /// The lock's path
+    #[arg(value_parser = crate::run::options::lock_path)]
+    path: String,
+
+    /// Holds the lock together with others that hold it --shared
+    #[arg(short, long)]
+    shared: bool,
+
+    /// Gives up when the lock was not to be had for so long, such as 500ms, 10s or 2h
+    #[arg(short, long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    wait: Option<Duration>,
+
+    /// Gives up at once if somebody holds the lock or waits for it
+    #[arg(short, long, conflicts_with = "wait")]
+    no_wait: bool,
+
+    /// What others see of the holder
+    #[arg(long, value_name = "TEXT", default_value = "zklock hold")]
+    label: String,
+
+    /// How long the lock outlives a crash of this machine [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    session_timeout: Option<Duration>,
+
+    #[command(flatten)]
+    servers: Servers,
+}
+
+const MORE: &str = "\
+Once the lock is held, one line is written to standard output: the path and the fencing token.
+
+Guarantees:
+  The lock is released when standard input ends, when SIGINT, SIGTERM or SIGHUP
+  comes, and when this program dies.
+
+Limits:
+  Nothing is ended if the lock is lost. This program ends with status 124, and
+  the script has to look. `zklock run` ends its command before another can hold
+  the lock.
+
+Exit status:
+  0    the lock was held, and was released
+  1    the lock was not to be had in time, or not before input or a signal ended it
+  124  the lock was lost, or given up because of `zklock ask`
+  125  zklock failed: the servers cannot be reached, or an argument is wrong
+
+Examples:
+  coproc zklock hold /locks/report     # bash
+  read -r path token <&\"${COPROC[0]}\"
+  make report
+  exec {COPROC[1]}>&-                  # releases the lock";
+
+const NOT_IN_TIME: u8 = 1;
+const LOST: u8 = 124;
+/// How long the servers' word at the end is waited for.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+enum Event {
+    Acquired(Result<Option<Guard>, LockError>),
+    /// The input is at its end, or a signal came.
+    End,
+    Lost(LostReason),
+    /// To release the lock, and why.
+    Asked(String),
+}
+
+fn start(work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+    let started = thread::Builder::new().spawn(work);
+    started.map(drop).map_err(|error| Failure::new(format!("start a thread: {error}")))
+}
+
+impl HoldOptions {
+    fn lock(&self, store: &Store) -> Lock {
+        let lock = match self.shared {
+            true => store.read_write(&self.path).read(),
+            false => store.lock(&self.path),
+        };
+        lock.label(self.label.clone())
+    }
+
+    fn say_not_acquired(&self, when: &str, ahead: Option<&Contender>, why: Option<String>) {
+        let ahead = ahead.map(|ahead| match ahead.held_since {
+            Some(_) => format!("held by {}", in_short(ahead)),
+            None => format!("behind {}", in_short(ahead)),
+        });
+        let why = why.or(ahead).unwrap_or_else(|| "no server has said who is ahead".to_owned());
+        say(format_args!("{}: not acquired {when}: {why}", self.path));
+    }
+
+    fn acquire(&self, lock: Lock, events: Sender<Event>) -> Result<(), Failure> {
+        let (wait, no_wait) = (self.wait, self.no_wait);
+        start(move || {
+            let acquired = match wait {
+                _ if no_wait => lock.try_acquire().wait(),
+                Some(limit) => lock.acquire().within(limit).wait().map(Some),
+                None => lock.acquire().wait().map(Some),
+            };
+            let _ = events.send(Event::Acquired(acquired));
+        })
+    }
+}
+
+/// # Errors
+/// The store can't be reached, or refuses.
+pub fn hold(options: &HoldOptions) -> Result<u8, Failure> {
+    let (events, next) = channel();
+    let signal = events.clone();
+    ctrlc::set_handler(move || drop(signal.send(Event::End)))
+        .map_err(|error| Failure::new(format!("listen for signals: {error}")))?;
+    let input = events.clone();
+    start(move || {
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        let _ = input.send(Event::End);
+    })?;
+    let store = options.servers.connect_for(options.servers.place()?, options.session_timeout)?;
+    let lock = options.lock(&store);
+    options.acquire(lock.clone(), events.clone())?;
+    let mut held = None;
+    let status = loop {
+        match next.recv() {
+            Ok(Event::Acquired(Ok(Some(guard)))) => {
+                show(format_args!("{} {}\n", options.path, guard.fencing_token()));
+                let (lost, losses) = (guard.lost(), events.clone());
+                start(move || drop(losses.send(Event::Lost(lost.wait()))))?;
+                let (mut requests, asked) = (guard.release_requests(), events.clone());
+                start(move || {
+                    drop(requests.wait().map(|reason| asked.send(Event::Asked(reason))))
+                })?;
+                held = Some(guard);
+            }
+            Ok(Event::Acquired(Ok(None))) => {
+                let holder = lock.holder().within(GOODBYE).wait().ok().flatten();
+                options.say_not_acquired("at once", holder.as_ref(), None);
+                break NOT_IN_TIME;
+            }
+            Ok(Event::Acquired(Err(LockError::TimedOut { ahead, why, .. }))) => {
+                let limit = humantime::format_duration(options.wait.unwrap_or_default());
+                options.say_not_acquired(&format!("within {limit}"), ahead.as_deref(), why);
+                break NOT_IN_TIME;
+            }
+            Ok(Event::Acquired(Err(error))) => return Err(error.into()),
+            Ok(Event::Lost(why)) => {
+                say(format_args!("{}: lost: {why}", options.path));
+                break LOST;
+            }
+            Ok(Event::Asked(why)) => {
+                let why = if why.is_empty() { why } else { format!(" ({})", one_line(&why)) };
+                say(format_args!("{}: asked to give way{why}", options.path));
+                break LOST;
+            }
+            Ok(Event::End) | Err(_) => break if held.is_some() { 0 } else { NOT_IN_TIME },
+        }
+    };
+    if let Some(guard) = held {
+        let _ = guard.release().within(GOODBYE).wait();
+    }
+    let _ = store.close().within(GOODBYE).wait();
+    Ok(status)
+}

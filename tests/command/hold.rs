@@ -1,0 +1,79 @@
+//! `hold`: a lock for a script.
+
+use std::io::{BufRead, BufReader};
+use std::process::{ChildStdin, Stdio};
+
+use rustix::process::Signal;
+use test_support::{Bench, Running};
+use zklock_testing::eventually;
+
+use super::program::{finish, zklock};
+
+/// Holds, with what keeps it from ending, and what it said.
+fn hold(bench: &Bench) -> (Running, ChildStdin, String) {
+    let args = ["hold", "--hosts", &bench.server.hosts(), &bench.path];
+    let mut child = zklock(&args).stdin(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(child.stdout.take().unwrap());
+    let input = child.stdin.take().unwrap();
+    let holding = Running(child);
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    (holding, input, line)
+}
+
+#[test]
+fn a_lock_is_held_until_the_input_ends_or_a_signal_comes() {
+    let bench = Bench::shared();
+    let client = bench.direct();
+    for signal in [None, Some(Signal::TERM), Some(Signal::INT), Some(Signal::HUP)] {
+        let (holding, input, line) = hold(&bench);
+        let holder = bench.lock(&client).holder().wait().unwrap().expect("it is held");
+        assert_eq!(line, format!("{} {}\n", bench.path, holder.token));
+        match signal {
+            Some(signal) => holding.signal(signal),
+            None => drop(input),
+        }
+        assert_eq!(holding.end().code(), Some(0), "{signal:?}");
+        bench.expect_empty();
+    }
+}
+
+#[test]
+fn a_holder_that_is_asked_or_robbed_ends_with_a_status_of_its_own() {
+    let bench = Bench::shared();
+    let hosts = bench.server.hosts();
+    let (asked, _input, _) = hold(&bench);
+    assert_eq!(finish(&["ask", "--hosts", &hosts, &bench.path]).0, Some(0));
+    assert_eq!(asked.end().code(), Some(124));
+    let (broken, _input, _) = hold(&bench);
+    assert_eq!(finish(&["break", "--yes", "--hosts", &hosts, &bench.path]).0, Some(0));
+    assert_eq!(broken.end().code(), Some(124));
+}
+
+#[test]
+fn a_lock_that_is_not_to_be_had_in_time_leaves_nothing_behind() {
+    let bench = Bench::shared();
+    let hosts = bench.server.hosts();
+    let client = bench.direct();
+    let held = bench.lock(&client).label("in its way").acquire().wait().unwrap();
+    for limit in [&["--no-wait"][..], &["--wait", "100ms"]] {
+        let args = [&["hold", "--hosts", &hosts, &bench.path], limit].concat();
+        let mut child = zklock(&args).stdin(Stdio::piped()).spawn().unwrap();
+        // Its input stays open until it has ended.
+        let _input = child.stdin.take();
+        let out = child.wait_with_output().unwrap();
+        let err = String::from_utf8(out.stderr).unwrap();
+        assert_eq!((out.status.code(), out.stdout), (Some(1), Vec::new()), "{err}");
+        assert!(err.contains("not acquired") && err.contains("in its way"), "{err}");
+    }
+    // Also one that waits without a limit gives up with its input.
+    let args = ["hold", "--hosts", &hosts, &bench.path];
+    let mut child = zklock(&args).stdin(Stdio::piped()).spawn().unwrap();
+    let input = child.stdin.take();
+    let waiting = Running(child);
+    eventually("it waits", || bench.children().len() == 2);
+    drop(input);
+    assert_eq!(waiting.end().code(), Some(1));
+    assert_eq!(bench.children().len(), 1);
+    held.release().wait().unwrap();
+}
