@@ -2,6 +2,7 @@
 #![cfg(feature = "cli")]
 
 mod faults;
+mod help;
 mod hold;
 mod look;
 mod manners;

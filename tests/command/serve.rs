@@ -291,3 +291,34 @@ fn a_path_that_does_not_exist_yet_is_shown_when_it_appears_and_when_it_comes_aga
     }
     assert_eq!(served.metric("zklock_errors_total"), 0.0);
 }
+
+#[test]
+fn a_filter_shows_some_locks_and_each_leads_to_its_timeline() {
+    let bench = Bench::shared();
+    let client = bench.direct();
+    let hold = |name: &str| {
+        let lock = client.lock(&format!("{}/{name}", bench.path)).label(name);
+        lock.acquire().wait().unwrap()
+    };
+    let held = [hold("one & only"), hold("other")];
+    let second = bench.direct();
+    let lock = second.lock(&format!("{}/other", bench.path));
+    let waiting = acquire_in_background(&lock);
+    let served = Served::start(&bench.server.hosts(), &[&bench.path]);
+    eventually("it shows both", || {
+        let page = served.get("/now");
+        page.contains("(one &amp; only)") && page.contains("1 waiting")
+    });
+    let page = served.get("/");
+    let (_, link) = page.split_once("href=\"?minutes=15&amp;filter=").expect(&page);
+    assert!(link.contains("#holds\""), "{link}");
+    for target in ["/", "/now"] {
+        let page = served.get(&format!("{target}?minutes=5&filter={}/one%20%26", bench.path));
+        assert!(page.contains("(one &amp; only)") && !page.contains("(other)"), "{page}");
+        assert_eq!(page.matches("<rect ").count(), 1, "{page}");
+        assert_eq!(page.matches(">exclusive<").count(), 1, "{page}");
+    }
+    assert!(served.get("/now?filter=nothing").contains("No such lock"));
+    drop(held);
+    drop(waiting.join().unwrap());
+}

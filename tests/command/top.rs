@@ -141,6 +141,24 @@ fn it_shows_a_lost_connection_and_an_expired_session_and_goes_on() {
 }
 
 #[test]
+fn what_is_too_wide_is_cut_with_an_ellipsis() {
+    let bench = Bench::shared();
+    let client = bench.direct();
+    let label = "a very long label ".repeat(8);
+    let held = bench.lock(&client).label(&label).acquire().wait().unwrap();
+    let screen = Screen::of(&format!("--hosts {} {}", bench.server.hosts(), bench.path));
+    screen.expect("1 held");
+    eventually("both tables are cut", || screen.text().matches('…').count() >= 2);
+    drop(screen);
+    let line = format!("stty cols 60; '{}' ls", env!("CARGO_BIN_EXE_zklock"));
+    let line = format!("{line} --hosts {} {}", bench.server.hosts(), bench.path);
+    let out = Command::new("script").args(["-qec", &line, "/dev/null"]).output().unwrap();
+    let out = String::from_utf8(out.stdout).unwrap();
+    assert!(out.contains('…') && out.lines().all(|line| line.chars().count() <= 60), "{out}");
+    drop(held);
+}
+
+#[test]
 fn it_ends_on_a_signal_and_gives_the_terminal_back() {
     let bench = Bench::shared();
     let screen = Screen::of(&format!("--hosts {} {}", bench.server.hosts(), bench.path));

@@ -19,7 +19,7 @@ use crate::supervise::exec::ExecOptions;
 use crate::supervise::supervisor::SuperviseOptions;
 use crate::top::TopOptions;
 
-/// Locks on Apache ZooKeeper, from the shell: run a command under a lock, see who holds what, and mend it.
+/// Locks on Apache ZooKeeper, from the shell: run a command under a lock, see who holds what.
 #[derive(Debug, Parser)]
 #[command(name = "zklock", version, max_term_width = 100, after_help = EXAMPLES)]
 #[command(arg_required_else_help = true)]
@@ -45,10 +45,10 @@ Examples:
 pub enum Command {
     /// Takes a lock, runs a command, releases the lock: the command never outlives it
     Run(Box<RunOptions>),
-    /// Lists the locks below a path that somebody holds: who, for how long, and how many wait
-    Ls(LsOptions),
     /// Takes a lock, and holds it until standard input ends or a signal comes
     Hold(HoldOptions),
+    /// Lists the locks below a path that somebody holds: who, for how long, and how many wait
+    Ls(LsOptions),
     /// Shows who holds a lock and who waits for it, in their order
     Who(WhoOptions),
     /// Prints a line whenever a lock comes to be held by another
@@ -85,6 +85,28 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Args::command().debug_assert();
+    }
+
+    /// Man pages take over the headings. What is below them fits a narrow terminal, so nothing wraps it again.
+    #[test]
+    fn help_is_in_sections_and_wrapped_once() {
+        let all = Args::command();
+        for command in all.get_subcommands().filter(|command| !command.is_hide_set()) {
+            let name = command.get_name();
+            let more = command.get_after_long_help().or(command.get_after_help());
+            let more = more.map(ToString::to_string).unwrap_or_default();
+            for section in ["Exit status", "Examples"] {
+                assert!(more.lines().any(|line| line.starts_with(section)), "{name}: {section}");
+            }
+            if name == "run" {
+                continue;
+            }
+            for line in more.lines().filter(|line| !line.is_empty()) {
+                let is_heading = line.ends_with(':') && !line.starts_with(' ');
+                assert!(is_heading || line.starts_with("  "), "{name}: {line}");
+                assert!(line.chars().count() <= 80, "{name}: {line}");
+            }
+        }
     }
 
     /// What a shell makes of a line that has no more than spaces and comments.

@@ -1,11 +1,13 @@
 //! `zklock generate`: man pages and shell completions, from the definition of the command line.
 
+use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::builder::StyledStr;
-use clap::{Args, Command};
+use clap::{Args, Command, ValueHint};
 use clap_complete::{Shell, generate_to};
+use clap_mangen::Man;
 
 use crate::failure::Failure;
 
@@ -31,7 +33,11 @@ fn for_people(all: &Command) -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .about(text(all.get_about()))
         .after_help(text(all.get_after_help()))
+        .args(all.get_arguments().cloned())
         .subcommands(shown)
+        .mut_subcommand("run", |run| {
+            run.mut_arg("command", |command| command.value_hint(ValueHint::CommandWithArguments))
+        })
         .disable_help_subcommand(true)
 }
 
@@ -42,6 +48,73 @@ fn write(directory: &Path, mut command: Command) -> io::Result<()> {
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         generate_to(shell, &mut command, "zklock", &completions)?;
     }
+    let bash = completions.join("zklock.bash");
+    let text = std::fs::read_to_string(&bash)?;
+    std::fs::write(bash, text + &for_commands_in_bash(&command))?;
+    command.build();
     // A page for each command.
-    clap_mangen::generate_to(command, &man)
+    for command in command.get_subcommands().chain([&command]) {
+        std::fs::write(man.join(Man::new(command.clone()).get_filename()), page(command)?)?;
+    }
+    Ok(())
+}
+
+/// A man page, whose sections are those of the help.
+fn page(command: &Command) -> io::Result<String> {
+    let more = command.get_after_long_help().or(command.get_after_help());
+    let more = more.map(ToString::to_string).unwrap_or_default();
+    let mut page = Vec::new();
+    // Options that the short help leaves out would have no text.
+    Man::new(command.clone().mut_args(|option| option.hide_short_help(false))).render(&mut page)?;
+    let page = String::from_utf8_lossy(&page).into_owned();
+    let (before, extra) = page.split_once(".SH EXTRA\n").unwrap_or((&page, ""));
+    let version = &extra[extra.find(".SH ").unwrap_or(extra.len())..];
+    let mut page = before.to_owned();
+    for section in more.split("\n\n").filter(|section| !section.is_empty()) {
+        let (heading, body) = section.split_once(':').unwrap_or(("Notes", section));
+        let _ = writeln!(page, ".SH {}\n.nf", heading.to_uppercase());
+        for line in body.lines().filter(|line| !line.is_empty()) {
+            let line = line.strip_prefix("  ").unwrap_or(line);
+            let _ = writeln!(page, "\\&{}", line.replace('\\', "\\e").replace('-', "\\-"));
+        }
+        page += ".fi\n";
+    }
+    Ok(page + version)
+}
+
+/// After its path, `zklock run` takes a command with arguments of its own.
+fn for_commands_in_bash(all: &Command) -> String {
+    let run = all.get_subcommands().find(|command| command.get_name() == "run");
+    let options = run.into_iter().flat_map(Command::get_arguments);
+    let options = options.filter(|option| option.get_action().takes_values());
+    let names = options.flat_map(|option| {
+        let long = option.get_long_and_visible_aliases().unwrap_or_default();
+        let short = option.get_short().map(|short| format!("-{short}"));
+        long.into_iter().map(|long| format!("--{long}")).chain(short).collect::<Vec<_>>()
+    });
+    let names = names.collect::<Vec<_>>().join("|");
+    format!(
+        r#"
+_zklock_with_commands() {{
+    local at words=0 cur="${{COMP_WORDS[COMP_CWORD]}}"
+    # 1 is run, 2 its path, 3 the command.
+    for ((at = 1; at < COMP_CWORD && words < 3; at++)); do
+        case "${{COMP_WORDS[at]}}" in
+            {names}) ((at++)) ;;
+            -*) ;;
+            run) ((words++)) ;;
+            *) ((words == 0)) || ((words++)) ;;
+        esac
+    done
+    if ((words < 2)) || [[ $words == 2 && $cur == -* ]]; then
+        _zklock "$@"
+    elif ((words == 2)); then
+        COMPREPLY=($(compgen -c -- "$cur"))
+    else
+        COMPREPLY=($(compgen -f -- "$cur"))
+    fi
+}}
+complete -F _zklock_with_commands -o bashdefault -o default zklock
+"#
+    )
 }

@@ -47,25 +47,29 @@ pub struct HoldOptions {
 }
 
 const MORE: &str = "\
-Once the lock is held, one line is written to standard output: the path and the fencing token.
+Output:
+  Once the lock is held, a line with the path and the fencing token.
 
 Guarantees:
-  The lock is released when standard input ends, when SIGINT, SIGTERM or SIGHUP
-  comes, and when this program dies.
+  The lock is released when standard input ends, when a signal comes, and when
+  this program dies.
 
 Limits:
-  Nothing is ended if the lock is lost. This program ends with status 124, and
-  the script has to look. `zklock run` ends its command before another can hold
-  the lock.
+  Nothing else is ended if the lock is lost. This program ends with status 124,
+  and the script has to look. `zklock run` ends its command before another can
+  hold the lock.
+
+Signals:
+  SIGINT, SIGTERM, SIGHUP  release the lock and end it
 
 Exit status:
   0    the lock was held, and was released
-  1    the lock was not to be had in time, or not before input or a signal ended it
+  1    the lock was not to be had in time, or before input or a signal ended it
   124  the lock was lost, or given up because of `zklock ask`
   125  zklock failed: the servers cannot be reached, or an argument is wrong
 
-Examples:
-  coproc zklock hold /locks/report     # bash
+Examples (bash):
+  coproc zklock hold /locks/report
   read -r path token <&\"${COPROC[0]}\"
   make report
   exec {COPROC[1]}>&-                  # releases the lock";

@@ -21,15 +21,19 @@ const KEYS: [&str; 4] = ["hosts", "store", "session-timeout", "tick-time"];
 
 #[derive(Args, Clone, Debug)]
 pub struct Servers {
-    /// ZooKeeper servers, with a chroot if there is one (10.0.0.1:2181,10.0.0.2:2181/chroot), or another store: sqlite:FILE
-    /// for the processes of this machine, redis://HOST:PORT, postgres://HOST/DATABASE, mysql://HOST/DATABASE [default:
-    /// ZKLOCK_STORE, then ZKLOCK_HOSTS, then the configuration file]
-    #[arg(long, visible_alias = "store", value_name = "HOST:PORT,...|ADDRESS")]
+    /// Where the locks are: HOST:PORT,.../CHROOT of ZooKeeper, or another store's address [default: ZKLOCK_STORE, then
+    /// ZKLOCK_HOSTS, then the configuration file]
+    ///
+    /// Other stores are sqlite:FILE for the processes of this machine, redis://HOST:PORT, postgres://HOST/DATABASE and
+    /// mysql://HOST/DATABASE, as far as this program was built with them.
+    #[arg(long, visible_alias = "store", value_name = "ADDRESS")]
     #[arg(global = true, help_heading = "Servers")]
     pub hosts: Option<String>,
 
-    /// A file with hosts = "..." or store = "...", and session-timeout = "30s" and tick-time = "2s" if wanted [default:
-    /// ZKLOCK_CONFIG, ~/.config/zklock.toml, /etc/zklock.toml]
+    /// The configuration file [default: ZKLOCK_CONFIG, then ~/.config/zklock.toml, then /etc/zklock.toml]
+    ///
+    /// It has lines such as hosts = "10.0.0.1:2181" or store = "sqlite:/var/lib/locks.db", and, if wanted, session-timeout =
+    /// "30s" and tick-time = "2s".
     #[arg(long, value_name = "FILE", global = true, help_heading = "Servers")]
     pub config: Option<PathBuf>,
 

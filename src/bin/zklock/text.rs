@@ -10,6 +10,14 @@ pub fn one_line(text: &str) -> String {
     text.chars().take(LONGEST).map(|c| if is_harmless(c) { c } else { ' ' }).collect()
 }
 
+/// No wider than that, with an ellipsis where something is left out.
+pub fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
 /// Neither moves the cursor nor turns the direction of writing.
 fn is_harmless(c: char) -> bool {
     !c.is_control()

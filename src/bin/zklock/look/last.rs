@@ -9,7 +9,21 @@ use crate::output::show;
 use crate::servers::Servers;
 use crate::text::{ago, stamp};
 
+const MORE: &str = "\
+Limits:
+  Only ZooKeeper keeps the mark of the last run.
+
+Exit status:
+  0    there was a run
+  1    there was none
+  125  zklock failed: the servers cannot be reached, or an argument is wrong
+
+Examples:
+  zklock run --once-per 20h /jobs/nightly -- ./nightly.sh
+  zklock last /jobs/nightly";
+
 #[derive(Args, Debug)]
+#[command(after_help = MORE)]
 pub struct LastOptions {
     /// The lock's path
     #[arg(value_parser = crate::run::options::lock_path)]

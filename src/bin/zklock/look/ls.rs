@@ -11,7 +11,21 @@ use crate::output::show;
 use crate::servers::Servers;
 use crate::text::ago;
 
+const MORE: &str = "\
+Limits:
+  Only ZooKeeper can list locks; other stores have `zklock who`. FOR counts
+  from when the claim was made: a holder that had to wait has held for less.
+
+Exit status:
+  0    done, also if nobody holds a lock there
+  125  zklock failed: the servers cannot be reached, or an argument is wrong
+
+Examples:
+  zklock ls /locks
+  zklock ls --json /locks | jq -r 'select(.waiters > 0).path'";
+
 #[derive(Args, Debug)]
+#[command(after_help = MORE)]
 pub struct LsOptions {
     /// Where to look, with all below it
     #[arg(default_value = "/", value_parser = crate::run::options::lock_path)]
@@ -44,10 +58,7 @@ pub fn ls(options: &LsOptions) -> Result<u8, Failure> {
     }
     let rows: Vec<Vec<String>> =
         found.iter().zip(&holdings).map(|(found, holding)| row(found, holding)).collect();
-    show(format_args!(
-        "{}",
-        table::print(&["PATH", "KIND", "HOLDER", "FOR", "WAIT", "LIBRARY"], &rows)
-    ));
+    table::print(&["PATH", "KIND", "HOLDER", "FOR", "WAIT", "LIBRARY"], &rows);
     Ok(0)
 }
 

@@ -14,7 +14,21 @@ use crate::output::{READER_GONE, show, when_gone};
 use crate::servers::Servers;
 use crate::text::stamp;
 
+const MORE: &str = "\
+Limits:
+  A hold that begins and ends between two looks is not seen.
+
+Exit status:
+  0    as many lines were printed as --lines says
+  125  zklock failed: the servers cannot be reached, or an argument is wrong
+  141  nobody reads the lines any more
+
+Examples:
+  zklock watch /locks/report
+  zklock watch --lines 1 --json /locks/report     # the present holder";
+
 #[derive(Args, Debug)]
+#[command(after_help = MORE)]
 pub struct WatchOptions {
     /// The lock's path
     #[arg(value_parser = crate::run::options::lock_path)]

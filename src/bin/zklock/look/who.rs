@@ -14,7 +14,22 @@ use crate::output::show;
 use crate::servers::Servers;
 use crate::text::ago;
 
+const MORE: &str = "\
+Limits:
+  FOR counts from when the claim was made: a holder that had to wait has held
+  for less.
+
+Exit status:
+  0    somebody holds the lock or waits for it
+  1    the lock is free
+  125  zklock failed: the servers cannot be reached, or an argument is wrong
+
+Examples:
+  zklock who /locks/report
+  zklock who --json /locks/report | jq '.contenders | length'";
+
 #[derive(Args, Debug)]
+#[command(after_help = MORE)]
 pub struct WhoOptions {
     /// The lock's path
     #[arg(value_parser = crate::run::options::lock_path)]
@@ -49,7 +64,7 @@ pub fn who(options: &WhoOptions) -> Result<u8, Failure> {
         show(format_args!("{}\n", locks::nobody(store.client(), &options.path, otherwise)?));
     } else {
         let rows: Vec<Vec<String>> = contenders.iter().map(row).collect();
-        show(format_args!("{}", table::print(&HEADING, &rows)));
+        table::print(&HEADING, &rows);
     }
     Ok(if is_free { FREE } else { 0 })
 }

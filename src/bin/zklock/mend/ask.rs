@@ -29,11 +29,23 @@ pub struct AskOptions {
 }
 
 const MORE: &str = "\
-The holder is asked by a line in its own znode. `zklock run` reads it: its command gets SIGTERM, SIGKILL after the
-grace, and the lock is released when all of it is gone. So the lock passes on without a moment in which two have it.
-Programs read it by `Guard::release_requests`. One that does not keeps the lock, and the status is 1: see `zklock break`.
+Guarantees:
+  The lock passes on without a moment in which two have it: the command of
+  `zklock run` gets SIGTERM, and SIGKILL after the grace, and the lock is
+  released when all of it is gone.
 
-Exit status: 0 it gave way, or nobody had the lock; 1 not in time";
+Limits:
+  A program has to read the request, by Guard::release_requests, and may
+  decline. One that does not read it keeps the lock: see `zklock break`.
+
+Exit status:
+  0    the holder gave way, or nobody held the lock
+  1    the holder did not give way in time
+  125  zklock failed: the servers cannot be reached, or an argument is wrong
+
+Examples:
+  zklock ask /locks/report --reason deployment
+  zklock ask --wait 5m /locks/report";
 
 const PAUSE: Duration = Duration::from_millis(100);
 const NOT_IN_TIME: u8 = 1;

@@ -45,16 +45,27 @@ pub struct BreakOptions {
 }
 
 const MORE: &str = "\
-The holder is ordered to break off by a line in its own znode. Its guard says Lost at once, its guarded writes fail, and
-then its own library deletes the claim: when the program has dropped the guard, or when the grace is over. So nobody else
-has the lock before the holder knows that it has lost it. `zklock run` kills its command, and lets go when all of it is gone.
+Guarantees:
+  Nobody else has the lock before its holder knows that it has lost it. The
+  holder's guard says Lost at once, its guarded writes fail, and then its own
+  library deletes the claim: when the program has dropped the guard, or when
+  the grace is over. `zklock run` kills its command first.
 
-`zklock ask` is the friendly form: the command gets SIGTERM first, and a program may decline.
+Limits:
+  A holder that is cut off from the servers cannot be reached; it loses the
+  lock within its session timeout. Only a program that is stuck with a live
+  session, or another library, needs --force, which guarantees nothing: the
+  holder may go on believing that it holds the lock. Only ZooKeeper has
+  --force. `zklock ask` is the friendly form.
 
-A holder that is cut off from the servers can't be reached, but loses its session, and with it the lock, within its session
-timeout. Only a program that is stuck with a live session, or another library, needs --force.
+Exit status:
+  0    none of the holders has it any more, or nobody held it
+  1    not in time
+  125  zklock failed: the servers cannot be reached, or an argument is wrong
 
-Exit status: 0 nobody of them has it any more; 1 not in time";
+Examples:
+  zklock break /locks/report
+  zklock break --yes --reason stuck /locks/report";
 
 const NOT_IN_TIME: u8 = 1;
 

@@ -42,14 +42,26 @@ pub struct CleanOptions {
 }
 
 const MORE: &str = "\
-Claims die with the session that made them. One that is persistent belongs to no session: some program made it by
-mistake, and whoever queues behind it waits for ever. Only znodes that are named as a known library names its claims are
-taken for one.
+Guarantees:
+  Only znodes that are named as a known library names its claims are taken for
+  one. A znode that is written to, or gets children, meanwhile is left alone.
 
-Empty directories stand in nobody's way, and servers remove those that zklock has made. Some libraries do not expect
-theirs to go while they run, so they are deleted only with --empty.
+Limits:
+  Only ZooKeeper has such leftovers. Claims die with the session that made
+  them. One that is persistent belongs to no session: some program made it by
+  mistake, and whatever queues behind it waits for ever. Empty directories
+  stand in nobody's way, and servers remove those that zklock has made. Some
+  libraries do not expect theirs to go while they run, so they are deleted
+  only with --empty.
 
-A znode that is written to, or gets children, meanwhile is left alone.";
+Exit status:
+  0    all that was found was deleted, or only shown
+  1    something could not be deleted
+  125  zklock failed: the servers cannot be reached, or an argument is wrong
+
+Examples:
+  zklock clean --dry-run /locks
+  zklock clean --yes --empty /locks";
 
 /// How many requests are on their way at once.
 const AT_ONCE: usize = 64;

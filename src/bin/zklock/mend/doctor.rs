@@ -48,9 +48,9 @@ Checks, as --ignore takes them:
   client    this program's C client
 
 Limits:
-  Servers are asked by srvr, conf and mntr. Where 4lw.commands.whitelist does not
-  allow a word, what it would say is not known. Of stores other than ZooKeeper,
-  only the connection and --probe are looked at.
+  Servers are asked by srvr, conf and mntr. Where 4lw.commands.whitelist does
+  not allow a word, what it would say is not known. Of stores other than
+  ZooKeeper, only the connection and --probe are looked at.
 
 Exit status:
   0    all is fine

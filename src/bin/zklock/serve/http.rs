@@ -80,7 +80,7 @@ impl Reply {
         // Whatever slipped through the escaping could load nothing, and run nothing.
         format!(
             "HTTP/1.1 {} {reason}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{tag}\
-             Content-Security-Policy: default-src 'none'; style-src 'self'; img-src data:; script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n\
+             Content-Security-Policy: default-src 'none'; style-src 'self'; img-src data:; script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'\r\n\
              X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n\
              Cache-Control: no-cache\r\nConnection: close\r\n\r\n",
             self.status,

@@ -1,6 +1,7 @@
 //! `zklock serve`: a page and metrics about the locks below a path.
 
 mod address;
+mod choice;
 mod http;
 mod metrics;
 mod page;
@@ -20,6 +21,7 @@ use crate::follow::options::FollowOptions;
 use crate::follow::shared::{Shared, connection_name};
 use crate::output::{say, show};
 use address::Hosts;
+use choice::Choice;
 use http::{Reply, Request};
 
 /// How long the end of the session may take.
@@ -38,18 +40,33 @@ pub struct ServeOptions {
 
 const MORE: &str = "\
 Pages:
-  /          who holds what and who waits, and a timeline of the holds; it keeps itself up to date
+  /          holders, waiters, and a timeline of holds, always up to date
   /metrics   for Prometheus
-  /healthz   200 while there is a connection to ZooKeeper, 503 else
+  /healthz   200 while there is a connection to ZooKeeper, 503 otherwise
 
-Nothing can be changed by it. There is no password and no TLS: put a proxy before it that has them, if
-others than this machine are to see it. On a loopback address it answers only to whoever calls it by
-an address or by localhost.
+Guarantees:
+  Nothing can be changed by it. On a loopback address it answers only requests
+  for an address or for localhost, so that no other site can read it through a
+  browser.
 
-The last 5,000 holds are kept, in memory. What it costs the servers: each znode below the path is
-listed once, with a watch, and again when it has changed, at most once a second; --rate is what all of
-it may cost. Holds shorter than a second may go unseen; zklock_claims_total counts each claim
-nevertheless.";
+Limits:
+  Only ZooKeeper can list locks. There is no password and no TLS: put a proxy
+  before it that has them. The last 5,000 holds are kept, in memory. Each
+  znode below the path is listed once, with a watch, and again when it has
+  changed, at most once a second; all of it keeps within --rate. Holds shorter
+  than a second may go unseen; zklock_claims_total counts each claim
+  nevertheless.
+
+Signals:
+  SIGINT, SIGTERM, SIGHUP  end it
+
+Exit status:
+  0    it was ended
+  125  zklock failed: the servers cannot be reached, or an argument is wrong
+
+Examples:
+  zklock serve /locks
+  zklock serve --listen 10.0.0.1:8218 /locks";
 
 /// # Errors
 /// The address can't be had, no server answers, or there is no such path.
@@ -89,15 +106,15 @@ fn answer(shared: &Shared, path: &str, hosts: Hosts, request: &Request) -> Reply
         return Reply::text(421, "call it by its address, or by localhost\n");
     }
     let picture = shared.picture();
-    let minutes = timeline::minutes(&request.query);
+    let choice = Choice::of(&request.query);
     match request.path.as_str() {
-        "/" => Reply::html(page::whole(path, &picture, minutes).into_string()),
+        "/" => Reply::html(page::whole(path, &picture, &choice).into_string()),
         "/now" => {
-            let version = page::version(&picture, minutes);
+            let version = page::version(&picture, &choice);
             if request.known.as_ref() == Some(&version) {
                 return Reply::not_modified();
             }
-            Reply::html(page::now(path, &picture, minutes).into_string()).tagged(version)
+            Reply::html(page::now(path, &picture, &choice).into_string()).tagged(version)
         }
         "/page.css" => Reply::file("text/css; charset=utf-8", include_str!("page.css")),
         "/page.js" => Reply::file("text/javascript; charset=utf-8", include_str!("page.js")),

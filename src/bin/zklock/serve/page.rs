@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use maud::{DOCTYPE, Markup, html};
 use zklock::Contender;
 
+use super::choice::{Choice, link};
 use super::timeline::timeline;
 use crate::follow::shared::{Picture, View, connection_name};
 use crate::look::who::{in_short, library_of};
@@ -18,7 +19,7 @@ const QUEUE: usize = 50;
 /// The timeline moves on when nothing else does.
 const STILL: u64 = 10;
 
-pub fn whole(path: &str, picture: &Picture, minutes: u32) -> Markup {
+pub fn whole(path: &str, picture: &Picture, choice: &Choice) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -34,20 +35,26 @@ pub fn whole(path: &str, picture: &Picture, minutes: u32) -> Markup {
             }
             body {
                 p.gone role="alert" { "zklock serve does not answer: what is shown is old." }
-                main { (now(path, picture, minutes)) }
+                form {
+                    input type="search" name="filter" value=(choice.filter) placeholder="filter by path" aria-label="filter by path";
+                    input type="hidden" name="minutes" value=(choice.minutes);
+                }
+                main { (now(path, picture, choice)) }
             }
         }
     }
 }
 
 /// Of what [`now`] shows.
-pub fn version(picture: &Picture, minutes: u32) -> String {
-    format!("{}-{minutes}-{}", picture.version, millis(SystemTime::now()) / 1_000 / STILL)
+pub fn version(picture: &Picture, choice: &Choice) -> String {
+    let choice = link(choice.minutes, &choice.filter);
+    format!("{}-{choice}-{}", picture.version, millis(SystemTime::now()) / 1_000 / STILL)
 }
 
 /// All that changes.
-pub fn now(path: &str, picture: &Picture, minutes: u32) -> Markup {
-    let mut locks: Vec<&Arc<View>> = picture.locks.iter().collect();
+pub fn now(path: &str, picture: &Picture, choice: &Choice) -> Markup {
+    let locks = picture.locks.iter().filter(|lock| choice.has(&lock.found.path));
+    let mut locks: Vec<&Arc<View>> = locks.collect();
     locks.sort_by_key(|lock| Reverse(lock.waiters()));
     html! {
         header data-now=(millis(SystemTime::now())) {
@@ -60,18 +67,21 @@ pub fn now(path: &str, picture: &Picture, minutes: u32) -> Markup {
             }
         }
         @if locks.is_empty() && picture.is_complete {
-            p.none { "Nobody holds a lock there, or waits for one." }
+            p.none {
+                @if choice.filter.is_empty() { "Nobody holds a lock there, or waits for one." }
+                @else { "No such lock is held or waited for. " a href=(link(choice.minutes, "")) { "Show all" } }
+            }
         }
         @if !locks.is_empty() {
             table {
-                thead { tr { th { "Lock" } th { "Holder" } th.number { "For" } th.number { "Waiting" } } }
-                tbody { @for lock in locks.iter().take(LOCKS) { (row(lock)) } }
+                thead { tr { th { "Lock" } th { "Kind" } th { "Holder" } th.number { "For" } th.number { "Waiting" } } }
+                tbody { @for lock in locks.iter().take(LOCKS) { (row(lock, choice)) } }
             }
         }
         @if locks.len() > LOCKS {
             p.none { (locks.len() - LOCKS) " more locks are not shown." }
         }
-        (timeline(picture, minutes))
+        (timeline(picture, choice))
     }
 }
 
@@ -90,15 +100,16 @@ fn connection(picture: &Picture) -> Markup {
     }
 }
 
-fn row(lock: &View) -> Markup {
+fn row(lock: &View, choice: &Choice) -> Markup {
     let waiting = lock.waiters();
     let path = lock.found.path.escape_debug().to_string();
     html! {
         tr {
             td {
-                span.path { (path) }
-                small { (lock.found.kinds()) ", " (lock.found.libraries().join(", ")) }
+                a.path href={ (link(choice.minutes, &lock.found.path)) "#holds" } { (path) }
+                small { (lock.found.libraries().join(", ")) }
             }
+            td { (lock.found.kinds()) }
             td {
                 @if lock.holders() == 0 { span.none { "nobody" } }
                 @for contender in holders(lock).take(QUEUE) {
@@ -106,7 +117,7 @@ fn row(lock: &View) -> Markup {
                 }
                 @if waiting > 0 {
                     details data-key=(path) {
-                        summary { (waiting) @if waiting == 1 { " waits" } @else { " wait" } }
+                        summary { (waiting) " waiting" }
                         ol { @for contender in waiters(lock).take(QUEUE) { (waiter(contender)) } }
                         @if waiting > QUEUE { p.none { (waiting - QUEUE) " more" } }
                     }

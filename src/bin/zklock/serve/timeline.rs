@@ -9,13 +9,12 @@ use std::time::{Duration, SystemTime};
 use maud::{Markup, html};
 use zklock::Contender;
 
+use super::choice::{Choice, SPANS, link};
 use crate::follow::holds::Hold;
 use crate::follow::shared::Picture;
 use crate::look::who::in_short;
 use crate::text::{rough, stamp};
 
-/// What can be looked at, in minutes; the first is what is.
-pub const SPANS: [u32; 4] = [15, 5, 60, 240];
 /// So many locks have a row, those last held; and so many bars there are, the last.
 const ROWS: usize = 40;
 const BARS: usize = 2_000;
@@ -28,18 +27,15 @@ const LINES: usize = 10;
 /// How many colours tell holders apart.
 const COLOURS: u64 = 6;
 
-pub fn minutes(query: &str) -> u32 {
-    let asked = query.split('&').find_map(|pair| pair.strip_prefix("minutes=")?.parse().ok());
-    asked.filter(|minutes| SPANS.contains(minutes)).unwrap_or(SPANS[0])
-}
-
-pub fn timeline(picture: &Picture, minutes: u32) -> Markup {
+pub fn timeline(picture: &Picture, choice: &Choice) -> Markup {
+    let minutes = choice.minutes;
     let now = SystemTime::now();
     let span = Duration::from_secs(u64::from(minutes) * 60);
     let begin = now.checked_sub(span).unwrap_or(SystemTime::UNIX_EPOCH);
     let running = picture.locks.iter().flat_map(|lock| lock.holds.iter());
     let ended = picture.past.iter().rev();
-    let seen = running.chain(ended).filter(|hold| hold.ended.is_none_or(|ended| ended > begin));
+    let seen = running.chain(ended).filter(|hold| choice.has(&hold.path));
+    let seen = seen.filter(|hold| hold.ended.is_none_or(|ended| ended > begin));
     let mut rows: Vec<(&str, Vec<&Arc<Hold>>)> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
     let mut left_out = 0;
@@ -56,11 +52,11 @@ pub fn timeline(picture: &Picture, minutes: u32) -> Markup {
     rows.sort_by_key(|(path, _)| *path);
     let scale = Scale { begin, span };
     html! {
-        h2 { "Holds" }
+        h2 id="holds" { "Holds" }
         nav {
-            @for choice in { let mut spans = SPANS; spans.sort_unstable(); spans } {
-                @let chosen = (choice == minutes).then_some("true");
-                a href={ "?minutes=" (choice) } aria-current=[chosen] { (label(choice)) }
+            @for span in { let mut spans = SPANS; spans.sort_unstable(); spans } {
+                @let chosen = (span == minutes).then_some("true");
+                a href=(link(span, &choice.filter)) aria-current=[chosen] { (label(span)) }
             }
         }
         @if rows.is_empty() {

@@ -45,12 +45,24 @@ Keys:
   arrows, PgUp/PgDn  select a lock; below is its whole queue, in turn
   Enter              hides the queue, and shows it again
 
-What it costs the servers: each znode below the path is listed once, with a watch, and again when it
-has changed, at most once a second. A lock that nobody touches costs nothing, and --rate is what all
-of it may cost.
+Limits:
+  Only ZooKeeper can list locks. Each znode below the path is listed once, with
+  a watch, and again when it has changed, at most once a second. A lock that
+  nobody touches costs the servers nothing; all of it keeps within --rate.
+  Without a connection it says so, shows what was last seen, and goes on; also
+  after its session has expired.
 
-When the connection is lost it says so, shows what was last seen, and goes on; also after its session
-has expired.";
+Signals:
+  SIGINT, SIGTERM, SIGHUP  end it, and give the terminal back
+
+Exit status:
+  0    it was ended
+  125  zklock failed: the servers cannot be reached, or an argument is wrong
+  129  the terminal was closed
+
+Examples:
+  zklock top /locks
+  zklock top --sort age /locks";
 
 /// # Errors
 /// There is no terminal, no server answers, or there is no such path.

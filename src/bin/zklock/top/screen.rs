@@ -11,11 +11,13 @@ use ratatui::widgets::{Block, BorderType, Cell, Paragraph, Row, Table};
 use super::board::{Board, Order};
 use crate::follow::shared::{Picture, View, connection_name};
 use crate::look::who::{self, in_short};
-use crate::text::{ago, one_line};
+use crate::text::{ago, cut, one_line};
 
 /// Narrower screens do without some columns.
 const WIDE: u16 = 100;
 const MIDDLE: u16 = 64;
+/// Between two columns.
+const SPACING: u16 = 2;
 
 pub fn draw(frame: &mut Frame, board: &mut Board) {
     let queue = board.selected().map_or(0, |lock| lock.contenders.len());
@@ -99,13 +101,18 @@ fn draw_locks(frame: &mut Frame, board: &mut Board, area: Rect) {
     let first = board.table.offset().min(selected).max((selected + 1).saturating_sub(board.page));
     *board.table.offset_mut() = first;
     let seen = first..first + board.page;
-    let rows = board.locks.iter().enumerate().map(|(place, lock)| match seen.contains(&place) {
-        true => Row::new(columns.iter().map(|column| Cell::from((column.text)(lock)))),
-        false => Row::default(),
-    });
+    let room = Layout::horizontal(columns.iter().map(|column| column.width)).spacing(SPACING);
+    let room = room.split(area);
+    let rows =
+        board.locks.iter().enumerate().map(|(place, lock)| match seen.contains(&place) {
+            true => Row::new(columns.iter().zip(room.iter()).map(|(column, room)| {
+                Cell::from(cut(&(column.text)(lock), usize::from(room.width)))
+            })),
+            false => Row::default(),
+        });
     let table = Table::new(rows, columns.iter().map(|column| column.width))
         .header(Row::new(heading).style(Style::new().add_modifier(Modifier::DIM)))
-        .column_spacing(2)
+        .column_spacing(SPACING)
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
     frame.render_stateful_widget(table, area, &mut board.table);
 }
@@ -147,9 +154,9 @@ fn holder(lock: &View) -> String {
 fn draw_queue(frame: &mut Frame, board: &Board, area: Rect) {
     let Some(lock) = board.selected() else { return };
     let all = lock.contenders.len();
-    let room = usize::from(area.height.saturating_sub(3));
-    let title = match all > room {
-        true => format!(" {} (first {room} of {all}) ", lock.found.path.escape_debug()),
+    let places = usize::from(area.height.saturating_sub(3));
+    let title = match all > places {
+        true => format!(" {} (first {places} of {all}) ", lock.found.path.escape_debug()),
         false => format!(" {} ", lock.found.path.escape_debug()),
     };
     let block = Block::bordered().border_type(BorderType::Rounded);
@@ -165,7 +172,10 @@ fn draw_queue(frame: &mut Frame, board: &Board, area: Rect) {
         1 | 2 => Constraint::Fill(width),
         width => Constraint::Length(width),
     });
-    let rows = lock.contenders.iter().take(room).map(|contender| {
+    let widths: Vec<Constraint> = widths.into_iter().take(shown).collect();
+    let inside = block.inner(area);
+    let columns = Layout::horizontal(widths.clone()).spacing(SPACING).split(inside);
+    let rows = lock.contenders.iter().take(places).map(|contender| {
         let mut cells = who::row(contender);
         // It was seen when the hold began, which may be later than the claim was made.
         let hold = lock.holds.iter().find(|hold| hold.holder.token == contender.token);
@@ -173,11 +183,12 @@ fn draw_queue(frame: &mut Frame, board: &Board, area: Rect) {
             cells[4] = ago(hold.began);
         }
         let style = if hold.is_some() { Style::new().bold() } else { Style::new() };
-        Row::new(cells.into_iter().take(shown)).style(style)
+        let cells = cells.iter().zip(columns.iter());
+        Row::new(cells.map(|(cell, column)| cut(cell, usize::from(column.width)))).style(style)
     });
-    let table = Table::new(rows, widths.into_iter().take(shown))
+    let table = Table::new(rows, widths)
         .header(Row::new(who::HEADING.into_iter().take(shown)).dim())
-        .column_spacing(2)
+        .column_spacing(SPACING)
         .block(block);
     frame.render_widget(table, area);
 }
