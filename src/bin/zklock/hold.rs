@@ -172,7 +172,14 @@ pub fn hold(options: &HoldOptions) -> Result<u8, Failure> {
                 say(format_args!("{}: asked to give way{why}", options.path));
                 break LOST;
             }
-            Ok(Event::End) | Err(_) => break if held.is_some() { 0 } else { NOT_IN_TIME },
+            Ok(Event::End) | Err(_) if held.is_some() => break 0,
+            Ok(Event::End) | Err(_) => {
+                say(format_args!(
+                    "{}: not acquired before the input ended or a signal came",
+                    options.path
+                ));
+                break NOT_IN_TIME;
+            }
         }
     };
     if let Some(guard) = held {

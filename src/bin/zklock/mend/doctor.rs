@@ -61,7 +61,7 @@ Exit status:
 
 Examples:
   zklock doctor --probe /locks/doctor
-  zklock doctor --ignore ensemble           one standalone server is meant";
+  zklock doctor --ignore ensemble           # one standalone server is meant";
 
 const NO_LOCKS: &str = "no lock can be had until that is mended";
 /// Clocks that differ by more make what people read wrong.
