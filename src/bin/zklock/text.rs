@@ -10,12 +10,16 @@ pub fn one_line(text: &str) -> String {
     text.chars().take(LONGEST).map(|c| if is_harmless(c) { c } else { ' ' }).collect()
 }
 
-/// No wider than that, with an ellipsis where something is left out.
+/// No wider than that, with an ellipsis where something is left out. The end of a path is what tells it from others.
 pub fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
+    let (length, kept) = (text.chars().count(), width.saturating_sub(1));
+    if length <= width {
+        text.to_owned()
+    } else if text.starts_with('/') {
+        ['…'].into_iter().chain(text.chars().skip(length - kept)).collect()
+    } else {
+        text.chars().take(kept).chain(['…']).collect()
     }
-    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
 /// Neither moves the cursor nor turns the direction of writing.
@@ -54,6 +58,14 @@ mod tests {
     fn durations_are_rough() {
         assert_eq!(rough(Duration::from_millis(3_900)), "3s");
         assert_eq!(rough(Duration::from_secs(3 * 3_600 + 62)), "3h 1m");
+    }
+
+    #[test]
+    fn what_is_cut_keeps_its_beginning_or_of_a_path_the_end() {
+        assert_eq!(cut("report", 6), "report");
+        assert_eq!(cut("report", 5), "repo…");
+        assert_eq!(cut("/locks/report", 7), "…report");
+        assert_eq!(cut("/locks", 1), "…");
     }
 
     #[test]

@@ -36,8 +36,13 @@ pub fn copy(from: &Path, place: &Path, mutated: &Texts) -> Outcome<Copy> {
         }
         let mut text =
             fs::read(&source).map_err(|error| format!("{}: {error}", source.display()))?;
-        if file == "src/lib.rs" {
-            text.extend_from_slice(b"\nmod mutants;\n");
+        match file {
+            "src/lib.rs" => text.extend_from_slice(b"\nmod mutants;\n"),
+            // The command's tests run it as a program, which inherits the switch.
+            "src/bin/zklock/main.rs" => {
+                text.extend_from_slice(b"\n#[path = \"../../mutants.rs\"]\nmod mutants;\n");
+            }
+            _ => {}
         }
         copy.write(file, &text)?;
         let permissions = fs::metadata(&source).map(|metadata| metadata.permissions());

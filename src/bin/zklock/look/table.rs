@@ -56,6 +56,6 @@ mod tests {
     fn the_widest_columns_are_cut_where_there_is_no_room() {
         let rows = [vec!["/locks/nightly-report".to_owned(), "12345678901".to_owned()]];
         let text = lay_out(&["PATH", "HOLDER"], &rows, 24);
-        assert_eq!(text, "PATH         HOLDER\n/locks/nig…  12345678901\n");
+        assert_eq!(text, "PATH         HOLDER\n…tly-report  12345678901\n");
     }
 }
