@@ -209,8 +209,9 @@ impl Session {
                 link.heartbeat();
                 link.unconfirmed.retry();
                 // Only its end frees what is left on this session. Not while a lock is held on it, which
-                // would be lost.
-                if link.has_left() && self.inner.options().reopen && !self.inner.is_holding() {
+                // would be lost, or released: its holder would be told that it was lost.
+                let is_used = || self.inner.is_holding() || !self.inner.duties().are_done();
+                if link.has_left() && self.inner.options().reopen && !is_used() {
                     return self.replace(&link, Code::SESSION_EXPIRED).await;
                 }
             }

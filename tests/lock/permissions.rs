@@ -1,12 +1,13 @@
 //! What access control forbids: said with the permission that is missing, and never left to block
 //! everybody.
 
+use std::thread;
 use std::time::Duration;
 
 use test_support::{TIMEOUT, eventually};
 use zklock::zookeeper::{Acl, CreateMode, Permissions};
 use zklock::{Client, Code, GuardState, LockError, Strategy};
-use zklock_testing::wire::Op;
+use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Rule};
 
 use crate::bench::Bench;
@@ -48,6 +49,28 @@ fn a_release_without_the_permission_says_so_and_ends_the_session_once_it_holds_n
     assert_ne!(client.session().unwrap().id(), session);
     drop(next);
     eventually("that of a guard that was dropped, too", || claims(&witness, &path) == 0);
+}
+
+#[test]
+fn a_session_that_is_to_be_replaced_lives_until_a_release_is_confirmed() {
+    let bench = Bench::shared();
+    let path = without_delete(&bench, "replaced");
+    let client = bench.client();
+    for way in [Rule::request, Rule::reply] {
+        let other = client.lock(&bench.path).acquire().wait().unwrap();
+        client.lock(&path).acquire().wait().unwrap().release().wait().unwrap_err();
+        let session = client.session().unwrap().id();
+        let delete = bench.proxy.hold(way(Ops::any()).path_prefix(&bench.path).once());
+        let releasing = other.release();
+        delete.wait_reached(TIMEOUT).unwrap();
+        // Longer than between two looks at whether the session is to be replaced.
+        thread::sleep(Duration::from_millis(300));
+        delete.release();
+        releasing.within(TIMEOUT).wait().unwrap();
+        eventually("it is replaced", || {
+            client.session().is_some_and(|present| present.id() != session)
+        });
+    }
 }
 
 #[test]
