@@ -32,6 +32,12 @@ impl Worker {
         self.look_at_ends();
     }
 
+    /// What a look was to show is looked for again.
+    fn miss(&mut self, trouble: Trouble) {
+        self.has_missed = true;
+        failed(trouble);
+    }
+
     /// Looks no later than the next session ends.
     fn look_at_ends(&mut self) {
         self.look_at = self.sweep_at.map_or(self.look_at, |ends| ends.min(self.look_at));
@@ -52,12 +58,14 @@ impl Worker {
             failed(trouble);
             Changes::None
         });
+        // What a look that failed did not show is reported as a change no more.
+        let has_missed = std::mem::take(&mut self.has_missed);
         let (has_changed, is_any) = match changes {
-            Changes::None => (false, false),
+            Changes::None => (false, has_missed),
             Changes::Any => (true, true),
             Changes::Locks(locks) => {
                 locks.iter().for_each(|lock| self.look_at_lock(lock));
-                (true, false)
+                (true, has_missed)
             }
         };
         let tells_all = self.database.tells_what_concerns_others();
@@ -115,7 +123,7 @@ impl Worker {
         };
         let front = match self.database.front(lock) {
             Ok(front) => front,
-            Err(trouble) => return failed(trouble),
+            Err(trouble) => return self.miss(trouble),
         };
         // Those behind the next one wait on, unless they ask for more than there is.
         let is_concerned =
@@ -151,7 +159,7 @@ impl Worker {
         let wants = match self.database.wanted(session.id) {
             Ok(Some(wants)) => wants,
             Ok(None) => return self.lose(LostReason::Session),
-            Err(trouble) => return failed(trouble),
+            Err(trouble) => return self.miss(trouble),
         };
         for (number, what) in wants.revocations {
             let claim = self.claims.values().find_map(|claims| claims.get(&number).cloned());
@@ -182,7 +190,7 @@ impl Worker {
                 return true;
             }
             Err(trouble) => {
-                failed(trouble);
+                self.miss(trouble);
                 return false;
             }
         };

@@ -125,6 +125,8 @@ pub(super) struct Worker {
     pub(super) look_at: Instant,
     pub(super) look_pause: Duration,
     pub(super) sweep_at: Option<Instant>,
+    /// Whether a look has failed since changes were last looked for.
+    pub(super) has_missed: bool,
 }
 
 impl Worker {
@@ -144,6 +146,7 @@ impl Worker {
             look_at: now,
             look_pause: Duration::ZERO,
             sweep_at: None,
+            has_missed: false,
         }
     }
 

@@ -169,6 +169,7 @@ each_database! {
     whatever_fails_in_an_acquire_of_a_free_lock_it_is_held_by_one
     whatever_fails_in_a_try_of_a_taken_lock_it_is_not_held_and_nothing_stays
     whatever_fails_while_it_is_waited_for_who_waits_comes_to_hold
+    a_look_that_fails_is_repeated_before_the_lease_is_over
     whatever_fails_while_it_is_held_it_is_lost_before_another_holds
     whatever_fails_in_a_release_the_next_one_holds_and_the_answer_is_true
     a_renewal_that_is_answered_late_proves_no_more_than_its_submission
@@ -232,6 +233,27 @@ fn whatever_fails_while_it_is_waited_for_who_waits_comes_to_hold(make: fn() -> P
             });
             scene.expect_nothing_left();
         });
+    }
+}
+
+fn a_look_that_fails_is_repeated_before_the_lease_is_over(make: fn() -> Place) {
+    const LEASE: Duration = Duration::from_secs(3600);
+    for fault in [Fault::Refused, Fault::Busy, Fault::LostReply] {
+        let (place, plan) = (make(), Plan::default());
+        let faulty = open(&place, LEASE, &plan).lock(PATH);
+        let other = open(&place, LEASE, &Plan::default()).lock(PATH);
+        let held = other.acquire().wait().unwrap();
+        let waiting = faulty.acquire();
+        eventually("it waits", || other.contenders().wait().unwrap().len() > 1);
+        *plan.lock() = Some((Op::Front, fault));
+        held.release().wait().unwrap();
+        let guard = waiting.within(TIMEOUT).wait().unwrap();
+        *plan.lock() = Some((Op::Wanted, fault));
+        let holder = other.holder().wait().unwrap().unwrap();
+        assert!(other.request_release(&holder, "please").wait().unwrap());
+        let asked = guard.release_requests().wait_timeout(TIMEOUT);
+        assert_eq!(asked, Some(Some("please".to_owned())), "{fault:?}");
+        assert_eq!(*plan.lock(), None, "{fault:?} has come");
     }
 }
 
