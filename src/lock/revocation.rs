@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_lite::future::{Boxed, or};
 use futures_lite::stream;
 
 use super::Lock;
@@ -79,6 +80,19 @@ impl Lock {
     }
 }
 
+/// What is held, and the last request for it that was reported.
+type Asked = (Arc<dyn Tenure>, Option<Arc<str>>);
+
+/// The next request that was not reported, and for which of these; `None` once one of them is over.
+async fn next_request(asked: &[Asked]) -> Option<(usize, Arc<str>)> {
+    let next = |(at, (tenure, seen)): (usize, &Asked)| -> Boxed<_> {
+        let request = Arc::clone(tenure).request_other_than(seen.clone());
+        Box::pin(async move { Some((at, request.await?)) })
+    };
+    let next = asked.iter().enumerate().map(next);
+    next.reduce(|first, second| Box::pin(or(first, second)))?.await
+}
+
 impl Guard {
     /// Why others ask for the lock to be released, as they [do](Lock::request_release): a stream, and a blocking
     /// receiver. It ends when the lock is lost or released. It neither holds the lock nor keeps its store open. The lock
@@ -94,10 +108,15 @@ impl Guard {
     /// # Ok(()) }
     /// ```
     pub fn release_requests(&self) -> ReleaseRequests {
-        let asked = (Arc::clone(self.tenure()), None);
-        let stream = stream::unfold(asked, |(tenure, seen): (Arc<dyn Tenure>, _)| async move {
-            let next: Arc<str> = Arc::clone(&tenure).request_other_than(seen).await?;
-            Some((next.to_string(), (tenure, Some(next))))
+        let tenures = match self.tenure().members() {
+            [] => std::slice::from_ref(self.tenure()),
+            members => members,
+        };
+        let asked: Vec<Asked> = tenures.iter().map(|tenure| (Arc::clone(tenure), None)).collect();
+        let stream = stream::unfold(asked, |mut asked| async move {
+            let (at, next) = next_request(&asked).await?;
+            asked[at].1 = Some(Arc::clone(&next));
+            Some((next.to_string(), asked))
         });
         Updates::silent_in_a_child(Process::this(), stream)
     }

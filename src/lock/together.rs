@@ -84,8 +84,9 @@ impl Tenure for Together {
         self.any_of(Tenure::over)
     }
 
-    fn request_other_than(self: Arc<Self>, seen: Option<Arc<str>>) -> Boxed<Option<Arc<str>>> {
-        self.any_of(|tenure| tenure.request_other_than(seen.clone()))
+    /// Each of them is asked by itself.
+    fn request_other_than(self: Arc<Self>, _seen: Option<Arc<str>>) -> Boxed<Option<Arc<str>>> {
+        Box::pin(std::future::ready(None))
     }
 
     fn release(self: Arc<Self>, store: Option<StoreRef>) -> Pending<(), LockError> {

@@ -95,6 +95,21 @@ each_store! {
         held_in_time(&all).release().wait().unwrap();
     }
 
+    fn what_is_asked_of_each_is_reported_once(place) {
+        let (locks, others) = (place.locks(2), place.locks(2));
+        let guard = held_in_time(&MultiLock::new(locks));
+        let mut requests = guard.release_requests();
+        for (lock, reason) in others.iter().zip(["the first", "the second"]) {
+            let holder = lock.holder().wait().unwrap().expect("it is held");
+            assert!(lock.request_release(&holder, reason).wait().unwrap());
+            assert_eq!(requests.wait_timeout(TIMEOUT), Some(Some(reason.to_owned())));
+        }
+        assert_eq!(requests.wait_timeout(SOON), None);
+        guard.release().wait().unwrap();
+        assert_eq!(requests.wait_timeout(TIMEOUT), Some(None));
+        place.expect_all_free(&others);
+    }
+
     fn who_waits_hears_that_the_store_is_closed(place) {
         let (locks, others) = (place.locks(3), place.locks(3));
         let ahead = others[1].acquire().wait().unwrap();
