@@ -124,9 +124,16 @@ impl Ephemeral {
 
     /// Deletes it for certain, and waits until it is gone.
     pub(super) async fn remove(mut self) {
-        if let State::Placed { session, czxid } = std::mem::replace(&mut self.state, State::None) {
-            let gone = session.guaranteed_delete(&self.path, czxid, false, Arc::default()).await;
-            log!(DEBUG, ?gone, "deleted an ephemeral znode");
+        match std::mem::replace(&mut self.state, State::None) {
+            State::None => {}
+            State::Placed { session, czxid } => {
+                let gone = session.guaranteed_delete(&self.path, czxid, false, Arc::default());
+                let gone = gone.await;
+                log!(DEBUG, ?gone, "deleted an ephemeral znode");
+            }
+            State::Sent { session, reply } => {
+                clean_up(Arc::clone(&self.client), Arc::clone(&self.path), session, reply).await;
+            }
         }
     }
 }
@@ -158,7 +165,7 @@ async fn clean_up(
         match reply.await {
             Ok(created) => {
                 let czxid = created.stat.czxid;
-                return drop(sent.guaranteed_delete(&path, czxid, false, Arc::default()));
+                return drop(sent.guaranteed_delete(&path, czxid, false, Arc::default()).await);
             }
             // It may be of this session by an earlier create, or there is none.
             Err(error) if !error.is_outcome_unknown() && !error.is_node_exists() => return,
@@ -173,7 +180,8 @@ async fn clean_up(
         let (sync, look) = (session.sync(&path), session.exists(&path));
         match (sync.await, look.await) {
             (Ok(()), Ok(Some(stat))) if stat.ephemeral_owner == session.id() => {
-                return drop(session.guaranteed_delete(&path, stat.czxid, true, Arc::default()));
+                let kept = Arc::default();
+                return drop(session.guaranteed_delete(&path, stat.czxid, true, kept).await);
             }
             (Ok(()), Ok(_)) => return,
             (Err(error), _) | (_, Err(error)) if !error.is_transient() => return,

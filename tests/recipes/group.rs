@@ -173,6 +173,26 @@ fn a_member_that_somebody_has_deleted_is_there_again() {
 }
 
 #[test]
+fn a_member_that_leaves_while_it_joins_again_is_gone() {
+    let bench = Bench::shared();
+    let client = bench.client();
+    let group = client.group(&bench.path);
+    for way in [Rule::request, Rule::reply] {
+        let member = join(&group, "a");
+        let path = member.path().to_owned();
+        let create = bench.proxy.hold(way(Ops::creates()).path(path.as_str()).once());
+        bench.delete(&path);
+        create.wait_reached(TIMEOUT).unwrap();
+        let leaving = member.leave();
+        create.release();
+        leaving.within(TIMEOUT).wait().unwrap();
+        // By the same session, so after the create.
+        join(&group, "last").leave().wait().unwrap();
+        assert!(!bench.exists(&path));
+    }
+}
+
+#[test]
 fn who_gives_up_joining_leaves_nothing_behind() {
     let bench = Bench::with_directory();
     let client = bench.client();
@@ -232,6 +252,25 @@ fn no_change_is_missed_by_a_watcher_whose_session_ends() {
     watcher.close().wait().unwrap();
     let error = members.wait_timeout(TIMEOUT).expect("it ends").unwrap().unwrap_err();
     assert!(error.is_session_over(), "{error}");
+}
+
+#[test]
+fn a_member_whose_read_is_lost_is_reported_without_another_change() {
+    let bench = Bench::shared();
+    let watcher = bench.client();
+    let mut members = watcher.group(&bench.path).watch_members();
+    assert_eq!(next(&mut members), []);
+    for loss in LOSSES {
+        for way in [Rule::request, Rule::reply] {
+            let read = way(Op::GetData).path_prefix(&bench.path).once();
+            let lost = bench.proxy.on(read, loss());
+            let member = join(&group(&bench), "a");
+            reach(&mut members, &["a"]);
+            lost.wait_hits(1, TIMEOUT).unwrap();
+            member.leave().wait().unwrap();
+            reach(&mut members, &[]);
+        }
+    }
 }
 
 #[test]

@@ -143,7 +143,11 @@ async fn others_than(
                     }
                 }
             }
-            Err(error) if error.is_transient() => Timer::after(AFTER_TROUBLE).await,
+            Err(error) if error.is_transient() => {
+                // A member that could not be read may be the last change for long.
+                looked.watch = None;
+                Timer::after(AFTER_TROUBLE).await;
+            }
             Err(error) => return Err(error),
         }
     }
