@@ -187,6 +187,23 @@ impl Hosts {
 
 /// Asks one host; `note` gets what is known meanwhile.
 fn ask(host: &str, timeout: Duration, tls: Option<&Tls>, note: &impl Fn(Finding)) -> Finding {
+    note(Finding::Unresolved);
+    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    match resolve(host) {
+        Ok(addresses) => ask_each(name, &addresses, timeout, tls, note),
+        Err(error) if scarcity::is_scarcity(&error) => Finding::Scarce(scarcity::describe(&error)),
+        Err(error) => Finding::Unresolvable(error.to_string()),
+    }
+}
+
+/// Asks the addresses of one host, until one serves.
+fn ask_each(
+    name: &str,
+    addresses: &[SocketAddr],
+    timeout: Duration,
+    tls: Option<&Tls>,
+    note: &impl Fn(Finding),
+) -> Finding {
     let failed = |error: io::Error| {
         if scarcity::is_scarcity(&error) {
             return Finding::Scarce(scarcity::describe(&error));
@@ -198,20 +215,13 @@ fn ask(host: &str, timeout: Duration, tls: Option<&Tls>, note: &impl Fn(Finding)
             _ => Finding::Unreachable(error.to_string()),
         }
     };
-    note(Finding::Unresolved);
-    let addresses = match resolve(host) {
-        Ok(addresses) => addresses,
-        Err(error) if scarcity::is_scarcity(&error) => return failed(error),
-        Err(error) => return Finding::Unresolvable(error.to_string()),
-    };
     let mut found = Finding::Unresolvable("the name has no address".to_owned());
-    let connect = |address| {
-        let stream = TcpStream::connect_timeout(&address, timeout)?;
+    let connect = |address: &SocketAddr| {
+        let stream = TcpStream::connect_timeout(address, timeout)?;
         stream.set_read_timeout(Some(timeout))?;
         stream.set_write_timeout(Some(timeout))?;
         Ok(stream)
     };
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
     for address in addresses {
         note(Finding::Connecting);
         found = match connect(address) {
@@ -281,20 +291,38 @@ mod tests {
     use super::*;
     use std::net::{Ipv4Addr, TcpListener};
 
+    fn listener() -> TcpListener {
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()
+    }
+
+    fn address(listener: &TcpListener) -> SocketAddr {
+        listener.local_addr().unwrap()
+    }
+
+    /// A host that gives this answer once.
+    fn answering(answer: &'static [u8]) -> SocketAddr {
+        let listener = listener();
+        let host = address(&listener);
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.read_exact(&mut [0; 4]).unwrap();
+            stream.write_all(answer).unwrap();
+        });
+        host
+    }
+
+    #[test]
+    fn a_host_serves_if_one_of_its_addresses_does() {
+        for serves_at in 0..3 {
+            let mut addresses = [(); 3].map(|()| address(&listener()));
+            addresses[serves_at] = answering(b"Zookeeper version: 3.8.0");
+            let found = ask_each("name", &addresses, Duration::from_secs(60), None, &|_| ());
+            assert_eq!(found, Finding::Serves, "address {serves_at}");
+        }
+    }
+
     #[test]
     fn each_host_is_told_by_what_it_does() {
-        let listener = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let address = |listener: &TcpListener| listener.local_addr().unwrap().to_string();
-        let answering = |answer: &'static [u8]| {
-            let listener = listener();
-            let host = address(&listener);
-            std::thread::spawn(move || {
-                let (mut stream, _) = listener.accept().unwrap();
-                stream.read_exact(&mut [0; 4]).unwrap();
-                stream.write_all(answer).unwrap();
-            });
-            host
-        };
         let silent = listener();
         let hosts = [
             answering(b"Zookeeper version: 3.8.0"),
@@ -304,8 +332,9 @@ mod tests {
             answering(b""),
             address(&silent),
             address(&listener()),
-            "no-such-host.invalid:2181".to_owned(),
         ];
+        let hosts = hosts.iter().map(ToString::to_string);
+        let hosts: Vec<_> = hosts.chain(["no-such-host.invalid:2181".to_owned()]).collect();
         let known = Hosts::new(&format!("{}/chroot", hosts.join(",")), None);
         known.ask(Duration::from_millis(300));
         let found = known.findings.lock().clone();
