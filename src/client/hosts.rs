@@ -180,6 +180,7 @@ mod tests {
             assert!(parse(text).is_err(), "{text:?} was taken as {:?}", parse(text));
         }
         assert_eq!(parse(&"a,".repeat(1_000)), Err(HostsError::EmptyHost));
+        assert!(parse(&vec!["a"; 256].join(",")).is_ok());
         assert_eq!(parse(&vec!["a"; 257].join(",")), Err(HostsError::TooMany));
         assert!(parse(&"a".repeat(1_000_000)).is_err());
     }

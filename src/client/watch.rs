@@ -301,6 +301,17 @@ mod tests {
     }
 
     #[test]
+    fn a_dropped_watch_leaves_the_others_on_its_path() {
+        let table = Arc::new(WatchTable::default());
+        let [first, dropped, last] = [(); 3].map(|()| table.add("/a", WatchOf::Data));
+        drop(dropped);
+        table.fire(&event(EventKind::DELETED, "/a"));
+        for kept in [first, last] {
+            assert_eq!(kept.wait().unwrap().kind, WatchEventKind::Deleted);
+        }
+    }
+
+    #[test]
     fn a_closed_table_ends_watches_before_and_after() {
         let table = Arc::new(WatchTable::default());
         let before = table.add("/a", WatchOf::Data);

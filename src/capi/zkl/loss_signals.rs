@@ -114,7 +114,8 @@ mod tests {
         ZKL_CLOSED, zkl_client_connect, zkl_client_free, zkl_client_state,
     };
     use crate::capi::zkl::guard::{
-        ZKL_LOST, zkl_guard_fd, zkl_guard_free, zkl_guard_on_lost, zkl_guard_state,
+        ZKL_HELD, ZKL_LOST, zkl_guard_fd, zkl_guard_free, zkl_guard_on_lost, zkl_guard_state,
+        zkl_guard_state_fd, zkl_guard_take_state,
     };
     use crate::capi::zkl::lock::{zkl_lock_acquire, zkl_lock_free, zkl_lock_new};
     use crate::capi::zkl::timeout::ZKL_FOREVER;
@@ -138,6 +139,25 @@ mod tests {
         unsafe { Box::from_raw(made) }
     }
 
+    /// A descriptor of a guard.
+    fn polled(fd: c_int) -> UnixStream {
+        // SAFETY: the descriptor is open for as long as the guard is, which is longer than this call.
+        let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
+        fd.try_clone_to_owned().unwrap().into()
+    }
+
+    fn is_readable(fd: &mut UnixStream) -> bool {
+        std::io::Read::read(fd, &mut [0]).is_ok_and(|read| read == 1)
+    }
+
+    fn wait_until(mut is_so: impl FnMut() -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !is_so() {
+            assert!(Instant::now() < deadline);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     #[test]
     fn a_client_that_nothing_drives_any_more_is_closed_and_its_guards_are_lost() {
         let server = zklock_testing::Server::start().unwrap();
@@ -146,32 +166,37 @@ mod tests {
         let client = owned(made(|place| unsafe {
             zkl_client_connect(hosts.as_ptr(), std::ptr::null(), place)
         }));
-        // SAFETY: as above.
-        let lock = owned(made(|place| unsafe {
-            zkl_lock_new(Some(&client), c"/lock".as_ptr(), std::ptr::null(), place)
-        }));
+        let [lock, other] = [c"/lock", c"/other"].map(|path| {
+            // SAFETY: as above.
+            owned(made(|place| unsafe {
+                zkl_lock_new(Some(&client), path.as_ptr(), std::ptr::null(), place)
+            }))
+        });
         let guard = owned(made(|place| zkl_lock_acquire(Some(&lock), ZKL_FOREVER, place)));
         assert_eq!(zkl_guard_on_lost(Some(&guard), Some(tell), std::ptr::null_mut(), None), 0);
-        let fd = made(|place| zkl_guard_fd(Some(&guard), place));
-        // SAFETY: the descriptor is open for as long as the guard is.
-        let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
-        let fd = fd.try_clone_to_owned().unwrap();
+        let mut loss = polled(made(|place| zkl_guard_fd(Some(&guard), place)));
+        let mut change = polled(made(|place| zkl_guard_state_fd(Some(&guard), place)));
+        // Its first state is a change.
+        wait_until(|| is_readable(&mut change));
+        assert_eq!(zkl_guard_take_state(Some(&guard)), ZKL_HELD);
+        assert!(!is_readable(&mut loss));
+        // One whose descriptors are asked for when all is over.
+        let asked_late = owned(made(|place| zkl_lock_acquire(Some(&other), ZKL_FOREVER, place)));
 
         client.present.shared().store.client().unwrap().inner().kill_driver();
-        let mut fd = UnixStream::from(fd);
-        let mut is_readable = || std::io::Read::read(&mut fd, &mut [0]).is_ok_and(|read| read == 1);
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while TOLD.load(Ordering::SeqCst) == 0 || !is_readable() {
-            assert!(Instant::now() < deadline);
-            std::thread::sleep(Duration::from_millis(5));
+        wait_until(|| TOLD.load(Ordering::SeqCst) != 0 && is_readable(&mut loss));
+        wait_until(|| is_readable(&mut change));
+        for fd in [zkl_guard_fd, zkl_guard_state_fd] {
+            let mut fd = polled(made(|place| fd(Some(&asked_late), place)));
+            wait_until(|| is_readable(&mut fd));
         }
         assert_eq!(TOLD.load(Ordering::SeqCst), ZKL_LOST_SESSION);
         assert_eq!(zkl_guard_state(Some(&guard)), ZKL_LOST);
         assert_eq!(zkl_client_state(Some(&client)), ZKL_CLOSED);
         let mut place = MaybeUninit::uninit();
         assert_ne!(zkl_lock_acquire(Some(&lock), ZKL_FOREVER, Some(&mut place)), 0);
-        zkl_guard_free(Some(guard));
-        zkl_lock_free(Some(lock));
+        [guard, asked_late].into_iter().for_each(|guard| zkl_guard_free(Some(guard)));
+        [lock, other].into_iter().for_each(|lock| zkl_lock_free(Some(lock)));
         zkl_client_free(Some(client));
         // The session was closed, so that nobody has to wait for its end.
         assert!(server.sessions().unwrap().is_empty());
