@@ -139,6 +139,25 @@ each_queue! {
         place.expect_free();
     }
 
+    fn an_attempt_that_fails_passes_its_turn_on(place) {
+        let semaphore = place.semaphore(2);
+        let lock = semaphore.permits(2).local_handoff(LocalHandoff::new());
+        semaphore.set_limit(1).wait().unwrap();
+        for _ in 0..2 {
+            let error = lock.try_acquire().wait().unwrap_err();
+            assert!(matches!(error, LockError::Unusable { .. }), "{error:?}");
+            let error = lock.acquire().within(TIMEOUT).wait().unwrap_err();
+            assert!(matches!(error, LockError::Unusable { .. }), "{error:?}");
+        }
+        semaphore.set_limit(2).wait().unwrap();
+        let held = semaphore.permit().acquire().wait().unwrap();
+        assert!(lock.try_acquire().wait().unwrap().is_none());
+        held.release().wait().unwrap();
+        lock.acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+        drop(lock.try_acquire().wait().unwrap().expect("it is free"));
+        place.expect_free();
+    }
+
     fn a_guard_that_has_handed_on_is_released_and_no_more(place) {
         let lock = place.lock().local_handoff(LocalHandoff::new());
         let guard = lock.acquire().wait().unwrap();

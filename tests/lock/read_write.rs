@@ -26,6 +26,36 @@ each_queue! {
         place.expect_free();
     }
 
+    fn readers_hold_together_however_many_pages_the_store_reads(place) {
+        // Stores read 16 or 32 claims at a time.
+        let lock = place.read_write().read();
+        let mut readers: Vec<Guard> =
+            (0..33).map(|_| lock.acquire().within(TIMEOUT).wait().unwrap()).collect();
+        let seen = lock.contenders().wait().unwrap();
+        assert_eq!(seen.len(), readers.len());
+        assert!(seen.iter().all(|reader| reader.held_since.is_some()));
+        let writer = join(&place.read_write().write(), 34);
+        let last = readers.pop();
+        release(readers);
+        assert!(!writer.is_finished(), "a reader holds");
+        release(last);
+        release([held(writer)]);
+        place.expect_free();
+    }
+
+    fn a_reader_knows_the_writer_ahead_of_it_behind_any_number_of_readers(place) {
+        let writer = place.read_write().write().acquire().wait().unwrap();
+        let lock = place.read_write().read();
+        let readers: Vec<_> = (0..33).map(|_| lock.acquire()).collect();
+        eventually("all wait", || lock.contenders().wait().unwrap().len() == 34);
+        let late = lock.acquire().within(SOON).wait().unwrap_err();
+        let LockError::TimedOut { ahead: Some(ahead), .. } = &late else { panic!("{late:?}") };
+        assert_eq!(ahead.token, writer.fencing_token());
+        release([writer]);
+        release(readers.into_iter().map(|reader| reader.within(TIMEOUT).wait().unwrap()));
+        place.expect_free();
+    }
+
     fn a_writer_holds_alone(place) {
         let guard = place.read_write().write().acquire().wait().unwrap();
         assert_eq!(guard.access(), Some(Access::Write));

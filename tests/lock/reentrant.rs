@@ -226,6 +226,26 @@ each_queue! {
     }
 }
 
+each_queue! {
+    fn an_owner_whose_attempt_failed_acquires_anew(place) {
+        let semaphore = place.semaphore(2);
+        let (lock, owner) = (semaphore.permits(2).reentrant(), Owner::new());
+        semaphore.set_limit(1).wait().unwrap();
+        for _ in 0..2 {
+            let error = lock.try_acquire(&owner).wait().unwrap_err();
+            assert!(matches!(error, LockError::Unusable { .. }), "{error:?}");
+            let error = lock.acquire(&owner).within(TIMEOUT).wait().unwrap_err();
+            assert!(matches!(error, LockError::Unusable { .. }), "{error:?}");
+        }
+        semaphore.set_limit(2).wait().unwrap();
+        let held = semaphore.permit().acquire().wait().unwrap();
+        assert!(lock.try_acquire(&owner).wait().unwrap().is_none());
+        held.release().wait().unwrap();
+        acquired_in_time(&lock, &owner).release().wait().unwrap();
+        place.expect_free();
+    }
+}
+
 #[test]
 fn to_enter_again_costs_no_request() {
     let bench = Bench::shared();

@@ -159,6 +159,30 @@ each_strategy! {
 }
 
 #[test]
+fn a_request_does_not_write_over_an_order_that_comes_meanwhile() {
+    let bench = Bench::shared();
+    let (client, asker, breaker) = (bench.direct(), bench.client(), bench.direct());
+    let guard = bench.lock(&client, Strategy::Watch).acquire().wait().unwrap();
+    let lock = bench.lock(&asker, Strategy::Watch);
+    let who = holder(&lock);
+    let late = bench.proxy.hold(Rule::request(Op::SetData).path(guard.path()).once());
+    let asking = thread::spawn({
+        let who = who.clone();
+        move || lock.request_release(&who, "please").within(TIMEOUT).wait()
+    });
+    late.wait_reached(TIMEOUT).unwrap();
+    let lock = bench.lock(&breaker, Strategy::Watch);
+    let broken = thread::spawn(move || lock.break_hold(&who, "", LONG).within(TIMEOUT).wait());
+    assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Broken));
+    late.release();
+    assert!(asking.join().unwrap().unwrap());
+    let data = String::from_utf8(client.get(guard.path()).wait().unwrap().data).unwrap();
+    assert!(data.contains("broken=") && data.contains("release-requested="), "{data}");
+    drop(guard);
+    assert!(broken.join().unwrap().unwrap());
+}
+
+#[test]
 fn the_claim_of_another_library_is_not_written_to() {
     let bench = Bench::shared();
     let lock = bench.lock(&bench.direct(), Strategy::Queue);

@@ -1,6 +1,7 @@
 //! Semaphores: never more permits taken than there are, in the order of the requests, however large.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use test_support::{TIMEOUT, acquire_in_background, eventually, session_id};
@@ -320,6 +321,22 @@ fn who_may_not_write_the_limit_is_told() {
         assert!(refused.to_string().contains(&missing), "{refused}");
     }
     eventually("no claim is left", || bench.claims(QUEUE).is_empty());
+}
+
+#[test]
+fn of_two_limits_that_are_set_at_once_the_later_keeps_what_the_earlier_has_written() {
+    let bench = Bench::shared();
+    let semaphore = bench.client().semaphore(&bench.path, 2);
+    release([take(&semaphore, 1)]);
+    let late = bench.proxy.hold(Rule::request(Op::Multi).once());
+    let setting = thread::spawn(move || semaphore.set_limit(3).within(TIMEOUT).wait());
+    late.wait_reached(TIMEOUT).unwrap();
+    let other = bench.direct();
+    other.semaphore(&bench.path, 2).set_limit(7).wait().unwrap();
+    late.release();
+    setting.join().unwrap().unwrap();
+    let data = other.get(&bench.path).wait().unwrap().data;
+    assert_eq!(String::from_utf8(data).unwrap(), "zklock/1 semaphore\nlimit=3\nmost=7\n");
 }
 
 #[test]

@@ -293,6 +293,48 @@ fn a_next_round_begins_only_when_all_of_the_one_before_have_left() {
 }
 
 #[test]
+fn no_more_enter_than_are_wanted_however_many_wait() {
+    let bench = Bench::shared();
+    let first = [(); 2].map(|()| enter(&bench, 2)).map(|one| one.join().unwrap().unwrap());
+    let mut waiting: Vec<_> = (0..3).map(|_| enter(&bench, 2)).collect();
+    eventually("all are there", || there(&bench) == 5);
+    drop(first);
+    eventually("two have entered", || waiting.iter().filter(|one| one.is_finished()).count() >= 2);
+    thread::sleep(SOON);
+    let (entered, rest): (Vec<_>, Vec<_>) = waiting.drain(..).partition(JoinHandle::is_finished);
+    assert_eq!((entered.len(), rest.len()), (2, 1));
+    let entered = entered.into_iter().map(|one| one.join().unwrap().unwrap());
+    drop(entered.collect::<Vec<_>>());
+    let another = enter(&bench, 2);
+    for one in rest.into_iter().chain([another]) {
+        drop(one.join().unwrap().unwrap());
+    }
+}
+
+#[test]
+fn of_two_who_begin_a_round_at_once_one_does() {
+    let bench = Bench::shared();
+    let late = bench.client().double_barrier(&bench.path, 2);
+    let first = enter(&bench, 2);
+    eventually("one is there", || there(&bench) == 1);
+    let naming = Rule::request(Op::SetData).path(bench.path.as_str()).once();
+    let naming = bench.proxy.hold(naming);
+    let late = in_background(late.enter());
+    naming.wait_reached(TIMEOUT).unwrap();
+    let faster = enter(&bench, 2).join().unwrap().unwrap();
+    naming.release();
+    eventually("another has entered", || first.is_finished() || late.is_finished());
+    thread::sleep(SOON);
+    assert_ne!(first.is_finished(), late.is_finished());
+    let (entered, waits) = if late.is_finished() { (late, first) } else { (first, late) };
+    drop((faster, entered.join().unwrap().unwrap()));
+    let another = enter(&bench, 2);
+    for one in [waits, another] {
+        drop(one.join().unwrap().unwrap());
+    }
+}
+
+#[test]
 fn who_gives_up_entering_is_not_counted() {
     let bench = Bench::shared();
     let client = bench.direct();
