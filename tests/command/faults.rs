@@ -1,8 +1,12 @@
 //! Whatever becomes of zklock, its servers or the link to them: the first command is gone before the second starts.
 
-use rustix::process::{Signal, kill_process};
-use zklock_testing::eventually;
+use std::process::Stdio;
 
+use rustix::process::{Signal, getpid, kill_process, set_child_subreaper};
+use test_support::{Bench, Running, shared};
+use zklock_testing::{Scratch, eventually};
+
+use super::program::{finish, unhindered};
 use super::scene::{Scene, rounds};
 
 /// The lock was lost, and the command was ended.
@@ -118,6 +122,145 @@ fn the_kernel_kills_the_command_with_its_supervisor() {
     scene.first.thaw();
     let Scene { first, .. } = scene;
     assert_eq!(first.end().code(), Some(125));
+}
+
+#[test]
+fn a_stopped_supervisor_goes_on_to_end_the_command_when_zklock_is_killed() {
+    // A parent in the session of the supervisor: with one elsewhere, the kernel continues what is stopped in any case.
+    set_child_subreaper(Some(getpid())).unwrap();
+    let kill = |scene: &Scene| {
+        kill_process(scene.supervisor(), Signal::STOP).unwrap();
+        scene.first.signal(Signal::KILL);
+    };
+    play(DOUBLE_FORK, kill, None);
+}
+
+/// Each process of it lives for a few milliseconds, in a session of its own.
+const TWENTY_CHAINS: &str = r#"perl -MPOSIX -e '
+    for (1 .. 20) {
+        next if fork;
+        while (1) {
+            exit if fork;
+            setsid;
+            open my $lines, ">>", $ENV{FILE};
+            syswrite $lines, "first $$ 0 .\n";
+            select undef, undef, undef, 0.005;
+        }
+    }
+' & $LINES"#;
+
+fn chains_write(scene: &Scene) {
+    eventually("the chains write", || scene.writers().len() > 100);
+}
+
+#[test]
+fn programs_that_start_others_and_end_do_not_outlive_the_lock() {
+    let cut = |scene: &Scene| {
+        chains_write(scene);
+        scene.bench.proxy.cut();
+    };
+    play(TWENTY_CHAINS, cut, LOST);
+}
+
+#[test]
+fn without_control_groups_they_do_not_either() {
+    let start = |args: &[&str]| {
+        let mut command = unhindered("unshare");
+        let line = "mount -t tmpfs none /sys/fs/cgroup && exec \"$@\"";
+        command.args(["-rm", "sh", "-c", line, "sh", env!("CARGO_BIN_EXE_zklock")]).args(args);
+        Running(command.stdin(Stdio::null()).spawn().expect("util-linux"))
+    };
+    if !has_namespaces() {
+        return;
+    }
+    let cut = |scene: &Scene| {
+        chains_write(scene);
+        let command = scene.writers()[0].as_raw_nonzero();
+        let groups = std::fs::read_to_string(format!("/proc/{command}/cgroup"));
+        assert!(!groups.is_ok_and(|groups| groups.contains("zklock-")));
+        scene.bench.proxy.cut();
+    };
+    play_from(|script| Scene::begin_by(script, start), TWENTY_CHAINS, cut, LOST);
+}
+
+/// It goes to the end of that namespace when its parent dies, and not to the supervisor.
+#[test]
+fn what_has_gone_into_another_pid_namespace_does_not_outlive_the_lock() {
+    if !rustix::process::geteuid().is_root() || !has_namespaces() || !has_control_groups() {
+        return;
+    }
+    let mut command = unhindered("unshare");
+    let namespace =
+        Running(command.args(["-p", "-f", "--kill-child", "sleep", "600"]).spawn().unwrap());
+    let id = namespace.0.id();
+    let init = || {
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
+        children.trim().parse::<u32>().ok()
+    };
+    eventually("the namespace is there", || init().is_some());
+    let init = init().unwrap();
+    let script = format!("nsenter -t {init} -p sh -c '($LINES) & exit' & $LINES");
+    let cut = |scene: &Scene| {
+        let writes = || scene.text().lines().filter(|line| line.starts_with("first ")).count() > 20;
+        eventually("both write", || scene.writers().len() == 2 && writes());
+        scene.bench.proxy.cut();
+    };
+    play(&script, cut, LOST);
+}
+
+/// Whether `zklock` makes control groups here.
+fn has_control_groups() -> bool {
+    let (hosts, path) = (shared().hosts(), Bench::shared().path);
+    let (_, out, _) = finish(&["run", "--hosts", &hosts, &path, "cat", "/proc/self/cgroup"]);
+    out.contains("/zklock-")
+}
+
+#[test]
+fn no_control_group_is_left_even_of_a_run_within_that_was_killed() {
+    if !has_control_groups() {
+        return;
+    }
+    let (hosts, path, zklock) =
+        (shared().hosts(), Bench::shared().path, env!("CARGO_BIN_EXE_zklock"));
+    let scratch = Scratch::new(&std::env::temp_dir(), "zklock-run-").unwrap();
+    let file = scratch.path().join("supervisor").display().to_string();
+    let within = format!("cat /proc/self/cgroup; echo $PPID >{file}; exec sleep 600");
+    let within = within.replace('$', "\\$");
+    let script = format!(
+        "'{zklock}' run --hosts {hosts} {path}-within -c \"{within}\" & until [ -s {file} ]; do sleep 0.01; done
+        kill -STOP $!; kill -9 $(cat {file}); kill -9 $!"
+    );
+    let (_, out, err) = finish(&["run", "--hosts", &hosts, &path, "-c", &script]);
+    let group = out.lines().find_map(|line| line.strip_prefix("0::/")).expect(&err);
+    assert_eq!(group.matches("zklock-").count(), 2, "{group}");
+    let top = group.rsplit_once('/').expect("one within another").0;
+    for mount in ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"] {
+        assert!(!std::fs::exists(format!("{mount}/{top}")).unwrap(), "{mount}/{top} is left");
+    }
+}
+
+/// Whether this user may have namespaces.
+fn has_namespaces() -> bool {
+    let mut command = unhindered("unshare");
+    command.args(["-rmfp", "true"]).status().is_ok_and(|status| status.success())
+}
+
+#[test]
+fn where_proc_shows_other_processes_nothing_is_started() {
+    if !has_namespaces() {
+        return;
+    }
+    let (hosts, path) = (shared().hosts(), Bench::shared().path);
+    let run = |options: &[&str]| {
+        let mut command = unhindered("unshare");
+        command.args(options).args([env!("CARGO_BIN_EXE_zklock"), "run", "--hosts", &hosts]);
+        command.args([&path, "echo", "ran"]).output().unwrap()
+    };
+    let refused = run(&["-rfp"]);
+    let err = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!((refused.status.code(), refused.stdout.as_slice()), (Some(125), &b""[..]), "{err}");
+    assert!(err.contains("/proc") && err.contains("--mount-proc"), "{err}");
+    assert_eq!(run(&["-rfp", "--mount-proc"]).stdout, b"ran\n");
 }
 
 /// Neither gone nor a zombie.

@@ -7,7 +7,7 @@ use test_support::{Bench, shared};
 use zklock::Client;
 use zklock_testing::{Scratch, eventually};
 
-use super::program::{finish, start};
+use super::program::{as_shells, finish, start, zklock};
 use super::scene::rounds;
 
 /// Runs a command under a lock on the shared server.
@@ -80,14 +80,21 @@ fn a_conflict_has_a_status_of_its_own_and_names_who_has_the_lock() {
     eventually("it is held", || lock.is_locked().wait().unwrap());
     let (code, out, err) = run(&["--no-wait", &bench.path, "echo", "ran"]);
     assert_eq!((code, out.as_str()), (Some(1), ""));
-    assert!(err.contains(&bench.path) && err.contains("(nightly)"), "{err}");
-    let (code, out, err) = run(&["--wait", "100ms", "-E", "75", &bench.path, "echo", "ran"]);
+    assert!(err.contains(&bench.path) && err.contains("nightly ("), "{err}");
+    for wait in ["0", "0s"] {
+        assert_eq!(run(&["-w", wait, &bench.path, "echo", "ran"]).0, Some(1), "{wait}");
+    }
+    let (code, out, err) = run(&["--wait", "1", "-E", "75", &bench.path, "echo", "ran"]);
     assert_eq!((code, out.as_str()), (Some(75), ""));
-    assert!(err.contains("behind") && err.contains("(nightly)"), "{err}");
+    let host = rustix::system::uname();
+    let host = host.nodename().to_string_lossy();
+    let holder = format!("held by nightly ({host}, pid {})", held.0.id());
+    let message = format!("zklock: {}: not acquired within 1s: {holder}\n", bench.path);
+    assert_eq!(err, message);
     let (code, _, err) = run(&["-n", "-q", "-E", "0", &bench.path, "echo", "ran"]);
     assert_eq!((code, err.as_str()), (Some(0), ""));
     held.signal(rustix::process::Signal::TERM);
-    assert_eq!(held.end().code(), Some(143));
+    assert_eq!(as_shells(held.end()), Some(143));
     bench.expect_empty();
 }
 
@@ -257,4 +264,157 @@ fn so_many_run_at_a_time_as_there_are_permits() {
     eventually("both hold some", || holding() == 2);
     assert_eq!(run(&["--no-wait", "--permits", "1/3", &bench.path, "true"]).0, Some(1));
     drop(two);
+}
+
+#[test]
+fn a_wait_of_zero_acquires_a_lock_that_is_free() {
+    let path = Bench::shared().path;
+    for wait in ["0", "5"] {
+        assert_eq!(run(&["--wait", wait, &path, "echo", "ran"]).1, "ran\n", "{wait}");
+    }
+}
+
+#[test]
+fn zklock_ends_by_the_signal_that_its_command_died_of() {
+    use std::os::unix::process::ExitStatusExt;
+    let (hosts, path) = (shared().hosts(), Bench::shared().path);
+    for signal in [2, 9, 15] {
+        let script = format!("kill -{signal} $$");
+        let output = zklock(&["run", "--hosts", &hosts, &path, "-c", &script]).output().unwrap();
+        assert_eq!(output.status.signal(), Some(signal), "{output:?}");
+    }
+}
+
+#[test]
+fn a_line_of_the_shell_is_run_as_one() {
+    let bench = Bench::shared();
+    let (code, out, err) = run(&[&bench.path, "-c", "echo $((6 * 7)) | tr 2 3; exit 4"]);
+    assert_eq!((code, out.as_str()), (Some(4), "43\n"), "{err}");
+    assert_eq!(run(&[&bench.path]).0, Some(125), "neither a command nor a line");
+    assert_eq!(run(&[&bench.path, "-c", "true", "true"]).0, Some(125), "both");
+}
+
+#[test]
+fn who_waits_says_for_whom() {
+    use std::io::{BufRead, BufReader};
+    let bench = Bench::shared();
+    let hosts = bench.server.hosts();
+    let held = start(&["run", "--hosts", &hosts, "--label", "x", &bench.path, "sleep", "600"]);
+    let client = bench.direct();
+    let lock = bench.lock(&client);
+    eventually("it is held", || lock.is_locked().wait().unwrap());
+    let mut waiting = zklock(&["run", "--hosts", &hosts, "--verbose", &bench.path, "true"]);
+    let mut waiting = test_support::Running(waiting.spawn().unwrap());
+    let mut line = String::new();
+    BufReader::new(waiting.0.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let start = format!("zklock: {}: waiting for x (", bench.path);
+    assert!(line.starts_with(&start), "{line}");
+    drop(held);
+    waiting.signal(rustix::process::Signal::TERM);
+    assert_eq!(as_shells(waiting.end()), Some(143));
+}
+
+/// Starts `zklock run`, and waits until its command has said that it is ready.
+fn ready(args: &[&str]) -> test_support::Running {
+    use std::io::{BufRead, BufReader};
+    let mut child = zklock(args).stderr(std::process::Stdio::inherit()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    test_support::Running(child)
+}
+
+#[test]
+fn a_command_that_ignores_sigterm_is_killed_after_the_time_that_was_chosen() {
+    let (hosts, path) = (shared().hosts(), Bench::shared().path);
+    let script = "trap '' TERM; echo ready; while :; do sleep 0.1; done";
+    let run = ready(&["run", "--hosts", &hosts, "--kill-after", "0.2", &path, "-c", script]);
+    run.signal(rustix::process::Signal::TERM);
+    assert_eq!(as_shells(run.end()), Some(128 + 9));
+}
+
+/// What a service appends to a file while it is started and ended.
+struct Service {
+    scratch: Scratch,
+}
+
+impl Service {
+    fn new() -> Service {
+        Service { scratch: Scratch::new(&std::env::temp_dir(), "zklock-run-").unwrap() }
+    }
+
+    fn file(&self) -> String {
+        self.scratch.path().join("log").display().to_string()
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.file()).unwrap_or_default()
+    }
+}
+
+#[test]
+fn a_service_is_started_again_after_a_crash_and_not_after_sigterm() {
+    let (hosts, path, service) = (shared().hosts(), Bench::shared().path, Service::new());
+    let run = |last: &str| {
+        let file = service.file();
+        let script =
+            format!("echo started >>{file}; [ $(wc -l <{file}) = 1 ] && kill -9 $$; {last}");
+        finish(&["run", "--hosts", &hosts, "--restart", &path, "-c", &script])
+    };
+    let (code, _, err) = run("exit 9");
+    assert_eq!((code, service.log().as_str()), (Some(9), "started\nstarted\n"), "{err}");
+    assert!(err.contains("by signal 9"), "{err}");
+    assert_eq!(run("kill -15 $$").0, Some(143));
+    assert_eq!(service.log().lines().count(), 3);
+}
+
+#[test]
+fn a_service_that_was_asked_to_end_before_a_loss_is_not_started_again() {
+    let (bench, service) = (Bench::shared(), Service::new());
+    let (hosts, file) = (bench.proxy.hosts(), service.file());
+    let script = format!(
+        "trap 'echo asked >>{file}' TERM; echo started >>{file}; while :; do sleep 0.1; done"
+    );
+    let timeout = ["--session-timeout", "3s", "--restart", &bench.path, "-c", &script];
+    let run = start(&[&["run", "--hosts", &hosts][..], &timeout].concat());
+    eventually("it is started", || service.log().contains("started"));
+    run.signal(rustix::process::Signal::TERM);
+    eventually("it is asked", || service.log().contains("asked"));
+    bench.proxy.cut();
+    // Once for the signal of the user, and once because the lock is about to be lost.
+    assert_eq!(run.end().code(), Some(124));
+    assert_eq!(service.log().matches("started").count(), 1, "{}", service.log());
+}
+
+#[test]
+fn what_is_lost_before_the_command_was_started_is_not_said_to_be_ended() {
+    let bench = Bench::shared();
+    let (client, hosts) = (bench.direct(), bench.proxy.hosts());
+    let lock = bench.lock(&client);
+    let ours = lock.acquire().wait().unwrap();
+    let timeout = ["--session-timeout", "3s", &bench.path, "echo", "ran"];
+    let child = zklock(&[&["run", "--hosts", &hosts][..], &timeout].concat()).spawn().unwrap();
+    eventually("it waits", || bench.children().len() == 2);
+    let id = child.id();
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+    let supervisor = rustix::process::Pid::from_raw(children.trim().parse().unwrap()).unwrap();
+    rustix::process::kill_process(supervisor, rustix::process::Signal::STOP).unwrap();
+    ours.release().wait().unwrap();
+    eventually("it holds", || lock.holder().wait().unwrap().is_some_and(|who| who.pid == id));
+    bench.proxy.cut();
+    let output = child.wait_with_output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(124), &b""[..]), "{err}");
+    assert!(err.contains("was not started") && !err.contains("was ended"), "{err}");
+}
+
+#[test]
+fn a_session_timeout_that_was_not_granted_is_said() {
+    let path = Bench::shared().path;
+    let (code, _, err) = run(&["--session-timeout", "2h", &path, "true"]);
+    assert_eq!(code, Some(0));
+    let says = "asked for 2h, got ";
+    assert!(err.contains(says) && err.contains(" (maxSessionTimeout): after a crash, "), "{err}");
+    let (_, _, err) = run(&["-q", "--session-timeout", "2h", &path, "true"]);
+    assert_eq!(err, "");
 }

@@ -1,6 +1,7 @@
 //! The program, and shell scripts for it to run.
 
-use std::process::{Command, Output, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus, Output, Stdio};
 
 use test_support::Running;
 
@@ -30,5 +31,10 @@ pub fn start(args: &[&str]) -> Running {
 pub fn finish(args: &[&str]) -> (Option<i32>, String, String) {
     let Output { status, stdout, stderr } = zklock(args).output().expect("it runs");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-    (status.code(), text(stdout), text(stderr))
+    (as_shells(status), text(stdout), text(stderr))
+}
+
+/// The status as a shell shows it.
+pub fn as_shells(status: ExitStatus) -> Option<i32> {
+    status.code().or_else(|| Some(128 + status.signal()?))
 }

@@ -54,6 +54,7 @@ impl Scene {
         let scratch = Scratch::new(&std::env::temp_dir(), "zklock-run-").expect("a directory");
         let file = scratch.path().join("lines");
         let script = script.replace("$LINES", &lines("first", &file));
+        let script = format!("export FILE={}; {script}", file.display());
         let hosts = bench.proxy.hosts();
         let path = bench.path.clone();
         let first = start_first(&[

@@ -46,7 +46,7 @@ fn while_one_runs_another_does_not_and_after_it_was_killed_the_next_does() {
     let (code, out, err) =
         finish(&[&store[..], &["--no-wait", "/jobs/a", "--", "echo", "ran"]].concat());
     assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
-    assert!(err.contains("has the lock"), "{err}");
+    assert!(err.contains("/jobs/a: not acquired: held by sh ("), "{err}");
     // Kills it.
     drop(run);
     let (code, out, err) = finish(&[&store[..], &["/jobs/a", "--", "echo", "ran"]].concat());

@@ -1,13 +1,14 @@
 //! Signals, and what a shell's job control does.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 use rustix::process::Signal;
 use test_support::{Bench, Running, shared};
 use zklock_testing::eventually;
 
-use super::program::{unhindered, zklock};
+use super::program::{as_shells, unhindered, zklock};
 use super::scene::{Scene, rounds};
 
 const LOST: Option<i32> = Some(124);
@@ -38,7 +39,7 @@ fn a_job_that_is_stopped_and_soon_continued_goes_on() {
     eventually("it goes on", || scene.count("first") > so_far + 20);
     scene.first.signal(Signal::TERM);
     let Scene { first, .. } = scene;
-    assert_eq!(first.end().code(), Some(128 + 15));
+    assert_eq!(as_shells(first.end()), Some(128 + 15));
 }
 
 #[test]
@@ -87,14 +88,14 @@ fn a_signal_while_it_waits_leaves_no_claim_behind() {
     let second = Running(zklock(&args).spawn().unwrap());
     eventually("it waits", || scene.bench.children().len() == 2);
     second.signal(Signal::TERM);
-    assert_eq!(second.end().code(), Some(128 + 15));
+    assert_eq!(as_shells(second.end()), Some(128 + 15));
     assert_eq!(scene.bench.children().len(), 1);
 }
 
-/// Runs a line by a shell that has a terminal, and types there once `prompt` is seen. Gives what was seen.
+/// Runs a line by a shell that has a terminal (not dash, which ends at Ctrl-C whatever its command makes of it), and types there once `prompt` is seen. Gives what was seen.
 fn on_a_terminal(line: &str, prompt: &str, typed: &[u8]) -> String {
     let mut command = unhindered("script");
-    command.args(["-qec", line, "/dev/null"]).env("SHELL", "/bin/sh");
+    command.args(["-qec", line, "/dev/null"]).env("SHELL", "/bin/bash");
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().expect("util-linux");
     let mut keys = child.stdin.take().expect("a keyboard");
@@ -143,5 +144,127 @@ fn a_signal_that_is_to_be_ignored_is_ignored() {
     waiting.signal(Signal::HUP);
     // Were it not ignored, it would be heard first.
     waiting.signal(Signal::TERM);
-    assert_eq!(waiting.end().code(), Some(128 + 15));
+    assert_eq!(as_shells(waiting.end()), Some(128 + 15));
+}
+
+/// A shell with job control on a terminal of its own.
+struct Shell {
+    keys: ChildStdin,
+    screen: Arc<Mutex<String>>,
+    _shell: Running,
+}
+
+impl Shell {
+    fn start() -> Shell {
+        let mut command = unhindered("script");
+        command.args(["-qec", "bash --norc -i", "/dev/null"]).env("SHELL", "/bin/sh");
+        command.env("PS1", "$ ").env("ZKLOCK", env!("CARGO_BIN_EXE_zklock"));
+        command.env("ZKLOCK_HOSTS", shared().hosts()).env("LOCK", Bench::shared().path);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("util-linux");
+        let keys = child.stdin.take().expect("a keyboard");
+        let mut out = child.stdout.take().expect("a screen");
+        let screen = Arc::new(Mutex::new(String::new()));
+        let shown = Arc::clone(&screen);
+        std::thread::spawn(move || {
+            let mut bytes = [0; 1024];
+            while let Ok(length @ 1..) = out.read(&mut bytes) {
+                shown.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..length]));
+            }
+        });
+        Shell { keys, screen, _shell: Running(child) }
+    }
+
+    fn types(&mut self, text: &str) {
+        self.keys.write_all(text.as_bytes()).unwrap();
+    }
+
+    fn shows(&self, text: &str) {
+        let shows = || self.screen.lock().unwrap().contains(text);
+        eventually(&format!("the screen shows {text:?}"), shows);
+    }
+}
+
+#[test]
+fn a_script_that_is_stopped_by_ctrl_z_gives_the_terminal_back_and_goes_on() {
+    let mut shell = Shell::start();
+    shell.types("bash -c '\"$ZKLOCK\" run $LOCK -c \"echo re\"\"ady; read a; echo has \\$a\"; echo ended $((2 + 3))'\n");
+    shell.shows("ready");
+    shell.types("\x1a");
+    shell.shows("Stopped");
+    shell.types("echo shell $((6 * 7))\n");
+    shell.shows("shell 42");
+    shell.types("fg\n");
+    shell.types("text\n");
+    shell.shows("has text");
+    shell.shows("ended 5");
+}
+
+#[test]
+fn both_ends_of_a_pipe_may_read_from_the_terminal() {
+    let mut shell = Shell::start();
+    shell.types("\"$ZKLOCK\" run $LOCK -c 'read a; echo left has $a' | cat\n");
+    shell.types("first\n");
+    shell.shows("left has first");
+    shell.types("\"$ZKLOCK\" run $LOCK -- sleep 600 | (read b </dev/tty; echo right has $b)\n");
+    shell.types("second\n");
+    shell.shows("right has second");
+    shell.types("\x03");
+    shell.types("echo in | \"$ZKLOCK\" run $LOCK -c 'read c </dev/tty; echo it has $c'\n");
+    shell.types("third\n");
+    shell.shows("it has third");
+}
+
+#[test]
+fn a_job_of_the_background_reads_from_the_terminal_once_it_is_in_the_foreground() {
+    let mut shell = Shell::start();
+    shell.types("\"$ZKLOCK\" run $LOCK -c 'read a; echo has $a' &\n");
+    shell.types("while ! jobs | grep -q Stop; do sleep 0.1; done; echo stopped $((2 * 3))\n");
+    shell.shows("stopped 6");
+    shell.types("fg\n");
+    shell.types("text\n");
+    shell.shows("has text");
+    shell.types("echo shell $((6 * 7))\n");
+    shell.shows("shell 42");
+}
+
+#[test]
+fn a_script_ends_at_ctrl_c() {
+    let mut shell = Shell::start();
+    shell.types(
+        "bash -c '\"$ZKLOCK\" run $LOCK -c \"echo re\"\"ady; exec sleep 600\"; echo went on'\n",
+    );
+    shell.shows("ready");
+    shell.types("\x03");
+    shell.types("echo status $?\n");
+    shell.shows("status 130");
+    assert!(!shell.screen.lock().unwrap().contains("\nwent on"));
+}
+
+#[test]
+fn ctrl_c_comes_once() {
+    let mut shell = Shell::start();
+    let count = "n=0; trap 'n=$((n+1)); echo INT $n' INT; trap 'echo counted $n; exit' USR1";
+    let script = format!("{count}; echo re''ady; while :; do sleep 0.1; done");
+    shell.types(&format!("\"$ZKLOCK\" run $LOCK -- bash -c \"{}\"\n", script.replace('$', "\\$")));
+    shell.shows("ready");
+    shell.types("\x03");
+    shell.shows("INT 1");
+    // A second that zklock had sent would come before this.
+    shell.types("\x1a");
+    shell.shows("Stopped");
+    shell.types("kill -USR1 %1; fg\n");
+    shell.shows("counted 1");
+}
+
+#[test]
+fn a_shell_that_is_killed_on_the_terminal_leaves_it_to_the_caller() {
+    let mut shell = Shell::start();
+    shell.types("bash -c '\"$ZKLOCK\" run $LOCK -- bash --norc -i; read a; echo script has $a'\n");
+    shell.types("echo inner $((6 * 7))\n");
+    shell.shows("inner 42");
+    shell.types("kill -9 $$\n");
+    shell.shows("Killed");
+    shell.types("text\n");
+    shell.shows("script has text");
 }

@@ -71,7 +71,7 @@ impl crate::servers::Server for Server {
     }
 
     fn pid(&self) -> Pid {
-        Pid::from_raw(self.database.pid().unwrap().cast_signed()).unwrap()
+        Pid::from_raw(i32::try_from(self.database.pid().unwrap()).unwrap()).unwrap()
     }
 
     fn kill(&self) {

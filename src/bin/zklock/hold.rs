@@ -12,6 +12,7 @@ use zklock::{Contender, Guard, Lock, LockError, LostReason};
 use crate::failure::Failure;
 use crate::look::who::in_short;
 use crate::output::{say, show};
+use crate::run::options::{lock_path, parse_duration};
 use crate::servers::Servers;
 use crate::text::one_line;
 
@@ -19,15 +20,15 @@ use crate::text::one_line;
 #[command(after_help = MORE)]
 pub struct HoldOptions {
     /// The lock's path
-    #[arg(value_parser = crate::run::options::lock_path)]
+    #[arg(value_parser = lock_path)]
     path: String,
 
     /// Holds the lock together with others that hold it --shared
     #[arg(short, long)]
     shared: bool,
 
-    /// Gives up when the lock was not to be had for so long, such as 500ms, 10s or 2h
-    #[arg(short, long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    /// Gives up when the lock was not to be had for so long, such as 500ms, 10s or 2h; 5 is 5 seconds, 0 as --no-wait
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
     wait: Option<Duration>,
 
     /// Gives up at once if somebody holds the lock or waits for it
@@ -39,7 +40,7 @@ pub struct HoldOptions {
     label: String,
 
     /// How long the lock outlives a crash of this machine [default: 10s]
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     session_timeout: Option<Duration>,
 
     #[command(flatten)]
@@ -112,10 +113,10 @@ impl HoldOptions {
     }
 
     fn acquire(&self, lock: Lock, events: Sender<Event>) -> Result<(), Failure> {
-        let (wait, no_wait) = (self.wait, self.no_wait);
+        let wait = if self.no_wait { Some(Duration::ZERO) } else { self.wait };
         start(move || {
             let acquired = match wait {
-                _ if no_wait => lock.try_acquire().wait(),
+                Some(Duration::ZERO) => lock.try_acquire().wait(),
                 Some(limit) => lock.acquire().within(limit).wait().map(Some),
                 None => lock.acquire().wait().map(Some),
             };

@@ -2,6 +2,7 @@
 
 mod args;
 mod boot_clock;
+mod cgroup;
 mod failure;
 mod follow;
 mod generate;

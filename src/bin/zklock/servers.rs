@@ -64,6 +64,15 @@ pub enum Place {
 }
 
 impl Place {
+    /// What keeps the locks, for people.
+    pub fn name(&self) -> &str {
+        match self {
+            Place::Servers(_) => "ZooKeeper",
+            // What follows may be a password.
+            Place::Elsewhere(address) => address.split(':').next().unwrap_or_default(),
+        }
+    }
+
     /// What a file of settings says.
     pub fn session_timeout(&self) -> Option<Duration> {
         match self {

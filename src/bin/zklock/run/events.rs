@@ -6,8 +6,16 @@ use std::time::Duration;
 
 use crate::supervise::orders::Report;
 
+/// A signal to this process.
+#[derive(Clone, Copy, Debug)]
+pub struct Caught {
+    pub signal: i32,
+    /// By a key or the end of the terminal, so all of the process group has got it.
+    pub is_of_terminal: bool,
+}
+
 pub enum Event {
-    Signal(i32),
+    Signal(Caught),
     Report(Report),
     /// The supervisor has died.
     NoSupervisor,

@@ -5,16 +5,16 @@ use std::time::Duration;
 use rustix::process::{Signal, getpid, kill_process};
 use zklock::{Guard, GuardState, LostReason};
 
-use super::events::{Event, Events};
-use super::supervised::{Supervised, has_terminal};
+use super::events::{Caught, Event, Events};
+use super::supervised::Supervised;
 use crate::boot_clock;
 use crate::output::say;
-use crate::supervise::orders::{Order, Report, Start};
+use crate::supervise::orders::{Order, Report, Start, Status};
 
 /// How a command has ended.
 pub enum Outcome {
-    /// By itself, with that status.
-    Ended(u8),
+    /// By itself.
+    Ended(Status),
     /// Because the lock was lost, or was about to be.
     Lost,
     /// Because somebody has asked for the lock, which is held yet.
@@ -37,15 +37,21 @@ pub struct Times {
 
 /// How long a supervisor may take to answer an order to kill.
 const ANSWER: Duration = Duration::from_millis(250);
+/// How long what a killed supervisor has said may take to be heard.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How long a command may take to stop, on a terminal.
 const STOPPING: Duration = Duration::from_millis(200);
 
 pub struct Hold<'a> {
     pub path: &'a str,
+    /// What keeps the lock, for people.
+    pub store: &'a str,
     pub guard: &'a Guard,
     pub events: &'a Events,
     pub supervised: &'a Supervised,
     pub times: Times,
+    /// From a SIGTERM that is handed on to SIGKILL.
+    pub kill_after: Option<Duration>,
     pub quiet: bool,
     pub state: State,
 }
@@ -57,6 +63,7 @@ pub struct State {
     until: Duration,
     /// When it was told to kill.
     kill_ordered: Option<Duration>,
+    is_started: bool,
     is_ending: bool,
     is_left_behind: bool,
     is_giving_way: bool,
@@ -65,7 +72,7 @@ pub struct State {
     /// When this process has to be stopped.
     stop_at: Option<Duration>,
     /// A signal was handed on that asks programs to end.
-    pub is_asked_to_end: bool,
+    pub asked_to_end: Option<i32>,
 }
 
 impl Hold<'_> {
@@ -76,7 +83,6 @@ impl Hold<'_> {
             until: self.state.until,
             grace: self.times.grace,
             margin: self.times.margin,
-            terminal: has_terminal(),
             token: self.guard.fencing_token(),
             session,
         });
@@ -131,12 +137,14 @@ impl Hold<'_> {
             Event::Report(Report::Terminated) => {
                 state.is_ending = true;
                 self.tell(format_args!(
-                    "no server has proven for too long that the lock is held: ending the command before it can be another's"
+                    "lost contact with {}: stopping the command before the lock can pass to another",
+                    self.store
                 ));
             }
-            Event::Report(Report::Killed) => {
+            Event::Report(Report::Started) => state.is_started = true,
+            Event::Report(Report::Killed { for_loss }) => {
                 state.is_killed = true;
-                state.is_ending |= !state.is_left_behind && !state.is_giving_way;
+                state.is_ending |= for_loss && !state.is_left_behind;
             }
             Event::Report(Report::LeftBehind(who)) => {
                 state.is_left_behind = true;
@@ -155,15 +163,23 @@ impl Hold<'_> {
                 }
             }
             Event::NoSupervisor => {
+                // Nothing comes after that.
+                let is_started = std::mem::replace(&mut self.state.is_started, true);
                 self.take_over();
+                self.state.is_started = is_started;
                 return Some(self.orphaned());
             }
-            Event::Signal(signal) => self.hand_on(signal),
+            Event::Signal(caught) => self.hand_on(caught),
             // An earlier turn's comes too late.
             Event::Asked { token, .. } if token != self.guard.fencing_token() => {}
             Event::Asked { reason, .. } => {
                 state.is_giving_way = true;
-                self.tell(format_args!("asked to give way ({reason}): ending the command"));
+                match reason.as_str() {
+                    "" => self.tell(format_args!("asked to give way: stopping the command")),
+                    why => {
+                        self.tell(format_args!("asked to give way ({why}): stopping the command"))
+                    }
+                }
                 self.supervised.order(&Order::End);
             }
             Event::Lost | Event::Done => {}
@@ -193,17 +209,24 @@ impl Hold<'_> {
         None
     }
 
-    fn hand_on(&mut self, signal: i32) {
+    fn hand_on(&mut self, Caught { signal, is_of_terminal }: Caught) {
         let is = |other: Signal| signal == other.as_raw();
         if is(Signal::CONT) {
             return self.resume();
         }
-        if is(Signal::TSTP) {
+        if [Signal::TSTP, Signal::TTIN, Signal::TTOU].into_iter().any(is) {
             self.state.stop_at = Some(boot_clock::now() + STOPPING);
         }
-        self.state.is_asked_to_end |=
-            [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].into_iter().any(is);
-        self.supervised.order(&Order::Signal(signal));
+        if [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].into_iter().any(is) {
+            self.state.asked_to_end = Some(signal);
+        }
+        // Or the command has it already.
+        if !is_of_terminal || !self.supervised.shares_group {
+            self.supervised.order(&Order::Signal(signal));
+        }
+        if let Some(after) = self.kill_after.filter(|_| is(Signal::TERM)) {
+            self.supervised.order(&Order::KillAt(boot_clock::now() + after));
+        }
     }
 
     /// Stops this process as its command was, so that a shell sees it. The supervisor goes on keeping the time.
@@ -218,13 +241,32 @@ impl Hold<'_> {
     fn resume(&mut self) {
         self.state.stop_at = None;
         self.state.resumed += 1;
-        let (time, terminal) = (self.state.resumed, has_terminal());
-        self.supervised.order(&Order::Resume { time, terminal });
+        self.supervised.order(&Order::Resume { time: self.state.resumed });
     }
 
-    fn take_over(&self) {
+    fn take_over(&mut self) {
         let path = self.path;
         self.supervised.take_over(|who| say(format_args!("{path}: can't kill {who}")));
+        // What the supervisor has said before is heard until its end is.
+        while !self.state.is_started {
+            match self.events.next(LAST_WORDS) {
+                Some(Event::Report(Report::Started)) => self.state.is_started = true,
+                Some(Event::NoSupervisor) => {
+                    let _ = self.events.sender().send(Event::NoSupervisor);
+                    return;
+                }
+                None => return,
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// What became of the command when the lock was lost.
+    pub fn fate(&self) -> &'static str {
+        match self.state.is_started {
+            true => "the command was ended",
+            false => "the command was not started",
+        }
     }
 
     fn orphaned(&self) -> Outcome {

@@ -15,6 +15,7 @@ mod signals;
 mod stop;
 mod supervised;
 mod token_file;
+mod waiting;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -26,13 +27,15 @@ use zklock::{Client, Guard, Interop, Lock, LockError, Pending};
 use crate::failure::{FAILED, Failure};
 use crate::mark::{Beginning, Mark, MarkedRun};
 use crate::output::say;
+use crate::supervise::orders::Status;
 use crate::text::rough;
-use events::{Event, Events};
+use events::{Caught, Event, Events};
 use hold::{Hold, Outcome, State, Times};
 use options::RunOptions;
 use place::Place;
-use stop::Stop;
+use stop::{Stop, name};
 use supervised::Supervised;
+use waiting::Waiting;
 
 /// The lock was lost or given up, and the command ended.
 const LOST: u8 = 124;
@@ -41,34 +44,53 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
 /// What is waited for the server's word at the end.
 const GOODBYE: Duration = Duration::from_secs(2);
 
+/// Between a crash of the command and its next start, and for another host to be faster.
+const AFTER_CRASH: Duration = Duration::from_secs(1);
+
 /// # Errors
 /// zklock itself has failed.
 pub fn run(options: RunOptions) -> Result<u8, Failure> {
+    let status = begin(options)?;
+    if let Status::Signaled(signal) = status {
+        signals::die_of(signal);
+    }
+    Ok(status.code())
+}
+
+fn begin(options: RunOptions) -> Result<Status, Failure> {
     let place = place::of(&options)?;
     let starting = |error| Failure::new(format!("start a supervisor: {error}"));
     let signals = signals::block().map_err(starting)?;
     let events = Events::new();
     let supervised =
-        Supervised::start(&options.path, &options.command, events.sender()).map_err(starting)?;
+        Supervised::start(&options.path, &options.argv(), events.sender()).map_err(starting)?;
     let hand_on = events.sender();
-    signals::listen(signals, move |signal| {
-        let _ = hand_on.send(Event::Signal(signal));
+    signals::listen(signals, move |caught| {
+        let _ = hand_on.send(Event::Signal(caught));
     })
     .map_err(starting)?;
     let begun = Instant::now();
-    let mut run = Run { options, place, events, supervised, begun, store: None };
+    let mut run = Run {
+        options,
+        place,
+        events,
+        supervised,
+        begun,
+        store: None,
+        asked_timeout: SESSION_TIMEOUT,
+    };
     let ended = run.until_it_ends();
     if let Some(store) = &run.store {
         let _ = store.close().within(GOODBYE).wait();
     }
     match ended {
         Ok(status) => Ok(status),
-        Err(Stop::Signal(signal)) => Ok(128u8.wrapping_add(signal as u8)),
+        Err(Stop::Signal(signal)) => Ok(Status::Signaled(signal)),
         Err(Stop::Conflict(why)) => {
             if !run.options.quiet {
                 say(format_args!("{why}"));
             }
-            Ok(run.options.conflict_exit_code)
+            Ok(Status::Exited(run.options.conflict_exit_code))
         }
         Err(Stop::Failure(failure)) => Err(failure),
     }
@@ -81,6 +103,7 @@ struct Run {
     supervised: Supervised,
     begun: Instant,
     store: Option<Store>,
+    asked_timeout: Duration,
 }
 
 /// Whether a run has a mark, and whether it is to be.
@@ -91,10 +114,11 @@ enum Marked {
 }
 
 impl Run {
-    fn until_it_ends(&mut self) -> Result<u8, Stop> {
+    fn until_it_ends(&mut self) -> Result<Status, Stop> {
         let store = self.connect()?;
         self.store = Some(store.clone());
         self.times(&store)?;
+        self.tell_of_timeout(&store);
         let lock = self.lock(&store).label(self.label());
         loop {
             let guard = self.acquire(&lock)?;
@@ -106,10 +130,13 @@ impl Run {
             let marked = match self.mark(&store, &guard)? {
                 Marked::NotWanted => None,
                 Marked::Run(marked) if self.is_worth_beginning(&guard, times)? => Some(marked),
-                Marked::Run(_) => return Ok(LOST),
+                Marked::Run(_) => {
+                    self.tell(format_args!("lost before the command was started"));
+                    return Ok(Status::Exited(LOST));
+                }
                 Marked::RanAlready => {
                     self.release(guard);
-                    return Ok(0);
+                    return Ok(Status::Exited(0));
                 }
             };
             if let Some(file) = &self.options.token_file {
@@ -122,40 +149,52 @@ impl Run {
             let session = session.map_or(0, |session| session.id());
             let mut hold = Hold {
                 path: &self.options.path,
+                store: self.place.name(),
                 guard: &guard,
                 events: &self.events,
                 supervised: &self.supervised,
                 times,
+                kill_after: self.options.kill_after,
                 quiet: self.options.quiet,
                 state: State::default(),
             };
             let outcome = hold.run(session);
-            let (loss, is_asked_to_end) = (hold.loss(), hold.state.is_asked_to_end);
+            let (loss, fate) = (hold.loss(), hold.fate());
+            let asked_to_end = hold.state.asked_to_end;
+            let is_done = !self.options.restart || asked_to_end.is_some();
             match outcome {
                 Outcome::Ended(status) => {
-                    self.finish(guard, marked, &status.to_string());
-                    return Ok(status);
+                    self.finish(guard, marked, &status.code().to_string());
+                    match crash(status) {
+                        Some(signal) if !is_done => {
+                            self.tell(format_args!(
+                                "the command was ended by signal {signal}: starting it again"
+                            ));
+                            self.meanwhile(|| std::thread::sleep(AFTER_CRASH))?;
+                        }
+                        _ => return Ok(as_asked(status, asked_to_end)),
+                    }
                 }
                 Outcome::GaveWay => {
                     self.finish(guard, marked, "gave way");
-                    if !self.options.restart || is_asked_to_end {
-                        return Ok(LOST);
+                    if is_done {
+                        return Ok(Status::Exited(LOST));
                     }
                 }
                 Outcome::Orphaned => {
                     self.finish(guard, marked, "killed");
-                    return Ok(FAILED);
+                    return Ok(Status::Exited(FAILED));
                 }
                 Outcome::Lost => {
                     if let Some(marked) = marked {
                         // Where that can't be written any more, its absence says as much.
                         let _ = marked.end(&guard, "lost");
                     }
-                    say(format_args!("{}: lost: {loss}; the command was ended", self.options.path));
+                    self.tell(format_args!("lost: {loss}; {fate}"));
                     // If it is held yet, it can go; if not, that was said.
                     let _ = guard.release().wait();
-                    if !self.options.restart || is_asked_to_end {
-                        return Ok(LOST);
+                    if is_done {
+                        return Ok(Status::Exited(LOST));
                     }
                 }
             }
@@ -179,14 +218,17 @@ impl Run {
     }
 
     fn label(&self) -> String {
-        let name = Path::new(&self.options.command[0]).file_name().unwrap_or_default();
-        self.options.label.clone().unwrap_or_else(|| name.to_string_lossy().into_owned())
+        let RunOptions { label, shell, command, .. } = &self.options;
+        let name = || Path::new(command.first()?).file_name();
+        let label = label.as_ref().or(shell.as_ref()).cloned();
+        label.unwrap_or_else(|| name().unwrap_or_default().to_string_lossy().into_owned())
     }
 
-    fn connect(&self) -> Result<Store, Stop> {
+    fn connect(&mut self) -> Result<Store, Stop> {
         let at_least = self.options.grace.map_or(SESSION_TIMEOUT, |grace| grace * 5);
         let timeout = self.options.session_timeout.or(self.place.session_timeout());
         let timeout = timeout.unwrap_or(at_least.max(SESSION_TIMEOUT));
+        self.asked_timeout = timeout;
         let limit = self.limit();
         let settings = match &self.place {
             Place::Servers(settings) => settings,
@@ -214,7 +256,8 @@ impl Run {
 
     /// What is left of the time to wait.
     fn limit(&self) -> Option<Duration> {
-        self.options.wait.map(|wait| wait.saturating_sub(self.begun.elapsed()))
+        let wait = self.options.wait.filter(|wait| !wait.is_zero());
+        wait.map(|wait| wait.saturating_sub(self.begun.elapsed()))
     }
 
     fn times(&self, store: &Store) -> Result<Times, Stop> {
@@ -237,7 +280,7 @@ impl Run {
 
     fn acquire(&self, lock: &Lock) -> Result<Guard, Stop> {
         let (acquired, limit) = (lock.clone(), self.limit());
-        let no_wait = self.options.no_wait || limit.is_some_and(|limit| limit.is_zero());
+        let no_wait = self.options.no_wait() || limit.is_some_and(|limit| limit.is_zero());
         let acquire = move || -> Result<Option<Guard>, LockError> {
             match limit {
                 _ if no_wait => acquired.try_acquire().wait(),
@@ -245,24 +288,39 @@ impl Run {
                 None => acquired.acquire().wait().map(Some),
             }
         };
-        match self.meanwhile(acquire)?? {
-            Some(guard) => Ok(guard),
-            None => {
-                let holder = lock.holder().within(GOODBYE).wait().ok().flatten();
-                let why = holder.map_or(
+        let _waiting = self.options.verbose.then(|| Waiting::begin(lock.clone()));
+        let holder = || lock.holder().within(GOODBYE).wait().ok().flatten();
+        let path = lock.path();
+        match self.meanwhile(acquire)? {
+            Ok(Some(guard)) => Ok(guard),
+            Ok(None) => {
+                let why = holder().map_or(
                     "nobody holds the lock now, but it could not be acquired: another has just released it, or the \
                      server was restarted and lets nobody in yet"
                         .to_owned(),
-                    |holder| format!("{holder} has the lock"),
+                    |holder| format!("held by {}", name(&holder)),
                 );
-                Err(Stop::Conflict(format!("{}: not run: {why}", lock.path())))
+                Err(Stop::Conflict(format!("{path}: not acquired: {why}")))
             }
+            Err(LockError::TimedOut { ahead: Some(ahead), .. }) => {
+                let why = holder().map_or_else(
+                    || format!("behind {}", name(&ahead)),
+                    |holder| format!("held by {}", name(&holder)),
+                );
+                let wait = humantime::format_duration(self.options.wait.unwrap_or_default());
+                Err(Stop::Conflict(format!("{path}: not acquired within {wait}: {why}")))
+            }
+            Err(error) => Err(error.into()),
         }
     }
 
     /// Waits until the lock is proven to be held for as long as it usually is, so that the command is not ended at
     /// once: an acquire needs less.
     fn is_worth_beginning(&self, guard: &Guard, times: Times) -> Result<bool, Stop> {
+        // What came while another command was there is not for the next.
+        while let Some(event) = self.events.next(Duration::ZERO) {
+            self.hear(event)?;
+        }
         let begun = Instant::now();
         while !guard.is_lost() {
             let is_long_ago = begun.elapsed() > times.usual;
@@ -289,9 +347,9 @@ impl Run {
     fn hear(&self, event: Event) -> Result<(), Stop> {
         use rustix::process::{Signal, getpid, kill_process};
         match event {
-            Event::Signal(signal) => {
+            Event::Signal(Caught { signal, .. }) => {
                 let is = |other: Signal| signal == other.as_raw();
-                if is(Signal::TSTP) {
+                if [Signal::TSTP, Signal::TTIN, Signal::TTOU].into_iter().any(is) {
                     let _ = kill_process(getpid(), Signal::STOP);
                 }
                 match [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT].into_iter().any(is) {
@@ -339,6 +397,27 @@ impl Run {
         self.release(guard);
     }
 
+    fn tell(&self, what: std::fmt::Arguments) {
+        say(format_args!("{}: {what}", self.options.path));
+    }
+
+    /// Says where the servers have granted another session timeout than the user asked for.
+    fn tell_of_timeout(&self, store: &Store) {
+        let RunOptions { session_timeout, verbose, quiet, .. } = &self.options;
+        let granted = store.session_timeout().unwrap_or(self.asked_timeout);
+        if granted == self.asked_timeout || *quiet || (session_timeout.is_none() && !verbose) {
+            return;
+        }
+        let limit = match granted < self.asked_timeout {
+            true => "maxSessionTimeout",
+            false => "minSessionTimeout",
+        };
+        let [asked, granted] = [self.asked_timeout, granted].map(humantime::format_duration);
+        say(format_args!(
+            "asked for {asked}, got {granted} ({limit}): after a crash, locks stay taken for {granted}"
+        ));
+    }
+
     fn release(&self, guard: Guard) {
         if let Err(error) = guard.release().wait() {
             say(format_args!("{error}"));
@@ -350,5 +429,25 @@ fn in_time<T>(connecting: Pending<T>, limit: Option<Duration>) -> zklock::Result
     match limit {
         Some(limit) => connecting.within(limit).wait(),
         None => connecting.wait(),
+    }
+}
+
+/// The signal of which a command has died that neither ended by itself nor was asked to.
+fn crash(status: Status) -> Option<i32> {
+    use rustix::process::Signal;
+    let asking = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, Signal::PIPE];
+    match status {
+        Status::Signaled(signal) if !asking.iter().any(|ask| ask.as_raw() == signal) => {
+            Some(signal)
+        }
+        _ => None,
+    }
+}
+
+/// A shell that was asked to end says by a status that its command has died of that signal.
+fn as_asked(status: Status, asked_to_end: Option<i32>) -> Status {
+    match asked_to_end.map(Status::Signaled) {
+        Some(asked) if asked.code() == status.code() => asked,
+        _ => status,
     }
 }

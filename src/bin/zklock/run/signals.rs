@@ -3,10 +3,16 @@
 
 use std::io;
 
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigSet, Signal, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::process::{Resource, Rlimit, setrlimit};
 
-const TAKEN: [Signal; 9] = [
+use super::events::Caught;
+
+/// What the kernel gives as the origin of a signal that no process has sent.
+const BY_KERNEL: i32 = 0x80;
+
+const TAKEN: [Signal; 11] = [
     Signal::SIGINT,
     Signal::SIGTERM,
     Signal::SIGHUP,
@@ -15,6 +21,8 @@ const TAKEN: [Signal; 9] = [
     Signal::SIGUSR2,
     Signal::SIGWINCH,
     Signal::SIGTSTP,
+    Signal::SIGTTIN,
+    Signal::SIGTTOU,
     Signal::SIGCONT,
 ];
 
@@ -41,16 +49,27 @@ fn ignored(status: &str) -> Vec<Signal> {
 ///
 /// # Errors
 /// There is no thread to be had.
-pub fn listen(signals: SignalFd, to: impl Fn(i32) + Send + 'static) -> io::Result<()> {
+pub fn listen(signals: SignalFd, to: impl Fn(Caught) + Send + 'static) -> io::Result<()> {
     let read = move || {
         while let Ok(read) = signals.read_signal() {
-            if let Some(signal) = read.and_then(|info| i32::try_from(info.ssi_signo).ok()) {
-                to(signal);
+            let Some(info) = read else { continue };
+            if let Ok(signal) = i32::try_from(info.ssi_signo) {
+                to(Caught { signal, is_of_terminal: info.ssi_code == BY_KERNEL });
             }
         }
     };
     std::thread::Builder::new().name("signals".to_owned()).spawn(read)?;
     Ok(())
+}
+
+/// Ends this process by that signal, so that its parent sees that: a shell that runs a script ends it where a command
+/// has died of Ctrl-C. Returns where the signal does not end it.
+pub fn die_of(signal: i32) {
+    let Ok(signal) = Signal::try_from(signal) else { return };
+    // The core would be of this program.
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+    let _ = SigSet::from_iter([signal]).thread_unblock();
+    let _ = raise(signal);
 }
 
 #[cfg(test)]

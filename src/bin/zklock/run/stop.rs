@@ -2,9 +2,10 @@
 
 use std::io;
 
-use zklock::LockError;
+use zklock::{Contender, LockError};
 
 use crate::failure::Failure;
+use crate::text::one_line;
 
 pub enum Stop {
     /// By a signal, before there was a command to hand it on to.
@@ -28,15 +29,25 @@ impl From<zklock::Error> for Stop {
 
 impl From<LockError> for Stop {
     fn from(error: LockError) -> Stop {
-        match error {
-            LockError::TimedOut { ahead: Some(_), .. } => Stop::Conflict(error.to_string()),
-            error => Stop::Failure(error.into()),
-        }
+        Stop::Failure(error.into())
     }
 }
 
 impl From<io::Error> for Stop {
     fn from(error: io::Error) -> Stop {
         Stop::Failure(Failure::new(error.to_string()))
+    }
+}
+
+/// `report (web1, pid 7)`: what a contender calls itself, and where it is.
+pub fn name(contender: &Contender) -> String {
+    let Contender { host, pid, label, session, .. } = contender;
+    let place = match host.as_str() {
+        "" => format!("session {session:#x}"),
+        host => format!("{host}, pid {pid}"),
+    };
+    match label.as_str() {
+        "" => place,
+        label => format!("{} ({place})", one_line(label)),
     }
 }

@@ -1,6 +1,7 @@
 //! The command as `zklock run` has it: by way of a supervisor, and without one where that has died.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -10,11 +11,15 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, getpgrp, getpid, kill_process, set_child_subreaper};
-use rustix::stdio::{stdin, stdout};
-use rustix::termios::{isatty, tcgetpgrp, tcsetpgrp};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, getpgrp, getpid, kill_process, set_child_subreaper, test_kill_process_group,
+};
+use rustix::stdio::stdin;
+use rustix::termios::{tcgetpgrp, tcsetpgrp};
 
 use super::events::Event;
+use crate::cgroup::Cgroup;
 use crate::processes::{self, Change};
 use crate::supervise::orders::{Order, Report, Start};
 use crate::supervise::wire;
@@ -22,8 +27,13 @@ use crate::supervise::wire;
 pub struct Supervised {
     socket: Arc<OwnedFd>,
     supervisor: Pid,
+    cgroup: Option<Cgroup>,
+    /// The command is in the process group of this process.
+    pub shares_group: bool,
 }
 
+/// How often what was started meanwhile is killed within a round.
+const AT_ONCE: u32 = 20;
 /// Between two rounds of kills.
 const ROUND: Duration = Duration::from_millis(5);
 
@@ -31,18 +41,34 @@ impl Supervised {
     /// Starts the supervisor, before there is any descriptor that it would inherit.
     ///
     /// # Errors
-    /// There is no process or no descriptor to be had.
+    /// There is no process or no descriptor to be had, or the processes can't be seen.
     pub fn start(
         path: &str,
         command: &[OsString],
         events: Sender<Event>,
     ) -> io::Result<Supervised> {
+        if !processes::are_seen() {
+            return Err(io::Error::other(
+                "/proc is not of this process's pid namespace, so the command could outlive the lock: mount it \
+                 there (unshare --mount-proc)",
+            ));
+        }
         // All of it falls to this process if the supervisor dies.
         set_child_subreaper(Some(getpid()))?;
         let (socket, theirs) = wire::pair()?;
         // This program again, even if another has taken its place on the disk.
         let mut supervisor = Command::new("/proc/self/exe");
-        supervisor.arg0("zkl-supervisor").args(["supervise", "--path", path, "--"]).args(command);
+        supervisor.arg0("zkl-supervisor").args(["supervise", "--path", path]);
+        // On a terminal they are one job, as the shell sees it: both have its keys, and may read from it.
+        let shares_group = terminal().is_some();
+        if shares_group {
+            supervisor.args(["--group", &getpgrp().as_raw_nonzero().to_string()]);
+        }
+        let cgroup = Cgroup::make();
+        if let Some(cgroup) = &cgroup {
+            supervisor.arg("--cgroup").arg(cgroup.path());
+        }
+        supervisor.arg("--").args(command);
         // What a terminal sends to the group of this process is not for it.
         let child = supervisor.stdin(theirs).process_group(0).spawn()?;
         // It has the other end of the socket.
@@ -58,7 +84,7 @@ impl Supervised {
             let _ = events.send(Event::NoSupervisor);
         };
         thread::Builder::new().name("reports".to_owned()).spawn(listen)?;
-        Ok(Supervised { socket, supervisor: Pid::from_child(&child) })
+        Ok(Supervised { socket, supervisor: Pid::from_child(&child), cgroup, shares_group })
     }
 
     /// Has the command started, with the standard input of this process.
@@ -77,19 +103,23 @@ impl Supervised {
         const SAY_AFTER: u32 = 200;
         let _ = kill_process(self.supervisor, Signal::KILL);
         for round in 0u32.. {
+            if let Some(cgroup) = &self.cgroup {
+                cgroup.kill();
+            }
             let left: Vec<_> = processes::below(getpid());
             for process in left.iter().filter(|process| !process.is_over()) {
                 let _ = process.signal(Signal::KILL);
             }
-            loop {
-                match processes::next_change() {
-                    Change::Child(..) => {}
-                    Change::Nothing => break,
-                    Change::NoChildren => {
-                        if is_on_terminal() {
-                            let _ = tcsetpgrp(stdin(), getpgrp());
-                        }
-                        return;
+            for _ in 0..AT_ONCE {
+                processes::kill_children();
+                loop {
+                    match processes::next_change() {
+                        Change::Child(..) => {}
+                        Change::Nothing => break,
+                        Change::NoChildren => match &self.cgroup {
+                            Some(cgroup) if !cgroup.is_empty() => break,
+                            _ => return,
+                        },
                     }
                 }
             }
@@ -101,11 +131,22 @@ impl Supervised {
     }
 }
 
-fn is_on_terminal() -> bool {
-    isatty(stdin()) && isatty(stdout())
+impl Drop for Supervised {
+    fn drop(&mut self) {
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.remove();
+        }
+        // A shell that was killed leaves the terminal to a process group that is no more.
+        if let Some(terminal) = terminal() {
+            let foreground = tcgetpgrp(&terminal);
+            if foreground.is_ok_and(|group| test_kill_process_group(group) == Err(Errno::SRCH)) {
+                let _ = tcsetpgrp(&terminal, getpgrp());
+            }
+        }
+    }
 }
 
-/// Whether this process is in the foreground of a terminal, so that the command is to be there in its stead.
-pub fn has_terminal() -> bool {
-    is_on_terminal() && tcgetpgrp(stdin()).is_ok_and(|group| group == getpgrp())
+/// The terminal that controls this process.
+fn terminal() -> Option<File> {
+    File::open("/dev/tty").ok()
 }

@@ -8,6 +8,8 @@ pub struct Ending {
     grace: Duration,
     margin: Duration,
     phase: Phase,
+    /// When it is killed in any case.
+    kill_at: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +29,7 @@ pub enum Step {
 impl Ending {
     /// `until`: when the lock may be lost; `margin`: how long before that all have to be killed.
     pub fn new(until: Duration, grace: Duration, margin: Duration) -> Ending {
-        Ending { until, grace, margin, phase: Phase::Lives }
+        Ending { until, grace, margin, phase: Phase::Lives, kill_at: None }
     }
 
     /// The lock is held for longer.
@@ -47,6 +49,16 @@ impl Ending {
         Some(Step::Terminate)
     }
 
+    /// It is to be killed then, if it lives.
+    pub fn kill_at(&mut self, at: Duration) {
+        self.kill_at = Some(self.kill_at.map_or(at, |before| before.min(at)));
+    }
+
+    /// Whether the lock would be lost if it lived on.
+    pub fn is_late(&self, now: Duration) -> bool {
+        now >= self.kill_by()
+    }
+
     /// It is to be killed.
     pub fn kill(&mut self) -> Step {
         self.phase = Phase::Killed;
@@ -57,6 +69,9 @@ impl Ending {
     pub fn due(&mut self, now: Duration) -> Option<Step> {
         match self.phase {
             _ if now < self.next()? => None,
+            Phase::Lives | Phase::Terminated { .. } if self.kill_at.is_some_and(|at| now >= at) => {
+                Some(self.kill())
+            }
             Phase::Lives => self.end(now),
             Phase::Terminated { .. } => Some(self.kill()),
             Phase::Killed => None,
@@ -65,11 +80,12 @@ impl Ending {
 
     /// When something will be due.
     pub fn next(&self) -> Option<Duration> {
-        match self.phase {
-            Phase::Lives => Some(self.kill_by().saturating_sub(self.grace)),
-            Phase::Terminated { kill_at } => Some(kill_at.min(self.kill_by())),
-            Phase::Killed => None,
-        }
+        let next = match self.phase {
+            Phase::Lives => self.kill_by().saturating_sub(self.grace),
+            Phase::Terminated { kill_at } => kill_at.min(self.kill_by()),
+            Phase::Killed => return None,
+        };
+        Some(self.kill_at.map_or(next, |at| at.min(next)))
     }
 
     fn kill_by(&self) -> Duration {
@@ -113,6 +129,17 @@ mod tests {
     fn what_wakes_late_kills_at_once() {
         assert_eq!(ending().due(at(95)), Some(Step::Kill));
         assert_eq!(ending().end(at(99)), Some(Step::Kill));
+    }
+
+    #[test]
+    fn what_was_asked_to_end_is_killed_when_its_time_is_over_however_long_the_lock_is_held() {
+        let mut ending = ending();
+        ending.kill_at(at(30));
+        ending.kill_at(at(40));
+        ending.renew(at(200));
+        assert_eq!((ending.due(at(29)), ending.next()), (None, Some(at(30))));
+        assert_eq!((ending.due(at(30)), ending.is_late(at(30))), (Some(Step::Kill), false));
+        assert_eq!((ending.due(at(31)), ending.next()), (None, None));
     }
 
     #[test]

@@ -3,14 +3,14 @@
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
 use nix::sys::signal::SigSet;
-use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
-use rustix::termios::tcsetpgrp;
+use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
+use crate::cgroup::Cgroup;
 use crate::output::say;
 
 /// As `env` and `timeout` have it: found, but not to be run.
@@ -25,9 +25,9 @@ pub struct ExecOptions {
     #[arg(long)]
     supervisor: i32,
 
-    /// Take the foreground of the terminal
+    /// The control group that it is to be in
     #[arg(long)]
-    terminal: bool,
+    cgroup: Option<PathBuf>,
 
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
@@ -43,9 +43,9 @@ pub fn exec(options: &ExecOptions) -> u8 {
     if getppid() != Pid::from_raw(options.supervisor) {
         return ABANDONED;
     }
-    if options.terminal {
-        // SIGTTOU is blocked here, so this does not stop us. A terminal that is gone is of no use to anyone.
-        let _ = tcsetpgrp(rustix::stdio::stdin(), getpid());
+    if let Some(cgroup) = &options.cgroup {
+        // Where that can't be, all is found by who came of whom, as without one.
+        let _ = Cgroup::at(cgroup.clone()).enter();
     }
     // What the supervisor blocks, the command does not.
     let _ = SigSet::all().thread_unblock();

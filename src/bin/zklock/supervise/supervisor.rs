@@ -4,8 +4,9 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -14,19 +15,20 @@ use nix::sys::signal::SigSet;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{
-    Pid, Signal, WaitStatus, getpgid, getpid, getppid, kill_process_group, set_child_subreaper,
+    Pid, Signal, WaitStatus, getpid, kill_process_group, set_child_subreaper,
+    set_parent_process_death_signal,
 };
 use rustix::stdio::stdin;
-use rustix::termios::tcsetpgrp;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
     timerfd_settime,
 };
 
 use super::ending::{Ending, Step};
-use super::orders::{Order, Report, Start};
+use super::orders::{Order, Report, Start, Status};
 use super::wire;
 use crate::boot_clock;
+use crate::cgroup::Cgroup;
 use crate::failure::FAILED;
 use crate::output::say;
 use crate::processes::{self, Change, Process};
@@ -37,10 +39,20 @@ pub struct SuperviseOptions {
     #[arg(long)]
     path: String,
 
+    /// The process group of `zklock run`, where the command is to be in it
+    #[arg(long)]
+    group: Option<i32>,
+
+    /// The control group for the command
+    #[arg(long)]
+    cgroup: Option<PathBuf>,
+
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
 }
 
+/// How often what was started meanwhile is killed within a round.
+const AT_ONCE: u32 = 200;
 /// From one round of kills to the next, at first.
 const NEXT_ROUND: Duration = Duration::from_millis(2);
 /// At the last.
@@ -56,16 +68,22 @@ pub fn supervise(options: SuperviseOptions) -> io::Result<()> {
     // What stops or ends programs by name is meant for the other.
     let _ = rustix::thread::set_name(c"zkl-supervisor");
     SigSet::all().thread_block()?;
+    // One that was stopped goes on when `zklock run` dies: nobody else is left to end the command.
+    set_parent_process_death_signal(Some(Signal::CONT))?;
     set_child_subreaper(Some(getpid()))?;
     let signals =
         SignalFd::with_flags(&SigSet::all(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
     let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC)?;
-    let group = getppid().and_then(|parent| getpgid(Some(parent)).ok());
-    let mut supervisor =
-        Supervisor { options, group, input: None, running: None, is_alone: false, timer };
+    let group = options.group.and_then(Pid::from_raw);
+    let cgroup = options.cgroup.clone().map(Cgroup::at);
+    let (input, running, is_alone) = (None, None, false);
+    let mut supervisor = Supervisor { options, group, cgroup, input, running, is_alone, timer };
     loop {
         supervisor.act();
         if supervisor.is_alone && supervisor.running.is_none() {
+            if let Some(cgroup) = &supervisor.cgroup {
+                cgroup.remove();
+            }
             return Ok(());
         }
         supervisor.set_timer()?;
@@ -88,8 +106,9 @@ pub fn supervise(options: SuperviseOptions) -> io::Result<()> {
 
 struct Supervisor {
     options: SuperviseOptions,
-    /// The process group of `zklock run`, which has the terminal where the command has not.
+    /// The process group of `zklock run`, where the command shares it: on a terminal, whose keys then reach both.
     group: Option<Pid>,
+    cgroup: Option<Cgroup>,
     /// The standard input that the command is to have.
     input: Option<OwnedFd>,
     running: Option<Running>,
@@ -101,10 +120,9 @@ struct Supervisor {
 /// A command, or what is left of it.
 struct Running {
     pid: Pid,
-    /// Its exit status, as shells have it, once it has one.
-    status: Option<u8>,
+    /// How it has ended, once it has.
+    status: Option<Status>,
     ending: Ending,
-    terminal: bool,
     resumed: u32,
     killing: Option<Killing>,
 }
@@ -146,19 +164,33 @@ impl Supervisor {
                 self.step(Some(step));
             }
             (Some(Order::Signal(signal)), Some(running)) if running.status.is_none() => {
+                let pid = running.pid;
                 if let Some(signal) = Signal::from_named_raw(signal) {
-                    // The command is not reaped, so the group is its own.
-                    let _ = kill_process_group(running.pid, signal);
+                    self.signal_group(pid, signal);
                 }
             }
-            (Some(Order::Resume { time, terminal }), Some(running)) if running.status.is_none() => {
-                (running.resumed, running.terminal) = (time, terminal);
-                if let Some(input) = self.input.as_ref().filter(|_| terminal) {
-                    let _ = tcsetpgrp(input, running.pid);
-                }
-                let _ = kill_process_group(running.pid, Signal::CONT);
+            (Some(Order::Resume { time }), Some(running)) if running.status.is_none() => {
+                running.resumed = time;
+                let pid = running.pid;
+                self.signal_group(pid, Signal::CONT);
             }
+            (Some(Order::KillAt(at)), Some(running)) => running.ending.kill_at(at),
             _ => {}
+        }
+    }
+
+    /// Signals the command's process group, or of a shared one what came of the command, which is not reaped.
+    fn signal_group(&self, command: Pid, signal: Signal) {
+        match self.group {
+            None => {
+                let _ = kill_process_group(command, signal);
+            }
+            Some(group) => {
+                let group = group.as_raw_nonzero().get();
+                for process in self.left().iter().filter(|process| process.group == group) {
+                    let _ = process.signal(signal);
+                }
+            }
         }
     }
 
@@ -166,17 +198,18 @@ impl Supervisor {
         let mut ending = Ending::new(start.until, start.grace, start.margin);
         if ending.due(boot_clock::now()).is_some() {
             // It comes too late: the lock is about to be lost.
-            self.report(&Report::Terminated);
-            return self.report(&Report::Gone(FAILED));
+            self.report(&Report::Killed { for_loss: true });
+            return self.report(&Report::Gone(Status::Exited(FAILED)));
         }
         let supervisor = getpid().as_raw_nonzero().to_string();
         // This program again, even if another has taken its place on the disk.
         let mut command = Command::new("/proc/self/exe");
         command.arg0("zkl-exec").args(["become", "--supervisor", &supervisor]);
-        if start.terminal {
-            command.arg("--terminal");
+        if let Some(cgroup) = &self.cgroup {
+            command.arg("--cgroup").arg(cgroup.path());
         }
-        command.arg("--").args(&self.options.command).process_group(0);
+        command.arg("--").args(&self.options.command);
+        command.process_group(self.group.map_or(0, |group| group.as_raw_nonzero().get()));
         command.env("ZKLOCK_PATH", &self.options.path);
         command.env("ZKLOCK_TOKEN", start.token.to_string());
         command.env("ZKLOCK_SESSION", format!("{:#x}", start.session));
@@ -187,13 +220,13 @@ impl Supervisor {
         }
         match command.spawn() {
             Ok(child) => {
-                let (pid, terminal) = (Pid::from_child(&child), start.terminal);
-                let (status, resumed, killing) = (None, 0, None);
-                self.running = Some(Running { pid, status, ending, terminal, resumed, killing });
+                let (pid, status, resumed, killing) = (Pid::from_child(&child), None, 0, None);
+                self.running = Some(Running { pid, status, ending, resumed, killing });
+                self.report(&Report::Started);
             }
             Err(error) => {
                 say(format_args!("{}: no process for the command: {error}", self.options.path));
-                self.report(&Report::Gone(FAILED));
+                self.report(&Report::Gone(Status::Exited(FAILED)));
             }
         }
     }
@@ -218,40 +251,50 @@ impl Supervisor {
         let Some(running) = &mut self.running else { return };
         match step {
             Some(Step::Terminate) => {
-                let group = running.pid.as_raw_nonzero().get();
-                let is_there = running.status.is_none();
-                if is_there {
-                    let _ = kill_process_group(running.pid, Signal::TERM);
-                    // Or one that is stopped would learn of it only by its death.
-                    let _ = kill_process_group(running.pid, Signal::CONT);
+                let own = running.pid.as_raw_nonzero().get();
+                let has_group = running.status.is_none() && self.group.is_none();
+                // Or one that is stopped would learn of it only by its death.
+                let signals = [Signal::TERM, Signal::CONT];
+                if has_group {
+                    let _ = signals.map(|signal| kill_process_group(running.pid, signal).is_ok());
                 }
-                for process in left().iter().filter(|left| !is_there || left.group != group) {
-                    let _ = process.signal(Signal::TERM);
-                    let _ = process.signal(Signal::CONT);
+                for process in self.left().iter().filter(|left| !has_group || left.group != own) {
+                    let _ = signals.map(|signal| process.signal(signal).is_ok());
                 }
             }
             Some(Step::Kill) => {
                 let now = boot_clock::now();
                 let (since, next, pause) = (now, now, NEXT_ROUND);
                 running.killing.get_or_insert(Killing { since, next, pause, said: false });
-                self.report(&Report::Killed);
+                let for_loss = running.ending.is_late(now);
+                self.report(&Report::Killed { for_loss });
                 self.kill();
             }
             None => {}
         }
     }
 
-    /// Kills all that is there now. What they start meanwhile is killed in the next round.
+    /// Kills all that is there now, and what they start meanwhile.
     fn kill(&mut self) {
-        let Some(running) = &mut self.running else { return };
-        if running.status.is_none() {
+        let Some(running) = &self.running else { return };
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.kill();
+        }
+        if running.status.is_none() && self.group.is_none() {
             let _ = kill_process_group(running.pid, Signal::KILL);
         }
-        let left = left();
-        for process in &left {
+        for process in self.left() {
             // Who may not be killed is named below.
             let _ = process.signal(Signal::KILL);
         }
+        for _ in 0..AT_ONCE {
+            processes::kill_children();
+            if self.collect() {
+                break;
+            }
+        }
+        let left = self.left();
+        let Some(running) = &mut self.running else { return };
         let Some(killing) = &mut running.killing else { return };
         let now = boot_clock::now();
         (killing.next, killing.pause) = (now + killing.pause, LAST_ROUND.min(killing.pause * 2));
@@ -263,16 +306,24 @@ impl Supervisor {
 
     /// Learns what has become of children, and of all who are children now because their parents died.
     fn reap(&mut self) {
+        let has_children = !self.collect();
+        let has_members = self.cgroup.as_ref().is_some_and(|group| !group.is_empty());
+        if has_children || has_members {
+            return self.end_what_is_left();
+        }
+        if let Some(running) = self.running.take() {
+            self.report(&Report::Gone(running.status.unwrap_or(Status::Exited(FAILED))));
+        }
+    }
+
+    /// Reaps, and says whether no child is left.
+    fn collect(&mut self) -> bool {
         loop {
             match processes::next_change() {
                 Change::Child(pid, status) => self.changed(pid, status),
-                Change::Nothing => return self.end_what_is_left(),
-                Change::NoChildren => break,
+                Change::Nothing => return false,
+                Change::NoChildren => return true,
             }
-        }
-        if let Some(running) = self.running.take() {
-            self.take_terminal(&running);
-            self.report(&Report::Gone(running.status.unwrap_or(FAILED)));
         }
     }
 
@@ -281,15 +332,12 @@ impl Supervisor {
             return;
         };
         if let Some(signal) = status.stopping_signal() {
-            let (resumed, terminal) = (running.resumed, running.terminal);
-            if terminal {
-                self.give_terminal_back();
-            }
+            let resumed = running.resumed;
             return self.report(&Report::Stopped { resumed, signal });
         }
         running.status = Some(match (status.exit_status(), status.terminating_signal()) {
-            (Some(code), _) => code as u8,
-            (None, Some(signal)) => 128u8.wrapping_add(signal as u8),
+            (Some(code), _) => Status::Exited(code as u8),
+            (None, Some(signal)) => Status::Signaled(signal),
             (None, None) => return,
         });
     }
@@ -300,21 +348,22 @@ impl Supervisor {
             return;
         };
         if let Some(step) = running.ending.end(boot_clock::now()) {
-            self.report(&Report::LeftBehind(processes::list(&left())));
+            let who = processes::list(&self.left());
+            self.report(&Report::LeftBehind(who));
             self.step(Some(step));
         }
     }
 
-    fn take_terminal(&self, running: &Running) {
-        if running.terminal {
-            self.give_terminal_back();
+    /// What lives below this process, or has left that for another in the control group.
+    fn left(&self) -> Vec<Process> {
+        let mut left = processes::below(getpid());
+        for pid in self.cgroup.iter().flat_map(Cgroup::processes) {
+            if !left.iter().any(|process| process.pid == pid) {
+                left.extend(Process::read(pid));
+            }
         }
-    }
-
-    fn give_terminal_back(&self) {
-        if let (Some(input), Some(group)) = (&self.input, self.group) {
-            let _ = tcsetpgrp(input.as_fd(), group);
-        }
+        left.retain(|process| !process.is_over());
+        left
     }
 
     /// Wakes this process when something is due.
@@ -330,9 +379,4 @@ impl Supervisor {
         timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once)?;
         Ok(())
     }
-}
-
-/// What lives below this process.
-fn left() -> Vec<Process> {
-    processes::below(getpid()).into_iter().filter(|process| !process.is_over()).collect()
 }
