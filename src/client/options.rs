@@ -317,9 +317,10 @@ async fn established(client: Client, hosts: String, deadline: Option<Instant>) -
         })
     };
     let too_late = || {
-        let known = client.inner().hosts().describe();
-        let known = known.as_deref().unwrap_or("are they up, and is the port right?");
-        let detail = format!("no server took the session in time: {known}");
+        let detail = match client.inner().hosts().describe() {
+            Some(known) => format!("no server took the session in time: {known}"),
+            None => "no server answered in time: are they up, and is the port right?".to_owned(),
+        };
         Err(Error::with_detail("connect", &hosts, Code::OPERATION_TIMEOUT, detail))
     };
     within(deadline, connected, too_late).await?;
