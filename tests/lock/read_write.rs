@@ -46,13 +46,12 @@ each_queue! {
     fn a_reader_knows_the_writer_ahead_of_it_behind_any_number_of_readers(place) {
         let writer = place.read_write().write().acquire().wait().unwrap();
         let lock = place.read_write().read();
-        let readers: Vec<_> = (0..33).map(|_| lock.acquire()).collect();
-        eventually("all wait", || lock.contenders().wait().unwrap().len() == 34);
+        let readers: Vec<_> = (0..33).map(|before| join(&lock, before + 2)).collect();
         let late = lock.acquire().within(SOON).wait().unwrap_err();
         let LockError::TimedOut { ahead: Some(ahead), .. } = &late else { panic!("{late:?}") };
         assert_eq!(ahead.token, writer.fencing_token());
         release([writer]);
-        release(readers.into_iter().map(|reader| reader.within(TIMEOUT).wait().unwrap()));
+        release(readers.into_iter().map(held));
         place.expect_free();
     }
 

@@ -52,7 +52,7 @@ fn every_operation_of_every_recipe_withstands_every_fault_at_every_step() {
 
 #[test]
 fn every_recovery_from_a_fault_withstands_a_second_one() {
-    play(Wanted::pairs, [100, 3_000]);
+    play(Wanted::pairs, [60, 3_000]);
 }
 
 #[test]
