@@ -23,7 +23,7 @@ fn man_pages_have_the_sections_of_the_help() {
             assert!(page.lines().any(|line| line == section), "{command} {section}: {page}");
         }
         assert!(!page.contains(".SH EXTRA"), "{command}");
-        assert!(page.contains("Its own certificate"), "{command}: {page}");
+        assert!(page.contains("The certificate of this client"), "{command}: {page}");
     }
 }
 

@@ -23,23 +23,23 @@ pub struct HoldOptions {
     #[arg(value_parser = lock_path)]
     path: String,
 
-    /// Holds the lock together with others that hold it --shared
+    /// Share the lock with other --shared holders
     #[arg(short, long)]
     shared: bool,
 
-    /// Gives up when the lock was not to be had for so long, such as 500ms, 10s or 2h; 5 is 5 seconds, 0 as --no-wait
+    /// Give up after this time, such as 500ms, 10s or 2h. A plain number is seconds, and 0 is --no-wait
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
     wait: Option<Duration>,
 
-    /// Gives up at once if somebody holds the lock or waits for it
+    /// Give up at once if the lock is held or others wait for it
     #[arg(short, long, conflicts_with = "wait")]
     no_wait: bool,
 
-    /// What others see of the holder
+    /// The holder's name, which others see
     #[arg(long, value_name = "TEXT", default_value = "zklock hold")]
     label: String,
 
-    /// How long the lock outlives a crash of this machine [default: 10s]
+    /// How long the lock stays taken after a crash of this machine [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     session_timeout: Option<Duration>,
 

@@ -25,7 +25,7 @@ pub const KEYS: [&str; 9] = [
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct SecureArgs {
-    /// Talks TLS to the servers, at their secureClientPort: the authorities that sign their certificates, in PEM form
+    /// Connect with TLS, to the servers' secureClientPort. FILE has the certificates of their authorities in PEM form
     /// [default: ZKLOCK_TLS_CA, then tls-ca in the configuration file; likewise all below]
     #[arg(
         long,
@@ -36,7 +36,7 @@ pub struct SecureArgs {
     )]
     tls_ca: Option<String>,
 
-    /// Its own certificate
+    /// The certificate of this client
     #[arg(
         long,
         value_name = "FILE",
@@ -46,7 +46,7 @@ pub struct SecureArgs {
     )]
     tls_cert: Option<String>,
 
-    /// The key of its certificate
+    /// The key of that certificate
     #[arg(
         long,
         value_name = "FILE",
@@ -66,7 +66,7 @@ pub struct SecureArgs {
     )]
     tls_key_password_file: Option<String>,
 
-    /// false: takes any certificate that the authorities have signed, whatever the server's name is
+    /// Whether the certificate has to carry the server's name. false accepts any that the authorities have signed
     #[arg(
         long,
         value_name = "true|false",
@@ -76,7 +76,7 @@ pub struct SecureArgs {
     )]
     tls_verify_host_name: Option<String>,
 
-    /// The mechanism of SASL, such as GSSAPI [default: DIGEST-MD5, where there is a --sasl-user]
+    /// The SASL mechanism, such as GSSAPI [default: DIGEST-MD5 with --sasl-user]
     #[arg(
         long,
         value_name = "NAME",
@@ -86,7 +86,7 @@ pub struct SecureArgs {
     )]
     sasl_mechanism: Option<String>,
 
-    /// Who it is to the servers, by SASL
+    /// The SASL user
     #[arg(
         long,
         value_name = "NAME",
@@ -106,7 +106,7 @@ pub struct SecureArgs {
     )]
     sasl_password_file: Option<String>,
 
-    /// A file whose first line is an identity of ZooKeeper's own, as in digest:user:password
+    /// A file whose first line is an identity such as digest:user:password
     #[arg(
         long,
         value_name = "FILE",

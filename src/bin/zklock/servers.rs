@@ -21,23 +21,23 @@ const KEYS: [&str; 4] = ["hosts", "store", "session-timeout", "tick-time"];
 
 #[derive(Args, Clone, Debug)]
 pub struct Servers {
-    /// Where the locks are: HOST:PORT,.../CHROOT of ZooKeeper, or another store's address [default: ZKLOCK_STORE, then
+    /// The servers: HOST:PORT,.../CHROOT of ZooKeeper, or the address of another store [default: ZKLOCK_STORE, then
     /// ZKLOCK_HOSTS, then the configuration file]
     ///
     /// Other stores are sqlite:FILE for the processes of this machine, redis://HOST:PORT, postgres://HOST/DATABASE and
-    /// mysql://HOST/DATABASE, as far as this program was built with them.
+    /// mysql://HOST/DATABASE, if this program was built with them.
     #[arg(long, visible_alias = "store", value_name = "ADDRESS")]
     #[arg(global = true, help_heading = "Servers")]
     pub hosts: Option<String>,
 
     /// The configuration file [default: ZKLOCK_CONFIG, then ~/.config/zklock.toml, then /etc/zklock.toml]
     ///
-    /// It has lines such as hosts = "10.0.0.1:2181" or store = "sqlite:/var/lib/locks.db", and, if wanted, session-timeout =
+    /// It has lines such as hosts = "10.0.0.1:2181" or store = "sqlite:/var/lib/locks.db". Optional are session-timeout =
     /// "30s" and tick-time = "2s".
     #[arg(long, value_name = "FILE", global = true, help_heading = "Servers")]
     pub config: Option<PathBuf>,
 
-    /// How long to try to get a first connection
+    /// How long to try to connect
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
     #[arg(global = true, help_heading = "Servers")]
     pub connect_timeout: Duration,

@@ -27,11 +27,11 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = MORE)]
 pub struct LsOptions {
-    /// Where to look, with all below it
+    /// The path to search, with everything below it
     #[arg(default_value = "/", value_parser = crate::run::options::lock_path)]
     path: String,
 
-    /// One JSON object for each lock and line
+    /// Print one JSON object a line for each lock
     #[arg(long)]
     json: bool,
 

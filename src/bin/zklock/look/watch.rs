@@ -34,11 +34,11 @@ pub struct WatchOptions {
     #[arg(value_parser = crate::run::options::lock_path)]
     path: String,
 
-    /// Ends after so many lines
+    /// End after this many lines
     #[arg(long, value_name = "N")]
     lines: Option<u64>,
 
-    /// One JSON object a line
+    /// Print one JSON object a line
     #[arg(long)]
     json: bool,
 

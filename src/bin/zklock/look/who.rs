@@ -35,7 +35,7 @@ pub struct WhoOptions {
     #[arg(value_parser = crate::run::options::lock_path)]
     path: String,
 
-    /// One JSON object, on one line
+    /// Print one JSON object on one line
     #[arg(long)]
     json: bool,
 

@@ -16,11 +16,11 @@ pub struct AskOptions {
     #[arg(value_parser = crate::run::options::lock_path)]
     path: String,
 
-    /// Why, for the holder's log
+    /// The reason, for the holder's log
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
 
-    /// How long to wait for it
+    /// How long to wait for the release
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = humantime::parse_duration)]
     wait: Duration,
 

@@ -19,24 +19,24 @@ pub struct BreakOptions {
     #[arg(value_parser = crate::run::options::lock_path)]
     path: String,
 
-    /// Why, for the holder's log
+    /// The reason, for the holder's log
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
 
-    /// How long the holder's program has to end its work once its guard says that the lock is lost
+    /// How long the holder's program may work on after its guard says that the lock is lost
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = humantime::parse_duration)]
     grace: Duration,
 
-    /// How long to wait for that
+    /// How long to wait for the holder
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = humantime::parse_duration)]
     wait: Duration,
 
-    /// Deletes the claim of a holder that has not broken off by then, or whose library can't: it may go on believing
-    /// that it holds the lock
+    /// Delete the claim of a holder that has not stopped by then, or whose library does not support breaking. That
+    /// holder may still believe that it holds the lock
     #[arg(long)]
     force: bool,
 
-    /// Does not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
 

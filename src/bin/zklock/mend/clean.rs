@@ -17,23 +17,23 @@ use crate::servers::Servers;
 #[derive(Args, Debug)]
 #[command(after_help = MORE)]
 pub struct CleanOptions {
-    /// Where to look, with all below it
+    /// The path to search, with everything below it
     #[arg(value_parser = crate::run::options::lock_path)]
     path: String,
 
-    /// Empty directories, too: znodes without data that have had children
+    /// Also delete empty directories: znodes without data that have had children
     #[arg(long)]
     empty: bool,
 
-    /// Only shows what it would delete
+    /// Only show what it would delete
     #[arg(long)]
     dry_run: bool,
 
-    /// Does not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
 
-    /// One JSON object for each znode and line
+    /// Print one JSON object a line for each znode
     #[arg(long)]
     json: bool,
 

@@ -19,19 +19,19 @@ use crate::servers::{Place, Servers, Settings};
 #[derive(Args, Debug)]
 #[command(after_help = MORE)]
 pub struct DoctorOptions {
-    /// A path whose permissions are looked at, too
+    /// Also check the permissions of this path
     #[arg(long, value_name = "PATH", value_parser = crate::run::options::lock_path)]
     path: Option<String>,
 
-    /// Acquires and releases a lock at this path: shows how long that takes, and what the servers' clock says
+    /// Acquire and release a lock at this path, and show the time it takes and the servers' clock
     #[arg(long, value_name = "PATH", value_parser = crate::run::options::lock_path)]
     probe: Option<String>,
 
-    /// Leaves out what this check finds, also of the exit status; may be given several times
+    /// Ignore the findings of this check, also in the exit status. May be given several times
     #[arg(long, value_name = "CHECK", value_parser = CHECKS, hide_possible_values = true)]
     ignore: Vec<String>,
 
-    /// One JSON object for each finding and line
+    /// Print one JSON object a line for each finding
     #[arg(long)]
     json: bool,
 

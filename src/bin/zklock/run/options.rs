@@ -10,9 +10,9 @@ use super::acl::AclArgument;
 use crate::servers::Servers;
 
 #[derive(Args, Debug)]
-#[command(after_long_help = MORE, after_help = "--help says more: guarantees, limits, signals, exit statuses, examples")]
+#[command(after_long_help = MORE, after_help = "See --help for guarantees, limits, signals, exit statuses and examples")]
 pub struct RunOptions {
-    /// The lock's path. Whoever names the same path waits for the same lock
+    /// The lock's path. Programs that name the same path share one lock
     #[arg(value_parser = lock_path)]
     pub path: String,
 
@@ -20,99 +20,98 @@ pub struct RunOptions {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required_unless_present = "shell")]
     pub command: Vec<OsString>,
 
-    /// Runs a line of the shell (/bin/sh) instead
+    /// Run this shell line with /bin/sh instead of a command
     #[arg(short = 'c', long = "command", value_name = "LINE", conflicts_with = "command")]
     #[arg(help_heading = "Command")]
     pub shell: Option<String>,
 
-    /// Holds the lock together with others that are --shared: they wait only for those that are not
+    /// Share the lock with other --shared runs. They wait only for exclusive ones
     #[arg(short, long, help_heading = "Lock")]
     pub shared: bool,
 
-    /// Takes N of the M permits at PATH, such as 1/4: up to four at a time. Where the path has a number of permits
-    /// already, that counts instead of M
+    /// Take N of the M permits at PATH. With 1/4, up to four run at a time. A limit that the path already has
+    /// replaces M
     #[arg(long, value_name = "N/M", value_parser = permits, help_heading = "Lock")]
     #[arg(conflicts_with = "shared")]
     pub permits: Option<Permits>,
 
-    /// Has locks of all other libraries on the path wait, also of kazoo as it comes, which needs a second znode. With or
-    /// without it, all who name the path wait for each other
+    /// Exclude the locks of all other libraries on this path. This includes kazoo with its defaults, which needs
+    /// a second znode. Runs with and without this option exclude each other
     #[arg(long, help_heading = "Lock")]
     #[arg(conflicts_with_all = ["shared", "permits"])]
     pub universal: bool,
 
-    /// Gives up when the lock was not to be had for so long, such as 500ms, 10s or 2h; 5 is 5 seconds, 0 as --no-wait
+    /// Give up after this time, such as 500ms, 10s or 2h. A plain number is seconds, and 0 is --no-wait
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration, help_heading = "Lock")]
     pub wait: Option<Duration>,
 
-    /// Gives up at once where somebody has the lock or waits for it
+    /// Give up at once if the lock is held or others wait for it
     #[arg(short, long, conflicts_with = "wait", help_heading = "Lock")]
     pub no_wait: bool,
 
-    /// The exit status where it gave up
+    /// The exit status after giving up
     #[arg(short = 'E', long, value_name = "STATUS", default_value = "1", help_heading = "Lock")]
     pub conflict_exit_code: u8,
 
-    /// Who may do what with the znodes that are made for the lock: open, creator (who has authenticated as this has),
-    /// read-only, or SCHEME:ID:PERMISSIONS such as sasl:bob:cdrwa; several with commas between [default: open]
+    /// The permissions of the lock's znodes: open, creator (clients with the same identity as this one), read-only, or
+    /// SCHEME:ID:PERMISSIONS such as sasl:bob:cdrwa. Separate several with commas [default: open]
     #[arg(long, value_name = "ACL", value_parser = super::acl::parse, help_heading = "Lock")]
     pub acl: Option<AclArgument>,
 
-    /// What others see of who has the lock [default: the command's name]
+    /// The holder's name, which others see [default: the command's name]
     #[arg(long, value_name = "TEXT", help_heading = "Lock")]
     pub label: Option<String>,
 
-    /// How long the lock outlives a crash of this machine. A connection that is gone for a quarter of that costs
-    /// the lock, so a shorter one makes others wait less, and losses more likely [default: 30s]
+    /// How long the lock stays taken after a crash of this machine. Losing the connection for a quarter of this time
+    /// costs the lock: with a shorter timeout, others wait less and losses are more likely [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Lock")]
     pub session_timeout: Option<Duration>,
 
-    /// From SIGTERM to SIGKILL when the lock is about to be lost, or when the command has ended and left others behind
-    /// [default: a tenth of the session timeout]
+    /// The time from SIGTERM to SIGKILL when the lock is about to be lost, or when the command has ended and left
+    /// processes behind [default: a tenth of the session timeout]
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Command")]
     pub grace: Option<Duration>,
 
-    /// When SIGTERM was handed on to the command: sends SIGKILL so long after it. Without this, a command may take
-    /// as long as it likes, and has the lock meanwhile
+    /// Send SIGKILL this long after passing SIGTERM on to the command [default: never; the lock stays held until the
+    /// command ends]
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Command")]
     pub kill_after: Option<Duration>,
 
-    /// Takes the lock again and runs the command again after a loss, after it gave way, and after a crash (a signal that
-    /// nobody sent to end it): a service of which one copy is active
+    /// Run the command again after a lost lock, after giving way, and after a crash, each time with the lock: a service
+    /// with one active copy. A crash is the death by any signal but INT, TERM, HUP, QUIT and PIPE
     #[arg(long, help_heading = "Command")]
     pub restart: bool,
 
-    /// Does not run the command again within so long after its last start, wherever that was, such as 20h
+    /// Skip the run if the command was started less than this time ago on any host, such as 20h
     ///
-    /// A lock alone keeps runs apart in time, but five hosts that wait for it at 2:00 run one after the other.
-    /// This leaves a mark at PATH.last of who ran when and how it ended (see `zklock last`). A run counts once it was
-    /// started, whatever became of it.
+    /// With a lock alone, five hosts that start at 2:00 run the job one after the other. This option records each run at
+    /// PATH.last: who, when, and how it ended (see `zklock last`). A run counts from its start, however it ends.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, help_heading = "Command")]
     #[arg(conflicts_with_all = ["restart", "shared", "permits"])]
     pub once_per: Option<Duration>,
 
-    /// Of earlier runs, only those that have ended with status 0 count
+    /// Count only earlier runs that ended with status 0
     #[arg(long, requires = "once_per", help_heading = "Command")]
     pub retry_failed: bool,
 
-    /// Writes the fencing token to this file before the command is started
+    /// Write the fencing token to this file before the command starts
     #[arg(long, value_name = "FILE", help_heading = "Command")]
     pub token_file: Option<PathBuf>,
 
-    /// Tells systemd READY=1 once the lock is held (Type=notify)
+    /// Send READY=1 to systemd once the lock is held (Type=notify)
     #[arg(long, help_heading = "Command")]
     pub notify: bool,
 
-    /// Makes the tokens of --store larger than this one, for all its clients. Give the largest token of the store that
-    /// you used before. Not for ZooKeeper, whose tokens cannot be raised
+    /// Raise the tokens of --store above this one, for all its clients. Give the largest token of the store that you used
+    /// before. ZooKeeper's tokens cannot be raised
     #[arg(long, value_name = "TOKEN", help_heading = "Servers")]
     pub tokens_above: Option<i64>,
 
-    /// Says whom it waits for
+    /// Show which holder it waits for
     #[arg(short, long, conflicts_with = "quiet")]
     pub verbose: bool,
 
-    /// Says only what went wrong
+    /// Show only errors
     #[arg(short, long)]
     pub quiet: bool,
 
@@ -173,48 +172,68 @@ pub fn lock_path(text: &str) -> Result<String, String> {
 
 const MORE: &str = "\
 In the command's environment:
-  ZKLOCK_TOKEN    the fencing token: grows with every acquire. A store that refuses smaller ones than it has
-                  seen is safe from writes that arrive late
+  ZKLOCK_TOKEN    the fencing token, which grows with every acquire. A store
+                  that rejects older tokens is safe from late writes
   ZKLOCK_PATH     the lock's path
-  ZKLOCK_SESSION  the ZooKeeper session that holds it
+  ZKLOCK_SESSION  the ZooKeeper session that holds the lock
 
-Guarantees: the command never outlives the lock. A supervisor keeps the time, also while zklock is frozen.
-  - Where no server proves in time that the lock is held, all that came of the command gets SIGTERM, and SIGKILL
-    before the lock can pass to another; also what has put itself into a session of its own. Where zklock may make
-    a control group (cgroup v2), the kernel kills all of it at once.
-  - kill -9 of zklock ends the command (SIGTERM, SIGKILL after the grace), also where the supervisor was stopped.
-    kill -9 of the supervisor kills it.
-  - The lock is released when all of it is gone: what a command leaves behind in the background is ended.
-  - Where /proc is of another pid namespace, nothing is started.
+Guarantees:
+  The command never outlives the lock. A supervisor watches the time, even while
+  zklock is frozen:
+  - If no server confirms the lock in time, all processes of the command get
+    SIGTERM, and SIGKILL before the lock can pass to another holder. This
+    includes processes in sessions of their own. Where zklock may create a
+    control group (cgroup v2), the kernel kills all of them at once.
+  - `kill -9` of zklock ends the command, with the grace time. `kill -9` of the
+    supervisor kills it.
+  - The lock is released when no process of the command is left. Processes that
+    it leaves in the background are ended.
+  - zklock refuses to start if /proc belongs to another pid namespace.
 
-Limits: these may outlive the lock. What has to be safe even then checks the fencing token.
+Limits:
+  These may outlive the lock. Work that must be safe even then has to check
+  the fencing token.
   - Processes that others start for the command: by systemd-run, at or docker.
-  - A command that runs as another user, by sudo say, unless zklock runs as root.
-  - What the command has started, where zklock and the supervisor are killed at once, or one is stopped and then the
-    other killed, except as above. Under systemd, KillMode=mixed ends it.
-  - A machine or container that stood still as a whole: its processes may go on for a moment before they are killed.
+  - A command that runs as another user, such as with sudo, unless zklock runs
+    as root.
+  - Processes of the command if zklock and the supervisor are killed at the
+    same time, or one is stopped and then the other killed. With systemd, set
+    KillMode=mixed.
+  - Processes of a machine or container that stood still as a whole may run for
+    a moment before they are killed.
 
-Signals: INT, TERM, HUP, QUIT, USR1, USR2 and WINCH to zklock go to the command's process group. On a terminal that
-  is zklock's own, so keys reach both, and both ends of a pipe may read from it. TERM is followed by KILL only with
-  --kill-after. Stopped by Ctrl-Z, the lock is not renewed: what does not go on soon is killed.
+Signals:
+  INT, TERM, HUP, QUIT, USR1, USR2 and WINCH are passed on to the command's
+  process group. On a terminal the command shares zklock's process group, so
+  keys reach both, and both ends of a pipe may read from the terminal.
+  TERM is followed by KILL only with --kill-after.
+  While Ctrl-Z stops zklock, the lock is not renewed: a command that stays
+  stopped loses it and is killed.
 
-Exit status: that of the command. Where a signal ended it, zklock ends by the same (a shell shows 128+N), so that a
-script stops at Ctrl-C. Otherwise
-  1    the lock was not to be had in time (-E chooses another)
-  124  the lock was lost, or somebody asked for it (`zklock ask`)
-  125  zklock itself failed, or its arguments are wrong
-  126  the command can't be run      127  there is no such command
-  0    with --once-per also where it ran already
+Exit status:
+  That of the command. If a signal ended the command, zklock ends by the same
+  signal (a shell shows 128+N), so that a script stops at Ctrl-C.
+  0    also, with --once-per, if the job ran already
+  1    the lock was not acquired in time (-E chooses another status)
+  124  the lock was lost, or given up because of `zklock ask`
+  125  zklock failed, or an argument is wrong
+  126  the command cannot be run
+  127  there is no such command
 
 Examples:
   zklock run /locks/report -- make report
-  zklock run --store sqlite:/var/lock/jobs.db /locks/report -- make report  on this machine alone, no servers
   zklock run --wait 10s /locks/deploy -- ./deploy.sh
   zklock run /locks/report -c 'make report | mail ops'
-  zklock run --permits 1/4 /limits/transfers -- rsync ...                 four at a time, in the whole cluster
-  zklock run --no-wait -E 0 /locks/sync -- rsync -a /srv/ backup:/srv/     skipped while another is at it
-  zklock run --once-per 20h /locks/nightly -- ./nightly.sh                one of five hosts, nightly
-  zklock run --restart /services/billing -- ./billing                    one active copy of a service";
+  # on this machine alone, without servers
+  zklock run --store sqlite:/var/lock/jobs.db /locks/report -- make report
+  # four at a time in the whole cluster
+  zklock run --permits 1/4 /limits/transfers -- rsync -a /srv/ backup:/srv/
+  # skipped while another runs
+  zklock run --no-wait -E 0 /locks/sync -- rsync -a /srv/ backup:/srv/
+  # nightly, on one of five hosts
+  zklock run --once-per 20h /locks/nightly -- ./nightly.sh
+  # one active copy of a service
+  zklock run --restart /services/billing -- ./billing";
 
 #[cfg(test)]
 mod tests {

@@ -30,7 +30,7 @@ const GOODBYE: Duration = Duration::from_secs(2);
 #[derive(Args, Debug)]
 #[command(after_help = MORE)]
 pub struct ServeOptions {
-    /// Where to listen. Whoever can connect can read: any address but this machine's own is warned about
+    /// The address to listen on. Anyone who can connect can read, so other addresses than this machine's own give a warning
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8218")]
     listen: SocketAddr,
 

@@ -30,7 +30,7 @@ const FRAME: Duration = Duration::from_millis(250);
 #[derive(Args, Debug)]
 #[command(after_help = MORE)]
 pub struct TopOptions {
-    /// What comes first: the locks that most wait for, those held the longest, or those in the order of their paths
+    /// The order of the locks: by waiters, by the time they are held, or by path
     #[arg(long, value_name = "ORDER", value_enum, default_value_t = Order::Waiters)]
     sort: Order,
 
