@@ -56,16 +56,15 @@ Guarantees:
   this program dies.
 
 Limits:
-  Nothing else is ended if the lock is lost. This program ends with status 124,
-  and the script has to look. `zklock run` ends its command before another can
-  hold the lock.
+  If the lock is lost, this program ends with status 124, and the script has to
+  notice. `zklock run` ends its command before another can hold the lock.
 
 Signals:
   SIGINT, SIGTERM, SIGHUP  release the lock and end it
 
 Exit status:
   0    the lock was held, and was released
-  1    the lock was not to be had in time, or before input or a signal ended it
+  1    the lock was not acquired in time, or before input or a signal ended it
   124  the lock was lost, or given up because of `zklock ask`
   125  zklock failed: the servers cannot be reached, or an argument is wrong
 

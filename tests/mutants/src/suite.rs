@@ -16,7 +16,7 @@ use crate::build::{self, Program};
 use crate::copy::Copy;
 
 /// The tests that may find a bug, unless others are named.
-pub const TARGETS: [&str; 11] = [
+pub const TARGETS: [&str; 12] = [
     "lib",
     "lock",
     "client",
@@ -28,6 +28,7 @@ pub const TARGETS: [&str; 11] = [
     "matrix",
     "recipes",
     "defects",
+    "command",
 ];
 
 /// The last of what a test may take when nothing is planted.
