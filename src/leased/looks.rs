@@ -32,7 +32,7 @@ impl Worker {
         self.look_at_ends();
     }
 
-    /// What a look was to show is looked for again.
+    /// Repeats the failed look with the next one.
     fn miss(&mut self, trouble: Trouble) {
         self.has_missed = true;
         failed(trouble);
@@ -58,7 +58,7 @@ impl Worker {
             failed(trouble);
             Changes::None
         });
-        // What a look that failed did not show is reported as a change no more.
+        // A change is reported once, so a look that failed is repeated without one.
         let has_missed = std::mem::take(&mut self.has_missed);
         let (has_changed, is_any) = match changes {
             Changes::None => (false, has_missed),

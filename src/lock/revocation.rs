@@ -80,7 +80,7 @@ impl Lock {
     }
 }
 
-/// What is held, and the last request for it that was reported.
+/// A tenure, and the last request for it that was reported.
 type Asked = (Arc<dyn Tenure>, Option<Arc<str>>);
 
 /// The next request that was not reported, and for which of these; `None` once one of them is over.

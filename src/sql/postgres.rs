@@ -164,10 +164,9 @@ impl Postgres {
         done
     }
 
-    /// What a step begins with, on a connection that is in none.
+    /// The first statements of a step. Ends a step that was broken off.
     fn beginning(&mut self, gate: Option<&str>) -> Result<String, Trouble> {
         if std::mem::take(&mut self.is_in_step) {
-            // One that was broken off.
             self.undo_step();
         }
         self.connect()?;
@@ -215,8 +214,8 @@ async fn connect(config: &Config) -> Result<Client, NoAnswer> {
     Ok(client)
 }
 
-/// What each step begins with. A client that stands still, or is gone, keeps others out no longer than it would have
-/// waited. Commits that the disk does not have yet are none: a server that crashes would forget renewals.
+/// The settings of each step. A client that stands still blocks others no longer than it would wait itself. Commits
+/// wait for the disk: otherwise a server that crashes would forget renewals.
 fn begin(limit: Duration) -> String {
     format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \

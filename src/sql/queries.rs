@@ -95,7 +95,7 @@ pub(super) fn adopt<D: Dialect>(
 pub(super) const PAGES: &str = "SELECT number, kind, permits FROM zklock_claim
     WHERE path = ? AND number > ? ORDER BY number LIMIT ?";
 
-/// What [`PAGES`] is asked with for those after that number.
+/// The values of [`PAGES`] for the claims after that number.
 pub(super) fn page(path: &str, after: Option<i64>) -> Vec<Value> {
     vec![path.into(), after.unwrap_or(i64::MIN).into(), PAGE.into()]
 }

@@ -1,5 +1,6 @@
 //! `hold`: a lock for a script.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::process::{ChildStdin, Stdio};
 
@@ -80,4 +81,29 @@ fn a_lock_that_is_not_to_be_had_in_time_leaves_nothing_behind() {
     assert_eq!(waiting.end().code(), Some(1));
     assert_eq!(bench.children().len(), 1);
     held.release().wait().unwrap();
+}
+
+#[test]
+fn a_lock_whose_token_could_not_be_written_is_released_at_once() {
+    let bench = Bench::shared();
+    let args = ["hold", "--hosts", &bench.server.hosts(), &bench.path];
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let mut child = zklock(&args).stdin(Stdio::piped()).stdout(full).spawn().unwrap();
+    let _input = child.stdin.take();
+    assert_eq!(Running(child).end().code(), Some(125));
+    // Not only when its session ends.
+    assert_eq!(bench.children().len(), 0);
+}
+
+#[test]
+fn a_lock_that_was_lost_before_its_release_is_told_as_lost() {
+    let bench = Bench::shared();
+    let client = bench.direct();
+    let (holding, input, _) = hold(&bench);
+    holding.freeze();
+    let holder = bench.lock(&client).holder().wait().unwrap().expect("it is held");
+    client.delete(&holder.path, None).wait().unwrap();
+    drop(input);
+    holding.thaw();
+    assert_eq!(holding.end().code(), Some(124));
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
 use parking_lot::Mutex;
 use rustix::process::{Signal, kill_process};
 use test_support::{Link, Lost, TIMEOUT, eventually, scaled};
@@ -29,11 +30,11 @@ pub struct Fault<'a> {
     name: &'static str,
     /// The documentation says that two may hold for up to a lease after it.
     two_may_hold: bool,
-    play: Box<dyn Fn(&mut Dice) + 'a>,
+    play: Box<dyn Fn(&mut Rng) + 'a>,
 }
 
 impl<'a> Fault<'a> {
-    pub fn new(name: &'static str, play: impl Fn(&mut Dice) + 'a) -> Fault<'a> {
+    pub fn new(name: &'static str, play: impl Fn(&mut Rng) + 'a) -> Fault<'a> {
         Fault { name, two_may_hold: false, play: Box::new(play) }
     }
 
@@ -44,23 +45,12 @@ impl<'a> Fault<'a> {
     }
 }
 
-/// Draws numbers: a linear congruential generator.
-pub struct Dice(u64);
-
-impl Dice {
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
-    }
-
-    /// Up to so many hundredths of a lease.
-    pub fn pause(&mut self, hundredths: u64) -> Duration {
-        LEASE * u32::try_from(self.below(hundredths)).unwrap() / 100
-    }
+/// Up to so many hundredths of a lease.
+pub fn pause(dice: &mut Rng, hundredths: u32) -> Duration {
+    LEASE * dice.u32(..hundredths) / 100
 }
 
-/// What a lock protects: a number that refuses tokens older than the newest it has seen.
+/// A number that a lock protects. It refuses tokens older than the newest it has seen.
 #[derive(Default)]
 struct Register {
     newest: i64,
@@ -95,7 +85,7 @@ struct Course {
 
 impl Course {
     /// One turn: acquires, reads, waits a little, writes, releases.
-    fn turn(&self, store: &Store, path: &'static str, dice: &mut Dice) {
+    fn turn(&self, store: &Store, path: &'static str, dice: &mut Rng) {
         let guard = match store.lock(path).acquire().within(LEASE * 3).wait() {
             Ok(guard) => Arc::new(guard),
             Err(LockError::TimedOut { .. } | LockError::Store { .. }) => {
@@ -112,7 +102,7 @@ impl Course {
             register.believers.push((me, Arc::clone(&guard)));
             (me, register.admits(token).then_some(register.value))
         };
-        let until = Instant::now() + Duration::from_millis(dice.below(20));
+        let until = Instant::now() + Duration::from_millis(dice.u64(..20));
         loop {
             self.look_at_others(&register.lock(), me, &guard);
             if Instant::now() >= until || guard.is_lost() {
@@ -162,7 +152,7 @@ impl Course {
         &self,
         faults: &[Fault<'_>],
         time: Duration,
-        dice: &mut Dice,
+        dice: &mut Rng,
         tell: fn(String),
     ) -> Vec<String> {
         let mut played: Vec<(&str, u32)> = faults.iter().map(|fault| (fault.name, 0)).collect();
@@ -170,11 +160,7 @@ impl Course {
         let mut next = 0;
         while begun.elapsed() < time {
             // Each once before any comes twice.
-            let at = if next < faults.len() {
-                next
-            } else {
-                usize::try_from(dice.below(faults.len() as u64)).unwrap()
-            };
+            let at = if next < faults.len() { next } else { dice.usize(..faults.len()) };
             next += 1;
             let fault = &faults[at];
             let turns = self.turns.load(Ordering::Relaxed);
@@ -184,7 +170,7 @@ impl Course {
             played[at].1 += 1;
             *self.failing.lock() =
                 (fault.name, fault.two_may_hold.then(|| Instant::now() + LEASE * 2));
-            thread::sleep(if fault.two_may_hold { LEASE * 2 } else { dice.pause(60) });
+            thread::sleep(if fault.two_may_hold { LEASE * 2 } else { pause(dice, 60) });
         }
         played.iter().map(|(name, times)| format!("{name} {times}")).collect()
     }
@@ -207,14 +193,14 @@ pub fn try_hard(
         for worker in 0..CLIENTS * THREADS_OF_EACH {
             let (course, store) = (&course, &stores[worker % CLIENTS]);
             scope.spawn(move || {
-                let mut dice = Dice(seed + worker as u64);
+                let mut dice = Rng::with_seed(seed + worker as u64);
                 while !course.is_over.load(Ordering::Relaxed) {
-                    course.turn(store, LOCKS[usize::from(dice.below(3) == 0)], &mut dice);
-                    thread::sleep(Duration::from_millis(dice.below(5)));
+                    course.turn(store, LOCKS[usize::from(dice.u8(..3) == 0)], &mut dice);
+                    thread::sleep(Duration::from_millis(dice.u64(..5)));
                 }
             });
         }
-        let played = course.fail(faults, time, &mut Dice(seed), tell);
+        let played = course.fail(faults, time, &mut Rng::with_seed(seed), tell);
         course.is_over.store(true, Ordering::Relaxed);
         played
     });
@@ -250,15 +236,32 @@ pub fn links(server: &dyn Server) -> Vec<Link> {
     (0..CLIENTS).map(|_| Link::to(server.addr())).collect()
 }
 
-/// A client by that link.
-pub fn client_by(server: &dyn Server, link: &Link) -> Store {
+/// Tries a store whose clients are connected to its server by these links, with all that can fail of any server and more.
+pub fn try_server<'a>(
+    name: &str,
+    server: &'a dyn Server,
+    links: &'a [Link],
+    more: impl IntoIterator<Item = Fault<'a>>,
+) {
+    let faults: Vec<Fault<'_>> = of_server(server, links).into_iter().chain(more).collect();
     let options = StoreOptions::new().session_timeout(LEASE);
-    options.connect(&server.address_at(link.address)).wait().unwrap()
+    let connect =
+        |client: usize| options.connect(&server.address_at(links[client].address)).wait().unwrap();
+    try_hard(name, connect, &faults, |news| println!("{news}"));
 }
 
-/// What can fail of any server whose clients are connected by these links.
-pub fn of_server<'a>(server: &'a dyn Server, links: &'a [Link]) -> Vec<Fault<'a>> {
-    let any = |dice: &mut Dice| &links[usize::try_from(dice.below(links.len() as u64)).unwrap()];
+/// No row can be inserted for a while.
+pub fn full_disk<'a>(fill: impl Fn() + 'a, make_room: impl Fn() + 'a) -> Fault<'a> {
+    Fault::new("disk full", move |dice| {
+        fill();
+        thread::sleep(pause(dice, 200));
+        make_room();
+    })
+}
+
+/// The faults of any server.
+fn of_server<'a>(server: &'a dyn Server, links: &'a [Link]) -> Vec<Fault<'a>> {
+    let any = |dice: &mut Rng| &links[dice.usize(..links.len())];
     vec![
         Fault::new("request lost", move |dice| any(dice).lose(Lost::Request, 0)),
         Fault::new("reply lost", move |dice| any(dice).lose(Lost::Reply, 0)),
@@ -266,18 +269,18 @@ pub fn of_server<'a>(server: &'a dyn Server, links: &'a [Link]) -> Vec<Fault<'a>
             let link = any(dice);
             link.lead_to("127.0.0.1:1".parse().unwrap());
             link.lose(Lost::Request, 0);
-            thread::sleep(dice.pause(200));
+            thread::sleep(pause(dice, 200));
             link.lead_to(server.addr());
         }),
         Fault::new("server frozen", move |dice| {
             let pid = server.pid();
             kill_process(pid, Signal::STOP).unwrap();
-            thread::sleep(dice.pause(200));
+            thread::sleep(pause(dice, 200));
             kill_process(pid, Signal::CONT).unwrap();
         }),
         Fault::new("server killed", move |dice| {
             server.kill();
-            thread::sleep(dice.pause(100));
+            thread::sleep(pause(dice, 100));
             server.start_again();
         }),
     ]
@@ -285,7 +288,7 @@ pub fn of_server<'a>(server: &'a dyn Server, links: &'a [Link]) -> Vec<Fault<'a>
 
 /// The server's clock is set back or forward: what ends by it ends later or earlier by so many nanoseconds.
 pub fn clock_steps<'a>(step: impl Fn(i64) + Clone + 'a) -> [Fault<'a>; 2] {
-    let nanos = |dice: &mut Dice| i64::try_from(dice.pause(100).as_nanos()).unwrap();
+    let nanos = |dice: &mut Rng| i64::try_from(pause(dice, 100).as_nanos()).unwrap();
     let back = step.clone();
     [
         Fault::new("clock set back", move |dice| back(nanos(dice))),

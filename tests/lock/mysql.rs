@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use mysql::prelude::Queryable;
@@ -11,7 +10,7 @@ use test_support::{TIMEOUT, eventually};
 use zklock::Code;
 use zklock_testing::Database;
 
-use crate::endurance::{self, Fault};
+use crate::endurance;
 use crate::place::Elsewhere;
 
 /// A server, and how long sessions last there.
@@ -127,20 +126,17 @@ fn a_transaction_that_stays_open_on_one_lock_s_row_delays_no_other_lock() {
 fn nobody_holds_beside_another_whatever_fails() {
     let server = Server::with(endurance::LEASE);
     let links = endurance::links(&server);
-    let mut faults = endurance::of_server(&server, &links);
-    faults.push(Fault::new("disk full", |dice| {
+    let fill = || {
         server.ask(
             "CREATE TRIGGER full_disk BEFORE INSERT ON zklock_claim FOR EACH ROW
              SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1021, MESSAGE_TEXT = 'Disk full'",
         );
-        thread::sleep(dice.pause(200));
-        server.ask("DROP TRIGGER full_disk");
-    }));
-    faults.extend(endurance::clock_steps(|by| {
+    };
+    let full = endurance::full_disk(fill, || server.ask("DROP TRIGGER full_disk"));
+    let steps = endurance::clock_steps(|by| {
         let step = format!("UPDATE zklock_session SET expires = expires + {by}");
         // It may be the one that ends a deadlock.
         eventually("the clock steps", || server.try_to_ask(&step).is_ok());
-    }));
-    let connect = |client: usize| endurance::client_by(&server, &links[client]);
-    endurance::try_hard("mysql", connect, &faults, |news| println!("{news}"));
+    });
+    endurance::try_server("mysql", &server, &links, steps.into_iter().chain([full]));
 }

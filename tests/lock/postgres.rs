@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use rustix::process::Pid;
@@ -11,7 +10,7 @@ use zklock::stores::StoreOptions;
 use zklock::{Code, GuardState, LockError, LostReason};
 use zklock_testing::Database;
 
-use crate::endurance::{self, Fault};
+use crate::endurance;
 use crate::place::Elsewhere;
 
 /// A server, and how long sessions last there.
@@ -236,15 +235,9 @@ fn the_next_host_is_tried_where_one_accepts_a_connection_and_does_not_answer() {
 fn nobody_holds_beside_another_whatever_fails() {
     let server = Server::with(endurance::LEASE);
     let links = endurance::links(&server);
-    let mut faults = endurance::of_server(&server, &links);
-    faults.push(Fault::new("disk full", |dice| {
-        server.fill_disk();
-        thread::sleep(dice.pause(200));
-        server.make_room();
-    }));
-    faults.extend(endurance::clock_steps(|by| {
+    let full = endurance::full_disk(|| server.fill_disk(), || server.make_room());
+    let steps = endurance::clock_steps(|by| {
         server.ask(&format!("UPDATE zklock_session SET expires = expires + {by}"));
-    }));
-    let connect = |client: usize| endurance::client_by(&server, &links[client]);
-    endurance::try_hard("postgres", connect, &faults, |news| println!("{news}"));
+    });
+    endurance::try_server("postgres", &server, &links, steps.into_iter().chain([full]));
 }

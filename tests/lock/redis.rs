@@ -12,7 +12,7 @@ use test_support::{Link, Running, TIMEOUT, acquire_in_background, eventually};
 use zklock::stores::{Store, StoreOptions};
 use zklock::{Code, GuardState, LockError, LostReason};
 
-use crate::endurance::{self, Fault};
+use crate::endurance::{self, Fault, pause};
 use crate::place::Elsewhere;
 use crate::servers::Server as _;
 
@@ -542,34 +542,32 @@ fn nobody_holds_beside_another_whatever_fails() {
     let lead_to = |target: &Server| {
         links.iter().for_each(|link| link.lead_to(target.addr()));
     };
-    let mut faults = endurance::of_server(&server, &links);
-    faults.push(Fault::new("failed over and back", |dice| {
+    let failed_over = Fault::new("failed over and back", |dice| {
         other.replicates(&server);
         lead_to(&other);
         server.disconnect();
         let _: () = other.ask(&["REPLICAOF", "NO", "ONE"]);
-        thread::sleep(dice.pause(200));
+        thread::sleep(pause(dice, 200));
         lead_to(&server);
         other.disconnect();
-    }));
-    faults.push(Fault::new("demoted and promoted", |dice| {
+    });
+    let demoted = Fault::new("demoted and promoted", |dice| {
         other.replicates(&server);
         server.replicates_nobody_reachable();
         let _: () = other.ask(&["REPLICAOF", "NO", "ONE"]);
         lead_to(&other);
-        thread::sleep(dice.pause(200));
+        thread::sleep(pause(dice, 200));
         server.replicates(&other);
         other.replicates_nobody_reachable();
         let _: () = server.ask(&["REPLICAOF", "NO", "ONE"]);
         lead_to(&server);
         other.disconnect();
-    }));
-    faults.push(Fault::new("clock set back", |dice| {
+    });
+    let set_back = Fault::new("clock set back", |dice| {
         let script = "for _, session in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
             redis.call('ZINCRBY', KEYS[1], ARGV[1], session) end";
-        let millis = dice.pause(100).as_millis().to_string();
+        let millis = pause(dice, 100).as_millis().to_string();
         let _: () = server.ask(&["EVAL", script, "1", "zklock:sessions", &millis]);
-    }));
-    let connect = |client: usize| endurance::client_by(&server, &links[client]);
-    endurance::try_hard("redis", connect, &faults, |news| println!("{news}"));
+    });
+    endurance::try_server("redis", &server, &links, [failed_over, demoted, set_back]);
 }

@@ -12,7 +12,7 @@ use test_support::{Process, TIMEOUT, acquire_in_background, child_about, eventua
 use zklock::stores::StoreOptions;
 use zklock::{Access, Code, GuardState, LockError, LostReason};
 
-use crate::endurance::{self, Fault};
+use crate::endurance::{self, Fault, pause};
 use crate::place::Elsewhere;
 
 /// A database file of a test's own.
@@ -456,14 +456,14 @@ fn in_a_child_process_everything_fails() {
         Fault::new("disk full", |dice| {
             let mut full = std::fs::File::create(&rest).unwrap();
             while full.write_all(&[0; 4_096]).is_ok() {}
-            std::thread::sleep(dice.pause(200));
+            std::thread::sleep(pause(dice, 200));
             std::fs::remove_file(&rest).unwrap();
         }),
         Fault::new("file locked", |dice| {
             let program = Connection::open(&file).unwrap();
             program.busy_timeout(TIMEOUT).unwrap();
             program.execute_batch("BEGIN EXCLUSIVE").unwrap();
-            std::thread::sleep(dice.pause(200));
+            std::thread::sleep(pause(dice, 200));
         }),
         Fault::new("session deleted", |_| {
             let program = Connection::open(&file).unwrap();

@@ -61,7 +61,7 @@ pub enum Command {
     Serve(ServeOptions),
     /// Ask the holder of a lock to release it, and wait until it has
     Ask(AskOptions),
-    /// Take a lock from its holder, which is told before another can hold it
+    /// Take a lock from its holder. The holder is notified before another can hold it
     Break(BreakOptions),
     /// Find and delete claims that belong to no session
     Clean(CleanOptions),

@@ -1,5 +1,5 @@
-//! A control group (cgroup v2) for the command and all that comes of it. The kernel kills all of it at once, so no
-//! program gets away by starting others faster than they are found.
+//! A control group (cgroup v2) for the command and its descendants. The kernel kills the whole group at once, so no
+//! program escapes by starting others faster than they are found.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use rustix::process::Pid;
 pub struct Cgroup(PathBuf);
 
 impl Cgroup {
-    /// Makes one below the group of this process. `None` where this process may not, or the kernel (before 5.14) has
+    /// Creates a group below that of this process. `None` if this process may not, or if the kernel (before 5.14) has
     /// no `cgroup.kill`.
     pub fn make() -> Option<Cgroup> {
         let own = own(
@@ -44,24 +44,24 @@ impl Cgroup {
         fs::write(self.0.join("cgroup.procs"), "0")
     }
 
-    /// Kills all that is in it, and what that starts meanwhile.
+    /// Kills all processes in the group, and those that they start meanwhile.
     pub fn kill(&self) {
         let _ = fs::write(self.0.join("cgroup.kill"), "1");
     }
 
-    /// What is in it, without what has ended.
+    /// The processes in the group that have not ended.
     pub fn processes(&self) -> Vec<Pid> {
         let text = fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
         text.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)).collect()
     }
 
-    /// Whether nothing lives in it, nor in groups that were made below it.
+    /// Whether no process lives in the group or in groups below it.
     pub fn is_empty(&self) -> bool {
         let events = fs::read_to_string(self.0.join("cgroup.events")).unwrap_or_default();
         !events.lines().any(|line| line == "populated 1")
     }
 
-    /// Removes it once nothing is in it, with what runs of `zklock` below it have left.
+    /// Removes the group if it is empty, with groups that nested runs of `zklock` have left below it.
     pub fn remove(&self) {
         for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {

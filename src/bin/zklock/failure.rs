@@ -42,7 +42,7 @@ fn with_remedy(message: String, code: Code) -> String {
         Code::CONNECTION_LOSS => {
             format!("{message} (is a server of --hosts up? `zklock doctor` says what each answers)")
         }
-        // Of an attempt to connect, only what is wrong with the servers.
+        // For a failed connect, show only what is wrong with the servers.
         Code::OPERATION_TIMEOUT => match message.split_once("no server took the session in time: ")
         {
             Some((_, why)) => why.to_owned(),

@@ -9,12 +9,12 @@ use clap::Args;
 use zklock::stores::Store;
 use zklock::{Contender, Guard, Lock, LockError, LostReason};
 
-use crate::failure::Failure;
+use crate::failure::{FAILED, Failure};
 use crate::look::who::in_short;
-use crate::output::{say, show};
-use crate::run::options::{lock_path, parse_duration};
+use crate::output::{expect_written, say, write};
+use crate::run::options::lock_path;
 use crate::servers::Servers;
-use crate::text::one_line;
+use crate::text::{one_line, parse_duration};
 
 #[derive(Args, Debug)]
 #[command(after_help = MORE)]
@@ -66,7 +66,8 @@ Exit status:
   0    the lock was held, and was released
   1    the lock was not acquired in time, or before input or a signal ended it
   124  the lock was lost, or given up because of `zklock ask`
-  125  zklock failed: the servers cannot be reached, or an argument is wrong
+  125  zklock failed: the servers cannot be reached, the release was not
+       confirmed, or an argument is wrong
 
 Examples (bash):
   coproc zklock hold /locks/report
@@ -139,11 +140,11 @@ pub fn hold(options: &HoldOptions) -> Result<u8, Failure> {
     let store = options.servers.connect_for(options.servers.place()?, options.session_timeout)?;
     let lock = options.lock(&store);
     options.acquire(lock.clone(), events.clone())?;
-    let mut held = None;
+    let (mut held, mut written) = (None, Ok(()));
     let status = loop {
         match next.recv() {
             Ok(Event::Acquired(Ok(Some(guard)))) => {
-                show(format_args!("{} {}\n", options.path, guard.fencing_token()));
+                written = write(format_args!("{} {}\n", options.path, guard.fencing_token()));
                 let (lost, losses) = (guard.lost(), events.clone());
                 start(move || drop(losses.send(Event::Lost(lost.wait()))))?;
                 let (mut requests, asked) = (guard.release_requests(), events.clone());
@@ -151,6 +152,9 @@ pub fn hold(options: &HoldOptions) -> Result<u8, Failure> {
                     drop(requests.wait().map(|reason| asked.send(Event::Asked(reason))))
                 })?;
                 held = Some(guard);
+                if written.is_err() {
+                    break FAILED;
+                }
             }
             Ok(Event::Acquired(Ok(None))) => {
                 let holder = lock.holder().within(GOODBYE).wait().ok().flatten();
@@ -182,9 +186,15 @@ pub fn hold(options: &HoldOptions) -> Result<u8, Failure> {
             }
         }
     };
-    if let Some(guard) = held {
-        let _ = guard.release().within(GOODBYE).wait();
-    }
+    let released = held.map_or(Ok(()), |guard| guard.release().within(GOODBYE).wait());
     let _ = store.close().within(GOODBYE).wait();
-    Ok(status)
+    expect_written(written);
+    match released {
+        Err(LockError::Lost { reason, .. }) if status != LOST => {
+            say(format_args!("{}: lost: {reason}", options.path));
+            Ok(LOST)
+        }
+        Err(error) if status != LOST => Err(error.into()),
+        _ => Ok(status),
+    }
 }

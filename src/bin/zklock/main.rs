@@ -20,6 +20,7 @@ mod supervise;
 mod text;
 mod top;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
         if error.use_stderr() {
             std::process::exit(FAILED.into());
         }
-        output::expect_written(printed);
+        output::expect_written(printed.and_then(|()| std::io::stdout().flush()));
         std::process::exit(0)
     });
     let done = match args.command {

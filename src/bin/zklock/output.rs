@@ -16,12 +16,21 @@ pub const READER_GONE: i32 = 128 + 13;
 
 /// Writes to stdout. Ends the program if that fails.
 pub fn show(text: fmt::Arguments) {
-    expect_written(stdout().lock().write_fmt(text));
+    expect_written(write(text));
+}
+
+/// Writes to stdout.
+///
+/// # Errors
+/// It did not arrive.
+pub fn write(text: fmt::Arguments) -> io::Result<()> {
+    let mut stdout = stdout().lock();
+    stdout.write_fmt(text).and_then(|()| stdout.flush())
 }
 
 /// Ends the program if what it wrote to stdout did not arrive; without a word if nobody reads it any more.
 pub fn expect_written(written: io::Result<()>) {
-    let Err(error) = written.and_then(|()| stdout().flush()) else { return };
+    let Err(error) = written else { return };
     if error.kind() == ErrorKind::BrokenPipe {
         exit(READER_GONE);
     }

@@ -27,93 +27,48 @@ pub const KEYS: [&str; 9] = [
 pub struct SecureArgs {
     /// Connect with TLS, to the servers' secureClientPort. FILE has the certificates of their authorities in PEM form
     /// [default: ZKLOCK_TLS_CA, then tls-ca in the configuration file; likewise all below]
-    #[arg(
-        long,
-        value_name = "FILE",
-        help_heading = "Servers",
-        global = true,
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(help_heading = "Servers", hide_short_help = true)]
     tls_ca: Option<String>,
 
     /// The certificate of this client
-    #[arg(
-        long,
-        value_name = "FILE",
-        help_heading = "Servers",
-        global = true,
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(help_heading = "Servers", hide_short_help = true)]
     tls_cert: Option<String>,
 
     /// The key of that certificate
-    #[arg(
-        long,
-        value_name = "FILE",
-        help_heading = "Servers",
-        global = true,
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(help_heading = "Servers", hide_short_help = true)]
     tls_key: Option<String>,
 
     /// A file whose first line is the password of that key
-    #[arg(
-        long,
-        value_name = "FILE",
-        help_heading = "Servers",
-        global = true,
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(help_heading = "Servers", hide_short_help = true)]
     tls_key_password_file: Option<String>,
 
     /// Whether the certificate has to carry the server's name. false accepts any that the authorities have signed
-    #[arg(
-        long,
-        value_name = "true|false",
-        help_heading = "Servers",
-        global = true,
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "true|false", global = true)]
+    #[arg(help_heading = "Servers", hide_short_help = true)]
     tls_verify_host_name: Option<String>,
 
     /// The SASL mechanism, such as GSSAPI [default: DIGEST-MD5 with --sasl-user]
-    #[arg(
-        long,
-        value_name = "NAME",
-        help_heading = "Servers",
-        global = true,
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "NAME", global = true)]
+    #[arg(help_heading = "Servers", hide_short_help = true)]
     sasl_mechanism: Option<String>,
 
     /// The SASL user
-    #[arg(
-        long,
-        value_name = "NAME",
-        help_heading = "Servers",
-        global = true,
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "NAME", global = true)]
+    #[arg(help_heading = "Servers", hide_short_help = true)]
     sasl_user: Option<String>,
 
     /// A file whose first line is that user's password
-    #[arg(
-        long,
-        value_name = "FILE",
-        help_heading = "Servers",
-        global = true,
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(help_heading = "Servers", hide_short_help = true)]
     sasl_password_file: Option<String>,
 
     /// A file whose first line is an identity such as digest:user:password
-    #[arg(
-        long,
-        value_name = "FILE",
-        help_heading = "Servers",
-        global = true,
-        hide_short_help = true
-    )]
+    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(help_heading = "Servers", hide_short_help = true)]
     auth_file: Option<String>,
 }
 

@@ -11,8 +11,9 @@ use zklock::{Client, ClientOptions};
 
 use crate::failure::Failure;
 use crate::secure::{self, Secure, SecureArgs};
+use crate::text::parse_duration;
 
-/// Of a session that looks, and holds nothing.
+/// The default session timeout of commands that hold nothing for long.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 /// Where a file with settings is looked for, after the one in the user's configuration.
 const SYSTEM_FILE: &str = "/etc/zklock.toml";
@@ -38,7 +39,7 @@ pub struct Servers {
     pub config: Option<PathBuf>,
 
     /// How long to try to connect
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     #[arg(global = true, help_heading = "Servers")]
     pub connect_timeout: Duration,
 
@@ -64,16 +65,16 @@ pub enum Place {
 }
 
 impl Place {
-    /// What keeps the locks, for people.
+    /// The store's name, for messages.
     pub fn name(&self) -> &str {
         match self {
             Place::Servers(_) => "ZooKeeper",
-            // What follows may be a password.
+            // The rest may contain a password.
             Place::Elsewhere(address) => address.split(':').next().unwrap_or_default(),
         }
     }
 
-    /// What a file of settings says.
+    /// The session timeout in the configuration file.
     pub fn session_timeout(&self) -> Option<Duration> {
         match self {
             Place::Servers(settings) => settings.session_timeout,
@@ -227,9 +228,8 @@ fn read(file: &Path, text: &str) -> Result<FileSettings, Failure> {
         Some(_) => Err(refuse(format!("{key} is a text in quotes"))),
     };
     let time = |key: &str| {
-        let parse = |time: String| {
-            humantime::parse_duration(&time).map_err(|error| refuse(format!("{key}: {error}")))
-        };
+        let parse =
+            |time: String| parse_duration(&time).map_err(|error| refuse(format!("{key}: {error}")));
         text(key)?.map(parse).transpose()
     };
     let mut secure = HashMap::new();

@@ -50,6 +50,14 @@ pub fn stamp(time: SystemTime) -> String {
     humantime::format_rfc3339_seconds(time).to_string()
 }
 
+/// A time; a plain number is seconds, as in `flock` and `timeout`.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string()),
+        Err(_) => humantime::parse_duration(text).map_err(|error| error.to_string()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,5 +79,15 @@ mod tests {
     #[test]
     fn a_line_stays_one() {
         assert_eq!(one_line("a\n\u{1b}[2Jb\u{202e}"), "a  [2Jb ");
+    }
+
+    #[test]
+    fn a_plain_number_is_seconds() {
+        assert_eq!(parse_duration("5"), Ok(Duration::from_secs(5)));
+        assert_eq!(parse_duration("0.25"), parse_duration("250ms"));
+        assert_eq!(parse_duration("0"), Ok(Duration::ZERO));
+        for bad in ["", "-1", "5 parsecs", "inf", "NaN", "1e30"] {
+            assert!(parse_duration(bad).is_err(), "{bad}");
+        }
     }
 }

@@ -120,7 +120,7 @@ impl Database {
         let mut attempt = 1;
         loop {
             let directory = DataDir::create().map_err(Error::io("create a server's directory"))?;
-            // What is there is an empty directory.
+            // The empty directory makes way for the copy.
             fs::remove_dir(directory.data()).map_err(Error::io("make a server's directory"))?;
             copy(template, &directory.data())?;
             own(directory.path()).map_err(Error::io("give a server its directory"))?;

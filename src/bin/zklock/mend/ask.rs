@@ -21,7 +21,7 @@ pub struct AskOptions {
     reason: String,
 
     /// How long to wait for the release
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = crate::text::parse_duration)]
     wait: Duration,
 
     #[command(flatten)]

@@ -24,11 +24,11 @@ pub struct BreakOptions {
     reason: String,
 
     /// How long the holder's program may work on after its guard says that the lock is lost
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = crate::text::parse_duration)]
     grace: Duration,
 
     /// How long to wait for the holder
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = crate::text::parse_duration)]
     wait: Duration,
 
     /// Delete the claim of a holder that has not stopped by then, or whose library does not support breaking. That

@@ -43,16 +43,15 @@ pub struct CleanOptions {
 
 const MORE: &str = "\
 Guarantees:
-  Only znodes that are named as a known library names its claims are taken for
-  one. A znode that is written to, or gets children, meanwhile is left alone.
+  Only znodes with a known library's names count as claims. A znode that is
+  written to meanwhile, or gets children, stays.
 
 Limits:
-  Only ZooKeeper has such leftovers. Claims die with the session that made
-  them. One that is persistent belongs to no session: some program made it by
-  mistake, and whatever queues behind it waits for ever. Empty directories
-  stand in nobody's way, and servers remove those that zklock has made. Some
-  libraries do not expect theirs to go while they run, so they are deleted
-  only with --empty.
+  Only ZooKeeper has such leftovers. A claim ends with its session. A persistent
+  claim, which some program created by mistake, belongs to no session and blocks
+  its queue for ever. Empty directories block nobody, and servers remove those
+  that zklock created. Some libraries fail if theirs are deleted while they run,
+  so `clean` deletes them only with --empty.
 
 Exit status:
   0    all that was found was deleted, or only shown

@@ -10,7 +10,7 @@ use crate::supervise::orders::Report;
 #[derive(Clone, Copy, Debug)]
 pub struct Caught {
     pub signal: i32,
-    /// By a key or the end of the terminal, so all of the process group has got it.
+    /// A key or the end of the terminal sent it, so the whole process group received it.
     pub is_of_terminal: bool,
 }
 

@@ -247,7 +247,7 @@ impl Hold<'_> {
     fn take_over(&mut self) {
         let path = self.path;
         self.supervised.take_over(|who| say(format_args!("{path}: can't kill {who}")));
-        // What the supervisor has said before is heard until its end is.
+        // The supervisor's last reports come before the event of its end.
         while !self.state.is_started {
             match self.events.next(LAST_WORDS) {
                 Some(Event::Report(Report::Started)) => self.state.is_started = true,
@@ -261,7 +261,7 @@ impl Hold<'_> {
         }
     }
 
-    /// What became of the command when the lock was lost.
+    /// Says whether the command was ended or never started.
     pub fn fate(&self) -> &'static str {
         match self.state.is_started {
             true => "the command was ended",

@@ -317,7 +317,7 @@ impl Run {
     /// Waits until the lock is proven to be held for as long as it usually is, so that the command is not ended at
     /// once: an acquire needs less.
     fn is_worth_beginning(&self, guard: &Guard, times: Times) -> Result<bool, Stop> {
-        // What came while another command was there is not for the next.
+        // Signals that came during the previous command are not for the next one.
         while let Some(event) = self.events.next(Duration::ZERO) {
             self.hear(event)?;
         }

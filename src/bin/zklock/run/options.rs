@@ -8,6 +8,7 @@ use clap::Args;
 
 use super::acl::AclArgument;
 use crate::servers::Servers;
+use crate::text::parse_duration;
 
 #[derive(Args, Debug)]
 #[command(after_long_help = MORE, after_help = "See --help for guarantees, limits, signals, exit statuses and examples")]
@@ -140,14 +141,6 @@ impl RunOptions {
     }
 }
 
-/// A time; a plain number is seconds, as in `flock` and `timeout`.
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    match text.parse() {
-        Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string()),
-        Err(_) => humantime::parse_duration(text).map_err(|error| error.to_string()),
-    }
-}
-
 fn permits(text: &str) -> Result<Permits, String> {
     let read = || {
         let (wanted, of) = text.split_once('/')?;
@@ -244,16 +237,6 @@ mod tests {
         assert_eq!(permits("3/10"), Ok(Permits { wanted: 3, of: 10 }));
         for bad in ["", "3", "0/4", "5/4", "1/x", "-1/4", "1/4/2"] {
             assert!(permits(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn a_plain_number_is_seconds() {
-        assert_eq!(parse_duration("5"), Ok(Duration::from_secs(5)));
-        assert_eq!(parse_duration("0.25"), parse_duration("250ms"));
-        assert_eq!(parse_duration("0"), Ok(Duration::ZERO));
-        for bad in ["", "-1", "5 parsecs", "inf", "NaN", "1e30"] {
-            assert!(parse_duration(bad).is_err(), "{bad}");
         }
     }
 

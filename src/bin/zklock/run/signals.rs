@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 
 use super::events::Caught;
 
-/// What the kernel gives as the origin of a signal that no process has sent.
+/// The origin (`si_code`) of signals that the kernel sent.
 const BY_KERNEL: i32 = 0x80;
 
 const TAKEN: [Signal; 11] = [
@@ -62,8 +62,8 @@ pub fn listen(signals: SignalFd, to: impl Fn(Caught) + Send + 'static) -> io::Re
     Ok(())
 }
 
-/// Ends this process by that signal, so that its parent sees that: a shell that runs a script ends it where a command
-/// has died of Ctrl-C. Returns where the signal does not end it.
+/// Ends this process by that signal: a shell ends its script if a command died of Ctrl-C. Returns if the signal does
+/// not end it.
 pub fn die_of(signal: i32) {
     let Ok(signal) = Signal::try_from(signal) else { return };
     // The core would be of this program.

@@ -1,13 +1,13 @@
-//! What of the page is to be shown, as its address says.
+//! The part of the page to show, from the query of its address.
 
-/// What can be looked at, in minutes; the first unless another is asked for.
+/// The spans of the timeline in minutes. The first is the default.
 pub const SPANS: [u32; 4] = [15, 5, 60, 240];
 
-/// What is to be shown.
+/// The part of the page to show.
 pub struct Choice {
-    /// Of the timeline.
+    /// The span of the timeline.
     pub minutes: u32,
-    /// Only locks with that in their path.
+    /// Shows only locks whose path contains this.
     pub filter: String,
 }
 

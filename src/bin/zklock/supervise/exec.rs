@@ -44,7 +44,7 @@ pub fn exec(options: &ExecOptions) -> u8 {
         return ABANDONED;
     }
     if let Some(cgroup) = &options.cgroup {
-        // Where that can't be, all is found by who came of whom, as without one.
+        // Without the group, descendants are found by their parents.
         let _ = Cgroup::at(cgroup.clone()).enter();
     }
     // What the supervisor blocks, the command does not.
