@@ -74,7 +74,7 @@ fn a_close_that_never_reaches_the_server_is_repeated() {
     let guards = hold(&client, 3);
     let lost = bench.proxy.on(Rule::request(Op::CloseSession).once(), Action::Drop);
     client.close().wait().unwrap();
-    assert_eq!(lost.hits(), 1);
+    lost.wait_hits(1, TIMEOUT).unwrap();
     expect_nothing_left(&bench.server);
     drop(guards);
 }
