@@ -8,7 +8,6 @@ use zklock_testing::{Proxy, Server};
 /// The session timeout that clients ask for where it does not matter.
 pub const SESSION: Duration = Duration::from_secs(10);
 /// How long an event may take that is certain to come.
-#[allow(dead_code, reason = "not every test program uses all of it")]
 pub const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What each of these tests works on.
@@ -19,7 +18,6 @@ pub struct Bench {
     pub server: Server,
 }
 
-#[allow(dead_code, reason = "not every test program uses all of it")]
 impl Bench {
     /// A server of its own for each test.
     pub fn start() -> Bench {
@@ -34,6 +32,7 @@ impl Bench {
     }
 
     /// A client that the proxy knows nothing of.
+    #[allow(dead_code, reason = "not every test program uses it")]
     pub fn direct(&self) -> RawClient {
         RawClient::connect(self.server.addr(), SESSION).unwrap()
     }

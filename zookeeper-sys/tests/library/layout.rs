@@ -1,5 +1,4 @@
 //! Sizes and offsets that C programs on 64-bit targets rely on.
-#![cfg(target_pointer_width = "64")]
 
 use std::mem::{align_of, offset_of, size_of};
 

@@ -1,10 +1,8 @@
 //! A mistake in a test is an error that names it, and a wait without end is no mistake.
 
-mod common;
-
 use std::time::Duration;
 
-use common::Bench;
+use crate::common::Bench;
 use zklock_testing::{
     Action, Ensemble, Error, Op, Ops, Proxy, Rule, Server, expire_session, four_letter,
 };

@@ -1,7 +1,7 @@
 //! Whether a library has TLS and SASL is read from the library.
 
 #[allow(dead_code, reason = "the rest of it serves the build script")]
-#[path = "../build/secure.rs"]
+#[path = "../../build/secure.rs"]
 mod secure;
 
 use std::fs;

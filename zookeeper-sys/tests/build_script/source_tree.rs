@@ -1,15 +1,5 @@
 //! What the build script says about a source tree that it cannot compile.
 
-#[allow(dead_code, reason = "the source module names its type")]
-#[path = "../build/secure.rs"]
-mod secure;
-#[allow(dead_code, reason = "the rest of it serves the build script")]
-#[path = "../build/source.rs"]
-mod source;
-#[allow(dead_code, reason = "the source module names its type")]
-#[path = "../build/version.rs"]
-mod version;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -29,21 +19,21 @@ fn tree(name: &str, files: &[&str]) -> PathBuf {
 #[test]
 fn a_tree_of_something_else_is_refused() {
     let dir = tree("other", &["README"]);
-    let error = source::headers(&dir, &dir).expect_err("no C client");
+    let error = crate::source::headers(&dir, &dir).expect_err("no C client");
     assert!(error.contains("ZOOKEEPER_SRC_DIR"), "{error}");
     assert!(error.contains("not the C client"), "{error}");
 }
 
 #[test]
 fn missing_generated_files_are_an_error_that_says_how_to_make_them() {
-    let files: Vec<&str> = source::SOURCES
+    let files: Vec<&str> = crate::source::SOURCES
         .iter()
-        .chain(source::HEADERS)
+        .chain(crate::source::HEADERS)
         .copied()
         .filter(|file| !file.starts_with("generated/"))
         .collect();
     let dir = tree("ungenerated", &files);
-    let error = source::headers(&dir, &dir).expect_err("not generated");
+    let error = crate::source::headers(&dir, &dir).expect_err("not generated");
     assert!(error.contains("no generated/zookeeper.jute.c"), "{error}");
     assert!(error.contains("jute compiler"), "{error}");
     assert!(error.contains("ci/c-client-source.sh"), "{error}");
@@ -51,9 +41,10 @@ fn missing_generated_files_are_an_error_that_says_how_to_make_them() {
 
 #[test]
 fn headers_are_laid_out_as_an_installation_has_them() {
-    let files: Vec<&str> = source::SOURCES.iter().chain(source::HEADERS).copied().collect();
+    let files: Vec<&str> =
+        crate::source::SOURCES.iter().chain(crate::source::HEADERS).copied().collect();
     let dir = tree("whole", &files);
-    let include = source::headers(&dir, &dir.join("out")).expect("a whole tree");
+    let include = crate::source::headers(&dir, &dir.join("out")).expect("a whole tree");
     assert!(include.ends_with("include/zookeeper"));
     assert!(include.join("zookeeper.h").is_file());
     assert!(include.join("zookeeper.jute.h").is_file());

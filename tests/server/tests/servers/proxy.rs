@@ -1,11 +1,9 @@
 //! The proxy passes everything on, and loses exactly what it was told to lose.
 
-mod common;
-
 use std::io::ErrorKind::ConnectionReset;
 use std::time::{Duration, Instant};
 
-use common::{Bench, TIMEOUT};
+use crate::common::{Bench, TIMEOUT};
 use zklock_testing::eventually;
 use zklock_testing::wire::{CreateMode, MultiOp, Op, Ops, RawClient};
 use zklock_testing::{Action, Direction, Proxy, Rule, four_letter};
@@ -169,7 +167,7 @@ fn a_rule_sees_inside_a_multi_and_knows_errors_and_events() {
 fn the_opening_of_a_session_can_be_lost_as_well() {
     let bench = Bench::start();
     bench.proxy.on(Rule::reply(Op::Connect).once(), Action::Drop);
-    let refused = RawClient::connect(bench.proxy.addr(), common::SESSION);
+    let refused = RawClient::connect(bench.proxy.addr(), crate::common::SESSION);
     assert!(refused.unwrap_err().is_connection_loss());
     assert_eq!(bench.server.sessions().unwrap().len(), 1);
     bench.through_proxy();

@@ -4,12 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-#[path = "../build/bindings.rs"]
-mod bindings;
-
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/bindings.rs");
-const UPDATE: &str =
-    "ZOOKEEPER_SYS_UPDATE=1 cargo test -p zookeeper-sys --test bindings_match_the_header";
+const UPDATE: &str = "ZOOKEEPER_SYS_UPDATE=1 cargo test -p zookeeper-sys --test build_script";
 /// Of which release, and for which targets, the file can be compared as text.
 const RELEASE: &str = "3.8.";
 const COMPARABLE: bool = cfg!(all(target_os = "linux", target_pointer_width = "64"));
@@ -17,7 +13,7 @@ const COMPARABLE: bool = cfg!(all(target_os = "linux", target_pointer_width = "6
 #[test]
 fn the_checked_in_bindings_are_those_of_the_header() {
     let version = zookeeper_sys::HEADER_VERSION;
-    let generated = bindings::generate(Path::new(env!("ZOOKEEPER_SYS_INCLUDE")))
+    let generated = crate::bindings::generate(Path::new(env!("ZOOKEEPER_SYS_INCLUDE")))
         .expect("bindgen accepts the header");
     if std::env::var_os("ZOOKEEPER_SYS_UPDATE").is_some_and(|value| !value.is_empty()) {
         fs::write(FILE, &generated).expect("a writable source file");

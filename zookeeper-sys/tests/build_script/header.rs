@@ -1,12 +1,9 @@
 //! The build script's question to the preprocessor, about headers made for it.
 
-#[path = "../build/version.rs"]
-mod version;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use version::Version;
+use crate::version::Version;
 
 fn header(name: &str, text: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("version").join(name);

@@ -55,11 +55,11 @@ fn permissions_are_those_of_the_library() {
 
 #[test]
 fn every_const_int_that_is_bound_has_its_value_here() {
-    let bound = include_str!("../src/bindings.rs")
+    let bound = include_str!("../../src/bindings.rs")
         .lines()
         .filter_map(|line| line.trim().strip_prefix("pub static ZOO_"))
         .filter(|rest| rest.ends_with(": ::core::ffi::c_int;"));
-    let here = include_str!("../src/consts.rs");
+    let here = include_str!("../../src/consts.rs");
     let mut count = 0;
     for rest in bound {
         let name = rest.split(':').next().unwrap_or_default();

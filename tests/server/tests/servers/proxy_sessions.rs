@@ -1,10 +1,8 @@
 //! The proxy ends the sessions of clients that do not tell their passwords.
 
-mod common;
-
 use std::time::Instant;
 
-use common::{Bench, TIMEOUT};
+use crate::common::{Bench, TIMEOUT};
 use zklock_testing::wire::{CreateMode, RawClient};
 use zklock_testing::{Action, Error, Op, Rule};
 
@@ -19,7 +17,7 @@ fn the_sessions_opened_through_a_proxy_end_and_no_others() {
     assert!(other.exists("/mine").unwrap().is_none());
     one.wait_closed(TIMEOUT).unwrap();
     let (id, password) = (one.session_id(), one.password());
-    let back = RawClient::attach(bench.proxy.addr(), common::SESSION, id, &password);
+    let back = RawClient::attach(bench.proxy.addr(), crate::common::SESSION, id, &password);
     assert!(matches!(back, Err(Error::SessionExpired { .. })), "{back:?}");
     assert!(bench.proxy.expire_sessions().unwrap().is_empty());
 }
@@ -49,7 +47,7 @@ fn a_client_that_always_comes_back_at_once_is_told() {
             while Instant::now() < deadline {
                 // It sends no pings: only the end of its connection can tell it.
                 client.wait_closed(TIMEOUT).unwrap();
-                match RawClient::attach(addr, common::SESSION, id, &password) {
+                match RawClient::attach(addr, crate::common::SESSION, id, &password) {
                     Ok(again) => client = again,
                     Err(Error::SessionExpired { .. }) => return,
                     Err(error) => assert!(error.is_connection_loss(), "{error}"),
@@ -77,6 +75,6 @@ fn a_session_ends_while_its_client_is_cut_off_or_has_gone_without_a_word() {
 fn a_session_whose_client_never_learned_of_it_ends_as_well() {
     let bench = Bench::start();
     bench.proxy.on(Rule::reply(Op::Connect).once(), Action::Drop);
-    assert!(RawClient::connect(bench.proxy.addr(), common::SESSION).is_err());
+    assert!(RawClient::connect(bench.proxy.addr(), crate::common::SESSION).is_err());
     assert_eq!(bench.proxy.expire_sessions().unwrap().len(), 1);
 }

@@ -1,13 +1,11 @@
 //! The switches that act on all of a proxy's connections.
 
-mod common;
-
 use std::io::ErrorKind::ConnectionReset;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use common::{Bench, SESSION, TIMEOUT};
+use crate::common::{Bench, SESSION, TIMEOUT};
 use zklock_testing::Proxy;
 use zklock_testing::eventually;
 use zklock_testing::wire::RawClient;

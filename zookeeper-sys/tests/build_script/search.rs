@@ -1,15 +1,11 @@
 //! The build script's search for the library, in directories made for it.
 
-#[allow(dead_code, reason = "the rest of it serves the build script")]
-#[path = "../build/find.rs"]
-mod find;
-
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use find::{Dirs, Found, Kind, Search};
+use crate::find::{Dirs, Found, Kind, Search};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 const PREFIXED: &str = "X86_64_UNKNOWN_LINUX_GNU_ZOOKEEPER_DIR";
@@ -214,7 +210,7 @@ fn an_archive_is_linked_when_wanted_or_when_there_is_nothing_else() {
 
 #[test]
 fn another_targets_library_is_not_taken_from_this_machine() {
-    let prefixes = find::usual_prefixes("aarch64-unknown-linux-gnu", false, None);
+    let prefixes = crate::find::usual_prefixes("aarch64-unknown-linux-gnu", false, None);
     assert_eq!(prefixes, [Path::new("/usr"), Path::new("/usr/aarch64-linux-gnu")]);
     let search = Search {
         target: "aarch64-unknown-linux-gnu",

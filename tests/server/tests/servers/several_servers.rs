@@ -1,8 +1,6 @@
 //! One proxy before several servers.
 
-mod common;
-
-use common::{SESSION, TIMEOUT};
+use crate::common::{SESSION, TIMEOUT};
 use zklock_testing::wire::RawClient;
 use zklock_testing::{Action, Ops, Proxy, Rule, Server};
 
