@@ -5,7 +5,7 @@
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help server lock-test soak bench compare install uninstall deb package quick test test-all simulate matrix partitions command limits queue interop mutants sanitize deps fmt clippy build unit doctests docs shell checks
+.PHONY: help server lock-test soak bench compare install uninstall deb package quick test test-all simulate matrix partitions command limits queue interop mutants sanitize deps fmt clippy build unit doctests shell
 
 # What the programs are given; ARGS on the command line or in the environment replaces it.
 lock-test: ARGS ?= --threads 3 --strategy all
@@ -51,7 +51,7 @@ help:
 	echo "                           tests/mutants/list, or ARGS='generic src/lock --minutes 30'; ARGS=--help"
 	echo 'make sanitize              valgrind, AddressSanitizer and ThreadSanitizer on all that touches the'
 	echo "                           C client (SANITIZERS='memory thread', TESTS='raw_floor client')"
-	echo 'make STEP                  one step of it: fmt clippy build unit doctests docs shell checks'
+	echo 'make STEP                  one step of it: fmt clippy build unit doctests shell'
 	echo 'make deps                  only install what the suite needs'
 
 # `value` leaves a $ in ARGS to the shell, which also reads its quotes.
@@ -135,5 +135,5 @@ mutants:
 sanitize:
 	TESTS="$(TESTS)" scripts/sanitize $(SANITIZERS)
 
-deps fmt clippy build unit doctests docs shell checks:
+deps fmt clippy build unit doctests shell:
 	scripts/test $@
