@@ -119,8 +119,8 @@ static void an_acquire_is_too_late(void)
 /* Of one lock that is shared, so that all claims are where they are counted. */
 static void a_client_is_closed_right_after_its_guards(void)
 {
-    static const int counts[] = {1, 20, 500};
-    static zkl_guard *guards[500];
+    static const int counts[] = {1, 20, 200};
+    static zkl_guard *guards[200];
     const int count = counts[getpid() % 3];
     zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
     options.sharing = ZKL_READ;

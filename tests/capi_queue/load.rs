@@ -67,7 +67,7 @@ fn nothing_is_lost_nothing_comes_twice_and_each_producers_order_is_kept() {
     let server = Server::builder().jvm_arg("-XX:TieredStopAtLevel=1").start().unwrap();
     let bench = Bench::with(server);
     let hosts = bench.server.hosts();
-    let each = scaled(600, 5_000);
+    let each = scaled(250, 5_000);
     let all = each * usize::from(PRODUCERS);
     let (producer, consumer) = (build(&source("producer.c")), build(&source("consumer.c")));
     let taken = Arc::new(AtomicUsize::new(0));

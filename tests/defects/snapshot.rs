@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 use zklock_testing::Server;
 
 /// Sets `cversion` of the znodes at `paths` on a server, which is stopped and started again.
-pub fn set_cversion(server: &Server, paths: &[&str], cversion: i32) {
+pub fn set_cversion(server: &Server, counters: &[(&str, i32)]) {
     // At its start a server writes a snapshot of what it has read.
     server.restart().unwrap();
     server.stop().unwrap();
     let data = server.data_dir().join("version-2");
     let newest = newest_snapshot(&data);
     let mut bytes = fs::read(&newest).unwrap();
-    for path in paths {
-        Reader::new(&bytes).find(path).patch(&mut bytes, cversion);
+    for (path, cversion) in counters {
+        Reader::new(&bytes).find(path).patch(&mut bytes, *cversion);
     }
     fs::write(&newest, bytes).unwrap();
     server.start_again().unwrap();

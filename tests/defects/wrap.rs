@@ -42,12 +42,12 @@ fn at(directory: &str) -> Bench {
         let server = Server::builder().max_session_timeout(HOUR).start().unwrap();
         let mut raw = RawClient::connect(server.addr(), HOUR).unwrap();
         let beyond = BEYOND.map(|(directory, _)| directory);
-        let all = [&AT_THE_END[..], &beyond[..]].concat();
-        let made = [&all[..], &[FOR_ALL], &NEARLY_AT_THE_END].concat();
-        made.iter().for_each(|directory| drop(raw.create(directory, b"").unwrap()));
-        set_cversion(&server, &all, i32::MAX);
-        set_cversion(&server, &[FOR_ALL], i32::MAX - 1);
-        set_cversion(&server, &NEARLY_AT_THE_END, i32::MAX - 20);
+        let at_the_end = AT_THE_END.iter().chain(&beyond);
+        let mut counters: Vec<_> = at_the_end.map(|directory| (*directory, i32::MAX)).collect();
+        counters.push((FOR_ALL, i32::MAX - 1));
+        counters.extend(NEARLY_AT_THE_END.map(|at| (at, i32::MAX - 20)));
+        counters.iter().for_each(|(directory, _)| drop(raw.create(directory, b"").unwrap()));
+        set_cversion(&server, &counters);
         // They stay for as long as their session does, which nobody ends.
         let mut holder = RawClient::connect(server.addr(), HOUR).unwrap();
         for (directory, name) in BEYOND {
@@ -56,7 +56,7 @@ fn at(directory: &str) -> Bench {
             let path = holder.create_with(&prefix, b"holder", mode).unwrap();
             assert_eq!(path, format!("{prefix}{HOLDER}"));
         }
-        set_cversion(&server, &beyond, i32::MIN);
+        set_cversion(&server, &beyond.map(|directory| (directory, i32::MIN)));
         Arc::new(server)
     });
     Bench::at(Arc::clone(&SERVER), directory)

@@ -176,7 +176,7 @@ each_elsewhere! {
 
 const PROCESSES: usize = 8;
 const THREADS: usize = 2;
-const ROUNDS: u64 = 25;
+const ROUNDS: u64 = 10;
 
 /// What a child process does; nothing in any other: increments what only the lock protects, and has every token be
 /// larger than the last.

@@ -175,7 +175,7 @@ fn now() -> u64 {
 fn whatever_fails_nothing_is_lost_or_doubled_and_each_producers_order_is_kept() {
     let long =
         std::env::var("ZKLOCK_QUEUE_ELEMENTS").ok().map(|elements| elements.parse().unwrap());
-    let elements: usize = long.unwrap_or(2_000);
+    let elements: usize = long.unwrap_or(1_000);
     let ensemble = Server::builder()
         // What 3.8.0 forgets when elections are interrupted is not the queue's: see docs/soak.md.
         .jvm_arg("-Dzookeeper.forceSnapshotSync=true")

@@ -43,11 +43,11 @@ fn run(command: &mut Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1).into())
 }
 
-/// What makes the many short-lived servers of tests cheap: they map the classes that one of them has loaded, and end before
-/// the work of java's second compiler would pay.
+/// Makes the many short-lived servers of tests cheap: they map the classes that a leader has loaded, and do without
+/// Java's second compiler, whose work would not pay off.
 fn java_options(classes: &Path) -> zklock_testing::Result<String> {
     let record = format!("-XX:ArchiveClassesAtExit={}", classes.display());
-    Server::builder().jvm_arg(record).start()?.stop()?;
+    Server::builder().first_id(1).jvm_arg(record).start()?.stop()?;
     Ok(format!("-XX:TieredStopAtLevel=1 -XX:SharedArchiveFile={}", classes.display()))
 }
 
