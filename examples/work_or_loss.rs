@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
-use zklock::stores::StoreOptions;
+use zklock::StoreOptions;
 use zklock::{Guard, GuardState};
 
 /// Steps that take a while; gives how many were done before the lock was lost.

@@ -273,7 +273,7 @@ impl Error {
 
     /// Which operation of a [transaction](crate::Client::multi) has failed, counted from 0; `None` where it
     /// was no transaction, or it failed as a whole.
-    pub fn operation(&self) -> Option<usize> {
+    pub fn failed_op_index(&self) -> Option<usize> {
         self.0.operation
     }
 

@@ -38,8 +38,8 @@
 //! | let no more than so many in | [`Client::semaphore`] |
 //! | write to ZooKeeper only while it is held | [`Guard::set`], [`create`](Guard::create), [`delete`](Guard::delete), [`multi`](Guard::multi) |
 //! | lock any of very many things for a short time | [`Client::locks`] |
-//! | count, wait for each other, or know who is there | [`Counter`], [`Barrier`], [`DoubleBarrier`], [`Latch`], [`Group`] |
-//! | hand out work | [`WorkQueue`] |
+//! | count, wait for each other, or know who is there | [`Counter`](recipes::Counter), [`Barrier`](recipes::Barrier), [`DoubleBarrier`](recipes::DoubleBarrier), [`Latch`](recipes::Latch), [`Group`](recipes::Group) |
+//! | hand out work | [`WorkQueue`](recipes::WorkQueue) |
 //! | have another store refuse a stale writer | [`Guard::fencing_token`] |
 //! | see who has it and who waits | [`Lock::holder`], [`watch_holder`](Lock::watch_holder), [`contenders`](Lock::contenders) |
 //!
@@ -53,16 +53,18 @@
 //! [`within`](Pending::within) limits it; dropping it gives it up.
 //!
 //! # Without a server
-//! Unit tests of what takes a [`Lock`] need no ZooKeeper: [`local`] has locks within the process.
+//! Unit tests of what takes a [`Lock`] need no ZooKeeper: [`LocalStore`] has locks within the process.
 //!
 //! # Other stores
 //! [`connect`] gives the same locks on ZooKeeper, on a server of Redis, PostgreSQL or MariaDB, in a database file or within the process,
-//! by an address: [`stores`].
+//! by an address: see [`Store`].
 //!
 //! # Features
 //! - `postgres`: locks in a database of PostgreSQL; `mysql`: of MariaDB or MySQL. Off by default.
 //! - `redis`: locks on a server of Redis. Off by default.
 //! - `sqlite`: locks in a database file, for the processes of one machine. Off by default; SQLite is compiled in.
+//! - `raw`: [`Client::with_zhandle`], and the bindings of the C client as `zookeeper_sys`. Off by default: it ties a program to the
+//!   version of the C client's bindings.
 //! - `serde`: `Serialize` and `Deserialize` for what is reported, such as [`Contender`], [`GuardState`], [`Stat`](zookeeper::Stat) and
 //!   [`Znode`](zookeeper::Znode). Off by default.
 //! - `capi` is what the C library is built with, `cli` what the programs `zklock` and `lock_test` are; neither changes
@@ -85,7 +87,7 @@ mod error;
 pub mod guide;
 #[cfg(feature = "_leases")]
 mod leased;
-pub mod local;
+mod local;
 mod lock;
 mod logging;
 mod panics;
@@ -93,7 +95,7 @@ mod path;
 mod process;
 #[cfg_attr(not(feature = "capi"), allow(dead_code))]
 mod raw;
-mod recipes;
+pub mod recipes;
 #[cfg(feature = "redis")]
 mod redis;
 mod runtime;
@@ -104,7 +106,7 @@ mod session_key;
 mod spans;
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 mod sql;
-pub mod stores;
+mod stores;
 mod sync;
 mod text;
 mod threads;
@@ -114,18 +116,17 @@ pub mod zookeeper;
 
 pub use client::{Client, ClientOptions};
 pub use error::{Code, Error, Result};
+pub use local::LocalStore;
 pub use lock::{
     Access, Contender, Election, Guard, GuardState, GuardStates, HeldSince, Holders, Interop,
-    Leadership, LocalHandoff, Lock, LockError, Locks, LostReason, LostSignal, MultiLock, Owner,
-    ReadWriteLock, ReentrantLock, ReleaseRequests, Semaphore, Strategy, WheneverHeld, WhileHeld,
-    WhileHeldError,
+    KeyedLocks, Leadership, LocalHandoff, Lock, LockError, LostReason, LostSignal, MultiLock,
+    Owner, ReadWriteLock, ReentrantLock, ReleaseRequests, Semaphore, Strategy, WheneverHeld,
+    WhileHeld, WhileHeldError,
 };
-pub use recipes::{
-    Barrier, Counter, Delivery, DoubleBarrier, Entered, Group, Latch, Member, Members, Membership,
-    WorkQueue,
-};
-pub use runtime::{Pending, Updates};
-pub use stores::connect;
+pub use runtime::{Pending, Timeout, Updates};
+pub use stores::{Capabilities, Store, StoreOptions, connect};
+#[cfg(feature = "raw")]
+#[cfg_attr(docsrs, doc(cfg(feature = "raw")))]
 pub use zookeeper_sys;
 
 /// The version of the C client that this library was built against, such as `3.8.0`.

@@ -2,14 +2,14 @@
 
 use dhat::{Alloc, HeapStats, Profiler};
 use test_support::scaled;
-use zklock::{Client, Locks};
+use zklock::{Client, KeyedLocks};
 use zklock_testing::Server;
 
 #[global_allocator]
 static ALLOC: Alloc = Alloc;
 
 /// Acquires and releases the locks of so many new keys; gives how much is allocated at most in between.
-fn use_keys(locks: &Locks, from: usize, keys: usize) -> usize {
+fn use_keys(locks: &KeyedLocks, from: usize, keys: usize) -> usize {
     let mut most = 0;
     for key in (from..from + keys).step_by(50) {
         let acquiring: Vec<_> =

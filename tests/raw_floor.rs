@@ -61,6 +61,7 @@ fn every_request_goes_its_way() {
         let error = zk.reconfigure(&change, Some(1)).wait().unwrap_err();
         assert_eq!(error.code(), Code::RECONFIG_DISABLED);
     }
+    #[cfg(feature = "raw")]
     assert_eq!(zk.with_zhandle(|zh| zh.is_null()), Some(false));
     zk.delete(node, None).wait().unwrap();
     assert!(zk.delete(node, None).wait().is_err());

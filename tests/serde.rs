@@ -47,7 +47,7 @@ fn an_access_control_list_is_written_by_the_names_of_its_permissions() {
 
 #[test]
 fn contenders_are_written_with_all_that_is_known_of_them() {
-    let store = zklock::local::Store::new();
+    let store = zklock::LocalStore::new();
     let lock = store.lock("/serde").label("night run");
     let guard = lock.acquire().wait().unwrap();
     let holder: Contender = lock.holder().wait().unwrap().unwrap();

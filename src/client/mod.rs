@@ -163,7 +163,7 @@ impl Client {
     pub(crate) fn is_attached(&self) -> bool {
         let link = self.inner().status().link;
         let is_final = |link: Arc<Link>| link.handle_state().is_none_or(HandleState::is_final);
-        self.with_zhandle(|_| ()).is_some() && !link.is_none_or(is_final)
+        self.while_open(|_| ()).is_some() && !link.is_none_or(is_final)
     }
 
     /// Why the handle below can't be used any more, if it can't.

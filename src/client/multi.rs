@@ -46,8 +46,8 @@ pub enum Op {
         /// Only with that version of its data.
         version: Option<i32>,
     },
-    /// Does nothing, but the transaction fails unless a lock is held: see
-    /// [`Guard::check`](crate::Guard::check), which makes it.
+    /// What [`Guard::check`](crate::Guard::check) makes.
+    #[doc(hidden)]
     CheckHeld(CheckHeld),
     /// Does nothing, but the transaction fails unless the znode exists (with that version).
     Check {
@@ -270,7 +270,7 @@ impl Client {
     /// Executes several operations, all or none. An empty list does nothing.
     ///
     /// # Errors
-    /// That of the operation which failed the whole, with its path; [`Error::operation`] says which it was.
+    /// That of the operation which failed the whole, with its path; [`Error::failed_op_index`] says which it was.
     pub fn multi(&self, ops: &[Op]) -> Pending<Vec<OpResult>> {
         let path = ops.first().map_or("", Op::path);
         present!(self, "multi", path).multi(ops)

@@ -35,7 +35,14 @@ impl Client {
     ///   trust in the session.
     ///
     /// On a handle that a C program owns all of that holds, too.
+    #[cfg(feature = "raw")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "raw")))]
     pub fn with_zhandle<T>(&self, body: impl FnOnce(*mut zhandle_t) -> T) -> Option<T> {
+        self.while_open(body)
+    }
+
+    /// Gives `body` the handle, if there is one, and keeps it open meanwhile.
+    pub(crate) fn while_open<T>(&self, body: impl FnOnce(*mut zhandle_t) -> T) -> Option<T> {
         let (mut body, mut result) = (Some(body), None);
         let link = self.inner().status().link?;
         link.handle.get()?.while_open(&mut |zh| result = body.take().map(|body| body(zh)));

@@ -1,27 +1,4 @@
-//! Locks within this process, for unit tests: what takes a [`Lock`] can be tested without a server.
-//!
-//! ```
-//! use zklock::{Lock, LockError, LostReason, local};
-//!
-//! /// What is to be tested.
-//! fn count(lock: &Lock, counter: &mut i32) -> Result<(), LockError> {
-//!     let guard = lock.acquire().wait()?;
-//!     *counter += 1;
-//!     guard.release().wait()
-//! }
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let store = local::Store::new();
-//! let mut counter = 0;
-//! count(&store.lock("/locks/counter"), &mut counter)?;
-//! assert_eq!(counter, 1);
-//!
-//! // How the program behaves when it loses its lock:
-//! let guard = store.lock("/locks/counter").acquire().wait()?;
-//! store.lose("/locks/counter");
-//! assert_eq!(guard.lost().wait(), LostReason::Session);
-//! # Ok(()) }
-//! ```
+//! Locks within this process.
 
 mod ahead;
 mod change;
@@ -34,24 +11,47 @@ use std::sync::Arc;
 use queue::Queues;
 use stored::LocalLock;
 
-use crate::lock::{Lock, Locks, ReadWriteLock, Semaphore};
+use crate::lock::{KeyedLocks, Lock, ReadWriteLock, Semaphore};
 
-/// Keeps locks within this process. Clones are the same store; another [`Store`] has other locks.
+/// Keeps locks within this process. Clones are the same store; another [`LocalStore`] has other locks.
 ///
 /// They are used as those of ZooKeeper are, and keep their promises: one holder, in the order of the acquires,
 /// tokens that grow, and nothing left behind by an acquire that ends. Each [`Strategy`](crate::Strategy) is a fair
 /// queue here, and all claims of a lock are seen. There is no connection to lose: a guard is
-/// [`Held`](crate::GuardState::Held) until it is released, or [`lose`](Store::lose) or [`close`](Store::close)
+/// [`Held`](crate::GuardState::Held) until it is released, or [`lose`](LocalStore::lose) or [`close`](LocalStore::close)
 /// takes it away.
+///
+/// ```
+/// use zklock::{LocalStore, Lock, LockError, LostReason};
+///
+/// /// What is to be tested.
+/// fn count(lock: &Lock, counter: &mut i32) -> Result<(), LockError> {
+///     let guard = lock.acquire().wait()?;
+///     *counter += 1;
+///     guard.release().wait()
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let store = LocalStore::new();
+/// let mut counter = 0;
+/// count(&store.lock("/locks/counter"), &mut counter)?;
+/// assert_eq!(counter, 1);
+///
+/// // How the program behaves when it loses its lock:
+/// let guard = store.lock("/locks/counter").acquire().wait()?;
+/// store.lose("/locks/counter");
+/// assert_eq!(guard.lost().wait(), LostReason::Session);
+/// # Ok(()) }
+/// ```
 #[derive(Clone, Default)]
-pub struct Store {
+pub struct LocalStore {
     queues: Arc<Queues>,
 }
 
-impl Store {
+impl LocalStore {
     /// A store without locks.
-    pub fn new() -> Store {
-        Store::default()
+    pub fn new() -> LocalStore {
+        LocalStore::default()
     }
 
     /// A lock on a path; the rules for paths are ZooKeeper's.
@@ -74,8 +74,8 @@ impl Store {
     }
 
     /// Locks by key below a path.
-    pub fn locks(&self, path: &str) -> Locks {
-        Locks::below(self.lock(path))
+    pub fn locks(&self, path: &str) -> KeyedLocks {
+        KeyedLocks::below(self.lock(path))
     }
 
     /// Takes the lock away from its holder, as the end of its session would: its guard is lost, and whoever waits
@@ -96,8 +96,8 @@ impl Store {
     }
 }
 
-impl std::fmt::Debug for Store {
+impl std::fmt::Debug for LocalStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("local::Store").finish_non_exhaustive()
+        f.debug_struct("LocalStore").finish_non_exhaustive()
     }
 }

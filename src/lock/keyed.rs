@@ -20,7 +20,7 @@ use super::{Change, Lock};
 /// `key-` and the key below theirs: letters, digits, `_` and `-` as they are, other bytes as `%` and two hexadecimal
 /// digits. Nothing but these locks belongs below the path.
 ///
-/// [`Client::locks`](crate::Client::locks) makes them in ZooKeeper, [`Store::locks`](crate::stores::Store::locks)
+/// [`Client::locks`](crate::Client::locks) makes them in ZooKeeper, [`Store::locks`](crate::Store::locks)
 /// in any store.
 ///
 /// # What is left
@@ -38,14 +38,14 @@ use super::{Change, Lock};
 /// As of [`Client::lock`](crate::Client::lock) in a queue, and `CREATE` and `DELETE` on the path. Without the latter, znodes are removed by the
 /// servers, as above.
 #[derive(Clone, Debug)]
-pub struct Locks {
+pub struct KeyedLocks {
     above: Lock,
 }
 
-impl Locks {
+impl KeyedLocks {
     /// Those below the path of that lock.
-    pub(crate) fn below(above: Lock) -> Locks {
-        Locks { above }
+    pub(crate) fn below(above: Lock) -> KeyedLocks {
+        KeyedLocks { above }
     }
 
     /// Their path.

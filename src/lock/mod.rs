@@ -44,7 +44,7 @@ pub use error::LockError;
 pub use guard::{Guard, LostSignal};
 pub use holders::Holders;
 pub use interop::Interop;
-pub use keyed::Locks;
+pub use keyed::KeyedLocks;
 pub(crate) use kind::Kind;
 pub use local_handoff::LocalHandoff;
 pub use loss::{GuardState, LostReason};
@@ -80,7 +80,7 @@ use crate::runtime::Pending;
 /// ```
 ///
 /// [`Client::lock`](crate::Client::lock) makes one that is kept in ZooKeeper, and says what permissions that needs;
-/// [`local::Store::lock`](crate::local::Store::lock) one within this process.
+/// [`LocalStore::lock`](crate::LocalStore::lock) one within this process.
 ///
 /// # On connection loss
 /// An acquire goes on: it waits for the next connection, looks up what became of its claim, and

@@ -16,10 +16,10 @@ use crate::runtime::Pending;
 /// Several locks that are acquired together: all, or none.
 ///
 /// ```
-/// use zklock::{LockError, MultiLock, local};
+/// use zklock::{LockError, MultiLock, LocalStore};
 ///
 /// # fn main() -> Result<(), LockError> {
-/// # let zk = local::Store::new();
+/// # let zk = LocalStore::new();
 /// let accounts = MultiLock::new([zk.lock("/accounts/7"), zk.lock("/accounts/4711")]);
 /// let guard = accounts.acquire().wait()?;
 /// assert!(zk.lock("/accounts/7").is_locked().wait()?);

@@ -43,7 +43,7 @@ use super::kind::Kind;
 /// ```
 ///
 /// [`Client::read_write`](crate::Client::read_write) makes one that is kept in ZooKeeper,
-/// [`local::Store::read_write`](crate::local::Store::read_write) one within this process.
+/// [`LocalStore::read_write`](crate::LocalStore::read_write) one within this process.
 #[derive(Clone)]
 pub struct ReadWriteLock {
     lock: Lock,

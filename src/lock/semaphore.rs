@@ -32,7 +32,7 @@ use crate::runtime::Pending;
 /// while it waits, when it comes to be next in line.
 ///
 /// [`Client::semaphore`](crate::Client::semaphore) makes one that is kept in ZooKeeper,
-/// [`local::Store::semaphore`](crate::local::Store::semaphore) one within this process.
+/// [`LocalStore::semaphore`](crate::LocalStore::semaphore) one within this process.
 #[derive(Clone)]
 pub struct Semaphore {
     lock: Lock,

@@ -32,7 +32,7 @@ use crate::znode::{Acl, CreateMode, Stat};
 ///
 /// | code | |
 /// |---|---|
-/// | `CONNECTION_LOSS` | **it is unknown whether it was done** (see [`Counter`](crate::Counter#errors)) |
+/// | `CONNECTION_LOSS` | **it is unknown whether it was done** (see [`Counter`](crate::recipes::Counter#errors)) |
 /// | `OPERATION_TIMEOUT` | no connection in time, nothing was done; within a [limit](Pending::within) it is unknown |
 /// | `NO_NODE` | nobody has set it; nothing was done |
 /// | `BAD_ARGUMENTS` | what is at the path is no latch, or the path is not allowed |

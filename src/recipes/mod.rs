@@ -1,4 +1,4 @@
-//! Floor 3: what is built on the client beside locks.
+//! Counters, barriers, a latch, groups and a work queue in ZooKeeper, beside the locks.
 
 mod barrier;
 mod counter;

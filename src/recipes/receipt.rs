@@ -144,7 +144,7 @@ impl Receipt {
 
     /// What a refusal of a transaction means, if it was the receipt, its first operation, that was refused.
     pub(super) fn word(&self, error: &Error) -> Option<Word> {
-        if error.operation() != Some(0) {
+        if error.failed_op_index() != Some(0) {
             return None;
         }
         match (error.code(), self.version) {

@@ -79,7 +79,7 @@ impl WorkQueue {
     /// Puts an element at the end; makes what is missing of the path.
     ///
     /// # Errors
-    /// `CONNECTION_LOSS`: **it is unknown whether it was put** (see [`Counter`](crate::Counter#errors)).
+    /// `CONNECTION_LOSS`: **it is unknown whether it was put** (see [`Counter`](crate::recipes::Counter#errors)).
     /// `OPERATION_TIMEOUT`: no connection in time, nothing was done; within a [limit](Pending::within) it is unknown.
     /// `BAD_ARGUMENTS`: the path is not allowed, or the element is larger than a request takes. Others: nothing was done,
     /// and why.

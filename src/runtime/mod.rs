@@ -20,7 +20,7 @@ mod updates;
 pub(crate) mod wake;
 
 pub use pending::Pending;
-pub use updates::Updates;
+pub use updates::{Timeout, Updates};
 
 pub(crate) use block::{block_on, block_on_until};
 pub(crate) use clock::{BootInstant, now};

@@ -9,6 +9,11 @@ use futures_core::Stream;
 use super::{block_on, block_on_until};
 use crate::process::Process;
 
+/// Nothing came in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("nothing came in time")]
+pub struct Timeout;
+
 /// Something that changes: its present value first, then each that is another than the one before.
 ///
 /// It is a [`Stream`](futures_core::Stream) and a blocking receiver in one. It gives the latest value: one that came
@@ -57,10 +62,12 @@ impl<T> Updates<T> {
         block_on(self.next())
     }
 
-    /// As [`wait`](Updates::wait), but no longer than `timeout`: `None` when it has passed.
-    #[allow(clippy::option_option)]
-    pub fn wait_timeout(&mut self, timeout: Duration) -> Option<Option<T>> {
-        block_on_until(Instant::now().checked_add(timeout), self.next())
+    /// As [`wait`](Updates::wait), for at most `timeout`.
+    ///
+    /// # Errors
+    /// [`Timeout`]: there was no other value, and the end has not come.
+    pub fn wait_timeout(&mut self, timeout: Duration) -> Result<Option<T>, Timeout> {
+        block_on_until(Instant::now().checked_add(timeout), self.next()).ok_or(Timeout)
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {

@@ -1,28 +1,4 @@
-//! One face over all stores: which one keeps the locks is said by an address.
-//!
-//! ```
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // "zookeeper://10.0.0.1:2181,10.0.0.2:2181/chroot", "sqlite:/var/lib/app/locks.db", or for tests:
-//! let store = zklock::connect("local:").wait()?;
-//! let lock = store.lock("/locks/invoices");
-//! let guard = lock.acquire().wait()?;
-//! println!("mine; my writes carry the token {}", guard.fencing_token());
-//! guard.release().wait()?;
-//! # Ok(()) }
-//! ```
-//!
-//! | address | keeps locks | for |
-//! |---|---|---|
-//! | `zookeeper://HOST:PORT,.../CHROOT` | on ZooKeeper servers | all machines that reach them |
-//! | `redis://USER:PASSWORD@HOST:PORT/DATABASE` | on a server of Redis, with the feature `redis` | all machines that reach it |
-//! | `postgres://USER:PASSWORD@HOST:PORT/DATABASE` | in a database of PostgreSQL, with the feature `postgres` | all machines that reach it |
-//! | `mysql://USER:PASSWORD@HOST:PORT/DATABASE` | in a database of MariaDB or MySQL, with the feature `mysql` | all machines that reach it |
-//! | `sqlite:FILE` | in a database file, with the feature `sqlite` | the processes of one machine |
-//! | `local:` | in this process | its threads and tasks, and tests |
-//!
-//! What each promises is in [`Capabilities`], and on a page of its own, `docs/stores.md`. Locks at different addresses do not
-//! exclude each other, and their tokens count from different numbers. When a program moves to another address, set
-//! [`StoreOptions::tokens_above`].
+//! One face over all stores: an address says which one keeps the locks.
 
 mod address;
 mod capabilities;
@@ -34,12 +10,12 @@ use std::time::Duration;
 use address::Address;
 pub use capabilities::Capabilities;
 
+use crate::LocalStore;
 use crate::client::{Client, ClientOptions};
 use crate::error::{Code, Error};
 #[cfg(feature = "_leases")]
 use crate::leased;
-use crate::local;
-use crate::lock::{Lock, Locks, ReadWriteLock, Semaphore};
+use crate::lock::{KeyedLocks, Lock, ReadWriteLock, Semaphore};
 use crate::runtime::Pending;
 use crate::sync::per_process;
 
@@ -53,7 +29,7 @@ const LEASES: std::ops::RangeInclusive<Duration> =
 
 per_process! {
     /// What `local:` is.
-    static LOCAL: local::Store = local::Store::new();
+    static LOCAL: LocalStore = LocalStore::new();
 }
 
 /// Connects to the store with that address. Within a process all stores `local:` are one.
@@ -156,7 +132,7 @@ impl StoreOptions {
             }
             Ok(Address::Local) => {
                 LOCAL.raise_tokens(above.unwrap_or(0));
-                Pending::ready(Ok(Store { kept: Kept::Process(local::Store::clone(&LOCAL)) }))
+                Pending::ready(Ok(Store { kept: Kept::Process(LocalStore::clone(&LOCAL)) }))
             }
             #[cfg(feature = "_leases")]
             Ok(_) if !LEASES.contains(&self.session_timeout) => {
@@ -225,7 +201,31 @@ fn open<D: leased::database::Database>(
 
 /// Where locks are kept. Clones are the same store.
 ///
-/// It stays open for as long as a clone of it, a lock of it or a guard is there.
+/// It stays open for as long as a clone of it, a lock of it or a guard is there. An address says where it is:
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // "zookeeper://10.0.0.1:2181,10.0.0.2:2181/chroot", "sqlite:/var/lib/app/locks.db", or for tests:
+/// let store = zklock::connect("local:").wait()?;
+/// let lock = store.lock("/locks/invoices");
+/// let guard = lock.acquire().wait()?;
+/// println!("mine; my writes carry the token {}", guard.fencing_token());
+/// guard.release().wait()?;
+/// # Ok(()) }
+/// ```
+///
+/// | address | keeps locks | for |
+/// |---|---|---|
+/// | `zookeeper://HOST:PORT,.../CHROOT` | on ZooKeeper servers | all machines that reach them |
+/// | `redis://USER:PASSWORD@HOST:PORT/DATABASE` | on a server of Redis, with the feature `redis` | all machines that reach it |
+/// | `postgres://USER:PASSWORD@HOST:PORT/DATABASE` | in a database of PostgreSQL, with the feature `postgres` | all machines that reach it |
+/// | `mysql://USER:PASSWORD@HOST:PORT/DATABASE` | in a database of MariaDB or MySQL, with the feature `mysql` | all machines that reach it |
+/// | `sqlite:FILE` | in a database file, with the feature `sqlite` | the processes of one machine |
+/// | `local:` | in this process | its threads and tasks, and tests |
+///
+/// What each promises is in [`Capabilities`], and on a page of its own, `docs/stores.md`. Locks at different addresses do not
+/// exclude each other, and their tokens count from different numbers. When a program moves to another address, set
+/// [`StoreOptions::tokens_above`].
 #[derive(Clone)]
 pub struct Store {
     kept: Kept,
@@ -234,9 +234,9 @@ pub struct Store {
 #[derive(Clone)]
 enum Kept {
     ZooKeeper(Client),
-    Local(local::Store),
+    Local(LocalStore),
     /// That of the process, which is never closed.
-    Process(local::Store),
+    Process(LocalStore),
     #[cfg(feature = "_leases")]
     Leased(leased::Store, Capabilities),
 }
@@ -263,8 +263,8 @@ impl Store {
     }
 
     /// Locks by key below a path: for short-lived locks on many things.
-    pub fn locks(&self, path: &str) -> Locks {
-        Locks::below(self.lock(path))
+    pub fn locks(&self, path: &str) -> KeyedLocks {
+        KeyedLocks::below(self.lock(path))
     }
 
     /// What it can do, and what it promises.
@@ -340,16 +340,14 @@ impl From<Client> for Store {
 }
 
 /// One of several within this process.
-impl From<local::Store> for Store {
-    fn from(store: local::Store) -> Store {
+impl From<LocalStore> for Store {
+    fn from(store: LocalStore) -> Store {
         Store { kept: Kept::Local(store) }
     }
 }
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("stores::Store")
-            .field("kind", &self.capabilities().store)
-            .finish_non_exhaustive()
+        f.debug_struct("Store").field("kind", &self.capabilities().store).finish_non_exhaustive()
     }
 }

@@ -76,7 +76,7 @@ pub(super) async fn is_acl_enforced(session: &TrustedSession, directory: &str) -
         return false;
     }
     match reply {
-        Err(error) if error.operation() == Some(1) && error.code() == Code::NO_AUTH => {
+        Err(error) if error.failed_op_index() == Some(1) && error.code() == Code::NO_AUTH => {
             known.is_enforced = true;
         }
         Err(error) if error.is_transient() => known.asked_on = None,

@@ -107,7 +107,7 @@ async fn set(spec: &Spec, session: &TrustedSession, number: u32) -> Result<bool>
     ];
     match session.multi(&ops).await {
         Ok(_) => Ok(true),
-        Err(error) if error.operation() == Some(0) && is_overtaken(&error) => Ok(false),
+        Err(error) if error.failed_op_index() == Some(0) && is_overtaken(&error) => Ok(false),
         Err(error) if error.code() == Code::NO_AUTH => {
             Err(Error::new("set", &spec.path, Code::NO_AUTH))
         }

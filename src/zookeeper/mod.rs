@@ -55,8 +55,8 @@ mod wanted;
 mod watch;
 
 pub use crate::client::{
-    AclList, CheckHeld, Children, Created, Op, OpResult, Reconfiguration, SessionState,
-    SessionStates, Watch, WatchEvent, WatchEventKind, Watched, Znode,
+    AclList, Children, Created, Op, OpResult, Reconfiguration, SessionState, SessionStates, Watch,
+    WatchEvent, WatchEventKind, Watched, Znode,
 };
 pub use crate::sasl::Sasl;
 pub use crate::session_key::SessionKey;

@@ -93,7 +93,7 @@ pub(super) fn not_released(path: &str, error: Error) -> LockError {
 pub(super) fn not_written(path: &str, checks: usize, error: Error) -> LockError {
     match error.code() {
         Code::SESSION_EXPIRED => LockError::not_held(path, LostReason::Session),
-        Code::NO_NODE if error.operation().is_some_and(|at| at < checks) => {
+        Code::NO_NODE if error.failed_op_index().is_some_and(|at| at < checks) => {
             LockError::not_held(path, LostReason::Deleted)
         }
         code if code.is_outcome_unknown() => LockError::outcome_unknown(path, error),

@@ -22,8 +22,8 @@ use super::together::Together;
 use crate::client::{Client, TrustedSession};
 use crate::error::{Code, Error};
 use crate::lock::{
-    Change, Contender, Guard, Interop, Kind, Lock, LockError, Locks, ReadWriteLock, Revocation,
-    Semaphore, StoredLock, Strategy, Tried,
+    Change, Contender, Guard, Interop, KeyedLocks, Kind, Lock, LockError, ReadWriteLock,
+    Revocation, Semaphore, StoredLock, Strategy, Tried,
 };
 use crate::process::inherited;
 use crate::runtime::{Late, Pending, within};
@@ -96,8 +96,8 @@ impl Client {
     }
 
     /// Locks by key below a path. Nothing is sent.
-    pub fn locks(&self, path: &str) -> Locks {
-        Locks::below(self.lock(path))
+    pub fn locks(&self, path: &str) -> KeyedLocks {
+        KeyedLocks::below(self.lock(path))
     }
 }
 

@@ -161,7 +161,7 @@ impl Together {
             outcome = outcome.and(member.attempt.claim.confirm().await.map(drop));
         }
         let Err(error) = outcome else { return Ok(None) };
-        let at = error.operation().filter(|at| *at < self.members.len());
+        let at = error.failed_op_index().filter(|at| *at < self.members.len());
         let Some(at) = at else { return Err(error) };
         let attempt = &mut self.members[at].attempt;
         let status = match error.code() {
@@ -226,7 +226,7 @@ impl Together {
     }
 
     fn refused(&self, error: Error) -> LockError {
-        let at = error.operation().filter(|at| *at < self.members.len()).unwrap_or_default();
+        let at = error.failed_op_index().filter(|at| *at < self.members.len()).unwrap_or_default();
         // A permission is missing for a create.
         let error = match error.code() {
             Code::NO_AUTH if error.op() == "multi" => {

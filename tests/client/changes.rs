@@ -34,7 +34,7 @@ fn names(children: Option<Children>) -> Option<Vec<String>> {
 }
 
 fn is_silent<T>(changes: &mut Changes<T>) -> bool {
-    changes.wait_timeout(Duration::from_millis(100)).is_none()
+    changes.wait_timeout(Duration::from_millis(100)).is_err()
 }
 
 fn end<T: std::fmt::Debug>(mut changes: Changes<T>) -> Code {
@@ -195,7 +195,7 @@ fn a_znode_that_is_created_between_the_two_looks_is_reported() {
     other.delete(&path, None).wait().unwrap();
     let gate = bench.proxy.hold(Rule::request(Op::Exists).path(&path).once());
     let mut changes = client.watch_data(&path);
-    assert!(changes.wait_timeout(Duration::ZERO).is_none());
+    assert!(changes.wait_timeout(Duration::ZERO).is_err());
     let first = std::thread::spawn(move || next_data(&mut changes));
     gate.wait_reached(TIMEOUT).unwrap();
     other.create(&path, b"there", CreateMode::Persistent).wait().unwrap();

@@ -24,4 +24,5 @@ mod transactions;
 mod trust;
 mod wakers;
 mod watches;
+#[cfg(feature = "raw")]
 mod zhandle;

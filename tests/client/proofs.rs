@@ -7,7 +7,7 @@ use test_support::{
     Bench, LONGEST_SESSION, TIMEOUT, eventually, options, session_id, states_until,
 };
 use zklock::zookeeper::{Acl, CreateMode, Op, Reconfiguration, SessionState};
-use zklock::{Client, Code, Guard, GuardState};
+use zklock::{Client, Code, Guard, GuardState, Timeout};
 use zklock_testing::wire::{self, Ops};
 use zklock_testing::{Gate, Proxy, Rule};
 
@@ -270,7 +270,7 @@ fn who_has_released_is_as_one_that_never_held() {
     assert_eq!(states.wait(), Some(SessionState::Connected));
     scene.client.lock(&scene.at(LOCK)).acquire().wait().unwrap().release().wait().unwrap();
     scene.proxy.clear_seen();
-    assert_eq!(states.wait_timeout(SESSION_TIMEOUT), None, "no state is reported");
+    assert_eq!(states.wait_timeout(SESSION_TIMEOUT), Err(Timeout), "no state is reported");
     let write = Rule::request((HOLDERS_HEARTBEAT.ops)());
     assert_eq!(scene.proxy.count(&write), 0);
 }

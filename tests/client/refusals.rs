@@ -135,6 +135,7 @@ fn a_quota_that_is_exceeded_is_named_so() {
     }
 }
 
+#[cfg(feature = "raw")]
 #[test]
 fn tls_and_sasl_that_the_c_client_has_not_are_refused_with_what_would_help() {
     use zklock::zookeeper::{Sasl, Tls};

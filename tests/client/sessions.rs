@@ -8,8 +8,8 @@ use test_support::{
     Bench, LONGEST_SESSION, SESSION_TIMEOUT, TIMEOUT, alone, connect, eventually, expire, options,
     session_id, shared, states_until,
 };
-use zklock::Code;
 use zklock::zookeeper::{CreateMode, SessionKey, SessionState};
+use zklock::{Code, Timeout};
 use zklock_testing::Server;
 
 #[test]
@@ -41,9 +41,9 @@ fn who_looks_late_still_hears_of_each_loss() {
     expire(shared(), &client);
     states_until(&mut watching, SessionState::Lost);
     states_until(&mut watching, SessionState::Connected);
-    assert_eq!(states.wait_timeout(Duration::ZERO), Some(Some(SessionState::Lost)));
-    assert_eq!(states.wait_timeout(Duration::ZERO), Some(Some(SessionState::Connected)));
-    assert_eq!(states.wait_timeout(Duration::ZERO), None);
+    assert_eq!(states.wait_timeout(Duration::ZERO), Ok(Some(SessionState::Lost)));
+    assert_eq!(states.wait_timeout(Duration::ZERO), Ok(Some(SessionState::Connected)));
+    assert_eq!(states.wait_timeout(Duration::ZERO), Err(Timeout));
 }
 
 #[test]

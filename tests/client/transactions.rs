@@ -49,7 +49,7 @@ fn a_refused_transaction_names_the_culprit_and_does_nothing() {
             ops.insert(at, culprit.clone());
             let error = client.multi(&ops).wait().unwrap_err();
             assert_eq!((error.code(), error.path()), (code, culprit.path()), "{culprit:?}");
-            assert_eq!(error.operation(), Some(at));
+            assert_eq!(error.failed_op_index(), Some(at));
             let place = format!("operation {} of 3", at + 1);
             assert!(error.to_string().contains(&place), "{error}");
         }

@@ -4,6 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use test_support::{Bench, Process, TIMEOUT, child_about, eventually, options, say, states_until};
+use zklock::Timeout;
 use zklock::zookeeper::{CreateMode, SessionState};
 
 const RUNS: usize = 10;
@@ -89,7 +90,7 @@ fn a_quiet_client_keeps_its_session_and_its_trust() {
     let session = client.session();
     let mut states = client.states();
     assert_eq!(states.wait(), Some(SessionState::Connected));
-    assert_eq!(states.wait_timeout(2 * timeout), None, "no state is reported");
+    assert_eq!(states.wait_timeout(2 * timeout), Err(Timeout), "no state is reported");
     assert_eq!(client.session(), session);
     assert_eq!(client.state(), SessionState::Connected);
 }

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use test_support::{Bench, Running, TIMEOUT, eventually};
-use zklock::stores::StoreOptions;
+use zklock::StoreOptions;
 
 use super::program::{finish, start, zklock};
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tempfile::TempDir;
 use test_support::{Link, Lost, TIMEOUT, eventually};
-use zklock::stores::{Store, StoreOptions};
 use zklock::{GuardState, Owner};
+use zklock::{Store, StoreOptions};
 use zklock_testing::Database;
 
 use crate::seeds::redis_key::Key;

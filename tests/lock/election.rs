@@ -11,8 +11,8 @@ use futures_lite::future::{block_on, yield_now};
 use parking_lot::Mutex;
 use test_support::{TIMEOUT, eventually, session_id};
 use zklock::{
-    Client, Contender, Election, Guard, GuardState, Leadership, Lock, LockError, LostReason,
-    Pending, Strategy, local,
+    Client, Contender, Election, Guard, GuardState, Leadership, LocalStore, Lock, LockError,
+    LostReason, Pending, Strategy,
 };
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Gate, Rule};
@@ -78,7 +78,7 @@ struct Stop {
 
 impl Stop {
     fn new() -> Stop {
-        let lock = local::Store::new().lock("/stop");
+        let lock = LocalStore::new().lock("/stop");
         let goes_on = Some(lock.acquire().wait().unwrap());
         Stop { lock, goes_on }
     }

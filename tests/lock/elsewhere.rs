@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use test_support::{Process, TIMEOUT, acquire_in_background, child_about, say};
 use zklock::GuardState;
-use zklock::stores::StoreOptions;
+use zklock::StoreOptions;
 
 use crate::place::Elsewhere;
 

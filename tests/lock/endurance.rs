@@ -14,8 +14,8 @@ use fastrand::Rng;
 use parking_lot::Mutex;
 use rustix::process::{Signal, kill_process};
 use test_support::{Link, Lost, TIMEOUT, eventually, scaled};
-use zklock::stores::{Store, StoreOptions};
 use zklock::{Guard, GuardState, LockError};
+use zklock::{Store, StoreOptions};
 
 use crate::servers::Server;
 

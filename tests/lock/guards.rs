@@ -262,7 +262,7 @@ each_strategy! {
         // What the store refuses for another reason is no loss.
         let error = guard.multi(&create).wait().unwrap_err();
         let LockError::Store { source, .. } = &error else { panic!("{error:?}") };
-        assert!(source.is_node_exists() && source.operation() == Some(1), "{error}");
+        assert!(source.is_node_exists() && source.failed_op_index() == Some(1), "{error}");
         assert!(!error.is_lost() && !error.is_outcome_unknown());
         client.delete(&store, None).wait().unwrap();
         // Before the guard can know, and once it does.

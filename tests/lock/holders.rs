@@ -18,7 +18,7 @@ fn reach(holders: &mut Holders, token: Option<i64>) {
 }
 
 fn is_silent(holders: &mut Holders) -> bool {
-    holders.wait_timeout(Duration::from_millis(100)).is_none()
+    holders.wait_timeout(Duration::from_millis(100)).is_err()
 }
 
 each_store! {

@@ -565,7 +565,7 @@ fn writes_happen_only_while_both_are_there() {
         assert_eq!(guard.checks().len(), 2);
         let refused = guard.multi(&[Operation::check("/none")]).wait().unwrap_err();
         let LockError::Store { source, .. } = refused else { panic!("{refused:?}") };
-        assert_eq!(source.operation(), Some(2), "after two checks");
+        assert_eq!(source.failed_op_index(), Some(2), "after two checks");
         // It is deleted when the write is on its way.
         let request = bench.proxy.hold(transactions(&bench));
         let writing = guard.set(&data, b"late", None);

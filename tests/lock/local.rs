@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use test_support::{TIMEOUT, acquire_in_background, eventually};
 use zklock::zookeeper::{Acl, Op};
-use zklock::{Code, GuardState, LockError, LostReason, LostSignal, Strategy, local};
+use zklock::{Code, GuardState, LocalStore, LockError, LostReason, LostSignal, Strategy};
 
 use crate::bench::Bench;
 
@@ -17,7 +17,7 @@ const PATH: &str = "/locks/local";
 
 #[test]
 fn a_lock_that_is_taken_away_is_lost_and_the_next_one_holds_it() {
-    let store = local::Store::new();
+    let store = LocalStore::new();
     assert!(!store.lose(PATH), "nobody holds it");
     let guard = store.lock(PATH).acquire().wait().unwrap();
     let waiting = acquire_in_background(&store.lock(PATH));
@@ -35,7 +35,7 @@ fn a_lock_that_is_taken_away_is_lost_and_the_next_one_holds_it() {
 
 #[test]
 fn what_is_under_way_ends_when_the_store_is_closed() {
-    let store = local::Store::new();
+    let store = LocalStore::new();
     let guard = store.lock(PATH).acquire().wait().unwrap();
     let waiting = acquire_in_background(&store.lock(PATH));
     eventually("it waits", || store.lock(PATH).contenders().wait().unwrap().len() == 2);
@@ -50,7 +50,7 @@ fn what_is_under_way_ends_when_the_store_is_closed() {
 
 #[test]
 fn stores_know_nothing_of_each_other_and_paths_nothing_of_other_paths() {
-    let (one, other) = (local::Store::new(), local::Store::new());
+    let (one, other) = (LocalStore::new(), LocalStore::new());
     let guards = [one.lock("/a"), one.lock("/a/b"), other.lock("/a")].map(|lock| {
         lock.strategy(Strategy::Watch).acl(Acl::read_only()).try_acquire().wait().unwrap()
     });
@@ -60,20 +60,20 @@ fn stores_know_nothing_of_each_other_and_paths_nothing_of_other_paths() {
 
 #[test]
 fn what_only_zookeeper_offers_is_refused() {
-    let store = local::Store::new();
+    let store = LocalStore::new();
     let guard = store.lock(PATH).acquire().wait().unwrap();
     let error = guard.multi(&[]).wait().unwrap_err();
     assert!(matches!(error, LockError::Store { .. }) && error.code() == Code::BAD_ARGUMENTS);
     let bench = Bench::shared();
     let client = bench.direct();
     let error = client.multi(&[guard.check(), Op::delete("/a")]).wait().unwrap_err();
-    assert_eq!((error.code(), error.operation()), (Code::BAD_ARGUMENTS, Some(0)), "{error}");
+    assert_eq!((error.code(), error.failed_op_index()), (Code::BAD_ARGUMENTS, Some(0)), "{error}");
 }
 
 #[test]
 fn a_thousand_waiters_take_their_turns() {
     const WAITERS: usize = 1_000;
-    let store = local::Store::new();
+    let store = LocalStore::new();
     let guard = store.lock(PATH).acquire().wait().unwrap();
     let mut waiters: Vec<_> = (0..WAITERS).map(|_| store.lock(PATH).acquire()).collect();
     for waiter in &mut waiters {
@@ -94,7 +94,7 @@ fn a_thousand_waiters_take_their_turns() {
 
 /// Acquires another lock of the store when it is woken, on the thread that wakes it.
 struct Nosy {
-    store: local::Store,
+    store: LocalStore,
     woken: AtomicBool,
 }
 
@@ -108,7 +108,7 @@ impl Wake for Nosy {
 
 #[test]
 fn a_waker_may_use_the_store_that_wakes_it() {
-    let store = local::Store::new();
+    let store = LocalStore::new();
     let guard = store.lock(PATH).acquire().wait().unwrap();
     let nosy = Arc::new(Nosy { store: store.clone(), woken: AtomicBool::new(false) });
     let waker = Waker::from(Arc::clone(&nosy));
@@ -122,7 +122,7 @@ fn a_waker_may_use_the_store_that_wakes_it() {
 
 #[test]
 fn who_holds_next_does_so_when_the_one_before_knows_of_its_end() {
-    let store = local::Store::new();
+    let store = LocalStore::new();
     let before = Mutex::new(None::<LostSignal>);
     std::thread::scope(|scope| {
         for _ in 0..3 {

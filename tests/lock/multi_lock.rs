@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use test_support::{TIMEOUT, eventually, scaled, session_id};
 use zklock::zookeeper::{Acl, CreateMode, Op, OpResult, Permissions};
 use zklock::{
-    Client, Guard, GuardState, Interop, Lock, LockError, LostReason, MultiLock, Strategy,
+    Client, Guard, GuardState, Interop, Lock, LockError, LostReason, MultiLock, Strategy, Timeout,
 };
 use zklock_testing::wire::{self, Ops};
 use zklock_testing::{Action, Rule};
@@ -102,11 +102,11 @@ each_store! {
         for (lock, reason) in others.iter().zip(["the first", "the second"]) {
             let holder = lock.holder().wait().unwrap().expect("it is held");
             assert!(lock.request_release(&holder, reason).wait().unwrap());
-            assert_eq!(requests.wait_timeout(TIMEOUT), Some(Some(reason.to_owned())));
+            assert_eq!(requests.wait_timeout(TIMEOUT), Ok(Some(reason.to_owned())));
         }
-        assert_eq!(requests.wait_timeout(SOON), None);
+        assert_eq!(requests.wait_timeout(SOON), Err(Timeout));
         guard.release().wait().unwrap();
-        assert_eq!(requests.wait_timeout(TIMEOUT), Some(None));
+        assert_eq!(requests.wait_timeout(TIMEOUT), Ok(None));
         place.expect_all_free(&others);
     }
 
@@ -400,7 +400,7 @@ fn writes_happen_only_while_all_are_held() {
     assert!(matches!(&written[..], [OpResult::Set(_), OpResult::Checked]), "{written:?}");
     let refused = guard.multi(&[Op::set(&data, "x"), Op::check("/none")]).wait().unwrap_err();
     let LockError::Store { source, .. } = refused else { panic!("{refused:?}") };
-    assert_eq!(source.operation(), Some(4), "after three checks and a set");
+    assert_eq!(source.failed_op_index(), Some(4), "after three checks and a set");
     let last = guard.tokens()[2].0.to_owned();
     bench.direct().delete(&last, None).wait().unwrap();
     let refused = guard.set(&data, b"late", None).wait().unwrap_err();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use test_support::{eventually, session_id, unused_path};
-use zklock::{Client, Lock, ReadWriteLock, Semaphore, Strategy, local, stores};
+use zklock::{Client, LocalStore, Lock, ReadWriteLock, Semaphore, StoreOptions, Strategy};
 
 use crate::bench::Bench;
 
@@ -110,11 +110,11 @@ enum Store {
         strategy: Strategy,
         clients: Mutex<Vec<Client>>,
     },
-    Local(local::Store),
+    Local(LocalStore),
     /// With a store object for each lock, as each process has one.
     Elsewhere {
         at: Box<dyn Elsewhere>,
-        stores: Mutex<Vec<stores::Store>>,
+        stores: Mutex<Vec<zklock::Store>>,
     },
 }
 
@@ -124,8 +124,8 @@ pub trait Elsewhere {
 
     fn session_timeout(&self) -> Duration;
 
-    fn connect(&self) -> stores::Store {
-        let options = stores::StoreOptions::new().session_timeout(self.session_timeout());
+    fn connect(&self) -> zklock::Store {
+        let options = StoreOptions::new().session_timeout(self.session_timeout());
         options.connect(&self.address()).wait().unwrap()
     }
 
@@ -141,7 +141,7 @@ impl Place {
     }
 
     pub fn local() -> Place {
-        Place { path: "/locks/contract".to_owned(), store: Store::Local(local::Store::new()) }
+        Place { path: "/locks/contract".to_owned(), store: Store::Local(LocalStore::new()) }
     }
 
     #[allow(dead_code, reason = "not every build has such a store")]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 use test_support::{TIMEOUT, acquire_in_background, eventually};
-use zklock::stores::StoreOptions;
+use zklock::StoreOptions;
 use zklock::{Code, GuardState, LockError, LostReason};
 use zklock_testing::Database;
 

@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use rustix::process::Pid;
 use tempfile::TempDir;
 use test_support::{Link, Running, TIMEOUT, acquire_in_background, eventually};
-use zklock::stores::{Store, StoreOptions};
 use zklock::{Code, GuardState, LockError, LostReason};
+use zklock::{Store, StoreOptions};
 
 use crate::endurance::{self, Fault, pause};
 use crate::place::Elsewhere;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::process::Pid;
 use test_support::{Link, Lost, TIMEOUT, acquire_in_background, eventually};
 use zklock::GuardState;
-use zklock::stores::StoreOptions;
+use zklock::StoreOptions;
 
 use crate::place::Elsewhere;
 
@@ -89,8 +89,8 @@ each_server! {
         let mut states = guard.states();
         assert_eq!(states.wait(), Some(GuardState::Held));
         server.kill();
-        assert_eq!(states.wait_timeout(TIMEOUT), Some(Some(GuardState::Suspended)));
-        assert_eq!(states.wait_timeout(TIMEOUT), Some(Some(GuardState::Lost)));
+        assert_eq!(states.wait_timeout(TIMEOUT), Ok(Some(GuardState::Suspended)));
+        assert_eq!(states.wait_timeout(TIMEOUT), Ok(Some(GuardState::Lost)));
         eventually("an acquire that is too late says why", || {
             let late = store.lock(PATH).acquire().within(SHORT / 6).wait().unwrap_err();
             late.is_timeout() && late.to_string().contains("refused")

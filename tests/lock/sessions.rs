@@ -42,7 +42,7 @@ fn keep_from_hearing_until_lost(bench: &Bench, client: &Client) {
     let said = Ops::any();
     let rules = [Rule::reply(said), Rule::reply([Op::Ping, Op::Connect]), Rule::event()];
     let held = rules.map(|rule| bench.proxy.hold(rule));
-    eventually("it is lost", || states.wait_timeout(TIMEOUT) == Some(Some(SessionState::Lost)));
+    eventually("it is lost", || states.wait_timeout(TIMEOUT) == Ok(Some(SessionState::Lost)));
     drop(held);
     eventually("it is back", || client.state() == SessionState::Connected);
     assert_eq!(session_id(client), session);

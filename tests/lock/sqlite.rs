@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use tempfile::TempDir;
 use test_support::{Process, TIMEOUT, acquire_in_background, child_about, eventually, say};
-use zklock::stores::StoreOptions;
+use zklock::StoreOptions;
 use zklock::{Access, Code, GuardState, LockError, LostReason};
 
 use crate::endurance::{self, Fault, pause};

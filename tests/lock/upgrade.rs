@@ -261,7 +261,7 @@ each_that_upgrades! {
         let seen = looks.holder().wait().unwrap().unwrap();
         let mut requests = guard.release_requests();
         assert!(looks.request_release(&seen, "please").within(TIMEOUT).wait().unwrap());
-        assert_eq!(requests.wait_timeout(TIMEOUT).flatten().as_deref(), Some("please"));
+        assert_eq!(requests.wait_timeout(TIMEOUT).unwrap().as_deref(), Some("please"));
         release([guard]);
 
         let guard = place.read_write().write().acquire().within(TIMEOUT).wait().unwrap();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use futures_lite::future::{block_on, yield_now};
 use parking_lot::Mutex;
 use test_support::{TIMEOUT, eventually, options};
-use zklock::{Guard, GuardState, LockError, LostReason, WhileHeldError, local};
+use zklock::{Guard, GuardState, LocalStore, LockError, LostReason, Timeout, WhileHeldError};
 
 use crate::bench::{Bench, each_strategy};
 use crate::place::each_store;
@@ -191,7 +191,7 @@ each_store! {
             pending::<()>()
         });
         // Ready when a lock within the process is free.
-        let stops = local::Store::new().lock("/stop");
+        let stops = LocalStore::new().lock("/stop");
         let goes_on = stops.acquire().wait().unwrap();
         let stop = async { drop(stops.acquire().await) };
         thread::scope(|scope| {
@@ -267,13 +267,13 @@ each_strategy! {
         let guard = bench.lock(&holder, strategy).acquire().wait().unwrap();
         let mut states = guard.states();
         assert_eq!(states.wait(), Some(GuardState::Held));
-        assert_eq!(states.wait_timeout(Duration::ZERO), None, "nothing has changed");
+        assert_eq!(states.wait_timeout(Duration::ZERO), Err(Timeout), "nothing has changed");
         bench.proxy.refuse();
-        assert_eq!(states.wait_timeout(TIMEOUT), Some(Some(GuardState::Suspended)));
+        assert_eq!(states.wait_timeout(TIMEOUT), Ok(Some(GuardState::Suspended)));
         bench.proxy.heal();
-        assert_eq!(states.wait_timeout(TIMEOUT), Some(Some(GuardState::Held)));
+        assert_eq!(states.wait_timeout(TIMEOUT), Ok(Some(GuardState::Held)));
         guard.release().wait().unwrap();
-        assert_eq!(states.wait_timeout(TIMEOUT), Some(Some(GuardState::Lost)));
+        assert_eq!(states.wait_timeout(TIMEOUT), Ok(Some(GuardState::Lost)));
         assert_eq!((states.wait(), states.wait()), (None, None));
     }
 }

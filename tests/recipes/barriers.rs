@@ -6,7 +6,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use test_support::{Bench, TIMEOUT, eventually, session_id, wait_for_another_session};
-use zklock::{Code, Entered, Error, Pending, Result};
+use zklock::recipes::Entered;
+use zklock::{Code, Error, Pending, Result};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Rule};
 

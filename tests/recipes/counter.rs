@@ -7,7 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use test_support::{Bench, TIMEOUT};
-use zklock::{Code, Counter, Error, Result};
+use zklock::recipes::Counter;
+use zklock::{Code, Error, Result};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Rule};
 

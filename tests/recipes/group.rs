@@ -6,7 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use test_support::{Bench, TIMEOUT, eventually, session_id, wait_for_another_session};
-use zklock::{Code, Group, Member, Members, Membership};
+use zklock::Code;
+use zklock::recipes::{Group, Member, Members, Membership};
 use zklock_testing::wire::{CreateMode, Op, Ops};
 use zklock_testing::{Action, Rule};
 
@@ -63,7 +64,7 @@ fn who_watches_hears_of_everybody_who_comes_or_goes() {
     let bench = Bench::shared();
     let mut members = group(&bench).watch_members();
     assert_eq!(next(&mut members), []);
-    assert!(members.wait_timeout(Duration::from_millis(100)).is_none(), "nothing has changed");
+    assert!(members.wait_timeout(Duration::from_millis(100)).is_err(), "nothing has changed");
     let a = join(&group(&bench), "a");
     reach(&mut members, &["a"]);
     let client = bench.direct();

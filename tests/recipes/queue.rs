@@ -7,7 +7,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use test_support::{Bench, TIMEOUT, eventually, session_id, wait_for_another_session};
-use zklock::{Code, Delivery, LockError, WorkQueue};
+use zklock::recipes::{Delivery, WorkQueue};
+use zklock::{Code, LockError};
 use zklock_testing::Rule;
 use zklock_testing::wire::{Op, Ops};
 

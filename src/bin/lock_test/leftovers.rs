@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use zklock::stores::Store;
+use zklock::Store;
 use zklock::{Lock, Strategy};
 
 use crate::trouble::Trouble;

@@ -5,7 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use zklock::stores::Store;
+use zklock::Store;
 use zklock::{Lock, Strategy};
 
 use crate::args::Args;

@@ -3,8 +3,8 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-use zklock::stores::{Store, StoreOptions};
 use zklock::{Client, ClientOptions, Pending};
+use zklock::{Store, StoreOptions};
 use zklock_testing::{Ensemble, KeepBusy, Server, four_letter};
 
 use crate::args::Args;

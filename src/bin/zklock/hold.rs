@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
-use zklock::stores::Store;
+use zklock::Store;
 use zklock::{Contender, Guard, Lock, LockError, LostReason};
 
 use crate::failure::{FAILED, Failure};

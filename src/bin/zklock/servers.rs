@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use zklock::stores::{Store, StoreOptions};
 use zklock::{Client, ClientOptions};
+use zklock::{Store, StoreOptions};
 
 use crate::failure::Failure;
 use crate::secure::{self, Secure, SecureArgs};

@@ -23,7 +23,7 @@ use crate::runtime::Pending;
 /// A lock that its holder can acquire again, for functions that need it and call each other.
 ///
 /// ```
-/// use zklock::{LockError, Owner, ReentrantLock, local};
+/// use zklock::{LockError, Owner, ReentrantLock, LocalStore};
 ///
 /// fn transfer(lock: &ReentrantLock, owner: &Owner) -> Result<(), LockError> {
 ///     let guard = lock.acquire(owner).wait()?;
@@ -39,7 +39,7 @@ use crate::runtime::Pending;
 /// }
 ///
 /// # fn main() -> Result<(), LockError> {
-/// let lock = local::Store::new().lock("/locks/account").reentrant();
+/// let lock = LocalStore::new().lock("/locks/account").reentrant();
 /// transfer(&lock, &Owner::this_thread())?; // or an `Owner::new()` for each task
 /// # Ok(()) }
 /// ```

@@ -274,7 +274,7 @@ fn a_look_that_fails_is_repeated_before_the_lease_is_over(make: fn() -> Place) {
         let holder = other.holder().wait().unwrap().unwrap();
         assert!(other.request_release(&holder, "please").wait().unwrap());
         let asked = guard.release_requests().wait_timeout(TIMEOUT);
-        assert_eq!(asked, Some(Some("please".to_owned())), "{fault:?}");
+        assert_eq!(asked, Ok(Some("please".to_owned())), "{fault:?}");
         assert_eq!(*plan.lock(), None, "{fault:?} has come");
     }
 }

@@ -50,7 +50,7 @@ pub fn states_until(states: &mut SessionStates, wanted: SessionState) -> Vec<Ses
     let mut reported = Vec::new();
     while reported.last() != Some(&wanted) {
         match states.wait_timeout(TIMEOUT) {
-            Some(Some(state)) => reported.push(state),
+            Ok(Some(state)) => reported.push(state),
             other => panic!("waited for {wanted:?}; got {reported:?}, then {other:?}"),
         }
     }

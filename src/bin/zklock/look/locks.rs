@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use zklock::stores::Store;
+use zklock::Store;
 use zklock::zookeeper::{Children, Znode};
 use zklock::{Client, Contender, Error, Lock, LockError, Pending, Strategy};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use zklock::stores::Store;
+use zklock::Store;
 use zklock::{Client, Code, Contender, Lock};
 
 use super::holders;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
 use serde_json::Value;
-use zklock::stores::Store;
+use zklock::Store;
 use zklock::zookeeper::{Acl, Permissions};
 use zklock::{C_CLIENT_VERSION, Client};
 

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, IsTerminal};
 
-use zklock::stores::Store;
+use zklock::Store;
 use zklock::{Contender, Lock};
 
 use crate::failure::Failure;

@@ -20,9 +20,9 @@ mod waiting;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use zklock::stores::{Store, StoreOptions};
 use zklock::zookeeper::Acl;
 use zklock::{Client, Guard, Interop, Lock, LockError, Pending};
+use zklock::{Store, StoreOptions};
 
 use crate::failure::{FAILED, Failure};
 use crate::mark::{Beginning, Mark, MarkedRun};

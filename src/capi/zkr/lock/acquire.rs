@@ -143,7 +143,7 @@ impl Recipe {
         }
         if let Some(at) = &state.at {
             // Once the program has closed its handle, the struct may be gone too.
-            let _ = client.with_zhandle(|_| state.show(at.get()));
+            let _ = client.while_open(|_| state.show(at.get()));
         }
         // The first is about to own it: whoever waits gets to see that.
         if let (Phase::Queued { placed, .. }, true) = (&mut state.phase, waits) {

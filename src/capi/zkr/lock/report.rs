@@ -76,7 +76,7 @@ impl Report {
             state.names.first.push(own);
         }
         if let Some(at) = state.at.take() {
-            let _ = self.client.with_zhandle(|_| state.show(at.get()));
+            let _ = self.client.while_open(|_| state.show(at.get()));
         }
         let caller_tells = state.callers > 0;
         self.recipe.changed.notify_all();
@@ -102,7 +102,7 @@ impl Report {
             if caller_tells { Phase::Refused(failure) } else { Phase::Lost(None, failure) };
         drop(std::mem::replace(&mut state.phase, refused));
         if let Some(at) = state.at.take() {
-            let _ = self.client.with_zhandle(|_| at.get().show(None, None, false));
+            let _ = self.client.while_open(|_| at.get().show(None, None, false));
         }
         self.recipe.changed.notify_all();
         drop(state);
