@@ -16,14 +16,14 @@ pub(super) struct Tenure {
     /// Whoever has the guard keeps it open.
     inner: Weak<Inner>,
     claim: Arc<Claim>,
-    path: String,
+    path: Arc<str>,
     process: Process,
 }
 
 impl Tenure {
     pub(super) fn begin(inner: &Arc<Inner>, claim: Arc<Claim>) -> Arc<Tenure> {
         let (lock, number) = (&claim.lock, claim.place().map_or(0, |place| place.number));
-        let path = path_of(lock, number);
+        let path = path_of(lock, number).into();
         Arc::new(Tenure { inner: Arc::downgrade(inner), claim, path, process: Process::this() })
     }
 
@@ -65,8 +65,12 @@ pub(crate) fn path_of(lock: &str, number: i64) -> String {
 }
 
 impl tenure::Tenure for Tenure {
-    fn path(&self) -> &str {
-        &self.path
+    fn lock_path(&self) -> &str {
+        &self.claim.lock
+    }
+
+    fn claim_path(&self) -> Arc<str> {
+        Arc::clone(&self.path)
     }
 
     fn token(&self) -> i64 {
@@ -143,9 +147,9 @@ impl tenure::Tenure for Tenure {
 
     fn release(self: Arc<Self>, store: Option<StoreRef>) -> Pending<(), LockError> {
         let (lost, gone) = self.end();
-        let path = self.path.clone();
+        let path = Arc::clone(&self.claim.lock);
         Pending::run_as("release", path, LockError::of_pending, async move {
-            let was_lost = |reason| Err(LockError::lost(&self.path, reason));
+            let was_lost = |reason| Err(LockError::lost(&self.claim.lock, reason));
             let gone = match (lost, gone) {
                 (None, Some(gone)) => gone,
                 (lost, _) => return was_lost(lost.unwrap_or(LostReason::Session)),

@@ -46,7 +46,7 @@ pub(super) struct Claim {
     /// That of its hold: what is claimed for an upgrade has that of the reader's.
     pub(super) token: i64,
     kind: Mutex<Kind>,
-    pub(super) path: String,
+    pub(super) path: Arc<str>,
     pub(super) status: Latest<Status>,
     /// Why somebody wants it to end.
     pub(super) requests: Requests,
@@ -82,7 +82,7 @@ impl Claim {
         let contender = Mutex::new(contender);
         let requests = Requests::default();
         let kind = Mutex::new(wanted.kind);
-        Arc::new(Claim { token, kind, path, status, requests, contender })
+        Arc::new(Claim { token, kind, path: path.into(), status, requests, contender })
     }
 
     pub(super) fn kind(&self) -> Kind {

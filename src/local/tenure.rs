@@ -26,8 +26,12 @@ impl Tenure {
 }
 
 impl tenure::Tenure for Tenure {
-    fn path(&self) -> &str {
-        &self.held.claim.path
+    fn lock_path(&self) -> &str {
+        &self.held.lock
+    }
+
+    fn claim_path(&self) -> Arc<str> {
+        Arc::clone(&self.held.claim.path)
     }
 
     fn token(&self) -> i64 {
@@ -94,7 +98,7 @@ impl tenure::Tenure for Tenure {
         // The first reason stays: it may have been taken away up to the very end.
         let released = match self.ended() {
             Some(LostReason::Released) | None => Ok(()),
-            Some(reason) => Err(LockError::lost(self.path(), reason)),
+            Some(reason) => Err(LockError::lost(&self.held.lock, reason)),
         };
         Pending::ready_as(LockError::of_pending, released)
     }

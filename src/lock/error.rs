@@ -44,7 +44,7 @@ pub enum LockError {
     /// The lock was lost before its release was confirmed: others may have held it meanwhile.
     #[error("release {}: lost before its release was confirmed: {}", line(path), reason)]
     Lost {
-        /// What was held: [`Guard::path`](crate::Guard::path).
+        /// The lock's path.
         path: String,
         /// Why it was lost.
         reason: LostReason,
@@ -52,7 +52,7 @@ pub enum LockError {
     /// The lock is not held any more, so what needs it was not done.
     #[error("guard of {}: not held any more, so nothing was done: {}", line(path), reason)]
     NotHeld {
-        /// What was held: [`Guard::path`](crate::Guard::path).
+        /// The lock's path.
         path: String,
         /// Why it is not any more.
         reason: LostReason,
@@ -71,7 +71,7 @@ pub enum LockError {
     /// A permission is missing.
     #[error("lock {}: {why}", line(path))]
     NotPermitted {
-        /// The path of the lock, or of what was to be released.
+        /// The lock's path.
         path: String,
         /// Which permission is missing on what.
         why: String,
@@ -79,7 +79,7 @@ pub enum LockError {
     /// The client is closed, or will never have a session again.
     #[error("lock {}: the client is closed: {source}", line(path))]
     Closed {
-        /// The path of the lock, or of what was to be released.
+        /// The lock's path.
         path: String,
         /// Why it is.
         source: Error,
@@ -87,7 +87,7 @@ pub enum LockError {
     /// It is not known whether it was done.
     #[error("guard of {}: {}", line(path), Unconfirmed(source.as_ref()))]
     OutcomeUnknown {
-        /// What is, or was, held: [`Guard::path`](crate::Guard::path).
+        /// The lock's path.
         path: String,
         /// Why it will never be known. `None` of a release that goes on in the background.
         source: Option<Error>,
@@ -95,7 +95,7 @@ pub enum LockError {
     /// The store where the lock is kept has failed or refused a request. Nothing is left behind.
     #[error("lock {}: {source}", line(path))]
     Store {
-        /// The path of the lock, or of what is held.
+        /// The lock's path.
         path: String,
         /// What the store has answered.
         source: Error,

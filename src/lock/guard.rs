@@ -73,12 +73,12 @@ impl Guard {
         self.tenure.turn()
     }
 
-    /// What stands for each lock in its store, and its [token](Guard::fencing_token), in the order of the locks' paths:
+    /// The path of each lock, and its [token](Guard::fencing_token), in the order of the locks' paths:
     /// one, but of a [`MultiLock`](crate::MultiLock). Where that is of one client, all tokens are the same.
     pub fn tokens(&self) -> Vec<(&str, i64)> {
         match self.tenure.members() {
             [] => vec![(self.path(), self.fencing_token())],
-            members => members.iter().map(|member| (member.path(), member.token())).collect(),
+            members => members.iter().map(|member| (member.lock_path(), member.token())).collect(),
         }
     }
 
@@ -88,9 +88,16 @@ impl Guard {
         self.tenure.holds()
     }
 
-    /// What stands for it in its store: in ZooKeeper the lock's znode.
+    /// The lock's path, as [`Lock::path`](crate::Lock::path) gives it; of a [`MultiLock`](crate::MultiLock) that of the
+    /// first lock.
     pub fn path(&self) -> &str {
-        self.tenure.path()
+        self.tenure.lock_path()
+    }
+
+    /// Where the store keeps the claim: in ZooKeeper the path of its znode. It is the `path` of this holder's
+    /// [`Contender`](crate::Contender). An upgrade or a downgrade may change it.
+    pub fn claim_path(&self) -> Arc<str> {
+        self.tenure.claim_path()
     }
 
     /// Whether the lock is still held, looked at now by the local clock. Costs no request.

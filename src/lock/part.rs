@@ -61,8 +61,12 @@ impl<P: Part> PartTenure<P> {
 }
 
 impl<P: Part> Tenure for PartTenure<P> {
-    fn path(&self) -> &str {
-        self.tenure.path()
+    fn lock_path(&self) -> &str {
+        self.tenure.lock_path()
+    }
+
+    fn claim_path(&self) -> Arc<str> {
+        self.tenure.claim_path()
     }
 
     fn token(&self) -> i64 {
@@ -118,7 +122,8 @@ impl<P: Part> Tenure for PartTenure<P> {
             // It ends there, lost or not.
             Some(guard) => guard.release(),
             None => {
-                let lost = lost.map_or(Ok(()), |reason| Err(LockError::lost(self.path(), reason)));
+                let lost =
+                    lost.map_or(Ok(()), |reason| Err(LockError::lost(self.lock_path(), reason)));
                 Pending::ready_as(LockError::of_pending, lost)
             }
         }

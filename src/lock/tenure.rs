@@ -13,8 +13,11 @@ use crate::runtime::Pending;
 
 /// One holding of a lock, from the acquire on. It ends once, for one reason.
 pub(crate) trait Tenure: Send + Sync + 'static {
-    /// What stands for it in the store.
-    fn path(&self) -> &str;
+    /// The lock's path; of several locks that of the first.
+    fn lock_path(&self) -> &str;
+
+    /// Where the claim is in the store; of several locks that of the first.
+    fn claim_path(&self) -> Arc<str>;
 
     /// Grows with every holding of the lock.
     fn token(&self) -> i64;

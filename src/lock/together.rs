@@ -43,8 +43,12 @@ impl Together {
 }
 
 impl Tenure for Together {
-    fn path(&self) -> &str {
-        self.first().path()
+    fn lock_path(&self) -> &str {
+        self.first().lock_path()
+    }
+
+    fn claim_path(&self) -> Arc<str> {
+        self.first().claim_path()
     }
 
     fn token(&self) -> i64 {
@@ -93,7 +97,7 @@ impl Tenure for Together {
         let guards = std::mem::take(&mut *self.guards.lock());
         // All are submitted before any is waited for.
         let released: Vec<_> = guards.into_iter().map(Guard::release).collect();
-        Pending::run_as("release", self.path(), LockError::of_pending, async move {
+        Pending::run_as("release", self.lock_path(), LockError::of_pending, async move {
             let mut outcome = Ok(());
             for released in released {
                 outcome = outcome.and(released.await);

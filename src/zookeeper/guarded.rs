@@ -70,7 +70,8 @@ impl Guard {
         let tenure = Arc::clone(self.tenure());
         Pending::run_as("multi", path, LockError::of_pending, async move {
             let written = written.await;
-            let mut results = written.map_err(|error| not_written(tenure.path(), checks, error))?;
+            let mut results =
+                written.map_err(|error| not_written(tenure.lock_path(), checks, error))?;
             // Those of the checks.
             results.drain(..checks);
             Ok(results)
@@ -151,7 +152,7 @@ fn checks_of(tenure: &Arc<dyn tenure::Tenure>) -> Vec<Op> {
             let znodes = nodes.iter().flat_map(|node| [Some(&node.path), node.second.as_ref()]);
             znodes.flatten().map(|path| check(path)).collect()
         }
-        None => vec![check(tenure.path(), None)],
+        None => vec![check(&tenure.claim_path(), None)],
     }
 }
 

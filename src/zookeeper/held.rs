@@ -12,8 +12,12 @@ use crate::lock::{Access, GuardState, LockError, LostReason, StoreRef, tenure};
 use crate::runtime::{Pending, wake};
 
 impl tenure::Tenure for Tenure {
-    fn path(&self) -> &str {
-        &self.present().path
+    fn lock_path(&self) -> &str {
+        &self.spec.path
+    }
+
+    fn claim_path(&self) -> Arc<str> {
+        Arc::clone(&self.present().path)
     }
 
     fn access(&self) -> Option<Access> {
@@ -67,7 +71,7 @@ impl tenure::Tenure for Tenure {
     }
 
     fn release(self: Arc<Self>, store: Option<StoreRef>) -> Pending<(), LockError> {
-        let path = Arc::clone(&self.present().path);
+        let path = Arc::clone(&self.spec.path);
         Pending::run_as("release", path, LockError::of_pending, self.submit_release(store))
     }
 

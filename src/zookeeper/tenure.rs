@@ -184,7 +184,7 @@ impl Tenure {
         };
         let tenure = Arc::clone(self);
         async move {
-            let path = &tenure.present().path;
+            let path = &tenure.spec.path;
             let was_lost = |reason| Err(LockError::lost(path, reason));
             let gone = match (lost, gone) {
                 (None, Some(gone)) => gone,

@@ -24,7 +24,7 @@ fn a_client_that_is_there_before_its_servers_serves_when_they_are() {
     client.connected().within(TIMEOUT).wait().unwrap();
     states_until(&mut states, SessionState::Connected);
     let guard = acquiring.join().unwrap().unwrap();
-    assert!(client.exists(guard.path()).wait().unwrap().is_some());
+    assert!(client.exists(&guard.claim_path()).wait().unwrap().is_some());
     guard.release().wait().unwrap();
     bench.expect_free();
 }

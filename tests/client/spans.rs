@@ -142,14 +142,14 @@ fn in_a_child_process_the_spans_of_locks_are_kept() {
     let request = tracing::info_span!("request");
     let entered = request.enter();
     let first = lock.acquire().wait().unwrap();
-    let first_path = first.path().to_owned();
+    let first_path = first.claim_path().to_string();
     assert!(lock.try_acquire().wait().unwrap().is_none());
     drop(entered);
     let given_up = lock.acquire();
     drop(given_up);
     first.release().wait().unwrap();
     let second = lock.acquire().wait().unwrap();
-    let second_path = second.path().to_owned();
+    let second_path = second.claim_path().to_string();
     drop(request);
     client.close().wait().unwrap();
     assert!(second.lost().wait_timeout(TIMEOUT).is_some());

@@ -173,7 +173,7 @@ fn news_of_the_session_is_not_the_holders_end() {
     assert!(!acquiring.is_finished());
     holder.leave();
     let guard = acquiring.join().unwrap().unwrap();
-    assert_eq!(bench.owner(guard.path()), Some(session_id(&client)));
+    assert_eq!(bench.owner(&guard.claim_path()), Some(session_id(&client)));
     guard.release().wait().unwrap();
 }
 
@@ -235,7 +235,7 @@ fn two_mutexes_of_one_session_exclude_each_other() {
     assert!(locks[1].try_acquire().wait().unwrap().is_none());
     let waiting = acquire_in_background(&locks[1]);
     eventually("it waits", || {
-        bench.watched_by(session_id(&client)).contains(&guard.path().to_owned())
+        bench.watched_by(session_id(&client)).contains(&guard.claim_path().to_string())
     });
     assert!(!waiting.is_finished());
     guard.release().wait().unwrap();

@@ -68,7 +68,7 @@ fn a_holder_whose_claim_is_deleted_is_told() {
 
     bench.next();
     let guard = bench.lock(&client).acquire().within(TIMEOUT).wait().unwrap();
-    bench.delete(guard.path());
+    bench.delete(&guard.claim_path());
     assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Deleted));
     assert_eq!(client.state(), SessionState::Connected);
     let next = bench.lock(&other).acquire().within(TIMEOUT).wait().unwrap();

@@ -29,7 +29,7 @@ fn a_newcomer_with_a_smaller_uuid_does_not_go_before_the_holder() {
     let _newcomer = bench.stranger("_c_1b4e28ba-2fa1-41d2-883f-0016d3cca427-lock-");
     holder.leave();
     let guard = waiting.join().unwrap().unwrap();
-    assert_eq!(bench.lock(&other).holder().wait().unwrap().unwrap().path, guard.path());
+    assert_eq!(bench.lock(&other).holder().wait().unwrap().unwrap().path, &*guard.claim_path());
     assert!(bench.lock(&other).try_acquire().wait().unwrap().is_none());
     guard.release().wait().unwrap();
 }

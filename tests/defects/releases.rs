@@ -32,8 +32,8 @@ fn a_stale_release_does_not_delete_its_successors_claim() {
 
     bench.next();
     let guard = bench.lock(&client).acquire().within(TIMEOUT).wait().unwrap();
-    let gate = bench.proxy.hold(Rule::request(Op::Delete).path(guard.path()).once());
-    let path = guard.path().to_owned();
+    let gate = bench.proxy.hold(Rule::request(Op::Delete).path(&*guard.claim_path()).once());
+    let path = guard.claim_path().to_string();
     let releasing = thread::spawn(move || guard.release().wait());
     gate.wait_reached(TIMEOUT).unwrap();
     bench.delete(&path);
@@ -66,7 +66,7 @@ fn an_unlock_after_a_loss_does_not_delete_another_holders_claim(lose: Loss, code
         let lock = |zk| bench.lock(zk).strategy(strategy);
         let guard = lock(&client).acquire().within(TIMEOUT).wait().unwrap();
         let lost = session_id(&client);
-        lose(&bench, &client, guard.path());
+        lose(&bench, &client, &guard.claim_path());
         let holds = lock(&other).acquire().within(TIMEOUT).wait().unwrap();
         wait_until_over(&client, lost, code);
         let error = guard.release().wait().unwrap_err();

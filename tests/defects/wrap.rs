@@ -76,7 +76,7 @@ fn ours_waits_for_the_holder(bench: &Bench) {
     assert!(!waiting.is_finished() && !next.is_finished());
     bench.delete(&holder);
     let guard = waiting.join().unwrap().unwrap();
-    assert_eq!(bench.lock(&other).holder().wait().unwrap().unwrap().path, guard.path());
+    assert_eq!(bench.lock(&other).holder().wait().unwrap().unwrap().path, &*guard.claim_path());
     assert!(!next.is_finished());
     guard.release().wait().unwrap();
     next.join().unwrap().unwrap().release().wait().unwrap();
@@ -137,7 +137,7 @@ fn a_number_that_is_given_twice_is_no_error() {
     holder.leave();
 
     let guard = bench.lock(&clients[0]).acquire().within(TIMEOUT).wait().unwrap();
-    assert!(guard.path().ends_with(HOLDER));
+    assert!(guard.claim_path().ends_with(HOLDER));
     assert!(bench.lock(&clients[1]).try_acquire().wait().unwrap().is_none());
     let error = bench.lock(&clients[1]).acquire().within(Duration::from_millis(20)).wait();
     assert!(error.unwrap_err().is_timeout());
@@ -149,7 +149,9 @@ fn a_number_that_is_given_twice_is_no_error() {
                 let token = guard.fencing_token();
                 guard.release().wait().map(|()| token)
             });
-            eventually("it waits", || bench.watched_by(session_id(client)) == [guard.path()]);
+            eventually("it waits", || {
+                bench.watched_by(session_id(client)) == [&*guard.claim_path()]
+            });
             one
         });
         let waiting: Vec<_> = waiting.collect();
@@ -195,7 +197,7 @@ fn a_claim_of_two_znodes_is_one_also_where_their_numbers_do_not_follow_each_othe
         assert_eq!(bench.children().len(), 2);
         let contenders = all(&other).contenders().wait().unwrap();
         assert_eq!(contenders.len(), 1, "{contenders:?}");
-        assert_eq!(contenders[0].path, guard.path());
+        assert_eq!(contenders[0].path, &*guard.claim_path());
         assert!(all(&other).try_acquire().wait().unwrap().is_none());
         let next = acquire_in_background(&all(&other));
         eventually("it waits", || !bench.watched_by(session_id(&other)).is_empty());

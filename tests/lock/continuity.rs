@@ -19,7 +19,7 @@ fn listed_after(between: impl Fn(&Bench, &Client)) {
         bench.proxy.clear_seen();
         let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
         let listed = bench.asked().contains(&Op::GetChildren2);
-        let own = bench.claims(QUEUE).into_iter().find(|claim| claim.path == guard.path());
+        let own = bench.claims(QUEUE).into_iter().find(|claim| claim.path == *guard.claim_path());
         assert_eq!(own.map(|claim| claim.czxid), Some(guard.fencing_token()));
         guard.release().wait().unwrap();
         listed

@@ -56,7 +56,7 @@ each_store! {
             assert!(error.is_timeout() && !error.is_outcome_unknown() && !error.is_lost());
             assert_eq!((error.path(), error.code()), (place.path.as_str(), Code::OPERATION_TIMEOUT));
             let LockError::TimedOut { ahead: Some(ahead), .. } = &error else { panic!("{error:?}") };
-            assert_eq!((ahead.path.as_str(), ahead.token), (guard.path(), guard.fencing_token()));
+            assert_eq!((ahead.path.as_str(), ahead.token), (&*guard.claim_path(), guard.fencing_token()));
             assert_eq!(ahead.label, "night run");
         }
         guard.release().within(TIMEOUT).wait().unwrap();
@@ -103,7 +103,7 @@ each_store! {
             contenders.iter().map(|contender| contender.label.as_str()).eq(seen.iter().copied())
         });
         let contenders = looker.contenders().wait().unwrap();
-        assert_eq!((contenders[0].path.as_str(), contenders[0].token), (guard.path(), guard.fencing_token()));
+        assert_eq!((contenders[0].path.as_str(), contenders[0].token), (&*guard.claim_path(), guard.fencing_token()));
         assert_eq!(contenders[0].pid, std::process::id());
         assert!(!contenders[0].host.is_empty() && !contenders[0].thread.is_empty());
         let held = contenders[0].held_since.unwrap();

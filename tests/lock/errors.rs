@@ -24,7 +24,7 @@ each_strategy! {
         assert!(error.is_timeout() && !error.is_outcome_unknown() && !error.is_lost());
         assert_eq!((error.path(), error.code()), (bench.path.as_str(), Code::OPERATION_TIMEOUT));
         let LockError::TimedOut { ahead: Some(ahead), .. } = &error else { panic!("{error:?}") };
-        assert_eq!((ahead.path.as_str(), ahead.token), (guard.path(), guard.fencing_token()));
+        assert_eq!((ahead.path.as_str(), ahead.token), (&*guard.claim_path(), guard.fencing_token()));
         assert_eq!((ahead.session, ahead.label.as_str()), (session_id(&holder), "night run"));
         let line = error.to_string();
         assert!(line.starts_with(&format!("acquire {}: not acquired in time: behind ", bench.path)));
@@ -64,7 +64,7 @@ each_strategy! {
         let client = bench.client();
         for waits in [true, false] {
             let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
-            let path = guard.path().to_owned();
+            let path = guard.claim_path().to_string();
             let deletion = bench.proxy.hold(Rule::request(Op::Delete).path(&path).once());
             let error = match waits {
                 true => guard.release().within(SOON).wait().unwrap_err(),

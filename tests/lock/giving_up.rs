@@ -329,10 +329,10 @@ fn a_waiter_that_gives_up_does_not_hand_the_lock_over() {
     drop(gives_up);
     // c is woken, finds a, and waits for it.
     bench.proxy.wait_for(&Rule::event(), 1, TIMEOUT).unwrap();
-    bench.proxy.wait_for(&Rule::reply(Op::GetData).path(held.path()), 1, TIMEOUT).unwrap();
+    bench.proxy.wait_for(&Rule::reply(Op::GetData).path(&*held.claim_path()), 1, TIMEOUT).unwrap();
     eventually("c watches a", || {
         let watches = bench.server.watches().unwrap();
-        watches.get(held.path()).is_some_and(|sessions| sessions.contains(&c_session))
+        watches.get(&*held.claim_path()).is_some_and(|sessions| sessions.contains(&c_session))
     });
     assert!(!patient.is_finished());
     assert_eq!(bench.claims(strategy).len(), 2);

@@ -53,7 +53,7 @@ each_strategy! {
         let session = session_id(&client);
         // Long enough held to be watched.
         eventually("it is watched", || bench.watches_of(session) == 1);
-        bench.ask(|raw| raw.delete(guard.path())).unwrap();
+        bench.ask(|raw| raw.delete(&guard.claim_path())).unwrap();
         assert_eq!(lost.wait_timeout(TIMEOUT), Some(LostReason::Deleted));
         assert_eq!(guard.state(), GuardState::Lost);
         assert_eq!(futures_lite::future::block_on(lost), LostReason::Deleted);
@@ -68,7 +68,7 @@ each_strategy! {
         let bench = Bench::shared();
         let client = bench.direct();
         let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
-        bench.ask(|raw| raw.delete(guard.path())).unwrap();
+        bench.ask(|raw| raw.delete(&guard.claim_path())).unwrap();
         assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Deleted));
         assert_eq!(guard.release().wait().unwrap_err().code(), Code::NO_NODE);
     }
@@ -79,7 +79,7 @@ each_strategy! {
         let lock = bench.lock(&client, strategy);
         let robbed = lock.acquire().wait().unwrap();
         // Before it is watched, on a machine that is quick enough.
-        bench.ask(|raw| raw.delete(robbed.path())).unwrap();
+        bench.ask(|raw| raw.delete(&robbed.claim_path())).unwrap();
         let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
         assert_eq!(robbed.lost().wait_timeout(TIMEOUT), Some(LostReason::Deleted));
         assert_eq!(robbed.release().wait().unwrap_err().code(), Code::NO_NODE);
@@ -96,7 +96,7 @@ each_strategy! {
         let bench = Bench::shared();
         let client = bench.client();
         let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
-        let path = guard.path().to_owned();
+        let path = guard.claim_path().to_string();
         let looked = bench.proxy.hold(Rule::reply(Op::GetData).path(&path).watching(false).once());
         let released = guard.release();
         looked.wait_reached(TIMEOUT).unwrap();
@@ -117,7 +117,7 @@ each_strategy! {
         let session = session_id(&client);
         for _ in 0..3 {
             eventually("it is watched", || bench.watches_of(session) == 1);
-            bench.ask(|raw| raw.set_data(guard.path(), b"scribble")).unwrap();
+            bench.ask(|raw| raw.set_data(&guard.claim_path(), b"scribble")).unwrap();
         }
         eventually("it is watched", || bench.watches_of(session) == 1);
         assert_eq!(guard.state(), GuardState::Held);
@@ -129,13 +129,13 @@ each_strategy! {
         let bench = Bench::shared();
         let (client, other) = (bench.direct(), bench.direct());
         let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
-        bench.ask(|raw| raw.delete(guard.path())).unwrap();
+        bench.ask(|raw| raw.delete(&guard.claim_path())).unwrap();
         // Under a directory that is made anew the numbers begin anew, too.
         if strategy == Strategy::Queue {
             bench.ask(|raw| raw.delete(&bench.path)).unwrap();
         }
         let others = bench.lock(&other, strategy).acquire().within(TIMEOUT).wait().unwrap();
-        assert_eq!(others.path() == guard.path(), strategy != Strategy::Queue);
+        assert_eq!(*others.claim_path() == *guard.claim_path(), strategy != Strategy::Queue);
         assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Deleted));
         assert_eq!(guard.release().wait().unwrap_err().code(), Code::NO_NODE);
         let claims = bench.claims(strategy);
@@ -150,7 +150,7 @@ each_strategy! {
         let client = bench.client();
         let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
         let lost = bench.proxy.on(Rule::reply(Op::Delete).once(), Action::Drop);
-        let catches_up = bench.proxy.hold(Rule::request([Op::Sync]).path(guard.path()));
+        let catches_up = bench.proxy.hold(Rule::request([Op::Sync]).path(&*guard.claim_path()));
         let released = guard.release();
         lost.wait_hits(1, TIMEOUT).unwrap();
         catches_up.wait_reached(TIMEOUT).unwrap();
@@ -210,7 +210,7 @@ each_strategy! {
         let write = || [guard.check(), zklock::zookeeper::Op::create(&store, b"written", CreateMode::Persistent)];
         client.multi(&write()).wait().unwrap();
         client.delete(&store, None).wait().unwrap();
-        bench.ask(|raw| raw.delete(guard.path())).unwrap();
+        bench.ask(|raw| raw.delete(&guard.claim_path())).unwrap();
         let error = client.multi(&write()).wait().unwrap_err();
         assert_eq!(error.code(), Code::NO_NODE, "{error}");
         assert!(client.exists(&store).wait().unwrap().is_none());
@@ -235,7 +235,7 @@ each_strategy! {
             assert!(matches!(error, LockError::Store { .. }) && error.code() == code, "{error:?}");
             assert!(error.to_string().contains(&store), "{error}");
         }
-        bench.delete(guard.path());
+        bench.delete(&guard.claim_path());
         for error in [
             guard.set(&store, b"2", None).wait().unwrap_err(),
             guard.delete(&store, None).wait().unwrap_err(),
@@ -266,14 +266,14 @@ each_strategy! {
         assert!(!error.is_lost() && !error.is_outcome_unknown());
         client.delete(&store, None).wait().unwrap();
         // Before the guard can know, and once it does.
-        bench.raw().delete(guard.path()).unwrap();
+        bench.raw().delete(&guard.claim_path()).unwrap();
         for _ in 0..2 {
             let error = guard.multi(&create).wait().unwrap_err();
             assert!(
                 matches!(error, LockError::NotHeld { reason: LostReason::Deleted, .. }),
                 "{error:?}"
             );
-            assert_eq!((error.path(), error.code()), (guard.path(), Code::NO_NODE));
+            assert_eq!((error.path(), error.code()), (&*guard.claim_path(), Code::NO_NODE));
             assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Deleted));
         }
         let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
@@ -299,7 +299,7 @@ each_strategy! {
         let guard = bench.lock(&client, strategy).label("night run\nno. 7").acquire().wait().unwrap();
         assert!(lock.is_locked().wait().unwrap());
         let holder = lock.holder().wait().unwrap().unwrap();
-        assert_eq!((holder.path.as_str(), holder.token), (guard.path(), guard.fencing_token()));
+        assert_eq!((holder.path.as_str(), holder.token), (&*guard.claim_path(), guard.fencing_token()));
         assert_eq!((holder.session, holder.pid), (session_id(&client), std::process::id()));
         assert_eq!(holder.label, "night run no. 7");
         assert!(!holder.host.is_empty() && !holder.thread.is_empty());
@@ -382,7 +382,7 @@ fn a_deletion_that_is_repeated_leaves_the_claim_of_a_successor_alone() {
     bench.prepare(strategy);
     let client = bench.client();
     let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
-    let path = guard.path().to_owned();
+    let path = guard.claim_path().to_string();
     let lost = bench.proxy.on(Rule::reply(Op::Delete).once(), Action::Drop);
     let back = bench.proxy.hold(Rule::request([Op::Delete, Op::GetData]).path(&path).nth(2));
     let released = guard.release();
@@ -415,7 +415,7 @@ each_strategy! {
             bench.ask(|raw| raw.delete(&bench.path)).unwrap();
             bench.prepare(strategy);
         }
-        let _successor = bench.stranger_at(guard.path());
+        let _successor = bench.stranger_at(&guard.claim_path());
         let store = format!("{}-store", bench.path);
         let write = [guard.check(), zklock::zookeeper::Op::create(&store, b"late", CreateMode::Persistent)];
         let error = client.multi(&write).wait().unwrap_err();
@@ -450,7 +450,7 @@ fn a_deleted_claim_has_no_time_left() {
     let client = bench.direct();
     let guard = bench.lock(&client, Strategy::Queue).acquire().wait().unwrap();
     assert!(guard.remaining() > Duration::ZERO);
-    bench.direct().delete(guard.path(), None).wait().unwrap();
+    bench.direct().delete(&guard.claim_path(), None).wait().unwrap();
     assert_eq!(guard.lost().wait(), LostReason::Deleted);
     assert_eq!(guard.remaining(), Duration::ZERO);
 }

@@ -29,7 +29,7 @@ each_store! {
         let guard = place.lock().label("night run").acquire().wait().unwrap();
         let holder = next(&mut holders).unwrap();
         assert_eq!((holder.token, holder.label.as_str()), (guard.fencing_token(), "night run"));
-        assert_eq!(holder.path, guard.path());
+        assert_eq!(holder.path, &*guard.claim_path());
         let waiting = acquire_in_background(&place.lock());
         assert!(is_silent(&mut holders), "who waits is no holder");
         guard.release().wait().unwrap();

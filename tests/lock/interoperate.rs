@@ -99,7 +99,7 @@ fn a_claim_is_two_znodes_with_numbers_that_follow_each_other_and_one_token() {
     ];
     assert_eq!(held.paths, names);
     assert_eq!((held.czxid, held.session), (guard.fencing_token(), session_id(&client)));
-    assert_eq!(guard.path(), names[0]);
+    assert_eq!(&*guard.claim_path(), names[0]);
     // Both say who it is.
     let [one, two] = [0, 1].map(|at| bench.ask(|raw| raw.get_data(&names[at])).unwrap().0);
     assert_eq!(one, two);

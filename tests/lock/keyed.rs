@@ -46,7 +46,7 @@ fn a_key_of_any_bytes_has_a_lock_of_its_own() {
     }
     expect_nothing(&bench);
     let guard = others.lock("a/b").try_acquire().wait().unwrap().expect("it is free");
-    assert_eq!(guard.path().rsplit_once('/').unwrap().0, format!("{}/key-a%2fb", bench.path));
+    assert_eq!(guard.claim_path().rsplit_once('/').unwrap().0, format!("{}/key-a%2fb", bench.path));
     drop(guard);
     expect_nothing(&bench);
     let endless = locks.lock(vec![b'/'; 400_000]).acquire().wait().unwrap_err();

@@ -176,7 +176,7 @@ each_queue! {
         let guard = lock.acquire().wait().unwrap();
         let error = lock.acquire().within(SOON).wait().unwrap_err();
         let LockError::TimedOut { ahead: Some(ahead), .. } = &error else { panic!("{error:?}") };
-        assert_eq!((ahead.path.as_str(), ahead.token), (guard.path(), guard.fencing_token()));
+        assert_eq!((ahead.path.as_str(), ahead.token), (&*guard.claim_path(), guard.fencing_token()));
         assert_eq!(ahead.pid, std::process::id());
         drop(guard);
         let others = place.lock().label("other").acquire().wait().unwrap();
@@ -243,7 +243,7 @@ fn a_write_is_guarded_by_whoever_has_its_turn() {
     drop(guard);
     let guard = next.wait().unwrap();
     guard.set(&data, b"mine", None).wait().unwrap();
-    bench.delete(guard.path());
+    bench.delete(&guard.claim_path());
     assert!(guard.set(&data, b"not mine", None).wait().is_err());
     assert_eq!(client.get(&data).wait().unwrap().data, b"mine");
 }

@@ -33,7 +33,7 @@ fn expect_no_harm(bench: &Bench, strategy: Strategy, what: &str, rule: Rule, act
     assert_eq!(claims.len(), 1, "{what}: {claims:?}");
     assert_eq!(claims[0].session, session, "{what}: the session survived");
     assert_eq!(claims[0].czxid, guard.fencing_token(), "{what}");
-    assert_eq!(claims[0].path, guard.path(), "{what}");
+    assert_eq!(claims[0].path, &*guard.claim_path(), "{what}");
     let released = guard.release().wait();
     assert!(released.is_ok(), "{what}: {released:?}");
     assert_eq!(bench.claims(strategy), [], "{what}");
@@ -86,7 +86,7 @@ each_strategy! {
         // Another claim of the same client with replaced data must stay.
         let held_path = format!("{}-held", bench.path);
         let held = client.lock(&held_path).strategy(strategy).acquire().wait().unwrap();
-        bench.ask(|raw| raw.set_data(held.path(), b"replaced")).unwrap();
+        bench.ask(|raw| raw.set_data(&held.claim_path(), b"replaced")).unwrap();
         let reply = bench.proxy.hold(Rule::reply(Ops::creates()).once());
         let acquired = acquire_in_background(&bench.lock(&client, strategy));
         reply.wait_reached(TIMEOUT).unwrap();
@@ -99,7 +99,7 @@ each_strategy! {
         assert_eq!(claims[0].czxid, guard.fencing_token());
         assert_eq!(held.state(), GuardState::Held);
         // Nor does one that is held stand in the way of a look-up, or go by it.
-        bench.ask(|raw| raw.set_data(guard.path(), b"replaced")).unwrap();
+        bench.ask(|raw| raw.set_data(&guard.claim_path(), b"replaced")).unwrap();
         let lost = bench.proxy.on(Rule::reply(Ops::creates()).once(), Action::Drop);
         let next = acquire_in_background(&bench.lock(&client, strategy));
         lost.wait_hits(1, TIMEOUT).unwrap();
@@ -196,7 +196,7 @@ each_strategy! {
         for n in 0..5_000 {
             drop(client.lock(&format!("{}-{n}", bench.path)));
         }
-        bench.ask(|raw| raw.set_data(guard.path(), b"replaced")).unwrap();
+        bench.ask(|raw| raw.set_data(&guard.claim_path(), b"replaced")).unwrap();
         let claim = bench.claims(strategy).pop().unwrap();
         let lost = bench.proxy.on(Rule::reply(Ops::creates()).once(), Action::Drop);
         let next = acquire_in_background(&bench.lock(&client, strategy));

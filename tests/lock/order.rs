@@ -86,7 +86,7 @@ fn a_waiter_whose_claim_is_deleted_claims_again() {
     assert!(!waiting.is_finished());
     other.leave();
     let guard = waiting.join().unwrap().unwrap();
-    assert_ne!(guard.path(), claim.path);
+    assert_ne!(&*guard.claim_path(), claim.path);
     guard.release().wait().unwrap();
     bench.expect_free(QUEUE);
 }
@@ -160,7 +160,7 @@ fn children_that_are_no_claims_stand_in_nobodys_way() {
     assert!(!lock.is_locked().wait().unwrap());
     for _ in 0..2 {
         let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
-        assert_eq!(lock.holder().wait().unwrap().unwrap().path, guard.path());
+        assert_eq!(lock.holder().wait().unwrap().unwrap().path, &*guard.claim_path());
         guard.release().wait().unwrap();
         lock.try_acquire().wait().unwrap().expect("it is free").release().wait().unwrap();
     }

@@ -139,7 +139,7 @@ each_strategy! {
         let lock = client.lock("/lock").strategy(strategy);
         let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
         assert_eq!(bench.claims(strategy)[0].czxid, guard.fencing_token());
-        assert_eq!(lock.holder().wait().unwrap().unwrap().path, guard.path());
+        assert_eq!(lock.holder().wait().unwrap().unwrap().path, &*guard.claim_path());
         let proxy = Proxy::start(bench.server.addr()).unwrap();
         let other = options().connect(&format!("{}{parent}", proxy.hosts())).wait().unwrap();
         let waiting = other.lock("/lock").strategy(strategy).acquire().within(TIMEOUT);
@@ -217,7 +217,7 @@ fn the_root_is_a_queue_and_no_lock_of_another_strategy() {
     let client = bench.direct();
     let lock = client.lock("/");
     let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
-    assert!(guard.path().starts_with("/zl-"));
+    assert!(guard.claim_path().starts_with("/zl-"));
     let other = bench.direct();
     assert!(other.lock("/").try_acquire().wait().unwrap().is_none());
     guard.release().wait().unwrap();

@@ -63,7 +63,7 @@ each_queue! {
             assert!(lock.try_acquire().wait().unwrap().is_none());
             let late = lock.acquire().within(SOON).wait().unwrap_err();
             let LockError::TimedOut { ahead: Some(ahead), .. } = &late else { panic!("{late:?}") };
-            assert_eq!((&*ahead.path, ahead.token), (guard.path(), guard.fencing_token()));
+            assert_eq!((&*ahead.path, ahead.token), (&*guard.claim_path(), guard.fencing_token()));
         }
         release([guard]);
         place.expect_free();
@@ -240,9 +240,10 @@ fn claims_are_called_as_curator_calls_its_own_before_the_number() {
     let lock = bench.direct().read_write(&bench.path);
     for (lock, mark) in [(lock.read(), "-__READ__"), (lock.write(), "-__WRIT__")] {
         let guard = lock.acquire().wait().unwrap();
-        let (before, number) = guard.path().split_at(guard.path().len() - 10);
-        assert!(before.ends_with(mark), "{}", guard.path());
-        assert!(number.bytes().all(|digit| digit.is_ascii_digit()), "{}", guard.path());
+        let path = guard.claim_path();
+        let (before, number) = path.split_at(path.len() - 10);
+        assert!(before.ends_with(mark), "{path}");
+        assert!(number.bytes().all(|digit| digit.is_ascii_digit()), "{path}");
         release([guard]);
     }
 }

@@ -165,7 +165,7 @@ fn a_request_does_not_write_over_an_order_that_comes_meanwhile() {
     let guard = bench.lock(&client, Strategy::Watch).acquire().wait().unwrap();
     let lock = bench.lock(&asker, Strategy::Watch);
     let who = holder(&lock);
-    let late = bench.proxy.hold(Rule::request(Op::SetData).path(guard.path()).once());
+    let late = bench.proxy.hold(Rule::request(Op::SetData).path(&*guard.claim_path()).once());
     let asking = thread::spawn({
         let who = who.clone();
         move || lock.request_release(&who, "please").within(TIMEOUT).wait()
@@ -176,7 +176,7 @@ fn a_request_does_not_write_over_an_order_that_comes_meanwhile() {
     assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Broken));
     late.release();
     assert!(asking.join().unwrap().unwrap());
-    let data = String::from_utf8(client.get(guard.path()).wait().unwrap().data).unwrap();
+    let data = String::from_utf8(client.get(&guard.claim_path()).wait().unwrap().data).unwrap();
     assert!(data.contains("broken=") && data.contains("release-requested="), "{data}");
     drop(guard);
     assert!(broken.join().unwrap().unwrap());
@@ -203,10 +203,10 @@ fn a_line_for_an_earlier_holder_says_nothing_to_the_next() {
     let bench = Bench::shared();
     let (client, other) = (bench.direct(), bench.direct());
     let guard = bench.lock(&client, Strategy::Watch).acquire().wait().unwrap();
-    let before = client.get(guard.path()).wait().unwrap().data;
+    let before = client.get(&guard.claim_path()).wait().unwrap().data;
     let data = [&before[..], format!("broken={:x} 0 late\n", guard.fencing_token() - 1).as_bytes()]
         .concat();
-    other.set(guard.path(), &data, None).wait().unwrap();
+    other.set(&guard.claim_path(), &data, None).wait().unwrap();
     assert_eq!(guard.lost().wait_timeout(Duration::from_millis(300)), None);
     guard.release().wait().unwrap();
 }

@@ -78,7 +78,7 @@ each_strategy! {
         drop(guard);
         let guard = waiting.join().unwrap().unwrap();
         if strategy == Strategy::Queue {
-            assert_eq!(guard.path(), place.path);
+            assert_eq!(&*guard.claim_path(), place.path);
         }
         guard.release().wait().unwrap();
         bench.expect_free(strategy);

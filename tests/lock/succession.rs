@@ -90,7 +90,7 @@ fn two_clients_that_take_turns_need_four_requests_for_each() {
     for turn in 1..=12 {
         let waiting = acquire_in_background(&locks[turn % 2]);
         let session = session_id([&first, &second][turn % 2]);
-        let before = guard.path().to_owned();
+        let before = guard.claim_path().to_string();
         eventually("it watches", || bench.waits_for(session) == [&*before]);
         guard.release().wait().unwrap();
         guard = get(waiting);
@@ -123,16 +123,16 @@ fn nobody_else_can_write_to_a_claim_whose_release_will_be_announced() {
     let bench = Bench::own();
     let [first, second] = acquainted(&bench, announcing);
     let guard = bench.lock(&first, QUEUE).acquire().wait().unwrap();
-    let written = bench.direct().set(guard.path(), b"x", None).wait().unwrap_err();
+    let written = bench.direct().set(&guard.claim_path(), b"x", None).wait().unwrap_err();
     assert_eq!(written.code(), Code::NO_AUTH);
     let other = bench.direct();
     assert_eq!(
-        other.set_acl(guard.path(), &open(), None).wait().unwrap_err().code(),
+        other.set_acl(&guard.claim_path(), &open(), None).wait().unwrap_err().code(),
         Code::NO_AUTH
     );
     // But everybody may read it, and delete it.
     assert!(second.lock(&bench.path).holder().wait().unwrap().is_some());
-    bench.ask(|raw| raw.delete(guard.path())).unwrap();
+    bench.ask(|raw| raw.delete(&guard.claim_path())).unwrap();
     assert_eq!(guard.lost().wait(), LostReason::Deleted);
 }
 
@@ -142,7 +142,8 @@ fn its_own_program_cannot_write_to_a_claim_whose_release_will_be_announced() {
     let [first, second] = acquainted(&bench, announcing);
     let guard = bench.lock(&first, QUEUE).acquire().wait().unwrap();
     let (waiting, own) = waits(&bench, &second, true);
-    let path = guard.path();
+    let path = guard.claim_path();
+    let path = &*path;
     let refused = |error: Error| {
         assert_eq!(error.code(), Code::BAD_ARGUMENTS, "{error}");
         assert!(error.to_string().contains("would count as its release"), "{error}");
@@ -178,7 +179,7 @@ fn where_the_servers_do_not_enforce_access_control_a_write_releases_nobody() {
         let (last, _) = waits(&bench, &third, false);
         bench.proxy.clear_seen();
         // By a client that does not know what a write to a claim means.
-        bench.ask(|raw| raw.set_data(guard.path(), b"x")).unwrap();
+        bench.ask(|raw| raw.set_data(&guard.claim_path(), b"x")).unwrap();
         bench.proxy.wait_for(&Rule::request(Ops::lists()), 1, TIMEOUT).unwrap();
         assert!(!waiting.is_finished());
         guard.release().wait().unwrap();
@@ -247,10 +248,10 @@ fn a_write_to_a_claim_that_is_not_announced_releases_nobody() {
     let guard = bench.lock(&first, QUEUE).acquire().wait().unwrap();
     let (waiting, own) = waits(&bench, &second, true);
     bench.proxy.clear_seen();
-    let mut data = first.get(guard.path()).wait().unwrap().data;
+    let mut data = first.get(&guard.claim_path()).wait().unwrap().data;
     data.extend(b"announces=release\n");
-    bench.ask(|raw| raw.set_data(guard.path(), &data)).unwrap();
-    bench.ask(|raw| raw.set_data(guard.path(), b"x")).unwrap();
+    bench.ask(|raw| raw.set_data(&guard.claim_path(), &data)).unwrap();
+    bench.ask(|raw| raw.set_data(&guard.claim_path(), b"x")).unwrap();
     bench.proxy.wait_for(&Rule::request(Ops::lists()), 1, TIMEOUT).unwrap();
     assert!(!waiting.is_finished());
     guard.release().wait().unwrap();
@@ -267,7 +268,9 @@ fn robbed_while_it_waits(bench: &Bench, [first, second, third]: [Client; 3]) {
     let (last, own) = waits(bench, &third, false);
     bench.ask(|raw| raw.delete(&claim.path)).unwrap();
     let session = session_id(&third);
-    eventually("the last waits for the first", || bench.waits_for(session) == [guard.path()]);
+    eventually("the last waits for the first", || {
+        bench.waits_for(session) == [&*guard.claim_path()]
+    });
     guard.release().wait().unwrap();
     let guard = get(last);
     assert_eq!(guard.fencing_token(), own.czxid);
@@ -326,7 +329,7 @@ fn on_another_connection_a_listing_decides() {
         eventually("it is back", || client.state() == SessionState::Connected);
     }
     let session = session_id(&second);
-    eventually("it watches again", || bench.waits_for(session) == [guard.path()]);
+    eventually("it watches again", || bench.waits_for(session) == [&*guard.claim_path()]);
     bench.proxy.clear_seen();
     guard.release().wait().unwrap();
     let guard = get(waiting);

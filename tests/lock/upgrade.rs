@@ -339,7 +339,7 @@ fn whatever_frame_of_a_downgrade_is_lost_it_is_held_by_one_claim() {
             lost.remove();
             let claims = bench.claims(QUEUE);
             assert_eq!(claims.len(), 1, "{name}: {claims:?}");
-            assert_eq!(claims[0].path, guard.path(), "{name}");
+            assert_eq!(claims[0].path, &*guard.claim_path(), "{name}");
             assert_eq!((guard.fencing_token(), guard.state()), (token, GuardState::Held), "{name}");
             release([guard]);
             assert_eq!(bench.claims(QUEUE), [], "{name}");
@@ -365,7 +365,7 @@ fn an_upgrade_given_up_with_its_reply_lost_leaves_nothing_and_the_hold() {
         drop(gate);
         eventually("its claim alone is there", || bench.claims(QUEUE).len() == 1);
         assert_eq!(guard.access(), Some(Access::Upgradeable), "{name}");
-        assert_eq!(bench.claims(QUEUE)[0].path, guard.path(), "{name}");
+        assert_eq!(bench.claims(QUEUE)[0].path, &*guard.claim_path(), "{name}");
     }
     guard.upgrade().within(TIMEOUT).wait().unwrap();
     release([guard]);
@@ -419,7 +419,7 @@ fn an_upgrade_ends_when_somebody_deletes_the_claim_of_its_hold() {
     let guard = guard.unwrap();
     let mut upgrading = guard.upgrade();
     poll_until(&mut upgrading, || bench.claims(QUEUE).len() == 3);
-    bench.ask(|raw| raw.delete(guard.path())).unwrap();
+    bench.ask(|raw| raw.delete(&guard.claim_path())).unwrap();
     // It looks again at the latest when the reader has gone.
     release([reads]);
     let lost = upgrading.within(TIMEOUT).wait().unwrap_err();
@@ -471,7 +471,7 @@ fn an_upgrade_goes_before_curators_writer_that_waits_and_is_called_so() {
     let client = known(&bench);
     let guard = client.read_write(&bench.path).upgradeable().acquire().within(TIMEOUT).wait();
     let guard = guard.unwrap();
-    assert!(guard.path().contains("-up-__READ__"), "{}", guard.path());
+    assert!(guard.claim_path().contains("-up-__READ__"), "{}", &*guard.claim_path());
     let mut reads = curators(&bench, "__READ__");
     let mut writes = curators(&bench, "__WRIT__");
     let mut behind = curators(&bench, "__READ__");

@@ -19,13 +19,14 @@ pub fn holds(scenario: &Scenario, guard: &Guard) -> Outcome<Option<bool>> {
     if guard.state() != GuardState::Held {
         return Ok(None);
     }
-    let counts =
-        |claim: &&Claim| claim.path == guard.path() || scenario.recipe.is_kept_out_by(&claim.path);
+    let counts = |claim: &&Claim| {
+        claim.path == *guard.claim_path() || scenario.recipe.is_kept_out_by(&claim.path)
+    };
     // Where a claim is in the place of another, somebody may have written over what says its token.
     let has_its_token =
         |first: &Claim| first.token == guard.fencing_token() || scenario.recipe.may_change();
     Ok(Some(claims.iter().find(counts).is_some_and(|first| {
-        first.path == guard.path()
+        first.path == *guard.claim_path()
             && has_its_token(first)
             && first.session == session
             && first.znodes == scenario.recipe.znodes()

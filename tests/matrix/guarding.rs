@@ -94,7 +94,7 @@ pub fn is_broken(
 ) -> Outcome {
     match broken {
         Ok(true) => {
-            let left = scenario.tree.claim(held.path())?;
+            let left = scenario.tree.claim(&held.claim_path())?;
             match held.lost().get() {
                 Some(LostReason::Broken)
                     if left.as_ref().is_none_or(|left| left.token != held.fencing_token()) =>
@@ -164,7 +164,7 @@ pub struct Released {
 
 /// Releases, and waits for the end of it.
 pub fn release(scenario: &Scenario, guard: Held) -> Released {
-    let (path, token) = (guard.path().to_owned(), guard.fencing_token());
+    let (path, token) = (guard.claim_path().to_string(), guard.fencing_token());
     let signal = guard.lost();
     let before = signal.get();
     scenario.releasing.raise();

@@ -258,7 +258,7 @@ fn held(scenario: &Arc<Scenario>) -> Outcome {
     scenario.create_parents()?;
     let guard = scenario.lock.acquire().within(TIMEOUT).wait();
     let guard = guard.map_err(|error| error.to_string())?;
-    scenario.wait_until_watched(guard.path())?;
+    scenario.wait_until_watched(&guard.claim_path())?;
     *scenario.held.lock() = Some(guard);
     Ok(())
 }
@@ -303,7 +303,7 @@ fn another_holds(scenario: &Arc<Scenario>) -> Outcome {
     scenario.create_parents()?;
     let guard = scenario.other.acquire().within(TIMEOUT).wait();
     let guard = guard.map_err(|error| error.to_string())?;
-    scenario.wait_until_watched(guard.path())?;
+    scenario.wait_until_watched(&guard.claim_path())?;
     let contenders = scenario.other.contenders().within(TIMEOUT).wait();
     let contenders = contenders.map_err(|error| error.to_string())?;
     *scenario.holder.lock() = contenders.into_iter().next();
@@ -337,7 +337,7 @@ fn behind_one_that_announces(scenario: &Arc<Scenario>) -> Outcome {
     waited_for.and_then(|guard| guard.release().within(TIMEOUT).wait()).map_err(wrong)?;
     waited?;
     let guard = scenario.other.acquire().within(TIMEOUT).wait().map_err(wrong)?;
-    scenario.wait_until_watched(guard.path())?;
+    scenario.wait_until_watched(&guard.claim_path())?;
     *scenario.anothers.lock() = Some(guard);
     scenario.when_refused(Scenario::strangers_leave);
     Ok(())

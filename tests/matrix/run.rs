@@ -221,7 +221,7 @@ impl Run<'_> {
             let held = scenario.until("the claim is watched, or its loss known", || {
                 wrong = guarding::is_the_one_holder(scenario, &guard, allowed);
                 let watches = scenario.server.watches().unwrap_or_default();
-                let watchers = watches.get(guard.path());
+                let watchers = watches.get(&*guard.claim_path());
                 let watched = watchers.is_some_and(|watchers| watchers.contains(&session.id()));
                 if watched {
                     // A fault at the reply that says so has come then.
@@ -267,7 +267,7 @@ impl Run<'_> {
         let Run { scenario, allowed, .. } = self;
         scenario.until("the claim is watched, or its loss known", || {
             let watches = scenario.server.watches().unwrap_or_default();
-            guard.is_lost() || watches.contains_key(guard.path())
+            guard.is_lost() || watches.contains_key(&*guard.claim_path())
         })?;
         let failed = |error: LockError| format!("another breaks it: {error}");
         let contenders = scenario.other.contenders().within(TIMEOUT).wait().map_err(failed)?;

@@ -75,8 +75,8 @@ mod tests {
                 leftovers.after(Duration::ZERO).expect("an answer")
             };
             let guard = lock.acquire().wait().expect("the lock");
-            assert_eq!(left("run 1 ", false), [guard.path()]);
-            assert_eq!(left("run 2 ", true), [guard.path()]);
+            assert_eq!(left("run 1 ", false), [&*guard.claim_path()]);
+            assert_eq!(left("run 2 ", true), [&*guard.claim_path()]);
             assert!(left("run 2 ", false).is_empty());
             guard.release().wait().expect("a release");
             assert!(left("run 1 ", false).is_empty() && left("run 1 ", true).is_empty());

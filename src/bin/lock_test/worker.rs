@@ -270,8 +270,8 @@ impl Visit<'_> {
 
     fn tell(&self, guard: &Guard) {
         if self.arena.args.verbose {
-            let path = guard.path().escape_debug();
-            let line = format!("thread {}: {path}: got lock", self.number);
+            let path = guard.claim_path();
+            let line = format!("thread {}: {}: got lock", self.number, path.escape_debug());
             match self.arena.args.json {
                 true => say(format_args!("{line}")),
                 false => show(format_args!("{line}\n")),

@@ -52,7 +52,7 @@ pub extern "C" fn zkl_guard_upgrade(guard: Option<&zkl_guard>, timeout_ms: c_int
 /// Turns a writer's hold into an upgradeable reader's or a reader's, or an upgradeable reader's into a reader's, without a
 /// moment in which it is not held: `to` is ZKL_UPGRADEABLE or ZKL_READ. It keeps its place in the queue: those
 /// readers come in that wait directly behind it; a writer that waits is not passed. The fencing token stays what
-/// it is; zkl_guard_path may give another path afterwards.
+/// it is.
 ///
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks up to `timeout_ms`. Nobody may free or release the
 /// guard meanwhile.

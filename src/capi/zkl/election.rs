@@ -48,8 +48,7 @@ impl zkl_election {
     ) -> Result<Pending<bool, LockError>, Failure> {
         let held = guard.held(name)?;
         let election = Election::new(self.present.on(Arc::clone(&guard.shared)).lock);
-        let directory = held.path().rsplit_once('/').map_or("", |(directory, _)| directory);
-        if directory != election.path().trim_end_matches('/') {
+        if held.path() != election.path() {
             let why = "the guard is not of this election";
             return Err(Failure::bad_argument(name, why));
         }

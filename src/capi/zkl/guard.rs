@@ -4,7 +4,6 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use zookeeper_sys as sys;
@@ -33,18 +32,13 @@ pub const ZKL_HELD: c_int = 1;
 /// zkl_guard_state: the lock is lost, and others may hold it. It stays so.
 pub const ZKL_LOST: c_int = 4;
 
-/// How long a look at a guard's path takes at most.
-const A_LOOK: Duration = Duration::from_secs(1);
-
 /// A lock that is held; see zkl_lock_acquire.
 #[allow(non_camel_case_types)]
 pub struct zkl_guard {
     /// Taken out by the release. A hand-over that is under way has it, too, and so has a delivery that it belongs to.
     guard: Option<Arc<Guard>>,
-    /// What stands for each lock in ZooKeeper, and its token: one, but of a multi-lock.
+    /// The path of each lock, and its token: one, but of a multi-lock.
     pub(super) locks: Vec<(CString, i64)>,
-    /// What has come to stand for its lock since, by a downgrade: the program may have those before it yet.
-    later_paths: Mutex<Vec<CString>>,
     signal: Signal,
     pub(super) is_over: Arc<AtomicBool>,
     loss_fd: OptionalFd,
@@ -76,7 +70,6 @@ impl zkl_guard {
         let locks = guard.tokens().into_iter();
         zkl_guard {
             locks: locks.map(|(path, token)| (c_string(path), token)).collect(),
-            later_paths: Mutex::default(),
             signal: Signal(Mutex::new(guard.lost())),
             guard: Some(guard),
             is_over: Arc::default(),
@@ -98,20 +91,6 @@ impl zkl_guard {
         self.loss_fd.close();
         self.state_fd.close();
         self.guard.take()
-    }
-
-    /// The path of what it holds, or held last; of a multi-lock that of the first.
-    pub(super) fn path(&self) -> *const c_char {
-        let first = self.locks.first().map_or(c"", |(path, _)| path);
-        let [_] = &self.locks[..] else { return first.as_ptr() };
-        // In a child of the process another thread may have been inside.
-        let Some(mut later) = self.later_paths.try_lock_for(A_LOOK) else { return c"".as_ptr() };
-        if let Some(now) = self.guard.as_ref().map(|guard| c_string(guard.path())) {
-            if now.as_c_str() != later.last().map_or(first, |path| path) {
-                later.push(now);
-            }
-        }
-        later.last().map_or(first, |path| path).as_ptr()
     }
 }
 
@@ -191,12 +170,12 @@ pub extern "C" fn zkl_guard_token(guard: Option<&zkl_guard>) -> i64 {
     number(i64::from(codes::ZKL_PANIC), token, i64::from)
 }
 
-/// The path of the lock's znode. A downgrade gives it another.
+/// The lock's path; of a multi-lock that of the first lock.
 ///
 /// Any thread. Returns a string that belongs to the guard, and stays as long as that; NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_path(guard: Option<&zkl_guard>) -> *const c_char {
-    guard.map_or(std::ptr::null(), zkl_guard::path)
+    super::multi_lock::zkl_guard_path_of(guard, 0)
 }
 
 /// Asks for a call of `lost` when the lock is lost: at most once, on zklock's callback thread of the

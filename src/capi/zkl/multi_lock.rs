@@ -233,18 +233,13 @@ pub extern "C" fn zkl_guard_token_of(guard: Option<&zkl_guard>, index: usize) ->
     number(i64::from(codes::ZKL_PANIC), token, i64::from)
 }
 
-/// The path of what stands for one of the guard's locks: see zkl_guard_token_of, and zkl_guard_path.
+/// The path of one of the guard's locks: see zkl_guard_token_of.
 ///
 /// Any thread. Returns a string that belongs to the guard; NULL for NULL, and beyond the last.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_path_of(guard: Option<&zkl_guard>, index: usize) -> *const c_char {
-    match (guard, index) {
-        (Some(guard), 0) => guard.path(),
-        _ => {
-            let lock = guard.and_then(|guard| guard.locks.get(index));
-            lock.map_or(std::ptr::null(), |(path, _)| path.as_ptr())
-        }
-    }
+    let lock = guard.and_then(|guard| guard.locks.get(index));
+    lock.map_or(std::ptr::null(), |(path, _)| path.as_ptr())
 }
 
 const _: () = {

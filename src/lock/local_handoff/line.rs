@@ -139,7 +139,7 @@ impl Line {
         let state = self.state.lock();
         let holder = state.holder.as_ref()?;
         Some(with_owner(|host, pid, _| Contender {
-            path: holder.tenure.path().to_owned(),
+            path: holder.tenure.claim_path().to_string(),
             session: 0,
             token: holder.tenure.token(),
             since: holder.since,

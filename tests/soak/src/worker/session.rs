@@ -198,8 +198,8 @@ impl Session {
         self.write(client, chosen, guard, 1);
         if self.rng.u32(..WRITES_TO_ITSELF) == 0 {
             // It is refused where releases are announced, and changes nothing elsewhere.
-            if let Ok(found) = client.get(guard.path()).wait() {
-                let _ = client.set(guard.path(), &found.data, None).wait();
+            if let Ok(found) = client.get(&guard.claim_path()).wait() {
+                let _ = client.set(&guard.claim_path(), &found.data, None).wait();
             }
         }
         // Mostly no longer than that, sometimes a while, seldom long.
