@@ -113,6 +113,9 @@ codes! {
     QUOTA_EXCEEDED = -125, "quota exceeded";
     /// The request was held back by a limit and was not executed: retry later.
     THROTTLED_OP = -127, "too many requests";
+    /// zklock's own: it is not known whether something was done, and whether it was will not be told. The
+    /// [`LockError::OutcomeUnknown`](crate::LockError::OutcomeUnknown) that has it says why.
+    OUTCOME_UNKNOWN = -2007, "outcome unknown";
 }
 
 impl Code {
@@ -137,6 +140,7 @@ impl Code {
                 | Code::CONNECTION_LOSS
                 | Code::OPERATION_TIMEOUT
                 | Code::CLOSING
+                | Code::OUTCOME_UNKNOWN
         )
     }
 

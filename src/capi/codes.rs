@@ -16,6 +16,8 @@ pub const ZKL_PANIC: c_int = -2004;
 pub const ZKL_NOT_HELD: c_int = -2005;
 /// The attempt has not ended yet.
 pub const ZKL_PENDING: c_int = -2006;
+/// It is not known whether it was done, and will not be told; zkl_last_error says why.
+pub const ZKL_OUTCOME_UNKNOWN: c_int = Code::OUTCOME_UNKNOWN.as_raw();
 
 /// What one of them means, or one of ZooKeeper's.
 pub(super) fn text_of(code: c_int) -> &'static CStr {
@@ -26,6 +28,7 @@ pub(super) fn text_of(code: c_int) -> &'static CStr {
         ZKL_PANIC => c"a defect in zklock",
         ZKL_NOT_HELD => c"the lock is no longer held",
         ZKL_PENDING => c"not ended yet",
+        ZKL_OUTCOME_UNKNOWN => c"outcome unknown",
         code => Code::from_raw(code).c_text().unwrap_or(c"unknown code"),
     }
 }

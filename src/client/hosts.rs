@@ -50,6 +50,7 @@ pub(super) fn resolve(host: &str) -> io::Result<Vec<SocketAddr>> {
 /// Gives the string in the C client's form: every port named, IPv6 without its brackets. No error shows what may be a
 /// password: the string may be the address of another store.
 pub(super) fn parse(hosts: &str) -> Result<String, HostsError> {
+    let hosts = hosts.strip_prefix("zookeeper://").unwrap_or(hosts);
     if hosts.contains("://") {
         return Err(HostsError::Url);
     }
@@ -189,7 +190,7 @@ mod tests {
     fn an_error_says_what_to_write_instead() {
         let text = parse("::1:2181").unwrap_err().to_string();
         assert!(text.contains("[::1]:2181"), "{text}");
-        for url in ["http://zk:2181", "zookeeper://a:1,b:2/app", "a:1,tcp://b:2"] {
+        for url in ["http://zk:2181", "a:1,zookeeper://b:2", "a:1,tcp://b:2"] {
             let text = parse(url).unwrap_err().to_string();
             assert!(text.contains("URL") && text.contains("write host:port"), "{text}");
         }

@@ -1,7 +1,7 @@
 //! The acquire loop of a store of leases.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -68,7 +68,11 @@ impl Drop for Unsettled {
 }
 
 /// Waits until it holds.
-pub(super) async fn acquire(lock: Arc<Spec>, ahead: Arc<Ahead>) -> Result<Guard, LockError> {
+pub(super) async fn acquire(
+    lock: Arc<Spec>,
+    ahead: Arc<Ahead>,
+    asked: Instant,
+) -> Result<Guard, LockError> {
     let caller = Caller::present();
     loop {
         let claim = caller.acts(|| lock.new_claim());
@@ -84,7 +88,7 @@ pub(super) async fn acquire(lock: Arc<Spec>, ahead: Arc<Ahead>) -> Result<Guard,
         };
         if claim.status.wait_for(holds).await {
             unsettled.claim = None;
-            return Ok(guard(&lock.inner, claim));
+            return Ok(guard(&lock.inner, claim, asked));
         }
         // Its session is over, or somebody has deleted it: a closed store says so at the next claim.
     }
@@ -93,6 +97,7 @@ pub(super) async fn acquire(lock: Arc<Spec>, ahead: Arc<Ahead>) -> Result<Guard,
 /// Acquires it, or gives who is ahead.
 pub(super) async fn try_acquire(
     lock: Arc<Spec>,
+    asked: Instant,
 ) -> Result<Result<Guard, Option<Contender>>, LockError> {
     let caller = Caller::present();
     loop {
@@ -108,7 +113,7 @@ pub(super) async fn try_acquire(
         }
         if claim.status.get() == Status::Holds {
             unsettled.claim = None;
-            return Ok(Ok(guard(&lock.inner, claim)));
+            return Ok(Ok(guard(&lock.inner, claim, asked)));
         }
     }
 }
@@ -142,9 +147,9 @@ async fn make(lock: &Spec, claim: &Arc<Claim>, unless_blocked: bool) -> Result<b
     }
 }
 
-fn guard(inner: &Arc<Inner>, claim: Arc<Claim>) -> Guard {
+fn guard(inner: &Arc<Inner>, claim: Arc<Claim>, asked: Instant) -> Guard {
     let store = Arc::clone(inner);
-    Guard::new(Tenure::begin(inner, claim), store)
+    Guard::new(Tenure::begin(inner, claim), store, asked)
 }
 
 /// What it means for a lock what a database has answered.

@@ -14,12 +14,22 @@ pub(super) struct Spec {
     pub(super) kind: Kind,
     pub(super) limit: u32,
     pub(super) label: Arc<str>,
+    /// Why every operation fails.
+    pub(super) refused: Option<&'static str>,
 }
 
 impl Spec {
     pub(super) fn new(inner: Arc<Inner>, path: &str) -> Spec {
         let (strategy, kind) = (Strategy::default(), Kind::default());
-        Spec { inner, path: path.into(), strategy, kind, limit: 0, label: Arc::default() }
+        Spec {
+            inner,
+            path: path.into(),
+            strategy,
+            kind,
+            limit: 0,
+            label: Arc::default(),
+            refused: None,
+        }
     }
 
     pub(super) fn new_claim(&self) -> Arc<Claim> {
@@ -28,6 +38,7 @@ impl Spec {
 
     /// Says why there can be no such lock, if there can't.
     pub(super) fn check(&self) -> Result<(), &'static str> {
+        self.refused.map_or(Ok(()), Err)?;
         self.strategy.check_path(&self.path)?;
         if self.kind == Kind::Upgradeable {
             return Err(

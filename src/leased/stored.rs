@@ -15,9 +15,10 @@ use super::spec::Spec;
 use super::worker::Worker;
 use crate::error::Code;
 use crate::lock::{
-    Change, Contender, Guard, LockError, MAX_TEXT, Revocation, StoredLock, Strategy, Tried,
+    Change, Contender, Guard, Interop, LockError, MAX_TEXT, NO_ACL, NO_OTHER_LIBRARIES, Revocation,
+    StoredLock, Strategy, Tried,
 };
-use crate::runtime::{Pending, Timer, wake};
+use crate::runtime::{Pending, Timer, now, wake};
 use crate::text::one_line;
 
 /// Somebody waits for a change of the database.
@@ -139,22 +140,23 @@ impl StoredLock for Spec {
             Change::Kind(kind) => changed.kind = kind,
             Change::Limit(limit) => changed.limit = limit,
             Change::Path(path) | Change::Key(path) => changed.path = path.into(),
-            // No other library has a lock here.
-            Change::Interop(_) => {}
+            Change::Interop(Interop::Most) => {}
+            Change::Interop(Interop::All) => changed.refused = Some(NO_OTHER_LIBRARIES),
+            Change::Acl(_) => changed.refused = Some(NO_ACL),
         }
         Arc::new(changed)
     }
 
     fn acquire(self: Arc<Self>) -> Pending<Guard, LockError> {
         let ahead = Arc::new(Ahead::of(&self.inner));
-        let acquiring = acquire::acquire(Arc::clone(&self), Arc::clone(&ahead));
+        let acquiring = acquire::acquire(Arc::clone(&self), Arc::clone(&ahead), now());
         self.run("acquire", acquiring).when_late(ahead)
     }
 
     fn try_acquire(self: Arc<Self>) -> Pending<Tried<Guard>, LockError> {
-        let lock = Arc::clone(&self);
+        let (lock, asked) = (Arc::clone(&self), now());
         self.run("acquire", async move {
-            let trying = acquire::try_acquire(Arc::clone(&lock));
+            let trying = acquire::try_acquire(Arc::clone(&lock), asked);
             let over = async {
                 Timer::after(lock.inner.shared.lease).await;
                 Err(late(&lock.inner.shared, &lock.path, None))

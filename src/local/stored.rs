@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures_lite::future::or;
 use parking_lot::Mutex;
@@ -12,10 +13,10 @@ use super::queue::{Claim, Queues, Status, Wanted};
 use super::tenure::Tenure;
 use crate::error::Code;
 use crate::lock::{
-    Caller, Change, Contender, Guard, Kind, LockError, LostReason, MAX_TEXT, Revocation,
-    StoredLock, Strategy,
+    Caller, Change, Contender, Guard, Interop, Kind, LockError, LostReason, MAX_TEXT, NO_ACL,
+    NO_OTHER_LIBRARIES, Revocation, StoredLock, Strategy,
 };
-use crate::runtime::{Pending, Timer};
+use crate::runtime::{Pending, Timer, now};
 use crate::text::one_line;
 
 #[derive(Clone)]
@@ -26,6 +27,8 @@ pub(super) struct LocalLock {
     kind: Kind,
     limit: u32,
     label: Arc<str>,
+    /// Why every operation fails.
+    refused: Option<&'static str>,
 }
 
 /// A claim that does not hold yet, and is taken back unless it comes to.
@@ -63,6 +66,7 @@ impl LocalLock {
             kind: Kind::default(),
             limit: 0,
             label: Arc::default(),
+            refused: None,
         }
     }
 
@@ -72,12 +76,13 @@ impl LocalLock {
 
     /// Says why there can be no such lock, if there can't.
     fn check(&self) -> Result<(), &'static str> {
+        self.refused.map_or(Ok(()), Err)?;
         self.strategy.check_path(&self.path)?;
         self.kind.check(self.strategy, &self.path, self.limit)
     }
 
     /// Waits until it holds.
-    async fn wait_in(&self, ahead: &Ahead) -> Result<Guard, LockError> {
+    async fn wait_in(&self, ahead: &Ahead, asked: Instant) -> Result<Guard, LockError> {
         let caller = Caller::present();
         loop {
             let claim = caller.acts(|| self.queues.join(&self.path, &self.wanted()))?;
@@ -91,15 +96,15 @@ impl LocalLock {
             };
             if claim.status.wait_for(holds).await {
                 waiting.claim = None;
-                return Ok(self.guard(claim));
+                return Ok(self.guard(claim, asked));
             }
         }
     }
 
-    fn guard(&self, claim: Arc<Claim>) -> Guard {
+    fn guard(&self, claim: Arc<Claim>, asked: Instant) -> Guard {
         let store = Arc::clone(&self.queues);
         let tenure = Tenure::begin(Arc::clone(&store), Arc::clone(&self.path), claim);
-        Guard::new(tenure, store)
+        Guard::new(tenure, store, asked)
     }
 
     /// Runs an operation, unless there can be no such lock.
@@ -135,8 +140,9 @@ impl StoredLock for LocalLock {
             Change::Kind(kind) => changed.kind = kind,
             Change::Limit(limit) => changed.limit = limit,
             Change::Path(path) | Change::Key(path) => changed.path = path.into(),
-            // No other library has a lock here.
-            Change::Interop(_) => {}
+            Change::Interop(Interop::Most) => {}
+            Change::Interop(Interop::All) => changed.refused = Some(NO_OTHER_LIBRARIES),
+            Change::Acl(_) => changed.refused = Some(NO_ACL),
         }
         Arc::new(changed)
     }
@@ -144,15 +150,15 @@ impl StoredLock for LocalLock {
     fn acquire(self: Arc<Self>) -> Pending<Guard, LockError> {
         let ahead = Ahead { queues: Arc::clone(&self.queues), claim: Mutex::default() };
         let (lock, ahead) = (Arc::clone(&self), Arc::new(ahead));
-        let late = Arc::clone(&ahead);
-        self.run("acquire", async move { lock.wait_in(&ahead).await }).when_late(late)
+        let (late, asked) = (Arc::clone(&ahead), now());
+        self.run("acquire", async move { lock.wait_in(&ahead, asked).await }).when_late(late)
     }
 
     fn try_acquire(self: Arc<Self>) -> Pending<Result<Guard, Option<Contender>>, LockError> {
-        let lock = Arc::clone(&self);
+        let (lock, asked) = (Arc::clone(&self), now());
         self.run("acquire", async move {
             let tried = lock.queues.try_join(&lock.path, &lock.wanted())?;
-            Ok(tried.map(|claim| lock.guard(claim)).map_err(Some))
+            Ok(tried.map(|claim| lock.guard(claim, asked)).map_err(Some))
         })
     }
 

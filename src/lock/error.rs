@@ -187,8 +187,8 @@ impl LockError {
         matches!(self, LockError::Lost { .. } | LockError::NotHeld { .. })
     }
 
-    /// ZooKeeper's code for it, which is what a C program gets: `OPERATION_TIMEOUT` of a timeout and of a
-    /// release that goes on; `SESSION_EXPIRED`, or `NO_NODE` where somebody has deleted it, of a lock that was
+    /// ZooKeeper's code for it, which is what a C program gets: `OPERATION_TIMEOUT` of a timeout;
+    /// `OUTCOME_UNKNOWN` where it is not known whether it was done; `SESSION_EXPIRED`, or `NO_NODE` where somebody has deleted it, of a lock that was
     /// lost; `NO_AUTH` where a permission is missing; otherwise the code of what is wrong with the path, of the
     /// client or of the store.
     pub fn code(&self) -> Code {
@@ -202,9 +202,7 @@ impl LockError {
             },
             LockError::Unusable { code, .. } => *code,
             LockError::NotPermitted { .. } => Code::NO_AUTH,
-            LockError::OutcomeUnknown { source, .. } => {
-                source.as_ref().map_or(Code::OPERATION_TIMEOUT, Error::code)
-            }
+            LockError::OutcomeUnknown { .. } => Code::OUTCOME_UNKNOWN,
             LockError::Closed { source, .. } | LockError::Store { source, .. } => source.code(),
         }
     }

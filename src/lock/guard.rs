@@ -13,7 +13,7 @@ use super::loss::{GuardState, LostReason};
 use super::states::{self, GuardStates};
 use super::tenure::{StoreRef, Tenure};
 use crate::process::{Process, inherited};
-use crate::runtime::{Pending, block_on, block_on_until};
+use crate::runtime::{Pending, block_on, block_on_until, now};
 
 /// A lock that is held. Dropping it releases the lock in the background.
 ///
@@ -36,19 +36,26 @@ pub struct Guard {
     tenure: Arc<dyn Tenure>,
     /// Empty once released.
     store: Option<StoreRef>,
+    asked: Instant,
+    since: Instant,
     /// Where it is held: in a child of that it is lost.
     process: Process,
 }
 
 impl Guard {
-    /// Of a tenure that begins; `store` is kept until it has ended.
-    pub(crate) fn new(tenure: Arc<dyn Tenure>, store: StoreRef) -> Guard {
-        Guard { tenure, store: Some(store), process: Process::this() }
+    /// Of a tenure that begins, and was asked for at that time; `store` is kept until it has ended.
+    pub(crate) fn new(tenure: Arc<dyn Tenure>, store: StoreRef, asked: Instant) -> Guard {
+        Guard { tenure, store: Some(store), asked, since: now(), process: Process::this() }
     }
 
-    /// One that holds in another way, and keeps the same store open.
-    pub(super) fn of_another_tenure(&self, tenure: Arc<dyn Tenure>) -> Guard {
-        Guard { tenure, store: self.store.clone(), process: self.process }
+    /// One that holds in another way, was asked for at that time, and keeps the same store open.
+    pub(super) fn of_another_tenure(&self, tenure: Arc<dyn Tenure>, asked: Instant) -> Guard {
+        let (store, process) = (self.store.clone(), self.process);
+        Guard { tenure, store, asked, since: now(), process }
+    }
+
+    pub(super) fn asked(&self) -> Instant {
+        self.asked
     }
 
     pub(crate) fn tenure(&self) -> &Arc<dyn Tenure> {
@@ -98,6 +105,16 @@ impl Guard {
     /// [`Contender`](crate::Contender). An upgrade or a downgrade may change it.
     pub fn claim_path(&self) -> Arc<str> {
         self.tenure.claim_path()
+    }
+
+    /// How long the acquire took: from the call to the moment when the lock was held.
+    pub fn waited(&self) -> Duration {
+        self.since.saturating_duration_since(self.asked)
+    }
+
+    /// How long ago the lock was acquired. It goes on when the lock is lost.
+    pub fn held_for(&self) -> Duration {
+        now().saturating_duration_since(self.since)
     }
 
     /// Whether the lock is still held, looked at now by the local clock. Costs no request.

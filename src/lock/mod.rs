@@ -55,7 +55,7 @@ pub(crate) use requests::{Requests, Revocation};
 pub use revocation::ReleaseRequests;
 pub use semaphore::Semaphore;
 pub use states::GuardStates;
-pub(crate) use store::{Change, StoredLock, Tried};
+pub(crate) use store::{Change, NO_ACL, NO_OTHER_LIBRARIES, StoredLock, Tried};
 pub use strategy::Strategy;
 pub(crate) use tenure::StoreRef;
 pub use whenever_held::WheneverHeld;
@@ -128,8 +128,8 @@ impl Lock {
     /// Both znodes have the same [token](Guard::fencing_token); the guard is lost when either is deleted, and
     /// [`contenders`](Lock::contenders) lists the two as one. It is for the exclusive lock of [`Strategy::Queue`]:
     /// another strategy, readers, writers and permits are [`Unusable`](LockError::Unusable) with it. A
-    /// [`MultiLock`] acquires such locks one after the other. Of a lock that is not kept in ZooKeeper
-    /// it changes nothing.
+    /// [`MultiLock`] acquires such locks one after the other. A lock that is not kept in ZooKeeper is
+    /// [`Unusable`](LockError::Unusable) with it, too: no other library has locks there.
     ///
     /// # On connection loss
     /// As of every acquire: what became of the transaction is looked up before another is sent.

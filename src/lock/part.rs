@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_lite::future::{Boxed, or};
 use parking_lot::Mutex;
@@ -39,11 +39,11 @@ pub(super) struct PartTenure<P> {
 
 impl<P: Part> PartTenure<P> {
     /// A guard beside the store's, and what is to be [given](PartTenure::give) the part that it stands for.
-    pub(super) fn beside(guard: &Guard) -> (Guard, Arc<PartTenure<P>>) {
+    pub(super) fn beside(guard: &Guard, asked: Instant) -> (Guard, Arc<PartTenure<P>>) {
         let tenure = Arc::clone(guard.tenure());
         let end = Latest::new(None);
         let parts = Arc::new(PartTenure { tenure, part: Mutex::default(), end });
-        (guard.of_another_tenure(Arc::clone(&parts) as _), parts)
+        (guard.of_another_tenure(Arc::clone(&parts) as _, asked), parts)
     }
 
     pub(super) fn give(&self, part: P) {

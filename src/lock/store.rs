@@ -11,6 +11,7 @@ use super::kind::Kind;
 use super::requests::Revocation;
 use super::strategy::Strategy;
 use crate::runtime::Pending;
+use crate::znode::Acl;
 
 /// A lock at a path, as its store has it. Everyone who has it contends for the same lock.
 pub(crate) trait StoredLock: Send + Sync + 'static {
@@ -95,7 +96,16 @@ pub(crate) enum Change {
     Key(String),
     /// Which other libraries wait for it.
     Interop(Interop),
+    /// Who may do what with its znodes.
+    Acl(Arc<[Acl]>),
 }
+
+/// Why a lock of another store than ZooKeeper is unusable with [`Change::Acl`].
+pub(crate) const NO_ACL: &str =
+    "this store can't protect single locks: leave the ACL out, and restrict who may use the store";
+/// Why it is with [`Interop::All`].
+pub(crate) const NO_OTHER_LIBRARIES: &str =
+    "no other library has locks in this store: leave out Interop::All";
 
 /// Of a lock that is another's face, its field `stored`: what that does by itself, without a claim.
 macro_rules! needing_no_claim {

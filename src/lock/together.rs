@@ -25,7 +25,8 @@ impl Together {
     pub(super) fn begin(guards: Vec<Guard>) -> Option<Guard> {
         let tenures = guards.iter().map(|guard| Arc::clone(guard.tenure())).collect();
         let together = Arc::new(Together { tenures, guards: Mutex::default() });
-        let guard = guards.first()?.of_another_tenure(Arc::clone(&together) as _);
+        let asked = guards.iter().map(Guard::asked).min()?;
+        let guard = guards.first()?.of_another_tenure(Arc::clone(&together) as _, asked);
         *together.guards.lock() = guards;
         Some(guard)
     }

@@ -61,13 +61,18 @@ impl Address {
             "rediss" | "etcd" => {
                 Err(format!("there is no store for {scheme} yet: there are {SCHEMES}"))
             }
-            // Most likely the hosts that a client is given.
-            _ if rest.starts_with(|c: char| c.is_ascii_digit()) => {
-                Err("ZooKeeper's servers are zookeeper://HOST:PORT,HOST:PORT/CHROOT".to_owned())
+            // Hosts, as a client takes them.
+            _ if rest.starts_with(|c: char| c.is_ascii_digit()) && !may_have_options(text) => {
+                Ok(Address::ZooKeeper(text.to_owned()))
             }
             _ => Err(format!("a store's address is {SCHEMES}")),
         }
     }
+}
+
+/// Whether it looks like an address with a user, a password or options, which ZooKeeper's hosts have not.
+fn may_have_options(text: &str) -> bool {
+    text.contains(['@', '=', ';', '?', '#', ' '])
 }
 
 impl Address {
@@ -159,6 +164,7 @@ mod tests {
         let sqlite = |file: &str| Ok(Address::Sqlite(PathBuf::from(file)));
         for (text, address) in [
             ("zookeeper://a:2181,[::1]:2181/chroot", zookeeper("a:2181,[::1]:2181/chroot")),
+            ("a:2181,[::1]:2181/chroot", zookeeper("a:2181,[::1]:2181/chroot")),
             ("sqlite:locks.db", sqlite("locks.db")),
             ("sqlite:/var/lib/locks.db", sqlite("/var/lib/locks.db")),
             ("sqlite:///var/lib/locks.db", sqlite("/var/lib/locks.db")),
@@ -175,7 +181,6 @@ mod tests {
         for (text, helps) in [
             ("", "sqlite:FILE"),
             ("locks.db", "sqlite:FILE"),
-            ("127.0.0.1:2181", "zookeeper://HOST:PORT"),
             ("zookeeper:a:2181", "zookeeper://HOST"),
             ("zookeeper:///chroot", "which servers"),
             ("sqlite:", "which file"),

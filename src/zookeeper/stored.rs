@@ -104,11 +104,13 @@ impl Client {
 impl Lock {
     /// Who may do what with the znodes that are made for the lock: its claims, and what is missing
     /// of the path above them. Everyone may do everything unless this is set. Contenders have to be
-    /// able to read and create; an empty list makes it [`Unusable`](LockError::Unusable). Of a lock that is
-    /// not kept in ZooKeeper it changes nothing.
+    /// able to read and create.
+    ///
+    /// An empty list makes the lock [`Unusable`](LockError::Unusable). So does any list where the lock is not kept in
+    /// ZooKeeper: other stores can't protect single locks.
     #[must_use]
     pub fn acl(self, acl: impl Into<Vec<Acl>>) -> Lock {
-        changed(self, |spec| spec.acl = acl.into().into())
+        Lock::new(self.stored().with(Change::Acl(acl.into().into())))
     }
 
     /// Names its claims otherwise, and reports their place in the queue whenever that was listed.
@@ -149,7 +151,7 @@ impl ZooKeeperLock {
     fn guard(&self, acquired: Acquired, asked: &Asked) -> Guard {
         let tenure = Tenure::begin(&self.spec, acquired, asked);
         self.deletion_watch.add(&tenure);
-        Guard::new(tenure, self.client.to_store())
+        Guard::new(tenure, self.client.to_store(), asked.at)
     }
 
     /// These locks, if all of them are queues of this lock's client.
@@ -259,6 +261,7 @@ impl StoredLock for ZooKeeperLock {
             Change::Interop(interop) => self.changed(|spec| spec.contend_as(spec.kind, interop)),
             Change::Path(path) => self.at(&path),
             Change::Key(path) => self.at(&path).changed(|spec| spec.leaves_nothing = true),
+            Change::Acl(acl) => self.changed(|spec| spec.acl = acl),
         }
     }
 

@@ -122,6 +122,18 @@ fn each_host_is_named_with_what_is_wrong_with_it() {
 }
 
 #[test]
+fn hosts_and_an_address_are_the_same_to_a_client_and_to_a_store() {
+    let hosts = test_support::shared::zookeeper().hosts();
+    let address = format!("zookeeper://{hosts}");
+    for text in [&hosts, &address] {
+        options().connect(text).wait().unwrap().close().wait().unwrap();
+        let store = zklock::connect(text).wait().unwrap();
+        assert!(store.client().is_some(), "{text}");
+        store.close().wait().unwrap();
+    }
+}
+
+#[test]
 fn what_can_never_be_a_host_or_a_timeout_is_refused_at_once() {
     let code_and_words = |timeout: Duration, hosts: &str| {
         let error = options().session_timeout(timeout).connect(hosts).wait().unwrap_err();

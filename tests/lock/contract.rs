@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use futures_lite::future::block_on;
 use test_support::{TIMEOUT, acquire_in_background, eventually};
-use zklock::{Code, GuardState, LockError, LostReason, Strategy};
+use zklock::zookeeper::{Acl, Permissions};
+use zklock::{Code, GuardState, Interop, LockError, LostReason, Strategy};
 
 use crate::place::{Place, each_store};
 
@@ -28,6 +29,36 @@ each_store! {
         assert!(next.fencing_token() > token);
         next.release().wait().unwrap();
         place.expect_free();
+    }
+
+    fn a_guard_knows_how_long_it_was_waited_for_and_how_long_it_is_held(place) {
+        let guard = place.lock().acquire().wait().unwrap();
+        let lock = place.lock();
+        let asked = Instant::now();
+        let waiting = thread::spawn(move || lock.acquire().wait());
+        thread::sleep(SOON);
+        let before = guard.held_for();
+        guard.release().wait().unwrap();
+        let next = waiting.join().unwrap().unwrap();
+        let since_asked = asked.elapsed();
+        assert!(before >= SOON && next.waited() <= since_asked, "{next:?}");
+        assert!(next.waited() + next.held_for() >= next.waited() && next.held_for() <= since_asked);
+        next.release().wait().unwrap();
+    }
+
+    fn an_acl_is_set_or_refused_and_never_ignored(place) {
+        let acl = [Acl::new(Permissions::ALL, "world", "anyone")];
+        let acquired = place.lock().acl(acl).acquire().within(TIMEOUT).wait();
+        if place.is_in_zookeeper() {
+            return acquired.unwrap().release().wait().unwrap();
+        }
+        let error = acquired.unwrap_err();
+        assert!(error.to_string().contains("leave the ACL out"), "{error}");
+        assert_eq!((error.path(), error.code()), (&*place.path, Code::BAD_ARGUMENTS));
+        let error = place.lock().interoperate(Interop::All).try_acquire().wait().unwrap_err();
+        assert!(error.to_string().contains("leave out Interop::All"), "{error}");
+        let held = place.lock().interoperate(Interop::Most).acquire().wait().unwrap();
+        held.release().wait().unwrap();
     }
 
     fn a_signal_can_be_awaited_by_many_and_outlives_the_guard(place) {

@@ -273,7 +273,7 @@ each_strategy! {
                 matches!(error, LockError::NotHeld { reason: LostReason::Deleted, .. }),
                 "{error:?}"
             );
-            assert_eq!((error.path(), error.code()), (&*guard.claim_path(), Code::NO_NODE));
+            assert_eq!((error.path(), error.code()), (guard.path(), Code::NO_NODE));
             assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Deleted));
         }
         let guard = lock.acquire().within(TIMEOUT).wait().unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use test_support::{TIMEOUT, acquire_in_background, eventually};
-use zklock::zookeeper::{Acl, Op};
+use zklock::zookeeper::Op;
 use zklock::{Code, GuardState, LocalStore, LockError, LostReason, LostSignal, Strategy};
 
 use crate::bench::Bench;
@@ -51,9 +51,8 @@ fn what_is_under_way_ends_when_the_store_is_closed() {
 #[test]
 fn stores_know_nothing_of_each_other_and_paths_nothing_of_other_paths() {
     let (one, other) = (LocalStore::new(), LocalStore::new());
-    let guards = [one.lock("/a"), one.lock("/a/b"), other.lock("/a")].map(|lock| {
-        lock.strategy(Strategy::Watch).acl(Acl::read_only()).try_acquire().wait().unwrap()
-    });
+    let guards = [one.lock("/a"), one.lock("/a/b"), other.lock("/a")]
+        .map(|lock| lock.strategy(Strategy::Watch).try_acquire().wait().unwrap());
     assert!(guards.iter().all(Option::is_some));
     assert!(one.clone().lock("/a").try_acquire().wait().unwrap().is_none());
 }

@@ -38,7 +38,7 @@ each_store! {
         let tokens = guard.tokens();
         for (lock, (path, token)) in locks.iter().zip(&tokens) {
             let holder = lock.holder().wait().unwrap().expect("it is held");
-            assert_eq!((holder.path.as_str(), holder.token), (*path, *token));
+            assert_eq!((lock.path(), holder.token), (*path, *token));
         }
         assert_eq!(tokens.len(), 3);
         guard.release().wait().unwrap();
@@ -401,8 +401,8 @@ fn writes_happen_only_while_all_are_held() {
     let refused = guard.multi(&[Op::set(&data, "x"), Op::check("/none")]).wait().unwrap_err();
     let LockError::Store { source, .. } = refused else { panic!("{refused:?}") };
     assert_eq!(source.failed_op_index(), Some(4), "after three checks and a set");
-    let last = guard.tokens()[2].0.to_owned();
-    bench.direct().delete(&last, None).wait().unwrap();
+    let last = client.lock(guard.tokens()[2].0).holder().wait().unwrap().unwrap();
+    bench.direct().delete(&last.path, None).wait().unwrap();
     let refused = guard.set(&data, b"late", None).wait().unwrap_err();
     assert!(matches!(refused, LockError::NotHeld { .. }), "{refused:?}");
     assert_eq!(client.get(&data).wait().unwrap().data, b"one");

@@ -151,6 +151,10 @@ impl Place {
         Place { path: format!("/locks/contract{}", unused_path()), store }
     }
 
+    pub fn is_in_zookeeper(&self) -> bool {
+        matches!(self.store, Store::ZooKeeper { .. })
+    }
+
     /// The lock, of a client of its own where the store has clients.
     pub fn lock(&self) -> Lock {
         self.lock_at(&self.path)

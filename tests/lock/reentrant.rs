@@ -317,7 +317,7 @@ fn writes_of_all_guards_are_guarded_by_the_one_claim() {
     inner.create(&data, b"", CreateMode::Persistent).wait().unwrap();
     inner.release().wait().unwrap();
     outer.set(&data, b"outer", None).wait().unwrap();
-    client.delete(outer.path(), None).wait().unwrap();
+    client.delete(&outer.claim_path(), None).wait().unwrap();
     let refused = outer.set(&data, b"late", None).wait().unwrap_err();
     assert!(matches!(refused, LockError::NotHeld { .. }), "{refused:?}");
     client.delete(&data, None).wait().unwrap();

@@ -156,7 +156,7 @@ each_that_upgrades! {
             assert!(!writer.is_finished() && !behind.is_finished());
             let looks = place.read_write().read();
             let first = looks.holder().wait().unwrap().unwrap();
-            assert_eq!((first.token, &*first.path), (token, writing.path()));
+            assert_eq!((first.token, &*first.path), (token, &*writing.claim_path()));
             assert!(readers.iter().all(|reader| reader.fencing_token() > token));
             release(readers);
             assert!(!writer.is_finished());

@@ -57,7 +57,7 @@ pub extern "C" fn zkl_guard_upgrade(guard: Option<&zkl_guard>, timeout_ms: c_int
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks up to `timeout_ms`. Nobody may free or release the
 /// guard meanwhile.
 ///
-/// ZOK, also when it is that already; ZOPERATIONTIMEOUT when no server has confirmed it in time: zkl_guard_access says what
+/// ZOK, also when it is that already; ZKL_OUTCOME_UNKNOWN when no server has confirmed it in time: zkl_guard_access says what
 /// it is. ZKL_NOT_HELD when the lock is lost; ZBADARGUMENTS for NULL, a negative timeout but ZKL_FOREVER, another `to`, of a reader
 /// that is to become upgradeable, and otherwise as zkl_guard_upgrade.
 #[unsafe(no_mangle)]

@@ -327,8 +327,8 @@ pub extern "C" fn zkl_guard_take_state(guard: Option<&zkl_guard>) -> c_int {
 ///
 /// ZOK; ZKL_NOT_HELD; ZNONODE when there is no such znode; ZBADVERSION; ZNOAUTH; ZBADARGUMENTS for a
 /// NULL, a path that ZooKeeper does not allow, a version below -1, or more data than a request takes;
-/// ZKL_WOULD_DEADLOCK inside a callback of the C client. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and
-/// ZCLOSING leave it unknown whether it was written: read the znode.
+/// ZKL_WOULD_DEADLOCK inside a callback of the C client. ZKL_OUTCOME_UNKNOWN: read the
+/// znode.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_guard_set(
     guard: Option<&zkl_guard>,
@@ -380,7 +380,7 @@ pub extern "C" fn zkl_guard_release(guard: Option<Box<zkl_guard>>) -> c_int {
 ///
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks.
 ///
-/// As zkl_guard_release, and ZOPERATIONTIMEOUT when no server has confirmed it in time: it goes on in
+/// As zkl_guard_release, and ZKL_OUTCOME_UNKNOWN when no server has confirmed it in time: it goes on in
 /// the background. ZBADARGUMENTS for another negative timeout: it is released in the background then.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_release_within(

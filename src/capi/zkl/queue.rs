@@ -344,8 +344,7 @@ fn ending(
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks.
 ///
 /// ZOK. ZKL_NOT_HELD when the claim was lost before: it is delivered again. ZNONODE when another program has removed it,
-/// ZBADVERSION when one has changed it. ZOPERATIONTIMEOUT, ZCONNECTIONLOSS, ZSESSIONEXPIRED and ZCLOSING leave it unknown
-/// whether it was removed: if not, it is delivered again. ZBADARGUMENTS for NULL, or another negative timeout, and
+/// ZBADVERSION when one has changed it. ZKL_OUTCOME_UNKNOWN: if it was not removed, it is delivered again. ZBADARGUMENTS for NULL, or another negative timeout, and
 /// ZKL_WOULD_DEADLOCK inside a callback of the C client: it is delivered again. ZINVALIDSTATE in the child of a fork.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_delivery_done(

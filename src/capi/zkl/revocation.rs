@@ -34,7 +34,7 @@ fn held_no_more(function: &'static str, holder: &Contender) -> Failure {
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks up to the operation timeout.
 ///
 /// ZOK; ZNOTHING when that holder holds it no more; ZBADARGUMENTS for a NULL, or for a claim of another library, which
-/// would not read it; ZOPERATIONTIMEOUT when it is not known whether it was asked; ZNOAUTH; otherwise as
+/// would not read it; ZKL_OUTCOME_UNKNOWN when no server has confirmed it in time; ZNOAUTH; otherwise as
 /// zkl_lock_contenders.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_lock_request_release(
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn zkl_lock_request_release(
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks.
 ///
 /// ZOK; ZNOTHING when that holder held it no more before; ZBADARGUMENTS for a NULL, a negative `grace_ms`, another
-/// negative timeout, or a claim of another library, which would not read it; ZOPERATIONTIMEOUT when the time is over: the
+/// negative timeout, or a claim of another library, which would not read it; ZKL_OUTCOME_UNKNOWN when the time is over: the
 /// hold may be broken later; ZNOAUTH; otherwise as zkl_lock_contenders.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_lock_break_hold(

@@ -41,8 +41,7 @@ pub extern "C" fn zkl_lock_limit(
 ///
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks up to the operation timeout.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL, a lock that is no semaphore, or a limit below 1; ZOPERATIONTIMEOUT when it is not
-/// known whether it was set; ZNOAUTH; otherwise as zkl_lock_contenders.
+/// ZOK; ZBADARGUMENTS for a NULL, a lock that is no semaphore, or a limit below 1; ZKL_OUTCOME_UNKNOWN; ZNOAUTH; otherwise as zkl_lock_contenders.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_lock_set_limit(lock: Option<&zkl_lock>, limit: c_int) -> c_int {
     const NAME: &str = "zkl_lock_set_limit";

@@ -4,7 +4,7 @@ mod line;
 
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -116,8 +116,8 @@ impl Late<LockError> for Ahead {
 }
 
 /// A guard for that turn in the round.
-fn in_round(turn: Turn, round: Round) -> Guard {
-    let (guard, tenure) = PartTenure::beside(&round.guard);
+fn in_round(turn: Turn, round: Round, asked: Instant) -> Guard {
+    let (guard, tenure) = PartTenure::beside(&round.guard, asked);
     tenure.give(turn.holds(round));
     guard
 }
@@ -140,6 +140,7 @@ impl Handed {
         mut turn: Turn,
         ahead: &Ahead,
         caller: &Caller,
+        asked: Instant,
     ) -> Result<Guard, LockError> {
         loop {
             let Some(round) = turn.has.round.take() else {
@@ -154,7 +155,7 @@ impl Handed {
                 continue;
             };
             if !self.is_due(&round) {
-                return Ok(caller.acts(|| in_round(turn, round)));
+                return Ok(caller.acts(|| in_round(turn, round, asked)));
             }
             turn.has.round = Some(round);
             let is_wanted = self.is_wanted().await;
@@ -190,13 +191,14 @@ impl StoredLock for Handed {
         }
         let path: Arc<str> = self.path().into();
         let ahead = Arc::new(Ahead { line: Arc::clone(&self.line), of_store: Mutex::default() });
-        let (seat, late, caller) = (self.line.enter(), Arc::clone(&ahead), Caller::present());
+        let (asked, caller) = (now(), Caller::present());
+        let (seat, late) = (self.line.enter(), Arc::clone(&ahead));
         Pending::run_as("acquire", path, LockError::of_pending, async move {
             let turn = match seat {
                 Ok(turn) => turn,
                 Err(waiting) => waiting.await,
             };
-            self.acquire_in(turn, &late, &caller).await
+            self.acquire_in(turn, &late, &caller, asked).await
         })
         .when_late(ahead)
     }
@@ -209,9 +211,9 @@ impl StoredLock for Handed {
             let ahead = Ok(Err(self.line.holder()));
             return Pending::ready_as(LockError::of_pending, ahead);
         };
-        let caller = Caller::present();
+        let (asked, caller) = (now(), Caller::present());
         Arc::clone(&self.stored).try_acquire().map(move |tried| {
-            Ok(tried?.map(|guard| caller.acts(|| in_round(turn, Round::new(guard)))))
+            Ok(tried?.map(|guard| caller.acts(|| in_round(turn, Round::new(guard), asked))))
         })
     }
 

@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
+use std::time::Instant;
 
 use event_listener::Event;
 use parking_lot::Mutex;
@@ -127,7 +128,11 @@ impl Joint {
     }
 
     /// Waits for what becomes of it. A claim that is held is looked at: it may be lost.
-    pub(super) async fn part(self: Arc<Self>, path: &str) -> Result<Tried<Guard>, LockError> {
+    pub(super) async fn part(
+        self: Arc<Self>,
+        path: &str,
+        asked: Instant,
+    ) -> Result<Tried<Guard>, LockError> {
         loop {
             let listener = self.everybody.event.listen();
             if self.advance() {
@@ -140,7 +145,7 @@ impl Joint {
             State::Holds(guard) => match guard.tenure().ended() {
                 Some(reason) => Err(LockError::not_held(path, reason)),
                 None => {
-                    let (guard, tenure) = PartTenure::beside(guard);
+                    let (guard, tenure) = PartTenure::beside(guard, asked);
                     drop(state);
                     tenure.give(self);
                     Ok(Ok(guard))

@@ -5,6 +5,7 @@ mod owner;
 
 use std::any::Any;
 use std::sync::Arc;
+use std::time::Instant;
 
 use self::joint::{Joint, Joints};
 pub use self::owner::Owner;
@@ -18,7 +19,7 @@ use super::requests::Revocation;
 use super::store::{Change, StoredLock};
 use super::strategy::Strategy;
 use crate::process::Process;
-use crate::runtime::Pending;
+use crate::runtime::{Pending, now};
 
 /// A lock that its holder can acquire again, for functions that need it and call each other.
 ///
@@ -127,14 +128,14 @@ struct Owned {
 }
 
 impl Owned {
-    async fn acquire_jointly(&self, ahead: &Ahead) -> Result<Guard, LockError> {
+    async fn acquire_jointly(&self, ahead: &Ahead, asked: Instant) -> Result<Guard, LockError> {
         let caller = Caller::present();
         loop {
             let acquire = || Joint::acquire(&self.stored);
             let joint = self.joints.join(&self.owner, || caller.acts(acquire));
             ahead.is_of(joint.late.clone());
             let is_try = joint.is_try;
-            match joint.part(self.path()).await {
+            match joint.part(self.path(), asked).await {
                 Ok(Ok(guard)) => return Ok(guard),
                 Err(error) if error.is_lost() || !is_try => return Err(error),
                 // What was under way was only a try, and came to nothing.
@@ -170,9 +171,9 @@ impl StoredLock for Owned {
         }
         let path: Arc<str> = self.path().into();
         let ahead = Arc::new(Ahead::default());
-        let late = Arc::clone(&ahead);
+        let (late, asked) = (Arc::clone(&ahead), now());
         Pending::run_as("acquire", path, LockError::of_pending, async move {
-            self.acquire_jointly(&late).await
+            self.acquire_jointly(&late, asked).await
         })
         .when_late(ahead)
     }
@@ -185,9 +186,9 @@ impl StoredLock for Owned {
         if joint.is_waiting() {
             return Pending::ready_as(LockError::of_pending, Ok(Err(None)));
         }
-        let path: Arc<str> = self.path().into();
+        let (path, asked): (Arc<str>, _) = (self.path().into(), now());
         Pending::run_as("acquire", Arc::clone(&path), LockError::of_pending, async move {
-            joint.part(&path).await
+            joint.part(&path, asked).await
         })
     }
 
