@@ -131,3 +131,10 @@ pub use zookeeper_sys;
 
 /// The version of the C client that this library was built against, such as `3.8.0`.
 pub const C_CLIENT_VERSION: &str = env!("ZKLOCK_C_CLIENT_VERSION");
+
+/// The Rust blocks of the documents are doctests. (The tutorial's store needs SQLite.)
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../docs/coming-from.md")]
+#[doc = include_str!("../docs/stores.md")]
+#[doc = include_str!("../docs/tutorial.md")]
+struct Documents;

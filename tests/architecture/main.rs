@@ -3,6 +3,7 @@
 
 mod circles;
 mod conventions;
+mod documents;
 mod floors;
 mod imports;
 mod package;

@@ -7,7 +7,7 @@ use std::process::Command;
 use super::tree::{assert_none, text_of, walk};
 
 /// Where the published packages lie, and files that the search below has to find in them.
-const PUBLISHED: [(&str, &[&str]); 3] = [
+pub(super) const PUBLISHED: [(&str, &[&str]); 3] = [
     (
         "",
         &[
@@ -16,7 +16,7 @@ const PUBLISHED: [(&str, &[&str]); 3] = [
             "packaging/zklock-zookeeper.pc",
             "packaging/zklock.supp",
             "src/redis/steps.lua",
-            "docs/command.md",
+            "docs/stores.md",
         ],
     ),
     ("zookeeper-sys/", &["build/main.rs", "build/secure_client.c", "README.md"]),
@@ -24,7 +24,7 @@ const PUBLISHED: [(&str, &[&str]); 3] = [
 ];
 
 /// The files of a package, as cargo packs them.
-fn packed(directory: &str) -> BTreeSet<String> {
+pub(super) fn packed(directory: &str) -> BTreeSet<String> {
     let output = Command::new(env!("CARGO"))
         .args(["package", "--list", "--allow-dirty", "--offline", "--manifest-path"])
         .arg(format!("{}/{directory}Cargo.toml", env!("CARGO_MANIFEST_DIR")))
@@ -41,7 +41,7 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Without what leads back to where it came from.
-fn plain(path: &Path) -> String {
+pub(super) fn plain(path: &Path) -> String {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {

@@ -214,16 +214,37 @@ fn it_stands_before_the_header_of_the_c_client_and_after_it() {
     everywhere(&format!("{ZOOKEEPER}{ZKLOCK}{USE}"));
 }
 
+/// The C blocks of a document, each within a function that has what they use.
+fn blocks_of(document: &str) -> Vec<String> {
+    let text = std::fs::read_to_string(path_of(document)).unwrap();
+    let blocks = text.split("```c\n").skip(1).filter_map(|rest| rest.split_once("```"));
+    let function = |block: &str| {
+        format!(
+            "#include <stdio.h>\n{ZOOKEEPER}{ZKLOCK}#include <zoo_lock.h>\n\
+             int use(zhandle_t *zh, zkl_lock *lock);\nint use(zhandle_t *zh, zkl_lock *lock) {{\n\
+             (void)zh;\n(void)lock;\n{{\n{block}return rc;\n}}\n}}\n"
+        )
+    };
+    blocks.map(|(block, _)| function(block)).collect()
+}
+
 #[test]
 fn the_readmes_example_compiles() {
-    let readme = std::fs::read_to_string(path_of("README.md")).unwrap();
-    let mut blocks = readme.split("```c\n").skip(1).filter_map(|rest| rest.split_once("```"));
-    let (example, _) = blocks.next().expect("a C example");
+    let examples = blocks_of("README.md");
+    let example = examples.first().expect("a C example");
     assert!(example.contains("zkl_lock_acquire"), "{example}");
-    let program = format!(
-        "#include <stdio.h>\n{ZOOKEEPER}{ZKLOCK}int use(zhandle_t *zh);\nint use(zhandle_t *zh) {{\n\
-         {example}return rc;\n}}\n"
-    );
-    compile("cc", &["-std=c99"], "c", &program);
-    compile("c++", &["-std=c++17"], "cc", &program);
+    compile("cc", &["-std=c99"], "c", example);
+    compile("c++", &["-std=c++17"], "cc", example);
+}
+
+#[test]
+fn the_c_blocks_of_the_documents_compile() {
+    let documents = std::fs::read_dir(path_of("docs")).unwrap();
+    let names = documents.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names = names.filter(|name| name.ends_with(".md"));
+    let blocks: Vec<String> = names.flat_map(|name| blocks_of(&format!("docs/{name}"))).collect();
+    assert!(blocks.len() > 2, "{blocks:?}");
+    for block in blocks {
+        compile("cc", &["-std=c99"], "c", &block);
+    }
 }

@@ -115,11 +115,18 @@ mod tests {
 
     #[test]
     fn each_example_in_the_documentation_is_a_command_line() {
-        let texts = [include_str!("../../../docs/command.md"), include_str!("../../../README.md")];
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let documents =
+            std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+        let documents = documents.chain([root.join("README.md")]);
+        let documents = documents.filter(|path| path.extension().is_some_and(|end| end == "md"));
+        let texts: Vec<String> =
+            documents.map(|path| std::fs::read_to_string(path).unwrap()).collect();
+        let blocks = texts.iter().flat_map(|text| text.split("\n```").skip(1).step_by(2));
         let starts = ["zklock ", "ExecStart=/usr/local/bin/zklock ", "0 2 * * * ", "*/5 * * * * "];
         let mut tried = 0;
-        for line in texts.iter().flat_map(|text| text.lines()).map(str::trim) {
-            if starts.iter().any(|start| line.starts_with(start)) && !line.contains("zklock = ") {
+        for line in blocks.flat_map(str::lines).map(str::trim) {
+            if starts.iter().any(|start| line.starts_with(start)) {
                 let words: Vec<&str> =
                     words(line).into_iter().filter(|word| *word != "...").collect();
                 Args::try_parse_from(&words).unwrap_or_else(|error| panic!("{line}: {error}"));

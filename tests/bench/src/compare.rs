@@ -157,7 +157,15 @@ impl Args {
             (self.lock_test.clone(), address.to_owned(), self.seconds.to_string());
         Box::new(move |threads| {
             let mut command = Command::new(&lock_test);
-            command.args(["--store", &address, "--strategy", "queue", "--json", "--seconds", &seconds]);
+            command.args([
+                "--store",
+                &address,
+                "--strategy",
+                "queue",
+                "--json",
+                "--seconds",
+                &seconds,
+            ]);
             play(command.args(["--threads", &threads.to_string()]))
         })
     }
