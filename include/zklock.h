@@ -1054,8 +1054,8 @@ int zkl_lock_break_hold(const zkl_lock *lock,
 /**
  * Asks for a call of `requested` whenever somebody asks for the lock to be released, as zkl_lock_request_release and
  * `zklock ask` do: on zklock's callback thread of the client, and at once if somebody has asked already. The lock stays
- * held, whatever is asked. Of `finalizer`, of what `requested` may do, and of the end of the guard the same holds as of
- * zkl_guard_on_lost.
+ * held, whatever is asked. The rules of zkl_guard_on_lost apply to `finalizer`, to what `requested` may do, and to the end of
+ * the guard.
  *
  * Any thread, callbacks included; does not block.
  *
@@ -1521,7 +1521,7 @@ int zkl_multi_lock_acquire_async(const zkl_multi_lock *multi,
                                  zkl_attempt **attempt);
 
 /**
- * For how many locks the guard stands: 1, but of a multi-lock; 0 for NULL.
+ * The number of locks that the guard covers: more than 1 only for a multi-lock, 0 for NULL.
  *
  * Any thread.
  */

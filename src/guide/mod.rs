@@ -1,27 +1,27 @@
-//! Four pages to read before the first lock goes into production.
+//! Four pages to read before you use locks in production.
 
-/// Which of the three ways of waiting to choose.
+/// How to choose a strategy.
 ///
 #[doc = include_str!("strategy.svg")]
 ///
 #[doc = include_str!("strategy.md")]
 pub mod strategy {}
 
-/// What no lock can promise, and what to do about it.
+/// The limits of every lock, and what to do about them.
 ///
 #[doc = include_str!("limits.svg")]
 ///
 #[doc = include_str!("limits.md")]
 pub mod limits {}
 
-/// What to know in production: timeouts, outages, permissions, and who holds what.
+/// Production: timeouts, outages, permissions, holders.
 ///
 #[doc = include_str!("operate.svg")]
 ///
 #[doc = include_str!("operate.md")]
 pub mod operate {}
 
-/// How to test a program that locks, under the faults that it will meet.
+/// How to test your program under faults.
 ///
 #[doc = include_str!("faults.svg")]
 ///

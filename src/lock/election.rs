@@ -65,8 +65,8 @@ impl Election {
     /// It goes on, as an acquire does, and leads no earlier than when a server has answered again.
     ///
     /// # Cancellation
-    /// Dropping it ends the participation; nothing is left behind. A [`Pending`] that is kept and not polled takes part
-    /// all the same, and is led by nobody when its turn has come: as an acquire of a lock.
+    /// Dropping it ends the participation; nothing is left behind. A [`Pending`] that is kept and not polled still takes
+    /// part: when its turn comes, there is no leader. An acquire of a lock behaves the same.
     pub fn campaign(&self) -> Pending<Leadership, LockError> {
         let election = self.clone();
         self.elect().map(move |elected| Ok(election.led_by(Arc::new(elected?))))
@@ -142,8 +142,8 @@ impl std::fmt::Debug for Election {
     }
 }
 
-/// That a participant leads. Clones are the same leadership; it is resigned when the last of them is dropped, and those
-/// that the work of [`Election::lead`] keeps are over when that ends.
+/// The leadership of a participant, until it is lost or resigned. Clones share it; dropping the last one resigns. Clones
+/// that outlive the work of [`Election::lead`] end with it.
 #[derive(Clone, Debug)]
 #[must_use = "dropping it resigns"]
 pub struct Leadership {

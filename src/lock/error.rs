@@ -167,8 +167,7 @@ impl LockError {
         }
     }
 
-    /// Whether only the time was over: nothing was acquired, changed or left behind, and another try may
-    /// succeed.
+    /// Whether the operation only timed out. It acquired, changed and left nothing, and a retry may succeed.
     pub fn is_timeout(&self) -> bool {
         match self {
             LockError::TimedOut { .. } => true,

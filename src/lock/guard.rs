@@ -127,17 +127,15 @@ impl Guard {
         self.state() == GuardState::Lost
     }
 
-    /// For how long from now on the lock stays held, should no server answer any more: zero once it is lost. Costs no
-    /// request.
+    /// How long the lock stays held if no server answers any more; zero once it is lost. Costs no request.
     ///
-    /// Each proof that the session is alive makes it longer again, so over a working connection it lies between 0.4
-    /// and 1 session timeouts. It is for what has to be ended from elsewhere, by another process that keeps the
-    /// time while this one may stand still: add it to what a clock that goes on while the machine sleeps
-    /// (`CLOCK_BOOTTIME`) said **before** the call. A lock within this process
-    /// ([`local`](crate::local)) stays held: [`Duration::MAX`].
+    /// Each proof that the session is alive extends it. Over a working connection it is between 0.4 and 0.95 of the
+    /// session timeout, usually 0.53 to 0.65. Use it if another process must end the work in time, even while this one
+    /// stands still: read a clock that continues during sleep (`CLOCK_BOOTTIME`) **before** the call, and add the
+    /// result. For a lock within this process ([`local`](crate::local)), it is [`Duration::MAX`].
     ///
-    /// It foresees neither the deletion of the lock's znode by somebody else nor the end of the session by a server's
-    /// word: see [`lost`](Guard::lost).
+    /// It does not foresee that another client deletes the lock's znode, or that a server ends the session: see
+    /// [`lost`](Guard::lost).
     pub fn remaining(&self) -> Duration {
         self.tenure.remaining()
     }

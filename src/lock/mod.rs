@@ -174,8 +174,9 @@ impl Lock {
         Arc::clone(&self.stored).acquire()
     }
 
-    /// Acquires the lock if nobody is ahead: neither a holder nor, in a queue, a waiter. It makes no claim that
-    /// others could see ahead of them unless the lock seems to be free.
+    /// Acquires the lock if nobody is ahead: neither a holder nor, in a queue, a waiter. It creates a claim only if
+    /// the lock seems to be free. Await the result, or drop it: a [`Pending`] that is kept and not polled can keep that
+    /// claim, and holds others up.
     ///
     /// # Errors
     /// As [`acquire`](Lock::acquire), and [`TimedOut`](LockError::TimedOut) when no server answers within the

@@ -35,7 +35,7 @@ impl Lock {
     /// when it is to stop. An error of the store is tried again after a pause, which grows to ten seconds.
     ///
     /// # Errors
-    /// What no other attempt would mend: [`Unusable`](LockError::Unusable),
+    /// Errors that a retry cannot fix: [`Unusable`](LockError::Unusable),
     /// [`NotPermitted`](LockError::NotPermitted), [`Closed`](LockError::Closed).
     ///
     /// # On connection loss

@@ -209,7 +209,7 @@ pub extern "C" fn zkl_multi_lock_acquire_async(
     })
 }
 
-/// For how many locks the guard stands: 1, but of a multi-lock; 0 for NULL.
+/// The number of locks that the guard covers: more than 1 only for a multi-lock, 0 for NULL.
 ///
 /// Any thread.
 #[unsafe(no_mangle)]

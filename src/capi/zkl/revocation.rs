@@ -95,8 +95,8 @@ pub unsafe extern "C" fn zkl_lock_break_hold(
 
 /// Asks for a call of `requested` whenever somebody asks for the lock to be released, as zkl_lock_request_release and
 /// `zklock ask` do: on zklock's callback thread of the client, and at once if somebody has asked already. The lock stays
-/// held, whatever is asked. Of `finalizer`, of what `requested` may do, and of the end of the guard the same holds as of
-/// zkl_guard_on_lost.
+/// held, whatever is asked. The rules of zkl_guard_on_lost apply to `finalizer`, to what `requested` may do, and to the end of
+/// the guard.
 ///
 /// Any thread, callbacks included; does not block.
 ///
