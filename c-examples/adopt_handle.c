@@ -1,7 +1,6 @@
 /*
- * A program that has a zhandle_t of its own, with a global watcher and a watch on a znode, adds a
- * lock to it and goes on using it as before. When it opens another handle, as it has to after an expiry,
- * the lock follows.
+ * A program adds a lock to its zhandle_t, which has a global watcher and a watch on a znode. The handle
+ * works as before. After an expiry the program opens another handle, and the lock follows.
  *
  * Build:  cc adopt_handle.c $(pkg-config --cflags --libs zklock) -o adopt_handle
  * Run:    ./adopt_handle 127.0.0.1:2181
@@ -20,7 +19,7 @@
 
 enum { TIMEOUT_SECONDS = 30 };
 
-/* What the callbacks of this program tell its main thread. */
+/* The callbacks report to the main thread. */
 static struct {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -56,7 +55,7 @@ static void await(const char *name, const int *what, int count)
     }
 }
 
-/* The program's own callbacks, exactly as they were before zklock came. */
+/* The program's callbacks, unchanged. */
 
 static void global_watcher(zhandle_t *zh, int type, int state, const char *path, void *context)
 {
@@ -93,7 +92,7 @@ static void zoo(const char *what, int rc)
     }
 }
 
-/* The same for zklock's functions, which know more about what went wrong. */
+/* The same for zklock's functions, which give a reason. */
 static void zkl(const char *what, int rc)
 {
     if (rc != ZOK) {
@@ -136,7 +135,7 @@ int main(int argc, char **argv)
     zkl("zkl_lock_acquire", zkl_lock_acquire(lock, TIMEOUT_SECONDS * 1000, &guard));
     printf("lock: held as %s\n", zkl_guard_path(guard));
 
-    /* Meanwhile all goes on as before: synchronous calls, asynchronous ones, and watches. */
+    /* Synchronous calls, asynchronous calls and watches work as before. */
     zoo("zoo_set", zoo_set(zh, node, "two", 3, -1));
     await("the watch", &news.node_events, 1);
     zoo("zoo_aset", zoo_aset(zh, node, "three", 5, -1, set_is_done, NULL));
@@ -147,8 +146,8 @@ int main(int argc, char **argv)
     zoo("zoo_get", zoo_get(zh, node, 0, data, &length, &stat));
     printf("data: %.*s\n", length, data);
 
-    /* After an expiry the program opens its next handle. The client goes on there with one call, and its locks with
-     * it; the handle before is still the program's, and the program closes it. */
+    /* After an expiry the program opens its next handle. One call moves the client and its locks there. The program
+     * still closes the old handle. */
     next = zookeeper_init(argv[1], global_watcher, 10000, NULL, NULL, 0);
     if (next == NULL) {
         perror("zookeeper_init");
@@ -163,7 +162,7 @@ int main(int argc, char **argv)
     zkl_lock_free(lock);
     zkl_client_free(client);
 
-    /* Afterwards all that is left is the program's. */
+    /* Nothing of zklock is left. */
     zoo_delete(next, lock_path, -1); /* the empty directory of the queue */
     zoo("zookeeper_close", zookeeper_close(next));
     return news.node_events == 1 && length == 5 && memcmp(data, "three", 5) == 0 ? 0 : 1;

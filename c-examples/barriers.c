@@ -1,6 +1,6 @@
 /*
- * Three parts of a job that wait for the word to go, begin together and end together, and a latch for who waits until all
- * of it is done.
+ * Three workers wait for a barrier, begin a job together and end it together. A latch tells another client when all of it
+ * is done.
  *
  * Build:  cc barriers.c $(pkg-config --cflags --libs zklock) -o barriers
  * Run:    ./barriers 127.0.0.1:2181
@@ -40,7 +40,7 @@ static void *part(void *of)
     zkl("enter", zkl_double_barrier_enter(it->together, TIMEOUT_MS, &entered));
     puts("a part works");
     zkl("count down", zkl_latch_count_down(it->done, TIMEOUT_MS, NULL));
-    /* When the others are done, too. */
+    /* Waits for the others. */
     zkl("leave", zkl_entered_leave(entered, TIMEOUT_MS));
     return NULL;
 }

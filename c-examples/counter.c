@@ -1,5 +1,5 @@
 /*
- * Numbers that are given once, whoever asks, and whatever is lost on the way.
+ * Assigns each number once, even if replies are lost.
  *
  * Build:  cc counter.c $(pkg-config --cflags --libs zklock) -o counter
  * Run:    ./counter 127.0.0.1:2181
@@ -41,7 +41,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < 3; i++) {
         int rc = zkl_counter_get_and_add(counter, 1, TIMEOUT_MS, &mine);
         if (rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT) {
-            /* The number may have been taken, and is nobody's then: to ask again takes another. */
+            /* The number may be used up without an owner. A retry takes another one. */
             printf("perhaps one is lost: %s\n", zkl_last_error());
             continue;
         }

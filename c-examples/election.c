@@ -1,5 +1,5 @@
 /*
- * Of three participants one leads; it hands over to the one it chooses, and who observes learns of each leader.
+ * One of three participants leads, and hands over to one that it chooses. An observer sees each leader.
  *
  * Build:  cc election.c $(pkg-config --cflags --libs zklock) -o election
  * Run:    ./election 127.0.0.1:2181
@@ -23,7 +23,7 @@ static void zkl(const char *what, int rc)
     }
 }
 
-/* Who takes part, and leads when it is its turn. */
+/* A participant, which leads in its turn. */
 typedef struct participant {
     const char *name;
     zkl_election *election;

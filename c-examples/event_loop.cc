@@ -1,5 +1,5 @@
-// One thread, one event loop, and a lock: it is acquired, worked under, lost with its session and acquired again,
-// and the loop never stands still for any of that. The loop ends when its input does.
+// An event loop on one thread acquires a lock, works, loses the lock with its session, and acquires it again. The loop
+// never blocks. It ends when its input ends.
 //
 // Build:  c++ -std=c++17 event_loop.cc $(pkg-config --cflags --libs zklock) -o event_loop
 // Run:    ./event_loop 127.0.0.1:2181      (Ctrl-D ends it)
@@ -25,7 +25,7 @@ class Program {
 public:
     explicit Program(zklock::lock lock) : lock_(std::move(lock)) {}
 
-    // Gives the program's exit code.
+    // Returns the program's exit code.
     int run()
     {
         if (!begin())
@@ -36,7 +36,7 @@ public:
             pollfd fds[] = {
                 {attempt_ ? attempt_fd_ : -1, POLLIN, 0},
                 {guard_ ? loss_fd_ : -1, POLLIN, 0},
-                // Not before it has held once: input may be at its end from the beginning.
+                // Not before it has held once, because the input may be empty.
                 {has_held ? STDIN_FILENO : -1, POLLIN, 0},
             };
             int ready = poll(fds, 3, TICK_MS);
@@ -49,7 +49,7 @@ public:
                 return 1;
             has_held = has_held || guard_;
             if (fds[2].revents && at_end()) {
-                // Both end in the background: a lock that is held is released, an attempt is cancelled.
+                // Both end in the background: a held lock is released, an attempt cancelled.
                 guard_ = zklock::guard();
                 attempt_ = zklock::attempt();
             }
@@ -59,7 +59,7 @@ public:
     }
 
 private:
-    // Begins to acquire. The claim is on its way when this returns.
+    // Begins to acquire. The claim is in flight when this returns.
     bool begin()
     {
         auto begun = lock_.acquire_async();
@@ -138,7 +138,7 @@ int main(int argc, char **argv)
     zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR);
     zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
     options.session_timeout_ms = 6000;
-    // Waits, so it comes before the loop.
+    // This blocks, so it comes before the loop.
     auto client = zklock::client::connect(argv[1], &options);
     if (!client) {
         std::fprintf(stderr, "%s\n", client.error().message().c_str());

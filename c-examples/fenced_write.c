@@ -1,7 +1,7 @@
 /*
  * A write that succeeds only while the lock is held: zkl_guard_set sends it in one transaction with
- * a check of the lock's znode. When that znode is gone, so is the right to write, even if this
- * program has not heard of it yet.
+ * a check of the lock's znode. If that znode is gone, the write fails, even if this program does not
+ * know of the loss yet.
  *
  * Build:  cc fenced_write.c $(pkg-config --cflags --libs zklock) -o fenced_write
  * Run:    ./fenced_write 127.0.0.1:2181
@@ -68,10 +68,10 @@ int main(int argc, char **argv)
     zkl("zkl_guard_set", zkl_guard_set(guard, account, "90", 2, -1, &stat));
     printf("written: version %d\n", stat.version);
 
-    /* Somebody takes the lock away: an operator, say, who believes that this program hangs. */
+    /* An operator deletes the lock, for example because this program seems to hang. */
     zoo("zoo_delete", zoo_delete(zh, zkl_guard_path(guard), -1));
 
-    /* Now the same write is refused, and nothing is changed. */
+    /* The same write is refused now and changes nothing. */
     rc = zkl_guard_set(guard, account, "80", 2, -1, NULL);
     if (rc != ZKL_NOT_HELD) {
         fprintf(stderr, "not refused as it should be: %s\n", zkl_strerror(rc));

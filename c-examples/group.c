@@ -1,5 +1,5 @@
 /*
- * Workers that know of each other: each joins with its address, and is notified of who comes and goes.
+ * Workers join a group with their addresses, and each is notified of who joins and leaves.
  *
  * Build:  cc group.c $(pkg-config --cflags --libs zklock) -o group
  * Run:    ./group 127.0.0.1:2181

@@ -2,8 +2,8 @@
  * A program written against the lock recipe that ZooKeeper's source ships: zoo_lock.h and
  * zookeeper.h, and nothing else. It needs no change to be linked with zklock.
  *
- * Two contenders, each with a handle of its own, want the lock on one path. The first gets it, the
- * second waits for its turn, and both are notified by their completion callbacks.
+ * Two contenders, with a handle each, want the lock on one path. The first gets it, the second waits
+ * for its turn, and their completion callbacks notify both.
  *
  * Build:  cc legacy_lock.c $(pkg-config --cflags --libs zklock) -o legacy_lock
  * Run:    ./legacy_lock 127.0.0.1:2181
@@ -26,14 +26,14 @@ struct contender {
     const char *name;
     zhandle_t *zh;
     zkr_lock_mutex_t mutex;
-    int locked;   /* how often the completion said 0 */
-    int unlocked; /* how often it said 1 */
+    int locked;   /* completions with 0 */
+    int unlocked; /* completions with 1 */
 };
 
 static pthread_mutex_t news = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
-/* Told with 0 when the lock is acquired and with 1 when it is released. */
+/* Called with 0 when the lock is acquired and with 1 when it is released. */
 static void completion(int rc, void *cbdata)
 {
     struct contender *contender = cbdata;
@@ -94,8 +94,8 @@ static void start(struct contender *contender, const char *name, const char *hos
     check("zkr_lock_init_cb", zkr_lock_init_cb(&contender->mutex, contender->zh, path,
                                                &ZOO_OPEN_ACL_UNSAFE, completion, contender));
     /*
-     * Waits until its place in the line is known, not until it owns. Always 0: a failure is reported
-     * by completion(1). New programs ask for the reason: zkr_lock_error(&contender->mutex).
+     * Waits until its place in the queue is known, not until it owns. Always 0: completion(1) reports a
+     * failure. zkr_lock_error(&contender->mutex) gives the reason.
      */
     check("zkr_lock_lock", zkr_lock_lock(&contender->mutex));
     printf("%s: in the line as %s\n", name, contender->mutex.id);
@@ -119,7 +119,7 @@ int main(int argc, char **argv)
 
     start(&second, "second", argv[1], path);
     expect("the second waits", !zkr_lock_isowner(&second.mutex));
-    /* Whoever waits sees the owner's node. */
+    /* Waiters see the owner's znode. */
     expect("the owner's id", strcmp(zkr_lock_getid(&second.mutex), first.mutex.id) == 0);
 
     check("zkr_lock_unlock", zkr_lock_unlock(&first.mutex));

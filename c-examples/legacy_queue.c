@@ -1,10 +1,10 @@
 /*
- * A queue of jobs, written against ZooKeeper's C queue recipe alone: no line of it knows zklock.
+ * A queue of jobs, written against ZooKeeper's C queue recipe. It does not mention zklock.
  *
  * Build:  cc legacy_queue.c $(pkg-config --cflags --libs zklock) -o legacy_queue
  * Run:    ./legacy_queue HOSTS          for example  ./legacy_queue 127.0.0.1:2181
  *
- * One thread offers jobs, another one with a session of its own takes them as they come.
+ * One thread offers jobs; another one, on a second session, takes them.
  */
 #include "zoo_queue.h"
 
@@ -26,7 +26,7 @@ static zhandle_t *connect_to(const char *hosts_to_try) {
     return zh;
 }
 
-/* Takes as many jobs as there will be. Returns NULL if all went well. */
+/* Takes all jobs. Returns NULL on success. */
 static void *worker(void *problem) {
     zhandle_t *zh = connect_to(hosts);
     if (zh == NULL) {

@@ -1,7 +1,6 @@
 /*
- * Threads contend for one lock, each as a client with a session of its own, under one strategy or
- * all of them. What the lock protects is a plain variable in memory: if two threads are ever inside
- * at once, it shows.
+ * Threads contend for one lock, each with its own client and session, under one strategy or all of
+ * them. The lock protects a plain variable in memory, which shows if two threads are inside at once.
  *
  * Build:  cc lock_test.c $(pkg-config --cflags --libs zklock) -o lock_test
  * Run:    ./lock_test 127.0.0.1:2181
@@ -24,7 +23,7 @@
 #include <zookeeper.h>
 
 enum { SESSION_TIMEOUT_MS = 30000, NOBODY = -1, MAX_THREADS = 256 };
-/* With --rounds: how long one acquire may take. Far more than any needs. */
+/* With --rounds: the limit of an acquire. Far more than any needs. */
 enum { TIMEOUT_MS = 60000 };
 
 static const char *const strategy_names[] = {
@@ -38,7 +37,7 @@ struct settings {
     long rounds; /* for each thread; 0: until the seconds are over */
 };
 
-/* What the lock protects. Nothing else does: no mutex, no atomics. */
+/* Protected by the lock alone: no mutex, no atomics. */
 static struct {
     volatile long counter;
     volatile int owner;
@@ -80,7 +79,7 @@ static int failed(const char *what, int rc)
     return 1;
 }
 
-/* A session of its own for this contender, lent to zklock, and the lock on it. */
+/* This contender's session, adopted by zklock, and the lock on it. */
 static int set_up(struct contender *me, int strategy, const char *path)
 {
     zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
@@ -113,7 +112,7 @@ static void tear_down(struct contender *me)
     free(me->waits_us);
 }
 
-/* Inside the lock. Reads, pauses, writes: whoever came in meanwhile would be noticed. */
+/* Inside the lock: reads, pauses, writes, so that another holder would be noticed. */
 static long critical_section(int number, int64_t token)
 {
     long violations = 0;
@@ -185,9 +184,9 @@ static void *contend(void *argument)
     return NULL;
 }
 
-/* How many znodes the lock has left: the children of a queue's directory, or, with the other
- * strategies, the lock's node itself. -1 when the server does not tell. What an acquire left that
- * ran out of time goes away in the background, so it looks for a while. */
+/* How many znodes the lock has left: the children of a queue's directory, or the lock's znode with the
+ * other strategies. -1 if the server does not tell. Looks for a while, because timed-out acquires are
+ * cleaned up in the background. */
 static int nodes_left(zhandle_t *zh, int strategy, const char *path)
 {
     int left = -1;
@@ -291,7 +290,7 @@ static int run(const struct settings *settings, int strategy)
     }
     seconds = (double)(now_us() - start) / 1e6;
     if (running > 0) {
-        /* Before the sessions end, which would take their nodes along. */
+        /* Before the sessions end, which deletes their znodes. */
         left = nodes_left(contenders[0].zh, strategy, path);
         wrong |= report(contenders, running, strategy, seconds, left);
     }

@@ -1,9 +1,8 @@
 /*
- * Work that stops when the lock is lost. Two ways to be told are shown at once, and one of them is
- * enough: a descriptor for programs that sit in poll() or have an event loop, and a callback.
+ * Work that stops when the lock is lost. It shows two ways to learn of the loss: a descriptor for
+ * poll() or an event loop, and a callback. One of them is enough.
  *
- * So that there is something to see, the program deletes the lock's znode itself after a while, as
- * an operator could.
+ * The program deletes the lock's znode itself after a while, as an operator could.
  *
  * Build:  cc on_lost.c $(pkg-config --cflags --libs zklock) -o on_lost
  * Run:    ./on_lost 127.0.0.1:2181
@@ -32,7 +31,7 @@ struct worker {
     int finished;
 };
 
-/* Runs on a thread of zklock's, at most once. */
+/* Runs on one of zklock's threads, at most once. */
 static void on_lost(int reason, void *userdata)
 {
     struct worker *worker = userdata;
@@ -41,7 +40,7 @@ static void on_lost(int reason, void *userdata)
     worker->reason = reason;
 }
 
-/* Runs once in any case, after on_lost or instead of it: from now on the worker may be freed. */
+/* Runs exactly once, after on_lost or instead of it. Afterwards the worker may be freed. */
 static void finished(void *userdata)
 {
     struct worker *worker = userdata;
@@ -102,7 +101,7 @@ int main(int argc, char **argv)
     zkl("zkl_lock_new", zkl_lock_new(client, lock_path, NULL, &lock));
     zkl("zkl_lock_acquire", zkl_lock_acquire(lock, TIMEOUT_MS, &guard));
     zkl("zkl_guard_on_lost", zkl_guard_on_lost(guard, on_lost, &worker, finished));
-    /* The descriptor belongs to the guard: to be polled, not read or closed. */
+    /* The descriptor belongs to the guard: poll it, but do not read or close it. */
     zkl("zkl_guard_fd", zkl_guard_fd(guard, &lost.fd));
 
     for (done = 0; done < PIECES; done++) {
@@ -113,8 +112,7 @@ int main(int argc, char **argv)
                 return 1;
             }
         }
-        /* An event loop would have descriptors of its own in this poll. The wait for the next
-         * event stands for a piece of work here. */
+        /* An event loop polls its other descriptors here too. The wait stands for a piece of work. */
         rc = poll(&lost, 1, PIECE_MS);
         if (rc < 0 && errno != EINTR) {
             perror("poll");
@@ -126,10 +124,10 @@ int main(int argc, char **argv)
     }
     printf("poll: stopped after %d pieces of work\n", done);
 
-    /* For programs that would rather wait: this returns at once now. */
+    /* Programs without poll() wait like this. It returns at once now. */
     zkl("zkl_guard_wait_lost", zkl_guard_wait_lost(guard, TIMEOUT_MS));
 
-    /* The callback comes at the same time as the news in poll(), but not once the guard is freed. */
+    /* The callback runs at about the same time as poll() returns, but never after the guard is freed. */
     if (wait_until_finished(&worker) != 0) {
         fprintf(stderr, "the callback did not come\n");
         return 1;

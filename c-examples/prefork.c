@@ -1,8 +1,8 @@
 /*
- * A server that forks its workers before they work: each opens a session of its own after the fork, and
- * they take turns at what they share, a counter in a file.
+ * A server that forks its workers first. Each opens its own session after the fork, and they take turns
+ * with a counter in a file.
  *
- * What a parent has connected stays the parent's. In a child every function refuses it with ZINVALIDSTATE.
+ * A parent's clients stay the parent's: in a child, every function refuses them with ZINVALIDSTATE.
  *
  * Build:  cc prefork.c $(pkg-config --cflags --libs zklock) -o prefork
  * Run:    ./prefork 127.0.0.1:2181
@@ -25,7 +25,7 @@ static void check(const char *what, int rc)
     }
 }
 
-/* Nothing but the lock keeps two from reading the same number. */
+/* Only the lock keeps two workers from reading the same number. */
 static long increment(FILE *file)
 {
     long number = 0;

@@ -1,5 +1,4 @@
-// A lock as C++ likes it: whoever has a zklock::guard holds the lock, and where its scope ends, by return
-// or by exception, the lock is released.
+// A zklock::guard holds the lock. The end of its scope, by return or by exception, releases it.
 //
 // Build:  c++ -std=c++17 raii.cc $(pkg-config --cflags --libs zklock) -o raii
 // Run:    ./raii 127.0.0.1:2181
@@ -18,7 +17,7 @@ namespace {
 
 const int LIMIT_MS = 30000;
 
-// zklock.hpp throws nothing; a program that likes exceptions has its own.
+// zklock.hpp throws nothing, so this program adds its own exception.
 template <typename T> T checked(zklock::result<T> result)
 {
     if (!result)
@@ -33,7 +32,7 @@ void work(const zklock::lock &lock)
     if (lock.try_acquire())
         throw std::logic_error("it was acquired twice");
     throw std::domain_error("the work has failed");
-    // No release here, and none is needed.
+    // The guard releases the lock here.
 }
 
 int run(const char *hosts)
@@ -52,7 +51,7 @@ int run(const char *hosts)
     bool was_held = again.is_held();
     for (const zkl_contender &one : checked(lock.contenders()))
         std::cout << "held by process " << one.pid << " on " << one.host << '\n';
-    // Comes when the servers have confirmed it, on another thread; release() waits for that.
+    // Called on another thread once the servers have confirmed it; release() waits for that instead.
     std::promise<bool> released;
     zklock::status begun =
         again.release_async(LIMIT_MS, [&released](zklock::status ended) { released.set_value(bool(ended)); });

@@ -1,6 +1,6 @@
 /*
- * A transfer between two accounts: the locks of both are acquired by one transaction, so that two transfers in opposite
- * directions never wait for each other. Accounts are locked by key: nothing is left of the locks.
+ * A transfer between two accounts. One transaction acquires both locks, so transfers in opposite directions never
+ * deadlock. Accounts are locked by key, so the locks leave nothing behind.
  *
  * Build:  cc several_locks.c $(pkg-config --cflags --libs zklock) -o several_locks
  * Run:    ./several_locks 127.0.0.1:2181

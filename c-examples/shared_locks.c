@@ -1,5 +1,5 @@
 /*
- * Locks that several hold at a time: readers of a catalogue, and transfers of which three may run.
+ * Locks with several holders: readers of a catalogue, and at most three transfers at a time.
  *
  * Build:  cc shared_locks.c $(pkg-config --cflags --libs zklock) -o shared_locks
  * Run:    ./shared_locks 127.0.0.1:2181
@@ -21,7 +21,7 @@ static void zkl(const char *what, int rc)
     }
 }
 
-/* All of this run: nobody else has these locks. */
+/* Paths for this run only. */
 static zkl_lock *lock_at(zkl_client *client, const char *name, int sharing, int permits, int limit)
 {
     zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;
@@ -66,7 +66,7 @@ int main(int argc, char **argv)
     puts("one writes, once both have finished");
     zkl("release", zkl_guard_release(guard));
 
-    /* Who looks first whether there is anything to write lets others read meanwhile. */
+    /* Others can read while this client checks whether there is anything to write. */
     zkl_lock *look = lock_at(client, "catalogue", ZKL_UPGRADEABLE, 0, 0);
     guard = acquired(look);
     other = acquired(read);
@@ -81,7 +81,7 @@ int main(int argc, char **argv)
     zkl_guard_free(other);
     zkl_guard_free(guard);
 
-    /* Three permits for all, of which one transfer takes two. */
+    /* Three permits for all. This transfer takes two. */
     zkl_lock *large = lock_at(client, "transfers", ZKL_PERMITS, 2, 3);
     zkl_lock *small = lock_at(client, "transfers", ZKL_PERMITS, 1, 3);
     one = acquired(large);

@@ -1,6 +1,6 @@
 /*
- * A pool of threads on one session: jobs of one account come one after the other, in the whole fleet; those of
- * different accounts side by side. A lock is a path, so there may be as many as there are accounts.
+ * A pool of threads on one session. Jobs of one account run one after the other, across all machines; jobs of
+ * different accounts run in parallel. Each account has its own lock path.
  *
  * Build:  cc thread_pool.c $(pkg-config --cflags --libs zklock) -o thread_pool
  * Run:    ./thread_pool 127.0.0.1:2181
@@ -38,7 +38,7 @@ static int take_job(void)
     return job;
 }
 
-/* Begins or ends to work for an account, and keeps books of who does so at the same time. */
+/* Begins or ends work for an account, and counts how many threads do so at the same time. */
 static void book(int account, int change)
 {
     pthread_mutex_lock(&mutex);
@@ -63,7 +63,7 @@ static void *serve(void *unused)
         check("acquire", zkl_lock_acquire(lock, TIMEOUT_MS, &guard));
         book(account, 1);
         book(account, -1);
-        /* Released in the background; the next job need not wait for that. */
+        /* Released in the background, so the next job starts at once. */
         zkl_guard_free(guard);
         zkl_lock_free(lock);
     }

@@ -1,5 +1,5 @@
 /*
- * Jobs that are done at least once: one that its worker gives back, or dies with, is another's.
+ * Jobs that are done at least once: if a worker returns a job or dies, another worker gets it.
  *
  * Build:  cc work_queue.c $(pkg-config --cflags --libs zklock) -o work_queue
  * Run:    ./work_queue 127.0.0.1:2181
@@ -64,7 +64,7 @@ int main(int argc, char **argv)
     zkl_delivery_free(job);
 
     job = take(queue);
-    /* A store that has seen this token refuses what the first worker writes with its own. */
+    /* A store that has seen this token rejects the first worker's writes. */
     say(job, zkl_guard_token(zkl_delivery_guard(job)) > token ? "delivered again" : "not delivered again");
     zkl("remove", zkl_delivery_done(job, TIMEOUT_MS));
 

@@ -1,4 +1,4 @@
-//! Three parts of a job that begin together and end together, and somebody who waits until all of it is done.
+//! Three workers begin a job together and end it together. Another client waits until all of it is done.
 //!
 //! Run: `cargo run -p zklock-examples --bin barriers 127.0.0.1:2181`
 
@@ -10,7 +10,7 @@ fn part(zk: &Client, job: &str, number: u16) -> Result<()> {
     let entered = zk.double_barrier(&format!("{job}/parts"), PARTS).enter().wait()?;
     println!("part {number} works");
     zk.latch(&format!("{job}/done")).count_down().wait()?;
-    // When the others are done, too.
+    // Waits for the others.
     entered.leave().wait()
 }
 

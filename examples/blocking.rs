@@ -1,4 +1,4 @@
-//! Threads: acquires a lock with a limit, works, and releases it.
+//! Acquires a lock with a limit on a thread, works, and releases it.
 //!
 //! Run: `cargo run -p zklock-examples --bin blocking zookeeper://127.0.0.1:2181`
 //! (`make server ARGS='--port 2181'` starts a server to try it with; `sqlite:FILE` needs none.)
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     match lock.acquire().within(Duration::from_secs(5)).wait() {
         Ok(guard) => {
             println!("working with token {}", guard.fencing_token());
-            // Waits until the servers have confirmed it. Dropping the guard would do as well, in the background.
+            // Waits until the servers have confirmed it. Dropping the guard releases it in the background.
             guard.release().wait()?;
         }
         Err(LockError::TimedOut { ahead: Some(holder), .. }) => println!("{holder} has it"),

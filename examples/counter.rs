@@ -1,4 +1,4 @@
-//! Numbers that are given once, whoever asks, and whatever is lost on the way.
+//! Assigns each number once, even if replies are lost.
 //!
 //! Run: `cargo run -p zklock-examples --bin counter 127.0.0.1:2181 /examples/counter`
 
@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let counter = Client::connect(&hosts).wait()?.counter(&path);
     match counter.get_and_add(1).wait() {
         Ok(mine) => println!("the number {mine} is mine"),
-        // The number may have been taken, and is nobody's then: to ask again would take another.
+        // The number may be used up without an owner. A retry takes another one.
         Err(error) if error.is_outcome_unknown() => println!("perhaps one is lost: {error}"),
         Err(error) => return Err(error.into()),
     }

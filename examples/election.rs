@@ -1,4 +1,4 @@
-//! One of several participants leads, and hands over to the one it chooses.
+//! One of several participants leads, and hands over to a participant that it chooses.
 //!
 //! Run: `cargo run -p zklock-examples --bin election zookeeper://127.0.0.1:2181`
 

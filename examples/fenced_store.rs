@@ -1,7 +1,6 @@
-//! A store that refuses stale tokens: the last word on who may write is its own.
+//! A store that rejects stale tokens.
 //!
-//! A lock is held until its holder hears otherwise; a write that left before that may arrive after the next
-//! holder's. This shows such a write, late on purpose.
+//! A holder's write can arrive after the next holder's. This program makes such a late write on purpose.
 //!
 //! Run: `cargo run -p zklock-examples --bin fenced_store zookeeper://127.0.0.1:2181`
 
@@ -18,8 +17,7 @@ impl Store {
         Ok(Store(store))
     }
 
-    /// Whether it was written: not with a token that is smaller than one before. In one statement, so that no other
-    /// write falls in between.
+    /// Writes in one statement, unless the store has seen a larger token. Returns whether it was written.
     fn set_balance(&self, name: &str, balance: i64, token: i64) -> rusqlite::Result<bool> {
         let written = self.0.execute(
             "UPDATE accounts SET balance = ?2, token = ?3 WHERE name = ?1 AND token <= ?3",

@@ -1,4 +1,4 @@
-//! Workers that know of each other: each joins with its address, and hears who comes and goes.
+//! Workers join a group with their addresses, and each sees who joins and leaves.
 //!
 //! Run: `cargo run -p zklock-examples --bin group 127.0.0.1:2181`
 

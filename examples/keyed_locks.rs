@@ -1,4 +1,4 @@
-//! A lock for each of many orders, of which nothing is left on the servers afterwards.
+//! A lock for each of many orders. The locks leave nothing on the servers.
 //!
 //! Run: `cargo run -p zklock-examples --bin keyed_locks 127.0.0.1:2181 1000`
 
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         // ... the order is ours ...
         guard.release().wait()?;
     }
-    // What is deleted in the background is done before this.
+    // Confirmed only after the deletions in the background.
     zk.create("/examples/done", b"", zklock::zookeeper::CreateMode::Ephemeral).wait()?;
     let left = zk.children("/examples/orders").wait().map_or(0, |children| children.names.len());
     println!("{orders} orders, {left} of their znodes are left");

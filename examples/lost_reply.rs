@@ -1,4 +1,4 @@
-//! How to test one's own service under a lost reply: a real server, and a proxy that loses the answer one names.
+//! How to test your service under a lost reply: a real server, and a proxy that drops the reply you name.
 //! It starts the server itself (Debian: `apt-get install libzookeeper-java`).
 //!
 //! Run: `cargo run -p zklock-examples --bin lost_reply`
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let zk = Client::connect(&proxy.hosts()).wait()?;
     let before = service(&zk)?;
 
-    // The server makes the claim, and the connection breaks before the client learns of it: is the lock
+    // The server creates the claim, and the connection breaks before the client learns of it: is the lock
     // orphaned, or taken twice?
     let lost = proxy
         .on(Rule::reply(Ops::creates()).path_prefix("/examples/lost_reply").once(), Action::Reset);

@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let store = zklock::connect(&address).wait()?;
 
     let begun = Instant::now();
-    // All of them are under way before the first is waited for.
+    // All of them are submitted before the first wait.
     let acquires: Vec<_> =
         (0..number).map(|key| store.lock(&format!("/examples/many/{key}")).acquire()).collect();
     let guards: Vec<Guard> =

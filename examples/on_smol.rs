@@ -1,4 +1,4 @@
-//! The same on smol: zklock brings no runtime along, and asks for none.
+//! The same on smol: zklock needs no particular runtime.
 //!
 //! Run: `cargo run -p zklock-examples --bin on_smol zookeeper://127.0.0.1:2181`
 

@@ -1,4 +1,4 @@
-//! Tasks on tokio: three contend for one lock, and take turns.
+//! Three tokio tasks take turns with one lock.
 //!
 //! Run: `cargo run -p zklock-examples --bin on_tokio zookeeper://127.0.0.1:2181`
 
@@ -10,7 +10,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let lock = store.lock("/examples/on_tokio");
     let tasks: Vec<_> = (1..=3)
         .map(|task| {
-            // It is under way when `acquire` has returned; the task waits until it holds.
+            // `acquire` submits the request; `.await` waits until the lock is held.
             let acquire = lock.acquire();
             tokio::spawn(async move {
                 let guard = acquire.await?;

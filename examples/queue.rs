@@ -1,4 +1,4 @@
-//! Jobs that are done at least once: one that its worker gives back, or dies with, is another's.
+//! Jobs that are done at least once: if a worker returns a job or dies, another worker gets it.
 //!
 //! Run: `cargo run -p zklock-examples --bin queue 127.0.0.1:2181`
 

@@ -1,4 +1,4 @@
-//! Locks that several hold at a time: readers of a catalogue, and transfers of which three may run.
+//! Locks with several holders: readers of a catalogue, and at most three transfers at a time.
 //!
 //! Run: `cargo run -p zklock-examples --bin shared_locks 127.0.0.1:2181`
 
@@ -7,7 +7,7 @@ use zklock::{Access, Client};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let hosts = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:2181".to_owned());
     let zk = Client::connect(&hosts).wait()?;
-    // All of this run: nobody else has these locks.
+    // Paths for this run only.
     let path = |name| format!("/examples/shared-{}/{name}", std::process::id());
 
     let catalogue = zk.read_write(&path("catalogue"));
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("one writes, once both have finished");
     writing.release().wait()?;
 
-    // Who looks first whether there is anything to write lets others read meanwhile.
+    // Others can read while this client checks whether there is anything to write.
     let looking = catalogue.upgradeable().acquire().wait()?;
     let reading = catalogue.read().acquire().wait()?;
     println!("one looks whether to write, while another reads");
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("it reads again, and so does another");
     drop((looking, reading));
 
-    // Three permits for all, of which one transfer takes two.
+    // Three permits for all. This transfer takes two.
     let transfers = zk.semaphore(&path("transfers"), 3);
     let guards = [transfers.permits(2).acquire().wait()?, transfers.permit().acquire().wait()?];
     let is_taken = transfers.permit().try_acquire().wait()?.is_none();

@@ -1,5 +1,5 @@
-//! A service of which one copy is active: it takes over when the active one stops or is cut off, writes to a store
-//! that refuses the stale, and ends on Ctrl-C, also while no server answers.
+//! A service with one active copy. Another copy takes over when the active one stops or is cut off. The store rejects
+//! stale writes. Ctrl-C ends it, even while no server answers.
 //!
 //! Run two of them: `cargo run -p zklock-examples --bin singleton_service 127.0.0.1:2181 /tmp/service.db`
 
@@ -9,8 +9,8 @@ use std::time::Duration;
 use rusqlite::Connection;
 use zklock::{Client, Guard};
 
-/// Writes with the token of the lock. A holder that was cut off, and does not know yet, changes nothing: the next one's
-/// token is in the store by then, and larger.
+/// Writes with the token of the lock. A holder that was cut off changes nothing once the next holder has written: that
+/// one's token is larger.
 fn write(store: &Connection, token: i64, line: &str) -> rusqlite::Result<bool> {
     let written = store.execute(
         "UPDATE state SET token = ?1, line = ?2 WHERE token <= ?1",
@@ -26,7 +26,7 @@ async fn serve(guard: Arc<Guard>, store: &Connection) -> rusqlite::Result<()> {
         if !write(store, token, &format!("line {number} of {}", std::process::id()))? {
             println!("refused: a newer holder has written");
         }
-        // Whenever it waits, it may be dropped: then the lock is lost, or the service is to stop.
+        // At each await it may be dropped, because the lock is lost or the service stops.
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     Ok(())
@@ -55,7 +55,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         None => println!("stopped"),
         Some(failed) => failed?,
     }
-    // The session is closed for a while at most; in an outage it expires.
+    // In an outage, the session expires instead.
     let _ = zk.close().within(Duration::from_secs(1)).await;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Work that looks after its lock itself: pauses while the connection is lost, and ends when the lock is.
+//! Work that watches its lock: it pauses while the connection is lost, and ends when the lock is lost.
 //! (`Lock::while_held` ends work at the loss without any of this.)
 //!
 //! Run: `cargo run -p zklock-examples --bin work_or_loss zookeeper://127.0.0.1:2181`
@@ -9,14 +9,14 @@ use tokio::time::sleep;
 use zklock::StoreOptions;
 use zklock::{Guard, GuardState};
 
-/// Steps that take a while; gives how many were done before the lock was lost.
+/// Does steps until the lock is lost. Returns how many were done.
 async fn work(guard: &Guard, steps: u32) -> u32 {
     let mut states = guard.states();
     let mut state = GuardState::Held;
     let mut done = 0;
     while done < steps && state != GuardState::Lost {
         tokio::select! {
-            // The first state comes at once, each other when it has changed.
+            // The first state arrives at once, later ones at each change.
             Some(changed) = states.next() => {
                 println!("the lock is {changed:?}");
                 state = changed;
