@@ -132,7 +132,7 @@ impl Guard {
     /// Each proof that the session is alive extends it. Over a working connection it is between 0.4 and 0.95 of the
     /// session timeout, usually 0.53 to 0.65. Use it if another process must end the work in time, even while this one
     /// stands still: read a clock that continues during sleep (`CLOCK_BOOTTIME`) **before** the call, and add the
-    /// result. For a lock within this process ([`local`](crate::local)), it is [`Duration::MAX`].
+    /// result. For a lock within this process ([`LocalStore`](crate::LocalStore)), it is [`Duration::MAX`].
     ///
     /// It does not foresee that another client deletes the lock's znode, or that a server ends the session: see
     /// [`lost`](Guard::lost).
