@@ -967,8 +967,7 @@ int zkl_lock_limit(const zkl_lock *lock,
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks up to the operation timeout.
  *
- * ZOK; ZBADARGUMENTS for a NULL, a lock that is no semaphore, or a limit below 1; ZOPERATIONTIMEOUT when it is not
- * known whether it was set; ZNOAUTH; otherwise as zkl_lock_contenders.
+ * ZOK; ZBADARGUMENTS for a NULL, a lock that is no semaphore, or a limit below 1; ZKL_OUTCOME_UNKNOWN; ZNOAUTH; otherwise as zkl_lock_contenders.
  */
 int zkl_lock_set_limit(const zkl_lock *lock,
                        int limit);
@@ -1024,7 +1023,7 @@ int zkl_guard_holds(const zkl_guard *guard);
  * Any thread, `done` and `lost` callbacks of zklock included; blocks up to the operation timeout.
  *
  * ZOK; ZNOTHING when that holder holds it no more; ZBADARGUMENTS for a NULL, or for a claim of another library, which
- * would not read it; ZOPERATIONTIMEOUT when it is not known whether it was asked; ZNOAUTH; otherwise as
+ * would not read it; ZKL_OUTCOME_UNKNOWN when no server has confirmed it in time; ZNOAUTH; otherwise as
  * zkl_lock_contenders.
  */
 int zkl_lock_request_release(const zkl_lock *lock,
@@ -1042,7 +1041,7 @@ int zkl_lock_request_release(const zkl_lock *lock,
  * Any thread, `done` and `lost` callbacks of zklock included; blocks.
  *
  * ZOK; ZNOTHING when that holder held it no more before; ZBADARGUMENTS for a NULL, a negative `grace_ms`, another
- * negative timeout, or a claim of another library, which would not read it; ZOPERATIONTIMEOUT when the time is over: the
+ * negative timeout, or a claim of another library, which would not read it; ZKL_OUTCOME_UNKNOWN when the time is over: the
  * hold may be broken later; ZNOAUTH; otherwise as zkl_lock_contenders.
  */
 int zkl_lock_break_hold(const zkl_lock *lock,
@@ -1214,7 +1213,7 @@ int zkl_guard_lost_reason(const zkl_guard *guard);
 int64_t zkl_guard_token(const zkl_guard *guard);
 
 /**
- * The path of the lock's znode. A downgrade gives it another.
+ * The lock's path; of a multi-lock that of the first lock.
  *
  * Any thread. Returns a string that belongs to the guard, and stays as long as that; NULL for NULL.
  */
@@ -1299,8 +1298,8 @@ int zkl_guard_take_state(const zkl_guard *guard);
  *
  * ZOK; ZKL_NOT_HELD; ZNONODE when there is no such znode; ZBADVERSION; ZNOAUTH; ZBADARGUMENTS for a
  * NULL, a path that ZooKeeper does not allow, a version below -1, or more data than a request takes;
- * ZKL_WOULD_DEADLOCK inside a callback of the C client. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and
- * ZCLOSING leave it unknown whether it was written: read the znode.
+ * ZKL_WOULD_DEADLOCK inside a callback of the C client. ZKL_OUTCOME_UNKNOWN: read the
+ * znode.
  */
 int zkl_guard_set(const zkl_guard *guard,
                   const char *path,
@@ -1334,7 +1333,7 @@ int zkl_guard_release(zkl_guard *guard);
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks.
  *
- * As zkl_guard_release, and ZOPERATIONTIMEOUT when no server has confirmed it in time: it goes on in
+ * As zkl_guard_release, and ZKL_OUTCOME_UNKNOWN when no server has confirmed it in time: it goes on in
  * the background. ZBADARGUMENTS for another negative timeout: it is released in the background then.
  */
 int zkl_guard_release_within(zkl_guard *guard,
@@ -1377,12 +1376,12 @@ int zkl_guard_upgrade(const zkl_guard *guard,
  * Turns a writer's hold into an upgradeable reader's or a reader's, or an upgradeable reader's into a reader's, without a
  * moment in which it is not held: `to` is ZKL_UPGRADEABLE or ZKL_READ. It keeps its place in the queue: those
  * readers come in that wait directly behind it; a writer that waits is not passed. The fencing token stays what
- * it is; zkl_guard_path may give another path afterwards.
+ * it is.
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks up to `timeout_ms`. Nobody may free or release the
  * guard meanwhile.
  *
- * ZOK, also when it is that already; ZOPERATIONTIMEOUT when no server has confirmed it in time: zkl_guard_access says what
+ * ZOK, also when it is that already; ZKL_OUTCOME_UNKNOWN when no server has confirmed it in time: zkl_guard_access says what
  * it is. ZKL_NOT_HELD when the lock is lost; ZBADARGUMENTS for NULL, a negative timeout but ZKL_FOREVER, another `to`, of a reader
  * that is to become upgradeable, and otherwise as zkl_guard_upgrade.
  */
@@ -1538,7 +1537,7 @@ int64_t zkl_guard_token_of(const zkl_guard *guard,
                            size_t index);
 
 /**
- * The path of what stands for one of the guard's locks: see zkl_guard_token_of, and zkl_guard_path.
+ * The path of one of the guard's locks: see zkl_guard_token_of.
  *
  * Any thread. Returns a string that belongs to the guard; NULL for NULL, and beyond the last.
  */
@@ -1946,8 +1945,7 @@ const zkl_guard *zkl_delivery_guard(const zkl_delivery *delivery);
  * Any thread, `done` and `lost` callbacks of zklock included; blocks.
  *
  * ZOK. ZKL_NOT_HELD when the claim was lost before: it is delivered again. ZNONODE when another program has removed it,
- * ZBADVERSION when one has changed it. ZOPERATIONTIMEOUT, ZCONNECTIONLOSS, ZSESSIONEXPIRED and ZCLOSING leave it unknown
- * whether it was removed: if not, it is delivered again. ZBADARGUMENTS for NULL, or another negative timeout, and
+ * ZBADVERSION when one has changed it. ZKL_OUTCOME_UNKNOWN: if it was not removed, it is delivered again. ZBADARGUMENTS for NULL, or another negative timeout, and
  * ZKL_WOULD_DEADLOCK inside a callback of the C client: it is delivered again. ZINVALIDSTATE in the child of a fork.
  */
 int zkl_delivery_done(zkl_delivery *delivery,

@@ -175,7 +175,8 @@ pub extern "C" fn zkl_guard_token(guard: Option<&zkl_guard>) -> i64 {
 /// Any thread. Returns a string that belongs to the guard, and stays as long as that; NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_path(guard: Option<&zkl_guard>) -> *const c_char {
-    super::multi_lock::zkl_guard_path_of(guard, 0)
+    let first = guard.and_then(|guard| guard.locks.first());
+    first.map_or(std::ptr::null(), |(path, _)| path.as_ptr())
 }
 
 /// Asks for a call of `lost` when the lock is lost: at most once, on zklock's callback thread of the
