@@ -40,7 +40,7 @@ int main(int argc, char **argv)
     zkl_lock *lock;
     zkl_guard *guard;
     struct Stat stat;
-    char account[64], lock_path[64], balance[16];
+    char account[64], lock_path[64], claim[128], balance[16];
     int length = sizeof balance;
     int rc;
 
@@ -69,7 +69,8 @@ int main(int argc, char **argv)
     printf("written: version %d\n", stat.version);
 
     /* An operator deletes the lock, for example because this program seems to hang. */
-    zoo("zoo_delete", zoo_delete(zh, zkl_guard_path(guard), -1));
+    zkl_guard_claim_path(guard, claim, sizeof claim);
+    zoo("zoo_delete", zoo_delete(zh, claim, -1));
 
     /* The same write is refused now and changes nothing. */
     rc = zkl_guard_set(guard, account, "80", 2, -1, NULL);

@@ -106,7 +106,9 @@ int main(int argc, char **argv)
 
     for (done = 0; done < PIECES; done++) {
         if (done == PIECES_BEFORE_THE_LOSS) {
-            rc = zoo_delete(zh, zkl_guard_path(guard), -1);
+            char claim[256];
+            zkl_guard_claim_path(guard, claim, sizeof claim);
+            rc = zoo_delete(zh, claim, -1);
             if (rc != ZOK) {
                 fprintf(stderr, "zoo_delete: %s\n", zerror(rc));
                 return 1;

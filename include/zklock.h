@@ -120,6 +120,11 @@ struct Stat;
 #define ZKL_PENDING -2006
 
 /**
+ * It is not known whether it was done, and will not be told; zkl_last_error says why.
+ */
+#define ZKL_OUTCOME_UNKNOWN -2007
+
+/**
  * A strategy: a fair queue, in which a release wakes one waiter. The default.
  */
 #define ZKL_QUEUE 0
@@ -1218,6 +1223,20 @@ int64_t zkl_guard_token(const zkl_guard *guard);
  * Any thread. Returns a string that belongs to the guard, and stays as long as that; NULL for NULL.
  */
 const char *zkl_guard_path(const zkl_guard *guard);
+
+/**
+ * Writes the path of the claim's znode, with a NUL, to `buffer`: as much of it as `size` bytes take. Returns the length
+ * of the whole path without the NUL. An upgrade or a downgrade may change the path. It is that of the first lock of a
+ * multi-lock, and empty for NULL and for a guard that was released.
+ *
+ * Any thread. `buffer` may be NULL if `size` is 0.
+ *
+ * # Safety
+ * `buffer` has room for `size` bytes.
+ */
+size_t zkl_guard_claim_path(const zkl_guard *guard,
+                            char *buffer,
+                            size_t size);
 
 /**
  * Asks for a call of `lost` when the lock is lost: at most once, on zklock's callback thread of the

@@ -205,6 +205,12 @@ public:
     /* Grows with every acquire of the lock: let the store refuse smaller ones. */
     std::int64_t token() const noexcept { return zkl_guard_token(it_.get()); }
     const char *path() const noexcept { return zkl_guard_path(it_.get()); }
+    std::string claim_path() const
+    {
+        std::string path(zkl_guard_claim_path(it_.get(), nullptr, 0), '\0');
+        zkl_guard_claim_path(it_.get(), &path[0], path.size() + 1);
+        return path;
+    }
     /* Of a multi-lock: how many locks it stands for, and the token and the path of each. */
     std::size_t locks() const noexcept { return zkl_guard_locks(it_.get()); }
     std::int64_t token_of(std::size_t index) const noexcept { return zkl_guard_token_of(it_.get(), index); }

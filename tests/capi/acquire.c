@@ -11,7 +11,7 @@ static void versions_and_words(void)
     CHECK(zkl_version_number() == ZKL_VERSION_NUMBER);
     CHECK(strlen(zkl_c_client_version()) > 0);
     int codes[] = {ZOK, ZOPERATIONTIMEOUT, ZNONODE, ZKL_TAKEN, ZKL_CANCELLED, ZKL_WOULD_DEADLOCK,
-                   ZKL_PANIC, ZKL_NOT_HELD};
+                   ZKL_PANIC, ZKL_NOT_HELD, ZKL_OUTCOME_UNKNOWN};
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         CHECK(strcmp(zkl_strerror(codes[i]), zkl_strerror(-9999)) != 0);
 }
@@ -132,7 +132,11 @@ static void a_lock_of(zkl_client *client, int strategy, const char *path)
     zkl_guard *first = NULL;
     GIVES(OK, zkl_lock_try(lock, &first));
     CHECK(zkl_guard_state(first) == ZKL_HELD && zkl_guard_lost_reason(first) == 0);
-    CHECK(strncmp(zkl_guard_path(first), path, strlen(path)) == 0);
+    CHECK(strcmp(zkl_guard_path(first), path) == 0);
+    char claim[8];
+    CHECK(zkl_guard_claim_path(first, claim, sizeof claim) == strlen(claim_of(first)));
+    CHECK(strlen(claim) == 7 && strncmp(claim, claim_of(first), 7) == 0);
+    CHECK(zkl_guard_claim_path(first, NULL, 0) == strlen(claim_of(first)));
     int64_t token = zkl_guard_token(first);
     CHECK(token > 0);
 
@@ -146,7 +150,7 @@ static void a_lock_of(zkl_client *client, int strategy, const char *path)
     GIVES(OK, zkl_lock_holder(lock, &list));
     CHECK(zkl_contenders_count(list) == 1 && zkl_contenders_get(list, 1) == NULL);
     const zkl_contender *holder = zkl_contenders_get(list, 0);
-    CHECK(strcmp(holder->path, zkl_guard_path(first)) == 0);
+    CHECK(strcmp(holder->path, claim_of(first)) == 0);
     CHECK(holder->session_id == zkl_client_session_id(client));
     CHECK(holder->token == token && holder->pid == (uint32_t)getpid());
     CHECK(strcmp(holder->label, "billing") == 0 && holder->since_ms > 0);
@@ -210,9 +214,10 @@ static void an_upgradeable_reader_writes_and_reads_again(zkl_client *client)
     GIVES(BAD_ARGUMENTS, zkl_guard_downgrade(guard, ZKL_WRITE, 0));
     GIVES(BAD_ARGUMENTS, zkl_guard_downgrade(guard, ZKL_READ, -2));
     GIVES(OK, zkl_guard_downgrade(guard, ZKL_UPGRADEABLE, ZKL_FOREVER));
-    const char *before = zkl_guard_path(guard);
+    char before[256];
+    zkl_guard_claim_path(guard, before, sizeof before);
     GIVES(OK, zkl_guard_downgrade(guard, ZKL_READ, ZKL_FOREVER));
-    CHECK(strstr(before, "-up-__READ__") != NULL && strcmp(zkl_guard_path(guard), before) != 0);
+    CHECK(strstr(before, "-up-__READ__") != NULL && strcmp(claim_of(guard), before) != 0);
     GIVES(OK, zkl_guard_release(acquired(look)));
     CHECK(zkl_guard_token(guard) == token);
     GIVES(OK, zkl_guard_release(guard));
@@ -287,7 +292,7 @@ static void a_thread_acquires_again_what_it_holds(zkl_client *client)
     GIVES(OK, zkl_guard_release(outer));
 
     outer = acquired(lock);
-    ask("delete %s", zkl_guard_path(outer));
+    ask("delete %s", claim_of(outer));
     GIVES(OK, zkl_guard_wait_lost(outer, ZKL_FOREVER));
     GIVES(ZKL_NOT_HELD, zkl_lock_acquire(lock, ZKL_FOREVER, &none));
     GIVES(ZKL_NOT_HELD, zkl_lock_try(lock, &none));

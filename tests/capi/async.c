@@ -253,7 +253,7 @@ static void each_operation_tells_what_its_blocking_twin_returns(zkl_client *clie
     CHECK(strcmp(ask("get /twin"), "last") == 0);
 
     UNTIL(told_finalized(&waiting) == 1);
-    ask("delete %s", zkl_guard_path(waiting.guard));
+    ask("delete %s", claim_of(waiting.guard));
     GIVES(OK, zkl_guard_set_async(waiting.guard, "/twin", "late", 4, -1, tell_written, &t[9], finalize));
     TOLD(t[9], ZKL_NOT_HELD);
     GIVES(OK, zkl_guard_release_async(waiting.guard, 0, tell_rc, &t[10], finalize));

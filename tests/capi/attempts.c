@@ -121,7 +121,7 @@ static void the_loop_waits_for_many_at_once(zkl_client *client, zkl_client *othe
             GIVES(OK, zkl_guard_fd(one->guard, &one->fd));
             waits_for(one->fd, one);
             if (one == &sources[1])
-                ask("delete %s", zkl_guard_path(one->guard));
+                ask("delete %s", claim_of(one->guard));
         }
         /* Each end has the next follow. */
         if (one == &sources[0])
@@ -129,7 +129,7 @@ static void the_loop_waits_for_many_at_once(zkl_client *client, zkl_client *othe
         if (one == &sources[2])
             GIVES(OK, zkl_attempt_cancel(sources[4].attempt));
         if (one == &sources[4])
-            ask("delete %s", zkl_guard_path(sources[0].guard));
+            ask("delete %s", claim_of(sources[0].guard));
     }
     CHECK(sources[0].is_lost && sources[1].is_lost);
     for (int i = 0; i < COUNT; i++) {

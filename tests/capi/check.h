@@ -85,6 +85,14 @@ static inline const char *ask(const char *format, ...)
     return answer;
 }
 
+/* The path of the guard's claim, until the next call on this thread. */
+static inline const char *claim_of(const zkl_guard *guard)
+{
+    static _Thread_local char claim[512];
+    CHECK(zkl_guard_claim_path(guard, claim, sizeof claim) < sizeof claim);
+    return claim;
+}
+
 static inline int is_readable(int fd, int timeout)
 {
     struct pollfd poller = {fd, POLLIN, 0};

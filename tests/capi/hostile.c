@@ -205,6 +205,8 @@ static void on_nothing(void)
     GIVES(BAD_ARGUMENTS, zkl_lock_break_hold(NULL, &somebody, "", 0, 0));
     GIVES(BAD_ARGUMENTS, zkl_guard_on_release_request(NULL, tell_request, NULL, NULL));
     CHECK(zkl_guard_path(NULL) == NULL);
+    char claim[1] = "x";
+    CHECK(zkl_guard_claim_path(NULL, claim, 1) == 0 && claim[0] == 0);
     GIVES(BAD_ARGUMENTS, zkl_guard_on_lost(NULL, tell_lost, NULL, NULL));
     GIVES(BAD_ARGUMENTS, zkl_guard_wait_lost(NULL, ZKL_FOREVER));
     GIVES(BAD_ARGUMENTS, zkl_guard_fd(NULL, &fd));

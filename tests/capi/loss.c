@@ -113,7 +113,7 @@ static void a_deleted_znode_is_told(zkl_client *client)
     told t;
     told_init(&t);
     GIVES(OK, zkl_guard_on_lost(guard, tell_lost, &t, finalize));
-    ask("delete %s", zkl_guard_path(guard));
+    ask("delete %s", claim_of(guard));
     GIVES(ZKL_NOT_HELD, zkl_guard_set(guard, "/data", "lost", 4, -1, NULL));
     UNTIL(told_finalized(&t) == 1);
     CHECK(t.calls == 1 && t.result == ZKL_LOST_DELETED);

@@ -135,7 +135,7 @@ static void a_lock_works(zkl_client *client)
     zkl_lock *lock = lock_on(client, lock_path);
     zkl_guard *guard = acquired(lock), *second = NULL;
     CHECK(zkl_guard_state(guard) == ZKL_HELD);
-    CHECK(strcmp(ask("exists %s", zkl_guard_path(guard)), "yes") == 0);
+    CHECK(strcmp(ask("exists %s", claim_of(guard)), "yes") == 0);
     GIVES(TIMEOUT, zkl_lock_acquire(lock, 20, &second));
     GIVES(OK, zkl_guard_release(guard));
     zkl_lock_free(lock);
@@ -214,7 +214,7 @@ static void acquiring_on(zkl_client *client)
     CHECK((rc == OK) == (guard != NULL));
     report(rc);
     if (guard != NULL && zkl_guard_state(guard) == ZKL_HELD) {
-        CHECK(strcmp(ask("exists %s", zkl_guard_path(guard)), "yes") == 0);
+        CHECK(strcmp(ask("exists %s", claim_of(guard)), "yes") == 0);
         GIVES(OK, zkl_guard_release(guard));
     } else {
         zkl_guard_free(guard);
@@ -373,7 +373,7 @@ static void reconnecting_with(zkl_client *client)
     UNTIL(zkl_guard_state(guard) != ZKL_SUSPENDED);
     if (zkl_guard_state(guard) == ZKL_HELD) {
         CHECK(zkl_client_session_id(client) == session);
-        CHECK(strcmp(ask("exists %s", zkl_guard_path(guard)), "yes") == 0 ||
+        CHECK(strcmp(ask("exists %s", claim_of(guard)), "yes") == 0 ||
               zkl_guard_state(guard) == ZKL_LOST);
     } else {
         CHECK(is_readable(fd, TIMEOUT_MS));

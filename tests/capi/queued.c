@@ -133,7 +133,7 @@ static void a_queued_loss_is_not_told_of_a_guard_that_was_given_up(int is_deleti
         expire(client);
     for (int way = 0; way < WAYS; way++) {
         if (is_deletion)
-            ask("delete %s", zkl_guard_path(h[way].guard));
+            ask("delete %s", claim_of(h[way].guard));
         await_loss(&h[way]);
     }
     zkl_guard_free(h[FREED].guard);
@@ -269,7 +269,7 @@ static void a_descriptor_waits_for_no_callback(void)
         block_callbacks(&b, client);
         CHECK(!is_readable(fd, 0));
         if (way == DELETED)
-            ask("delete %s", zkl_guard_path(guard));
+            ask("delete %s", claim_of(guard));
         if (way == EXPIRED_SESSION)
             expire(client);
         if (way == DETACHED)

@@ -31,7 +31,7 @@ static void one_holds(zkl_client *client, zkl_client *other)
     zkl_guard *guard = acquired(lock), *none = NULL;
     int64_t first = zkl_guard_token(guard);
     CHECK(zkl_guard_state(guard) == ZKL_HELD && first > 0);
-    CHECK(strncmp(zkl_guard_path(guard), "/one", 4) == 0);
+    CHECK(strcmp(zkl_guard_path(guard), "/one") == 0 && strncmp(claim_of(guard), "/one/", 5) == 0);
     GIVES(ZKL_TAKEN, zkl_lock_try(theirs, &none));
     GIVES(TIMEOUT, zkl_lock_acquire(theirs, 0, &none));
     GIVES(TIMEOUT, zkl_lock_acquire(theirs, 50, &none));

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use zookeeper_sys as sys;
 
 use crate::capi::boundary::{
-    Failure, Object, c_string, free, given, may_block, number, output, status, text,
+    Failure, Object, c_string, free, given, may_block, number, output, status, text, value,
 };
 use crate::capi::callbacks::{Userdata, zkl_finalizer_fn};
 use crate::capi::codes;
@@ -91,6 +91,10 @@ impl zkl_guard {
         self.loss_fd.close();
         self.state_fd.close();
         self.guard.take()
+    }
+
+    fn claim_path(&self) -> Option<Arc<str>> {
+        self.guard.as_ref().map(|guard| guard.claim_path())
     }
 }
 
@@ -177,6 +181,32 @@ pub extern "C" fn zkl_guard_token(guard: Option<&zkl_guard>) -> i64 {
 pub extern "C" fn zkl_guard_path(guard: Option<&zkl_guard>) -> *const c_char {
     let first = guard.and_then(|guard| guard.locks.first());
     first.map_or(std::ptr::null(), |(path, _)| path.as_ptr())
+}
+
+/// Writes the path of the claim's znode, with a NUL, to `buffer`: as much of it as `size` bytes take. Returns the length
+/// of the whole path without the NUL. An upgrade or a downgrade may change the path. It is that of the first lock of a
+/// multi-lock, and empty for NULL and for a guard that was released.
+///
+/// Any thread. `buffer` may be NULL if `size` is 0.
+///
+/// # Safety
+/// `buffer` has room for `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn zkl_guard_claim_path(
+    guard: Option<&zkl_guard>,
+    buffer: *mut c_char,
+    size: usize,
+) -> usize {
+    let path = value(None, || guard.and_then(zkl_guard::claim_path));
+    let path = path.as_deref().unwrap_or_default();
+    if let Some(room) = size.checked_sub(1) {
+        let written = path.len().min(room);
+        // SAFETY: the caller says that `buffer` has room for `size` bytes, which is one more than `room`.
+        unsafe { std::ptr::copy_nonoverlapping(path.as_ptr().cast(), buffer, written) };
+        // SAFETY: as above.
+        unsafe { buffer.add(written).write(0) };
+    }
+    path.len()
 }
 
 /// Asks for a call of `lost` when the lock is lost: at most once, on zklock's callback thread of the
