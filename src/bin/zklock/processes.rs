@@ -69,12 +69,11 @@ impl fmt::Display for Process {
 pub fn below(root: Pid) -> Vec<Process> {
     let mut children: HashMap<i32, Vec<Process>> = HashMap::new();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    for entry in entries {
-        let name = entry.file_name();
-        let pid = name.to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
-        if let Some(process) = pid.and_then(Process::read) {
-            children.entry(process.parent).or_default().push(process);
-        }
+    let pid = |entry: fs::DirEntry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?);
+    // All numbers first: read one by one, the listing would go on with what is started meanwhile, which may be faster.
+    let pids: Vec<Pid> = entries.filter_map(pid).collect();
+    for process in pids.into_iter().filter_map(Process::read) {
+        children.entry(process.parent).or_default().push(process);
     }
     let mut found = children.remove(&root.as_raw_nonzero().get()).unwrap_or_default();
     let mut at = 0;
