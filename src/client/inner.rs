@@ -36,7 +36,8 @@ pub(crate) struct ClientInner {
     status: Latest<Status>,
     wakeup: Event,
     closing: AtomicBool,
-    is_end_awaited: AtomicBool,
+    /// Cloned by each that wants to know that its end is committed.
+    awaits_end: Arc<()>,
     /// From the request for its end on, until that has come.
     ending: Mutex<Option<Unfinished>>,
     #[cfg(test)]
@@ -71,7 +72,7 @@ impl ClientInner {
             status,
             wakeup: Event::new(),
             closing,
-            is_end_awaited: AtomicBool::new(false),
+            awaits_end: Arc::default(),
             ending: Mutex::default(),
             #[cfg(test)]
             killed: AtomicBool::new(false),
@@ -190,9 +191,12 @@ impl ClientInner {
 
     /// As [`request_close`](ClientInner::request_close), and waits as [`closed`](ClientInner::closed) does.
     pub(super) fn close(self: &Arc<Self>) -> impl Future<Output = Result<()>> + Send + use<> {
-        self.is_end_awaited.store(true, Ordering::Release);
+        let (awaits, closed) = (Arc::clone(&self.awaits_end), self.closed());
         self.request_close();
-        self.closed()
+        async move {
+            let _awaits = awaits;
+            closed.await
+        }
     }
 
     /// Whether somebody has asked for the end of the client.
@@ -216,7 +220,7 @@ impl ClientInner {
 
     /// Whether somebody wants to know that its end is committed.
     pub(super) fn is_end_awaited(&self) -> bool {
-        self.is_end_awaited.load(Ordering::Acquire)
+        Arc::strong_count(&self.awaits_end) > 1
     }
 
     pub(super) fn status(&self) -> Status {

@@ -6,7 +6,7 @@ use rustix::process::{Signal, getpid, kill_process, set_child_subreaper};
 use test_support::{Bench, Running, shared};
 use zklock_testing::{Scratch, eventually};
 
-use super::program::{finish, unhindered};
+use super::program::{finish, start, unhindered, zklock};
 use super::scene::{Scene, rounds};
 
 /// The lock was lost, and the command was ended.
@@ -237,6 +237,48 @@ fn no_control_group_is_left_even_of_a_run_within_that_was_killed() {
     for mount in ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"] {
         assert!(!std::fs::exists(format!("{mount}/{top}")).unwrap(), "{mount}/{top} is left");
     }
+}
+
+#[test]
+fn no_control_group_is_left_of_a_run_that_never_had_the_lock() {
+    if !has_control_groups() {
+        return;
+    }
+    let bench = Bench::shared();
+    let (hosts, client) = (bench.server.hosts(), bench.direct());
+    let (_, out, err) =
+        finish(&["run", "--hosts", &hosts, &bench.path, "cat", "/proc/self/cgroup"]);
+    let group = out.lines().find_map(|line| line.strip_prefix("0::/")).expect(&err);
+    let top = group.rsplit_once("zklock-").expect("a control group").0;
+    let _ours = bench.lock(&client).acquire().wait().unwrap();
+    let run = start(&["run", "--hosts", &hosts, "--no-wait", &bench.path, "true"]);
+    let groups =
+        ["", "/unified"].map(|mount| format!("/sys/fs/cgroup{mount}/{top}zklock-{}", run.0.id()));
+    assert_eq!(run.end().code(), Some(1));
+    let is_left = || groups.iter().any(|group| std::fs::exists(group).unwrap());
+    eventually("the control group is gone", || !is_left());
+}
+
+#[test]
+fn what_waits_to_become_the_command_may_be_killed() {
+    let bench = Bench::shared();
+    let (hosts, client) = (bench.server.hosts(), bench.direct());
+    let ours = bench.lock(&client).acquire().wait().unwrap();
+    let run = zklock(&["run", "--hosts", &hosts, &bench.path, "echo", "ran"]).spawn().unwrap();
+    let children = |parent: u32| {
+        let list = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+        let list = list.unwrap_or_default();
+        list.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<u32>>()
+    };
+    let waiting = || children(run.id()).first().and_then(|pid| children(*pid).first().copied());
+    eventually("it waits", || bench.children().len() == 2 && waiting().is_some());
+    let first = waiting().unwrap();
+    kill_process(rustix::process::Pid::from_raw(first as i32).unwrap(), Signal::KILL).unwrap();
+    eventually("it is gone", || waiting().is_none());
+    ours.release().wait().unwrap();
+    let output = run.wait_with_output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"ran\n"[..]), "{err}");
 }
 
 /// Whether this user may have namespaces.

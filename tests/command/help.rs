@@ -51,3 +51,26 @@ fn bash_completes_the_command_behind_the_path_and_its_arguments() {
     assert!(has("run --wa", "--wait") && has("run /locks/a --wa", "--wait"));
     assert!(has("wh", "who") && !has("who tru", "true"));
 }
+
+#[test]
+fn fish_completes_the_command_behind_the_path_and_its_arguments() {
+    if Command::new("fish").arg("--version").output().is_err() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    assert_eq!(finish(&["generate", directory.path().to_str().unwrap()]).0, Some(0));
+    std::fs::write(directory.path().join("a-file"), b"").unwrap();
+    let complete = |line: &str| {
+        let script = format!("source completions/zklock.fish; complete -C 'zklock {line}'");
+        let mut fish = Command::new("fish");
+        fish.args(["--no-config", "-c", &script]).current_dir(directory.path());
+        String::from_utf8(fish.output().unwrap().stdout).unwrap()
+    };
+    let has = |line: &str, word: &str| {
+        complete(line).lines().any(|found| found.split('\t').next() == Some(word))
+    };
+    assert!(has("run /locks/a tru", "true"));
+    assert!(has("--hosts a:1 run --wait 5s /locks/a -- tru", "true"));
+    assert!(has("run /locks/a cat a-f", "a-file"));
+    assert!(has("run --wa", "--wait") && !has("run tru", "true"));
+}

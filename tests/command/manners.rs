@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use test_support::{Bench, shared};
 use zklock::Client;
-use zklock_testing::{Scratch, eventually};
+use zklock_testing::wire::Op;
+use zklock_testing::{Rule, Scratch, eventually};
 
 use super::program::{as_shells, finish, start, zklock};
 use super::scene::rounds;
@@ -146,6 +147,15 @@ fn many_at_once_and_many_in_a_row_come_in_their_order_and_leave_nothing_behind()
 }
 
 #[test]
+fn the_end_of_a_run_needs_no_other_session() {
+    let bench = Bench::shared();
+    let hosts = bench.proxy.hosts();
+    assert_eq!(finish(&["run", "--hosts", &hosts, &bench.path, "true"]).0, Some(0));
+    // One for the session, and one that asks for its end. To wait for that, a third is needed.
+    assert_eq!(bench.proxy.count(&Rule::request(Op::Connect)), 2);
+}
+
+#[test]
 fn hosts_come_from_the_environment_and_from_a_file() {
     let (hosts, path) = (shared().hosts(), Bench::shared().path);
     let run = |command: &mut std::process::Command| command.output().unwrap().status.code();
@@ -283,6 +293,22 @@ fn zklock_ends_by_the_signal_that_its_command_died_of() {
         let output = zklock(&["run", "--hosts", &hosts, &path, "-c", &script]).output().unwrap();
         assert_eq!(output.status.signal(), Some(signal), "{output:?}");
     }
+}
+
+#[test]
+fn the_options_of_flock_are_understood() {
+    let path = Bench::shared().path;
+    for options in [
+        &["-s", "-w", "5"][..],
+        &["-x", "--timeout", "0.5"],
+        &["--exclusive", "--nonblock"],
+        &["-e", "--conflict-exit-code", "7"],
+        &["--verbose"],
+    ] {
+        let (code, out, err) = run(&[options, &[&path, "-c", "echo ran"]].concat());
+        assert_eq!((code, out.as_str()), (Some(0), "ran\n"), "{options:?}: {err}");
+    }
+    assert_eq!(run(&["-s", "-x", &path, "true"]).0, Some(125), "both");
 }
 
 #[test]

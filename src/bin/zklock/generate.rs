@@ -48,9 +48,14 @@ fn write(directory: &Path, mut command: Command) -> io::Result<()> {
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         generate_to(shell, &mut command, "zklock", &completions)?;
     }
-    let bash = completions.join("zklock.bash");
-    let text = std::fs::read_to_string(&bash)?;
-    std::fs::write(bash, text + &for_commands_in_bash(&command))?;
+    let options = options_with_values(&command);
+    for (file, more) in [
+        ("zklock.bash", for_commands_in_bash(&options)),
+        ("zklock.fish", for_commands_in_fish(&options)),
+    ] {
+        let text = std::fs::read_to_string(completions.join(file))?;
+        std::fs::write(completions.join(file), text + &more)?;
+    }
     command.build();
     // A page for each command.
     for command in command.get_subcommands().chain([&command]) {
@@ -82,8 +87,8 @@ fn page(command: &Command) -> io::Result<String> {
     Ok(page + version)
 }
 
-/// After its path, `zklock run` takes a command with arguments of its own.
-fn for_commands_in_bash(all: &Command) -> String {
+/// The options of `zklock run` that take a value.
+fn options_with_values(all: &Command) -> Vec<String> {
     let run = all.get_subcommands().find(|command| command.get_name() == "run");
     let options = run.into_iter().flat_map(Command::get_arguments);
     let options = options.filter(|option| option.get_action().takes_values());
@@ -92,7 +97,12 @@ fn for_commands_in_bash(all: &Command) -> String {
         let short = option.get_short().map(|short| format!("-{short}"));
         long.into_iter().map(|long| format!("--{long}")).chain(short).collect::<Vec<_>>()
     });
-    let names = names.collect::<Vec<_>>().join("|");
+    names.collect()
+}
+
+/// After its path, `zklock run` takes a command with arguments of its own.
+fn for_commands_in_bash(options: &[String]) -> String {
+    let names = options.join("|");
     format!(
         r#"
 _zklock_with_commands() {{
@@ -115,6 +125,35 @@ _zklock_with_commands() {{
     fi
 }}
 complete -F _zklock_with_commands -o bashdefault -o default zklock
+"#
+    )
+}
+
+/// As for bash.
+fn for_commands_in_fish(options: &[String]) -> String {
+    let names = options.join(" ");
+    format!(
+        r#"
+function __fish_zklock_command
+    set -l tokens (commandline -opc)
+    set -l words 0
+    # 1 is run, 2 its path.
+    while test $words -lt 2
+        set -e tokens[1]
+        set -q tokens[1]; or return 1
+        switch $tokens[1]
+            case {names}
+                set -e tokens[1]
+            case '-*'
+            case '*'
+                test $words -gt 0 -o $tokens[1] = run; and set words (math $words + 1)
+        end
+    end
+    set -e tokens[1]
+    test "$tokens[1]" = --; and set -e tokens[1]
+    complete --do-complete=(string join ' ' -- (string escape -- $tokens) (commandline -ct))
+end
+complete -c zklock -n "__fish_zklock_using_subcommand run" -f -a "(__fish_zklock_command)"
 "#
     )
 }

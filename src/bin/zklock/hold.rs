@@ -28,11 +28,11 @@ pub struct HoldOptions {
     shared: bool,
 
     /// Give up after this time, such as 500ms, 10s or 2h. A plain number is seconds, and 0 is --no-wait
-    #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(short, long, value_name = "TIME", value_parser = parse_duration, alias = "timeout")]
     wait: Option<Duration>,
 
     /// Give up at once if the lock is held or others wait for it
-    #[arg(short, long, conflicts_with = "wait")]
+    #[arg(short, long, conflicts_with = "wait", alias = "nonblock")]
     no_wait: bool,
 
     /// The holder's name, which others see

@@ -77,11 +77,16 @@ fn begin(options: RunOptions) -> Result<Status, Failure> {
         supervised,
         begun,
         store: None,
+        is_released: false,
         asked_timeout: SESSION_TIMEOUT,
     };
     let ended = run.until_it_ends();
     if let Some(store) = &run.store {
-        let _ = store.close().within(GOODBYE).wait();
+        let closed = store.close();
+        // A session without a claim blocks nobody, and `exit` waits until its end is under way.
+        if !run.is_released || !matches!(ended, Ok(Status::Exited(_))) {
+            let _ = closed.within(GOODBYE).wait();
+        }
     }
     match ended {
         Ok(status) => Ok(status),
@@ -103,6 +108,8 @@ struct Run {
     supervised: Supervised,
     begun: Instant,
     store: Option<Store>,
+    /// The servers have confirmed the last release.
+    is_released: bool,
     asked_timeout: Duration,
 }
 
@@ -122,6 +129,7 @@ impl Run {
         let lock = self.lock(&store).label(self.label());
         loop {
             let guard = self.acquire(&lock)?;
+            self.is_released = false;
             // Of the session that holds it, which may be another than the last time.
             let times = self.times(&store)?;
             if !self.is_worth_beginning(&guard, times)? {
@@ -357,7 +365,10 @@ impl Run {
                     false => Ok(()),
                 }
             }
-            Event::NoSupervisor => Err(Failure::new("the supervisor was killed").into()),
+            Event::NoSupervisor => {
+                self.supervised.take_over(|_| {});
+                Err(Failure::new("the supervisor was killed").into())
+            }
             _ => Ok(()),
         }
     }
@@ -390,7 +401,7 @@ impl Run {
     }
 
     /// Nothing of the command is alive.
-    fn finish(&self, guard: Guard, marked: Option<MarkedRun>, outcome: &str) {
+    fn finish(&mut self, guard: Guard, marked: Option<MarkedRun>, outcome: &str) {
         if let Some(Err(failure)) = marked.map(|marked| marked.end(&guard, outcome)) {
             say(format_args!("how it ended could not be written: {failure}"));
         }
@@ -418,8 +429,10 @@ impl Run {
         ));
     }
 
-    fn release(&self, guard: Guard) {
-        if let Err(error) = guard.release().wait() {
+    fn release(&mut self, guard: Guard) {
+        let released = guard.release().wait();
+        self.is_released = released.is_ok();
+        if let Err(error) = released {
             say(format_args!("{error}"));
         }
     }

@@ -30,6 +30,10 @@ pub struct RunOptions {
     #[arg(short, long, help_heading = "Lock")]
     pub shared: bool,
 
+    /// The default. `flock` has the option, too
+    #[arg(short = 'x', long, hide = true, short_alias = 'e', conflicts_with_all = ["shared", "permits"])]
+    exclusive: bool,
+
     /// Take N of the M permits at PATH. With 1/4, up to four run at a time. A limit that the path already has
     /// replaces M
     #[arg(long, value_name = "N/M", value_parser = permits, help_heading = "Lock")]
@@ -44,10 +48,11 @@ pub struct RunOptions {
 
     /// Give up after this time, such as 500ms, 10s or 2h. A plain number is seconds, and 0 is --no-wait
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration, help_heading = "Lock")]
+    #[arg(alias = "timeout")]
     pub wait: Option<Duration>,
 
     /// Give up at once if the lock is held or others wait for it
-    #[arg(short, long, conflicts_with = "wait", help_heading = "Lock")]
+    #[arg(short, long, conflicts_with = "wait", help_heading = "Lock", alias = "nonblock")]
     pub no_wait: bool,
 
     /// The exit status after giving up

@@ -1,15 +1,21 @@
-//! The last step before the command: this process becomes it.
+//! The last step before the command: a process that waits for the lock, and becomes the command once it is held. Loading
+//! a program and moving it into a control group take longer than an acquire, so both happen meanwhile.
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use clap::Args;
 use nix::sys::signal::SigSet;
-use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+use rustix::process::{
+    Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal,
+};
+use rustix::stdio::stdin;
 
+use super::wire;
 use crate::cgroup::Cgroup;
 use crate::output::say;
 
@@ -33,6 +39,54 @@ pub struct ExecOptions {
     command: Vec<OsString>,
 }
 
+/// A process that waits to become the command.
+pub struct Prepared {
+    pub pid: Pid,
+    socket: OwnedFd,
+}
+
+impl Prepared {
+    /// Starts it, in that process group (0: in one of its own).
+    ///
+    /// # Errors
+    /// There is no process or no descriptor to be had.
+    pub fn start(
+        path: &str,
+        command: &[OsString],
+        group: i32,
+        cgroup: Option<&Cgroup>,
+    ) -> io::Result<Prepared> {
+        let (socket, theirs) = wire::pair()?;
+        // This program again, even if another has taken its place on the disk.
+        let mut process = Command::new("/proc/self/exe");
+        let supervisor = getpid().as_raw_nonzero().to_string();
+        process.arg0("zkl-exec").args(["become", "--supervisor", &supervisor]);
+        if let Some(cgroup) = cgroup {
+            process.arg("--cgroup").arg(cgroup.path());
+        }
+        process.arg("--").args(command).process_group(group).stdin(theirs);
+        process.env("ZKLOCK_PATH", path);
+        // It would tell systemd of itself.
+        process.env_remove("NOTIFY_SOCKET");
+        Ok(Prepared { pid: Pid::from_child(&process.spawn()?), socket })
+    }
+
+    /// The lock is held: has it become the command.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn become_command(
+        &self,
+        token: i64,
+        session: i64,
+        input: Option<&OwnedFd>,
+    ) -> io::Result<()> {
+        wire::send(&self.socket, &format!("{token} {session:#x}"), input.map(AsFd::as_fd))?;
+        // A key on the terminal may have stopped it.
+        Ok(kill_process(self.pid, Signal::CONT)?)
+    }
+}
+
 /// Becomes the command. What it gives is the exit status where that can't be.
 pub fn exec(options: &ExecOptions) -> u8 {
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
@@ -47,9 +101,14 @@ pub fn exec(options: &ExecOptions) -> u8 {
         // Without the group, descendants are found by their parents.
         let _ = Cgroup::at(cgroup.clone()).enter();
     }
-    // What the supervisor blocks, the command does not.
+    // What the supervisor blocks, the command does not. A signal that comes while this process waits may end it: the
+    // supervisor starts another.
     let _ = SigSet::all().thread_unblock();
-    let error = Command::new(&options.command[0]).args(&options.command[1..]).exec();
+    let Some((held, input)) = wire::receive(stdin()) else { return ABANDONED };
+    let (token, session) = held.split_once(' ').unwrap_or_default();
+    let mut command = Command::new(&options.command[0]);
+    command.args(&options.command[1..]).env("ZKLOCK_TOKEN", token).env("ZKLOCK_SESSION", session);
+    let error = command.stdin(input.map_or_else(Stdio::null, Stdio::from)).exec();
     say(format_args!("run {}: {error}", Path::new(&options.command[0]).display()));
     if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { CANNOT_RUN }
 }

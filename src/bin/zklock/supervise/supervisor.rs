@@ -5,9 +5,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
 use clap::Args;
@@ -15,8 +13,8 @@ use nix::sys::signal::SigSet;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{
-    Pid, Signal, WaitStatus, getpid, kill_process_group, set_child_subreaper,
-    set_parent_process_death_signal,
+    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group,
+    set_child_subreaper, set_parent_process_death_signal, waitpid,
 };
 use rustix::stdio::stdin;
 use rustix::time::{
@@ -25,6 +23,7 @@ use rustix::time::{
 };
 
 use super::ending::{Ending, Step};
+use super::exec::Prepared;
 use super::orders::{Order, Report, Start, Status};
 use super::wire;
 use crate::boot_clock;
@@ -76,14 +75,15 @@ pub fn supervise(options: SuperviseOptions) -> io::Result<()> {
     let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC)?;
     let group = options.group.and_then(Pid::from_raw);
     let cgroup = options.cgroup.clone().map(Cgroup::at);
-    let (input, running, is_alone) = (None, None, false);
-    let mut supervisor = Supervisor { options, group, cgroup, input, running, is_alone, timer };
+    let (input, running, prepared, is_alone) = (None, None, None, false);
+    let mut supervisor =
+        Supervisor { options, group, cgroup, input, running, prepared, is_alone, timer };
+    // Without it, the command takes longer to start.
+    supervisor.prepared = supervisor.prepare().ok();
     loop {
         supervisor.act();
         if supervisor.is_alone && supervisor.running.is_none() {
-            if let Some(cgroup) = &supervisor.cgroup {
-                cgroup.remove();
-            }
+            supervisor.leave_nothing();
             return Ok(());
         }
         supervisor.set_timer()?;
@@ -112,6 +112,8 @@ struct Supervisor {
     /// The standard input that the command is to have.
     input: Option<OwnedFd>,
     running: Option<Running>,
+    /// What waits to become the command.
+    prepared: Option<Prepared>,
     /// `zklock run` is gone.
     is_alone: bool,
     timer: OwnedFd,
@@ -201,26 +203,9 @@ impl Supervisor {
             self.report(&Report::Killed { for_loss: true });
             return self.report(&Report::Gone(Status::Exited(FAILED)));
         }
-        let supervisor = getpid().as_raw_nonzero().to_string();
-        // This program again, even if another has taken its place on the disk.
-        let mut command = Command::new("/proc/self/exe");
-        command.arg0("zkl-exec").args(["become", "--supervisor", &supervisor]);
-        if let Some(cgroup) = &self.cgroup {
-            command.arg("--cgroup").arg(cgroup.path());
-        }
-        command.arg("--").args(&self.options.command);
-        command.process_group(self.group.map_or(0, |group| group.as_raw_nonzero().get()));
-        command.env("ZKLOCK_PATH", &self.options.path);
-        command.env("ZKLOCK_TOKEN", start.token.to_string());
-        command.env("ZKLOCK_SESSION", format!("{:#x}", start.session));
-        // It would tell systemd of itself.
-        command.env_remove("NOTIFY_SOCKET");
-        if let Some(input) = self.input.as_ref().and_then(|input| input.try_clone().ok()) {
-            command.stdin(input);
-        }
-        match command.spawn() {
-            Ok(child) => {
-                let (pid, status, resumed, killing) = (Pid::from_child(&child), None, 0, None);
+        match self.become_command(start) {
+            Ok(pid) => {
+                let (status, resumed, killing) = (None, 0, None);
                 self.running = Some(Running { pid, status, ending, resumed, killing });
                 self.report(&Report::Started);
             }
@@ -229,6 +214,37 @@ impl Supervisor {
                 self.report(&Report::Gone(Status::Exited(FAILED)));
             }
         }
+    }
+
+    /// The lock was never held, or nothing of the command is left.
+    fn leave_nothing(&mut self) {
+        if let Some(prepared) = self.prepared.take() {
+            let _ = kill_process(prepared.pid, Signal::KILL);
+            let _ = waitpid(Some(prepared.pid), WaitOptions::empty());
+        }
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.remove();
+        }
+    }
+
+    /// Starts a process that waits for the lock.
+    fn prepare(&self) -> io::Result<Prepared> {
+        let group = self.group.map_or(0, |group| group.as_raw_nonzero().get());
+        let SuperviseOptions { path, command, .. } = &self.options;
+        Prepared::start(path, command, group, self.cgroup.as_ref())
+    }
+
+    fn become_command(&mut self, start: &Start) -> io::Result<Pid> {
+        let become_it = |prepared: &Prepared| {
+            prepared.become_command(start.token, start.session, self.input.as_ref())
+        };
+        // One that has ended meanwhile is replaced.
+        if let Some(prepared) = self.prepared.take().filter(|it| become_it(it).is_ok()) {
+            return Ok(prepared.pid);
+        }
+        let prepared = self.prepare()?;
+        become_it(&prepared)?;
+        Ok(prepared.pid)
     }
 
     /// Does what is due.
@@ -328,6 +344,10 @@ impl Supervisor {
     }
 
     fn changed(&mut self, pid: Pid, status: WaitStatus) {
+        if status.stopping_signal().is_none() {
+            // Its number may be another's from now on.
+            self.prepared.take_if(|prepared| prepared.pid == pid);
+        }
         let Some(running) = self.running.as_mut().filter(|running| running.pid == pid) else {
             return;
         };
