@@ -22,6 +22,22 @@ pub fn cut(text: &str, width: usize) -> String {
     }
 }
 
+/// Lines of whole words, no wider than that unless a word is.
+pub fn fold(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// Neither moves the cursor nor turns the direction of writing.
 fn is_harmless(c: char) -> bool {
     !c.is_control()

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::locks::{self, Found, Holding};
 use super::table;
-use super::who::{in_short, json_of};
+use super::who::{among, json_of};
 use crate::failure::Failure;
 use crate::output::show;
 use crate::servers::Servers;
@@ -65,14 +65,10 @@ pub fn ls(options: &LsOptions) -> Result<u8, Failure> {
 fn row(found: &Found, holding: &Holding) -> Vec<String> {
     let holder = holding.holder.as_ref();
     let since = holder.map(|holder| holder.held_since.map_or(holder.since, |held| held.earliest));
-    let others = match holding.holders {
-        0 | 1 => String::new(),
-        holders => format!(" and {} more", holders - 1),
-    };
     vec![
         found.path.escape_debug().to_string(),
         found.kinds(),
-        holder.map_or_else(|| "-".to_owned(), in_short) + &others,
+        among(holding.holders, holder),
         since.map_or_else(|| "-".to_owned(), ago),
         holding.waiters.to_string(),
         found.libraries().join(", "),

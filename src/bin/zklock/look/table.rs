@@ -13,9 +13,13 @@ const NARROW: usize = 8;
 
 /// Shows rows; on a terminal, no wider than that.
 pub fn print(heading: &[&str], rows: &[Vec<String>]) {
+    show(format_args!("{}", lay_out(heading, rows, width())));
+}
+
+/// That of the terminal; elsewhere there is no limit.
+pub fn width() -> usize {
     let size = if stdout().is_terminal() { tcgetwinsize(stdout()).ok() } else { None };
-    let width = size.map_or(usize::MAX, |size| usize::from(size.ws_col).max(1));
-    show(format_args!("{}", lay_out(heading, rows, width)));
+    size.map_or(usize::MAX, |size| usize::from(size.ws_col).max(1))
 }
 
 /// Each column as wide as its widest cell, as long as there is room; the last is not filled up.

@@ -12,7 +12,7 @@ use super::table;
 use crate::failure::Failure;
 use crate::output::show;
 use crate::servers::Servers;
-use crate::text::ago;
+use crate::text::{ago, one_line};
 
 const MORE: &str = "\
 Limits:
@@ -87,15 +87,23 @@ pub fn row(contender: &Contender) -> Vec<String> {
     ]
 }
 
-/// Who it is, for people who know which lock.
+/// `report (web1, pid 7)`: what a contender calls itself, and where it is.
 pub fn in_short(contender: &Contender) -> String {
-    let Contender { host, pid, label, .. } = contender;
-    match (host.as_str(), label.as_str()) {
-        ("", "") => format!("session {:#x}", contender.session),
-        ("", label) => format!("session {:#x} ({label})", contender.session),
-        (host, "") => format!("{host} pid {pid}"),
-        (host, label) => format!("{host} pid {pid} ({label})"),
+    let Contender { host, pid, label, session, .. } = contender;
+    let place = match host.as_str() {
+        "" => format!("session {session:#x}"),
+        host => format!("{host}, pid {pid}"),
+    };
+    match label.as_str() {
+        "" => place,
+        label => format!("{} ({place})", one_line(label)),
     }
+}
+
+/// One of several holders.
+pub fn among(holders: usize, one: Option<&Contender>) -> String {
+    let one = one.map_or_else(|| "-".to_owned(), in_short);
+    if holders > 1 { format!("{holders} holders: {one}") } else { one }
 }
 
 /// Only ZooKeeper's claims say it.

@@ -13,6 +13,7 @@ use super::hosts;
 use super::judgement;
 use super::server;
 use crate::failure::Failure;
+use crate::look::table;
 use crate::output::show;
 use crate::servers::{Place, Servers, Settings};
 
@@ -90,7 +91,7 @@ pub fn doctor(options: &DoctorOptions) -> Result<u8, Failure> {
             let line: Value = finding.json();
             show(format_args!("{line}\n"));
         } else {
-            show(format_args!("{}", finding.text()));
+            show(format_args!("{}", finding.text(table::width())));
         }
     }
     let worst = found.iter().map(|finding| finding.level).max();

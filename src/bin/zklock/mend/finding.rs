@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::text::fold;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     Fine,
@@ -56,11 +58,31 @@ impl Finding {
         })
     }
 
-    pub fn text(&self) -> String {
-        let mut text = format!("{:<8} {:<9} {}\n", self.level.name(), self.check, self.found);
+    /// For a terminal of that width.
+    pub fn text(&self, width: usize) -> String {
+        let lines = |text: &str, indent: usize| {
+            fold(text, width.saturating_sub(indent)).join(&format!("\n{:indent$}", ""))
+        };
+        let (level, check) = (self.level.name(), self.check);
+        let mut text = format!("{level:<8} {check:<9} {}\n", lines(&self.found, 19));
         if let Some(remedy) = &self.remedy {
-            text += &format!("{:18} -> {remedy}\n", "");
+            text += &format!("{:18} -> {}\n", "", lines(remedy, 22));
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_is_folded_between_words_below_where_it_begins() {
+        let finding = Finding::warning("server", "cannot connect to a:1: refused", "start it now");
+        assert_eq!(
+            finding.text(40),
+            "warning  server    cannot connect to a:1:\n                   refused\n                   -> start it now\n"
+        );
+        assert_eq!(finding.text(usize::MAX).lines().count(), 2);
     }
 }

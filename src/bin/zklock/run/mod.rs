@@ -25,6 +25,7 @@ use zklock::{Client, Guard, Interop, Lock, LockError, Pending};
 use zklock::{Store, StoreOptions};
 
 use crate::failure::{FAILED, Failure};
+use crate::look::who::in_short;
 use crate::mark::{Beginning, Mark, MarkedRun};
 use crate::output::say;
 use crate::supervise::orders::Status;
@@ -33,7 +34,7 @@ use events::{Caught, Event, Events};
 use hold::{Hold, Outcome, State, Times};
 use options::RunOptions;
 use place::Place;
-use stop::{Stop, name};
+use stop::Stop;
 use supervised::Supervised;
 use waiting::Waiting;
 
@@ -306,14 +307,14 @@ impl Run {
                     "nobody holds the lock now, but it could not be acquired: another has just released it, or the \
                      server was restarted and lets nobody in yet"
                         .to_owned(),
-                    |holder| format!("held by {}", name(&holder)),
+                    |holder| format!("held by {}", in_short(&holder)),
                 );
                 Err(Stop::Conflict(format!("{path}: not acquired: {why}")))
             }
             Err(LockError::TimedOut { ahead: Some(ahead), .. }) => {
                 let why = holder().map_or_else(
-                    || format!("behind {}", name(&ahead)),
-                    |holder| format!("held by {}", name(&holder)),
+                    || format!("behind {}", in_short(&ahead)),
+                    |holder| format!("held by {}", in_short(&holder)),
                 );
                 let wait = humantime::format_duration(self.options.wait.unwrap_or_default());
                 Err(Stop::Conflict(format!("{path}: not acquired within {wait}: {why}")))

@@ -2,10 +2,9 @@
 
 use std::io;
 
-use zklock::{Contender, LockError};
+use zklock::LockError;
 
 use crate::failure::Failure;
-use crate::text::one_line;
 
 pub enum Stop {
     /// By a signal, before there was a command to hand it on to.
@@ -36,18 +35,5 @@ impl From<LockError> for Stop {
 impl From<io::Error> for Stop {
     fn from(error: io::Error) -> Stop {
         Stop::Failure(Failure::new(error.to_string()))
-    }
-}
-
-/// `report (web1, pid 7)`: what a contender calls itself, and where it is.
-pub fn name(contender: &Contender) -> String {
-    let Contender { host, pid, label, session, .. } = contender;
-    let place = match host.as_str() {
-        "" => format!("session {session:#x}"),
-        host => format!("{host}, pid {pid}"),
-    };
-    match label.as_str() {
-        "" => place,
-        label => format!("{} ({place})", one_line(label)),
     }
 }

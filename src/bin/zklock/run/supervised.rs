@@ -106,10 +106,6 @@ impl Supervised {
             if let Some(cgroup) = &self.cgroup {
                 cgroup.kill();
             }
-            let left: Vec<_> = processes::below(getpid());
-            for process in left.iter().filter(|process| !process.is_over()) {
-                let _ = process.signal(Signal::KILL);
-            }
             for _ in 0..AT_ONCE {
                 processes::kill_children();
                 loop {
@@ -122,6 +118,10 @@ impl Supervised {
                         },
                     }
                 }
+            }
+            let left: Vec<_> = processes::below(getpid());
+            for process in left.iter().filter(|process| !process.is_over()) {
+                let _ = process.signal(Signal::KILL);
             }
             if round == SAY_AFTER {
                 stuck(&processes::list(&left));

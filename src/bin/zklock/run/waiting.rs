@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use zklock::Lock;
 
-use super::stop::name;
+use crate::look::who::in_short;
 use crate::output::say;
 
 /// Until it is dropped.
@@ -27,7 +27,7 @@ impl Waiting {
                 let holder = lock.holder().within(NEXT).wait().ok().flatten();
                 if let Some(holder) = holder.filter(|holder| before != Some(holder.token)) {
                     before = Some(holder.token);
-                    say(format_args!("{}: waiting for {}", lock.path(), name(&holder)));
+                    say(format_args!("{}: waiting for {}", lock.path(), in_short(&holder)));
                 }
             }
         };

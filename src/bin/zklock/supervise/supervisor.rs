@@ -299,10 +299,7 @@ impl Supervisor {
         if running.status.is_none() && self.group.is_none() {
             let _ = kill_process_group(running.pid, Signal::KILL);
         }
-        for process in self.left() {
-            // Who may not be killed is named below.
-            let _ = process.signal(Signal::KILL);
-        }
+        // All that comes of children is a child at last. A look at all processes takes longer, while others are started.
         for _ in 0..AT_ONCE {
             processes::kill_children();
             if self.collect() {
@@ -310,6 +307,10 @@ impl Supervisor {
             }
         }
         let left = self.left();
+        for process in &left {
+            // One that may not be killed is named below.
+            let _ = process.signal(Signal::KILL);
+        }
         let Some(running) = &mut self.running else { return };
         let Some(killing) = &mut running.killing else { return };
         let now = boot_clock::now();

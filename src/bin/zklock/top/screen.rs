@@ -10,7 +10,7 @@ use ratatui::widgets::{Block, BorderType, Cell, Paragraph, Row, Table};
 
 use super::board::{Board, Order};
 use crate::follow::shared::{Picture, View, connection_name};
-use crate::look::who::{self, in_short};
+use crate::look::who;
 use crate::text::{ago, cut, one_line};
 
 /// Narrower screens do without some columns.
@@ -80,7 +80,7 @@ fn footer(picture: &Picture, order: Order) -> Line<'static> {
         key("p", "path", order == Order::Path),
         key("↑↓", "select", false),
         key("Enter", "queue", false),
-        key("q", "end", false),
+        key("q", "quit", false),
     ];
     Line::from(keys.concat())
 }
@@ -144,11 +144,7 @@ fn columns(width: u16) -> Vec<Column> {
 }
 
 fn holder(lock: &View) -> String {
-    let others = match lock.holders() {
-        0 | 1 => String::new(),
-        holders => format!(" and {} more", holders - 1),
-    };
-    lock.holder().map_or_else(|| "-".to_owned(), in_short) + &others
+    who::among(lock.holders(), lock.holder())
 }
 
 fn draw_queue(frame: &mut Frame, board: &Board, area: Rect) {
