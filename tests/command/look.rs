@@ -36,8 +36,8 @@ fn ls_shows_each_lock_with_its_holder_and_who_the_queue() {
     let out = ask(&bench, &["ls"]);
     let rows: Vec<&str> = out.lines().collect();
     assert_eq!(rows.len(), 3, "{out}");
-    assert!(rows[1].starts_with("/locks/one ") && rows[1].contains("(single)"), "{out}");
-    assert!(rows[2].starts_with("/locks/report") && rows[2].contains("(nightly run)"), "{out}");
+    assert!(rows[1].starts_with("/locks/one ") && rows[1].contains("single ("), "{out}");
+    assert!(rows[2].starts_with("/locks/report") && rows[2].contains("nightly run ("), "{out}");
     let found = lines(&ask(&bench, &["ls", "--json", "/locks"]));
     assert_eq!((&found[1]["path"], &found[1]["waiters"]), (&"/locks/report".into(), &1.into()));
     assert_eq!(found[1]["holder"]["token"], held.fencing_token());
@@ -116,11 +116,13 @@ fn watch_says_a_line_for_each_holder() {
     let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
     let watching = Running(child);
     let mut next = || said.next().expect("a line").unwrap();
-    assert!(next().contains("(first)"));
+    assert!(next().contains("first ("));
     held.release().wait().unwrap();
     assert!(next().ends_with(" free"));
     let held = bench.lock(&client).label("second").acquire().wait().unwrap();
-    assert!(next().contains(&format!("(second) token {}", held.fencing_token())));
+    let line = next();
+    assert!(line.contains("second ("), "{line}");
+    assert!(line.ends_with(&format!(" token {}", held.fencing_token())), "{line}");
     assert!(watching.end().success());
 }
 

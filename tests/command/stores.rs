@@ -128,7 +128,7 @@ fn what_a_store_can_do_each_command_does_wherever_the_store_is_named() {
         let store = ["--store", &address];
         let (code, out, err) =
             finish(&[&store[..], &["watch", "--lines", "1", "/jobs/a"]].concat());
-        assert!(code == Some(0) && out.contains("(zklock hold) token"), "{out}{err}");
+        assert!(code == Some(0) && out.contains(" held by zklock hold ("), "{out}{err}");
         let (code, out, _) = finish(&[&store[..], &["who", "/jobs/a"]].concat());
         assert!(code == Some(0) && out.contains("holds"), "{out}");
         let yes = if command == "break" { &["--yes"][..] } else { &[] };

@@ -88,7 +88,7 @@ fn locks_are_shown_in_the_order_that_was_asked_for_with_the_queue_of_one() {
     screen.expect("the second");
     assert_eq!(screen.locks(), ["/locks/c", "/locks/a", "/locks/b"]);
     // A terminal would have obeyed the label.
-    screen.expect("(the oldest  [2J)");
+    screen.expect("the oldest  [2J (");
     screen.press("p");
     eventually("they are in the order of their paths", || {
         screen.locks() == ["/locks/a", "/locks/b", "/locks/c"]
@@ -105,7 +105,7 @@ fn locks_are_shown_in_the_order_that_was_asked_for_with_the_queue_of_one() {
     busy.release().wait().unwrap();
     let second = waiting.join().unwrap().unwrap();
     screen.expect("3 held  0 waiting");
-    screen.expect("(the second)");
+    screen.expect("the second (");
     drop((first, second, single));
     screen.expect("nobody holds a lock there");
     screen.press("q");
@@ -118,22 +118,22 @@ fn it_shows_a_lost_connection_and_an_expired_session_and_goes_on() {
     let client = bench.direct();
     let held = bench.lock(&client).label("before").acquire().wait().unwrap();
     let screen = Screen::of(&format!("--hosts {}", bench.proxy.hosts()));
-    screen.expect("(before)");
+    screen.expect("before (");
     screen.expect("connected");
     bench.proxy.cut();
     eventually("it shows that, and what it last saw", || {
         let text = screen.text();
         (text.contains("connection lost") || text.contains("session expired"))
-            && text.contains("(before)")
+            && text.contains("before (")
     });
     held.release().wait().unwrap();
     let held = bench.lock(&client).label("meanwhile").acquire().wait().unwrap();
     bench.proxy.heal();
-    screen.expect("(meanwhile)");
+    screen.expect("meanwhile (");
     bench.proxy.expire_sessions().unwrap();
     held.release().wait().unwrap();
     let held = bench.lock(&client).label("after").acquire().wait().unwrap();
-    screen.expect("(after)");
+    screen.expect("after (");
     screen.expect("  connected");
     screen.press("C-c");
     screen.expect("status 0");
