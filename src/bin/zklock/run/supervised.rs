@@ -107,7 +107,6 @@ impl Supervised {
                 cgroup.kill();
             }
             for _ in 0..AT_ONCE {
-                processes::kill_children();
                 loop {
                     match processes::next_change() {
                         Change::Child(..) => {}
@@ -118,6 +117,7 @@ impl Supervised {
                         },
                     }
                 }
+                processes::kill_children();
             }
             let left: Vec<_> = processes::below(getpid());
             for process in left.iter().filter(|process| !process.is_over()) {

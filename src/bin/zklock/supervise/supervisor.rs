@@ -301,10 +301,10 @@ impl Supervisor {
         }
         // All that comes of children is a child at last. A look at all processes takes longer, while others are started.
         for _ in 0..AT_ONCE {
-            processes::kill_children();
             if self.collect() {
                 break;
             }
+            processes::kill_children();
         }
         let left = self.left();
         for process in &left {
