@@ -34,7 +34,7 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  zklock run /locks/report -- make report        one run at a time in the cluster
+  zklock run /locks/report -- make report        one run at a time in a cluster
   zklock run --no-wait /locks/sync -- rsync ...  skip it while another runs
   zklock ls /locks                               the locks and their holders
   zklock who /locks/report                       its holder and its waiters

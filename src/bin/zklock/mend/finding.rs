@@ -81,7 +81,7 @@ mod tests {
         let finding = Finding::warning("server", "cannot connect to a:1: refused", "start it now");
         assert_eq!(
             finding.text(40),
-            "warning  server    cannot connect to a:1:\n                   refused\n                   -> start it now\n"
+            "warning  server    cannot connect to\n                   a:1: refused\n                   -> start it now\n"
         );
         assert_eq!(finding.text(usize::MAX).lines().count(), 2);
     }
