@@ -14,20 +14,24 @@ use crate::spot::{Places, Texts};
 /// Each round leaves out what the one before it has complained of, so few are needed.
 const ROUNDS: usize = 20;
 
+const PLAIN: &str = "--cap-lints=allow";
+const COVERAGE: &str = "--cap-lints=allow -Cinstrument-coverage";
+
 /// A test program.
 pub struct Program {
-    /// `lib`, or the name of the integration test.
+    /// `lib`, `bin` for the command, or the name of the integration test.
     pub target: String,
     pub path: PathBuf,
 }
 
-/// Writes the sources with all bugs that compile, and gives the numbers of the others.
-pub fn settle(copy: &Copy, texts: &Texts) -> Outcome<BTreeSet<u32>> {
+/// Writes the sources with all bugs that are drawn and compile, and gives the numbers of those that do not compile.
+pub fn settle(copy: &Copy, texts: &Texts, not_drawn: &BTreeSet<u32>) -> Outcome<BTreeSet<u32>> {
     let mut left_out = BTreeSet::new();
     for round in 1..=ROUNDS {
         let mut written: BTreeMap<&str, (String, Places)> = BTreeMap::new();
         for (file, text) in texts {
-            let text = text.with(&|number| !left_out.contains(&number));
+            let text =
+                text.with(&|number| !left_out.contains(&number) && !not_drawn.contains(&number));
             copy.write(file, text.0.as_bytes())?;
             written.insert(file, text);
         }
@@ -90,7 +94,8 @@ impl Complaint {
 }
 
 fn check(copy: &Copy) -> Outcome<Vec<Complaint>> {
-    let messages = cargo(copy, &["check", "--lib", "--message-format=json"])?;
+    let messages = cargo(copy, &["check", "--lib", "--bins", "--message-format=json"])?;
+    let succeeded = messages.iter().any(|message| message["success"] == true);
     let mut complaints = Vec::new();
     for message in messages.iter().filter(|message| message["reason"] == "compiler-message") {
         let message = &message["message"];
@@ -104,6 +109,9 @@ fn check(copy: &Copy) -> Outcome<Vec<Complaint>> {
             let text = message["rendered"].as_str().unwrap_or_default().to_owned();
             complaints.push(Complaint { text, spots });
         }
+    }
+    if complaints.is_empty() && !succeeded {
+        return Err("cargo check failed, and the compiler complains of nothing".to_owned());
     }
     Ok(complaints)
 }
@@ -124,10 +132,10 @@ pub fn programs(copy: &Copy, targets: &[String]) -> Outcome<Vec<Program>> {
     eprintln!("mutants: building the tests of {}", targets.join(", "));
     let mut arguments = vec!["test", "--no-run", "--message-format=json"];
     for target in targets {
-        if target == "lib" {
-            arguments.push("--lib");
-        } else {
-            arguments.extend(["--test", target]);
+        match target.as_str() {
+            "lib" => arguments.push("--lib"),
+            "bin" => arguments.extend(["--bin", "zklock"]),
+            target => arguments.extend(["--test", target]),
         }
     }
     let messages = cargo(copy, &arguments)?;
@@ -142,9 +150,12 @@ pub fn programs(copy: &Copy, targets: &[String]) -> Outcome<Vec<Program>> {
         if message["profile"]["test"] != true {
             continue;
         }
-        let is_lib = message["target"]["kind"][0] == "lib";
         let name = message["target"]["name"].as_str().unwrap_or_default();
-        let target = if is_lib { "lib" } else { name }.to_owned();
+        let target = match message["target"]["kind"][0].as_str() {
+            Some(kind @ ("lib" | "bin")) => kind,
+            _ => name,
+        };
+        let target = target.to_owned();
         programs.push(Program { target, path: path.into() });
     }
     for target in targets {
@@ -162,7 +173,8 @@ pub fn in_copy(copy: &Copy, program: impl AsRef<std::ffi::OsStr>) -> Command {
     command
         .current_dir(&copy.root)
         .env("CARGO_TARGET_DIR", copy.root.join("target"))
-        .env("RUSTFLAGS", "--cap-lints=allow")
+        .env("RUSTFLAGS", if copy.coverage { COVERAGE } else { PLAIN })
+        .env("LLVM_PROFILE_FILE", "/dev/null")
         .env_remove("ZKLOCK_MUTANT")
         .stdin(Stdio::null());
     command

@@ -12,11 +12,13 @@ const SWITCH: &str = include_str!("switch.rs");
 /// A copy of the checkout's files, tracked or not yet.
 pub struct Copy {
     pub root: PathBuf,
+    /// Whether it is built to count which lines the tests execute.
+    pub coverage: bool,
 }
 
 /// Makes or renews the copy in `place`, but for the sources that are `mutated`. What did not change stays
 /// as it is, so that cargo builds little.
-pub fn copy(from: &Path, place: &Path, mutated: &Texts) -> Outcome<Copy> {
+pub fn copy(from: &Path, place: &Path, mutated: &Texts, coverage: bool) -> Outcome<Copy> {
     let root = place.join("tree");
     let listed = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"])
@@ -26,7 +28,7 @@ pub fn copy(from: &Path, place: &Path, mutated: &Texts) -> Outcome<Copy> {
     if !listed.status.success() {
         return Err(format!("git ls-files: {}", String::from_utf8_lossy(&listed.stderr)));
     }
-    let copy = Copy { root };
+    let copy = Copy { root, coverage };
     for file in String::from_utf8_lossy(&listed.stdout).split('\0').filter(|file| !file.is_empty())
     {
         let source = from.join(file);

@@ -7,8 +7,9 @@
 mod returns;
 mod visit;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
 use crate::Outcome;
@@ -16,7 +17,19 @@ use crate::mutant::Mutant;
 use crate::spot::{Text, Texts};
 
 /// What is mutated, from the checkout's root.
-const SOURCES: [&str; 4] = ["src/client", "src/lock", "src/raw", "src/recipes"];
+const SOURCES: [&str; 11] = [
+    "src/bin/zklock/run",
+    "src/bin/zklock/supervise",
+    "src/capi",
+    "src/client",
+    "src/leased",
+    "src/lock",
+    "src/raw",
+    "src/recipes",
+    "src/redis",
+    "src/sql",
+    "src/zookeeper",
+];
 
 /// Modules that are part of no build but the tests'.
 fn is_for_tests(item: &syn::ItemMod) -> bool {
@@ -32,6 +45,22 @@ pub fn all(root: &Path) -> Outcome<(Texts, Vec<Mutant>)> {
         walk(root, &format!("{source}/mod.rs"), source, &mut texts, &mut mutants)?;
     }
     Ok((texts, mutants))
+}
+
+/// The numbers of `count` bugs of each folder that the seed draws.
+pub fn draw<'a>(
+    mutants: impl Iterator<Item = &'a Mutant>,
+    count: usize,
+    seed: u64,
+) -> BTreeSet<u32> {
+    let mut folders: BTreeMap<&str, BTreeSet<(u64, u32)>> = BTreeMap::new();
+    for mutant in mutants {
+        let mut hasher = DefaultHasher::new();
+        (seed, mutant.name()).hash(&mut hasher);
+        folders.entry(mutant.folder()).or_default().insert((hasher.finish(), mutant.number));
+    }
+    let drawn = folders.into_values().flat_map(|folder| folder.into_iter().take(count));
+    drawn.map(|(_, number)| number).collect()
 }
 
 /// Mutates a file and the modules that it declares, which are in `folder`.

@@ -62,6 +62,7 @@ Examples:
   mutants planted heartbeat             those whose name contains the word
   mutants generic src/lock src/client   bugs made from the syntax of these files
   mutants generic --minutes 30          as far as it comes in half an hour
+  mutants generic --sample 40 --seed 7  40 of each folder, drawn by the seed
   mutants generic --again               survivors again, after a test was added
   mutants generic --report              the table of what is known, and the survivors"
 )]
@@ -81,13 +82,22 @@ struct Arguments {
     /// Judges the survivors again, and not only what has no verdict.
     #[arg(long)]
     again: bool,
+    /// Judges so many generic bugs of each folder, drawn by the seed, and not all.
+    #[arg(long, value_name = "COUNT")]
+    sample: Option<usize>,
+    /// What draws the sample: another number, another sample.
+    #[arg(long, default_value_t = 1, value_name = "NUMBER")]
+    seed: u64,
+    /// Records with the tests which lines they execute, for llvm-cov, in target/mutants/KIND/profiles.
+    #[arg(long)]
+    coverage: bool,
     /// Lists the bugs and ends.
     #[arg(long)]
     list: bool,
     /// Reports what is known and ends.
     #[arg(long)]
     report: bool,
-    /// Test targets that may find a bug, lib among them; more are slower.
+    /// Test targets that may find a bug, lib and bin among them; more are slower.
     #[arg(long, value_delimiter = ',', default_values = suite::TARGETS)]
     targets: Vec<String>,
 }
@@ -111,30 +121,49 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
         Kind::Planted => planted::all(&root)?,
         Kind::Generic => generic::all(&root)?,
     };
-    let chosen = |mutant: &Mutant| {
+    let named = |mutant: &Mutant| {
         arguments.chosen.is_empty()
             || arguments.chosen.iter().any(|part| mutant.key.contains(part.trim_end_matches('/')))
     };
+    let mut results = results::Results::open(&place)?;
+    // The sample, of those that may compile.
+    let drawn = |results: &results::Results| -> BTreeSet<u32> {
+        let viable = mutants.iter().filter(|mutant| named(mutant) && results.may_build(mutant));
+        match arguments.sample {
+            Some(count) => generic::draw(viable, count, arguments.seed),
+            None => viable.map(|mutant| mutant.number).collect(),
+        }
+    };
     if arguments.list {
-        for mutant in mutants.iter().filter(|mutant| chosen(mutant)) {
+        let drawn = drawn(&results);
+        for mutant in mutants.iter().filter(|mutant| drawn.contains(&mutant.number)) {
             println!("{}", mutant.headline());
         }
         return Ok(true);
     }
-    let mut results = results::Results::open(&place)?;
     if !arguments.report {
-        let tree = copy::copy(&root, &place, &texts)?;
-        let left_out = build::settle(&tree, &texts)?;
+        let tree = copy::copy(&root, &place, &texts, arguments.coverage)?;
+        // About a third does not compile. What is built is the same in each run, so that cargo builds little.
+        let wanted = mutants.iter().filter(|mutant| named(mutant));
+        let built: BTreeSet<u32> = match arguments.sample {
+            Some(count) => generic::draw(wanted, 2 * count, arguments.seed),
+            None => mutants.iter().map(|mutant| mutant.number).collect(),
+        };
+        let is_out =
+            |mutant: &&Mutant| !built.contains(&mutant.number) || !results.may_build(mutant);
+        let not_drawn = mutants.iter().filter(is_out).map(|it| it.number).collect();
+        let left_out = build::settle(&tree, &texts, &not_drawn)?;
         for mutant in mutants.iter().filter(|mutant| left_out.contains(&mutant.number)) {
             if arguments.kind == Kind::Planted {
                 return Err(format!("{} does not compile; see above", mutant.headline()));
             }
             results.record(&mutant.key, results::Verdict::NotBuilt)?;
         }
+        let drawn = drawn(&results);
+        let chosen = |mutant: &&Mutant| drawn.contains(&mutant.number);
         // What is planted by hand names its tests; what comes from the syntax meets them all.
         let mut targets = arguments.targets.clone();
-        let named: Vec<_> =
-            mutants.iter().filter(|mutant| chosen(mutant)).flat_map(|it| &it.found_by).collect();
+        let named: Vec<_> = mutants.iter().filter(chosen).flat_map(|it| &it.found_by).collect();
         if arguments.kind == Kind::Planted {
             targets.retain(|target| named.iter().any(|by| by.target == *target));
         }
@@ -146,7 +175,7 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
             }
         };
         let suite = suite::Suite::record(tree, &place, &targets, &wanted, arguments.jobs)?;
-        for (by, mutant) in mutants.iter().filter(|mutant| chosen(mutant)).flat_map(named_tests) {
+        for (by, mutant) in mutants.iter().filter(chosen).flat_map(named_tests) {
             if !suite.tests.iter().any(|test| by.names(&test.target, &test.name)) {
                 return Err(format!("{}: there is no test `{by}`", mutant.headline()));
             }
@@ -160,7 +189,8 @@ fn run(arguments: &Arguments) -> Outcome<bool> {
         judge::all(&suite, &mutants, &todo, limit, end, arguments.jobs, &mut results)?;
     }
     let equivalent = equivalent::load(&root)?;
-    let mutants: Vec<_> = mutants.into_iter().filter(chosen).collect();
+    let drawn = drawn(&results);
+    let mutants: Vec<_> = mutants.into_iter().filter(|it| drawn.contains(&it.number)).collect();
     Ok(report::print(&mutants, &results, &equivalent))
 }
 

@@ -53,6 +53,17 @@ impl Mutant {
         self.found_by.iter().any(|by| by.names(target, name) && by.case == case)
     }
 
+    /// What it is called whatever else its function does: the key without the digest.
+    pub fn name(&self) -> &str {
+        self.key.rsplit_once(" #").map_or(&self.key, |(name, _)| name)
+    }
+
+    /// The folder below the sources.
+    pub fn folder(&self) -> &str {
+        let end = self.file.match_indices('/').nth(1).map_or(self.file.len(), |(at, _)| at);
+        &self.file[..end]
+    }
+
     pub fn headline(&self) -> String {
         format!("{}:{}: {}: {}", self.file, self.line, self.place, self.what)
     }

@@ -44,12 +44,12 @@ pub fn print(mutants: &[Mutant], results: &Results, equivalent: &[Equivalent]) -
     let mut survivors = Vec::new();
     let mut argued = Vec::new();
     for mutant in mutants {
-        let why = equivalent.iter().find(|equivalent| is_meant(mutant, &equivalent.mutant));
+        let why = equivalent.iter().find(|equivalent| equivalent.mutant == mutant.name());
         let verdict = results.of(mutant);
         if matches!(verdict, Some(Verdict::NotBuilt)) {
             continue;
         }
-        let row = rows.entry(&mutant.file).or_default();
+        let row = rows.entry(mutant.folder()).or_default();
         row.viable += 1;
         match verdict {
             None => row.open += 1,
@@ -91,12 +91,12 @@ pub fn print(mutants: &[Mutant], results: &Results, equivalent: &[Equivalent]) -
         each(mutants, results);
     }
     println!(
-        "| file | viable | found | of those judged | none | survived | unreached | undecided | open |"
+        "| folder | viable | found | of those judged | none | survived | unreached | undecided | open |"
     );
     println!("|---|---:|---:|---:|---:|---:|---:|---:|---:|");
     let mut sum = Row::default();
-    for (file, row) in &rows {
-        line(file, row);
+    for (folder, row) in &rows {
+        line(folder, row);
         sum.add(row);
     }
     line("**all**", &sum);
@@ -125,9 +125,4 @@ fn line(name: &str, row: &Row) {
     println!(
         "| {name} | {viable} | {found} | {share} | {equivalent} | {survived} | {unreached} | {undecided} | {open} |"
     );
-}
-
-/// Whether the entry of the list means this bug: its name up to the digest.
-fn is_meant(mutant: &Mutant, name: &str) -> bool {
-    mutant.key == name || mutant.key.rsplit_once(" #").is_some_and(|(before, _)| before == name)
 }

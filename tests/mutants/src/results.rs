@@ -63,6 +63,11 @@ impl Results {
         self.verdicts.get(&mutant.key)
     }
 
+    /// Whether the compiler has not refused it.
+    pub fn may_build(&self, mutant: &Mutant) -> bool {
+        !matches!(self.of(mutant), Some(Verdict::NotBuilt))
+    }
+
     /// Whether it is to be judged.
     pub fn is_wanted(&self, mutant: &Mutant, again: bool) -> bool {
         match self.of(mutant) {

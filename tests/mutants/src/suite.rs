@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
 use crate::Outcome;
@@ -16,8 +17,9 @@ use crate::build::{self, Program};
 use crate::copy::Copy;
 
 /// The tests that may find a bug, unless others are named.
-pub const TARGETS: [&str; 12] = [
+pub const TARGETS: [&str; 13] = [
     "lib",
+    "bin",
     "lock",
     "client",
     "raw_floor",
@@ -30,6 +32,9 @@ pub const TARGETS: [&str; 12] = [
     "defects",
     "command",
 ];
+
+/// Marks the processes of one run of tests.
+const RUN: &str = "ZKLOCK_MUTANTS_RUN";
 
 /// The last of what a test may take when nothing is planted.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -139,15 +144,43 @@ impl Suite {
         }
         if let Some(reached) = reached {
             command.env("ZKLOCK_MUTANTS_REACHED", reached);
+            if self.copy.coverage {
+                // A few files for each program, which its processes add to.
+                command.env("LLVM_PROFILE_FILE", self.copy.root.join("../profiles/%4m"));
+            }
         }
+        static RUNS: AtomicUsize = AtomicUsize::new(0);
+        let run = format!("{}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
+        command.env(RUN, &run);
         let mut child =
             command.spawn().map_err(|error| format!("{}: {error}", program.display()))?;
-        Ok(wait(&mut child, limit))
+        let end = wait(&mut child, limit);
+        end_all_of(&run);
+        Ok(end)
     }
 }
 
-/// Waits for the end of a process, which is brought about when its time is over. The servers that a test
-/// has started end with it.
+/// Ends what a run of tests has left, in whatever session or process group it is.
+fn end_all_of(run: &str) {
+    let mark = format!("{RUN}={run}");
+    let is_of_run = |pid: i32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+    };
+    // What is ended may just have started another.
+    loop {
+        let pids = fs::read_dir("/proc").into_iter().flatten().filter_map(|entry| {
+            entry.ok()?.file_name().to_str()?.parse().ok().filter(|pid| is_of_run(*pid))
+        });
+        let ended = pids.filter_map(Pid::from_raw).map(|pid| kill_process(pid, Signal::KILL));
+        if ended.count() == 0 {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Waits for the end of a process, which is brought about when its time is over.
 fn wait(child: &mut Child, limit: Duration) -> End {
     let begin = Instant::now();
     let mut pause = Duration::from_millis(1);

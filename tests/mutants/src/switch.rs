@@ -12,7 +12,7 @@ struct Switch {
 }
 
 static SWITCH: OnceLock<Switch> = OnceLock::new();
-static SEEN: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
+static SEEN: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
 
 /// Whether the mutant with this number is on.
 #[allow(dead_code)]
