@@ -220,7 +220,7 @@ impl StoredLock for Spec {
                 let there = lock.ask("revoke", look).await?;
                 Ok((!there).then_some(true))
             };
-            lock.watch(gone).await
+            lock.watch(gone).await.map_err(LockError::after_a_write)
         })
     }
 

@@ -98,6 +98,13 @@ struct Duty {
     _unfinished: Unfinished,
 }
 
+impl Duty {
+    /// Whether it deletes the claim with that id.
+    fn is_of(&self, claim: Uuid) -> bool {
+        matches!(self.what, Ending::Claim { id, .. } if id == claim)
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Ending {
     Claim { id: Uuid, lock: Arc<str> },
@@ -292,6 +299,9 @@ impl Worker {
             claim.set(Status::Over(reason));
         }
         self.waiting.clear();
+        // Claims that were to be deleted later go with it.
+        let now = Instant::now();
+        self.duties.iter_mut().for_each(|duty| duty.due = duty.due.min(now));
         self.end(Ending::Session(session.id), Duration::ZERO, None);
         self.shared.changed();
     }
@@ -360,6 +370,9 @@ impl Worker {
     ) {
         self.forget(claim);
         let (id, lock) = (claim.id(), Arc::clone(&claim.lock));
+        // It may have been to be deleted later: it was broken, and its grace is not over.
+        let is_later = |duty: &Duty| duty.answer.is_none() && !duty.may_be_done;
+        self.duties.retain(|duty| !(duty.is_of(id) && is_later(duty)));
         self.end(Ending::Claim { id, lock }, after, answer);
         if after.is_zero() {
             self.do_duties();
@@ -386,8 +399,7 @@ impl Worker {
 
     /// Deletes a claim that nobody knows of here.
     pub(super) fn delete_stray(&mut self, stray: Uuid) {
-        let is_known = |duty: &Duty| matches!(duty.what, Ending::Claim { id, .. } if id == stray);
-        if !self.duties.iter().any(is_known) {
+        if !self.duties.iter().any(|duty| duty.is_of(stray)) {
             self.end(Ending::Claim { id: stray, lock: Arc::default() }, Duration::ZERO, None);
         }
     }

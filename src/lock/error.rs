@@ -135,6 +135,16 @@ impl LockError {
         LockError::Store { path: recognisable(path), source }
     }
 
+    /// Of what was begun: whether it is done later is not known.
+    pub(crate) fn after_a_write(self) -> LockError {
+        match self {
+            LockError::Closed { path, source } | LockError::Store { path, source } => {
+                LockError::OutcomeUnknown { path, source: Some(source) }
+            }
+            error => error,
+        }
+    }
+
     /// What a [`Pending`](crate::Pending) ends with by itself, of an operation on a lock: the caller waits no
     /// longer, or is in another process.
     pub(crate) fn of_pending(error: Error) -> LockError {

@@ -61,8 +61,8 @@ impl Lock {
     /// after the lock was acquired, at the earliest.
     ///
     /// # Errors
-    /// As [`request_release`](Lock::request_release); [within](Pending::within) a limit `OutcomeUnknown`: the hold may be
-    /// broken later.
+    /// As [`request_release`](Lock::request_release); [within](Pending::within) a limit, or where the store is closed or
+    /// fails after the order was given, `OutcomeUnknown`: the hold may be broken later.
     ///
     /// # On connection loss
     /// It goes on until it is certain, also with the next session.

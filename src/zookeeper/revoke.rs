@@ -36,7 +36,8 @@ pub(super) async fn ask(
             }
         }
     };
-    within(spec.client.operation_deadline(), asked, late).await
+    let asked = within(spec.client.operation_deadline(), asked, late).await;
+    asked.map_err(|error| known_of(&may_be_written, error))
 }
 
 /// Breaks that hold, and waits until its claim is gone; `false`: it was gone before.
@@ -45,21 +46,29 @@ pub(super) async fn break_off(
     holder: &Contender,
     order: &Revocation,
 ) -> Result<bool, LockError> {
-    let (mut was_there, mut holder) = (false, holder.clone());
     // Where a reply was lost, the claim may have gone by the order before that is known.
     let may_be_written = AtomicBool::new(false);
-    loop {
-        let write = |session| write(spec, session, &holder, order, &may_be_written);
-        if until_answered(spec, write).await? {
-            was_there = true;
-            until_answered(spec, |session| changed(session, &holder)).await?;
-            continue;
+    let broken = async {
+        let mut holder = holder.clone();
+        loop {
+            let write = |session| write(spec, session, &holder, order, &may_be_written);
+            if until_answered(spec, write).await? {
+                may_be_written.store(true, Ordering::Relaxed);
+                until_answered(spec, |session| changed(session, &holder)).await?;
+                continue;
+            }
+            match until_answered(spec, |session| changed_hold(spec, session, &holder)).await? {
+                Some(path) => holder.path = path,
+                None => return Ok(may_be_written.load(Ordering::Relaxed)),
+            }
         }
-        match until_answered(spec, |session| changed_hold(spec, session, &holder)).await? {
-            Some(path) => holder.path = path,
-            None => return Ok(was_there || may_be_written.load(Ordering::Relaxed)),
-        }
-    }
+    };
+    broken.await.map_err(|error| known_of(&may_be_written, error))
+}
+
+/// The error of an order or a request that may have been written.
+fn known_of(may_be_written: &AtomicBool, error: LockError) -> LockError {
+    if may_be_written.load(Ordering::Relaxed) { error.after_a_write() } else { error }
 }
 
 /// Does it on a session that works, until there is an answer.
