@@ -2,6 +2,7 @@
 //! floors, files stay small, and what is written in two places says the same in both.
 
 mod circles;
+mod contracts;
 mod conventions;
 mod documents;
 mod floors;

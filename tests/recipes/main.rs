@@ -1,6 +1,7 @@
 //! What is built on the client beside locks, under faults, on real servers.
 
 mod barriers;
+mod contract;
 mod counter;
 mod group;
 mod queue;
