@@ -5,9 +5,10 @@ use std::thread;
 use std::time::Duration;
 
 use futures_lite::future::block_on;
-use test_support::{alone, connect, eventually, options, session_id, shared};
+use test_support::{Bench, TIMEOUT, alone, connect, eventually, options, session_id, shared};
 use zklock::Code;
 use zklock::zookeeper::{Acl, CreateMode, Permissions, Watched};
+use zklock_testing::{Action, Rule, wire};
 
 #[test]
 fn a_persistent_znode_is_created_with_its_stat() {
@@ -274,6 +275,37 @@ fn a_znode_is_deleted_with_all_that_is_below_it() {
     assert_eq!(client.delete_all(&path).wait().unwrap_err().code(), Code::NO_NODE);
     assert_eq!(client.delete_all("/").wait().unwrap_err().code(), Code::BAD_ARGUMENTS);
     assert_eq!(client.delete_all("no/path").wait().unwrap_err().code(), Code::BAD_ARGUMENTS);
+}
+
+#[test]
+fn a_child_that_another_client_deletes_first_is_no_error() {
+    let bench = Bench::with_directory();
+    let child = format!("{}/child", bench.path);
+    let mut other = bench.raw();
+    other.create(&child, b"").unwrap();
+    let first = {
+        let child = child.clone();
+        Action::run(move || other.delete(&child).unwrap())
+    };
+    let deleted = bench.proxy.on(Rule::request(wire::Op::Delete).path(&child).once(), first);
+    bench.client().delete_all(&bench.path).wait().unwrap();
+    deleted.wait_hits(1, TIMEOUT).unwrap();
+    assert!(!bench.exists(&bench.path));
+}
+
+#[test]
+fn children_that_may_not_be_listed_or_deleted_stay_and_are_said() {
+    let (client, path) = alone();
+    for missing in [Permissions::READ, Permissions::DELETE] {
+        let parent = format!("{path}/{}", missing.bits());
+        let acl = [Acl::new(Permissions::ALL.difference(missing), "world", "anyone")];
+        client.create_with_acl(&parent, b"", CreateMode::Persistent, &acl).wait().unwrap();
+        let child = client.create(&format!("{parent}/child"), b"", CreateMode::Persistent);
+        let child = child.wait().unwrap().path;
+        let error = client.delete_all(&parent).wait().unwrap_err();
+        assert_eq!(error.code(), Code::NO_AUTH, "{error}");
+        assert!(client.exists(&child).wait().unwrap().is_some());
+    }
 }
 
 #[test]
