@@ -82,7 +82,7 @@ fn a_session_that_is_replaced_is_ended_also_if_its_farewell_is_lost() {
     let guard = client.lock(&path).acquire().wait().unwrap();
     guard.release().wait().unwrap_err();
     bench.proxy.wait_for(&Rule::request(Op::CloseSession), 2, TIMEOUT).unwrap();
-    assert_eq!(lost.hits(), 1);
+    lost.wait_hits(1, TIMEOUT).unwrap();
     eventually("the claim is gone", || claims(&witness, &path) == 0);
 }
 

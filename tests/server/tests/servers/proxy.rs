@@ -252,7 +252,7 @@ fn an_action_may_use_the_proxy_and_its_panic_ends_its_connection_only() {
     let inner = std::sync::Arc::clone(&bystander);
     let cut = bench.proxy.on(Rule::request(Op::Create), Action::run(move || inner.cut()));
     client.create("/a", b"").unwrap();
-    assert_eq!(cut.hits(), 1);
+    cut.wait_hits(1, TIMEOUT).unwrap();
     bench.proxy.on(Rule::request(Op::Delete), Action::run(|| panic!("as it should")));
     let mut other = bench.through_proxy();
     assert!(client.delete("/a").unwrap_err().is_connection_loss());
