@@ -42,6 +42,7 @@ each_store! {
         let second = lock.acquire(&owner).wait().unwrap();
         let third = lock.try_acquire(&owner).wait().unwrap().expect("the owner holds");
         assert_eq!([&first, &second, &third].map(|guard| guard.holds()), [3; 3]);
+        assert!([&first, &second, &third].iter().all(|guard| !guard.remaining().is_zero()));
         assert_eq!(first.fencing_token(), third.fencing_token());
         // In any order, by release or drop.
         first.release().wait().unwrap();

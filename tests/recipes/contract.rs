@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 
 use test_support::{Bench, TIMEOUT, eventually};
+use zklock::zookeeper::{Acl, Permissions};
 use zklock::{Client, Code, Error, LockError};
 use zklock_testing::{Action, Ops, Rule};
 
@@ -313,5 +314,27 @@ fn every_operation_of_a_client_that_is_closed_says_so_and_changes_nothing() {
         };
         assert_eq!(operation(), expected, "{}", row.name);
         assert_eq!(tree(&bench), before, "{}", row.name);
+    }
+}
+
+#[test]
+fn what_a_recipe_makes_has_the_access_control_list_that_was_given() {
+    let bench = Bench::shared();
+    let client = bench.direct();
+    let all_but_admin = Permissions::ALL.difference(Permissions::ADMIN);
+    let acl = vec![Acl::new(all_but_admin, "world", "anyone")];
+    let at = |name: &str| format!("{}/{name}", bench.path);
+    client.barrier(&at("barrier")).acl(acl.clone()).set().wait().unwrap();
+    client.counter(&at("counter")).acl(acl.clone()).set(1).wait().unwrap();
+    client.latch(&at("latch")).acl(acl.clone()).set(1).wait().unwrap();
+    client.queue(&at("queue")).acl(acl.clone()).put("data").wait().unwrap();
+    let double = client.double_barrier(&at("double"), 1).acl(acl.clone());
+    let _entered = double.enter().wait().unwrap();
+    let _member = client.group(&at("group")).acl(acl.clone()).join("data").wait().unwrap();
+    let mut paths = vec![bench.path.clone()];
+    while let Some(path) = paths.pop() {
+        assert_eq!(client.get_acl(&path).wait().unwrap().entries, acl, "{path}");
+        let children = client.children(&path).wait().unwrap().names;
+        paths.extend(children.iter().map(|child| format!("{path}/{child}")));
     }
 }

@@ -113,3 +113,49 @@ impl HeadCache {
 fn creates(stat: &Stat) -> i32 {
     stat.cversion.wrapping_add(stat.num_children)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(names: i32) -> HeadCache {
+        let mut cache = HeadCache::default();
+        cache.listed(&Stat::default(), &(0..names).collect::<Vec<_>>());
+        cache
+    }
+
+    #[test]
+    fn only_a_short_queue_is_listed_each_time() {
+        assert!(HeadCache::default().is_to_be_listed());
+        assert!(listed(SHORT as i32).is_to_be_listed());
+        assert!(!listed(SHORT as i32 + 1).is_to_be_listed());
+    }
+
+    #[test]
+    fn what_is_gone_is_not_asked_for_again_and_the_next_question_is_for_more() {
+        let mut cache = listed(100);
+        assert_eq!(cache.oldest(), [0]);
+        cache.gone(&[0, 1], true);
+        assert_eq!((cache.first(), cache.oldest()), (Some(2), vec![2, 3, 4]));
+        cache.taken(2);
+        cache.gone(&[], true);
+        assert_eq!(cache.oldest(), [3]);
+    }
+
+    #[test]
+    fn a_listing_is_used_until_too_much_of_it_is_gone() {
+        let mut cache = listed(100);
+        for _ in 0..100 {
+            cache.gone(&[], true);
+        }
+        assert_eq!(cache.first(), Some(0), "nothing was gone");
+        let mut cache = listed(100);
+        let worth = (MISSES + 100 / NAMES_PER_MISS) as i32;
+        for number in 0..worth {
+            cache.gone(&[number], false);
+            assert_eq!(cache.first(), Some(number + 1));
+        }
+        cache.gone(&[worth], false);
+        assert!(cache.is_to_be_listed(), "it is spent");
+    }
+}
