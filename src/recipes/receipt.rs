@@ -199,3 +199,18 @@ impl Receipt {
         self.version.is_some()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_refusals_it_is_tried_again_ever_more_seldom_but_once_a_second() {
+        let refused =
+            |in_a_row, ago, without| Refusals { in_a_row, at: Instant::now() - ago, without };
+        assert!(refused(1, Duration::ZERO, 0).are_outdated());
+        assert!(!refused(3, Duration::ZERO, 2).are_outdated());
+        assert!(refused(3, Duration::ZERO, 3).are_outdated());
+        assert!(refused(40, TRY_AGAIN_AFTER, 0).are_outdated());
+    }
+}

@@ -389,3 +389,18 @@ fn unknown(op: &'static str, path: &str, ops: &[Op], why: &Error) -> Error {
     let detail = format!("whether it was done is unknown ({at}): {}", why.code());
     Error::with_detail(op, path, Code::CONNECTION_LOSS, detail)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_certainly_not_executed_is_sent_again() {
+        let is_unsent = |code| is_unsent(&Error::new("multi", "/a", code));
+        assert!(
+            [Code::THROTTLED_OP, Code::SESSION_EXPIRED, Code::INVALID_STATE].map(is_unsent)
+                == [true; 3]
+        );
+        assert!([Code::CLOSING, Code::CONNECTION_LOSS, Code::NO_NODE].map(is_unsent) == [false; 3]);
+    }
+}

@@ -251,6 +251,9 @@ fn tree(bench: &Bench) -> (usize, Vec<usize>) {
     (znodes, lengths)
 }
 
+/// Which way a frame goes.
+type Way = fn(Ops) -> Rule;
+
 /// What has come of an operation.
 struct Outcome {
     answer: Result<String, Code>,
@@ -260,7 +263,7 @@ struct Outcome {
 }
 
 /// What comes of the operation if `lost` picks the frame that is lost; `None` if there is no such frame.
-fn outcome(row: &Row, lost: Option<(fn(Ops) -> Rule, usize)>) -> Option<Outcome> {
+fn outcome(row: &Row, lost: Option<(Way, usize)>) -> Option<Outcome> {
     let bench = Bench::shared();
     let client = bench.client();
     let operation = (row.prepare)(&client, &bench.path);
@@ -281,7 +284,7 @@ fn outcome(row: &Row, lost: Option<(fn(Ops) -> Rule, usize)>) -> Option<Outcome>
 
 #[test]
 fn every_operation_answers_and_does_the_same_whichever_of_its_frames_is_lost() {
-    let ways: [(&str, fn(Ops) -> Rule); 2] = [("request", Rule::request), ("reply", Rule::reply)];
+    let ways: [(&str, Way); 2] = [("request", Rule::request), ("reply", Rule::reply)];
     for row in ROWS {
         let undisturbed = outcome(row, None).unwrap();
         for (what, way) in ways {

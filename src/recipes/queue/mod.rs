@@ -268,3 +268,15 @@ fn check_path(path: &str) -> std::result::Result<(), &'static str> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_may_be_as_long_as_a_transaction_has_room_for() {
+        let of_length = |length: usize| format!("/{}", "x".repeat(length - 1));
+        assert_eq!(check_path(&of_length(MOST_PATH)), Ok(()));
+        assert!(check_path(&of_length(MOST_PATH + 1)).is_err());
+    }
+}
