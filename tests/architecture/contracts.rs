@@ -39,9 +39,8 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("Guard::delete", "tests/lock/guards.rs", "only ZooKeeper has it"),
     ("Guard::multi", "tests/lock/guards.rs", "only ZooKeeper has it"),
     ("Guard::set", "tests/lock/guards.rs", "only ZooKeeper has it"),
-    ("stores::Store::close", "tests/lock/place.rs", "contracts call it by place.close()"),
-    ("stores::StoreOptions::connect", "tests/lock/place.rs", "each contract's store calls it"),
-    ("stores::connect", "tests/lock/place.rs", "it is StoreOptions::connect without options"),
+    ("Store::close", "tests/lock/place.rs", "contracts call it by place.close()"),
+    ("StoreOptions::connect", "tests/lock/place.rs", "each contract's store calls it"),
 ];
 
 /// The operations of the public interface, as `Type::name`: what asks a store or waits for it.
@@ -72,6 +71,7 @@ fn operations() -> Vec<String> {
         })?;
         let output = rest[arguments..].strip_prefix(") -> ")?;
         let name = name.split('<').next()?.strip_prefix("zklock::")?;
+        let name = name.strip_prefix("recipes::").unwrap_or(name);
         (is_operation(output) && name.contains("::")).then(|| name.to_owned())
     });
     methods.collect()

@@ -85,10 +85,10 @@ static inline const char *ask(const char *format, ...)
     return answer;
 }
 
-/* The path of the guard's claim, until the next call on this thread. */
+/* The path of the guard's claim, until the next call. One thread at a time. */
 static inline const char *claim_of(const zkl_guard *guard)
 {
-    static _Thread_local char claim[512];
+    static char claim[512];
     CHECK(zkl_guard_claim_path(guard, claim, sizeof claim) < sizeof claim);
     return claim;
 }

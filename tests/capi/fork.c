@@ -181,6 +181,7 @@ static void what_is_inherited_is_refused(void)
     REFUSED((int)zkl_guard_token(guard));
     REFUSED(zkl_guard_holds(guard));
     AT_ONCE(CHECK(zkl_guard_path(guard) != NULL));
+    AT_ONCE(CHECK(zkl_guard_claim_path(guard, NULL, 0) > 0));
     REFUSED(zkl_guard_on_lost(guard, tell_lost, &t, finalize));
     REFUSED(zkl_guard_wait_lost(guard, ZKL_FOREVER));
     REFUSED(zkl_guard_fd(guard, &fd));
