@@ -156,7 +156,7 @@ static void use_on(zhandle_t *zh, zkl_client *client)
     if (rc == OK) {
         GIVES(OK, zkl_guard_release(guard));
     } else {
-        CHECK(rc == INVALID_STATE || rc == CLOSING || rc == EXPIRED || rc == ZKL_OUTCOME_UNKNOWN);
+        CHECK(rc == INVALID_STATE || rc == CLOSING || rc == EXPIRED);
         UNTIL(zkl_client_state(client) == ZKL_CLOSED);
         zkl_client_free(client);
         if (is_unrecoverable(zh)) {

@@ -203,8 +203,10 @@ pub unsafe extern "C" fn zkl_guard_claim_path(
         let written = path.len().min(room);
         // SAFETY: the caller says that `buffer` has room for `size` bytes, which is one more than `room`.
         unsafe { std::ptr::copy_nonoverlapping(path.as_ptr().cast(), buffer, written) };
+        // SAFETY: as above: `written` is at most `room`.
+        let end = unsafe { buffer.add(written) };
         // SAFETY: as above.
-        unsafe { buffer.add(written).write(0) };
+        unsafe { end.write(0) };
     }
     path.len()
 }
