@@ -2,16 +2,16 @@
 
 use super::kind::Kind;
 
-/// What a hold of a [`ReadWriteLock`](crate::ReadWriteLock) leaves to others.
+/// What a hold of a [`ReadWriteLock`](crate::ReadWriteLock) allows to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Access {
-    /// Readers hold beside it, and one that is upgradeable.
+    /// Others may read, and one of them may be upgradeable.
     Read,
-    /// Readers hold beside it, and no other that is upgradeable: it can [become](crate::Guard::upgrade) a writer.
+    /// Others may read, and none of them may be upgradeable. It can [become](crate::Guard::upgrade) a writer.
     Upgradeable,
-    /// It holds alone.
+    /// It excludes all others.
     Write,
 }
 

@@ -16,58 +16,61 @@ const NOT_DOWNGRADEABLE: &str = "only a writer's hold becomes an upgradeable rea
 const NOT_HERE: &str = "in this store a hold stays what it was acquired as: release it, and acquire the other (zookeeper: \
      and local: can change it)";
 
-/// Of a read/write lock, while it is held. Others (of one lock, of several, or one of several guards that stand for one
-/// claim) fail with [`Unusable`](LockError::Unusable), and nothing is done.
+/// Upgrades and downgrades of a read/write lock that is held. Other guards fail with [`Unusable`](LockError::Unusable),
+/// and nothing is done: those of other locks, of several locks, or of a claim with several guards.
 impl Guard {
-    /// What it leaves to others now; `None` of another lock than a read/write lock, and of a guard that stands for
-    /// several locks or is one of several of a claim. Costs no request.
+    /// What the hold allows to others now. `None` for a lock that is not a read/write lock, and for a guard of several
+    /// locks or of a claim with several guards. Costs no request.
     pub fn access(&self) -> Option<Access> {
         self.tenure().access()
     }
 
-    /// Turns an upgradeable reader's hold into a writer's, without a moment in which it is not held. It waits until the
-    /// readers that hold have released; nobody comes in from when it is submitted: neither readers that come after it, nor
-    /// a writer that waited before. Of a writer it does nothing.
+    /// Turns an upgradeable hold into a writer's without releasing it. It waits for the readers that hold now. Once it
+    /// is submitted, it is ahead of later readers and of waiting writers. For a writer it does nothing.
     ///
-    /// The [fencing token](Guard::fencing_token) stays what it is: larger than that of each earlier writer, and
-    /// smaller than that of each later one. Readers that held beside it may have larger ones; a store that
-    /// refuses small tokens should be shown those of writers alone.
+    /// The [fencing token](Guard::fencing_token) stays the same: larger than that of each earlier writer, smaller than
+    /// that of each later one. Readers beside the upgradeable hold may have larger tokens. If a store rejects smaller
+    /// tokens, show it only those of writers.
     ///
     /// # Errors
-    /// [`NotHeld`](LockError::NotHeld) when the lock is lost; [`Unusable`](LockError::Unusable) of a plain reader, and
-    /// while another change of this guard is under way; within a limit [`TimedOut`](LockError::TimedOut), which
-    /// says who was ahead; otherwise as [`Lock::acquire`](crate::Lock::acquire). The hold is an upgradeable reader's then
-    /// as before, if it is not lost, and nothing is left behind.
+    /// After an error the hold is still upgradeable, unless it is lost, and nothing is left behind.
+    /// - [`NotHeld`](LockError::NotHeld): the lock is lost.
+    /// - [`Unusable`](LockError::Unusable): the hold is a plain reader's, or another change of this guard is in flight.
+    /// - [`TimedOut`](LockError::TimedOut): the limit has passed. The error names the contender ahead.
+    /// - Otherwise as [`Lock::acquire`](crate::Lock::acquire).
     ///
     /// # On connection loss
-    /// It goes on: what became of its claim is looked up on the next connection.
+    /// It continues on the next connection and looks up its claim there.
     ///
-    /// # Cancellation
-    /// Dropping the [`Pending`] gives it up, and the hold stays an upgradeable reader's. One that is kept and neither
-    /// awaited nor waited for keeps readers out.
+    /// # Cancel safety
+    /// Dropping it cancels the upgrade, and the hold stays upgradeable. A [`Pending`] that is kept and not polled keeps
+    /// readers out.
     pub fn upgrade(&self) -> Pending<(), LockError> {
         self.change("upgrade", Access::Write, NOT_UPGRADEABLE)
     }
 
-    /// Turns a writer's hold into an upgradeable reader's or a reader's, or an upgradeable reader's into a reader's,
-    /// without a moment in which it is not held. It keeps its place in the queue: those readers come in that
-    /// wait directly behind it; a writer that waits is not passed, and those behind that writer go on to wait. What was
-    /// [upgraded](Guard::upgrade) is an upgradeable reader's again. To what it is already it does nothing.
+    /// Turns a writer's hold into an upgradeable one or a reader's, or an upgradeable hold into a reader's, without
+    /// releasing it. If the hold is already as wanted, it does nothing.
     ///
-    /// The [fencing token](Guard::fencing_token) stays what it is.
+    /// The hold keeps its place in the queue. Readers directly behind it are admitted. No reader passes a waiting
+    /// writer. A hold that was [upgraded](Guard::upgrade) can become upgradeable again. The [fencing
+    /// token](Guard::fencing_token) stays the same.
     ///
     /// # Errors
-    /// [`NotHeld`](LockError::NotHeld) when the lock is lost; [`Unusable`](LockError::Unusable) for
-    /// [`Access::Write`], of a reader that is to become upgradeable, and while another change of this guard is under way;
-    /// [`OutcomeUnknown`](LockError::OutcomeUnknown) when no server has confirmed it [within](Pending::within) a limit:
-    /// [`access`](Guard::access) says what it is, and where that is what was wanted, the rest goes on in the background;
-    /// [`NotPermitted`](LockError::NotPermitted), or else as [`Lock::acquire`](crate::Lock::acquire).
+    /// - [`NotHeld`](LockError::NotHeld): the lock is lost.
+    /// - [`Unusable`](LockError::Unusable): `to` is [`Access::Write`], a reader is to become upgradeable, or another
+    ///   change of this guard is in flight.
+    /// - [`OutcomeUnknown`](LockError::OutcomeUnknown): no server confirmed it [within](Pending::within) the limit.
+    ///   [`access`](Guard::access) gives the present kind. If that is the wanted kind, the rest continues in the
+    ///   background.
+    /// - [`NotPermitted`](LockError::NotPermitted), and otherwise as [`Lock::acquire`](crate::Lock::acquire).
     ///
     /// # On connection loss
-    /// It goes on with the next connection. Until it is done, nobody comes in.
+    /// It continues on the next connection. Until it is done, no other client is admitted.
     ///
-    /// # Cancellation
-    /// It is done or given up, as [`access`](Guard::access) says; either is held, and nothing else is left behind.
+    /// # Cancel safety
+    /// Dropping it completes or cancels the change; [`access`](Guard::access) tells which. Either way the lock is held,
+    /// and nothing else is left behind.
     pub fn downgrade(&self, to: Access) -> Pending<(), LockError> {
         self.change("downgrade", to, NOT_DOWNGRADEABLE)
     }

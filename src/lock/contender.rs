@@ -7,50 +7,49 @@ use super::caller::Caller;
 /// A text about an owner that is longer than that is cut: it is for people.
 pub(crate) const MAX_TEXT: usize = 256;
 
-/// Somebody who holds a lock or waits for it.
+/// A client that holds a lock or waits for it.
 ///
-/// Anyone may have written what a store says of it. Host, thread and label are lines of up to 256
-/// characters that can be shown on a terminal: others than can be printed are spaces, those among them
-/// that turn the direction of writing. The path is as the store has it.
+/// Any client may have written this data. Host, thread and label are single lines of up to 256 characters that are safe
+/// to show on a terminal: spaces replace unprintable characters and those that change the writing direction. The path
+/// is as in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Contender {
-    /// What stands for the claim in its store: in ZooKeeper a znode.
+    /// What represents the claim in its store: in ZooKeeper the path of a znode.
     pub path: String,
-    /// The session that the claim lives on; 0 where the store has none.
+    /// The session of the claim; 0 if the store has no sessions.
     pub session: i64,
-    /// Its fencing token, once it holds: in ZooKeeper the transaction that made the claim (its czxid).
+    /// Its fencing token once it holds: in ZooKeeper the zxid of the transaction that created the claim (its czxid).
     pub token: i64,
-    /// When the claim was made, by the store's clock. A holder that had to wait holds for less.
+    /// When the claim was made, by the store's clock. A holder that had to wait has held for less.
     pub since: SystemTime,
-    /// When it has come to hold the lock; `None` for those who wait.
+    /// When it began to hold the lock; `None` for a waiter.
     pub held_since: Option<HeldSince>,
-    /// Host name; empty where the claim is another library's.
+    /// The host name; empty if the claim is another library's.
     pub host: String,
-    /// Process id; 0 where the claim is another library's.
+    /// The process id; 0 if the claim is another library's.
     pub pid: u32,
-    /// The name of the thread, or its id (the kernel's, on Linux); empty where the claim is another
-    /// library's.
+    /// The name of the thread, or else its id (the kernel's, on Linux); empty if the claim is another library's.
     pub thread: String,
-    /// What the owner calls itself (see [`Lock::label`](crate::Lock::label)); of another library's
-    /// claim, the beginning of its data.
+    /// The owner's label (see [`Lock::label`](crate::Lock::label)). If the claim is another library's, the beginning of
+    /// its data.
     pub label: String,
 }
 
-/// When a hold has begun, as far as the servers' clocks show.
+/// When a hold began, as far as the servers' clocks show.
 ///
-/// Where a lock is one znode, that znode's creation is the beginning of the hold. In a queue it is the
-/// deletion of the claim before, and servers keep no time for that: only that it was no earlier than
-/// the claim itself, and no later than the creation of the last claim in the queue, if nothing was
-/// deleted since. A holder that nobody has followed yet is known to the millisecond.
+/// If a lock is one znode, the hold begins with its creation. In a queue it begins with the deletion of the previous
+/// claim, and the servers keep no time for that. The hold began no earlier than the claim, and no later than the
+/// creation of the last claim in the queue, if nothing was deleted since. If no claim has followed the holder's, the
+/// time is exact to the millisecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct HeldSince {
-    /// It has not begun before.
+    /// The hold did not begin before this.
     pub earliest: SystemTime,
-    /// It has begun by then; by this machine's clock, where the servers' show nothing.
+    /// The hold had begun by then. By this machine's clock, if the servers' clocks show nothing.
     pub latest: SystemTime,
 }
 

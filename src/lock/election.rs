@@ -14,16 +14,16 @@ use super::strategy::Strategy;
 use super::whenever_held::WheneverHeld;
 use crate::runtime::Pending;
 
-/// An election at a lock's path: of those who take part, one leads at a time. Clones are the same election.
+/// An election at a lock's path: one participant leads at a time. Clones are the same election.
 ///
-/// Whoever [campaigns](Election::campaign) or [leads](Election::lead) takes part. The first to come leads; when it
-/// resigns, dies or loses its session, the next one does, in the order in which they came. A leader is notified that it
-/// is none any more *before* another can lead, by the local clock if need be: what a [`Guard`] promises holds of a
-/// leader. Each leader has a [term](Leadership::term), which is larger than that of every leader before it, so that a
-/// store can refuse the writes of an earlier one.
+/// A participant joins by [`campaign`](Election::campaign) or [`lead`](Election::lead). The first to join leads. When
+/// it resigns, dies or loses its session, the next one leads, in the order in which they joined. As with a [`Guard`], a
+/// leader learns of its loss *before* another can lead, by the local clock if need be. Each leader's
+/// [term](Leadership::term) is larger than all earlier ones, so that a store can reject the writes of an earlier
+/// leader.
 ///
-/// What a participant says of itself is its lock's [`label`](Lock::label), which [`leader`](Election::leader),
-/// [`participants`](Election::participants) and [`observe`](Election::observe) show beside its host and process.
+/// A participant is described by its lock's [`label`](Lock::label), its host and its process.
+/// [`leader`](Election::leader), [`participants`](Election::participants) and [`observe`](Election::observe) show them.
 ///
 /// ```no_run
 /// # use std::future::Future;
@@ -42,9 +42,8 @@ pub struct Election {
 }
 
 impl Election {
-    /// The election at that lock's path, of whatever store. The lock is a fair queue, whatever
-    /// [`Strategy`] it had: everyone who takes part can be seen, and whoever acquires a lock with that path as a queue
-    /// takes part, too.
+    /// The election at that lock's path, in any store. The lock becomes a fair queue, whatever [`Strategy`] it had, so
+    /// that all participants can be seen. A client that acquires a queue lock with that path takes part too.
     pub fn new(lock: Lock) -> Election {
         let lock = lock.strategy(Strategy::Queue);
         Election { handover: Handover::new(&lock), lock }
@@ -55,39 +54,40 @@ impl Election {
         self.lock.path()
     }
 
-    /// Takes part until this participant leads, however long that takes, or [within](Pending::within) a limit. It
-    /// costs what an [acquire](Lock::acquire) of the lock does, and one request more.
+    /// Takes part until this participant leads. It waits without a limit, or [within](Pending::within) one. It costs
+    /// one request more than an [acquire](Lock::acquire) of the lock.
     ///
     /// # Errors
     /// As [`Lock::acquire`].
     ///
     /// # On connection loss
-    /// It goes on, as an acquire does, and leads no earlier than when a server has answered again.
+    /// As [`Lock::acquire`]. It leads only once a server has answered again.
     ///
-    /// # Cancellation
-    /// Dropping it ends the participation; nothing is left behind. A [`Pending`] that is kept and not polled still takes
-    /// part: when its turn comes, there is no leader. An acquire of a lock behaves the same.
+    /// # Cancel safety
+    /// Dropping it ends the participation and leaves nothing behind. A [`Pending`] that is kept and not polled still
+    /// takes part: when its turn comes, nobody leads.
     pub fn campaign(&self) -> Pending<Leadership, LockError> {
         let election = self.clone();
         self.elect().map(move |elected| Ok(election.led_by(Arc::new(elected?))))
     }
 
-    /// Takes part for as long as the work goes on: does it whenever this participant leads, from the beginning.
+    /// Takes part for as long as the work continues. Each time this participant leads, it starts the work from the
+    /// beginning.
     ///
-    /// **The work ends before another can lead**: when the leadership is lost, the work's future is dropped where it
-    /// waits, and the participant goes to the end of the queue. (Where it computes, or blocks its thread, nothing can end
-    /// it but itself: see [`Lock::while_held`].) Work that [resigns](Leadership::resign) or [hands
-    /// over](Leadership::hand_over) is dropped, too, but another may lead as soon as it has called that: it does so last.
+    /// **The work ends before another participant can lead**: when the leadership is lost, the future of the work is
+    /// dropped, and the participant joins the end of the queue. Work that computes or blocks its thread can only end
+    /// itself: see [`Lock::while_held`]. Work that [resigns](Leadership::resign) or [hands over](Leadership::hand_over)
+    /// is dropped too. But another participant may lead as soon as it has called either, so call it last.
     ///
-    /// It ends when the work ends by itself, and gives what that has given: with that the participant leaves the
-    /// election. With [`until`](WheneverHeld::until) it also ends when it is to stop. An error of the store is tried
-    /// again after a pause, which grows to ten seconds.
+    /// It ends when the work ends by itself, and gives the result of the work; the participant then leaves the
+    /// election. With [`until`](WheneverHeld::until), it also ends on a signal. After an error of the store it retries;
+    /// the pause between attempts grows to ten seconds.
     ///
     /// # Errors
     /// As [`Lock::whenever_held`].
     ///
-    /// # Cancellation
-    /// Dropping it drops the work, and resigns after that.
+    /// # Cancel safety
+    /// Dropping it drops the work, then resigns.
     pub fn lead<W, F>(
         &self,
         mut work: W,
@@ -101,7 +101,9 @@ impl Election {
         WheneverHeld::new(self.path(), elect, move |guard| work(leads.led_by(guard)))
     }
 
-    /// Who leads; `None` is nobody.
+    /// The leader, if there is one.
+    ///
+    /// Cancel safety: it changes nothing.
     ///
     /// # Errors
     /// As [`Lock::contenders`].
@@ -109,7 +111,9 @@ impl Election {
         self.lock.holder()
     }
 
-    /// Who takes part, in the order in which they will lead: the first of them does.
+    /// The participants in the order in which they will lead. The first one leads.
+    ///
+    /// Cancel safety: it changes nothing.
     ///
     /// # Errors
     /// As [`Lock::contenders`].
@@ -117,9 +121,9 @@ impl Election {
         self.lock.contenders()
     }
 
-    /// Who leads, as that changes, from the present leader on: a stream, and a blocking receiver. It takes no part. A
-    /// leader's term is its [`token`](Contender::token). Of a [hand-over](Leadership::hand_over) it may show those for a
-    /// moment who are passed by: they do not lead.
+    /// Watches the leader without taking part: the present one first, then each new one. It is a stream and a blocking
+    /// receiver. A leader's term is its [`token`](Contender::token). During a [hand-over](Leadership::hand_over) it may
+    /// briefly show participants that give way: they do not lead.
     pub fn observe(&self) -> Holders {
         self.lock.watch_holder()
     }
@@ -142,8 +146,8 @@ impl std::fmt::Debug for Election {
     }
 }
 
-/// The leadership of a participant, until it is lost or resigned. Clones share it; dropping the last one resigns. Clones
-/// that outlive the work of [`Election::lead`] end with it.
+/// The leadership of a participant, until it is lost or resigned. Clones share it; dropping the last one resigns.
+/// Clones that outlive the work of [`Election::lead`] end with the work.
 #[derive(Clone, Debug)]
 #[must_use = "dropping it resigns"]
 pub struct Leadership {
@@ -152,60 +156,62 @@ pub struct Leadership {
 }
 
 impl Leadership {
-    /// A number that is larger than that of every leader before: the lock's [fencing token](Guard::fencing_token). A
-    /// store that remembers the largest term it has seen, and refuses smaller ones, can't be written to by a leader
-    /// that was followed by another without noticing.
+    /// A number that is larger than that of every earlier leader: the lock's [fencing token](Guard::fencing_token). If
+    /// a store remembers the largest term and rejects smaller ones, a former leader cannot write to it.
     pub fn term(&self) -> i64 {
         self.guard.fencing_token()
     }
 
-    /// The lock that the leader holds: says whether it [still leads](Guard::state), [when it does no
-    /// more](Guard::lost), and writes to ZooKeeper [only while it does](Guard::multi).
+    /// The guard of the leader's lock. It tells whether this participant [still leads](Guard::state) and [when it
+    /// stops](Guard::lost), and writes to ZooKeeper [only while it leads](Guard::multi).
     pub fn guard(&self) -> &Guard {
         &self.guard
     }
 
-    /// Resigns. Who leads by [`Election::lead`] goes to the end of the queue by that; who has campaigned has left the
-    /// election.
+    /// Resigns. A participant of [`Election::lead`] then joins the end of the queue; one of [`Election::campaign`] has
+    /// left the election.
     ///
     /// # Errors
-    /// As [`Guard::release`]: [`Lost`](LockError::Lost) also where it was resigned before.
+    /// As [`Guard::release`]. [`Lost`](LockError::Lost) also if it was resigned before.
     ///
-    /// # Cancellation
-    /// It is resigned all the same.
+    /// # Cancel safety
+    /// Dropping it does not stop the resignation.
     pub fn resign(&self) -> Pending<(), LockError> {
         self.guard.release_now()
     }
 
-    /// Resigns in favour of a participant of [`Election::participants`]: the others whose turn it would be before give
-    /// way to it, and take part behind it. Gives `true` once it leads. `false`: it has left the election. Where it had
-    /// left before, this leadership goes on; otherwise whoever is next leads ([`Guard::is_lost`] tells which).
+    /// Resigns in favour of one of [`Election::participants`]. Participants with an earlier turn give way to it and
+    /// queue behind it.
+    ///
+    /// Gives `true` once the chosen participant leads, and `false` if it has left the election. If it had left before
+    /// this resigned, this leadership continues; otherwise the next participant leads. [`Guard::is_lost`] tells which.
+    ///
+    /// It costs six requests, and four for each participant that gives way. Participants of other programs that acquire
+    /// the lock itself do not give way: they lead when their turn comes.
     ///
     /// # What holds, whatever fails
-    /// There are never two leaders, and terms grow: who leads is decided by the lock alone, and the name of the chosen
-    /// one only makes others give way. That name is a claim of this session on a lock below the election's path
-    /// (`zl-handover`), so it is there no longer than the session of the one who hands over:
+    /// There are never two leaders, and terms grow: the lock alone decides who leads. The name of the chosen
+    /// participant only makes others give way. It is a claim of this session on a lock below the election's path
+    /// (`zl-handover`), so it disappears with this session at the latest.
     ///
     /// | what fails | who leads |
     /// |---|---|
-    /// | the chosen one dies, loses its session or leaves | the next whose turn it is, as soon as it is gone |
-    /// | the chosen one is frozen, or does not poll its campaign | nobody, until its session ends or it goes on: as of a lock whose next waiter is |
-    /// | who hands over dies or is cut off before it has resigned | it leads until its session is lost, then the next |
+    /// | the chosen one dies, loses its session or leaves | the next participant, as soon as the chosen one is gone |
+    /// | the chosen one is frozen, or does not poll its campaign | nobody, until its session ends or it continues |
+    /// | the one that hands over dies or is cut off before it has resigned | it leads until its session is lost, then the next |
     /// | the same after it has resigned | the chosen one if its turn comes within the session timeout, otherwise the next |
-    /// | one of those who give way dies | no difference |
-    /// | a reply is lost | no difference: it is looked up, or asked again |
-    ///
-    /// It costs six requests, and four of each participant that is passed by. Participants of other programs that
-    /// acquire the lock itself do not give way: they lead when their turn comes.
+    /// | a participant that gives way dies | no difference |
+    /// | a reply is lost | no difference: the outcome is looked up, or the request repeated |
     ///
     /// # Errors
-    /// [`NotHeld`](LockError::NotHeld) when the leadership was lost before it was resigned, and as
-    /// [`Lock::acquire`] where the chosen one could not be named: nothing was done. As [`Guard::release`] where the
-    /// resignation was not confirmed. [`OutcomeUnknown`](LockError::OutcomeUnknown) when it was resigned, and the
-    /// session was lost, the client closed, or the time over before the chosen one led: it may come to lead yet.
+    /// - [`NotHeld`](LockError::NotHeld): the leadership was lost before it was resigned.
+    /// - As [`Lock::acquire`]: the chosen participant could not be named, and nothing was done.
+    /// - As [`Guard::release`]: the resignation was not confirmed.
+    /// - [`OutcomeUnknown`](LockError::OutcomeUnknown): it was resigned, but before the chosen participant led, the
+    ///   session was lost, the client was closed, or the limit passed. The chosen participant may still lead later.
     ///
-    /// # Cancellation
-    /// Before it was resigned: this leadership goes on. After that: whoever is next leads.
+    /// # Cancel safety
+    /// If it is dropped before it has resigned, this leadership continues. After that, the next participant leads.
     pub fn hand_over(&self, to: &Contender) -> Pending<bool, LockError> {
         let (handover, guard, to) = (self.handover.clone(), Arc::clone(&self.guard), to.token);
         let path = handover.path().to_owned();

@@ -9,9 +9,9 @@ use crate::error::{Code, Error, recognisable};
 
 /// Why an operation on a lock failed.
 ///
-/// It prints as one lowercase line, which names the path, and says what would help where that is not plain:
-/// `acquire /locks/a: not acquired in time: behind web-3 pid 71 thread main (nightly run)`. The line tells
-/// what the [`source`](std::error::Error::source) says, too.
+/// It prints as one lowercase line with the path, the reason and, where it helps, the remedy: `acquire /locks/a: not
+/// acquired in time: behind web-3 pid 71 thread main (nightly run)`. The line includes the text of the
+/// [`source`](std::error::Error::source).
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -34,8 +34,8 @@ pub enum LockError {
     TimedOut {
         /// The lock's path.
         path: String,
-        /// Who was ahead, as last seen: in a queue the claim before ours, otherwise the holder. `None` where
-        /// no server has told yet.
+        /// The contender ahead, as last seen: in a queue the claim before ours, otherwise the holder. `None` if no
+        /// server has answered yet.
         ahead: Option<Box<Contender>>,
         /// Why the store lets nobody acquire, as last seen: the server cannot be reached, for example. `None` if no
         /// reason is known.
@@ -49,21 +49,20 @@ pub enum LockError {
         /// Why it was lost.
         reason: LostReason,
     },
-    /// The lock is not held any more, so what needs it was not done.
+    /// The lock is no longer held, so nothing was done.
     #[error("guard of {}: not held any more, so nothing was done: {}", line(path), reason)]
     NotHeld {
         /// The lock's path.
         path: String,
-        /// Why it is not any more.
+        /// Why it is no longer held.
         reason: LostReason,
     },
-    /// There can be no such lock at that path, however long one waits.
+    /// No such lock can exist at that path. A retry does not help.
     #[error("lock {}: {why}", line(path))]
     Unusable {
         /// The lock's path.
         path: String,
-        /// What is wrong with the path, with what is found there or with how the lock was made, and what
-        /// would help.
+        /// What is wrong with the path, the data there or the lock's options, and what would help.
         why: Cow<'static, str>,
         /// The same as a code.
         code: Code,
@@ -73,7 +72,7 @@ pub enum LockError {
     NotPermitted {
         /// The lock's path.
         path: String,
-        /// Which permission is missing on what.
+        /// Which permission is missing, and where.
         why: String,
     },
     /// The client is closed, or will never have a session again.
@@ -81,23 +80,23 @@ pub enum LockError {
     Closed {
         /// The lock's path.
         path: String,
-        /// Why it is.
+        /// Why it is closed.
         source: Error,
     },
-    /// It is not known whether it was done.
+    /// The outcome is unknown: the operation may have been done or not.
     #[error("guard of {}: {}", line(path), Unconfirmed(source.as_ref()))]
     OutcomeUnknown {
         /// The lock's path.
         path: String,
-        /// Why it will never be known. `None` of a release that goes on in the background.
+        /// Why it stays unknown. `None` for a release that continues in the background.
         source: Option<Error>,
     },
-    /// The store where the lock is kept has failed or refused a request. Nothing is left behind.
+    /// The store failed or refused a request. Nothing is left behind.
     #[error("lock {}: {source}", line(path))]
     Store {
         /// The lock's path.
         path: String,
-        /// What the store has answered.
+        /// The store's answer.
         source: Error,
     },
 }
@@ -162,8 +161,8 @@ impl LockError {
         }
     }
 
-    /// The path it is about (its first 256 characters): the lock's, or [`Guard::path`](crate::Guard::path)
-    /// where it was held.
+    /// The path in question, at most 256 characters of it: the lock's path, or [`Guard::path`](crate::Guard::path) if
+    /// it was held.
     pub fn path(&self) -> &str {
         match self {
             LockError::TimedOut { path, .. }
@@ -186,20 +185,23 @@ impl LockError {
         }
     }
 
-    /// Whether it is not known if it was done. Never so of an acquire: one that fails leaves nothing behind.
+    /// Whether the outcome is unknown. Never true of an acquire: a failed acquire leaves nothing behind.
     pub fn is_outcome_unknown(&self) -> bool {
         matches!(self, LockError::OutcomeUnknown { .. })
     }
 
-    /// Whether the lock was lost, so that others may have held it before its holder let go.
+    /// Whether the lock was lost, so that others may have held it before this holder let go.
     pub fn is_lost(&self) -> bool {
         matches!(self, LockError::Lost { .. } | LockError::NotHeld { .. })
     }
 
-    /// ZooKeeper's code for it, which is what a C program gets: `OPERATION_TIMEOUT` of a timeout;
-    /// `OUTCOME_UNKNOWN` where it is not known whether it was done; `SESSION_EXPIRED`, or `NO_NODE` where somebody has deleted it, of a lock that was
-    /// lost; `NO_AUTH` where a permission is missing; otherwise the code of what is wrong with the path, of the
-    /// client or of the store.
+    /// The code of ZooKeeper for it, as C programs get it:
+    /// - `OPERATION_TIMEOUT`: a timeout
+    /// - `OUTCOME_UNKNOWN`: the outcome is unknown
+    /// - `NO_NODE`: the lock was lost because another client deleted its znode
+    /// - `SESSION_EXPIRED`: the lock was lost for another reason
+    /// - `NO_AUTH`: a permission is missing
+    /// - otherwise the code of the path's error, the client or the store
     pub fn code(&self) -> Code {
         match self {
             LockError::TimedOut { .. } => Code::OPERATION_TIMEOUT,

@@ -15,22 +15,27 @@ use super::tenure::{StoreRef, Tenure};
 use crate::process::{Process, inherited};
 use crate::runtime::{Pending, block_on, block_on_until, now};
 
-/// A lock that is held. Dropping it releases the lock in the background.
+/// A lock that is held. Dropping the guard releases the lock in the background.
 ///
 /// # At the end of the process
-/// What was released or given up, and is not confirmed yet, is waited for when `main` returns or
-/// [`std::process::exit`] is called: for up to a second. What a server has not confirmed by then, and after any
-/// other end of the process, stays until the session times out; so does a lock that is still held.
+/// When `main` returns or [`std::process::exit`] is called, the process waits up to a second for unconfirmed releases
+/// and cancelled acquires. What remains unconfirmed stays until the session times out. So does a lock that is still
+/// held, and everything after any other end of the process.
 ///
 /// # What it promises, and what it can't
-/// While [`state`](Guard::state) says `Held`, no other client holds the lock, but those that may beside it (other
-/// readers of a [`ReadWriteLock`](crate::ReadWriteLock), permits of a [`Semaphore`](crate::Semaphore)): the guard turns to
-/// `Lost` by the local clock before the servers can let anyone else in, whatever becomes of leader,
-/// network or process. It can't where somebody deletes its znode by hand, or takes its session up
-/// ([`ClientOptions::session`](crate::ClientOptions::session)), or where the servers grant sessions
-/// of less than two ticks and [`tick_time`](crate::ClientOptions::tick_time) does not say so. And
-/// time passes between a look and the write that follows it. What must be safe even then is done
-/// with [`fencing_token`](Guard::fencing_token), or inside ZooKeeper with [`multi`](Guard::multi).
+/// While [`state`](Guard::state) is `Held`, no other client holds the lock, except those that may share it (other
+/// readers of a [`ReadWriteLock`](crate::ReadWriteLock), other permits of a [`Semaphore`](crate::Semaphore)). The guard
+/// becomes `Lost` by the local clock before the servers can admit another client, whatever fails: leader, network or
+/// process.
+///
+/// It cannot promise this if
+/// - another client deletes the znode by hand,
+/// - another client takes over the session ([`ClientOptions::session`](crate::ClientOptions::session)), or
+/// - the servers grant sessions of less than two ticks, and [`tick_time`](crate::ClientOptions::tick_time) does not say
+///   so.
+///
+/// Time also passes between a check and the write that follows. To be safe even then, send the
+/// [`fencing_token`](Guard::fencing_token) with the write, or write inside ZooKeeper with [`multi`](Guard::multi).
 #[must_use = "dropping a guard releases the lock"]
 pub struct Guard {
     tenure: Arc<dyn Tenure>,
@@ -67,21 +72,21 @@ impl Guard {
         self.store.as_ref()
     }
 
-    /// A number that grows with every acquire of this lock, whoever acquires it: in ZooKeeper the czxid of the
-    /// lock's znode. A store that remembers the largest token it has seen, and refuses smaller
-    /// ones, can't be written to by a holder that has lost the lock unnoticed.
+    /// A number that grows with every acquire of this lock, by any client: in ZooKeeper the czxid of the lock's znode.
+    /// If a store remembers the largest token and rejects smaller ones, a holder that has lost the lock cannot write to
+    /// it.
     pub fn fencing_token(&self) -> i64 {
         self.tenure.token()
     }
 
-    /// How many have held the lock before, of those of this process who take turns with one claim, and so have one
-    /// [token](Guard::fencing_token): see [`Lock::local_handoff`](crate::Lock::local_handoff). 0 of all other locks.
+    /// How many holders of this process had the lock before this one under the same claim and
+    /// [token](Guard::fencing_token): see [`Lock::local_handoff`](crate::Lock::local_handoff). 0 for all other locks.
     pub fn turn(&self) -> u64 {
         self.tenure.turn()
     }
 
-    /// The path of each lock, and its [token](Guard::fencing_token), in the order of the locks' paths:
-    /// one, but of a [`MultiLock`](crate::MultiLock). Where that is of one client, all tokens are the same.
+    /// The path and the [token](Guard::fencing_token) of each lock, in the order of the paths. There is one entry,
+    /// except for a [`MultiLock`](crate::MultiLock). If all its locks belong to one client, all tokens are the same.
     pub fn tokens(&self) -> Vec<(&str, i64)> {
         match self.tenure.members() {
             [] => vec![(self.path(), self.fencing_token())],
@@ -89,19 +94,19 @@ impl Guard {
         }
     }
 
-    /// How many guards its owner has of this claim, and acquires that are about to give one: see
-    /// [`Lock::reentrant`](crate::Lock::reentrant). 1 of all other locks.
+    /// How many guards the owner has of this claim, pending acquires included: see
+    /// [`Lock::reentrant`](crate::Lock::reentrant). 1 for all other locks.
     pub fn holds(&self) -> usize {
         self.tenure.holds()
     }
 
-    /// The lock's path, as [`Lock::path`](crate::Lock::path) gives it; of a [`MultiLock`](crate::MultiLock) that of the
+    /// The lock's path, as in [`Lock::path`](crate::Lock::path). For a [`MultiLock`](crate::MultiLock), the path of the
     /// first lock.
     pub fn path(&self) -> &str {
         self.tenure.lock_path()
     }
 
-    /// Where the store keeps the claim: in ZooKeeper the path of its znode. It is the `path` of this holder's
+    /// Where the store keeps the claim: in ZooKeeper the path of its znode. It equals the `path` of this holder's
     /// [`Contender`](crate::Contender). An upgrade or a downgrade may change it.
     pub fn claim_path(&self) -> Arc<str> {
         self.tenure.claim_path()
@@ -112,12 +117,12 @@ impl Guard {
         self.since.saturating_duration_since(self.asked)
     }
 
-    /// How long ago the lock was acquired. It goes on when the lock is lost.
+    /// How long ago the lock was acquired. It keeps growing after a loss.
     pub fn held_for(&self) -> Duration {
         now().saturating_duration_since(self.since)
     }
 
-    /// Whether the lock is still held, looked at now by the local clock. Costs no request.
+    /// Whether the lock is still held, by the local clock at this moment. Costs no request.
     pub fn state(&self) -> GuardState {
         self.tenure.state()
     }
@@ -140,38 +145,40 @@ impl Guard {
         self.tenure.remaining()
     }
 
-    /// A signal that comes when the lock is lost. It may outlive the guard.
+    /// A signal that the lock is lost. It may outlive the guard.
     ///
-    /// A lost session is reported before the server can let anyone else in. That somebody deleted the
-    /// znode is reported only after the fact, and once the lock has been held for about 100 ms.
+    /// A lost session is reported before the servers can admit another client. A deletion of the znode by another
+    /// client is reported only afterwards, and only once the lock has been held for about 100 ms.
     pub fn lost(&self) -> LostSignal {
         LostSignal { tenure: Arc::clone(&self.tenure), over: None, process: self.process }
     }
 
-    /// Its states, from the present one on. A [`Suspended`](GuardState::Suspended) that came and went between two
-    /// looks is left out. It ends after [`Lost`](GuardState::Lost), which also follows a release. It neither holds
-    /// the lock nor keeps its store open.
+    /// The states of the guard as they change, the present one first. A [`Suspended`](GuardState::Suspended) that comes
+    /// and goes between two looks is left out. The stream ends after [`Lost`](GuardState::Lost), which also follows a
+    /// release. It neither holds the lock nor keeps its store open.
     pub fn states(&self) -> GuardStates {
         states::of(Arc::clone(&self.tenure), self.process)
     }
 
-    /// Releases the lock. The deletion of its znode is submitted now and repeated until it, or the
-    /// session, is gone; waiting is only for the confirmation.
+    /// Releases the lock. The deletion of its znode is submitted before this returns, and repeated until the znode or
+    /// the session is gone. Waiting for the result only waits for the confirmation.
     ///
     /// # Errors
-    /// [`Lost`](LockError::Lost) when the session was lost before the release was confirmed, or somebody had
-    /// deleted the znode: others may have held the lock meanwhile. [`NotPermitted`](LockError::NotPermitted)
-    /// when the session may not delete it: see [permissions](crate::Client::lock).
-    /// [`Closed`](LockError::Closed), or [`OutcomeUnknown`](LockError::OutcomeUnknown), when the client is closed
-    /// meanwhile; [`OutcomeUnknown`](LockError::OutcomeUnknown) when no server has confirmed it
-    /// [within](Pending::within) a limit: it goes on in the background.
+    /// - [`Lost`](LockError::Lost): the session was lost before the release was confirmed, or another client deleted
+    ///   the znode. Others may have held the lock meanwhile.
+    /// - [`NotPermitted`](LockError::NotPermitted): the session may not delete the znode: see
+    ///   [permissions](crate::Client::lock).
+    /// - [`OutcomeUnknown`](LockError::OutcomeUnknown): no server confirmed the release [within](Pending::within) the
+    ///   limit. It continues in the background.
+    /// - [`Closed`](LockError::Closed) or [`OutcomeUnknown`](LockError::OutcomeUnknown): the client was closed
+    ///   meanwhile.
     ///
     /// # On connection loss
-    /// Waits for the next connection, but not for longer than the session can be trusted: so it
-    /// ends within the session timeout. Of a guard that is [`Lost`](GuardState::Lost) it ends at once.
+    /// It waits for the next connection, for as long as the session can be trusted. So it ends within the session
+    /// timeout. If the guard is [`Lost`](GuardState::Lost), it ends at once.
     ///
-    /// # Cancellation
-    /// The lock is released all the same.
+    /// # Cancel safety
+    /// Dropping it does not stop the release, which continues in the background.
     pub fn release(mut self) -> Pending<(), LockError> {
         // Taken out of the guard, which is then dropped.
         let store = if self.process.is_this() { self.store.take() } else { None };
@@ -225,8 +232,8 @@ impl std::fmt::Debug for Guard {
     }
 }
 
-/// Comes when a lock is lost: a future and a blocking receiver. It can be looked at, waited for
-/// and awaited as often as one likes.
+/// A signal that a lock is lost: a future and a blocking receiver in one. It can be checked, waited for and awaited any
+/// number of times.
 #[must_use = "a signal that nobody waits for tells nobody"]
 pub struct LostSignal {
     tenure: Arc<dyn Tenure>,
@@ -235,7 +242,7 @@ pub struct LostSignal {
 }
 
 impl LostSignal {
-    /// Whether the lock is lost by now, and why. Costs no request.
+    /// Why the lock is lost, or `None` while it is held. Costs no request.
     pub fn get(&self) -> Option<LostReason> {
         self.tenure.ended()
     }
@@ -245,7 +252,7 @@ impl LostSignal {
         block_on(self.clone())
     }
 
-    /// As [`wait`](LostSignal::wait), but no longer than `timeout`: `None` when it has passed.
+    /// As [`wait`](LostSignal::wait), for at most `timeout`. `None` means that the time has passed.
     pub fn wait_timeout(&self, timeout: Duration) -> Option<LostReason> {
         block_on_until(Instant::now().checked_add(timeout), self.clone())
     }

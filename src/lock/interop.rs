@@ -3,17 +3,17 @@
 use super::kind::Kind;
 use super::strategy::Strategy;
 
-/// Locks of which other libraries a lock excludes on its path. It waits for all of them in any case.
+/// Which other libraries wait for a lock on its path. The lock itself waits for all of them in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Interop {
-    /// Curator, go-zookeeper, the crate zookeeper-client and the recipes that ZooKeeper ships wait for it; kazoo
-    /// where its program is given the pattern `-lock-`. A claim is one znode.
+    /// Curator, go-zookeeper, the crate zookeeper-client and ZooKeeper's own recipes wait for it. kazoo does if its
+    /// program sets the pattern `-lock-`. A claim is one znode.
     #[default]
     Most,
-    /// kazoo waits for it as it comes, too. A claim is two znodes, which one transaction makes and another
-    /// deletes. go-zookeeper as `github.com/samuel/go-zookeeper` fails at the name of the second.
+    /// kazoo waits for it without a setting, too. A claim is two znodes; one transaction creates them, and another
+    /// deletes them. `github.com/samuel/go-zookeeper` fails at the name of the second.
     All,
 }
 

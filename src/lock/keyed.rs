@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{Change, Lock};
 
-/// Locks by key, all below one path: for short-lived locks on many things, an order or a user each.
+/// Locks by key, all below one path: for short-lived locks on many things, such as one for each order or user.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,27 +16,25 @@ use super::{Change, Lock};
 /// # Ok(()) }
 /// ```
 ///
-/// A key is any bytes, text or not. Each has a lock of its own, a fair [`Lock`] with all that a lock can do, at the path
-/// `key-` and the key below theirs: letters, digits, `_` and `-` as they are, other bytes as `%` and two hexadecimal
-/// digits. Nothing but these locks belongs below the path.
+/// A key is any bytes. Each key has its own fair [`Lock`], at `key-` and the key below the path: letters, digits, `_`
+/// and `-` stay, and other bytes become `%` and two hexadecimal digits. Keep other znodes away from that path.
 ///
-/// [`Client::locks`](crate::Client::locks) makes them in ZooKeeper, [`Store::locks`](crate::Store::locks)
-/// in any store.
+/// [`Client::locks`](crate::Client::locks) makes them in ZooKeeper, [`Store::locks`](crate::Store::locks) in any store.
 ///
 /// # What is left
-/// In other stores than ZooKeeper nothing. There, when the last one who holds a lock or waits for it lets go, or gives up, its znode is deleted, in the background.
-/// Where that is lost with a connection, or a session times out, the znode is an empty container, which the servers
-/// remove after a minute or so (servers older than 3.5 have none: there it stays). The client remembers of no more than
-/// two thousand keys that are not in use.
+/// Other stores than ZooKeeper keep nothing. In ZooKeeper, the last client that releases a lock or stops waiting for it
+/// deletes the znode in the background. If that fails, because a connection is lost or a session times out, an empty
+/// container remains, and the servers delete it after about a minute. (Servers before 3.5 have no containers; there the
+/// znode remains.) The client remembers at most two thousand unused keys.
 ///
 /// # Cost
-/// A lock that nobody else uses takes seven requests from the acquire to the end, of which the release waits for none but
-/// its own: its znode is made and deleted each time. Where a few locks are used again and again,
-/// [`Client::lock`](crate::Client::lock) does with two. In other stores it costs what any lock does.
+/// An uncontended lock takes seven requests in all, because its znode is created and deleted each time. The release
+/// waits only for its own request. For a few locks that are used again and again, [`Client::lock`](crate::Client::lock)
+/// takes two. In other stores it costs the same as any lock.
 ///
 /// # Permissions
-/// As of [`Client::lock`](crate::Client::lock) in a queue, and `CREATE` and `DELETE` on the path. Without the latter, znodes are removed by the
-/// servers, as above.
+/// As of [`Client::lock`](crate::Client::lock) in a queue, and `CREATE` and `DELETE` on the path. Without `DELETE`, the
+/// servers delete the znodes, as above.
 #[derive(Clone, Debug)]
 pub struct KeyedLocks {
     above: Lock,
@@ -53,10 +51,10 @@ impl KeyedLocks {
         self.above.path()
     }
 
-    /// The lock of a key. Nothing is sent, and nothing is kept of it when it is dropped.
+    /// The lock of a key. Sends nothing, and keeps nothing once it is dropped.
     ///
-    /// A path and a key that make more than a megabyte together make it [`Unusable`](crate::LockError::Unusable). It
-    /// stays a queue: with another [`Strategy`](crate::Strategy) it is another lock.
+    /// A path and a key that together exceed a megabyte make it [`Unusable`](crate::LockError::Unusable). It must stay
+    /// a queue: with another [`Strategy`](crate::Strategy) it is another lock.
     pub fn lock(&self, key: impl AsRef<[u8]>) -> Lock {
         let path = path_of(self.path(), key.as_ref());
         Lock::new(self.above.stored().with(Change::Key(path)))

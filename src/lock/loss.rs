@@ -9,24 +9,24 @@ use std::fmt;
 pub enum GuardState {
     /// It is held: no other client can acquire it now.
     Held,
-    /// The connection is lost. It is held yet, but may be lost soon: stop writing.
+    /// The connection is lost. The lock is still held, but may be lost soon: stop writing.
     Suspended,
-    /// It is lost: others may hold it. It stays so.
+    /// It is lost for good: others may hold it.
     Lost,
 }
 
-/// Why a guard's tenure is over.
+/// Why a guard no longer holds its lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum LostReason {
-    /// The session expired, or could not be trusted any more by the local clock.
+    /// The session expired, or the local clock no longer proves it alive.
     Session,
-    /// Somebody deleted the lock's znode.
+    /// Another client deleted the lock's znode.
     Deleted,
-    /// Somebody [broke](crate::Lock::break_hold) the hold.
+    /// Another client [broke](crate::Lock::break_hold) the hold.
     Broken,
-    /// The guard was released or dropped.
+    /// The guard was released or dropped. This ends signals and states that outlive the guard.
     Released,
 }
 

@@ -63,7 +63,7 @@ pub use while_held::{WhileHeld, WhileHeldError};
 
 use crate::runtime::Pending;
 
-/// A lock on a path. Clones are the same lock; every acquire, also by clones, contends for it.
+/// A lock on a path. Clones are the same lock. Acquires by clones exclude each other too.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -79,18 +79,17 @@ use crate::runtime::Pending;
 /// # Ok(()) }
 /// ```
 ///
-/// [`Client::lock`](crate::Client::lock) makes one that is kept in ZooKeeper, and says what permissions that needs;
-/// [`LocalStore::lock`](crate::LocalStore::lock) one within this process.
+/// [`Client::lock`](crate::Client::lock) makes a lock in ZooKeeper and names the permissions that it needs.
+/// [`LocalStore::lock`](crate::LocalStore::lock) makes one within this process.
 ///
 /// # On connection loss
-/// An acquire goes on: it waits for the next connection, looks up what became of its claim, and
-/// keeps its place in the queue if the session survived. It ends by its limit, if it has one,
-/// or when the client is closed.
+/// An acquire waits for the next connection and looks up its claim. If the session survived, it keeps its place in the
+/// queue; otherwise it makes a new claim. It ends only at its limit, or when the client is closed.
 ///
-/// # Cancellation
-/// Dropping the [`Pending`] of an acquire gives it up. Its claim is deleted in the background,
-/// also when the reply to its creation was lost, and [at the end of the process](Guard#at-the-end-of-the-process)
-/// as that of a guard that was dropped.
+/// # Cancel safety
+/// Dropping the [`Pending`] of an acquire cancels it. Its claim is deleted in the background, even if the reply to the
+/// create was lost; [at the end of the process](Guard#at-the-end-of-the-process), it is treated as that of a dropped
+/// guard.
 #[derive(Clone)]
 pub struct Lock {
     stored: Arc<dyn StoredLock>,
@@ -114,36 +113,32 @@ impl Lock {
         &*self.stored
     }
 
-    /// Contends in another way. Everyone on one path has to use the same strategy.
+    /// Sets the strategy. All users of one path must use the same strategy.
     #[must_use]
     pub fn strategy(mut self, strategy: Strategy) -> Lock {
         self.stored = self.stored.with(Change::Strategy(strategy));
         self
     }
 
-    /// Chooses which other libraries wait for this lock on its path. Users of zklock may choose differently there, and
-    /// exclude each other.
+    /// Chooses which other libraries wait for this lock on its path. Users of zklock exclude each other there, even if
+    /// they choose differently.
     ///
-    /// With [`Interop::All`] an acquire of a free lock takes two round trips rather than one, and a release one.
-    /// Both znodes have the same [token](Guard::fencing_token); the guard is lost when either is deleted, and
-    /// [`contenders`](Lock::contenders) lists the two as one. It is for the exclusive lock of [`Strategy::Queue`]:
-    /// another strategy, readers, writers and permits are [`Unusable`](LockError::Unusable) with it. A
-    /// [`MultiLock`] acquires such locks one after the other. A lock that is not kept in ZooKeeper is
-    /// [`Unusable`](LockError::Unusable) with it, too: no other library has locks there.
+    /// With [`Interop::All`] an acquire of a free lock takes two round trips instead of one; a release takes one. Both
+    /// znodes have the same [token](Guard::fencing_token). The guard is lost when either is deleted, and
+    /// [`contenders`](Lock::contenders) lists the two as one. A [`MultiLock`] acquires such locks one after the other.
     ///
-    /// # On connection loss
-    /// As of every acquire: what became of the transaction is looked up before another is sent.
+    /// [`Interop::All`] needs an exclusive lock of [`Strategy::Queue`] in ZooKeeper. With any other lock, operations
+    /// fail with [`Unusable`](LockError::Unusable).
     ///
-    /// # Cancellation
-    /// As of every acquire: both znodes are deleted.
+    /// Connection loss and cancel safety: as of [every acquire](Lock#on-connection-loss), for both znodes.
     #[must_use]
     pub fn interoperate(mut self, with: Interop) -> Lock {
         self.stored = self.stored.with(Change::Interop(with));
         self
     }
 
-    /// What the owner calls itself, for people who look at who holds the lock: one line of up to
-    /// 256 characters. Host, process and thread are written anyway.
+    /// A name for the owner, shown to people who look at the lock: one line of up to 256 characters. Host, process and
+    /// thread are shown anyway.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Lock {
         self.stored = self.stored.with(Change::Label(label.into()));
@@ -155,31 +150,38 @@ impl Lock {
         self.stored.path()
     }
 
-    /// Acquires the lock, however long that takes, or [within](Pending::within) a limit. Its first request is submitted
-    /// when this returns, if there is a session. Where this client has used the lock's path before, and knows what is
-    /// there, that is the claim itself: then acquires are in the queue in the order of the calls. What
-    /// follows is done while the result is awaited or waited for, so a claim whose [`Pending`] is kept and not polled
-    /// holds others up.
+    /// Acquires the lock. It waits without a limit, or [within](Pending::within) one.
+    ///
+    /// If there is a session, the first request is submitted before this returns. If this client has used the path
+    /// before, its first request is the claim itself. Such claims stand in the queue in the order of the calls. The later
+    /// steps are taken while the result is awaited or waited for. A [`Pending`] that is kept and not polled can
+    /// therefore hold up other clients.
     ///
     /// # Errors
-    /// [`Unusable`](LockError::Unusable) for a path that is not allowed, too long, or whose last name begins with `zl-`
-    /// (those names are zklock's own), for `/` with another strategy than [`Strategy::Queue`], a path that is
-    /// something else than a lock of this strategy, in ZooKeeper a chroot that does not exist or an empty ACL;
-    /// [`NotPermitted`](LockError::NotPermitted);
-    /// [`Closed`](LockError::Closed) when the store is closed, in ZooKeeper the client, and no session will follow;
-    /// [`Store`](LockError::Store) for what else the store refuses (a quota, say). Within a limit
-    /// [`TimedOut`](LockError::TimedOut), which says who was ahead. Nothing is left behind. See
-    /// [on connection loss](Lock#on-connection-loss) and [cancellation](Lock#cancellation).
+    /// Nothing is left behind.
+    /// - [`Unusable`](LockError::Unusable): the path is not allowed or too long, or its last name begins with `zl-`
+    ///   (reserved for zklock). The path is `/` and the strategy is not [`Strategy::Queue`]. Something other than a
+    ///   lock of this strategy is at the path. In ZooKeeper also: the chroot does not exist, or the ACL is empty.
+    /// - [`NotPermitted`](LockError::NotPermitted): a permission is missing.
+    /// - [`Closed`](LockError::Closed): the store is closed (in ZooKeeper, the client), or no session will follow.
+    /// - [`Store`](LockError::Store): the store refuses for another reason, such as a quota.
+    /// - [`TimedOut`](LockError::TimedOut): the limit has passed. The error names the contender ahead.
+    ///
+    /// See also [on connection loss](Lock#on-connection-loss) and [cancel safety](Lock#cancel-safety).
     pub fn acquire(&self) -> Pending<Guard, LockError> {
         Arc::clone(&self.stored).acquire()
     }
 
-    /// Acquires the lock if nobody is ahead: neither a holder nor, in a queue, a waiter. It creates a claim only if
-    /// the lock seems to be free. Await the result, or drop it: a [`Pending`] that is kept and not polled can keep that
-    /// claim, and holds others up.
+    /// Acquires the lock if no other contender is ahead: no holder and, in a queue, no waiter. It creates a claim only
+    /// if the lock seems to be free.
+    ///
+    /// Await the result or drop it. A [`Pending`] that is kept and not polled can keep that claim and hold up other
+    /// clients.
+    ///
+    /// Cancel safety: as [`acquire`](Lock#cancel-safety).
     ///
     /// # Errors
-    /// As [`acquire`](Lock::acquire), and [`TimedOut`](LockError::TimedOut) when no server answers within the
+    /// As [`acquire`](Lock::acquire). [`TimedOut`](LockError::TimedOut) means that no server answered within the
     /// client's operation timeout.
     pub fn try_acquire(&self) -> Pending<Option<Guard>, LockError> {
         Arc::clone(&self.stored).try_acquire().map(|tried| Ok(tried?.ok()))
@@ -194,8 +196,10 @@ impl Lock {
             .map(move |tried| tried?.map_err(|ahead| LockError::timed_out(lock.path(), ahead)))
     }
 
-    /// Whether anybody holds the lock. In a queue, waiters alone count too: the first of them holds
-    /// it the moment it looks.
+    /// Whether the lock is held. In a queue, a waiter alone counts too, because the first waiter holds the lock as soon
+    /// as it looks.
+    ///
+    /// Cancel safety: it changes nothing.
     ///
     /// # Errors
     /// As [`contenders`](Lock::contenders).
@@ -203,7 +207,9 @@ impl Lock {
         self.first_contenders(1).map(|first| Ok(!first?.is_empty()))
     }
 
-    /// Who holds the lock; of several who may hold it together, the first.
+    /// The holder. If several contenders hold the lock together, the first of them.
+    ///
+    /// Cancel safety: it changes nothing.
     ///
     /// # Errors
     /// As [`contenders`](Lock::contenders).
@@ -211,24 +217,26 @@ impl Lock {
         self.first_contenders(1).map(|first| Ok(first?.into_iter().next()))
     }
 
-    /// Who holds the lock as that changes, from the present holder on; `None` is nobody. A holder that came and went
-    /// between two looks is left out. It costs one watch, and a listing with each change.
+    /// Watches the holder: gives the present one first, then each new one; `None` means that the lock is free. A holder
+    /// that comes and goes between two looks is left out. It costs one watch, and one listing for each change.
     ///
     /// # Errors
     /// As [`contenders`](Lock::contenders), but it waits for a server to answer. It ends after an error.
     ///
     /// # On connection loss
-    /// It goes on with the next connection or session, and reports nothing twice.
+    /// It continues with the next connection or session and reports nothing twice.
     pub fn watch_holder(&self) -> Holders {
         holders::of(Arc::clone(&self.stored))
     }
 
-    /// Who holds the lock, and who waits for it, in their order. Waiters are known only in a
-    /// queue: those of the other strategies leave no node.
+    /// The contenders in their order: holders first, then waiters. Waiters are known only in a queue, because waiters
+    /// of the other strategies have no znode.
+    ///
+    /// Cancel safety: it changes nothing.
     ///
     /// # Errors
-    /// As [`acquire`](Lock::acquire); [`Store`](LockError::Store) with the client's error also when no server
-    /// answers within its operation timeout ([`is_timeout`](LockError::is_timeout)), or the connection is lost.
+    /// As [`acquire`](Lock::acquire). [`Store`](LockError::Store) also if no server answers within the client's
+    /// operation timeout ([`is_timeout`](LockError::is_timeout)), or if the connection is lost.
     pub fn contenders(&self) -> Pending<Vec<Contender>, LockError> {
         self.first_contenders(usize::MAX)
     }

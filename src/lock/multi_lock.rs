@@ -28,24 +28,23 @@ use crate::runtime::Pending;
 /// # }
 /// ```
 ///
-/// They may be of any kind: exclusive, of readers or writers, permits of a semaphore; no two on one path. One
-/// [`Guard`] stands for all: its state is the worst of theirs, and it is lost when one of them is.
-/// [`Guard::tokens`] gives the token of each. [`Guard::multi`] and the writes beside it happen only while all are held.
+/// The locks may be of any kind, but no two may have the same path. One [`Guard`] covers all of them. Its state is the
+/// worst of theirs, and it is lost when one of them is. [`Guard::tokens`] gives the token of each. [`Guard::multi`] and
+/// the other guarded writes happen only while all are held.
 ///
 /// # Order, and deadlock
-/// **Queues of one [`Client`](crate::Client)** get all claims in one transaction. So in every queue two that are acquired
-/// together, or one of them alone, stand in the same order, whatever order they are given in: nobody can wait for each
-/// other. The claims have one token, that of the transaction. A lock that comes to be held early is kept until the last
-/// one is.
+/// **Queues of one [`Client`](crate::Client)** get all claims in one transaction. So two multi-locks have the same
+/// order in every queue that they share, whatever order you name the locks in, and cannot deadlock. The transaction's
+/// zxid is the token of all claims. A lock whose turn comes first is held until the last one's turn.
 ///
-/// **Other locks** (of another strategy, within a process, with [`Interop::All`](crate::Interop),
-/// [hand-off](Lock::local_handoff) or [owners](crate::ReentrantLock::owned_by)) are acquired before that, one after the other,
-/// in the order of their paths. So are queues of several clients of the same servers. Queues on other servers get a
-/// transaction of their own. When one of them fails, those before it are released.
+/// **Other locks** are acquired before the queues, one after the other in the order of their paths: locks of another
+/// strategy, within a process, with [`Interop::All`](crate::Interop), with [hand-off](Lock::local_handoff) or with
+/// [owners](crate::ReentrantLock::owned_by). So are queues of several clients of the same servers. Each other group of
+/// servers gets its own transaction. If one lock fails, the earlier ones are released.
 ///
-/// Users of multi-locks do not wait for each other in a circle, if all of them call each lock by the same path, and use it
-/// with the same strategy and [`Interop`](crate::Interop), and by one client. A program that holds one of the locks alone,
-/// and acquires another, can.
+/// Users of multi-locks do not deadlock if all of them use each lock with the same path, strategy,
+/// [`Interop`](crate::Interop) and client. A program that holds one of the locks alone and then acquires another can
+/// deadlock.
 #[derive(Clone, Debug)]
 pub struct MultiLock {
     /// By their paths.
@@ -53,7 +52,7 @@ pub struct MultiLock {
 }
 
 impl MultiLock {
-    /// Of these locks. Nothing is sent.
+    /// A multi-lock of these locks. Sends nothing.
     pub fn new(locks: impl IntoIterator<Item = Lock>) -> MultiLock {
         let mut locks: Vec<Lock> = locks.into_iter().collect();
         locks.sort_by(|one, other| one.path().cmp(other.path()));
@@ -65,18 +64,18 @@ impl MultiLock {
         &self.locks
     }
 
-    /// Acquires all of them, however long that takes, or [within](Pending::within) one limit.
+    /// Acquires all of them. It waits without a limit, or [within](Pending::within) one limit for all.
     ///
     /// # Errors
-    /// [`Unusable`](LockError::Unusable) where there are none, or two on one path; otherwise as [`Lock::acquire`], of
-    /// whichever can't be had. Nothing is left behind.
+    /// [`Unusable`](LockError::Unusable) if there are no locks, or two on one path. Otherwise as [`Lock::acquire`], for
+    /// the first lock that fails. Nothing is left behind.
     ///
     /// # On connection loss
-    /// As of [a lock](Lock#on-connection-loss): what became of the transaction is looked up. A claim that is gone is made
-    /// anew with all the others.
+    /// As of [a lock](Lock#on-connection-loss): the outcome of the transaction is looked up. If one claim is gone, all
+    /// are recreated.
     ///
-    /// # Cancellation
-    /// As of [a lock](Lock#cancellation): all claims are deleted.
+    /// # Cancel safety
+    /// As of [a lock](Lock#cancel-safety): dropping it deletes all claims.
     pub fn acquire(&self) -> Pending<Guard, LockError> {
         let stored = match self.stored() {
             Ok(stored) => stored,
@@ -102,10 +101,12 @@ impl MultiLock {
         .when_late(ahead)
     }
 
-    /// Acquires all of them if nobody is ahead at any: neither a holder nor, in a queue, a waiter.
+    /// Acquires all of them if no other contender is ahead at any: no holder and, in a queue, no waiter.
+    ///
+    /// Cancel safety: as [`acquire`](MultiLock::acquire).
     ///
     /// # Errors
-    /// As [`acquire`](MultiLock::acquire), and [`TimedOut`](LockError::TimedOut) when no server answers within the
+    /// As [`acquire`](MultiLock::acquire). [`TimedOut`](LockError::TimedOut) means that no server answered within the
     /// client's operation timeout.
     pub fn try_acquire(&self) -> Pending<Option<Guard>, LockError> {
         let stored = match self.stored() {

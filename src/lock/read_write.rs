@@ -3,7 +3,7 @@
 use super::Lock;
 use super::kind::Kind;
 
-/// A lock that readers hold together, and writers alone.
+/// A lock that many readers hold together, or one writer alone.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -18,16 +18,15 @@ use super::kind::Kind;
 /// # Ok(()) }
 /// ```
 ///
-/// All stand in one fair queue. A reader waits for the writers before it, a writer for all that are before it. So no
-/// reader overtakes a writer that waits, and no writer waits for readers that come after it. A reader's
-/// [fencing token](super::Guard::fencing_token) is larger than that of the writer before it, and smaller than that
-/// of the next one.
+/// All contenders stand in one fair queue. A reader waits for earlier writers; a writer waits for all earlier claims.
+/// So no reader overtakes a waiting writer, and no writer waits for later readers. A reader's [fencing
+/// token](super::Guard::fencing_token) lies between those of the writers before and after it.
 ///
 /// # Upgrade and downgrade
-/// What is held as [`upgradeable`](ReadWriteLock::upgradeable) reads beside readers, and [becomes a
-/// writer's](super::Guard::upgrade) without a moment in which it is not held. One such holds at a time, so no two wait for each
-/// other. A writer's hold becomes a reader's, or an upgradeable one's, by [`Guard::downgrade`](super::Guard::downgrade). A
-/// plain reader can become nothing else: one that asks for [`write`](ReadWriteLock::write) waits for its own guard.
+/// An [`upgradeable`](ReadWriteLock::upgradeable) holder reads beside readers and can [become a
+/// writer](super::Guard::upgrade) without releasing. Only one holder at a time is upgradeable, so upgrades cannot
+/// deadlock. [`Guard::downgrade`](super::Guard::downgrade) turns a writer into an upgradeable holder or a reader. A
+/// plain reader cannot be upgraded. If it acquires [`write`](ReadWriteLock::write), it waits for its own guard.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -42,7 +41,7 @@ use super::kind::Kind;
 /// # Ok(()) }
 /// ```
 ///
-/// [`Client::read_write`](crate::Client::read_write) makes one that is kept in ZooKeeper,
+/// [`Client::read_write`](crate::Client::read_write) makes one in ZooKeeper,
 /// [`LocalStore::read_write`](crate::LocalStore::read_write) one within this process.
 #[derive(Clone)]
 pub struct ReadWriteLock {
@@ -55,7 +54,7 @@ impl ReadWriteLock {
         ReadWriteLock { lock }
     }
 
-    /// What the owner calls itself, of readers and writers: as [`Lock::label`].
+    /// A name for the owner, of readers and writers: as [`Lock::label`].
     #[must_use]
     pub fn label(self, label: impl Into<String>) -> ReadWriteLock {
         ReadWriteLock { lock: self.lock.label(label) }
@@ -66,20 +65,20 @@ impl ReadWriteLock {
         self.lock.path()
     }
 
-    /// The lock of readers: several hold it at a time. It waits for writers only, and a try of it fails where one holds
-    /// or waits. Its [`contenders`](Lock::contenders) are writers, too; [`holder`](Lock::holder) is the first of those
-    /// who hold.
+    /// The lock of readers; several hold it at a time. It waits for writers only. A try fails if a writer holds or
+    /// waits. Its [`contenders`](Lock::contenders) include writers, and its [`holder`](Lock::holder) is the first of
+    /// all holders.
     pub fn read(&self) -> Lock {
         self.lock.of_kind(Kind::Read)
     }
 
-    /// The lock of readers that may become writers: it holds with readers, one such at a time, and waits for writers and
-    /// those of its own kind. To contenders that know of no such kind it is a reader's.
+    /// The lock of readers that may become writers. It is held beside readers, by one such holder at a time. It waits
+    /// for writers and its own kind. To contenders that do not know this kind, it is a reader.
     pub fn upgradeable(&self) -> Lock {
         self.lock.of_kind(Kind::Upgradeable)
     }
 
-    /// The lock of writers: who holds it is alone.
+    /// The lock of writers. Its holder is alone.
     pub fn write(&self) -> Lock {
         self.lock.of_kind(Kind::Write)
     }

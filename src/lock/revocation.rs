@@ -15,60 +15,63 @@ use super::tenure::Tenure;
 use crate::process::Process;
 use crate::runtime::{Pending, Updates};
 
-/// Why others ask the holder to release the lock: see [`Guard::release_requests`].
+/// The reasons of others for a release: see [`Guard::release_requests`].
 pub type ReleaseRequests = Updates<String>;
 
-/// Of a holder that does not release its lock by itself. [`Contender`]s are found by [`holder`](Lock::holder) and
+/// Taking a lock from its holder. Find the [`Contender`] with [`holder`](Lock::holder) or
 /// [`contenders`](Lock::contenders).
 impl Lock {
-    /// Asks a holder to release the lock. Nothing happens to it but that its guard says so
-    /// ([`Guard::release_requests`]), with the reason: one line of up to 256 characters. A program that does not look there
-    /// keeps the lock; `zklock run` ends its command. Gives `false` when that holder holds it no more.
+    /// Asks a holder to release the lock, with a reason: one line of up to 256 characters. Gives `false` if that holder
+    /// no longer holds the lock. The holder's guard reports the request ([`Guard::release_requests`]). A program that
+    /// does not check keeps the lock; `zklock run` ends its command.
     ///
-    /// In ZooKeeper the request is a line in the claim's znode, so the session needs `WRITE` there; of a claim whose release
-    /// will be [announced](crate::ClientOptions::announced_releases), in the lock's own.
+    /// In ZooKeeper the request is a line in the claim's znode, so the session needs `WRITE` there. With [announced
+    /// releases](crate::ClientOptions::announced_releases), the line is in the lock's znode.
     ///
     /// # Errors
-    /// [`NotPermitted`](LockError::NotPermitted); [`Store`](LockError::Store) with `BAD_ARGUMENTS` for a claim of another
-    /// library, which would not read it; [`OutcomeUnknown`](LockError::OutcomeUnknown) when no server has confirmed it
-    /// within the client's operation timeout; otherwise as [`contenders`](Lock::contenders).
+    /// - [`NotPermitted`](LockError::NotPermitted): a permission is missing.
+    /// - [`Store`](LockError::Store) with `BAD_ARGUMENTS`: the claim is another library's, which would not read the
+    ///   request.
+    /// - [`OutcomeUnknown`](LockError::OutcomeUnknown): no server confirmed it within the client's operation timeout.
+    /// - Otherwise as [`contenders`](Lock::contenders).
     ///
     /// # On connection loss
-    /// It is repeated until it is certain.
+    /// It is repeated until the outcome is certain.
     ///
-    /// # Cancellation
-    /// It may have been asked, or not.
+    /// # Cancel safety
+    /// If it is dropped, the holder may or may not be asked.
     pub fn request_release(&self, holder: &Contender, reason: &str) -> Pending<bool, LockError> {
         let reason = reason.to_owned();
         self.shared().revoke(holder.clone(), Revocation::Ask { reason })
     }
 
-    /// Breaks a holder's hold, and waits until its claim is gone. Gives `false` when it held the lock no more before.
+    /// Takes the lock from a holder and waits until its claim is gone. Gives `false` if that holder no longer held the
+    /// lock.
     ///
-    /// **The holder's guard is [`Lost`](crate::GuardState::Lost) before another can hold the lock**, with
-    /// [`Broken`](crate::LostReason::Broken): it is the holder's own library that deletes the claim, after that, as soon
-    /// as the program drops the guard, and when the grace is over in any case. From the loss on its [guarded
-    /// writes](Guard::multi) fail, and whoever holds next has a larger [fencing token](Guard::fencing_token). So work that
-    /// ends with its guard, as that of [`while_held`](Lock::while_held) and of `zklock run`, has ended before the next
-    /// begins, if it ends within the grace.
+    /// **The holder's guard is [`Lost`](crate::GuardState::Lost) before another client can hold the lock**, for the
+    /// reason [`Broken`](crate::LostReason::Broken). The holder's own library deletes the claim after that: as soon as
+    /// the program drops the guard, or when the grace is over. From the loss on, its [guarded writes](Guard::multi)
+    /// fail, and the next holder has a larger [fencing token](Guard::fencing_token). Work that ends with its guard
+    /// ([`while_held`](Lock::while_held), `zklock run`) ends before the next holder's begins, if it ends within the
+    /// grace.
     ///
-    /// A holder that can't be reached can't break off either: it loses its session, within its session timeout. One that
-    /// neither reads the order nor loses its session (its program is stuck in a callback that drives the session, or was
-    /// made with an earlier version of this library) keeps this waiting: set a [limit](Pending::within). Then the claim
-    /// can be deleted by hand, with what [`Guard`] says of that.
+    /// A holder that cannot be reached loses its session within its session timeout. A holder that neither reads the
+    /// order nor loses its session keeps this waiting: its program is stuck in a callback, or uses an earlier version
+    /// of this library. So set a [limit](Pending::within). As a last resort, delete the claim by hand; [`Guard`] says
+    /// what that means.
     ///
-    /// In ZooKeeper the order is a line in the claim's znode, so the session needs `WRITE` there. It is read about 100 ms
-    /// after the lock was acquired, at the earliest.
+    /// In ZooKeeper the order is a line in the claim's znode, so the session needs `WRITE` there. A holder reads it at
+    /// the earliest about 100 ms after its acquire.
     ///
     /// # Errors
-    /// As [`request_release`](Lock::request_release); [within](Pending::within) a limit, or where the store is closed or
-    /// fails after the order was given, `OutcomeUnknown`: the hold may be broken later.
+    /// As [`request_release`](Lock::request_release). [Within](Pending::within) a limit, `OutcomeUnknown` means that
+    /// the hold may still be broken later.
     ///
     /// # On connection loss
-    /// It goes on until it is certain, also with the next session.
+    /// It continues until the outcome is certain, also in the next session.
     ///
-    /// # Cancellation
-    /// The hold may be broken all the same.
+    /// # Cancel safety
+    /// If it is dropped, the hold may still be broken.
     pub fn break_hold(
         &self,
         holder: &Contender,
@@ -94,9 +97,9 @@ async fn next_request(asked: &[Asked]) -> Option<(usize, Arc<str>)> {
 }
 
 impl Guard {
-    /// Why others ask for the lock to be released, as they [do](Lock::request_release): a stream, and a blocking
-    /// receiver. It ends when the lock is lost or released. It neither holds the lock nor keeps its store open. The lock
-    /// stays held, whatever is asked.
+    /// The reasons of others that [ask](Lock::request_release) for a release, as they come: a stream and a blocking
+    /// receiver. It ends when the lock is lost or released. It neither holds the lock nor keeps its store open.
+    /// Requests do not end the hold.
     ///
     /// ```no_run
     /// # async fn example(lock: zklock::Lock) -> Result<(), zklock::LockError> {

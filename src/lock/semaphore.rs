@@ -6,7 +6,7 @@ use super::kind::Kind;
 use super::store::Change;
 use crate::runtime::Pending;
 
-/// A number of permits, of which holders take some each.
+/// A number of permits, shared among holders.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -14,24 +14,26 @@ use crate::runtime::Pending;
 /// let transfers = zk.semaphore("/limits/transfers", 10);
 /// let one = transfers.permit().acquire().wait()?;
 /// let many = transfers.permits(3).acquire().wait()?;
-/// // ... six are left to others ...
+/// // ... six are left for others ...
 /// drop((one, many));
 /// transfers.set_limit(20).wait()?; // from now on, for all
 /// # Ok(()) }
 /// ```
 ///
-/// Each request for permits, of however many, has one place in a fair queue: it is served when there are enough for it
-/// and all that are before it. So who asks for many is not overtaken for ever by those who ask for few, and until it is
-/// served, permits that would do for those behind it stay free.
+/// Each request has one place in a fair queue, however many permits it asks for. It is served once the permits suffice
+/// for it and all requests before it. So small requests do not overtake a large one, and permits may stay free until
+/// the large request is served.
 ///
 /// # The limit
-/// How many there are is kept in the store, and is the same for all. The number that a program gives counts where none
-/// is kept yet. [`set_limit`](Semaphore::set_limit) changes it while permits are held and waited for. More are given to
-/// those who wait at once. When there are fewer than are held, all who hold go on to; others are let in again when
-/// enough have released. A request for more than there are fails with [`Unusable`](LockError::Unusable), also
-/// while it waits, when it comes to be next in line.
+/// The store keeps the number of permits, and it is the same for all clients. The number that a program passes counts
+/// only if the store has none yet. [`set_limit`](Semaphore::set_limit) changes it while permits are held and waited
+/// for:
+/// - A larger limit serves waiters at once.
+/// - A smaller limit takes nothing from holders. Waiters are served once enough holders have released.
+/// - A request for more permits than exist fails with [`Unusable`](LockError::Unusable), also while it waits, when it
+///   becomes next in line.
 ///
-/// [`Client::semaphore`](crate::Client::semaphore) makes one that is kept in ZooKeeper,
+/// [`Client::semaphore`](crate::Client::semaphore) makes one in ZooKeeper,
 /// [`LocalStore::semaphore`](crate::LocalStore::semaphore) one within this process.
 #[derive(Clone)]
 pub struct Semaphore {
@@ -44,7 +46,7 @@ impl Semaphore {
         Semaphore { lock: Lock::new(lock.stored().with(Change::Limit(limit))) }
     }
 
-    /// What the owner calls itself: as [`Lock::label`].
+    /// A name for the owner: as [`Lock::label`].
     #[must_use]
     pub fn label(self, label: impl Into<String>) -> Semaphore {
         Semaphore { lock: self.lock.label(label) }
@@ -55,22 +57,24 @@ impl Semaphore {
         self.lock.path()
     }
 
-    /// One permit, to be acquired: see [`permits`](Semaphore::permits).
+    /// One permit: see [`permits`](Semaphore::permits).
     pub fn permit(&self) -> Lock {
         self.permits(1)
     }
 
-    /// So many permits, to be acquired together: a [`Lock`] that holders of the rest hold at the same time. A try of it
-    /// fails where not so many are free, or somebody waits. An acquire fails with [`Unusable`](LockError::Unusable)
-    /// for none, and for more than there are. Its [`contenders`](Lock::contenders) are all who hold permits or wait
-    /// for some, and [`holder`](Lock::holder) is the first of them.
+    /// Several permits, acquired together: a [`Lock`] that other holders hold at the same time. A try fails if too few
+    /// permits are free or a request waits. An acquire of no permits, or of more than exist, fails with
+    /// [`Unusable`](LockError::Unusable). Its [`contenders`](Lock::contenders) are all holders and waiters of the
+    /// semaphore, and its [`holder`](Lock::holder) is the first of them.
     ///
-    /// A [fencing token](super::Guard::fencing_token) orders those who could not hold at the same time.
+    /// [Fencing tokens](super::Guard::fencing_token) order only holders that could not hold at the same time.
     pub fn permits(&self, number: u32) -> Lock {
         self.lock.of_kind(Kind::Permits(number))
     }
 
-    /// How many permits there are; where none has said so yet, what this program gave.
+    /// The number of permits: the stored one, or else what this program passed.
+    ///
+    /// Cancel safety: it changes nothing.
     ///
     /// # Errors
     /// As [`Lock::contenders`].
@@ -78,18 +82,19 @@ impl Semaphore {
         self.lock.of_kind(Kind::Permits(1)).shared().limit()
     }
 
-    /// Sets how many permits there are, for all.
+    /// Sets the number of permits for all clients.
     ///
     /// # Errors
-    /// [`Unusable`](LockError::Unusable) for 0; [`NotPermitted`](LockError::NotPermitted);
-    /// [`OutcomeUnknown`](LockError::OutcomeUnknown) when no server has confirmed it within the client's operation
-    /// timeout; otherwise as [`Lock::contenders`].
+    /// - [`Unusable`](LockError::Unusable): the number is 0.
+    /// - [`NotPermitted`](LockError::NotPermitted): a permission is missing.
+    /// - [`OutcomeUnknown`](LockError::OutcomeUnknown): no server confirmed it within the client's operation timeout.
+    /// - Otherwise as [`Lock::contenders`].
     ///
     /// # On connection loss
-    /// It is repeated until it is certain.
+    /// It is repeated until the outcome is certain.
     ///
-    /// # Cancellation
-    /// It may be set all the same.
+    /// # Cancel safety
+    /// If it is dropped, the limit may or may not be set.
     pub fn set_limit(&self, limit: u32) -> Pending<(), LockError> {
         self.lock.of_kind(Kind::Permits(1)).shared().set_limit(limit)
     }

@@ -3,27 +3,26 @@
 use crate::error::{Code, Error, Result};
 use crate::path;
 
-/// How a lock is contended for. Everyone on one path has to use the same.
+/// How clients contend for a lock. All users of one path must use the same strategy.
 ///
-/// Under `Poll` and `Watch` all claims have one name, the lock's path, and servers delete by name. So
-/// each claim is read before it is deleted. If the claim goes between that read and the deletion, and
-/// another client acquires the lock there, the deletion removes that client's claim. The time between the
-/// two is a round trip, and never more than 100 ms. It takes somebody who deletes a held lock's znode by
-/// hand, or a holder that was cut off. The client whose claim is removed notices, and its token still orders its writes.
-/// In a queue no name is given twice, so this cannot happen.
+/// Under `Poll` and `Watch` all claims have the lock's path as their name, and servers delete by name. So each claim is
+/// read before it is deleted. If another client's claim replaces it between the two, the deletion removes that claim.
+/// The time between is one round trip, and never more than 100 ms. It happens only if somebody deletes a held lock's
+/// znode by hand, or a holder was cut off. The other client notices, and its token still orders its writes. In a queue
+/// names are unique, so this cannot happen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Strategy {
-    /// Creates the lock's znode, and tries again after a pause that grows from 2 ms to 100 ms.
-    /// Needs no watch; wastes requests, and is fair to nobody.
+    /// Creates the lock's znode, and retries after a pause that grows from 2 ms to 100 ms. It needs no watch, but costs
+    /// many requests and is not fair.
     Poll,
-    /// Creates the lock's znode, or watches it and tries again when it is gone. Every release
-    /// wakes every waiter: the herd.
+    /// Creates the lock's znode, or watches it and retries when it is gone. Every release wakes every waiter (the herd
+    /// effect).
     Watch,
-    /// Creates a numbered child of the lock's znode and watches only the one before it. Fair, and
-    /// a release wakes one waiter, however many there are. The only one for a lock on `/`, whose
-    /// claims are children of the root, or of the client's chroot.
+    /// Creates a numbered child of the lock's znode and watches only the claim before it. It is fair, and a release
+    /// wakes one waiter. It is the only strategy for a lock on `/`, with claims that are children of the root or of the
+    /// client's chroot.
     #[default]
     Queue,
 }

@@ -19,8 +19,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 impl Lock {
-    /// As [`while_held`](Lock::while_held), again and again: when the lock was lost it is acquired anew, at the end of
-    /// the queue, and the work begins anew. For a service of which one copy is to be active.
+    /// Repeats [`while_held`](Lock::while_held): after a loss, it acquires the lock again at the end of the queue and
+    /// restarts the work. Use it to keep one copy of a service active.
     ///
     /// ```no_run
     /// # use std::future::Future;
@@ -31,19 +31,20 @@ impl Lock {
     /// # async fn serve(token: i64) {}
     /// ```
     ///
-    /// It ends when the work ends by itself while the lock is held, and gives what that has given; with [`until`](WheneverHeld::until) also
-    /// when it is to stop. An error of the store is tried again after a pause, which grows to ten seconds.
+    /// It ends when the work ends by itself while the lock is held, and gives the result of the work. With
+    /// [`until`](WheneverHeld::until), it also ends on a signal. After an error of the store it retries; the pause
+    /// between attempts grows to ten seconds.
     ///
     /// # Errors
-    /// Errors that a retry cannot fix: [`Unusable`](LockError::Unusable),
-    /// [`NotPermitted`](LockError::NotPermitted), [`Closed`](LockError::Closed).
+    /// Errors that a retry cannot fix: [`Unusable`](LockError::Unusable), [`NotPermitted`](LockError::NotPermitted),
+    /// [`Closed`](LockError::Closed).
     ///
     /// # On connection loss
-    /// The work goes on until the lock is lost, and is dropped then; the lock is acquired when there is a connection
-    /// again.
+    /// The work continues until the lock is lost, and is then dropped. The lock is acquired again on the next
+    /// connection.
     ///
-    /// # Cancellation
-    /// Dropping it drops the work, and releases the lock after that.
+    /// # Cancel safety
+    /// Dropping it drops the work, then releases the lock.
     pub fn whenever_held<W, F>(&self, work: W) -> WheneverHeld<W, F>
     where
         W: FnMut(Arc<Guard>) -> F,
@@ -85,7 +86,7 @@ where
         WheneverHeld { path: path.into(), acquire, course, work, pause: None, errors: 0 }
     }
 
-    /// Blocks this thread until the work has ended by itself; it is done on this thread.
+    /// Blocks this thread until the work ends by itself. The work runs on this thread.
     ///
     /// # Errors
     /// As [`Lock::whenever_held`].
@@ -93,9 +94,9 @@ where
         block_on(self)
     }
 
-    /// Stops as soon as `stop` is ready, whether it works or waits for the lock, and also while no server answers:
-    /// drops the work, releases the lock in the background and gives `None`. Work that has something to finish first
-    /// waits for that signal itself; then `stop` is the time by which it has to be through with it.
+    /// Stops as soon as `stop` is ready, also during the wait for the lock or while no server answers. It drops the
+    /// work, releases the lock in the background and gives `None`. Work that must finish something first can wait for
+    /// the signal itself; `stop` is then its deadline.
     ///
     /// # Errors
     /// As [`Lock::whenever_held`].

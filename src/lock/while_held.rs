@@ -13,15 +13,14 @@ use crate::error::recognisable;
 use crate::runtime::{Pending, block_on};
 
 impl Lock {
-    /// Acquires the lock, does the work, and releases the lock when that has ended. It is under way when this
-    /// returns, as by [`acquire`](Lock::acquire); to limit how long it waits, acquire
-    /// [within](Pending::within) a limit and go on with [`Guard::while_held`].
+    /// Acquires the lock, does the work, and releases the lock when the work ends. The acquire starts before this
+    /// returns, as in [`acquire`](Lock::acquire). To limit the wait, acquire [within](Pending::within) a limit and call
+    /// [`Guard::while_held`].
     ///
-    /// **The work ends before the lock can be another's**: when the lock is lost, the work's future is dropped
-    /// where it waits. So it ends at once where it awaits something. Where it computes, or blocks its thread, nothing can
-    /// end it but itself: by a look at [`Guard::is_lost`] before each step that matters, or with
-    /// [`fencing tokens`](Guard::fencing_token). (That somebody has deleted the lock's znode by hand is known only
-    /// afterwards: [`Guard::lost`].)
+    /// **The work ends before another client can hold the lock**: when the lock is lost, the future of the work is
+    /// dropped at its current `await`. Work that computes or blocks its thread can only end itself. Let it check
+    /// [`Guard::is_lost`] before each step that matters, or use [fencing tokens](Guard::fencing_token). If another
+    /// client deletes the znode by hand, the holder finds out only afterwards: see [`Guard::lost`].
     ///
     /// ```no_run
     /// # async fn example(zk: zklock::Client) -> Result<(), zklock::LockError> {
@@ -32,16 +31,35 @@ impl Lock {
     /// # async fn bill(token: i64) -> u32 { 0 }
     /// ```
     ///
-    /// It gives what the work has given; the release goes on in the background.
+    /// Work that outlives the future is not stopped: a task that the work spawns (`tokio::spawn`) or a thread continues
+    /// after the loss. Keep such work inside the future, or pass it [`guard.lost()`](Guard::lost):
+    ///
+    /// ```no_run
+    /// # async fn example(lock: zklock::Lock) -> Result<(), zklock::WhileHeldError<()>> {
+    /// lock.while_held(|guard| async move {
+    ///     let lost = guard.lost();
+    ///     std::thread::spawn(move || {
+    ///         while lost.get().is_none() {
+    ///             // one step; nothing but this check stops the thread
+    ///         }
+    ///     });
+    ///     serve().await;
+    /// })
+    /// .await
+    /// # }
+    /// # async fn serve() {}
+    /// ```
+    ///
+    /// The result is that of the work. The release continues in the background.
     ///
     /// # Errors
-    /// - [`NotStarted`](WhileHeldError::NotStarted): the lock was not acquired, as by [`acquire`](Lock::acquire), so
-    ///   nothing was done.
-    /// - [`Lost`](WhileHeldError::Lost): the lock was lost after the work had started. The work was dropped where it
-    ///   waited; or it ended too late, and its result is in the error.
+    /// - [`NotStarted`](WhileHeldError::NotStarted): the lock was not acquired, for a reason of
+    ///   [`acquire`](Lock::acquire). Nothing was done.
+    /// - [`Lost`](WhileHeldError::Lost): the lock was lost after the work started. Either the work was dropped, or it
+    ///   ended too late and the error has its result.
     ///
     /// # Cancel safety
-    /// Dropping it drops the work, and releases the lock after that. The work may have been done in part.
+    /// Dropping it drops the work, then releases the lock. The work may be done in part.
     pub fn while_held<W, F>(&self, work: W) -> WhileHeld<W, F>
     where
         W: FnOnce(Arc<Guard>) -> F,
@@ -50,11 +68,11 @@ impl Lock {
         WhileHeld { course: Course::Acquiring(self.acquire()), work: Some(work) }
     }
 
-    /// As [`while_held`](Lock::while_held), for work that blocks its thread: it is done on this thread, and nothing
-    /// ends it but itself. [`Guard::lost`] and [`Guard::states`] tell when that is due.
+    /// As [`while_held`](Lock::while_held), for work that blocks. The work runs on this thread, and only it can end
+    /// itself: [`Guard::lost`] and [`Guard::states`] report when it should.
     ///
     /// # Errors
-    /// As [`while_held`](Lock::while_held). [`Lost`](WhileHeldError::Lost) always carries the result.
+    /// As [`while_held`](Lock::while_held). [`Lost`](WhileHeldError::Lost) always has the result.
     pub fn while_held_blocking<T>(
         &self,
         work: impl FnOnce(&Guard) -> T,
@@ -69,7 +87,7 @@ impl Lock {
 }
 
 impl Guard {
-    /// As [`Lock::while_held`], of a lock that was acquired already.
+    /// As [`Lock::while_held`], for a lock that is already held.
     pub fn while_held<W, F>(self, work: W) -> WhileHeld<W, F>
     where
         W: FnOnce(Arc<Guard>) -> F,
@@ -80,27 +98,27 @@ impl Guard {
     }
 }
 
-/// Why work was not done under a lock from its beginning to its end: see [`Lock::while_held`].
+/// Why work was not done under a lock from beginning to end: see [`Lock::while_held`].
 ///
-/// `?` turns it into a [`LockError`], without the result.
+/// `?` converts it to a [`LockError`], without the result.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum WhileHeldError<T> {
-    /// The lock was not acquired, or was lost at once. Nothing was done, and another try is safe.
+    /// The lock was not acquired, or was lost at once. Nothing was done; a retry is safe.
     #[error("{0}")]
     NotStarted(#[source] LockError),
-    /// The lock was lost after the work had started. Another holder may have worked at the same time.
+    /// The lock was lost after the work started. Another holder may have worked at the same time.
     #[error(
         "work under {}: the lock was lost {}: {reason}",
         path.escape_debug(),
         if result.is_some() { "before the work ended" } else { "and the work stopped half-way" }
     )]
     Lost {
-        /// What was held: [`Guard::path`].
+        /// The path of the lock: [`Guard::path`].
         path: String,
         /// Why it was lost.
         reason: LostReason,
-        /// What the work has given, if it ended. `None` if it was dropped where it waited.
+        /// The result of the work, if it ended. `None` if it was dropped.
         result: Option<T>,
     },
 }
@@ -138,7 +156,7 @@ where
     W: FnOnce(Arc<Guard>) -> F,
     F: Future,
 {
-    /// Blocks this thread until the work is done, which it does itself.
+    /// Blocks this thread until the work is done. The work runs on this thread.
     ///
     /// # Errors
     /// As [`Lock::while_held`].

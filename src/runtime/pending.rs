@@ -12,18 +12,16 @@ use crate::error::{Code, Error, Result};
 use crate::process::{INHERITED, Process};
 use crate::scarcity;
 
-/// The result of something under way. Await it, or [`wait`](Pending::wait) for it;
-/// [`within`](Pending::within) limits how long. It fails with the client's [`Error`], or of a lock with a
+/// The result of an operation in flight: `.await` it, or call [`wait`](Pending::wait) to block.
+/// [`within`](Pending::within) limits the time. It fails with the client's [`Error`], or for locks with a
 /// [`LockError`](crate::LockError).
 ///
-/// It is under way when the function that returned it has returned: what can be sent by then is sent.
-/// What has to follow after the servers' answer, the next step of an acquire say, follows while it is awaited
-/// or waited for.
+/// The operation starts before the function that returns the `Pending` returns: what can be sent by then is sent.
+/// Further steps, such as the next request of an acquire, happen while it is awaited or waited for.
 ///
-/// # Cancellation
-/// Dropping it forgets the result, not the request: what was submitted is still executed. Where
-/// that would leave something behind (a lock's claim, a watch), the operation that returned it
-/// says how it is cleaned up.
+/// # Cancel safety
+/// Dropping it drops the result, not the request: what was submitted is still executed. If that would leave something
+/// behind (a lock's claim, a watch), the operation says how it is cleaned up.
 #[must_use = "the outcome is lost unless this is awaited or waited for"]
 pub struct Pending<T, E = Error> {
     /// What is under way, and on which path: for the errors that are made here.
@@ -128,14 +126,14 @@ impl<T, E> Pending<T, E> {
         self.late.clone()
     }
 
-    /// Limits how long it may take from now on, for whoever awaits it or waits for it. When that time is over it
-    /// ends as if it were dropped, see [Cancellation](Pending#cancellation), and fails. Of several limits the
-    /// first to pass counts.
+    /// Limits the time from now on. When it has passed, the operation ends as if it were
+    /// [dropped](Pending#cancel-safety), and fails. Of several limits the first to pass counts.
     ///
     /// # Errors
-    /// `OPERATION_TIMEOUT` of a client's operation: the outcome is unknown then. Of a lock's acquire
-    /// [`TimedOut`](crate::LockError::TimedOut), which says who was ahead: it is given up, and nothing is left behind.
-    /// Of a release, and of a guarded write, [`OutcomeUnknown`](crate::LockError::OutcomeUnknown): it goes on.
+    /// - An operation of a client: `OPERATION_TIMEOUT`; the outcome is unknown.
+    /// - An acquire: [`TimedOut`](crate::LockError::TimedOut), which names the contender ahead. It is cancelled, and
+    ///   nothing is left behind.
+    /// - A release or a guarded write: [`OutcomeUnknown`](crate::LockError::OutcomeUnknown). It continues.
     pub fn within(mut self, limit: Duration) -> Pending<T, E> {
         let limit = Limit { duration: limit, timer: Timer::after(limit) };
         if self.limit.as_ref().is_none_or(|other| limit.timer.is_before(&other.timer)) {
@@ -159,7 +157,7 @@ impl<T, E> Pending<T, E> {
         error
     }
 
-    /// Blocks this thread until the result is there.
+    /// Blocks this thread until the result has arrived.
     ///
     /// # Errors
     /// The operation's own, and those of a [limit](Pending::within).

@@ -9,24 +9,24 @@ use futures_core::Stream;
 use super::{block_on, block_on_until};
 use crate::process::Process;
 
-/// Nothing came in time.
+/// No new value came in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("nothing came in time")]
 pub struct Timeout;
 
-/// Something that changes: its present value first, then each that is another than the one before.
+/// A value that changes: the present value first, then each value that differs from the one before.
 ///
-/// It is a [`Stream`](futures_core::Stream) and a blocking receiver in one. It gives the latest value: one that came
-/// and went between two looks may be left out, the last one never is. What else may be left out, and where it
-/// ends, is said by the function that returned it. Where it gives results, it ends after an error.
+/// It is a [`Stream`](futures_core::Stream) and a blocking receiver in one. It gives the latest value: values that come
+/// and go between two looks may be left out, but never the last one. The function that returns it says what else it
+/// leaves out and when it ends. If it gives results, it ends after an error.
 ///
-/// Nothing runs on its behalf while nobody looks, and nothing is piled up.
+/// It does no work and stores nothing while nobody reads it.
 ///
-/// # Cancellation
-/// Dropping [`next`](Updates::next) before its end loses no value.
+/// # Cancel safety
+/// Dropping [`next`](Updates::next) early loses no value.
 ///
 /// # In a child process
-/// In a child made by `fork` it ends, most with one last value, which says that it is of no use there.
+/// In a child made by `fork` it ends, usually after one last value that says that it does not work there.
 #[must_use = "it does nothing unless it is looked at"]
 pub struct Updates<T> {
     stream: Option<Pin<Box<dyn Stream<Item = T> + Send>>>,
@@ -52,12 +52,13 @@ impl<T> Updates<T> {
         Updates { stream: Some(Box::pin(stream)), inherited: None, process }
     }
 
-    /// The next value; the first call gives the present one. `None` after the end. Cancel-safe.
+    /// The next value. The first call gives the present one; `None` marks the end. Cancel safety: dropping it loses no
+    /// value.
     pub async fn next(&mut self) -> Option<T> {
         std::future::poll_fn(|cx| self.poll(cx)).await
     }
 
-    /// Blocks this thread until there is another value: see [`next`](Updates::next).
+    /// Blocks this thread until the next value: see [`next`](Updates::next).
     pub fn wait(&mut self) -> Option<T> {
         block_on(self.next())
     }
@@ -65,7 +66,7 @@ impl<T> Updates<T> {
     /// As [`wait`](Updates::wait), for at most `timeout`.
     ///
     /// # Errors
-    /// [`Timeout`]: there was no other value, and the end has not come.
+    /// [`Timeout`]: no other value came, and the stream has not ended.
     pub fn wait_timeout(&mut self, timeout: Duration) -> Result<Option<T>, Timeout> {
         block_on_until(Instant::now().checked_add(timeout), self.next()).ok_or(Timeout)
     }

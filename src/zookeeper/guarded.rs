@@ -10,28 +10,28 @@ use crate::lock::{Guard, LockError, tenure};
 use crate::runtime::Pending;
 use crate::znode::{CreateMode, Stat};
 
-/// Of a lock in ZooKeeper; others fail with [`Store`](LockError::Store), or their check does, with
-/// `BAD_ARGUMENTS`.
+/// Writes of a lock in ZooKeeper. For other locks they fail with [`Store`](LockError::Store) and `BAD_ARGUMENTS`; their
+/// [`check`](Guard::check) fails with that code in a transaction.
 impl Guard {
-    /// An operation for [`Client::multi`] which fails the transaction when the lock is no longer
-    /// held, so that a write inside ZooKeeper happens only while it is: with `NO_NODE` when the
-    /// lock's znode is gone, with `SESSION_EXPIRED` (and nothing is sent) once the guard was released or
-    /// dropped, or is [`Lost`](crate::GuardState::Lost).
+    /// An operation for [`Client::multi`] that fails the transaction if the lock is no longer held. It fails with
+    /// - `NO_NODE`: the lock's znode is gone.
+    /// - `SESSION_EXPIRED`: the guard was released or dropped, or is [`Lost`](crate::GuardState::Lost). Nothing is
+    ///   sent.
     ///
-    /// The servers check that there is a znode by the name of the lock's. In a queue that is this
-    /// guard's znode or none: no other gets its name. Under [`Strategy::Poll`](crate::Strategy) and
-    /// [`Strategy::Watch`](crate::Strategy) it may be another client's, where somebody has deleted ours by hand
-    /// and this guard does not know yet; nothing that a server offers tells the two apart.
+    /// The servers check that a znode with the lock's name exists. In a queue that is this guard's znode or none,
+    /// because names are unique. Under [`Strategy::Poll`](crate::Strategy) and [`Strategy::Watch`](crate::Strategy) it
+    /// may be another client's, after somebody deleted ours by hand and before this guard knows. The servers cannot
+    /// tell the two apart.
     ///
-    /// Of a [`MultiLock`](crate::MultiLock) it is that of the first lock, of what was [upgraded](Guard::upgrade) that of the
-    /// writer, and with [`Interop::All`](crate::Interop) that of the first znode: see [`checks`](Guard::checks).
+    /// For a [`MultiLock`](crate::MultiLock) this checks the first lock only, for an [upgraded](Guard::upgrade) hold
+    /// the writer's znode, and with [`Interop::All`](crate::Interop) the first znode. See [`checks`](Guard::checks).
     pub fn check(&self) -> Op {
         self.checks().swap_remove(0)
     }
 
-    /// Such an operation for each lock that it stands for: one, but of a [`MultiLock`](crate::MultiLock). There are two for
-    /// what was [upgraded](Guard::upgrade): that it writes, and that it is held; and of a lock with
-    /// [`Interop::All`](crate::Interop), one for each of its znodes.
+    /// A [`check`](Guard::check) for each lock of the guard. There is one, except for a
+    /// [`MultiLock`](crate::MultiLock). An [upgraded](Guard::upgrade) hold has two: it writes, and it is held. A lock
+    /// with [`Interop::All`](crate::Interop) has one for each of its znodes.
     pub fn checks(&self) -> Vec<Op> {
         match self.tenure().members() {
             [] => checks_of(self.tenure()),
@@ -39,18 +39,18 @@ impl Guard {
         }
     }
 
-    /// Executes several operations in one transaction with the [`check`](Guard::check) that the lock is still
-    /// held: all of them, or none. An empty list asks the servers whether it is.
+    /// Executes operations in one transaction with the [`check`](Guard::check) that the lock is still held: all or
+    /// none. An empty list only checks with the servers.
     ///
     /// # Errors
-    /// [`NotHeld`](LockError::NotHeld) when the lock is lost, or somebody has deleted its znode;
-    /// [`OutcomeUnknown`](LockError::OutcomeUnknown) when the servers' answer was lost; otherwise
-    /// [`Store`](LockError::Store) with that of [`Client::multi`], where the check counts as operation 0 (of a
-    /// [`MultiLock`](crate::MultiLock) there are as many [`checks`](Guard::checks) as locks; they have to be of one
-    /// client). In each case but an unknown outcome nothing was done.
+    /// Nothing was done, except perhaps after an unknown outcome.
+    /// - [`NotHeld`](LockError::NotHeld): the lock is lost, or another client deleted its znode.
+    /// - [`OutcomeUnknown`](LockError::OutcomeUnknown): the reply was lost.
+    /// - [`Store`](LockError::Store): the error of [`Client::multi`]. The check counts as operation 0. A
+    ///   [`MultiLock`](crate::MultiLock) has as many [`checks`](Guard::checks) as locks, all of one client.
     ///
-    /// # Cancellation
-    /// It is executed all the same.
+    /// # Cancel safety
+    /// Dropping it does not stop the transaction: it is executed, and only its result is lost.
     pub fn multi(&self, ops: &[Op]) -> Pending<Vec<OpResult>, LockError> {
         let path = self.path();
         let client = match (self.tenure().ended(), self.store().and_then(Client::of_store)) {
@@ -79,17 +79,19 @@ impl Guard {
     }
 }
 
-/// Single writes: each is a transaction as of [`multi`](Guard::multi), and fails as that does: a lock that is not held
-/// is [`NotHeld`](LockError::NotHeld), a write that the servers refused is [`Store`](LockError::Store) with their
-/// code.
+/// Single writes, each in a transaction as of [`multi`](Guard::multi) and with its errors and cancel safety. If the
+/// lock is not held, they fail with [`NotHeld`](LockError::NotHeld). If the servers refuse, they fail with
+/// [`Store`](LockError::Store) and the servers' code.
 impl Guard {
-    /// Creates a znode that everyone may read and write, while the lock is held: persistent or ephemeral. Gives its
-    /// path, which a sequential one gets its number by.
+    /// Creates a persistent or ephemeral znode while the lock is held; all clients may read and write it. Gives its
+    /// path, with the number for a sequential one.
     ///
     /// # Errors
-    /// As [`multi`](Guard::multi); `NODE_EXISTS`; `NO_NODE` when the parent is missing;
-    /// `NO_CHILDREN_FOR_EPHEMERALS`; `BAD_ARGUMENTS` for a container or a time to live, which the C client puts into no
-    /// transaction.
+    /// As [`multi`](Guard::multi). Codes:
+    /// - `NODE_EXISTS`
+    /// - `NO_NODE`: the parent is missing.
+    /// - `NO_CHILDREN_FOR_EPHEMERALS`
+    /// - `BAD_ARGUMENTS`: a container or a znode with a time to live. The C client cannot create them in a transaction.
     pub fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Pending<String, LockError> {
         self.write(Op::create(path, data, mode), |result| match result {
             OpResult::Created(path) => Some(path),
@@ -97,7 +99,7 @@ impl Guard {
         })
     }
 
-    /// Replaces the data of a znode, while the lock is held; with a version, only if its data has that version.
+    /// Replaces the data of a znode while the lock is held. With a version, only if its data has that version.
     ///
     /// # Errors
     /// As [`multi`](Guard::multi); `NO_NODE`, `BAD_VERSION`.
@@ -109,7 +111,7 @@ impl Guard {
         })
     }
 
-    /// Deletes a znode, while the lock is held; with a version, only if its data has that version.
+    /// Deletes a znode while the lock is held. With a version, only if its data has that version.
     ///
     /// # Errors
     /// As [`multi`](Guard::multi); `NO_NODE`, `BAD_VERSION`, `NOT_EMPTY`.

@@ -21,7 +21,7 @@ use super::strategy::Strategy;
 use crate::process::Process;
 use crate::runtime::{Late, Pending, now};
 
-/// How long a lock may go round within the process before it is looked whether anybody else waits for it.
+/// How long a process may pass a lock around before it checks whether another client waits.
 ///
 /// ```
 /// use std::time::Duration;
@@ -37,18 +37,18 @@ pub struct LocalHandoff {
 }
 
 impl LocalHandoff {
-    /// A thousand turns, or 50 ms.
+    /// A thousand turns, or 50 ms, whichever comes first.
     pub const fn new() -> LocalHandoff {
         LocalHandoff { turns: 1000, time: Duration::from_millis(50) }
     }
 
-    /// After so many turns.
+    /// Sets the number of turns.
     #[must_use]
     pub const fn turns(self, turns: u32) -> LocalHandoff {
         LocalHandoff { turns, ..self }
     }
 
-    /// After that time.
+    /// Sets the time.
     #[must_use]
     pub const fn time(self, time: Duration) -> LocalHandoff {
         LocalHandoff { time, ..self }
@@ -62,27 +62,26 @@ impl Default for LocalHandoff {
 }
 
 impl Lock {
-    /// The same lock, with clones that take turns with one claim: who lets go hands the lock over to the clone that has
-    /// waited longest in this process, without a request to the store. For threads and tasks that contend for one
-    /// lock and share a client: a hand-off among them takes microseconds, and the store sees one contender, however
-    /// many they are.
+    /// The same lock, with clones that take turns with one claim. A release hands the lock to the clone that has waited
+    /// longest in this process, without a request. Use it for threads and tasks that contend for one lock and share a
+    /// client: a hand-off takes microseconds, and the store sees one contender.
     ///
-    /// After as many turns or as long as `handoff` says, it is looked whether others wait for the lock. If so, it is
-    /// released, and whoever of this process is next joins the end of the store's queue. So others wait for one
-    /// round at most, and for the turn during which its time is over. With a strategy that is no queue, where nobody
-    /// sees who waits, it is released in any case.
+    /// After the turns or the time of `handoff`, it checks whether another client waits for the lock. If so, it
+    /// releases the lock, and the next clone joins the end of the store's queue. So other clients wait for one round at
+    /// most, and for the turn in which its time ends. With a strategy that is no queue, waiters are invisible, so the
+    /// lock is released anyway.
     ///
-    /// Turns of one round have one claim, and so one [`fencing_token`](Guard::fencing_token);
-    /// [`turn`](Guard::turn) counts them. A store that has to refuse late writes of the same process compares both.
-    /// What is lost is lost by whoever has its turn; the next acquires anew. Of who waits within the process,
-    /// [`contenders`](Lock::contenders) knows nothing.
+    /// The turns of one round share one claim and so one [`fencing_token`](Guard::fencing_token); [`turn`](Guard::turn)
+    /// counts them. To reject late writes of the same process, a store must compare both. If the claim is lost, the
+    /// clone whose turn it is loses the lock, and the next one acquires it again. [`contenders`](Lock::contenders) does
+    /// not show waiters within the process.
     ///
-    /// Only clones of the lock that this gives take turns, of whatever [label](Lock::label); a claim has the label of
-    /// the one who made it. A lock that several may hold (of readers, or a semaphore) one at a time holds of them.
+    /// Only clones of the returned lock take turns, with any [label](Lock::label). A claim has the label of the clone
+    /// that made it. A lock that several may hold (of readers, or a semaphore) is held by one clone at a time.
     ///
-    /// # Cancellation
-    /// Who gives up leaves its place in the line within the process. If it was its turn to acquire, the claim goes on
-    /// to the next, and keeps its place in the store's queue.
+    /// # Cancel safety
+    /// Dropping an acquire gives up its place in the line of this process. If that acquire was making the claim, the
+    /// next one takes the claim over and keeps its place in the store's queue.
     #[must_use]
     pub fn local_handoff(self, handoff: LocalHandoff) -> Lock {
         let (stored, line, process) = (self.shared(), Arc::default(), Process::this());

@@ -45,12 +45,12 @@ use crate::runtime::{Pending, now};
 /// # Ok(()) }
 /// ```
 ///
-/// All guards of an owner stand for one claim: they have one [token](Guard::fencing_token), are lost together, and each
-/// of them is notified. [`Guard::holds`] says how many there are. The last one that is released or dropped releases the
-/// claim; a release of another returns at once. Two owners exclude each other, also in one process.
+/// All guards of an owner share one claim: they have one [token](Guard::fencing_token) and are lost together, and each
+/// reports the loss. [`Guard::holds`] counts them. The last one that is released or dropped releases the claim; the
+/// release of any other returns at once. Different owners exclude each other, also in one process.
 ///
-/// Only clones of what [`Lock::reentrant`] gives know of each other's owners: made twice, it is two locks on one
-/// path, and an owner who holds one of them waits for itself at the other.
+/// Only clones of one [`ReentrantLock`] know each other's owners. Call [`Lock::reentrant`] once for each path: an owner
+/// that holds one of two such locks waits for itself at the other.
 #[derive(Clone)]
 pub struct ReentrantLock {
     stored: Arc<dyn StoredLock>,
@@ -59,8 +59,9 @@ pub struct ReentrantLock {
 }
 
 impl Lock {
-    /// The same lock, which an [`Owner`] that holds it acquires again at once: see [`ReentrantLock`]. Strategy and ACL
-    /// are chosen before. One that several may hold (of readers, permits of a semaphore) is held by each owner once.
+    /// The same lock, which an [`Owner`] that holds it can acquire again at once: see [`ReentrantLock`]. Choose
+    /// strategy and ACL before. A lock that several may hold (of readers, permits of a semaphore) is held once by each
+    /// owner.
     pub fn reentrant(self) -> ReentrantLock {
         ReentrantLock { stored: self.shared(), joints: Arc::default(), process: Process::this() }
     }
@@ -72,7 +73,7 @@ impl ReentrantLock {
         self.stored.path()
     }
 
-    /// The lock as that owner has it, for what takes a [`Lock`]: all that is acquired by it is that owner's.
+    /// The lock as seen by one owner, for functions that take a [`Lock`]. Its acquires are that owner's.
     pub fn owned_by(&self, owner: &Owner) -> Lock {
         let ReentrantLock { stored, joints, process } = self.clone();
         Lock::new(Arc::new(Owned { stored, joints, owner: owner.clone(), process }))
@@ -84,29 +85,32 @@ impl ReentrantLock {
         ReentrantLock { stored: lock.shared(), ..self.clone() }
     }
 
-    /// Acquires the lock for an owner. If that owner holds it, this costs no request. If an acquire of that owner is under
-    /// way, in another thread say, both share its claim and come to hold together.
+    /// Acquires the lock for an owner. If the owner holds it, this costs no request. If another acquire of that owner
+    /// is in flight, for example in another thread, both share its claim and hold together.
     ///
     /// # Errors
-    /// [`NotHeld`](LockError::NotHeld) when the owner's claim is lost, while there are guards of it: they have to be
-    /// dropped before the owner can acquire anew. Otherwise as [`Lock::acquire`].
+    /// [`NotHeld`](LockError::NotHeld) if the owner's claim is lost and some of its guards are left: drop them before
+    /// the owner acquires again. Otherwise as [`Lock::acquire`].
     ///
     /// # On connection loss
-    /// Of a claim that is held, it looks at the local clock, as [`Guard::state`] does: so the guard may be
+    /// If the owner holds the lock, it checks the local clock, as [`Guard::state`] does. The guard may then be
     /// [`Suspended`](crate::GuardState::Suspended). Otherwise as [`Lock`](Lock#on-connection-loss).
     ///
-    /// # Cancellation
-    /// Who gives up takes nothing from the owner's other acquires: their claim is given up with the last of them.
+    /// # Cancel safety
+    /// Dropping it does not affect the owner's other acquires. When the last of them is dropped, their claim is
+    /// deleted.
     pub fn acquire(&self, owner: &Owner) -> Pending<Guard, LockError> {
         self.owned_by(owner).acquire()
     }
 
-    /// Acquires the lock for an owner that holds it, or if nobody is ahead: neither a holder nor, in a queue, a waiter.
-    /// While an acquire of that owner is under way, somebody is ahead.
+    /// Acquires the lock for an owner that holds it, or if no other contender is ahead: no holder and, in a queue, no
+    /// waiter. Another acquire of that owner in flight counts as ahead.
+    ///
+    /// Cancel safety: as [`acquire`](ReentrantLock::acquire).
     ///
     /// # Errors
-    /// As [`acquire`](ReentrantLock::acquire), and [`TimedOut`](LockError::TimedOut) when no server answers within the
-    /// client's operation timeout.
+    /// As [`acquire`](ReentrantLock::acquire). [`TimedOut`](LockError::TimedOut) means that no server answered within
+    /// the client's operation timeout.
     pub fn try_acquire(&self, owner: &Owner) -> Pending<Option<Guard>, LockError> {
         self.owned_by(owner).try_acquire()
     }

@@ -8,8 +8,8 @@ thread_local! {
     static THIS_THREAD: Owner = Owner::new();
 }
 
-/// Who holds a [`ReentrantLock`](super::ReentrantLock): a thread, a task, a request, as the program decides. Clones are
-/// the same owner, and nobody else is.
+/// The owner of a [`ReentrantLock`](super::ReentrantLock): a thread, a task, a request, as the program decides. Clones
+/// are the same owner.
 ///
 /// ```
 /// use zklock::Owner;
@@ -23,14 +23,13 @@ thread_local! {
 pub struct Owner(u64);
 
 impl Owner {
-    /// An owner who is nobody else.
+    /// A new owner, different from all others.
     #[allow(clippy::new_without_default, reason = "no owner is the default")]
     pub fn new() -> Owner {
         Owner(MADE.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The thread that calls, for programs that block. A task that other threads may go on with needs an owner of its
-    /// own.
+    /// The calling thread, for programs that block. A task that may move between threads needs its own owner.
     pub fn this_thread() -> Owner {
         THIS_THREAD.with(Owner::clone)
     }
