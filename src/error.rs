@@ -5,8 +5,7 @@ use std::fmt;
 
 /// A ZooKeeper result code, as the C client and the servers number them.
 ///
-/// It is an open set: a newer server may send a code that has no constant here, and such a code
-/// keeps its number.
+/// The set is open: a newer server may send a code without a constant here. Such a code keeps its number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Code(i32);
 
@@ -15,7 +14,7 @@ macro_rules! codes {
         impl Code {
             $($(#[$doc])* pub const $name: Code = Code($value);)*
 
-            /// The constant's name, such as `NO_NODE`, if the code is a known one.
+            /// The name of the constant, such as `NO_NODE`, if the code is known.
             pub fn name(self) -> Option<&'static str> {
                 match self {
                     $(Code::$name => Some(stringify!($name)),)*
@@ -49,11 +48,11 @@ codes! {
     OK = 0, "ok";
     /// A system call failed (no file descriptor left, for example). Outcome unknown.
     SYSTEM_ERROR = -1, "system error";
-    /// Replies came in an order that can't be: the connection was dropped. Outcome unknown.
+    /// Replies arrived in an impossible order, so the connection was dropped. Outcome unknown.
     RUNTIME_INCONSISTENCY = -2, "runtime inconsistency";
     /// The server's data contradicts itself.
     DATA_INCONSISTENCY = -3, "data inconsistency";
-    /// The connection went away before the reply came. Outcome unknown.
+    /// The connection was lost before the reply arrived. Outcome unknown.
     CONNECTION_LOSS = -4, "connection lost";
     /// A message could not be written or read.
     MARSHALLING_ERROR = -5, "marshalling error";
@@ -63,11 +62,11 @@ codes! {
     OPERATION_TIMEOUT = -7, "operation timed out";
     /// An argument is not acceptable; nothing was sent.
     BAD_ARGUMENTS = -8, "bad arguments";
-    /// The handle can't be used in its present state.
+    /// The handle cannot be used in its present state.
     INVALID_STATE = -9, "invalid state";
     /// A reconfiguration found no quorum of the new servers.
     NEW_CONFIG_NO_QUORUM = -13, "no quorum of the new configuration is up to date";
-    /// Another reconfiguration is under way.
+    /// Another reconfiguration is in flight.
     RECONFIG_IN_PROGRESS = -14, "another reconfiguration is in progress";
     /// TLS could not be set up.
     SSL_CONNECTION_ERROR = -15, "tls connection error";
@@ -79,7 +78,7 @@ codes! {
     NO_AUTH = -102, "not authorized";
     /// The version given is not the znode's.
     BAD_VERSION = -103, "version conflict";
-    /// An ephemeral znode can't have children.
+    /// An ephemeral znode cannot have children.
     NO_CHILDREN_FOR_EPHEMERALS = -108, "ephemeral nodes may not have children";
     /// The znode exists already.
     NODE_EXISTS = -110, "node exists";
@@ -91,30 +90,30 @@ codes! {
     INVALID_CALLBACK = -113, "invalid callback";
     /// The ACL is empty or malformed.
     INVALID_ACL = -114, "invalid acl";
-    /// The credentials were refused; the session can't be used any more.
+    /// The credentials were refused. The session cannot be used any more.
     AUTH_FAILED = -115, "authentication failed";
-    /// The client is closing. Outcome unknown for requests that were on their way.
+    /// The client is closing. Outcome unknown for requests in flight.
     CLOSING = -116, "client is closing";
-    /// Nothing to do (no reply was waiting).
+    /// There is nothing to do (no reply was waiting).
     NOTHING = -117, "nothing to process";
-    /// The session has moved to another server. Outcome: not done.
+    /// The session has moved to another server. The request was not executed.
     SESSION_MOVED = -118, "session moved to another server";
     /// The server is read-only.
     NOT_READ_ONLY = -119, "write refused by a read-only server";
-    /// A local session can't own ephemeral znodes.
+    /// A local session cannot own ephemeral znodes.
     EPHEMERAL_ON_LOCAL_SESSION = -120, "ephemeral node on a local session";
-    /// There is no such watch.
+    /// The watch does not exist.
     NO_WATCHER = -121, "no such watch";
     /// The servers do not allow reconfiguration.
     RECONFIG_DISABLED = -123, "reconfiguration is disabled";
-    /// The servers take no client without an identity, and have closed the session.
+    /// The servers require an identity, and have closed the session.
     SESSION_CLOSED_REQUIRE_SASL_AUTH = -124, "session closed: authentication is required";
-    /// It would take more than the quota of a znode above allows; nothing was done.
+    /// The request exceeds the quota of a parent znode. Nothing was done.
     QUOTA_EXCEEDED = -125, "quota exceeded";
-    /// The request was held back by a limit and was not executed: retry later.
+    /// A limit held the request back. Nothing was done; retry later.
     THROTTLED_OP = -127, "too many requests";
-    /// zklock's own: it is not known whether something was done, and whether it was will not be told. The
-    /// [`LockError::OutcomeUnknown`](crate::LockError::OutcomeUnknown) that has it says why.
+    /// A code of zklock: the outcome is unknown, and will stay unknown.
+    /// [`LockError::OutcomeUnknown`](crate::LockError::OutcomeUnknown) says why.
     OUTCOME_UNKNOWN = -2007, "outcome unknown";
 }
 
@@ -131,7 +130,7 @@ impl Code {
 
     /// Whether the request may or may not have been executed.
     ///
-    /// Such a code is *not* a failure: the request has to be looked up, never blindly repeated.
+    /// Such a code is *not* a failure. Look up the outcome; never repeat the request blindly.
     pub const fn is_outcome_unknown(self) -> bool {
         matches!(
             self,
@@ -178,7 +177,7 @@ impl Code {
         }
     }
 
-    /// Whether the session that saw this code is of no further use.
+    /// Whether the code means that the session cannot be used any more.
     pub const fn is_session_over(self) -> bool {
         matches!(
             self,
@@ -186,7 +185,7 @@ impl Code {
         )
     }
 
-    /// Whether the request was certainly not executed and may be sent again as it is.
+    /// Whether the request was certainly not executed, and may be sent again unchanged.
     pub const fn is_retryable(self) -> bool {
         matches!(self, Code::THROTTLED_OP | Code::RECONFIG_IN_PROGRESS | Code::SESSION_MOVED)
     }
@@ -210,7 +209,7 @@ impl fmt::Debug for Code {
     }
 }
 
-/// What was tried, on which path, and how it ended.
+/// An error of a client's operation: the operation, the path and the code.
 ///
 /// It prints as one lowercase line: `create /locks/a: node exists`.
 #[derive(Clone, thiserror::Error)]
@@ -275,8 +274,8 @@ impl Error {
         self
     }
 
-    /// Which operation of a [transaction](crate::Client::multi) has failed, counted from 0; `None` where it
-    /// was no transaction, or it failed as a whole.
+    /// The index of the operation that failed a [transaction](crate::Client::multi), from 0. `None` if the request was
+    /// no transaction, or the transaction failed as a whole.
     pub fn failed_op_index(&self) -> Option<usize> {
         self.0.operation
     }
@@ -294,12 +293,12 @@ impl Error {
         }
     }
 
-    /// What was tried, such as `create`.
+    /// The operation, such as `create`.
     pub fn op(&self) -> &'static str {
         self.0.op
     }
 
-    /// The path it was tried on (its first 256 characters); empty where there is none.
+    /// The path of the operation, at most 256 characters of it. Empty if there is none.
     pub fn path(&self) -> &str {
         &self.0.path
     }
@@ -314,7 +313,7 @@ impl Error {
         self.code() == Code::CONNECTION_LOSS
     }
 
-    /// Whether a deadline passed.
+    /// Whether a deadline has passed.
     pub fn is_timeout(&self) -> bool {
         self.code() == Code::OPERATION_TIMEOUT
     }
@@ -348,7 +347,7 @@ impl fmt::Debug for Error {
     }
 }
 
-/// The result of an operation of the client; with another error, of another: `Result<Guard, LockError>`.
+/// The result of a client's operation. With another error type, that of other operations: `Result<Guard, LockError>`.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[cfg(test)]

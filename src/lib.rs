@@ -14,66 +14,66 @@
 //! ```
 //!
 //! # What it promises
-//! - **One holder.** A guard says [`Lost`](GuardState::Lost) by the local clock *before* the server
-//!   can let another client in: when the link is cut, when the process was frozen, when the machine
-//!   slept. See [`Guard`] for what no lock can promise, and for
-//!   [fencing tokens](Guard::fencing_token), which cover that too.
-//! - **Nothing left behind.** However an acquire ends (an error, a deadline, a dropped future, a
-//!   lost reply), its claim is deleted or dies with its session.
-//! - **Unknown is not failed.** A request whose reply was lost is looked up, never repeated blindly.
-//! - **Every call ends.** Each operation has a deadline of its own.
+//! - **One holder.** A guard becomes [`Lost`](GuardState::Lost) by the local clock *before* the server can admit
+//!   another client: even if the link is cut, the process is frozen, or the machine sleeps. [`Guard`] says what no lock
+//!   can promise. [Fencing tokens](Guard::fencing_token) cover that too.
+//! - **Nothing left behind.** However an acquire ends (an error, a deadline, a dropped future, a lost reply), its claim
+//!   is deleted or dies with its session.
+//! - **Unknown is not failed.** If a reply is lost, the outcome is looked up. No request is repeated blindly.
+//! - **Every call ends.** Each operation has a deadline.
 //!
 //! # Which way
 //! | to | |
 //! |---|---|
-//! | do a piece of work under the lock | [`Lock::while_held`]: ends it before the lock can be another's |
-//! | keep one copy of a service active | [`Lock::whenever_held`], [`until`](WheneverHeld::until) it is to stop |
-//! | elect a leader of several, which can hand over to another | [`Election`] |
+//! | do a piece of work under the lock | [`Lock::while_held`]: ends the work before another client can hold the lock |
+//! | keep one copy of a service active | [`Lock::whenever_held`], [`until`](WheneverHeld::until) a signal |
+//! | elect a leader, which can hand over to another | [`Election`] |
 //! | hold it across functions | [`Lock::acquire`], and the [`Guard`] |
-//! | take it only if nobody has it | [`Lock::try_acquire`] |
-//! | wait no longer than so long, for anything | [`within`](Pending::within) |
-//! | let many read and one write | [`Client::read_write`] |
-//! | let one who holds it acquire it again, in a function that is called | [`Lock::reentrant`] |
+//! | take it only if it is free | [`Lock::try_acquire`] |
+//! | limit the time of anything | [`within`](Pending::within) |
+//! | let many read or one write | [`Client::read_write`] |
+//! | re-acquire a lock that you already hold | [`Lock::reentrant`] |
 //! | hold several locks, all or none, without a deadlock | [`MultiLock`] |
-//! | let no more than so many in | [`Client::semaphore`] |
+//! | let at most N clients work | [`Client::semaphore`] |
 //! | write to ZooKeeper only while it is held | [`Guard::set`], [`create`](Guard::create), [`delete`](Guard::delete), [`multi`](Guard::multi) |
-//! | lock any of very many things for a short time | [`Client::locks`] |
-//! | count, wait for each other, or know who is there | [`Counter`](recipes::Counter), [`Barrier`](recipes::Barrier), [`DoubleBarrier`](recipes::DoubleBarrier), [`Latch`](recipes::Latch), [`Group`](recipes::Group) |
+//! | lock any of many keys for a short time | [`Client::locks`] |
+//! | count, wait for each other, or know which members are alive | [`Counter`](recipes::Counter), [`Barrier`](recipes::Barrier), [`DoubleBarrier`](recipes::DoubleBarrier), [`Latch`](recipes::Latch), [`Group`](recipes::Group) |
 //! | hand out work | [`WorkQueue`](recipes::WorkQueue) |
-//! | have another store refuse a stale writer | [`Guard::fencing_token`] |
-//! | see who has it and who waits | [`Lock::holder`], [`watch_holder`](Lock::watch_holder), [`contenders`](Lock::contenders) |
+//! | have another store reject a stale writer | [`Guard::fencing_token`] |
+//! | see the holder and the waiters | [`Lock::holder`], [`watch_holder`](Lock::watch_holder), [`contenders`](Lock::contenders) |
 //!
 //! # Before production
-//! Four pages, a picture each: [which strategy to choose](guide::strategy), [what no lock can promise](guide::limits),
-//! [what to know in operation](guide::operate), [how to test under faults](guide::faults).
+//! Four pages, with a picture each: [which strategy to choose](guide::strategy), [what no lock can
+//! promise](guide::limits), [what to know in operation](guide::operate), [how to test under faults](guide::faults).
 //!
 //! # How to wait
-//! Every operation returns a [`Pending`] (or, for a watch, a [`Watch`](zookeeper::Watch)): await it on any runtime,
-//! or call `.wait()` on any thread. None needs a runtime. It is under way when its function has returned;
-//! [`within`](Pending::within) limits it; dropping it gives it up.
+//! Every operation returns a [`Pending`] (a watch is a [`Watch`](zookeeper::Watch)): `.await` it on any runtime, or
+//! call `.wait()` to block. None needs a runtime. The operation starts before its function returns.
+//! [`within`](Pending::within) limits it; dropping the `Pending` cancels it or drops its result, as its docs say under
+//! "Cancel safety".
 //!
 //! # Without a server
-//! Unit tests of what takes a [`Lock`] need no ZooKeeper: [`LocalStore`] has locks within the process.
+//! Unit tests of code that takes a [`Lock`] need no server: [`LocalStore`] has locks within the process.
 //!
 //! # Other stores
-//! [`connect`] gives the same locks on ZooKeeper, on a server of Redis, PostgreSQL or MariaDB, in a database file or within the process,
-//! by an address: see [`Store`].
+//! [`connect`] takes an address and gives the same locks on ZooKeeper, Redis, PostgreSQL or MariaDB, in a database
+//! file, or within the process: see [`Store`].
 //!
 //! # Features
-//! - `postgres`: locks in a database of PostgreSQL; `mysql`: of MariaDB or MySQL. Off by default.
-//! - `redis`: locks on a server of Redis. Off by default.
-//! - `sqlite`: locks in a database file, for the processes of one machine. Off by default; SQLite is compiled in.
-//! - `raw`: [`Client::with_zhandle`], and the bindings of the C client as `zookeeper_sys`. Off by default: it ties a program to the
-//!   version of the C client's bindings.
-//! - `serde`: `Serialize` and `Deserialize` for what is reported, such as [`Contender`], [`GuardState`], [`Stat`](zookeeper::Stat) and
-//!   [`Znode`](zookeeper::Znode). Off by default.
-//! - `capi` is what the C library is built with, `cli` what the programs `zklock` and `lock_test` are; neither changes
-//!   anything here.
+//! All are off by default.
+//! - `postgres`: locks in a database of PostgreSQL. `mysql`: of MariaDB or MySQL.
+//! - `redis`: locks on a server of Redis.
+//! - `sqlite`: locks in a database file, for the processes of one machine. SQLite is compiled in.
+//! - `raw`: [`Client::with_zhandle`], and the bindings of the C client as `zookeeper_sys`. It ties a program to the
+//!   version of those bindings.
+//! - `serde`: `Serialize` and `Deserialize` for reported values, such as [`Contender`], [`GuardState`],
+//!   [`Stat`](zookeeper::Stat) and [`Znode`](zookeeper::Znode).
+//! - `capi` builds the C library, `cli` the programs `zklock` and `lock_test`. Neither changes the Rust API.
 //!
 //! # The floors
-//! The modules form floors, and each uses only what is below it: `raw` (the only unsafe code,
-//! toward the C client `libzookeeper_mt`), `client` (sessions, operations, watches), `zookeeper` (locks that are
-//! kept there). `lock` is the face of locks and knows none of them. The crate `zookeeper-sys` lies under all.
+//! The modules form floors, and each uses only lower ones. `raw` has the only unsafe code, toward the C client
+//! `libzookeeper_mt`. `client` has sessions, operations and watches. `zookeeper` has the locks kept there. `lock` is
+//! the interface of locks and knows none of them. The crate `zookeeper-sys` lies below all.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::secret::Secret;
 
-/// Who a client is to the servers, by SASL: see [`ClientOptions::sasl`](crate::ClientOptions::sasl).
+/// A client's identity for SASL: see [`ClientOptions::sasl`](crate::ClientOptions::sasl).
 ///
 /// ```no_run
 /// use zklock::zookeeper::Sasl;
@@ -24,7 +24,7 @@ pub struct Sasl {
 }
 
 impl Sasl {
-    /// A mechanism, such as `GSSAPI`, which takes its user from the ticket that the process has. Debian has it in
+    /// A mechanism, such as `GSSAPI`, which takes the user from the process's ticket. On Debian it is in
     /// `libsasl2-modules-gssapi-mit`.
     pub fn new(mechanism: impl Into<String>) -> Sasl {
         Sasl {
@@ -37,8 +37,8 @@ impl Sasl {
         }
     }
 
-    /// `DIGEST-MD5`, as a user whom the servers' JAAS file has, with a password. The mechanism is in Debian's
-    /// `libsasl2-modules`. It hides the password on the way and nothing else: use TLS with it.
+    /// `DIGEST-MD5` for a user of the servers' JAAS file, with a password. On Debian the mechanism is in
+    /// `libsasl2-modules`. It hides only the password on the network: use TLS with it.
     pub fn digest_md5(user: impl Into<String>) -> Sasl {
         // By this name ZooKeeper's servers know themselves there, whatever they are called.
         Sasl::new("DIGEST-MD5").user(user).host("zk-sasl-md5")
@@ -56,26 +56,26 @@ impl Sasl {
         self
     }
 
-    /// The file whose first line is the user's password; read for each connection.
+    /// The file with the user's password in its first line. It is read for each connection.
     pub fn password_file(mut self, file: impl Into<PathBuf>) -> Self {
         self.password = Some(Secret::File(file.into()));
         self
     }
 
-    /// The name of the service, the first part of the servers' principal: `zookeeper`, unless this says otherwise.
+    /// The name of the service, the first part of the servers' principal. The default is `zookeeper`.
     pub fn service(mut self, service: impl Into<String>) -> Self {
         self.service = service.into();
         self
     }
 
-    /// The name of the servers, the second part of their principal. Unless this says otherwise it is the address
-    /// of the server; for `DIGEST-MD5` it is `zk-sasl-md5`, which is what ZooKeeper's servers expect.
+    /// The name of the servers, the second part of their principal. The default is the server's address; for
+    /// `DIGEST-MD5` it is `zk-sasl-md5`, as ZooKeeper's servers expect.
     pub fn host(mut self, host: impl Into<String>) -> Self {
         self.host = Some(host.into());
         self
     }
 
-    /// The realm, where the servers have several.
+    /// The realm, if the servers have several.
     pub fn realm(mut self, realm: impl Into<String>) -> Self {
         self.realm = Some(realm.into());
         self

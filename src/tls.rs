@@ -24,11 +24,11 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// The files of PEM form with the authorities that sign the servers' certificates, the client's own certificate
-    /// (with those between it and its authority), and its key. The C client needs all three: servers ask for a
-    /// certificate unless their `ssl.clientAuth` says otherwise.
+    /// The PEM files with the authorities of the servers' certificates, the client's own certificate (with its
+    /// intermediates), and its key. The C client needs all three: servers ask for a certificate, unless
+    /// `ssl.clientAuth` disables that.
     ///
-    /// They are read again for each connection, so they can be replaced while the client works.
+    /// The files are read for each connection, so you can replace them while the client works.
     pub fn new(ca: impl Into<PathBuf>, cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Tls {
         let (ca, cert, key) = (ca.into(), cert.into(), key.into());
         Tls { ca, cert, key, key_password: None, verify_host_name: true }
@@ -40,15 +40,14 @@ impl Tls {
         self
     }
 
-    /// The file whose first line is the password of the key; read when a session is opened.
+    /// The file with the password of the key in its first line. It is read when a session is opened.
     pub fn key_password_file(mut self, file: impl Into<PathBuf>) -> Self {
         self.key_password = Some(Secret::File(file.into()));
         self
     }
 
-    /// Whether a server's certificate has to be for the name, or the address, by which `hosts` names the server (the
-    /// default). Otherwise it is enough that one of the authorities has signed it: whoever has any such certificate,
-    /// that of a client say, can pass for a server.
+    /// Whether a server's certificate must match the name or address in `hosts` (the default). Otherwise any
+    /// certificate of one of the authorities is accepted, so any of its owners, even a client, can pose as a server.
     pub fn verify_host_name(mut self, verify: bool) -> Self {
         self.verify_host_name = verify;
         self

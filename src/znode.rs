@@ -7,12 +7,12 @@ use std::time::Duration;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 #[non_exhaustive]
 pub struct Stat {
-    /// The transaction that created the znode. Grows over the whole ensemble, so the czxid of a
-    /// lock's node is its fencing token.
+    /// The transaction that created the znode. It grows across the whole ensemble, so the czxid of a lock's znode is
+    /// its fencing token.
     pub czxid: i64,
     /// The transaction that last changed the data.
     pub mzxid: i64,
-    /// When it was created: milliseconds since the epoch, by the server's clock.
+    /// When the znode was created: milliseconds since the epoch, by the server's clock.
     pub ctime: i64,
     /// When the data last changed: milliseconds since the epoch, by the server's clock.
     pub mtime: i64,
@@ -22,11 +22,11 @@ pub struct Stat {
     pub cversion: i32,
     /// How often the ACL changed.
     pub aversion: i32,
-    /// The session that owns an ephemeral znode, 0 for any other.
+    /// The session that owns an ephemeral znode; 0 for any other.
     pub ephemeral_owner: i64,
-    /// Length of the data in bytes.
+    /// The length of the data in bytes.
     pub data_length: i32,
-    /// How many children there are.
+    /// The number of children.
     pub num_children: i32,
     /// The transaction that last changed the set of children.
     pub pzxid: i64,
@@ -35,9 +35,9 @@ pub struct Stat {
 impl Stat {
     /// Whether the znode lives only as long as a session.
     ///
-    /// Servers report containers and TTL znodes with no owner. Where one ever reports a mark of
-    /// theirs instead, that of a TTL znode (a top byte of 0xff) is taken for the session that it may
-    /// be: session ids begin with the id of the server that opened them, which can be 255.
+    /// Servers report no owner for containers and TTL znodes. If a server ever reports the mark of a TTL znode instead
+    /// (a top byte of 0xff), this takes it for a session, because session ids begin with the id of a server, which can
+    /// be 255.
     pub fn is_ephemeral(&self) -> bool {
         // Containers are marked with i64::MIN, which no session has for an id.
         self.ephemeral_owner != 0 && self.ephemeral_owner != i64::MIN
@@ -51,16 +51,16 @@ impl Stat {
 pub enum CreateMode {
     /// Lives until it is deleted.
     Persistent,
-    /// Lives until it is deleted; the server appends ten digits that grow under one parent.
+    /// Lives until it is deleted. The server appends ten digits, which grow under one parent.
     PersistentSequential,
-    /// Lives as long as the session that made it.
+    /// Lives as long as the session that created it.
     Ephemeral,
     /// As `Ephemeral`, with a sequence number.
     EphemeralSequential,
-    /// Removed by the server some time after its last child went.
+    /// The server deletes it some time after its last child is gone.
     Container,
-    /// Removed by the server when it had no child and no change for that long, in whole
-    /// milliseconds. The server must have been started with extended types enabled.
+    /// The server deletes it once it has had no child and no change for that time, in whole milliseconds. The server
+    /// must have extended types enabled.
     PersistentWithTtl(Duration),
     /// As `PersistentWithTtl`, with a sequence number.
     PersistentSequentialWithTtl(Duration),
@@ -90,7 +90,7 @@ bitflags::bitflags! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Acl {
-    /// What is allowed.
+    /// The permissions of the identity.
     pub permissions: Permissions,
     /// The scheme of the identity: `world`, `auth`, `digest`, `ip`, `x509`, `sasl`.
     pub scheme: String,
@@ -104,7 +104,7 @@ impl Acl {
         Acl { permissions, scheme: scheme.into(), id: id.into() }
     }
 
-    /// Everyone may do everything.
+    /// All clients may do everything.
     pub fn open() -> Vec<Acl> {
         vec![Acl::new(Permissions::ALL, "world", "anyone")]
     }
@@ -114,12 +114,12 @@ impl Acl {
         (self.permissions, &*self.scheme, &*self.id) == (Permissions::ALL, "world", "anyone")
     }
 
-    /// Everyone may read, nobody may change.
+    /// All clients may read; none may change.
     pub fn read_only() -> Vec<Acl> {
         vec![Acl::new(Permissions::READ, "world", "anyone")]
     }
 
-    /// The identities that this session has authenticated may do everything.
+    /// The identities of this session may do everything.
     pub fn creator() -> Vec<Acl> {
         vec![Acl::new(Permissions::ALL, "auth", "")]
     }

@@ -16,45 +16,44 @@ const AFTER_TROUBLE: Duration = Duration::from_millis(50);
 const WITHOUT_A_WATCH: Duration = Duration::from_millis(500);
 
 impl Client {
-    /// A znode's data as they change, from the present on: `None` while there is no such znode.
+    /// Watches a znode's data: gives the present data first, then each change; `None` while the znode does not exist.
     ///
-    /// No change is missed: after the last one the last data are reported, also where the connection was lost
-    /// or the session has ended meanwhile. Of several changes between two looks the last is reported, and what
-    /// was changed back nevertheless; a znode that was created and deleted between two looks is left out, and one
-    /// that was deleted and made anew has another `czxid` in its [`Stat`](crate::zookeeper::Stat). Only the data count: a new
-    /// child or another access control list is no change.
+    /// The last change is always reported, even if the connection was lost or the session ended meanwhile. Of several
+    /// changes between two looks only the last is reported. A change that was undone is reported too. A znode that is
+    /// created and deleted between two looks is left out. One that is deleted and recreated has another `czxid` in its
+    /// [`Stat`](crate::zookeeper::Stat). Only data counts: a new child or another ACL is no change.
     ///
-    /// It costs a watch at the servers and a read with each change, so with many znodes, or for children of one,
-    /// [`watch_children`](Client::watch_children) may be the better choice. Where there is no room for a watch (see
-    /// [`max_request`](crate::ClientOptions::max_request)) it reads twice a second. It does not keep the client
-    /// open.
+    /// It costs a watch on the servers, and a read for each change. For many children of one znode,
+    /// [`watch_children`](Client::watch_children) may cost less. If there is no room for a watch (see
+    /// [`max_request`](crate::ClientOptions::max_request)), it reads twice a second. It does not keep the client open.
     ///
     /// # Errors
-    /// Those of [`get`](Client::get) that waiting does not mend (`BAD_ARGUMENTS`, `NO_AUTH`), or why the client is
-    /// closed; it ends after one.
+    /// Errors of [`get`](Client::get) that a retry cannot fix (`BAD_ARGUMENTS`, `NO_AUTH`), or why the client is
+    /// closed. It ends after an error.
     ///
     /// # On connection loss
-    /// It goes on with the next connection or session, and reports nothing twice.
+    /// It continues on the next connection or session and reports nothing twice.
     ///
-    /// # Cancellation
-    /// Dropping it forgets its watch on this side; the server keeps it until it fires.
+    /// # Cancel safety
+    /// Dropping it removes the watch on this side. The server keeps it until it fires.
     pub fn watch_data(&self, path: &str) -> Updates<Result<Option<Znode>>> {
         changes(self, path, "get")
     }
 
-    /// A znode's children as they come and go, from the present on: `None` while there is no such znode.
+    /// Watches a znode's children: gives the present children first, then each change; `None` while the znode does not
+    /// exist.
     ///
-    /// No change is missed, as with [`watch_data`](Client::watch_data); what a child has in it, and what is below it,
-    /// does not count. A change of one of many children costs a listing of all.
+    /// The last change is always reported, as in [`watch_data`](Client::watch_data). The data of children and znodes
+    /// below them do not count. Each change costs a listing of all children.
     ///
     /// # Errors
     /// As [`watch_data`](Client::watch_data).
     ///
     /// # On connection loss
-    /// It goes on with the next connection or session, and reports nothing twice.
+    /// It continues on the next connection or session and reports nothing twice.
     ///
-    /// # Cancellation
-    /// Dropping it forgets its watch on this side; the server keeps it until it fires.
+    /// # Cancel safety
+    /// As [`watch_data`](Client::watch_data).
     pub fn watch_children(&self, path: &str) -> Updates<Result<Option<Children>>> {
         changes(self, path, "children")
     }

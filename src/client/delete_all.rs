@@ -12,18 +12,19 @@ const AT_ONCE: usize = 256;
 const LOOKS: u32 = 100;
 
 impl Client {
-    /// Deletes a znode with all that is below it, ephemeral znodes of other sessions included. It takes several
-    /// requests: what is created meanwhile is deleted too, or keeps the znode from being deleted.
+    /// Deletes a znode and everything below it, ephemeral znodes of other sessions included. It takes several requests.
+    /// Znodes that are created meanwhile are deleted too, or keep the znode from being deleted.
     ///
     /// # Errors
-    /// `NO_NODE` when there is no such znode; `NOT_EMPTY` where others go on creating znodes below it; `BAD_ARGUMENTS`
-    /// for `/`, which can't be deleted.
+    /// - `NO_NODE`: the znode does not exist.
+    /// - `NOT_EMPTY`: other clients keep creating znodes below it.
+    /// - `BAD_ARGUMENTS`: the path is `/`, which cannot be deleted.
     ///
     /// # On connection loss
-    /// Some of the znodes may have been deleted; calling again deletes the others.
+    /// Some of the znodes may be deleted. Call it again to delete the others.
     ///
-    /// # Cancellation
-    /// What was submitted is deleted.
+    /// # Cancel safety
+    /// If it is dropped, some of the znodes may be deleted.
     pub fn delete_all(&self, path: &str) -> Pending<()> {
         let link = match self.inner().link("delete", path) {
             Ok(link) => link,

@@ -7,19 +7,18 @@ use crate::runtime::Pending;
 
 /// A change of an ensemble's members: see [`Client::reconfigure`].
 ///
-/// A member is written as in the configuration of a server, such as
-/// `server.4=zk4.example.com:2888:3888:participant;2181`.
+/// Write a member as in a server's configuration, such as `server.4=zk4.example.com:2888:3888:participant;2181`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reconfiguration {
-    /// Changes the present members. One that joins with the id of a member takes its place.
+    /// Changes the present members. A joining server replaces a member with the same id.
     Change {
-        /// Those who join.
+        /// The servers that join.
         joining: Vec<String>,
-        /// The ids of those who leave.
+        /// The ids of the servers that leave.
         leaving: Vec<u64>,
     },
-    /// These are the members from then on.
+    /// Replaces all members.
     Replace(Vec<String>),
 }
 
@@ -36,7 +35,7 @@ impl Reconfiguration {
         Reconfiguration::Change { joining: Vec::new(), leaving }
     }
 
-    /// These servers are the members from then on.
+    /// Replaces all members by these servers.
     pub fn replace(members: impl IntoIterator<Item = impl Into<String>>) -> Reconfiguration {
         Reconfiguration::Replace(members.into_iter().map(Into::into).collect())
     }
@@ -93,28 +92,31 @@ impl Link {
 
 impl Client {
     /// The znode with the ensemble's configuration: a line for each member, and `version=` with a hexadecimal number.
-    /// [`get`](Client::get) reads it, and [`watch_data`](Client::watch_data) reports each change. A client with a
-    /// chroot has no such znode, and a server that stands alone has no data in it.
+    /// Read it with [`get`](Client::get), and follow it with [`watch_data`](Client::watch_data). A client with a chroot
+    /// cannot see it, and on a standalone server it has no data.
     pub const CONFIG: &str = "/zookeeper/config";
 
-    /// Changes who belongs to the ensemble, and gives the new configuration, as it is in [`Client::CONFIG`]; with a
-    /// version (that of the configuration, not of the znode), only if that is the present one.
+    /// Changes the members of the ensemble, and gives the new configuration as in [`Client::CONFIG`]. With a version,
+    /// only if the present configuration has that version (of the configuration, not of the znode).
     ///
-    /// Servers that join should be running. Which servers a client connects to is not changed by it.
+    /// Start servers before they join. The client's own list of hosts stays the same.
     ///
     /// # Errors
-    /// `RECONFIG_DISABLED` where the servers do not allow it (`reconfigEnabled`); `NO_AUTH` without the WRITE
-    /// permission on the znode, which by default only the servers' superuser has; `BAD_VERSION`; `BAD_ARGUMENTS`
-    /// for what is no list of members, or would leave too few; `NEW_CONFIG_NO_QUORUM` when too few of the new
-    /// members are connected to the leader and up to date; `RECONFIG_IN_PROGRESS`; `UNIMPLEMENTED` by a server that
-    /// stands alone; and those of all [operations](Client#operations).
+    /// - `RECONFIG_DISABLED`: the servers do not allow it (`reconfigEnabled`).
+    /// - `NO_AUTH`: the session lacks `WRITE` on the znode. By default only the superuser has it.
+    /// - `BAD_VERSION`: the configuration has another version.
+    /// - `BAD_ARGUMENTS`: the list is invalid, or too few members would be left.
+    /// - `NEW_CONFIG_NO_QUORUM`: too few new members are connected to the leader and up to date.
+    /// - `RECONFIG_IN_PROGRESS`: another change is in flight.
+    /// - `UNIMPLEMENTED`: the server is standalone.
+    /// - Those of all [operations](Client#operations).
     ///
     /// # On connection loss
-    /// The outcome is unknown. That is to be expected where the server leaves which the client is connected to: read
-    /// the configuration again.
+    /// The outcome is unknown. Expect this if the server that leaves is the one of this connection. Read the
+    /// configuration again.
     ///
-    /// # Cancellation
-    /// Dropping the [`Pending`] forgets the result; the change is still made.
+    /// # Cancel safety
+    /// Dropping it drops only the result. The change is still made.
     pub fn reconfigure(&self, change: &Reconfiguration, version: Option<i64>) -> Pending<Znode> {
         let submitted = present!(self, "reconfigure", Client::CONFIG).reconfigure(change, version);
         submitted.unwrap_or_else(|error| Pending::ready(Err(error)))

@@ -68,30 +68,30 @@ use crate::raw::HandleState;
 use crate::runtime::Pending;
 use crate::session_key::SessionKey;
 
-/// A connection to a ZooKeeper ensemble, and the session that lives on it.
+/// A client of a ZooKeeper ensemble, with its session.
 ///
-/// Clones share the session. The session ends when the last clone is dropped (and every
-/// [`Lock`](crate::Lock) and [`Guard`](crate::Guard) made from it, which hold clones), or by
-/// [`close`](Client::close).
+/// Clones share the session. It ends with [`close`](Client::close), or when the last clone is dropped. Each
+/// [`Lock`](crate::Lock) and [`Guard`](crate::Guard) of the client holds a clone.
 ///
-/// Dropping the last clone does not block: the session ends in the background. The end of the process waits for that, up
-/// to a second. Use [`close`](Client::close) to wait longer, and to learn whether a server has confirmed the end.
+/// Dropping the last clone does not block: the session ends in the background. At its end the process waits for that,
+/// up to a second. Use [`close`](Client::close) to wait longer, and to learn whether a server has confirmed the end.
 ///
-/// Every operation is submitted when it is called, in the order of the calls, and never blocks;
-/// the [`Pending`] it returns can be awaited on any runtime, or waited for. (What takes several
-/// requests says so: the first is submitted, the others follow while it is awaited or waited for.) Every operation ends by its
-/// deadline ([`ClientOptions::operation_timeout`]), also when no server ever answers.
+/// Operations are submitted in the order of the calls and never block. Each returns a [`Pending`]: `.await` it on any
+/// runtime, or call `.wait()` to block. Operations of several requests say so. They submit the first at once, and the
+/// others while the result is awaited or waited for. Every operation ends by its deadline
+/// ([`ClientOptions::operation_timeout`]), even if no server ever answers.
 ///
 /// # In a child process
-/// A client, and all that was made from it, stays with the process that has made it. In a child made by
-/// `fork` its operations fail at once with `INVALID_STATE`, its state is `Closed`, guards are
-/// [`Lost`](crate::GuardState::Lost), what was under way ends with `CLOSING`, and dropping them there
-/// releases nothing. A client that the child makes itself works.
+/// A client belongs to the process that made it, and so does everything made from it. In a child made by `fork`
+/// - operations fail at once with `INVALID_STATE`, and those in flight end with `CLOSING`,
+/// - the state is `Closed`, and guards are [`Lost`](crate::GuardState::Lost),
+/// - dropping any of them releases nothing.
+///
+/// A child can make its own client.
 ///
 /// # When the session is lost
-/// After an expiry the client opens a new session by itself (unless
-/// [`ClientOptions::reopen`] says otherwise). Ephemeral znodes, watches and guards of the old one
-/// are gone; [`Client::states`] tells.
+/// After an expiry the client opens a new session, unless [`ClientOptions::reopen`] disables that. Ephemeral znodes,
+/// watches and guards of the old session are gone. [`Client::states`] reports the change.
 #[derive(Clone)]
 pub struct Client {
     owner: Arc<Owner>,
@@ -172,21 +172,23 @@ impl Client {
         self.inner().failure()
     }
 
-    /// The session's state, looked at now by the local clock.
+    /// The session's state, by the local clock at this moment.
     pub fn state(&self) -> SessionState {
         self.inner().look().0
     }
 
-    /// Waits until there is a session that is connected.
+    /// Waits for a connected session.
+    ///
+    /// Cancel safety: it changes nothing.
     ///
     /// # Errors
-    /// Why the client is closed, if it is.
+    /// If the client is closed, the reason.
     pub fn connected(&self) -> Pending<()> {
         let inner = Arc::clone(self.inner());
         Pending::run("connect", "", async move { inner.trusted_session().await.map(drop) })
     }
 
-    /// The session's id and password; `None` before the first connection and after closing.
+    /// The session's id and password; `None` before the first connection and after the end.
     pub fn session(&self) -> Option<SessionKey> {
         self.inner().session_key()
     }

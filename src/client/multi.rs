@@ -18,10 +18,10 @@ mod properties;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Op {
-    /// Creates a znode: persistent or ephemeral, with or without a sequence number. (The C client
-    /// can't put containers and TTL znodes into a transaction.)
+    /// Creates a znode: persistent or ephemeral, with or without a sequence number. (The C client cannot create
+    /// containers and TTL znodes in a transaction.)
     Create {
-        /// Its path, or the beginning of it if it is sequential.
+        /// Its path; for a sequential znode, without the number.
         path: String,
         /// Its data.
         data: Vec<u8>,
@@ -34,7 +34,7 @@ pub enum Op {
     Delete {
         /// Its path.
         path: String,
-        /// Only with that version of its data.
+        /// Only if its data has this version.
         version: Option<i32>,
     },
     /// Replaces a znode's data.
@@ -43,13 +43,13 @@ pub enum Op {
         path: String,
         /// The new data.
         data: Vec<u8>,
-        /// Only with that version of its data.
+        /// Only if its data has this version.
         version: Option<i32>,
     },
-    /// What [`Guard::check`](crate::Guard::check) makes.
+    /// The check of [`Guard::check`](crate::Guard::check).
     #[doc(hidden)]
     CheckHeld(CheckHeld),
-    /// Does nothing, but the transaction fails unless the znode exists (with that version).
+    /// Fails the transaction unless the znode exists (with that version). Changes nothing.
     Check {
         /// Its path.
         path: String,
@@ -58,7 +58,7 @@ pub enum Op {
     },
 }
 
-/// A lock that has to be held for a transaction to be executed.
+/// A lock that must be held for a transaction to be executed.
 #[derive(Clone)]
 pub struct CheckHeld {
     /// Its znode.
@@ -82,22 +82,22 @@ impl std::fmt::Debug for CheckHeld {
     }
 }
 
-/// What one operation of a transaction did.
+/// The result of one operation of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpResult {
-    /// Created the znode; a transaction tells only the path, not the stat.
+    /// Created the znode. A transaction reports only the path, not the stat.
     Created(String),
     /// Deleted the znode.
     Deleted,
     /// Replaced the data.
     Set(Stat),
-    /// Found what was expected.
+    /// The check passed.
     Checked,
 }
 
 impl Op {
-    /// Creates a znode that everyone may read and write.
+    /// Creates a znode that all clients may read and write.
     pub fn create(path: impl Into<String>, data: impl Into<Vec<u8>>, mode: CreateMode) -> Op {
         Op::Create { path: path.into(), data: data.into(), acl: Acl::open(), mode }
     }
@@ -117,7 +117,7 @@ impl Op {
         Op::Check { path: path.into(), version: None }
     }
 
-    /// The path it is about.
+    /// The path of its znode.
     pub fn path(&self) -> &str {
         match self {
             Op::Create { path, .. }
@@ -267,10 +267,13 @@ fn explain(ops: &[Op], results: Vec<RawOpResult>) -> Result<Vec<OpResult>> {
 }
 
 impl Client {
-    /// Executes several operations, all or none. An empty list does nothing.
+    /// Executes several operations: all or none. An empty list does nothing.
+    ///
+    /// Cancel safety: as of all [operations](Client#operations).
     ///
     /// # Errors
-    /// That of the operation which failed the whole, with its path; [`Error::failed_op_index`] says which it was.
+    /// The error of the operation that failed the transaction, with its path. [`Error::failed_op_index`] gives its
+    /// index.
     pub fn multi(&self, ops: &[Op]) -> Pending<Vec<OpResult>> {
         let path = ops.first().map_or("", Op::path);
         present!(self, "multi", path).multi(ops)

@@ -288,19 +288,24 @@ pub(super) use present;
 
 /// # Operations
 ///
-/// All of them share a few ways to fail. `BAD_ARGUMENTS`: refused before anything was sent (a path
-/// that ZooKeeper does not allow, more data than a request takes). `CONNECTION_LOSS`,
-/// `OPERATION_TIMEOUT`, `RUNTIME_INCONSISTENCY`, `CLOSING`: the outcome is unknown, a write may
-/// have happened. `SESSION_EXPIRED`, `AUTH_FAILED`, `INVALID_STATE`: the session is over.
-/// `NO_AUTH`: the znode's ACL forbids it. `THROTTLED_OP`: too many requests wait to be sent, or too much
-/// is watched for one more watch; this one was not executed. Dropping a [`Pending`] forgets the result; the request is still executed.
+/// All operations share these errors:
+/// - `BAD_ARGUMENTS`: refused before anything was sent. The path is not allowed, or the request is too large.
+/// - `CONNECTION_LOSS`, `OPERATION_TIMEOUT`, `RUNTIME_INCONSISTENCY`, `CLOSING`: the outcome is unknown. A write may
+///   have happened.
+/// - `SESSION_EXPIRED`, `AUTH_FAILED`, `INVALID_STATE`: the session is over.
+/// - `NO_AUTH`: the znode's ACL forbids it.
+/// - `THROTTLED_OP`: too many requests wait to be sent, or too much is watched for one more watch. Nothing was done.
+///
+/// Cancel safety: dropping the [`Pending`] drops only the result. The request is still executed.
 impl Client {
-    /// Creates a znode that everyone may read and write. A sequential one gets ten digits appended
-    /// to its name: use the path that is returned.
+    /// Creates a znode that all clients may read and write. The server appends ten digits to the name of a sequential
+    /// znode: use the returned path.
     ///
     /// # Errors
-    /// `NODE_EXISTS`; `NO_NODE` when the parent is missing; `NO_CHILDREN_FOR_EPHEMERALS`;
-    /// `UNIMPLEMENTED` for a TTL where the server has them switched off.
+    /// - `NODE_EXISTS`
+    /// - `NO_NODE`: the parent is missing.
+    /// - `NO_CHILDREN_FOR_EPHEMERALS`
+    /// - `UNIMPLEMENTED`: a TTL, on a server where they are disabled.
     pub fn create(&self, path: &str, data: &[u8], mode: CreateMode) -> Pending<Created> {
         self.create_with_acl(path, data, mode, &Acl::open())
     }
@@ -319,7 +324,7 @@ impl Client {
         present!(self, "create", path).create(path, data, acl, mode)
     }
 
-    /// Deletes a znode; with a version, only if its data has that version.
+    /// Deletes a znode. With a version, only if its data has that version.
     ///
     /// # Errors
     /// `NO_NODE`, `BAD_VERSION`, `NOT_EMPTY`.
@@ -327,12 +332,12 @@ impl Client {
         present!(self, "delete", path).delete(path, version)
     }
 
-    /// The stat of a znode, if there is one.
+    /// The stat of a znode, or `None` if it does not exist.
     pub fn exists(&self, path: &str) -> Pending<Option<Stat>> {
         present!(self, "exists", path).exists(path)
     }
 
-    /// As [`exists`](Client::exists), and a watch for the znode's creation, change or deletion.
+    /// As [`exists`](Client::exists), with a watch for the znode's creation, change or deletion.
     pub fn exists_and_watch(&self, path: &str) -> Pending<Watched<Option<Stat>>> {
         present!(self, "exists", path).exists_and_watch(path)
     }
@@ -345,8 +350,8 @@ impl Client {
         present!(self, "get", path).get(path)
     }
 
-    /// As [`get`](Client::get), and a watch for the znode's change or deletion. Where there is no
-    /// znode no watch is left.
+    /// As [`get`](Client::get), with a watch for the znode's change or deletion. If the znode does not exist, no watch
+    /// is left.
     ///
     /// # Errors
     /// `NO_NODE`.
@@ -354,7 +359,7 @@ impl Client {
         present!(self, "get", path).get_and_watch(path)
     }
 
-    /// Replaces the data of a znode; with a version, only if its data has that version.
+    /// Replaces the data of a znode. With a version, only if its data has that version.
     ///
     /// # Errors
     /// `NO_NODE`, `BAD_VERSION`.
@@ -374,8 +379,8 @@ impl Client {
         present!(self, "children", path).children(path)
     }
 
-    /// As [`children`](Client::children), and a watch for the next child that comes or goes, or
-    /// for the znode's deletion.
+    /// As [`children`](Client::children), with a watch for the next child that is created or deleted, or for the
+    /// znode's deletion.
     ///
     /// # Errors
     /// `NO_NODE`.
@@ -391,8 +396,8 @@ impl Client {
         present!(self, "get_acl", path).get_acl(path)
     }
 
-    /// Replaces the access control list of a znode; with a version, only if the list has that
-    /// version (`Stat::aversion`).
+    /// Replaces the access control list of a znode. With a version, only if the list has that version
+    /// (`Stat::aversion`).
     ///
     /// # Errors
     /// `NO_NODE`, `BAD_VERSION`, `INVALID_ACL`.
@@ -400,17 +405,17 @@ impl Client {
         present!(self, "set_acl", path).set_acl(path, acl, version)
     }
 
-    /// Waits until the connected server has caught up with the leader: a read submitted after this
-    /// sees every write that was done before.
+    /// Waits until the connected server has caught up with the leader. A later read shows all writes that were done
+    /// before the call.
     pub fn sync(&self, path: &str) -> Pending<()> {
         present!(self, "sync", path).sync(path)
     }
 
-    /// Adds an identity, such as `digest` with `user:password`, to this session and those that
-    /// follow it. Waits for a connection first.
+    /// Adds an identity, such as `digest` with `user:password`, to this session and later ones. Waits for a connection
+    /// first.
     ///
     /// # Errors
-    /// `AUTH_FAILED` when the server refuses it; the client can't be used any more then.
+    /// `AUTH_FAILED`: the server refuses it. The client cannot be used any more.
     pub fn add_auth(&self, scheme: &str, secret: &[u8]) -> Pending<()> {
         let credentials = Credentials { scheme: scheme.to_owned(), secret: secret.to_vec() };
         if let Err(why) = self.inner().options().check_credentials(&credentials) {
@@ -420,11 +425,11 @@ impl Client {
         self.inner().add_auth(credentials)
     }
 
-    /// Creates a persistent znode without data, and those above it that are missing. That it is
-    /// there already is no error. It takes several requests.
+    /// Creates a persistent znode without data, and its missing parents. If the znode exists, it succeeds. It takes
+    /// several requests.
     ///
     /// # On connection loss
-    /// Some of the znodes may have been created; calling again completes them.
+    /// Some of the znodes may be created. Call it again to create the others.
     pub fn make_path(&self, path: &str) -> Pending<()> {
         let link = present!(self, "create", path);
         if let Err(error) = link.check("create", path, path::validate(path), 0) {

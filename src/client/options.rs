@@ -13,7 +13,7 @@ use crate::sasl::Sasl;
 use crate::session_key::SessionKey;
 use crate::tls::Tls;
 
-/// How to connect: made by [`Client::options`].
+/// Options to connect with: see [`Client::options`].
 ///
 /// ```no_run
 /// # fn main() -> zklock::Result<()> {
@@ -57,8 +57,7 @@ impl Settings {
 impl Client {
     /// Connects with the default options: see [`ClientOptions`].
     ///
-    /// `hosts` reads `host[:port][,host[:port]...][/chroot]`; the port defaults to 2181; IPv6
-    /// addresses stand in brackets.
+    /// `hosts` is `host[:port][,host[:port]...][/chroot]`. The default port is 2181. Put IPv6 addresses in brackets.
     ///
     /// ```no_run
     /// # fn main() -> zklock::Result<()> {
@@ -69,13 +68,14 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// `BAD_ARGUMENTS` when `hosts` can't be parsed, `OPERATION_TIMEOUT` when no server took the
-    /// session in time (the error says of each host what is wrong with it), `AUTH_FAILED` when credentials were
-    /// refused, `SESSION_CLOSED_REQUIRE_SASL_AUTH` when the servers take only clients that give some,
-    /// `SYSTEM_ERROR` when there is no thread or no descriptor to be had: the error names the limit.
+    /// - `BAD_ARGUMENTS`: `hosts` cannot be parsed.
+    /// - `OPERATION_TIMEOUT`: no server accepted the session in time. The error says what is wrong with each host.
+    /// - `AUTH_FAILED`: credentials were refused.
+    /// - `SESSION_CLOSED_REQUIRE_SASL_AUTH`: the servers accept only clients that authenticate.
+    /// - `SYSTEM_ERROR`: no thread or file descriptor is available. The error names the limit.
     ///
-    /// # Cancellation
-    /// Dropping the [`Pending`] ends the attempt, and the session if there is one already.
+    /// # Cancel safety
+    /// Dropping it ends the attempt, and the session if there is one already.
     pub fn connect(hosts: &str) -> Pending<Client> {
         ClientOptions::new().connect(hosts)
     }
@@ -87,7 +87,7 @@ impl Client {
 }
 
 impl ClientOptions {
-    /// The defaults: a session timeout of 10 s, 10 s to connect, 15 s for an operation.
+    /// The defaults: a session timeout of 10 s, 10 s to connect, and 15 s for an operation.
     pub fn new() -> ClientOptions {
         let settings = Settings {
             hosts: String::new(),
@@ -107,71 +107,72 @@ impl ClientOptions {
         ClientOptions { settings, connect_timeout: Duration::from_secs(10) }
     }
 
-    /// The session timeout to ask for, in whole milliseconds, from 500 ms to a day; the server may grant
-    /// another (see [`Client::session_timeout`]), which is logged as a warning. It is how long a lock outlives the crash of its holder; a
-    /// shorter one makes pauses of this process or of the network more likely to cost the locks.
-    /// A guard turns to `Lost` when the servers have proven nothing for four to six tenths of it (for
-    /// more where [`tick_time`](ClientOptions::tick_time) says so).
+    /// The session timeout to request, in whole milliseconds, from 500 ms to a day. The server may grant another, which
+    /// is logged as a warning (see [`Client::session_timeout`]).
+    ///
+    /// A lock outlives a crash of its holder by this time. With a shorter timeout, pauses of the process or the network
+    /// are more likely to cost the locks. A guard becomes `Lost` when the servers have proven nothing for 0.4 to 0.6 of
+    /// this time, or for longer with [`tick_time`](ClientOptions::tick_time).
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
         self.settings.session_timeout = timeout;
         self
     }
 
-    /// The servers' `tickTime`, where it is known and less than half the session timeout.
+    /// The servers' `tickTime`, if it is known and less than half the session timeout. Do not give a shorter one than
+    /// the servers'.
     ///
-    /// Twice in that time a server reports to its leader which sessions are alive, so it is what
-    /// decides how long a guard can be trusted without an answer. Half the session timeout is
-    /// assumed otherwise: servers grant no shorter sessions than of two ticks, unless their
-    /// `minSessionTimeout` is set lower. **There it has to be said**: the promise that a guard is
-    /// lost before another client can hold rests on it. Do not name a shorter one than the
-    /// servers'.
+    /// A server reports live sessions to its leader twice in that time. So it decides how long a guard can be trusted
+    /// without an answer. The default is half the session timeout, because servers grant no sessions shorter than two
+    /// ticks.
+    ///
+    /// **If your servers set `minSessionTimeout` lower, you must set this**: otherwise a guard may be lost only after
+    /// another client can hold the lock.
     pub fn tick_time(mut self, tick: Duration) -> Self {
         self.settings.tick_time = Some(tick);
         self
     }
 
-    /// How long [`connect`](ClientOptions::connect) may take in all.
+    /// How long [`connect`](ClientOptions::connect) may take in total.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
     }
 
-    /// How long an operation may take before it ends with `OPERATION_TIMEOUT`, its outcome
-    /// unknown. Without a connection most operations end sooner, with `CONNECTION_LOSS`.
+    /// How long an operation may take. Then it ends with `OPERATION_TIMEOUT` and an unknown outcome. Without a
+    /// connection most operations end sooner, with `CONNECTION_LOSS`.
     pub fn operation_timeout(mut self, timeout: Duration) -> Self {
         self.settings.operation_timeout = timeout;
         self
     }
 
-    /// The most bytes of path, data and ACL in one request. A larger request is refused here, because a
-    /// server answers one over its `jute.maxbuffer` by dropping the connection. Watched paths take three
-    /// quarters of it at the most: a reconnection sets all watches again in one request.
+    /// The limit for path, data and ACL of one request, in bytes. A larger request is refused here, because a server
+    /// drops the connection if a request exceeds its `jute.maxbuffer`. Watched paths may take three quarters of the
+    /// limit, because a reconnection sets all watches again in one request.
     pub fn max_request(mut self, bytes: usize) -> Self {
         self.settings.max_request = bytes;
         self
     }
 
-    /// Takes up a session that another handle had, instead of opening a new one. If it is over,
-    /// connecting fails with `SESSION_EXPIRED`.
+    /// Takes over a session of another handle instead of opening a new one. If that session is over, connecting fails
+    /// with `SESSION_EXPIRED`.
     ///
-    /// Claims to locks that the other handle's client left on the session are deleted when they are
-    /// found to stand in the way of an acquire: nobody would ever release them.
+    /// If a lock claim of the previous client blocks an acquire, it is deleted, because no one else would release it.
     ///
     /// # What can't be promised
-    /// A session has one owner. Two live handles push each other off the servers, and while they do,
-    /// each may delete what the other holds, or end the session for both. The other's guards say `Held` until it hears
-    /// of that: usually for some milliseconds, until a server closes its connection or refuses a request with
-    /// `SESSION_MOVED`. While it is cut off from the servers, they say so until
-    /// [`Guard::remaining`](crate::Guard::remaining) has passed, up to 0.95 T. So take a session up only when the process
-    /// that had it has certainly ended. Even then, only the [fencing token](crate::Guard::fencing_token) makes a write
-    /// safe.
+    /// A session has one owner. Two live handles disconnect each other, and each may delete what the other holds, or
+    /// end the session for both. The guards of the other handle stay `Held` until it notices. That usually takes
+    /// milliseconds, until a server closes its connection or refuses a request with `SESSION_MOVED`. If it is cut off
+    /// from the servers, its guards stay `Held` until [`Guard::remaining`](crate::Guard::remaining) has passed, up to
+    /// 0.95 of the session timeout.
+    ///
+    /// So take over a session only after the process that had it has certainly ended. Even then, only the [fencing
+    /// token](crate::Guard::fencing_token) makes a write safe.
     pub fn session(mut self, session: SessionKey) -> Self {
         self.settings.session = Some(session);
         self
     }
 
-    /// Whether a new session is opened when the present one has expired (the default). Otherwise
-    /// the client is closed then.
+    /// Whether to open a new session after an expiry (the default). Otherwise the client closes then.
     pub fn reopen(mut self, reopen: bool) -> Self {
         self.settings.reopen = reopen;
         self
@@ -184,48 +185,51 @@ impl ClientOptions {
         self
     }
 
-    /// Whether locks that are contended for are handed over by one write and one event (off by default).
+    /// Whether a contended lock passes to the next waiter by one write and one event (off by default).
     ///
-    /// With [`Strategy::Queue`](crate::Strategy::Queue), and between clients that all have this set, the next in line
-    /// holds as soon as the event of the release arrives, where it asks the servers once more otherwise. For that, nobody
-    /// but the holder's session may write to the claim: the session gets an identity of its own, of the scheme `digest`,
-    /// with a password that nobody knows. Where others do not have it set, or do not know of it, they exclude each other all
-    /// the same.
+    /// With [`Strategy::Queue`](crate::Strategy::Queue), and among clients that all set this, the next waiter holds as
+    /// soon as the event of the release arrives. Without it, the waiter asks the servers once more. Clients with and
+    /// without it exclude each other.
     ///
-    /// What it changes besides: the servers have to accept the scheme `digest`, as they do unless it was switched off;
-    /// else the client ends with `AUTH_FAILED`. And what the client creates with [`Acl::creator`](crate::zookeeper::Acl::creator)
-    /// names that identity as well: with no other, nobody has access any more once the session is over. Not on a session that
-    /// is [taken up](ClientOptions::session), nor on a handle that a C program owns.
-    ///
-    /// A waiter takes the first write to such a claim for its release. So this client refuses to write to claims, with
-    /// `BAD_ARGUMENTS`, and a waiter believes a write only on a connection on which the servers have refused one that an ACL
-    /// forbids. Not with `skipACL=yes`, for example: there it asks the servers once more, as without this option.
+    /// This requires that only the holder's session can write to its claim. So each session gets its own identity of
+    /// the scheme `digest`, with a random password. The consequences:
+    /// - The servers must accept the scheme `digest`, as they do by default. Otherwise the client ends with
+    ///   `AUTH_FAILED`.
+    /// - [`Acl::creator`](crate::zookeeper::Acl::creator) includes that identity. If the session has no other identity,
+    ///   no client has access to such znodes after the session.
+    /// - A write to a claim means a release to waiters. So this client refuses the program's writes to claims with
+    ///   `BAD_ARGUMENTS`.
+    /// - A waiter trusts a write only on a connection where the servers have refused one that an ACL forbids. With
+    ///   `skipACL=yes`, for example, it asks the servers once more.
+    /// - It has no effect on a session that is [taken over](ClientOptions::session), or on a handle that a C program
+    ///   owns.
     ///
     /// # What can't be prevented
-    /// A session with super rights (`X509AuthenticationProvider.superUser`, `DigestAuthenticationProvider.superDigest`) may
-    /// write to every znode. If it writes to such a claim, the next waiter holds beside its holder; as it does when somebody
-    /// deletes a claim by hand.
+    /// A session with super rights (`X509AuthenticationProvider.superUser`, `DigestAuthenticationProvider.superDigest`)
+    /// may write to every znode. If it writes to such a claim, the next waiter holds together with the holder. The same
+    /// happens when somebody deletes a claim by hand.
     pub fn announced_releases(mut self, announced: bool) -> Self {
         self.settings.announces_releases = announced;
         self
     }
 
-    /// Talks to the servers by TLS, at their `secureClientPort`. Sessions that follow one that has expired do so too,
-    /// and what asks the hosts how they are.
+    /// Connects by TLS, to the servers' `secureClientPort`. Later sessions and the probes of hosts use it too.
     ///
-    /// The C client has to be built with it, which that of the distributions is not: turn on the feature `tls` of this
-    /// crate, and set `ZOOKEEPER_SRC_DIR` to the C client's source (see `zookeeper-sys`). Otherwise connecting fails
-    /// with `BAD_ARGUMENTS`, as it does for files that can't be used. A certificate that either side refuses is found
-    /// out by connecting: `OPERATION_TIMEOUT`, and the error says of each host what is wrong.
+    /// The C client must be built with TLS; those of the distributions are not. Enable the feature `tls` of this crate,
+    /// and set `ZOOKEEPER_SRC_DIR` to the source of the C client (see `zookeeper-sys`). Otherwise connecting fails with
+    /// `BAD_ARGUMENTS`, as it does for unusable files. A certificate that either side refuses shows as
+    /// `OPERATION_TIMEOUT`, and the error says what is wrong with each host.
     pub fn tls(mut self, tls: Tls) -> Self {
         self.settings.tls = Some(tls);
         self
     }
 
-    /// Authenticates each connection by SASL. The C client has to be built with it: turn on the feature `sasl` of this
-    /// crate, and set `ZOOKEEPER_SRC_DIR` to the C client's source (see `zookeeper-sys`). Otherwise connecting fails
-    /// with `BAD_ARGUMENTS`. Where the servers refuse the user or the password it fails with `AUTH_FAILED`, and so
-    /// does all that is done with a client whose password they refuse later.
+    /// Authenticates each connection by SASL.
+    ///
+    /// The C client must be built with SASL: enable the feature `sasl` of this crate, and set `ZOOKEEPER_SRC_DIR` to
+    /// the source of the C client (see `zookeeper-sys`). Otherwise connecting fails with `BAD_ARGUMENTS`. If the
+    /// servers refuse the user or the password, it fails with `AUTH_FAILED`. So do all operations if they refuse the
+    /// password later.
     pub fn sasl(mut self, sasl: Sasl) -> Self {
         self.settings.sasl = Some(sasl);
         self
@@ -242,15 +246,16 @@ impl ClientOptions {
         }
     }
 
-    /// Gives a client at once, which connects in the background for as long as that takes: for a program that may be
-    /// started before its servers. The connect timeout does not count. Acquires of locks wait for the connection;
-    /// other operations fail with `SESSION_EXPIRED` until there is a first session, for which
-    /// [`Client::connected`] waits.
+    /// Returns a client at once and connects in the background without a limit: for programs that may start before
+    /// their servers. The connect timeout does not apply. Acquires of locks wait for the connection. Other operations
+    /// fail with `SESSION_EXPIRED` until the first session; wait for it with [`Client::connected`].
     ///
     /// # Errors
-    /// `BAD_ARGUMENTS` for hosts that can't be parsed, or bad options; `SYSTEM_ERROR` when there is no thread to be
-    /// had. What only servers can tell comes later: where they refuse the client for good, it is
-    /// [`Closed`](crate::zookeeper::SessionState::Closed), and what waits fails with the reason.
+    /// - `BAD_ARGUMENTS`: `hosts` cannot be parsed, or options are invalid.
+    /// - `SYSTEM_ERROR`: no thread is available.
+    ///
+    /// If the servers later refuse the client for good, its state is
+    /// [`Closed`](crate::zookeeper::SessionState::Closed), and waiting operations fail with the reason.
     pub fn connect_lazily(&self, hosts: &str) -> Result<Client> {
         let client = self.start(hosts)?;
         let (inner, hosts) = (Arc::clone(client.inner()), hosts.to_owned());

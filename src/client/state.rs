@@ -1,18 +1,18 @@
 //! What a program can know of its session.
 
-/// What a program can know of its session.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum SessionState {
-    /// No server has taken the session yet.
+    /// No server has accepted the session yet.
     Connecting,
-    /// A server is connected and the session lives.
+    /// A server is connected, and the session is alive.
     Connected,
-    /// The connection is lost; the session may still be alive. Stop writing under a lock.
+    /// The connection is lost. The session may still be alive: stop writing under a lock.
     Suspended,
-    /// The session is over, or can't be trusted any more by the local clock. Its locks are lost.
+    /// The session is over, or the local clock no longer proves it alive. Its locks are lost.
     Lost,
-    /// The client is closed, or can't go on (credentials refused).
+    /// The client is closed, or cannot continue (credentials refused).
     Closed,
 }

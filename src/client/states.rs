@@ -16,8 +16,8 @@ use crate::runtime::{Updates, wake};
 pub type SessionStates = Updates<SessionState>;
 
 impl Client {
-    /// The session's states, from the present one on. A state that came and went between two looks may be left
-    /// out, except `Lost`, which is always reported. It ends after `Closed`, and does not keep the client open.
+    /// The session's states as they change, the present one first. States that come and go between two looks may be
+    /// left out, except `Lost`, which is always reported. It ends after `Closed` and does not keep the client open.
     pub fn states(&self) -> SessionStates {
         let inner = Arc::clone(self.inner());
         let (_, losses) = inner.look();

@@ -13,14 +13,14 @@ use crate::raw::{Event, EventKind};
 use crate::runtime::{block_on, block_on_until, wake};
 use crate::sync::Mutex;
 
-/// What happened to a watched znode.
+/// An event of a watched znode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct WatchEvent {
     /// What happened.
     pub kind: WatchEventKind,
-    /// The znode, as it was named when the watch was set.
+    /// The znode, by the name with which the watch was set.
     pub path: String,
 }
 
@@ -39,13 +39,13 @@ pub enum WatchEventKind {
     ChildrenChanged,
 }
 
-/// A watch that was set on a znode: a future and a blocking receiver of its one event.
+/// A watch on a znode: a future and a blocking receiver of its one event.
 ///
-/// It survives reconnections. It ends with `SESSION_EXPIRED` when the session is over, and with
-/// `CLOSING` when the client is closed.
+/// It survives reconnections. It ends with `SESSION_EXPIRED` when the session is over, and with `CLOSING` when the
+/// client is closed.
 ///
-/// # Cancellation
-/// Dropping it forgets the watch on this side; the server keeps it until it fires.
+/// # Cancel safety
+/// Dropping it removes the watch on this side. The server keeps it until it fires.
 #[must_use = "a watch that is dropped is forgotten"]
 pub struct Watch {
     event: oneshot::AsyncReceiver<Result<WatchEvent>>,
@@ -60,10 +60,10 @@ impl Watch {
         Watch { event, forget: None, process: Process::this() }
     }
 
-    /// Blocks this thread until the event is there.
+    /// Blocks this thread until the event arrives.
     ///
     /// # Errors
-    /// `SESSION_EXPIRED` or `CLOSING` when no event can come any more.
+    /// `SESSION_EXPIRED` or `CLOSING` if no event can arrive any more.
     pub fn wait(self) -> Result<WatchEvent> {
         block_on(self)
     }
@@ -76,7 +76,7 @@ impl Watch {
         }
     }
 
-    /// As [`wait`](Watch::wait), but no longer than `timeout`: `None` when it has passed. The watch stays.
+    /// As [`wait`](Watch::wait), for at most `timeout`. `None` means that the time has passed; the watch stays.
     pub fn wait_timeout(&mut self, timeout: Duration) -> Option<Result<WatchEvent>> {
         block_on_until(Instant::now().checked_add(timeout), self)
     }

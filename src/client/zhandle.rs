@@ -4,9 +4,10 @@ use super::Client;
 use crate::raw::zhandle_t;
 
 impl Client {
-    /// Runs `body` with the C client's handle below this client, for functions of `zookeeper.h` that have no
-    /// counterpart here; [`zookeeper_sys`](crate::zookeeper_sys) binds them. `None`, and `body` is not run, where there
-    /// is no handle at the moment: before the first, between two sessions, after the end, in a child made by `fork`.
+    /// Runs `body` with the C client's handle, for functions of `zookeeper.h` that have no counterpart here.
+    /// [`zookeeper_sys`](crate::zookeeper_sys) binds them. If there is no handle at the moment, it gives `None` and
+    /// does not run `body`: before the first session, between two sessions, after the end, or in a child made by
+    /// `fork`.
     ///
     /// ```no_run
     /// # fn main() -> zklock::Result<()> {
@@ -19,22 +20,19 @@ impl Client {
     /// ```
     ///
     /// # What it is for, and what not
-    /// The handle is open while `body` runs: whoever closes it waits for the end, and so does the next session. So
-    /// `body` submits or reads, and returns.
-    /// - It keeps no pointer. The next session has another handle, and this one is freed.
-    /// - It does not wait for an answer: it calls no function of the synchronous interface, and waits for nothing that
-    ///   a completion does. Where the connection is lost that can take for ever.
-    /// - It closes neither this client nor the handle, and does not set its watcher (`zoo_set_watcher`), context (`zoo_set_context`) or
-    ///   hosts (`zoo_set_servers`), nor removes watches with `zoo_remove_all_watches`: those are this client's.
-    /// - Identities that are added here (`zoo_add_auth`) are those of this session alone: see
-    ///   [`add_auth`](Client::add_auth).
-    /// - A completion or a watcher of its own runs on a thread of the C client, at most once or any number of
-    ///   times, perhaps with `ZCLOSING` while the handle is closed, and perhaps never. It must not block or unwind,
-    ///   and what its context points to has to live until then.
-    /// - What is submitted here does not count among the requests of this client: it has no deadline, and renews no
-    ///   trust in the session.
-    ///
-    /// On a handle that a C program owns all of that holds, too.
+    /// The handle stays open while `body` runs; closing it, and the next session, wait for `body`. So let `body` submit
+    /// or read, and return. These rules also hold for a handle that a C program owns:
+    /// - Keep no pointer. The next session has another handle, and this one is freed.
+    /// - Do not wait for an answer. Call no function of the synchronous interface, and wait for nothing that a
+    ///   completion does. After a connection loss that can block for ever.
+    /// - Do not close the client or the handle. Do not set its watcher (`zoo_set_watcher`), context (`zoo_set_context`)
+    ///   or hosts (`zoo_set_servers`), and do not call `zoo_remove_all_watches`. Those belong to this client.
+    /// - Identities added here (`zoo_add_auth`) belong to this session only: see [`add_auth`](Client::add_auth).
+    /// - Your completions and watchers run on a thread of the C client, at most once or any number of times, perhaps
+    ///   with `ZCLOSING` during the close, and perhaps never. They must not block or unwind, and their context must
+    ///   live until then.
+    /// - Requests submitted here do not count as requests of this client. They have no deadline and do not prove the
+    ///   session.
     #[cfg(feature = "raw")]
     #[cfg_attr(docsrs, doc(cfg(feature = "raw")))]
     pub fn with_zhandle<T>(&self, body: impl FnOnce(*mut zhandle_t) -> T) -> Option<T> {

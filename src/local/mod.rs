@@ -13,18 +13,17 @@ use stored::LocalLock;
 
 use crate::lock::{KeyedLocks, Lock, ReadWriteLock, Semaphore};
 
-/// Keeps locks within this process. Clones are the same store; another [`LocalStore`] has other locks.
+/// Locks within this process. Clones are the same store; each other [`LocalStore`] has its own locks.
 ///
-/// They are used as those of ZooKeeper are, and keep their promises: one holder, in the order of the acquires,
-/// tokens that grow, and nothing left behind by an acquire that ends. Each [`Strategy`](crate::Strategy) is a fair
-/// queue here, and all claims of a lock are seen. There is no connection to lose: a guard is
-/// [`Held`](crate::GuardState::Held) until it is released, or [`lose`](LocalStore::lose) or [`close`](LocalStore::close)
-/// takes it away.
+/// They work and promise the same as locks in ZooKeeper: one holder, in the order of the acquires, growing tokens, and
+/// nothing left behind. Every [`Strategy`](crate::Strategy) is a fair queue here, and all claims can be seen. There is
+/// no connection to lose: a guard stays [`Held`](crate::GuardState::Held) until its release, [`lose`](LocalStore::lose)
+/// or [`close`](LocalStore::close).
 ///
 /// ```
 /// use zklock::{LocalStore, Lock, LockError, LostReason};
 ///
-/// /// What is to be tested.
+/// /// The code to test.
 /// fn count(lock: &Lock, counter: &mut i32) -> Result<(), LockError> {
 ///     let guard = lock.acquire().wait()?;
 ///     *counter += 1;
@@ -54,7 +53,7 @@ impl LocalStore {
         LocalStore::default()
     }
 
-    /// A lock on a path; the rules for paths are ZooKeeper's.
+    /// A lock on a path. The rules for paths are those of ZooKeeper.
     pub fn lock(&self, path: &str) -> Lock {
         Lock::of_program(LocalLock::new(Arc::clone(&self.queues), path))
     }
@@ -68,7 +67,7 @@ impl LocalStore {
         ReadWriteLock::new(self.lock(path))
     }
 
-    /// A semaphore on a path, which has so many permits unless another was made there before.
+    /// A semaphore on a path. It has this number of permits, unless it was made there before with another.
     pub fn semaphore(&self, path: &str, permits: u32) -> Semaphore {
         Semaphore::new(self.lock(path), permits)
     }
@@ -78,8 +77,8 @@ impl LocalStore {
         KeyedLocks::below(self.lock(path))
     }
 
-    /// Takes the lock away from its holder, as the end of its session would: its guard is lost, and whoever waits
-    /// for it next holds it. Of several who hold it, from the first. Gives whether anybody held it.
+    /// Takes the lock from its holder, as the end of its session would: its guard is lost, and the next waiter holds.
+    /// If several hold the lock, the first of them loses it. Gives whether the lock was held.
     pub fn lose(&self, path: &str) -> bool {
         self.queues.lose(path)
     }
@@ -89,8 +88,8 @@ impl LocalStore {
         self.queues.is_closed()
     }
 
-    /// Ends the store, as closing a client does: guards are lost, and all that is under way, or begins after
-    /// this, fails with [`Closed`](crate::LockError::Closed).
+    /// Closes the store, as closing a client does: guards are lost, and operations in flight and later ones fail with
+    /// [`Closed`](crate::LockError::Closed).
     pub fn close(&self) {
         self.queues.close();
     }

@@ -9,10 +9,10 @@ use crate::client::{Client, Op};
 use crate::runtime::Pending;
 use crate::znode::{Acl, CreateMode};
 
-/// A barrier: where it is set, everybody waits until it is removed. Clones are the same barrier.
+/// A barrier: while it is set, clients wait until it is removed. Clones are the same barrier.
 ///
-/// It is a persistent znode without data, as Curator's `DistributedBarrier` and kazoo's `Barrier` have it: it stays when
-/// the one who has set it ends.
+/// It is a persistent znode without data, as in Curator's `DistributedBarrier` and kazoo's `Barrier`. It stays when the
+/// client that set it ends.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -23,12 +23,12 @@ use crate::znode::{Acl, CreateMode};
 /// ```
 ///
 /// # On connection loss
-/// What is under way waits for the next connection. Setting and removing find out there whether they were done:
-/// neither is done twice, so that a removal whose reply was lost can't remove what was set after it.
+/// Operations in flight wait for the next connection and look up there whether they were done. Neither a set nor a
+/// removal is done twice, so a removal with a lost reply cannot remove a later set.
 ///
 /// # Cost
-/// To set or to remove it is one request. Who passes asks twice at once (a sync, so that it sees what was set before
-/// it asked); who has to wait is notified, and asks again.
+/// A set or a removal is one request. A pass is two requests at once (one is a sync, so that it sees earlier sets). If
+/// it must wait, it is notified and asks again.
 #[derive(Clone, Debug)]
 pub struct Barrier {
     client: Client,
@@ -37,14 +37,14 @@ pub struct Barrier {
 }
 
 impl Client {
-    /// A barrier at a path. Nothing is sent.
+    /// A barrier at a path. Sends nothing.
     pub fn barrier(&self, path: &str) -> Barrier {
         Barrier { client: self.clone(), path: path.into(), acl: Acl::open().into() }
     }
 }
 
 impl Barrier {
-    /// Who may do what with the znode, if it is made: everyone everything unless it is set.
+    /// Sets the ACL of the znode when it is created. By default all clients may do everything.
     #[must_use]
     pub fn acl(mut self, acl: impl Into<Vec<Acl>>) -> Barrier {
         self.acl = acl.into().into();
@@ -56,14 +56,16 @@ impl Barrier {
         &self.path
     }
 
-    /// Sets it; makes the znodes above it where they are missing. That it is set already is no error.
+    /// Sets the barrier, and creates missing parents. If it is already set, it succeeds.
     ///
     /// # Errors
-    /// `CONNECTION_LOSS`: **it is unknown whether it was done**. `OPERATION_TIMEOUT`: no connection in time, nothing
-    /// was done; within a [limit](Pending::within) it is unknown. Others, `NO_AUTH` say: nothing was done.
+    /// - `CONNECTION_LOSS`: **the outcome is unknown**.
+    /// - `OPERATION_TIMEOUT`: there was no connection in time, and nothing was done. Within a [limit](Pending::within)
+    ///   the outcome is unknown.
+    /// - Others, such as `NO_AUTH`: nothing was done.
     ///
-    /// # Cancellation
-    /// It may be done all the same.
+    /// # Cancel safety
+    /// If it is dropped, the barrier may or may not be set.
     pub fn set(&self) -> Pending<()> {
         let barrier = self.clone();
         run("set", &self.path, async move {
@@ -77,13 +79,13 @@ impl Barrier {
         })
     }
 
-    /// Removes it: everybody who waits goes on. That it is not set is no error.
+    /// Removes the barrier: all waiters pass. If it is not set, it succeeds.
     ///
     /// # Errors
     /// As [`set`](Barrier::set).
     ///
-    /// # Cancellation
-    /// It may be done all the same.
+    /// # Cancel safety
+    /// If it is dropped, the barrier may or may not be removed.
     pub fn remove(&self) -> Pending<()> {
         let barrier = self.clone();
         run("remove", &self.path, async move {
@@ -95,13 +97,17 @@ impl Barrier {
         })
     }
 
-    /// Waits until it is not set, however long that takes, or [within](Pending::within) a limit.
+    /// Waits until the barrier is not set, without a limit or [within](Pending::within) one.
+    ///
+    /// Cancel safety: it changes nothing.
     ///
     /// # Errors
-    /// `NO_AUTH`; why the client is closed, if it is; `OPERATION_TIMEOUT` within a limit.
+    /// - `NO_AUTH`
+    /// - `OPERATION_TIMEOUT`: the limit has passed.
+    /// - Why the client is closed, if it is.
     ///
     /// # On connection loss
-    /// It goes on with the next connection or session.
+    /// It continues on the next connection or session.
     pub fn pass(&self) -> Pending<()> {
         let barrier = self.clone();
         run("pass", &self.path, async move { barrier.znode("pass").until(false).await })

@@ -16,8 +16,8 @@ use crate::znode::{Acl, Stat};
 
 /// A number in ZooKeeper that many clients read and change. Clones are the same counter.
 ///
-/// It is a persistent znode with the number in decimal digits, which other programs can read, and kazoo's `Counter`
-/// changes too. A znode that is missing, or has no data, counts as 0; the first change makes it, and those above it.
+/// It is a persistent znode with the number in decimal digits, as in kazoo's `Counter`. A missing znode, or one without
+/// data, counts as 0. The first change creates it and its parents.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -29,29 +29,29 @@ use crate::znode::{Acl, Stat};
 /// ```
 ///
 /// # Errors
-/// Of all its operations:
+/// Of all operations:
 ///
-/// | code | |
+/// | code | meaning |
 /// |---|---|
-/// | `CONNECTION_LOSS` | **it is unknown whether it was done**: the session ended before that could be found out, no server was reached for long, or the servers allow no znodes under `/zklock/receipts` |
-/// | `OPERATION_TIMEOUT` | no connection in time, nothing was done; within a [limit](Pending::within) it is unknown |
-/// | `BAD_VERSION` | others have changed it between reading and writing again and again (see [`retries`](Counter::retries)); nothing was done |
-/// | `BAD_ARGUMENTS` | the result would not fit into 64 bits, the znode's data are no number, or the path is not allowed; nothing was done |
+/// | `CONNECTION_LOSS` | **the outcome is unknown**: the session ended before it could be looked up, no server was reached for long, or the servers allow no znodes under `/zklock/receipts` |
+/// | `OPERATION_TIMEOUT` | there was no connection in time, and nothing was done; within a [limit](Pending::within) the outcome is unknown |
+/// | `BAD_VERSION` | other clients changed it between read and write too often (see [`retries`](Counter::retries)); nothing was done |
+/// | `BAD_ARGUMENTS` | the result exceeds 64 bits, the znode's data is no number, or the path is not allowed; nothing was done |
 /// | others | nothing was done, and why: `NO_AUTH`, `SESSION_EXPIRED` (the client is closed), ... |
 ///
 /// [`Error::is_outcome_unknown`] is true of the first two.
 ///
 /// # On connection loss
-/// A change waits for the next connection, and finds out there whether it was done: it is never done twice, and what
-/// is not known is never called failed.
+/// A change waits for the next connection and looks up there whether it was done. It is never done twice, and an
+/// unknown outcome is never reported as a failure.
 ///
-/// # Cancellation
-/// Dropping the [`Pending`] of a change may leave it done or not done.
+/// # Cancel safety
+/// If a change is dropped, it may or may not be done.
 ///
 /// # Cost
-/// A read is two requests (a sync before it, so that it shows what was done before it began). A change is two as
-/// well, one after the other, and as many again each time that another client was faster: of N clients that change it
-/// without a pause, one gets through in each round trip.
+/// A read is two requests (one is a sync, so that it sees earlier changes). A change is two requests, one after the
+/// other, and two more each time that another client was faster. If N clients change it without a pause, one succeeds
+/// in each round trip.
 #[derive(Clone, Debug)]
 pub struct Counter {
     client: Client,
@@ -67,7 +67,7 @@ pub(super) const STEP_ASIDE: Duration = Duration::from_millis(64);
 const RETRIES: u32 = 100;
 
 impl Client {
-    /// A counter at a path. Nothing is sent.
+    /// A counter at a path. Sends nothing.
     pub fn counter(&self, path: &str) -> Counter {
         let (client, acl) = (self.clone(), Acl::open().into());
         Counter { client, path: path.into(), retries: RETRIES, acl }
@@ -75,15 +75,15 @@ impl Client {
 }
 
 impl Counter {
-    /// How often a change is tried again because another client was faster, after a pause that grows to 60 ms: 100
-    /// times unless it is set. Tries after a lost connection do not count.
+    /// Sets how often a change is retried when another client was faster. The default is 100 times. Pauses between
+    /// retries grow to 60 ms. Retries after a lost connection do not count.
     #[must_use]
     pub fn retries(mut self, retries: u32) -> Counter {
         self.retries = retries;
         self
     }
 
-    /// Who may do what with the znode, if it is made: everyone everything unless it is set.
+    /// Sets the ACL of the znode when it is created. By default all clients may do everything.
     #[must_use]
     pub fn acl(mut self, acl: impl Into<Vec<Acl>>) -> Counter {
         self.acl = acl.into().into();
@@ -95,7 +95,7 @@ impl Counter {
         &self.path
     }
 
-    /// Its value.
+    /// Reads the value.
     ///
     /// # Errors
     /// See [errors](Counter#errors).
@@ -106,7 +106,7 @@ impl Counter {
         })
     }
 
-    /// Sets it, whatever it was.
+    /// Sets the value.
     ///
     /// # Errors
     /// See [errors](Counter#errors).
@@ -114,7 +114,7 @@ impl Counter {
         self.changing("set", Read::Any, move |_| Ok(Some(value))).map(|changed| changed.map(drop))
     }
 
-    /// Adds to it (a negative number subtracts); gives what it is after that.
+    /// Adds a number (subtracts a negative one) and gives the new value.
     ///
     /// # Errors
     /// See [errors](Counter#errors).
@@ -122,7 +122,7 @@ impl Counter {
         self.adding(number).map(|changed| changed.map(|(_, after)| after))
     }
 
-    /// Adds to it; gives what it was before that.
+    /// Adds a number and gives the old value.
     ///
     /// # Errors
     /// See [errors](Counter#errors).
@@ -130,7 +130,8 @@ impl Counter {
         self.adding(number).map(|changed| changed.map(|(before, _)| before))
     }
 
-    /// Sets it, if it is what is expected. Gives what it was: the same as expected exactly if it was set.
+    /// Sets the value if it is `expected`, and gives the old value. It was set exactly if the old value equals
+    /// `expected`.
     ///
     /// # Errors
     /// See [errors](Counter#errors).

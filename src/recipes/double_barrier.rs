@@ -22,8 +22,8 @@ use crate::error::{Code, Error, Result};
 use crate::runtime::Pending;
 use crate::znode::Acl;
 
-/// A barrier for a number of participants: they enter when all of them are there, and leave when all of them are done.
-/// When they have left, the next ones can enter. Clones are the same barrier.
+/// A barrier for a number of participants. They enter when all are there, and leave when all are done. Then the next
+/// round can enter. Clones are the same barrier.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -35,13 +35,13 @@ use crate::znode::Acl;
 /// # Ok(()) }
 /// ```
 ///
-/// A participant whose process ends, or whose session does, has left: the others do not wait for it. Whether enough are
-/// there is known to everybody who looks, so who comes last may let the others in and die.
+/// A participant with an ended process or session has left; the others do not wait for it. All participants can see
+/// when enough are there, so the last one to come may let the others in and die.
 ///
 /// # Cost
-/// Who enters asks three times (to make its own znode, for the round, and for the list of participants), is notified when
-/// the others are there, and asks for the two again; who comes last asks four times. Who leaves asks for the list, has its
-/// znode deleted, and is notified when the last one has left.
+/// To enter takes three requests (create the participant's znode, read the round, list the participants), and after the
+/// notification the last two again. The last participant to come takes four. To leave takes a listing and a delete, and
+/// one notification when the last participant has left.
 #[derive(Clone, Debug)]
 pub struct DoubleBarrier {
     client: Client,
@@ -51,8 +51,7 @@ pub struct DoubleBarrier {
 }
 
 impl Client {
-    /// A barrier at a path for so many participants, at least one. Everyone has to say the same number. Nothing is
-    /// sent.
+    /// A barrier at a path for this number of participants, at least one. All must give the same number. Sends nothing.
     pub fn double_barrier(&self, path: &str, participants: u16) -> DoubleBarrier {
         let acl = Acl::open().into();
         DoubleBarrier { client: self.clone(), path: path.into(), participants, acl }
@@ -60,7 +59,7 @@ impl Client {
 }
 
 impl DoubleBarrier {
-    /// Who may do what with the znodes that are made: everyone everything unless it is set.
+    /// Sets the ACL of the znodes that it creates. By default all clients may do everything.
     #[must_use]
     pub fn acl(mut self, acl: impl Into<Vec<Acl>>) -> DoubleBarrier {
         self.acl = acl.into().into();
@@ -72,18 +71,21 @@ impl DoubleBarrier {
         &self.path
     }
 
-    /// Waits until as many are there as are wanted, however long that takes, or [within](Pending::within) a limit;
-    /// where a round is under way, until all of that have left. Makes the znodes that are missing, as containers.
+    /// Waits until all participants are there, without a limit or [within](Pending::within) one. If a round is in
+    /// progress, it also waits until all of that round have left. Creates missing znodes as containers.
     ///
     /// # Errors
-    /// `BAD_ARGUMENTS` for no participants, or a path that is not allowed; `NO_AUTH`; why the client is closed, if it
-    /// is. Within a limit `OPERATION_TIMEOUT`. It has not entered then, and nothing is left behind.
+    /// It has not entered, and nothing is left behind.
+    /// - `BAD_ARGUMENTS`: the number of participants is 0, or the path is not allowed.
+    /// - `NO_AUTH`
+    /// - `OPERATION_TIMEOUT`: the limit has passed.
+    /// - Why the client is closed, if it is.
     ///
     /// # On connection loss
-    /// It goes on with the next connection or session.
+    /// It continues on the next connection or session.
     ///
-    /// # Cancellation
-    /// Dropping it gives it up. Where the others have come to enter with it, it has left by that.
+    /// # Cancel safety
+    /// Dropping it cancels it. If the others have already entered with it, it has then left.
     pub fn enter(&self) -> Pending<Entered> {
         let barrier = self.clone();
         run("enter", &self.path, async move { barrier.entered().await })
@@ -179,7 +181,7 @@ fn names(round: &[u8]) -> Vec<String> {
     String::from_utf8_lossy(round).lines().map(str::to_owned).collect()
 }
 
-/// That a participant has entered a [`DoubleBarrier`]. Dropping it leaves, and does not wait for the others.
+/// A participant that has entered a [`DoubleBarrier`]. Dropping it leaves without waiting for the others.
 #[must_use = "dropping it leaves the barrier"]
 pub struct Entered {
     barrier: DoubleBarrier,
@@ -190,17 +192,19 @@ pub struct Entered {
 }
 
 impl Entered {
-    /// Leaves, and waits until all who have entered with it have left, however long that takes, or
-    /// [within](Pending::within) a limit.
+    /// Leaves, and waits until all of its round have left, without a limit or [within](Pending::within) one.
     ///
     /// # Errors
-    /// `NO_AUTH`; why the client is closed, if it is; within a limit `OPERATION_TIMEOUT`. It has left then, too.
+    /// It has left in any case.
+    /// - `NO_AUTH`
+    /// - `OPERATION_TIMEOUT`: the limit has passed.
+    /// - Why the client is closed, if it is.
     ///
     /// # On connection loss
-    /// It goes on with the next connection or session.
+    /// It continues on the next connection or session.
     ///
-    /// # Cancellation
-    /// It leaves all the same.
+    /// # Cancel safety
+    /// If it is dropped, it still leaves.
     pub fn leave(self) -> Pending<()> {
         let path = Arc::clone(&self.barrier.path);
         run("leave", &path, self.left())

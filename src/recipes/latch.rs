@@ -11,11 +11,11 @@ use crate::path::own_name;
 use crate::runtime::Pending;
 use crate::znode::{Acl, CreateMode, Stat};
 
-/// A latch: it is set to a number, counted down once for each event that is waited for, and opens at zero. It opens
-/// once, and stays open. Clones are the same latch.
+/// A latch: set to a number of events, counted down once for each event, open at zero. It opens once and stays open.
+/// Clones are the same latch.
 ///
-/// It is a persistent znode with what is left in decimal digits; its child `zl-open` comes in the transaction that counts
-/// down to zero. Those who wait watch that child, so that only the last event wakes them.
+/// It is a persistent znode with the remaining count in decimal digits. The transaction that counts down to zero
+/// creates its child `zl-open`. Waiters watch that child, so only the last event wakes them.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -28,18 +28,19 @@ use crate::znode::{Acl, CreateMode, Stat};
 /// ```
 ///
 /// # Errors
-/// Of what changes it:
+/// Of changes:
 ///
-/// | code | |
+/// | code | meaning |
 /// |---|---|
-/// | `CONNECTION_LOSS` | **it is unknown whether it was done** (see [`Counter`](crate::recipes::Counter#errors)) |
-/// | `OPERATION_TIMEOUT` | no connection in time, nothing was done; within a [limit](Pending::within) it is unknown |
-/// | `NO_NODE` | nobody has set it; nothing was done |
-/// | `BAD_ARGUMENTS` | what is at the path is no latch, or the path is not allowed |
+/// | `CONNECTION_LOSS` | **the outcome is unknown** (see [`Counter`](crate::recipes::Counter#errors)) |
+/// | `OPERATION_TIMEOUT` | there was no connection in time, and nothing was done; within a [limit](Pending::within) the outcome is unknown |
+/// | `NO_NODE` | the latch was never set; nothing was done |
+/// | `BAD_ARGUMENTS` | the znode at the path is no latch, or the path is not allowed |
 /// | others | nothing was done, and why |
 ///
 /// # On connection loss
-/// What is under way waits for the next connection, and finds out there whether it was done: nothing is counted twice.
+/// Operations in flight wait for the next connection and look up there whether they were done. Nothing is counted
+/// twice.
 #[derive(Clone, Debug)]
 pub struct Latch {
     client: Client,
@@ -49,7 +50,7 @@ pub struct Latch {
 }
 
 impl Client {
-    /// A latch at a path. Nothing is sent.
+    /// A latch at a path. Sends nothing.
     pub fn latch(&self, path: &str) -> Latch {
         let open = format!(concat!("{}/", own_name!("open")), path.trim_end_matches('/')).into();
         Latch { client: self.clone(), path: path.into(), open, acl: Acl::open().into() }
@@ -57,7 +58,7 @@ impl Client {
 }
 
 impl Latch {
-    /// Who may do what with the znodes that are made: everyone everything unless it is set.
+    /// Sets the ACL of the znodes that it creates. By default all clients may do everything.
     #[must_use]
     pub fn acl(mut self, acl: impl Into<Vec<Acl>>) -> Latch {
         self.acl = acl.into().into();
@@ -69,14 +70,14 @@ impl Latch {
         &self.path
     }
 
-    /// Sets it to a number of events, unless it is set already; a latch of none is open at once. Makes the znodes above
-    /// it where they are missing. Gives what is left to be counted.
+    /// Sets the latch to a number of events, unless it is already set. With 0 events it is open at once. Creates
+    /// missing parents. Gives the remaining count.
     ///
     /// # Errors
     /// See [errors](Latch#errors).
     ///
-    /// # Cancellation
-    /// It may be done all the same.
+    /// # Cancel safety
+    /// If it is dropped, the latch may or may not be set.
     pub fn set(&self, events: u32) -> Pending<u32> {
         let latch = self.clone();
         run("set", &self.path, async move {
@@ -91,19 +92,19 @@ impl Latch {
         })
     }
 
-    /// Counts one event; at zero it opens, and counting on does nothing. Gives what is left.
+    /// Counts one event. At zero the latch opens, and further counts do nothing. Gives the remaining count.
     ///
     /// # Errors
     /// See [errors](Latch#errors).
     ///
-    /// # Cancellation
-    /// It may be counted all the same.
+    /// # Cancel safety
+    /// If it is dropped, the event may or may not be counted.
     pub fn count_down(&self) -> Pending<u32> {
         let latch = self.clone();
         run("count down", &self.path, async move { latch.count().await })
     }
 
-    /// What is left to be counted.
+    /// The remaining count. Cancel safety: it changes nothing.
     ///
     /// # Errors
     /// See [errors](Latch#errors).
@@ -112,14 +113,18 @@ impl Latch {
         run("left", &self.path, async move { Ok(latch.read("left", Read::Newest).await?.0) })
     }
 
-    /// Waits until it is open, however long that takes, or [within](Pending::within) a limit: also where nobody has
-    /// set it yet.
+    /// Waits until the latch is open, without a limit or [within](Pending::within) one. It also waits if the latch is
+    /// not set yet.
+    ///
+    /// Cancel safety: it changes nothing.
     ///
     /// # Errors
-    /// `NO_AUTH`; why the client is closed, if it is; `OPERATION_TIMEOUT` within a limit.
+    /// - `NO_AUTH`
+    /// - `OPERATION_TIMEOUT`: the limit has passed.
+    /// - Why the client is closed, if it is.
     ///
     /// # On connection loss
-    /// It goes on with the next connection or session.
+    /// It continues on the next connection or session.
     pub fn opened(&self) -> Pending<()> {
         let latch = self.clone();
         run("opened", &self.path, async move {

@@ -1,4 +1,4 @@
-//! Counters, barriers, a latch, groups and a work queue in ZooKeeper, beside the locks.
+//! Counters, barriers, a latch, groups and a work queue in ZooKeeper, in addition to the locks.
 
 mod barrier;
 mod counter;

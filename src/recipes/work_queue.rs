@@ -23,7 +23,7 @@ use crate::znode::Acl;
 /// The priority of elements that are put without one, and of those that C programs put.
 pub(crate) const DEFAULT_PRIORITY: u8 = 128;
 
-/// A queue at a path: what is put is delivered at least once, to one consumer at a time. Clones are the same queue.
+/// A queue at a path. Each element is delivered at least once, to one consumer at a time. Clones are the same queue.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -36,19 +36,19 @@ pub(crate) const DEFAULT_PRIORITY: u8 = 128;
 /// # Ok(()) }
 /// ```
 ///
-/// Elements of one priority are delivered in the order in which they were put; those that are claimed are left out, so
-/// several consumers work at a time, and an element that is delivered again is overtaken by those after it.
+/// Elements of one priority are delivered in the order in which they were put. Claimed elements are skipped, so several
+/// consumers work at a time. An element that is delivered again may be overtaken by later ones.
 ///
 /// # On the servers
-/// Elements are persistent znodes, `qn-` and a number as of the C recipe, whose programs may put elements and take them; with
-/// a priority `qp-`, the priority and a number. C programs know of no claims: what they take may be under way here. Claims
-/// are ephemeral znodes in a directory beside the queue (`/queues/zl-claims-jobs`).
+/// Elements are persistent znodes: `qn-` and a number, as in the C recipe, or with a priority `qp-`, the priority and a
+/// number. Programs with the C recipe can put and take elements, but they ignore claims: they may take an element that
+/// a consumer works on. Claims are ephemeral znodes in a directory beside the queue (`/queues/zl-claims-jobs`).
 ///
 /// # Cost
-/// To put is one request. To take one that is there is five (two listings at once, its data, the claim, a look whether it
-/// is still there); to remove it is one, and two for the claim in the background. All consumers that wait are notified of each element that comes, and of each claim
-/// that goes: with N that wait, an element costs 2 N listings. The listings grow with the queue: it is for hundreds of
-/// elements, not for a million.
+/// A put is one request. Taking an element that is there is five: two listings at once, its data, the claim, and a
+/// check that it still exists. Removing it is one, and two for the claim in the background. All waiting consumers are
+/// notified of each new element and each claim that goes: with N of them, an element costs 2 N listings. Listings grow
+/// with the queue, so use it for hundreds of elements, not for a million.
 #[derive(Clone, Debug)]
 pub struct WorkQueue {
     client: Client,
@@ -57,14 +57,14 @@ pub struct WorkQueue {
 }
 
 impl Client {
-    /// A queue at a path. Nothing is sent.
+    /// A queue at a path. Sends nothing.
     pub fn queue(&self, path: &str) -> WorkQueue {
         WorkQueue { client: self.clone(), path: path.into(), acl: Acl::open().into() }
     }
 }
 
 impl WorkQueue {
-    /// Who may do what with the znodes that are made: everyone everything unless it is set.
+    /// Sets the ACL of the znodes that it creates. By default all clients may do everything.
     #[must_use]
     pub fn acl(mut self, acl: impl Into<Vec<Acl>>) -> WorkQueue {
         self.acl = acl.into().into();
@@ -76,25 +76,26 @@ impl WorkQueue {
         &self.path
     }
 
-    /// Puts an element at the end; makes what is missing of the path.
+    /// Puts an element at the end. Creates missing parts of the path.
     ///
     /// # Errors
-    /// `CONNECTION_LOSS`: **it is unknown whether it was put** (see [`Counter`](crate::recipes::Counter#errors)).
-    /// `OPERATION_TIMEOUT`: no connection in time, nothing was done; within a [limit](Pending::within) it is unknown.
-    /// `BAD_ARGUMENTS`: the path is not allowed, or the element is larger than a request takes. Others: nothing was done,
-    /// and why.
+    /// - `CONNECTION_LOSS`: **the outcome is unknown** (see [`Counter`](crate::recipes::Counter#errors)).
+    /// - `OPERATION_TIMEOUT`: there was no connection in time, and nothing was done. Within a [limit](Pending::within)
+    ///   the outcome is unknown.
+    /// - `BAD_ARGUMENTS`: the path is not allowed, or the element is larger than a request can be.
+    /// - Others: nothing was done, and why.
     ///
     /// # On connection loss
-    /// It waits for the next connection, and finds out there whether it was done: nothing is put twice.
+    /// It waits for the next connection and looks up there whether it was done. Nothing is put twice.
     ///
-    /// # Cancellation
-    /// It may be put all the same.
+    /// # Cancel safety
+    /// If it is dropped, the element may or may not be put.
     pub fn put(&self, data: impl Into<Vec<u8>>) -> Pending<()> {
         self.put_with_priority(DEFAULT_PRIORITY, data)
     }
 
-    /// As [`put`](WorkQueue::put), before all elements whose priority is a larger number, and behind those that have the
-    /// same. Without one it is 128.
+    /// As [`put`](WorkQueue::put), with a priority: 0 is delivered first, and [`put`](WorkQueue::put) uses 128. It goes
+    /// behind elements of the same priority.
     ///
     /// # Errors
     /// As [`put`](WorkQueue::put).
@@ -111,12 +112,15 @@ impl WorkQueue {
         })
     }
 
-    /// The data of the element that is first, whether it is claimed or not; `None`: the queue is empty. It stays where it
-    /// is.
+    /// The data of the first element, claimed or not, without taking it. `None` means that the queue is empty.
+    ///
+    /// Cancel safety: it changes nothing.
     ///
     /// # Errors
-    /// `NO_AUTH`; why the client is closed, if it is. Otherwise it waits for a server to answer; within a
-    /// [limit](Pending::within) `OPERATION_TIMEOUT`.
+    /// It waits for a server to answer.
+    /// - `NO_AUTH`
+    /// - `OPERATION_TIMEOUT`: the [limit](Pending::within) has passed.
+    /// - Why the client is closed, if it is.
     pub fn peek(&self) -> Pending<Option<Vec<u8>>> {
         let queue = self.clone();
         run("peek", &self.path, async move {
@@ -130,17 +134,17 @@ impl WorkQueue {
         })
     }
 
-    /// Takes the first element that nobody has claimed, as soon as there is one, or [within](Pending::within) a limit.
+    /// Takes the first unclaimed element. It waits for one without a limit, or [within](Pending::within) one.
     ///
     /// # Errors
-    /// As of [`Lock::acquire`](crate::Lock::acquire), and [`Store`](LockError::Store) where the servers refuse to show the
-    /// queue; within a limit [`Store`](LockError::Store) with `OPERATION_TIMEOUT`. Nothing is taken then.
+    /// Nothing was taken. As [`Lock::acquire`](crate::Lock::acquire), and [`Store`](LockError::Store) if the servers
+    /// refuse to show the queue. Within a limit, [`Store`](LockError::Store) with `OPERATION_TIMEOUT`.
     ///
     /// # On connection loss
-    /// It goes on with the next connection or session.
+    /// It continues on the next connection or session.
     ///
-    /// # Cancellation
-    /// Dropping it takes nothing: a claim that was made meanwhile is given up.
+    /// # Cancel safety
+    /// Dropping it takes nothing. A claim made meanwhile is deleted.
     pub fn take(&self) -> Pending<Delivery, LockError> {
         let (queue, caller) = (self.clone(), Caller::present());
         self.taking(async move {
@@ -152,7 +156,7 @@ impl WorkQueue {
         })
     }
 
-    /// As [`take`](WorkQueue::take), but where there is no element that nobody has claimed it gives `None`.
+    /// As [`take`](WorkQueue::take), but gives `None` if there is no unclaimed element.
     ///
     /// # Errors
     /// As [`take`](WorkQueue::take).
@@ -353,11 +357,11 @@ fn in_order(names: &[String]) -> Vec<&str> {
     ranked.into_iter().map(|(_, name)| name).collect()
 }
 
-/// An element that was taken, and is claimed for as long as this is kept.
+/// An element that was taken. It stays claimed as long as this exists.
 ///
-/// Dropping it gives it back: another consumer takes it, and so it is when the session is lost, or the process ends. So
-/// what is done with an element may be done twice, by one after the other; [`fencing_token`](Delivery::fencing_token) tells
-/// them apart.
+/// Dropping it gives the element back, and another consumer takes it. The same happens when the session is lost or the
+/// process ends. So the work on an element may be done twice, one after the other.
+/// [`fencing_token`](Delivery::fencing_token) tells the deliveries apart.
 #[derive(Debug)]
 #[must_use = "dropping it gives the element back"]
 pub struct Delivery {
@@ -373,7 +377,7 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// What was put.
+    /// The data of the element.
     pub fn data(&self) -> &[u8] {
         &self.data
     }
@@ -388,29 +392,29 @@ impl Delivery {
         self.guard.fencing_token()
     }
 
-    /// Whether it may be delivered to another by now, by the local clock. Costs no request.
+    /// Whether the element may already be delivered to another consumer, by the local clock. Costs no request.
     pub fn is_lost(&self) -> bool {
         self.guard.is_lost()
     }
 
-    /// A signal that comes before it is delivered to another, because the session is lost.
+    /// A signal of the loss of the session. It comes before the element is delivered to another consumer.
     pub fn lost(&self) -> LostSignal {
         self.guard.lost()
     }
 
-    /// Removes the element: it is done, and delivered to nobody any more.
+    /// Removes the element: it is done and will not be delivered again.
     ///
     /// # Errors
-    /// [`NotHeld`](LockError::NotHeld) when the claim was lost: it is delivered again. [`Store`](LockError::Store) with
-    /// `NO_NODE` when another program has removed it, with `BAD_VERSION` when one has changed it.
-    /// [`OutcomeUnknown`](LockError::OutcomeUnknown) when the session was lost, or the client closed, before it could be
-    /// found out whether it was removed: it may be delivered again.
+    /// - [`NotHeld`](LockError::NotHeld): the claim was lost. The element is delivered again.
+    /// - [`Store`](LockError::Store): another program has removed it (`NO_NODE`) or changed it (`BAD_VERSION`).
+    /// - [`OutcomeUnknown`](LockError::OutcomeUnknown): the session was lost, or the client closed, before the outcome
+    ///   could be looked up. The element may be delivered again.
     ///
     /// # On connection loss
-    /// It waits for the next connection, and finds out there whether it was removed.
+    /// It waits for the next connection and looks up there whether the element was removed.
     ///
-    /// # Cancellation
-    /// It may be removed, or delivered again.
+    /// # Cancel safety
+    /// If it is dropped, the element may be removed, or delivered again.
     pub fn done(self) -> Pending<(), LockError> {
         let path = self.path.clone();
         Pending::run_as("multi", path, LockError::of_pending, async move { self.remove().await })

@@ -1,35 +1,36 @@
 //! What a store can do, and what it promises.
 
-/// What a store can do, and what it promises. What one lacks fails where it is asked for, with an error that says what
-/// would do instead.
+/// What a store can do and promises. A missing ability fails where it is used, with an error that names the
+/// alternative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Capabilities {
-    /// The store's name, as it stands in its address.
+    /// The store's name, as in its address.
     pub store: &'static str,
-    /// Who comes first is served first.
+    /// Clients are served in the order in which they come.
     pub fair: bool,
-    /// Its [tokens](crate::Guard::fencing_token) grow with every acquire, also after a crash of who held, of the store
-    /// or of the machine.
+    /// Its [tokens](crate::Guard::fencing_token) grow with every acquire, even after a crash of the holder, the store
+    /// or the machine.
     pub lasting_tokens: bool,
     /// It has [read/write locks](crate::ReadWriteLock).
     pub read_write: bool,
-    /// Readers of those can become [writers](crate::Guard::upgrade) without a moment in which they hold nothing, and
+    /// Readers of those can become [writers](crate::Guard::upgrade) without releasing, and
     /// [back](crate::Guard::downgrade).
     pub upgrades: bool,
     /// It has [semaphores](crate::Semaphore).
     pub semaphores: bool,
-    /// Several locks of it are [claimed in one step](crate::MultiLock); otherwise one after the other, in the order of their
-    /// paths.
+    /// Several of its locks are [claimed in one step](crate::MultiLock). Otherwise they are claimed one after the
+    /// other, in the order of their paths.
     pub claims_together: bool,
-    /// It can [refuse a write](crate::Guard::multi) whose lock is lost. Elsewhere, have what is written to compare the token.
+    /// It can [refuse a write](crate::Guard::multi) if the lock is lost. With other stores, have the target compare
+    /// tokens.
     pub guarded_writes: bool,
     /// Its locks exclude processes from each other, not only the threads of one.
     pub between_processes: bool,
     /// Its locks exclude machines from each other.
     pub between_machines: bool,
-    /// It goes on, and what is held stays held, where a minority of its servers fails.
+    /// It continues to work, and locks stay held, if a minority of its servers fails.
     pub survives_servers: bool,
 }
 

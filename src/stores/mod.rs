@@ -32,28 +32,29 @@ per_process! {
     static LOCAL: LocalStore = LocalStore::new();
 }
 
-/// Connects to the store with that address. Within a process all stores `local:` are one.
+/// Connects to the store with that address. All stores `local:` of a process are one.
 ///
 /// # Errors
-/// `BAD_ARGUMENTS` for what is no such address, with what is wrong with it, and where the store's feature was not built
-/// in, with its name. Of ZooKeeper as [`ClientOptions::connect`](crate::ClientOptions::connect). Of a file
-/// `BAD_ARGUMENTS` where it is no database, is used by another machine, lies where SQLite's shared memory can't be, or
-/// this process was forked by one that has used SQLite; `NO_AUTH` where it may not be written to. Of a server
-/// of Redis, PostgreSQL or MariaDB `NO_AUTH` where it takes no such user or password, or that user lacks a right that locks need;
-/// `API_ERROR` when it can't be reached, or takes no writes, for 3 s; `BAD_ARGUMENTS` where it has no such database, or tables of another version.
 /// No error shows a password.
+/// - `BAD_ARGUMENTS`: the address is invalid, or the feature of the store is not built in. The error says which.
+/// - ZooKeeper: as [`ClientOptions::connect`](crate::ClientOptions::connect).
+/// - A file: `BAD_ARGUMENTS` if it is no database, another machine uses it, it is on a file system without SQLite's
+///   shared memory, or this process was forked by one that has used SQLite. `NO_AUTH` if it is not writable.
+/// - Redis, PostgreSQL or MariaDB: `NO_AUTH` if the server refuses the user or the password, or the user lacks a right.
+///   `API_ERROR` if the server cannot be reached, or accepts no writes, for 3 s. `BAD_ARGUMENTS` if the database does
+///   not exist, or has tables of another version.
 ///
 /// # On connection loss
-/// Of ZooKeeper it is repeated until a server takes the session, or the time is over. A file that others have locked
-/// is waited for: limit that by [`within`](Pending::within).
+/// With ZooKeeper it retries until a server accepts the session or the time has passed. For a file that others have
+/// locked it waits: limit that with [`within`](Pending::within).
 ///
-/// # Cancellation
-/// Nothing is left behind but empty tables.
+/// # Cancel safety
+/// Dropping it leaves nothing behind but empty tables.
 pub fn connect(address: &str) -> Pending<Store> {
     StoreOptions::new().connect(address)
 }
 
-/// How to connect to a store.
+/// Options to connect to a store with.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct StoreOptions {
@@ -78,16 +79,16 @@ impl StoreOptions {
         }
     }
 
-    /// What concerns ZooKeeper alone, where the store is that: identities, TLS, announced releases and others. The session
-    /// timeout is that of [`session_timeout`](StoreOptions::session_timeout) all the same.
+    /// Options for ZooKeeper alone: identities, TLS, announced releases and others. The session timeout is still that
+    /// of [`session_timeout`](StoreOptions::session_timeout).
     pub fn zookeeper(mut self, options: ClientOptions) -> StoreOptions {
         self.zookeeper = options;
         self
     }
 
-    /// How long locks outlive the crash of their holder, in the store, at the most; a holder that can't renew them is
-    /// lost a twentieth of that earlier. ZooKeeper's servers may grant another time; `local:` knows none. 10 s if
-    /// nothing else is said; a file takes from 100 ms to a day.
+    /// How long locks in the store outlive a crash of their holder, at most. A holder that cannot renew them loses them
+    /// one twentieth earlier. ZooKeeper's servers may grant another time; `local:` has none. The default is 10 s. A
+    /// file takes from 100 ms to a day.
     pub fn session_timeout(mut self, timeout: Duration) -> StoreOptions {
         self.session_timeout = timeout;
         self
@@ -199,9 +200,9 @@ fn open<D: leased::database::Database>(
     opened.map(move |store| Ok(Store { kept: Kept::Leased(store?, capabilities) }))
 }
 
-/// Where locks are kept. Clones are the same store.
+/// A store of locks. Clones are the same store.
 ///
-/// It stays open for as long as a clone of it, a lock of it or a guard is there. An address says where it is:
+/// It stays open as long as one of its clones, locks or guards exists. An address says where it is:
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -223,8 +224,8 @@ fn open<D: leased::database::Database>(
 /// | `sqlite:FILE` | in a database file, with the feature `sqlite` | the processes of one machine |
 /// | `local:` | in this process | its threads and tasks, and tests |
 ///
-/// What each promises is in [`Capabilities`], and on a page of its own, `docs/stores.md`. Locks at different addresses do not
-/// exclude each other, and their tokens count from different numbers. When a program moves to another address, set
+/// [`Capabilities`] and `docs/stores.md` say what each promises. Locks at different addresses do not exclude each
+/// other, and their tokens count from different numbers. When a program moves to another address, set
 /// [`StoreOptions::tokens_above`].
 #[derive(Clone)]
 pub struct Store {
@@ -242,7 +243,7 @@ enum Kept {
 }
 
 impl Store {
-    /// A lock on a path; the rules for paths are ZooKeeper's in all stores.
+    /// A lock on a path. In all stores, the rules for paths are those of ZooKeeper.
     pub fn lock(&self, path: &str) -> Lock {
         match &self.kept {
             Kept::ZooKeeper(client) => client.lock(path),
@@ -257,7 +258,7 @@ impl Store {
         ReadWriteLock::new(self.lock(path))
     }
 
-    /// A semaphore on a path, which has so many permits unless another number is kept there.
+    /// A semaphore on a path. It has this number of permits, unless the store has another number.
     pub fn semaphore(&self, path: &str, permits: u32) -> Semaphore {
         Semaphore::new(self.lock(path), permits)
     }
@@ -267,7 +268,7 @@ impl Store {
         KeyedLocks::below(self.lock(path))
     }
 
-    /// What it can do, and what it promises.
+    /// The abilities and promises of the store.
     pub fn capabilities(&self) -> Capabilities {
         match &self.kept {
             Kept::ZooKeeper(_) => Capabilities::ZOOKEEPER,
@@ -277,8 +278,8 @@ impl Store {
         }
     }
 
-    /// How long its locks outlive the crash of their holder at the most; `None` where none does, or no server has
-    /// granted a session yet.
+    /// How long its locks outlive a crash of their holder, at most. `None` if they do not, or if no server has granted
+    /// a session yet.
     pub fn session_timeout(&self) -> Option<Duration> {
         match &self.kept {
             Kept::ZooKeeper(client) => client.session_timeout(),
@@ -288,7 +289,7 @@ impl Store {
         }
     }
 
-    /// The client, where it is ZooKeeper: for all that no other store has.
+    /// The client, if the store is ZooKeeper: for everything that only ZooKeeper has.
     pub fn client(&self) -> Option<&Client> {
         match &self.kept {
             Kept::ZooKeeper(client) => Some(client),
@@ -307,11 +308,11 @@ impl Store {
         }
     }
 
-    /// Ends it: its guards are lost, and all that is under way, or begins after this, fails with
-    /// [`Closed`](crate::LockError::Closed). What it holds is released where the store can be reached.
-    /// As of a [`Client`], all its clones are closed. `local:` is never closed: it is also others' of the process.
+    /// Closes the store for all clones. Its guards are lost, and operations in flight and later ones fail with
+    /// [`Closed`](crate::LockError::Closed). What it holds is released if the store can be reached. `local:` is never
+    /// closed, because the whole process shares it.
     ///
-    /// Success means that nothing it held is left: the store has confirmed that, or in a store of leases the lease has run out.
+    /// Success means that nothing it held is left: the store has confirmed that, or the lease has run out.
     ///
     /// # Errors
     /// In ZooKeeper as [`Client::close`]. The other stores give none.
@@ -332,7 +333,7 @@ impl Store {
     }
 }
 
-/// What a client keeps in ZooKeeper, which was connected in a way of its own (by TLS, say).
+/// A store on the client's connection, which may have its own options (TLS, for example).
 impl From<Client> for Store {
     fn from(client: Client) -> Store {
         Store { kept: Kept::ZooKeeper(client) }

@@ -37,27 +37,29 @@ struct ZooKeeperLock {
 }
 
 impl Client {
-    /// A lock on a path, with [`Strategy::Queue`]. What is missing of the path is made when the
-    /// lock is acquired. Names that begin with `zl-` are zklock's own: a lock or a recipe at such a path is refused.
+    /// A lock on a path, with [`Strategy::Queue`]. An acquire creates the missing parts of the path. Names that begin
+    /// with `zl-` are reserved: a lock or recipe on such a path is refused.
     ///
     /// # Permissions
-    /// What ZooKeeper's access control has to give to the session of a contender:
+    /// A contender's session needs these permissions of ZooKeeper:
     ///
-    /// | of | in a queue | with the other strategies |
+    /// | on | in a queue | with the other strategies |
     /// |---|---|---|
     /// | the lock's path | `READ`, `CREATE`, `DELETE` | `READ` (of the claim, which is this znode) |
     /// | the znode above it | | `CREATE`, `DELETE` |
     /// | the claims | `READ` | |
-    /// | the last znode above it that exists | `CREATE`, where some are missing | the same |
+    /// | the last existing znode above it | `CREATE`, if some are missing | the same |
     ///
-    /// What a lock makes gets the ACL of [`Lock::acl`], which gives everything to everybody unless it is set.
-    /// ZooKeeper asks for `DELETE` on the znode above the one that is deleted. Where a session has it not, its
-    /// claims stay until it ends: [`Guard::release`] fails with [`NotPermitted`](LockError::NotPermitted), a claim that
-    /// is given up or dropped is logged as a warning, and the client replaces its session as soon as it holds no lock
-    /// on it. That is an expiry to everything else on the session: acquires that wait go to the end of the queue,
-    /// ephemeral znodes and watches of the program go, [`Client::states`] says `Lost`. (Not with
-    /// [`reopen(false)`](crate::ClientOptions::reopen), and not on a handle that a C program owns: there claims stay
-    /// until that session ends.)
+    /// Znodes of a lock get the ACL of [`Lock::acl`]. By default it allows everything to all clients.
+    ///
+    /// ZooKeeper checks `DELETE` on the parent of a deleted znode. Without it, a session's claims stay until the
+    /// session ends:
+    /// - [`Guard::release`] fails with [`NotPermitted`](LockError::NotPermitted).
+    /// - A claim of a cancelled acquire or a dropped guard is logged as a warning.
+    /// - The client replaces its session as soon as that holds no lock. For everything else on the session that is an
+    ///   expiry: waiting acquires join the end of the queue, ephemeral znodes and watches are gone, and
+    ///   [`Client::states`] reports `Lost`. It does not do so with [`reopen(false)`](crate::ClientOptions::reopen), or
+    ///   on a handle that a C program owns.
     pub fn lock(&self, path: &str) -> Lock {
         let registry = &self.inner().registry;
         let spec = Spec {
@@ -80,34 +82,34 @@ impl Client {
         Lock::of_program(ZooKeeperLock { client: self.clone(), spec, deletion_watch })
     }
 
-    /// A read/write lock on a path, in a queue: as [`lock`](Client::lock), with the same permissions. Its claims are
-    /// called as those of Curator's `InterProcessReadWriteLock`, which excludes it on the same path, and is excluded
-    /// by it. Locks of [`lock`](Client::lock) on that path exclude its readers and its writers.
+    /// A read/write lock on a path, in a queue, with the permissions of [`lock`](Client::lock). Its claims have the
+    /// names of Curator's `InterProcessReadWriteLock`, so both exclude each other on one path. A plain
+    /// [`lock`](Client::lock) on that path excludes its readers and writers.
     pub fn read_write(&self, path: &str) -> ReadWriteLock {
         ReadWriteLock::new(self.lock(path))
     }
 
-    /// A semaphore on a path, in a queue, which has so many permits unless its znode says otherwise. That znode is
-    /// persistent: its data say how many there are, and its children are the claims. As [`lock`](Client::lock), but
-    /// sessions need `WRITE` on the path and on the claims as well. Locks of other kinds on that path take all permits,
-    /// and wait until none is taken.
+    /// A semaphore on a path, in a queue. It has this number of permits, unless its znode has another. That znode is
+    /// persistent. Its data is the number of permits, and its children are the claims.
+    ///
+    /// It needs the permissions of [`lock`](Client::lock), and `WRITE` on the path and on the claims. A lock of another
+    /// kind on that path takes all permits, and waits until none is taken.
     pub fn semaphore(&self, path: &str, permits: u32) -> Semaphore {
         Semaphore::new(self.lock(path), permits)
     }
 
-    /// Locks by key below a path. Nothing is sent.
+    /// Locks by key below a path. Sends nothing.
     pub fn locks(&self, path: &str) -> KeyedLocks {
         KeyedLocks::below(self.lock(path))
     }
 }
 
 impl Lock {
-    /// Who may do what with the znodes that are made for the lock: its claims, and what is missing
-    /// of the path above them. Everyone may do everything unless this is set. Contenders have to be
-    /// able to read and create.
+    /// Sets the ACL of the znodes that the lock creates: its claims, and missing parts of the path. By default all
+    /// clients may do everything. Contenders must be able to read and create.
     ///
-    /// An empty list makes the lock [`Unusable`](LockError::Unusable). So does any list where the lock is not kept in
-    /// ZooKeeper: other stores can't protect single locks.
+    /// An empty list makes the lock [`Unusable`](LockError::Unusable). So does any list for a lock outside ZooKeeper:
+    /// other stores cannot protect single locks.
     #[must_use]
     pub fn acl(self, acl: impl Into<Vec<Acl>>) -> Lock {
         Lock::new(self.stored().with(Change::Acl(acl.into().into())))

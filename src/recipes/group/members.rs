@@ -26,17 +26,17 @@ const AFTER_TROUBLE: Duration = Duration::from_millis(20);
 /// Between two looks, where there is no room for a watch.
 const WITHOUT_A_WATCH: Duration = Duration::from_secs(1);
 
-/// Somebody who is a member of a group.
+/// A member of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Member {
-    /// The name of its znode. It is the same as long as it is a member, and never given again.
+    /// The name of its znode. It stays the same during the membership and is never reused.
     pub id: String,
-    /// What it says of itself.
+    /// The data that it joined with.
     pub data: Vec<u8>,
-    /// The session that it is on.
+    /// The session of its znode.
     pub session: i64,
-    /// The transaction that made its znode: those who join later have a larger one.
+    /// The transaction that created its znode. Later members have a larger one.
     pub joined: i64,
 }
 
@@ -52,29 +52,34 @@ struct Looked {
 }
 
 impl Group {
-    /// Those who are there now, in the order in which they have joined: nobody where nobody has joined yet. It costs a
-    /// listing, and a read for each.
+    /// The present members in the order in which they joined; empty if no member has joined yet. It costs a listing,
+    /// and a read for each member.
+    ///
+    /// Cancel safety: it changes nothing.
     ///
     /// # Errors
-    /// `BAD_ARGUMENTS` for a path that is not allowed; `NO_AUTH`; why the client is closed, if it is. Otherwise it waits
-    /// for a server to answer; within a [limit](Pending::within) `OPERATION_TIMEOUT`.
+    /// It waits for a server to answer.
+    /// - `BAD_ARGUMENTS`: the path is not allowed.
+    /// - `NO_AUTH`
+    /// - `OPERATION_TIMEOUT`: the [limit](Pending::within) has passed.
+    /// - Why the client is closed, if it is.
     pub fn members(&self) -> Pending<Vec<Member>> {
         let group = self.clone();
         run("members", self.path(), async move { list(group).await })
     }
 
-    /// Those who are there as that changes, in the order in which they have joined, from the present ones on: a stream,
+    /// Watches the members, in the order in which they joined: the present ones first, then each change. It is a stream
     /// and a blocking receiver.
     ///
-    /// Who comes and goes between two looks is left out, and so is a member that has only got another session. It costs
-    /// one watch, one listing with each change (changes that come within 0.1 ms for each member, one second at most,
-    /// are one), and one read for each member that is new.
+    /// Members that come and go between two looks are left out. So is a member that only moved to another session. It
+    /// costs one watch, one listing for each change, and one read for each new member. Changes within a short time
+    /// count as one: 0.1 ms for each member, at most one second.
     ///
     /// # Errors
     /// As [`members`](Group::members). It ends after an error.
     ///
     /// # On connection loss
-    /// It goes on with the next connection or session, and keeps what it has reported.
+    /// It continues on the next connection or session and keeps what it has reported.
     pub fn watch_members(&self) -> Members {
         let in_a_child = Err(inherited("watch_members", self.path()));
         let watching = Some((self.clone(), None, Looked::default()));

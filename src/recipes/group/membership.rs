@@ -16,10 +16,10 @@ use crate::runtime::{Latest, Pending, Timer};
 /// Before another try, when it was refused.
 const AFTER_REFUSAL: Duration = Duration::from_secs(1);
 
-/// That somebody is a member of a group: it leaves when this is dropped.
+/// A membership in a group. Dropping it leaves the group.
 ///
-/// After its session has ended, it joins again in the next one; so it does when somebody has deleted its znode. It keeps
-/// its id. It keeps its client open, as a guard of a lock does.
+/// After its session has ended, it joins again in the next session, with the same id. It does the same if another
+/// client deletes its znode. It keeps its client open, as a guard of a lock does.
 #[must_use = "dropping it leaves the group"]
 pub struct Membership {
     id: String,
@@ -31,18 +31,21 @@ pub struct Membership {
 }
 
 impl Group {
-    /// Joins it, with data that all can read, however long that takes. It costs one request; the znodes above it are
-    /// made where they are missing.
+    /// Joins the group, with data that all clients can read. It waits without a limit, or [within](Pending::within)
+    /// one. It costs one request, and creates missing parents.
     ///
     /// # Errors
-    /// `BAD_ARGUMENTS` for a path that is not allowed; `NO_AUTH`; why the client is closed, if it is. Within a
-    /// [limit](Pending::within) `OPERATION_TIMEOUT`. Nothing is left behind.
+    /// Nothing is left behind.
+    /// - `BAD_ARGUMENTS`: the path is not allowed.
+    /// - `NO_AUTH`
+    /// - `OPERATION_TIMEOUT`: the limit has passed.
+    /// - Why the client is closed, if it is.
     ///
     /// # On connection loss
-    /// It waits for the next connection, and finds out there whether it has joined.
+    /// It waits for the next connection and looks up there whether it has joined.
     ///
-    /// # Cancellation
-    /// Dropping it gives it up. What it has made is deleted in the background, also when the reply was lost.
+    /// # Cancel safety
+    /// Dropping it cancels it. Its znode is deleted in the background, even if the reply to the create was lost.
     pub fn join(&self, data: impl Into<Vec<u8>>) -> Pending<Membership> {
         let id = Uuid::new_v4().simple().to_string();
         let path: Arc<str> = format!("{}/{id}", self.path.trim_end_matches('/')).into();
@@ -76,7 +79,7 @@ impl Membership {
         Ok(Membership { id, path, state, left: Some(left), _client: client })
     }
 
-    /// What it is called in the group: see [`Member::id`](super::Member::id).
+    /// Its id in the group: see [`Member::id`](super::Member::id).
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -86,17 +89,17 @@ impl Membership {
         &self.path
     }
 
-    /// Whether it is certainly a member now, by the local clock. `false` after a loss of the session until it has
+    /// Whether it is certainly a member now, by the local clock. After a loss of the session it is `false` until it has
     /// joined again. Costs no request.
     pub fn is_member(&self) -> bool {
         let state = self.state.get();
         !state.leaves && state.session.is_some_and(|session| session.is_trusted())
     }
 
-    /// Leaves the group. Its znode is deleted for certain, or goes with its session; waiting is only for that.
+    /// Leaves the group. The result means that its znode is gone: deleted, or gone with its session.
     ///
-    /// # Cancellation
-    /// It leaves all the same.
+    /// # Cancel safety
+    /// If it is dropped, it still leaves.
     pub fn leave(mut self) -> Pending<()> {
         self.let_go();
         let (left, path) = (self.left.take(), Arc::clone(&self.path));

@@ -11,10 +11,10 @@ use crate::znode::Acl;
 pub use self::members::{Member, Members};
 pub use self::membership::Membership;
 
-/// The group at a path: who joins is seen by all for as long as it lives. Clones are the same group.
+/// A group at a path. All clients can see its members as long as they live. Clones are the same group.
 ///
-/// Each member is an ephemeral child of the path, whose name is the member's [id](Member::id) and whose data are what
-/// it says of itself: as kazoo's `Party` has it, so each sees the members of the other.
+/// Each member is an ephemeral child of the path. Its name is the member's [id](Member::id), and its data describes the
+/// member. kazoo's `Party` does the same, so each sees the members of the other.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -38,14 +38,14 @@ pub struct Group {
 }
 
 impl Client {
-    /// The group at a path. Nothing is sent.
+    /// A group at a path. Sends nothing.
     pub fn group(&self, path: &str) -> Group {
         Group { client: self.clone(), path: path.into(), acl: Acl::open().into() }
     }
 }
 
 impl Group {
-    /// Who may do what with the znodes that are made: everyone everything unless it is set.
+    /// Sets the ACL of the znodes that it creates. By default all clients may do everything.
     #[must_use]
     pub fn acl(mut self, acl: impl Into<Vec<Acl>>) -> Group {
         self.acl = acl.into().into();
