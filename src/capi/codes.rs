@@ -4,21 +4,20 @@ use std::ffi::{CStr, c_int};
 
 use crate::error::Code;
 
-/// Somebody holds the lock or is ahead in its queue (the functions named `try` only).
+/// Another contender is ahead: a holder or, in a queue, a waiter (functions named `try` only).
 pub const ZKL_TAKEN: c_int = -2001;
-/// The acquire, or what else has waited for others, was cancelled by the program.
+/// The program cancelled the acquire or other wait.
 pub const ZKL_CANCELLED: c_int = -2002;
-/// The call would wait for the very thread that it was made on.
+/// The call would wait for its own thread.
 pub const ZKL_WOULD_DEADLOCK: c_int = -2003;
-/// A defect of zklock itself, caught before it could harm the program.
+/// A defect of zklock, caught before it could harm the program.
 pub const ZKL_PANIC: c_int = -2004;
-/// The lock is no longer held, or the element no longer claimed: nothing was written, handed over or removed.
+/// The lock is no longer held, or the element no longer claimed. Nothing was written, handed over or removed.
 pub const ZKL_NOT_HELD: c_int = -2005;
 /// The attempt has not ended yet.
 pub const ZKL_PENDING: c_int = -2006;
-/// It is not known whether it was done, and will not be told; zkl_last_error says why.
-pub const ZKL_OUTCOME_UNKNOWN: c_int = -2007;
-const _: () = assert!(ZKL_OUTCOME_UNKNOWN == Code::OUTCOME_UNKNOWN.as_raw());
+/// The outcome is unknown, and will stay unknown; zkl_last_error says why.
+pub const ZKL_OUTCOME_UNKNOWN: c_int = Code::OUTCOME_UNKNOWN.as_raw();
 
 /// What one of them means, or one of ZooKeeper's.
 pub(super) fn text_of(code: c_int) -> &'static CStr {

@@ -18,29 +18,29 @@ use crate::capi::zkl::replies::{Delivery, code, deliver, no_done};
 use crate::capi::zkl::timeout::{limited, timeout};
 use crate::process::inherited;
 
-/// Told how an operation ended, by the code that its blocking twin returns. Must not throw.
+/// The outcome of an operation: the code that its blocking variant returns. Must not throw.
 #[allow(non_camel_case_types)]
 pub type zkl_result_fn = Option<unsafe extern "C" fn(rc: c_int, userdata: *mut c_void)>;
 
-/// Told who contends. With ZOK `contenders` is the program's: it is freed with zkl_contenders_free. Otherwise it is
-/// NULL. Must not throw.
+/// The contenders. With ZOK `contenders` is the program's: free it with zkl_contenders_free. Otherwise it is NULL. Must
+/// not throw.
 #[allow(non_camel_case_types)]
 pub type zkl_contenders_fn =
     Option<unsafe extern "C" fn(rc: c_int, contenders: *mut zkl_contenders, userdata: *mut c_void)>;
 
-/// Told how a write ended. With ZOK `stat` is the znode's new one, until this returns; otherwise it is NULL. Must not
-/// throw.
+/// The outcome of a write. With ZOK `stat` is the znode's new stat, valid until this returns; otherwise it is NULL.
+/// Must not throw.
 #[allow(non_camel_case_types)]
 pub type zkl_written_fn =
     Option<unsafe extern "C" fn(rc: c_int, stat: *const sys::Stat, userdata: *mut c_void)>;
 
-/// As zkl_lock_try, without waiting: `done` is called exactly once, on zklock's callback thread of the client, with
-/// what zkl_lock_try would have returned and given; `finalizer`, if there is one, after it. They may be called before
-/// this returns. When this returns an error, neither is called.
+/// As zkl_lock_try, but does not wait. zklock calls `done` exactly once with the result of zkl_lock_try, on the
+/// client's callback thread, and then `finalizer`, if it is not NULL. Both may run before this returns. If this returns
+/// an error, neither is called.
 ///
 /// Any thread, callbacks of the C client included; does not block.
 ///
-/// ZOK when it has begun; ZBADARGUMENTS for a NULL lock or done; ZSYSTEMERROR when there is no thread to be had.
+/// ZOK: it has started. ZBADARGUMENTS: `lock` or `done` is NULL. ZSYSTEMERROR: no thread is available.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_lock_try_async(
     lock: Option<&zkl_lock>,
@@ -68,12 +68,12 @@ pub extern "C" fn zkl_lock_try_async(
     })
 }
 
-/// As zkl_lock_contenders, without waiting, and no more than the first `most` of them: 1 is the holder alone, as of
-/// zkl_lock_holder. Of `done` and `finalizer` the same holds as of zkl_lock_try_async.
+/// As zkl_lock_contenders, but does not wait, and gives at most the first `most` contenders: with 1 the holder alone,
+/// as zkl_lock_holder. `done` and `finalizer`: as in zkl_lock_try_async.
 ///
 /// Any thread, callbacks of the C client included; does not block.
 ///
-/// ZOK when it has begun; ZBADARGUMENTS for a NULL lock or done; ZSYSTEMERROR when there is no thread to be had.
+/// ZOK: it has started. ZBADARGUMENTS: `lock` or `done` is NULL. ZSYSTEMERROR: no thread is available.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_lock_contenders_async(
     lock: Option<&zkl_lock>,
@@ -104,13 +104,13 @@ pub extern "C" fn zkl_lock_contenders_async(
     })
 }
 
-/// As zkl_guard_set, without waiting: the write is submitted when this returns. Of `done` and `finalizer` the same
-/// holds as of zkl_lock_try_async.
+/// As zkl_guard_set, but does not wait: the write is submitted when this returns. `done` and `finalizer`: as in
+/// zkl_lock_try_async.
 ///
 /// Any thread, callbacks of the C client included; does not block.
 ///
-/// ZOK when it has begun; ZBADARGUMENTS for a NULL guard, path or done, or a version below -1; ZSYSTEMERROR
-/// when there is no thread to be had. Everything else is reported by `done`.
+/// ZOK: it has started. ZBADARGUMENTS: `guard`, `path` or `done` is NULL, or the version is below -1. ZSYSTEMERROR: no
+/// thread is available. `done` reports everything else.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_guard_set_async(
     guard: Option<&zkl_guard>,
@@ -147,13 +147,14 @@ pub unsafe extern "C" fn zkl_guard_set_async(
     })
 }
 
-/// As zkl_guard_release_within, without waiting: the release is submitted when this returns, and the guard freed, also
-/// when this returns an error. Of `done` and `finalizer` the same holds as of zkl_lock_try_async.
+/// As zkl_guard_release_within, but does not wait. When this returns, the release is submitted and the guard freed,
+/// even after an error. `done` and `finalizer`: as in zkl_lock_try_async.
 ///
 /// Any thread, callbacks of the C client included; does not block.
 ///
-/// ZOK when it has begun; ZBADARGUMENTS for NULL or another negative timeout, ZSYSTEMERROR when there is no thread
-/// to be had: it is released in the background then. Everything else is reported by `done`.
+/// ZOK: it has started. ZBADARGUMENTS: an argument is NULL, or the timeout is negative and not ZKL_FOREVER.
+/// ZSYSTEMERROR: no thread is available. After an error the lock is released in the background. `done` reports
+/// everything else.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_release_async(
     guard: Option<Box<zkl_guard>>,

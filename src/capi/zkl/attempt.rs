@@ -25,15 +25,15 @@ use crate::lock::{Guard, LockError};
 use crate::process::Process;
 use crate::runtime::{Latest, Pending};
 
-/// Told how an acquire ended: `rc` as zkl_lock_acquire returns it, or ZKL_CANCELLED. With ZOK `guard`
-/// is the program's, otherwise it is NULL. Must not throw.
+/// The outcome of an acquire: `rc` as from zkl_lock_acquire, or ZKL_CANCELLED. With ZOK `guard` is the program's;
+/// otherwise it is NULL. Must not throw.
 #[allow(non_camel_case_types)]
 pub type zkl_done_fn =
     Option<unsafe extern "C" fn(rc: c_int, guard: *mut zkl_guard, userdata: *mut c_void)>;
 
 type Done = unsafe extern "C" fn(c_int, *mut zkl_guard, *mut c_void);
 
-/// An acquire under way, or whatever else waits for others; see zkl_lock_acquire_async.
+/// A pending acquire or other wait; see zkl_lock_acquire_async.
 #[allow(non_camel_case_types)]
 pub struct zkl_attempt {
     course: Arc<dyn Attempted>,
@@ -319,27 +319,25 @@ pub(super) fn guards_of(
     move |guard| zkl_guard::boxed(guard, shared)
 }
 
-/// Begins to acquire the lock, and returns. `done` is called exactly once, on zklock's callback thread
-/// of the client, with the outcome; `finalizer`, if there is one, after it. They may be called before
-/// this returns. When this returns an error, neither is called.
+/// Starts to acquire the lock and returns. zklock calls `done` exactly once with the outcome, on the client's callback
+/// thread, and then `finalizer`, if it is not NULL. Both may run before this returns. If this returns an error, neither
+/// is called.
 ///
-/// `done` may block and may call any function of zklock. Callbacks of one client come one after the
-/// other. The attempt goes on when the lock and the client are freed; it ends by its outcome, by
-/// zkl_attempt_cancel, or with ZINVALIDSTATE or ZCLOSING when the client is detached or the adopted
-/// handle closed. On connection loss it goes on as zkl_lock_acquire does.
+/// `done` may block and may call any function of zklock. Callbacks of one client run one after the other. The attempt
+/// continues when the lock and the client are freed. It ends with its outcome or by zkl_attempt_cancel. If the client
+/// is detached or the adopted handle closed, it ends with ZINVALIDSTATE or ZCLOSING. On connection loss it behaves as
+/// zkl_lock_acquire.
 ///
-/// `timeout_ms`: as in zkl_lock_acquire. `userdata` is passed on as it is. `attempt` may be NULL;
-/// otherwise `*attempt`, written before `done` can run, is the program's: free it with
-/// zkl_attempt_free.
+/// `timeout_ms`: as in zkl_lock_acquire. `userdata` is passed on unchanged. `attempt` may be NULL. Otherwise `*attempt`
+/// is written before `done` can run, and is the program's: free it with zkl_attempt_free.
 ///
-/// `done` may be NULL if `attempt` is not NULL and `finalizer` is. Nothing is called then: wait for the
-/// descriptor of zkl_attempt_fd, and get the outcome from zkl_attempt_take.
+/// `done` may be NULL if `attempt` is not NULL and `finalizer` is. Then nothing is called: wait for the descriptor of
+/// zkl_attempt_fd, and get the outcome from zkl_attempt_take.
 ///
 /// Any thread, callbacks of the C client included; does not block.
 ///
-/// ZOK when it has begun; ZBADARGUMENTS for a NULL lock, a NULL done where it may not be, or a negative
-/// timeout other than ZKL_FOREVER; ZSYSTEMERROR when there is no thread to be had. Everything else is
-/// the outcome.
+/// ZOK: it has started. ZBADARGUMENTS: `lock` is NULL, `done` is NULL where it must not be, or the timeout is negative
+/// and not ZKL_FOREVER. ZSYSTEMERROR: no thread is available. Everything else is the outcome.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_lock_acquire_async(
     lock: Option<&zkl_lock>,
@@ -361,16 +359,16 @@ pub extern "C" fn zkl_lock_acquire_async(
     })
 }
 
-/// A file descriptor that becomes readable (POLLIN) when the attempt has ended, for poll, epoll and event
-/// loops: by its outcome, by its limit, by zkl_attempt_cancel, or with its client. It stays readable.
+/// A file descriptor that becomes readable (POLLIN) when the attempt has ended in any way: for poll, epoll and event
+/// loops. It stays readable.
 ///
-/// It belongs to the attempt, is closed with it, and is the same at every call: the program must
-/// neither read nor close it, and must take it out of its event loop before it frees the attempt. An
-/// attempt with a `done` has one too, readable before `done` is called.
+/// The attempt owns it and closes it. Each call gives the same one. Do not read or close it, and take it out of the
+/// event loop before you free the attempt. An attempt with a `done` has one too; it is readable before `done` is
+/// called.
 ///
 /// Any thread, callbacks included; does not block.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL; ZSYSTEMERROR when there is no descriptor to be had.
+/// ZOK. ZBADARGUMENTS: an argument is NULL. ZSYSTEMERROR: no descriptor is available.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_attempt_fd(
     attempt: Option<&zkl_attempt>,
@@ -389,13 +387,13 @@ pub extern "C" fn zkl_attempt_fd(
     })
 }
 
-/// Takes the outcome of an acquire that was begun without a `done`, once. The attempt must still be freed.
+/// Takes the outcome of an acquire without a `done`, once. The attempt must still be freed.
 ///
-/// Any thread, callbacks included; does not block. With ZOK `*guard` is the program's: end it with
-/// zkl_guard_release or zkl_guard_free.
+/// Any thread, callbacks included; does not block. With ZOK `*guard` is the program's: end it with zkl_guard_release or
+/// zkl_guard_free.
 ///
-/// ZKL_PENDING while it has not ended; ZOK; ZKL_CANCELLED; ZNOTHING when the outcome was taken before;
-/// ZBADARGUMENTS for a NULL, or an attempt with a `done`; otherwise as zkl_lock_acquire.
+/// ZOK. ZKL_PENDING: it has not ended. ZKL_CANCELLED. ZNOTHING: the outcome was taken before. ZBADARGUMENTS: an
+/// argument is NULL, or the attempt has a `done`. Otherwise as zkl_lock_acquire.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_attempt_take(
     attempt: Option<&zkl_attempt>,
@@ -423,13 +421,12 @@ fn has_its_outcome(function: &str) -> Failure {
     Failure::new(Code::NOTHING.as_raw(), format!("{function}: it has its outcome"))
 }
 
-/// Gives an acquire up, or whatever else waits for others. After ZOK, the outcome is ZKL_CANCELLED, and no claim is
-/// left. Does not wait for that.
+/// Cancels an acquire or other wait. After ZOK, the outcome is ZKL_CANCELLED, and no claim is left. Does not wait for
+/// that.
 ///
 /// Any thread, callbacks included.
 ///
-/// ZOK, also when it was cancelled before; ZNOTHING when `done` has been called or is being called, or
-/// the outcome was taken; ZBADARGUMENTS for NULL.
+/// ZOK, also if it was cancelled before. ZNOTHING: `done` has started, or the outcome was taken. ZBADARGUMENTS: NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_attempt_cancel(attempt: Option<&zkl_attempt>) -> c_int {
     const NAME: &str = "zkl_attempt_cancel";
@@ -442,9 +439,9 @@ pub extern "C" fn zkl_attempt_cancel(attempt: Option<&zkl_attempt>) -> c_int {
     })
 }
 
-/// Frees the handle on an attempt, and closes its descriptor. An attempt with a `done` goes on: this alone does not
-/// cancel it. One without is cancelled, unless its outcome was taken. Does not wait, unless this was the last of its
-/// client: see zkl_client_free.
+/// Frees the attempt and closes its descriptor. An attempt with a `done` continues; this does not cancel it. One
+/// without is cancelled, unless its outcome was taken. Waits only if this was the last object of its client: see
+/// zkl_client_free.
 ///
 /// Any thread, callbacks included (its own `done` among them). NULL is allowed.
 #[unsafe(no_mangle)]

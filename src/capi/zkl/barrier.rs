@@ -18,7 +18,7 @@ use crate::recipes::Barrier;
 use crate::runtime::Pending;
 use crate::znode::Acl;
 
-/// A barrier: where it is set, everybody waits until it is removed; see zkl_barrier_new.
+/// A barrier: while it is set, clients wait until it is removed; see zkl_barrier_new.
 #[allow(non_camel_case_types)]
 pub struct zkl_barrier {
     recipe: Recipe,
@@ -59,15 +59,15 @@ fn passed(barrier: &Barrier, within: Option<Duration>) -> Pending<()> {
     })
 }
 
-/// Makes a barrier at a path. Sends nothing. It is set while there is a persistent znode, which stays when the program
-/// ends, as Curator and kazoo have it.
+/// Makes a barrier at a path. Sends nothing. The barrier is set while a persistent znode exists at the path, as in
+/// Curator and kazoo. It stays set when the program ends.
 ///
 /// `path` is absolute, under the client's chroot. `options` may be NULL: the defaults. Both are copied.
 ///
 /// Any thread; does not block. On success `*barrier` is the program's: free it with zkl_barrier_free.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL for an ACL that is
-/// empty or malformed. ZINVALIDSTATE in the child of a fork.
+/// ZOK. ZBADARGUMENTS: an argument is NULL, ZooKeeper does not allow the path, or options are invalid. ZINVALIDACL: the
+/// ACL is empty or malformed. ZINVALIDSTATE: in the child of a fork.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_barrier_new(
     client: Option<&zkl_client>,
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn zkl_barrier_new(
     })
 }
 
-/// Frees the barrier, which stays as it is for all. Attempts go on.
+/// Frees the object. The barrier itself does not change. Attempts continue.
 ///
 /// Any thread, callbacks included. NULL is allowed.
 #[unsafe(no_mangle)]
@@ -93,23 +93,23 @@ pub extern "C" fn zkl_barrier_free(barrier: Option<Box<zkl_barrier>>) {
     free(barrier);
 }
 
-/// Sets it, and makes the znodes above it where they are missing. That it is set already is no error. Waits up to
-/// `timeout_ms`, or ZKL_FOREVER.
+/// Sets the barrier, and creates missing parents. If it is already set, it succeeds. Waits up to `timeout_ms`, or
+/// ZKL_FOREVER.
 ///
-/// On connection loss it waits for the next connection, and finds out there whether it was done: it is never done twice.
+/// On connection loss it waits for the next connection and looks up there whether it was done. It is never done twice.
 /// `pthread_cancel` waits until it has ended.
 ///
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks.
 ///
-/// ZOK. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and ZCLOSING leave it unknown whether it was done. ZBADARGUMENTS for NULL or
-/// another negative timeout; ZNOAUTH; ZINVALIDSTATE, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first
-/// also in the child of a fork; ZKL_WOULD_DEADLOCK inside a callback of the C client: nothing was done.
+/// ZOK. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and ZCLOSING: the outcome is unknown. After the others nothing was done:
+/// ZBADARGUMENTS: NULL, or another negative timeout. ZNOAUTH. ZINVALIDSTATE, ZSESSIONEXPIRED or ZAUTHFAILED: the client
+/// is closed; ZINVALIDSTATE also in the child of a fork. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_barrier_set(barrier: Option<&zkl_barrier>, timeout_ms: c_int) -> c_int {
     status(|| call("zkl_barrier_set", barrier, timeout_ms, |barrier| barrier.set()))
 }
 
-/// Removes it: everybody who waits goes on. That it is not set is no error.
+/// Removes the barrier: all waiters pass. If it is not set, it succeeds.
 ///
 /// Threads, waiting and codes: as zkl_barrier_set.
 #[unsafe(no_mangle)]
@@ -117,15 +117,15 @@ pub extern "C" fn zkl_barrier_remove(barrier: Option<&zkl_barrier>, timeout_ms: 
     status(|| call("zkl_barrier_remove", barrier, timeout_ms, |barrier| barrier.remove()))
 }
 
-/// Waits until it is not set, up to `timeout_ms`: ZKL_FOREVER waits as long as it takes, 0 looks once.
+/// Waits until the barrier is not set, up to `timeout_ms`: ZKL_FOREVER waits without a limit, 0 checks once.
 ///
-/// On connection loss it goes on with the next connection or session. `pthread_cancel` waits until it has ended.
+/// On connection loss it continues on the next connection or session. `pthread_cancel` waits until it has ended.
 ///
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks.
 ///
-/// ZOK when it is not set; ZOPERATIONTIMEOUT when it is, or no server answers; ZBADARGUMENTS for NULL or another negative
-/// timeout; ZNOAUTH; ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first also in
-/// the child of a fork; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+/// ZOK: the barrier is not set. ZOPERATIONTIMEOUT: it is set, or no server answers. ZBADARGUMENTS: NULL, or another
+/// negative timeout. ZNOAUTH. ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED: the client is closed;
+/// ZINVALIDSTATE also in the child of a fork. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_barrier_pass(barrier: Option<&zkl_barrier>, timeout_ms: c_int) -> c_int {
     const NAME: &str = "zkl_barrier_pass";
@@ -139,13 +139,13 @@ pub extern "C" fn zkl_barrier_pass(barrier: Option<&zkl_barrier>, timeout_ms: c_
     })
 }
 
-/// Begins to wait until it is not set, and returns: `done` is called exactly once, with what zkl_barrier_pass would have
-/// returned, or ZKL_CANCELLED. All else is as of zkl_queue_take_async.
+/// As zkl_barrier_pass, but does not wait. zklock calls `done` exactly once with its result, or with ZKL_CANCELLED.
+/// Otherwise as zkl_queue_take_async.
 ///
 /// Any thread, callbacks of the C client included; does not block.
 ///
-/// ZOK when it has begun; ZBADARGUMENTS for a NULL barrier or done, or a negative timeout other than ZKL_FOREVER;
-/// ZSYSTEMERROR when there is no thread to be had. Everything else is reported by `done`.
+/// ZOK: it has started. ZBADARGUMENTS: `barrier` or `done` is NULL, or the timeout is negative and not ZKL_FOREVER.
+/// ZSYSTEMERROR: no thread is available. `done` reports everything else.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_barrier_pass_async(
     barrier: Option<&zkl_barrier>,

@@ -10,10 +10,10 @@ use crate::capi::zkl::timeout::timeout;
 use crate::lock::{Access, LockError};
 use crate::runtime::Pending;
 
-/// What a guard of a read/write lock leaves to others now: ZKL_READ, ZKL_UPGRADEABLE or ZKL_WRITE; ZKL_EXCLUSIVE of any
-/// other lock. Costs no request.
+/// What a guard of a read/write lock allows to others now: ZKL_READ, ZKL_UPGRADEABLE or ZKL_WRITE. ZKL_EXCLUSIVE for
+/// any other lock. Costs no request.
 ///
-/// Any thread. ZBADARGUMENTS for NULL; ZKL_NOT_HELD for a guard that is given up.
+/// Any thread. ZBADARGUMENTS: NULL. ZKL_NOT_HELD: the guard was released.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_access(guard: Option<&zkl_guard>) -> c_int {
     const NAME: &str = "zkl_guard_access";
@@ -29,17 +29,16 @@ pub extern "C" fn zkl_guard_access(guard: Option<&zkl_guard>) -> c_int {
     number(codes::ZKL_PANIC, access, |code| code)
 }
 
-/// Turns the hold of an upgradeable reader (ZKL_UPGRADEABLE) into a writer's, without a moment in which it is not held.
-/// Waits until the readers that hold have released, up to `timeout_ms`: ZKL_FOREVER waits as long as it takes. Nobody new comes in
-/// meanwhile, neither readers that come later nor a writer that waited before. Of a writer it does nothing. The
-/// fencing token stays what it is.
+/// Turns an upgradeable hold (ZKL_UPGRADEABLE) into a writer's without releasing it. Waits up to `timeout_ms`, or
+/// ZKL_FOREVER, until the present readers have released. Meanwhile no other client is admitted: neither later readers
+/// nor waiting writers. For a writer it does nothing. The fencing token stays the same.
 ///
-/// Any thread, `done` and `lost` callbacks of zklock included; blocks. Nobody may free or release the guard meanwhile.
+/// Any thread, `done` and `lost` callbacks of zklock included; blocks. Do not free or release the guard meanwhile.
 ///
-/// ZOK; ZOPERATIONTIMEOUT when the time is over: the hold is what it was, and nothing is left behind. ZKL_NOT_HELD when
-/// the lock is lost; ZBADARGUMENTS for NULL, another negative timeout, a plain reader, another lock than a
-/// read/write lock, and a guard that is one of several of a claim; ZINVALIDSTATE while another thread changes it; ZKL_WOULD_DEADLOCK
-/// inside a callback of the C client; otherwise as zkl_lock_acquire.
+/// ZOK. ZOPERATIONTIMEOUT: the time has passed. The hold is unchanged, and nothing is left behind. ZKL_NOT_HELD: the
+/// lock is lost. ZBADARGUMENTS: NULL, another negative timeout, a plain reader, a lock that is not a read/write lock,
+/// or one of several guards of a claim. ZINVALIDSTATE: another thread is changing it. ZKL_WOULD_DEADLOCK: inside a
+/// callback of the C client. Otherwise as zkl_lock_acquire.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_upgrade(guard: Option<&zkl_guard>, timeout_ms: c_int) -> c_int {
     const NAME: &str = "zkl_guard_upgrade";
@@ -49,17 +48,16 @@ pub extern "C" fn zkl_guard_upgrade(guard: Option<&zkl_guard>, timeout_ms: c_int
     })
 }
 
-/// Turns a writer's hold into an upgradeable reader's or a reader's, or an upgradeable reader's into a reader's, without a
-/// moment in which it is not held: `to` is ZKL_UPGRADEABLE or ZKL_READ. It keeps its place in the queue: those
-/// readers come in that wait directly behind it; a writer that waits is not passed. The fencing token stays what
-/// it is.
+/// Turns a writer's hold into an upgradeable one or a reader's, or an upgradeable hold into a reader's, without
+/// releasing it: `to` is ZKL_UPGRADEABLE or ZKL_READ. It keeps its place in the queue. Readers directly behind it are
+/// admitted. No reader passes a waiting writer. The fencing token stays the same.
 ///
-/// Any thread, `done` and `lost` callbacks of zklock included; blocks up to `timeout_ms`. Nobody may free or release the
+/// Any thread, `done` and `lost` callbacks of zklock included; blocks up to `timeout_ms`. Do not free or release the
 /// guard meanwhile.
 ///
-/// ZOK, also when it is that already; ZKL_OUTCOME_UNKNOWN when no server has confirmed it in time: zkl_guard_access says what
-/// it is. ZKL_NOT_HELD when the lock is lost; ZBADARGUMENTS for NULL, a negative timeout but ZKL_FOREVER, another `to`, of a reader
-/// that is to become upgradeable, and otherwise as zkl_guard_upgrade.
+/// ZOK, also if the hold already is as wanted. ZKL_OUTCOME_UNKNOWN: no server confirmed it in time; zkl_guard_access
+/// gives the present kind. ZKL_NOT_HELD: the lock is lost. ZBADARGUMENTS: NULL, another negative timeout, another `to`,
+/// or a reader that is to become upgradeable. Otherwise as zkl_guard_upgrade.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_downgrade(
     guard: Option<&zkl_guard>,

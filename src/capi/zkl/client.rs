@@ -16,21 +16,20 @@ use crate::client::{Client, ClientOptions, SessionState};
 use crate::raw::Adopted;
 use crate::stores::{Capabilities, Store};
 
-/// zkl_client_state: no server has taken the session yet.
+/// zkl_client_state: no server has accepted the session yet.
 pub const ZKL_CONNECTING: c_int = 1;
-/// zkl_client_state: a server is connected and the session lives.
+/// zkl_client_state: a server is connected, and the session is alive.
 pub const ZKL_CONNECTED: c_int = 2;
-/// zkl_client_state, zkl_guard_state: the connection is lost, the session may still be alive. Stop
-/// writing under a lock.
+/// zkl_client_state, zkl_guard_state: the connection is lost, and the session may still be alive. Stop writing under a
+/// lock.
 pub const ZKL_SUSPENDED: c_int = 3;
-/// zkl_client_state: the session is over, or can't be trusted any more by the local clock. Its
-/// locks are lost.
+/// zkl_client_state: the session is over, or the local clock no longer proves it alive. Its locks are lost.
 pub const ZKL_SESSION_LOST: c_int = 4;
-/// zkl_client_state: the client has been detached, or can't go on.
+/// zkl_client_state: the client has been detached, or cannot continue.
 pub const ZKL_CLOSED: c_int = 5;
 
-/// A session of its own, a handle of the program's that was adopted, or another store than ZooKeeper; see
-/// zkl_client_connect, zkl_client_adopt and zkl_store_connect.
+/// A client with its own session, with an adopted handle of the program, or of another store; see zkl_client_connect,
+/// zkl_client_adopt and zkl_store_connect.
 #[allow(non_camel_case_types)]
 pub struct zkl_client {
     pub(super) present: Arc<Present>,
@@ -51,20 +50,19 @@ impl zkl_client {
     }
 }
 
-/// Connects a session of its own and waits until a server has taken it, up to the connect timeout.
+/// Connects with a new session, and waits until a server has accepted it, up to the connect timeout.
 ///
-/// `hosts` reads "host[:port][,host[:port]...][/chroot]"; the port defaults to 2181, IPv6 addresses
-/// stand in brackets. `options` may be NULL: the defaults. Both are copied.
+/// `hosts` is "host[:port][,host[:port]...][/chroot]". The default port is 2181. Put IPv6 addresses in brackets.
+/// `options` may be NULL: the defaults. Both are copied.
 ///
-/// After an expiry the client opens a new session by itself; the locks of the old one are lost.
+/// After an expiry the client opens a new session. The locks of the old one are lost.
 ///
 /// Any thread; blocks. On success `*client` is the program's: free it with zkl_client_free.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL, hosts that can't be parsed, or bad options; ZOPERATIONTIMEOUT when
-/// no server took the session in time, with what is wrong with each host in zkl_last_error; ZAUTHFAILED when
-/// the identity was refused, -124 when the servers take only clients with one; ZSYSTEMERROR when there is no
-/// thread or no descriptor to be had, with the limit in zkl_last_error; ZKL_WOULD_DEADLOCK inside a callback
-/// of the C client.
+/// ZOK. ZBADARGUMENTS: an argument is NULL, `hosts` cannot be parsed, or options are invalid. ZOPERATIONTIMEOUT: no
+/// server accepted the session in time; zkl_last_error says what is wrong with each host. ZAUTHFAILED: the servers
+/// refused the identity. -124: the servers accept only clients that authenticate. ZSYSTEMERROR: no thread or descriptor
+/// is available; zkl_last_error names the limit. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_client_connect(
     hosts: *const c_char,
@@ -85,37 +83,33 @@ pub unsafe extern "C" fn zkl_client_connect(
     })
 }
 
-/// Works on a live handle of libzookeeper_mt that the program opened, connected or not, and goes on
-/// using. The handle stays the program's: it is never closed by zklock, and its global watcher and
-/// context stay as they are.
+/// Works on a live handle of libzookeeper_mt that the program opened, connected or not, and continues to use. zklock
+/// never closes the handle, and leaves its global watcher and context alone.
 ///
-/// - The client shares the handle's session, servers, chroot and identities. When that session is
-///   over, so is the client: zkl_client_follow takes it to the next handle.
-/// - A `sync` goes to the server every tenth of the session timeout, to know that the session lives; and
-///   while a lock is held, a write that changes nothing every fifth.
-/// - A session has one owner. A second handle on it (zookeeper_init with the client id of the first) can
-///   end it for both. Guards of the first say ZKL_HELD until a server closes their connection or refuses a
-///   request, usually for milliseconds; while they are cut off, for up to 0.95 of the session timeout.
-///   zkl_guard_token covers that.
-/// - The program may free the client before or after zookeeper_close, in any order, from ordinary
-///   threads. When it closes the handle, everything on it is lost at once, and nothing of zklock
-///   touches it any more.
-/// - Inside a callback of that handle zookeeper_close is allowed only after zkl_client_detach, or
-///   once the session has expired.
-/// - What proves that the session lives comes through the handle's callbacks: a program that blocks
-///   them for longer than four tenths of the session timeout may lose its locks.
-/// - A handle that is adopted inside one of its own callbacks is recognised after at most 2 seconds of
-///   waiting there (ZKL_WOULD_DEADLOCK). The completion of zoo_add_auth runs on a thread that can't
-///   be recognised: wait for nothing there.
+/// - The client shares the handle's session, servers, chroot and identities. It ends with that session: to continue on
+///   the next handle, call zkl_client_follow.
+/// - To prove the session, zklock sends a `sync` every tenth of the session timeout. While a lock is held, it also
+///   sends a write that changes nothing every fifth.
+/// - A session has one owner. A second handle on it (zookeeper_init with the client id of the first) can end it for
+///   both. Guards of the first stay ZKL_HELD until a server closes their connection or refuses a request, usually for
+///   milliseconds. If they are cut off, that takes up to 0.95 of the session timeout. zkl_guard_token covers that.
+/// - The program may free the client before or after zookeeper_close, from ordinary threads. When it closes the handle,
+///   everything on it is lost at once, and zklock no longer touches the handle.
+/// - Inside a callback of that handle, zookeeper_close is allowed only after zkl_client_detach, or once the session has
+///   expired.
+/// - The proofs of the session come through the handle's callbacks. If the program blocks them for longer than four
+///   tenths of the session timeout, it may lose its locks.
+/// - If a handle is adopted inside one of its own callbacks, a wait there fails with ZKL_WOULD_DEADLOCK after at most 2
+///   seconds. The completion of zoo_add_auth runs on a thread that cannot be recognised: wait for nothing there.
 ///
-/// `zh` must be live until this returns. `options` may be NULL: the defaults; of its times only
-/// operation_timeout_ms and tick_time_ms count here, and the others and auth_scheme have to be left out.
+/// `zh` must be live until this returns. `options` may be NULL: the defaults. Of its times only operation_timeout_ms
+/// and tick_time_ms apply. Leave out the others and auth_scheme.
 ///
-/// Any thread, callbacks of the handle included; does not block: acquires wait for the connection. On
-/// success `*client` is the program's: free it with zkl_client_free.
+/// Any thread, callbacks of the handle included; does not block: acquires wait for the connection. On success `*client`
+/// is the program's: free it with zkl_client_free.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL or bad options; ZINVALIDSTATE when the handle's session is over;
-/// ZSYSTEMERROR when there is no thread to be had, with the limit in zkl_last_error.
+/// ZOK. ZBADARGUMENTS: an argument is NULL, or options are invalid. ZINVALIDSTATE: the handle's session is over.
+/// ZSYSTEMERROR: no thread is available; zkl_last_error names the limit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_client_adopt(
     zh: *mut sys::zhandle_t,
@@ -137,19 +131,19 @@ pub unsafe extern "C" fn zkl_client_adopt(
     })
 }
 
-/// Goes on with another handle of the program's, after an expiry say: what zkl_client_adopt did is done
-/// again for `zh`, with the options that it was given, and the client's locks contend there from now on.
+/// Continues on another handle of the program, for example after an expiry: adopts `zh` with the same options as in
+/// zkl_client_adopt. The client's locks contend there from now on.
 ///
-/// What was made before stays where it was made. Guards of a session that is over stay lost, and what is
-/// under way on it ends; free them as ever. Where the session before still lives, its guards stay held,
-/// acquires under way go on there, and the handle is given back once those are gone.
+/// Existing objects stay on their handle. If its session is over, guards stay lost and waits end; free them as usual.
+/// If it still lives, guards stay held and pending acquires continue there. The old handle is given back once they are
+/// gone.
 ///
-/// `zh` must be live until this returns. The handle before may be closed before or after this.
+/// `zh` must be live until this returns. The old handle may be closed before or after this.
 ///
 /// Any thread, callbacks of either handle included; does not block: acquires wait for the connection.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL, or a client with sessions of its own, which opens the next one by itself;
-/// otherwise as zkl_client_adopt. On a failure the client stays as it was.
+/// ZOK. ZBADARGUMENTS: an argument is NULL, or the client has its own session, which it replaces itself. Otherwise as
+/// zkl_client_adopt. After an error the client is unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_client_follow(
     client: Option<&zkl_client>,
@@ -165,19 +159,18 @@ pub unsafe extern "C" fn zkl_client_follow(
     })
 }
 
-/// Lets go of an adopted handle, and of those before it, at once; or ends the client's own session. Its guards are lost,
-/// acquires under way end with ZINVALIDSTATE or ZCLOSING, and its state is ZKL_CLOSED. It must still be freed.
+/// Detaches at once from the adopted handle and earlier ones, or ends the client's own session. Its guards are lost,
+/// pending acquires end with ZINVALIDSTATE or ZCLOSING, and its state is ZKL_CLOSED. It must still be freed.
 ///
-/// When this returns, nothing of zklock is inside an adopted handle or will touch it. What was held
-/// on it stays in ZooKeeper until the handle's session ends: release guards first. Detaching again
-/// does nothing.
+/// When this returns, zklock is not inside an adopted handle and will not touch it again. Locks that were held on it
+/// stay in ZooKeeper until the handle's session ends: release guards first. A second call does nothing.
 ///
-/// Any thread, callbacks included. If the client has its own session, this waits until a server has confirmed the end, up
-/// to the operation timeout. Inside a callback of the C client the session ends in the background.
+/// Any thread, callbacks included. If the client has its own session, this waits until a server has confirmed the end,
+/// up to the operation timeout. Inside a callback of the C client the session ends in the background.
 ///
-/// ZOK: an adopted handle is free of zklock; of the client's own session, no lock is left (inside a callback of the C
-/// client this is not known yet). ZCONNECTIONLOSS: no server has confirmed the end of the session, so its locks may stay
-/// until it times out. ZBADARGUMENTS for NULL.
+/// ZOK: an adopted handle is free of zklock. With the client's own session, no lock is left (inside a callback of the C
+/// client this is not known yet). ZCONNECTIONLOSS: no server has confirmed the end of the session, so its locks may
+/// stay until it times out. ZBADARGUMENTS: NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_client_detach(client: Option<&zkl_client>) -> c_int {
     const NAME: &str = "zkl_client_detach";
@@ -197,10 +190,10 @@ pub extern "C" fn zkl_client_detach(client: Option<&zkl_client>) -> c_int {
     })
 }
 
-/// ZKL_CONNECTING, ZKL_CONNECTED, ZKL_SUSPENDED, ZKL_SESSION_LOST or ZKL_CLOSED, looked at now by the
-/// local clock. Costs no request.
+/// The client's state by the local clock at this moment: ZKL_CONNECTING, ZKL_CONNECTED, ZKL_SUSPENDED, ZKL_SESSION_LOST
+/// or ZKL_CLOSED. Costs no request.
 ///
-/// Any thread. ZBADARGUMENTS for NULL.
+/// Any thread. ZBADARGUMENTS: NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_client_state(client: Option<&zkl_client>) -> c_int {
     let state = || {
@@ -219,8 +212,8 @@ pub extern "C" fn zkl_client_state(client: Option<&zkl_client>) -> c_int {
     number(crate::capi::codes::ZKL_PANIC, state, |code| code)
 }
 
-/// The session's id, as servers print it in hexadecimal; 0 while there is none, of a store other than ZooKeeper, and
-/// for NULL.
+/// The session's id, which servers print in hexadecimal. 0 if there is no session, for another store than ZooKeeper,
+/// and for NULL.
 ///
 /// Any thread.
 #[unsafe(no_mangle)]
@@ -233,10 +226,10 @@ pub extern "C" fn zkl_client_session_id(client: Option<&zkl_client>) -> i64 {
     number(0, id, |_| 0)
 }
 
-/// The session timeout that the server granted, or that the store was asked for, in milliseconds; 0 while there is no
-/// session, and of `local:`.
+/// The session timeout that the server granted or the store was asked for, in milliseconds. 0 while there is no
+/// session, and for `local:`.
 ///
-/// Any thread. ZBADARGUMENTS for NULL.
+/// Any thread. ZBADARGUMENTS: NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_client_session_timeout_ms(client: Option<&zkl_client>) -> c_int {
     let timeout = || {
@@ -249,11 +242,12 @@ pub extern "C" fn zkl_client_session_timeout_ms(client: Option<&zkl_client>) -> 
     number(crate::capi::codes::ZKL_PANIC, timeout, |code| code)
 }
 
-/// Frees the client. Locks, guards, attempts and recipes that were made of it may be freed before or after it: each keeps
-/// what it needs. When the last of them is freed, the client's own session ends; an adopted handle is given back once the
-/// claims that were released on it are gone. The call that frees the last waits for this, up to a second; the rest happens
-/// in the background. To learn whether the session has ended, call zkl_client_detach first. A handle may be adopted any
-/// number of times.
+/// Frees the client. Its locks, guards, attempts and recipes may be freed before or after it: each keeps what it needs.
+///
+/// When the last of them is freed, the client's own session ends. An adopted handle is given back once the released
+/// claims on it are gone. The call that frees the last object waits for this, up to a second; the rest happens in the
+/// background. To learn whether the session has ended, call zkl_client_detach first. A handle may be adopted any number
+/// of times.
 ///
 /// Any thread, callbacks included. NULL is allowed.
 #[unsafe(no_mangle)]

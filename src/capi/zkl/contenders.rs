@@ -9,37 +9,36 @@ use crate::capi::zkl::lock::zkl_lock;
 use crate::capi::zkl::present::OnASession;
 use crate::lock::Contender;
 
-/// Somebody who holds a lock or waits for it. Its strings belong to the list, and are never NULL.
+/// A client that holds a lock or waits for it. The list owns its strings, which are never NULL.
 ///
-/// Anyone may have written what is in the claim's znode. Host, thread and label are lines of up to 256
-/// characters that can be shown on a terminal: others than can be printed are spaces, those among them
-/// that turn the direction of writing. The path is as ZooKeeper has it.
+/// Any client may have written this data. Host, thread and label are single lines of up to 256 characters that are safe
+/// to show on a terminal: spaces replace unprintable characters and those that change the writing direction. The path
+/// is as in ZooKeeper.
 #[allow(non_camel_case_types)]
 #[repr(C)]
 pub struct zkl_contender {
     /// The claim's znode.
     pub path: *const c_char,
-    /// The session that the claim lives on.
+    /// The session of the claim.
     pub session_id: i64,
-    /// The fencing token, once it holds.
+    /// The fencing token, once it holds the lock.
     pub token: i64,
-    /// When the claim was made, by the servers' clocks: milliseconds since the epoch. A holder that had
-    /// to wait holds for less: see `held_since_ms`.
+    /// When the claim was made, by the servers' clocks: milliseconds since the epoch. A holder that had to wait has
+    /// held for less: see `held_since_ms`.
     pub since_ms: i64,
-    /// Host name; empty where the claim is another library's.
+    /// The host name; empty if the claim is another library's.
     pub host: *const c_char,
-    /// Process id; 0 where the claim is another library's.
+    /// The process id; 0 if the claim is another library's.
     pub pid: u32,
-    /// The name of the thread, or its id (the kernel's, on Linux); empty where the claim is another
-    /// library's.
+    /// The name of the thread, or else its id (the kernel's, on Linux); empty if the claim is another library's.
     pub thread: *const c_char,
-    /// What the owner calls itself; of another library's claim, the beginning of its data.
+    /// The owner's label. If the claim is another library's, the beginning of its data.
     pub label: *const c_char,
-    /// When it has come to hold the lock, by the servers' clocks as far as they show it: not before, in
-    /// milliseconds since the epoch; 0 for those who wait.
+    /// The earliest time at which the hold can have begun, by the servers' clocks: milliseconds since the epoch. 0 for
+    /// a waiter.
     pub held_since_ms: i64,
-    /// When it has come to hold the lock: not later; 0 for those who wait. In a queue that others have
-    /// left since, it is the time of the call.
+    /// The latest time at which the hold can have begun. 0 for a waiter. It is the time of the call if claims have left
+    /// the queue since.
     pub held_since_latest_ms: i64,
 }
 
@@ -121,14 +120,14 @@ fn list(
     Ok(())
 }
 
-/// Who holds the lock: a list of one entry, or of none.
+/// The holder: a list of one entry, or an empty one.
 ///
-/// Any thread, `done` and `lost` callbacks of zklock included; blocks up to the operation timeout. On
-/// success `*contenders` is the program's: free it with zkl_contenders_free.
+/// Any thread, `done` and `lost` callbacks of zklock included; blocks up to the operation timeout. On success
+/// `*contenders` is the program's: free it with zkl_contenders_free.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL; ZOPERATIONTIMEOUT or ZCONNECTIONLOSS when no server answers; ZNOAUTH;
-/// ZINVALIDSTATE, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed; ZKL_WOULD_DEADLOCK inside
-/// a callback of the C client.
+/// ZOK. ZBADARGUMENTS: an argument is NULL. ZOPERATIONTIMEOUT or ZCONNECTIONLOSS: no server answers. ZNOAUTH.
+/// ZINVALIDSTATE, ZSESSIONEXPIRED or ZAUTHFAILED: the client is closed. ZKL_WOULD_DEADLOCK: inside a callback of the C
+/// client.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_lock_holder(
     lock: Option<&zkl_lock>,
@@ -137,8 +136,8 @@ pub extern "C" fn zkl_lock_holder(
     status(|| list("zkl_lock_holder", lock, contenders, 1))
 }
 
-/// Who holds the lock, and behind it who waits, in their order. Waiters are known only in a queue:
-/// those of the other strategies leave no znode.
+/// The contenders in their order: holders first, then waiters. Waiters are known only in a queue, because waiters of
+/// the other strategies have no znode.
 ///
 /// Threads, ownership and codes: as zkl_lock_holder.
 #[unsafe(no_mangle)]
@@ -149,7 +148,7 @@ pub extern "C" fn zkl_lock_contenders(
     status(|| list("zkl_lock_contenders", lock, contenders, usize::MAX))
 }
 
-/// How many entries the list has; 0 for NULL.
+/// The number of entries; 0 for NULL.
 ///
 /// Any thread.
 #[unsafe(no_mangle)]
@@ -157,7 +156,7 @@ pub extern "C" fn zkl_contenders_count(contenders: Option<&zkl_contenders>) -> u
     contenders.map_or(0, |contenders| contenders.list.len())
 }
 
-/// The entry at `index`, counted from 0; NULL beyond the end, and for NULL. It belongs to the list.
+/// The entry at `index`, from 0. NULL beyond the end and for NULL. The list owns it.
 ///
 /// Any thread.
 #[unsafe(no_mangle)]

@@ -34,15 +34,15 @@ fn call<T>(
     Ok(recipe.call(function, timeout_ms, on)?.0)
 }
 
-/// Makes a counter at a path. Sends nothing. It is a persistent znode with the number in decimal digits; one that is
-/// missing, or has no data, counts as 0. The first change makes it, and those above it.
+/// Makes a counter at a path. Sends nothing. It is a persistent znode with the number in decimal digits. A missing
+/// znode, or one without data, counts as 0. The first change creates it and its parents.
 ///
 /// `path` is absolute, under the client's chroot. `options` may be NULL: the defaults. Both are copied.
 ///
 /// Any thread; does not block. On success `*counter` is the program's: free it with zkl_counter_free.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL for an ACL that is
-/// empty or malformed. ZINVALIDSTATE in the child of a fork.
+/// ZOK. ZBADARGUMENTS: an argument is NULL, ZooKeeper does not allow the path, or options are invalid. ZINVALIDACL: the
+/// ACL is empty or malformed. ZINVALIDSTATE: in the child of a fork.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_counter_new(
     client: Option<&zkl_client>,
@@ -68,15 +68,15 @@ pub extern "C" fn zkl_counter_free(counter: Option<Box<zkl_counter>>) {
     free(counter);
 }
 
-/// Reads the number; not older than the call. Waits up to `timeout_ms`, or ZKL_FOREVER.
+/// Reads the number, with all changes made before the call, into `*value`. Waits up to `timeout_ms`, or ZKL_FOREVER.
 ///
 /// On connection loss it is read again. `pthread_cancel` waits until it has ended.
 ///
-/// Any thread, `done` and `lost` callbacks of zklock included; blocks. Sets `*value`.
+/// Any thread, `done` and `lost` callbacks of zklock included; blocks.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL, another negative timeout, or a znode whose data are no number; ZOPERATIONTIMEOUT when no
-/// server answers; ZNOAUTH; ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first
-/// also in the child of a fork; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+/// ZOK. ZBADARGUMENTS: an argument is NULL, another negative timeout, or the znode's data is no number.
+/// ZOPERATIONTIMEOUT: no server answers. ZNOAUTH. ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED: the client
+/// is closed; ZINVALIDSTATE also in the child of a fork. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_counter_get(
     counter: Option<&zkl_counter>,
@@ -91,17 +91,17 @@ pub extern "C" fn zkl_counter_get(
     })
 }
 
-/// Sets the number, whatever it was. Waits up to `timeout_ms`, or ZKL_FOREVER.
+/// Sets the number. Waits up to `timeout_ms`, or ZKL_FOREVER.
 ///
-/// On connection loss it waits for the next connection, and finds out there whether it was done: it is never done twice.
+/// On connection loss it waits for the next connection and looks up there whether it was done. It is never done twice.
 /// `pthread_cancel` waits until it has ended.
 ///
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks.
 ///
-/// ZOK. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and ZCLOSING leave it unknown whether it was done: the session ended before
-/// that could be found out, no server was reached for long, the servers allow no znodes under /zklock/receipts, or the
-/// time is over. ZBADVERSION when other clients were faster a hundred times, and nothing was done. Otherwise as
-/// zkl_counter_get, and nothing was done.
+/// ZOK. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and ZCLOSING: the outcome is unknown. The session ended before it could be
+/// looked up, no server was reached for long, the servers allow no znodes under /zklock/receipts, or the time has
+/// passed. ZBADVERSION: other clients were faster a hundred times; nothing was done. Otherwise as zkl_counter_get;
+/// nothing was done.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_counter_set(
     counter: Option<&zkl_counter>,
@@ -111,10 +111,9 @@ pub extern "C" fn zkl_counter_set(
     status(|| call("zkl_counter_set", counter, timeout_ms, |counter| counter.set(value)))
 }
 
-/// Adds to the number, or subtracts, if that is negative. `after` may be NULL; otherwise it gets what it is after that.
+/// Adds a number (subtracts a negative one). `after` may be NULL; otherwise it gets the new value.
 ///
-/// Threads, waiting and codes: as zkl_counter_set; ZBADARGUMENTS, and nothing was done, also where 64 bits do not hold the
-/// sum.
+/// Threads, waiting and codes: as zkl_counter_set. ZBADARGUMENTS also if the sum exceeds 64 bits; nothing was done.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_counter_add(
     counter: Option<&zkl_counter>,
@@ -131,8 +130,8 @@ pub extern "C" fn zkl_counter_add(
     })
 }
 
-/// As zkl_counter_add, but `before` gets what it was before that: a number that nobody else gets, where all add by this
-/// with a positive one.
+/// As zkl_counter_add, but `before` gets the old value. If all clients use this function with positive numbers, each
+/// old value is unique.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_counter_get_and_add(
     counter: Option<&zkl_counter>,
@@ -148,10 +147,10 @@ pub extern "C" fn zkl_counter_get_and_add(
     })
 }
 
-/// Sets the number to `value` if it is `expected`. Sets `*before` to what it was: it was set exactly if that is
+/// Sets the number to `value` if it is `expected`. `*before` gets the old value: the number was set exactly if that is
 /// `expected`.
 ///
-/// Threads, waiting and codes: as zkl_counter_set. ZOK also where it was another number, and nothing was done.
+/// Threads, waiting and codes: as zkl_counter_set. ZOK also if the number was another one and nothing was done.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_counter_compare_and_set(
     counter: Option<&zkl_counter>,

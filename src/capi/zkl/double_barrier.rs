@@ -27,7 +27,7 @@ pub struct zkl_double_barrier {
     participants: u16,
 }
 
-/// That a participant has entered a double barrier; see zkl_double_barrier_enter.
+/// A participant that has entered a double barrier; see zkl_double_barrier_enter.
 #[allow(non_camel_case_types)]
 pub struct zkl_entered {
     /// Locked by nobody: so that several threads may have it.
@@ -35,8 +35,8 @@ pub struct zkl_entered {
     shared: Arc<Shared>,
 }
 
-/// Called with how an entering ended: `rc` as zkl_double_barrier_enter returns it, or ZKL_CANCELLED. With ZOK `entered` is the
-/// program's, otherwise it is NULL. Must not throw.
+/// The outcome of an enter: `rc` as from zkl_double_barrier_enter, or ZKL_CANCELLED. With ZOK `entered` is the
+/// program's; otherwise it is NULL. Must not throw.
 #[allow(non_camel_case_types)]
 pub type zkl_entered_fn =
     Option<unsafe extern "C" fn(rc: c_int, entered: *mut zkl_entered, userdata: *mut c_void)>;
@@ -77,16 +77,16 @@ fn leaving(
     Ok(entered)
 }
 
-/// Makes a barrier at a path for so many participants, 1 to 65535, of which everyone has to say the same number: they enter
-/// when all are there, and leave when all are done; then the next ones can enter. Sends nothing. A participant whose process
-/// or session ends has left.
+/// Makes a barrier at a path for 1 to 65535 participants; all must give the same number. They enter when all are there,
+/// and leave when all are done. Then the next round can enter. Sends nothing. A participant with an ended process or
+/// session has left.
 ///
 /// `path` is absolute, under the client's chroot. `options` may be NULL: the defaults. Both are copied.
 ///
 /// Any thread; does not block. On success `*barrier` is the program's: free it with zkl_double_barrier_free.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL, another number, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL for an
-/// ACL that is empty or malformed. ZINVALIDSTATE in the child of a fork.
+/// ZOK. ZBADARGUMENTS: an argument is NULL, another number, ZooKeeper does not allow the path, or options are invalid.
+/// ZINVALIDACL: the ACL is empty or malformed. ZINVALIDSTATE: in the child of a fork.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_double_barrier_new(
     client: Option<&zkl_client>,
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn zkl_double_barrier_new(
     })
 }
 
-/// Frees the barrier. Who has entered stays, and attempts go on.
+/// Frees the object. Participants that have entered stay, and attempts continue.
 ///
 /// Any thread, callbacks included. NULL is allowed.
 #[unsafe(no_mangle)]
@@ -116,18 +116,18 @@ pub extern "C" fn zkl_double_barrier_free(barrier: Option<Box<zkl_double_barrier
     free(barrier);
 }
 
-/// Waits up to `timeout_ms`, or ZKL_FOREVER, until as many are there as are wanted; where a round is under way, until all of
-/// that have left.
+/// Waits up to `timeout_ms`, or ZKL_FOREVER, until all participants are there. If a round is in progress, it also waits
+/// until all of that round have left.
 ///
-/// On connection loss it goes on with the next connection or session. When it fails, it has not entered, and nothing is
-/// left. `pthread_cancel` waits until it has ended.
+/// On connection loss it continues on the next connection or session. After an error it has not entered, and nothing is
+/// left behind. `pthread_cancel` waits until it has ended.
 ///
-/// Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*entered` is the program's: end it with
-/// zkl_entered_leave or zkl_entered_free.
+/// Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*entered` is the program's: end it
+/// with zkl_entered_leave or zkl_entered_free.
 ///
-/// ZOK; ZOPERATIONTIMEOUT when the time is over; ZBADARGUMENTS for a NULL or another negative timeout; ZNOAUTH;
-/// ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first also in the child of a
-/// fork; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+/// ZOK. ZOPERATIONTIMEOUT: the time has passed. ZBADARGUMENTS: an argument is NULL, or another negative timeout.
+/// ZNOAUTH. ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED: the client is closed; ZINVALIDSTATE also in the
+/// child of a fork. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_double_barrier_enter(
     barrier: Option<&zkl_double_barrier>,
@@ -146,13 +146,13 @@ pub extern "C" fn zkl_double_barrier_enter(
     })
 }
 
-/// Begins to enter, and returns: `done` is called exactly once, with what zkl_double_barrier_enter would have returned and
-/// given, or with ZKL_CANCELLED. All else is as of zkl_queue_take_async.
+/// As zkl_double_barrier_enter, but does not wait. zklock calls `done` exactly once with its result, or with
+/// ZKL_CANCELLED. Otherwise as zkl_queue_take_async.
 ///
 /// Any thread, callbacks of the C client included; does not block.
 ///
-/// ZOK when it has begun; ZBADARGUMENTS for a NULL barrier or done, or a negative timeout other than ZKL_FOREVER;
-/// ZSYSTEMERROR when there is no thread to be had. Everything else is reported by `done`.
+/// ZOK: it has started. ZBADARGUMENTS: `barrier` or `done` is NULL, or the timeout is negative and not ZKL_FOREVER.
+/// ZSYSTEMERROR: no thread is available. `done` reports everything else.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_double_barrier_enter_async(
     barrier: Option<&zkl_double_barrier>,
@@ -187,16 +187,16 @@ pub extern "C" fn zkl_double_barrier_enter_async(
     })
 }
 
-/// Leaves, and waits up to `timeout_ms`, or ZKL_FOREVER, until all who have entered with it have left. Frees what is given,
-/// whatever it returns. On connection loss it goes on with the next connection or session. `pthread_cancel` waits until it
-/// has ended. In the child of a fork it only frees.
+/// Leaves, and waits up to `timeout_ms`, or ZKL_FOREVER, until all of its round have left. Frees `entered`, whatever it
+/// returns. On connection loss it continues on the next connection or session. `pthread_cancel` waits until it has
+/// ended. In the child of a fork it only frees.
 ///
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks.
 ///
-/// ZOK; ZOPERATIONTIMEOUT when the time is over, and others are there yet, or no server answers; ZBADARGUMENTS for NULL or
-/// another negative timeout; ZNOAUTH; ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, ZINVALIDSTATE also
-/// in the child of a fork; ZKL_WOULD_DEADLOCK inside a callback of the C client. It has left in any case, or leaves in the
-/// background.
+/// In any case it has left, or leaves in the background. ZOK. ZOPERATIONTIMEOUT: others are still there, or no server
+/// answers. ZBADARGUMENTS: NULL, or another negative timeout. ZNOAUTH. ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or
+/// ZAUTHFAILED: the client is closed; ZINVALIDSTATE also in the child of a fork. ZKL_WOULD_DEADLOCK: inside a callback
+/// of the C client.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_entered_leave(entered: Option<Box<zkl_entered>>, timeout_ms: c_int) -> c_int {
     const NAME: &str = "zkl_entered_leave";
@@ -211,15 +211,14 @@ pub extern "C" fn zkl_entered_leave(entered: Option<Box<zkl_entered>>, timeout_m
     })
 }
 
-/// As zkl_entered_leave, without waiting: what is given is freed when this returns, also when it returns an error. `done` is
-/// called exactly once, on zklock's callback thread of the client, with what zkl_entered_leave would have returned;
-/// `finalizer`, if there is one, after it. They may be called before this returns. When this returns an error, neither is
-/// called.
+/// As zkl_entered_leave, but does not wait. When this returns, `entered` is freed, even after an error. zklock calls
+/// `done` exactly once with the result of zkl_entered_leave, on the client's callback thread, and then `finalizer`, if
+/// it is not NULL. Both may run before this returns. If this returns an error, neither is called.
 ///
 /// Any thread, callbacks of the C client included; does not block.
 ///
-/// ZOK when it has begun; ZBADARGUMENTS for a NULL entered or done, or another negative timeout, ZSYSTEMERROR when there is
-/// no thread to be had: it leaves in the background. Everything else is reported by `done`.
+/// ZOK: it has started. ZBADARGUMENTS: `entered` or `done` is NULL, or another negative timeout. ZSYSTEMERROR: no
+/// thread is available. After an error it leaves in the background. `done` reports everything else.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_entered_leave_async(
     entered: Option<Box<zkl_entered>>,
@@ -246,7 +245,7 @@ pub extern "C" fn zkl_entered_leave_async(
     })
 }
 
-/// Leaves in the background, and frees what is given. Does not wait, unless this was the last of its client: see
+/// Leaves in the background, and frees `entered`. Waits only if this was the last object of its client: see
 /// zkl_client_free. In the child of a fork it only frees.
 ///
 /// Any thread, callbacks included. NULL is allowed.

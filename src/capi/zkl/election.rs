@@ -21,7 +21,7 @@ use crate::error::Code;
 use crate::lock::{Contender, Election, LockError, Strategy};
 use crate::runtime::Pending;
 
-/// An election: of those who take part, one leads at a time; see zkl_election_new.
+/// An election: one participant leads at a time; see zkl_election_new.
 #[allow(non_camel_case_types)]
 pub struct zkl_election {
     present: PresentLock,
@@ -62,17 +62,17 @@ fn handed(name: &'static str, leads: bool) -> Result<(), Failure> {
     leads.then_some(()).ok_or_else(left)
 }
 
-/// Makes an election at a path. Sends nothing. Whoever campaigns takes part; the first to come leads, and the next one in
-/// the order of their coming when it resigns, dies or loses its session. An election is a lock whose holder leads: that of
-/// a zkl_lock in a queue with that path takes part, too.
+/// Makes an election at a path. Sends nothing. A participant joins by zkl_election_campaign. The first to join leads.
+/// When it resigns, dies or loses its session, the next one leads, in the order in which they joined. An election is a
+/// lock, and its holder leads. A client that acquires a zkl_lock in a queue with that path takes part too.
 ///
-/// `path` is absolute, under the client's chroot. `options` may be NULL; of them `label` is what this participant says
-/// of itself, and `acl` counts; strategy and sharing have to be the defaults. All are copied.
+/// `path` is absolute, under the client's chroot. `options` may be NULL. Its `label` describes this participant, and
+/// `acl` applies; strategy and sharing must be the defaults. All are copied.
 ///
 /// Any thread; does not block. On success `*election` is the program's: free it with zkl_election_free.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL for an ACL that is
-/// empty or malformed. ZINVALIDSTATE in the child of a fork.
+/// ZOK. ZBADARGUMENTS: an argument is NULL, ZooKeeper does not allow the path, or options are invalid. ZINVALIDACL: the
+/// ACL is empty or malformed. ZINVALIDSTATE: in the child of a fork.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_election_new(
     client: Option<&zkl_client>,
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn zkl_election_new(
     })
 }
 
-/// Gives up the election. Who leads goes on to, and so do attempts and watches.
+/// Frees the election. Leaders, attempts and watches continue.
 ///
 /// Any thread, callbacks included. NULL is allowed.
 #[unsafe(no_mangle)]
@@ -106,20 +106,20 @@ pub extern "C" fn zkl_election_free(election: Option<Box<zkl_election>>) {
     free(election);
 }
 
-/// Takes part until this participant leads, up to `timeout_ms` in all: ZKL_FOREVER waits as long as it takes, 0 looks
+/// Takes part until this participant leads, up to `timeout_ms` in total: ZKL_FOREVER waits without a limit, 0 checks
 /// once.
 ///
-/// Who has the guard leads for as long as it says ZKL_HELD, which ends before another can lead. Its token is the term,
-/// which is larger than that of every leader before; zkl_guard_on_lost calls, and zkl_guard_fd becomes readable, when the
-/// leadership is lost; zkl_guard_set writes only while it leads; zkl_guard_release and zkl_guard_free resign.
+/// It leads while its guard is ZKL_HELD, which ends before another can lead. zkl_guard_token is the term, and larger
+/// than that of every earlier leader. zkl_guard_on_lost and zkl_guard_fd report a loss of the leadership. zkl_guard_set
+/// writes only while it leads. zkl_guard_release and zkl_guard_free resign.
 ///
-/// On connection loss it goes on, as zkl_lock_acquire. When it fails, it takes no part. `pthread_cancel` waits until it
-/// has ended.
+/// On connection loss it continues, as zkl_lock_acquire. After an error it does not take part. `pthread_cancel` waits
+/// until it has ended.
 ///
-/// Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the program's: end it with
-/// zkl_guard_release or zkl_guard_free.
+/// Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the program's: end it
+/// with zkl_guard_release or zkl_guard_free.
 ///
-/// ZOK; otherwise as zkl_lock_acquire. ZINVALIDSTATE in the child of a fork.
+/// ZOK; otherwise as zkl_lock_acquire. ZINVALIDSTATE: in the child of a fork.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_election_campaign(
     election: Option<&zkl_election>,
@@ -139,12 +139,12 @@ pub extern "C" fn zkl_election_campaign(
     })
 }
 
-/// Begins to take part, and returns; `done` is called when this participant leads. All else is as of
-/// zkl_lock_acquire_async, a NULL `done` included; zkl_attempt_cancel ends the participation.
+/// As zkl_election_campaign, but does not wait. zklock calls `done` when this participant leads. Otherwise as
+/// zkl_lock_acquire_async, a NULL `done` included. zkl_attempt_cancel ends the participation.
 ///
 /// Any thread, callbacks of the C client included; does not block.
 ///
-/// ZOK when it has begun; otherwise as zkl_lock_acquire_async.
+/// ZOK: it has started; otherwise as zkl_lock_acquire_async.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_election_campaign_async(
     election: Option<&zkl_election>,
@@ -166,25 +166,25 @@ pub extern "C" fn zkl_election_campaign_async(
     })
 }
 
-/// Resigns in favour of a participant, of a list of zkl_election_participants, and waits up to `timeout_ms` until it
-/// leads: the others whose turn it would be before give way to it, once each, and take part behind it. The guard stays the
-/// program's, whatever this returns. Once it has resigned, the guard says ZKL_LOST, with 0 for the reason: `lost`
-/// callbacks do not come, and zkl_guard_release gives ZOK.
+/// Resigns in favour of a participant from zkl_election_participants, and waits up to `timeout_ms` until it leads.
+/// Participants with an earlier turn give way to it, once each, and queue behind it. The guard stays the program's,
+/// whatever this returns. Once it has resigned, the guard is ZKL_LOST with reason 0. Then `lost` callbacks are not
+/// called, and zkl_guard_release gives ZOK.
 ///
-/// There are never two leaders, and terms grow, whatever fails: who leads is decided by the claims alone. Where the chosen
-/// one dies or leaves, the next whose turn it is leads. Participants that acquire the lock itself, without an election, do
+/// There are never two leaders, and terms grow, whatever fails: the claims alone decide who leads. If the chosen
+/// participant dies or leaves, the next one leads. Participants that acquire the lock itself, without an election, do
 /// not give way.
 ///
-/// On connection loss it goes on while the session lives. `pthread_cancel` waits until it has ended. In the child of a
-/// fork nothing is done.
+/// On connection loss it continues while the session lives. `pthread_cancel` waits until it has ended. In the child of
+/// a fork nothing is done.
 ///
-/// Any thread, `done` and `lost` callbacks of zklock included; blocks. Nobody may free or release the guard meanwhile.
+/// Any thread, `done` and `lost` callbacks of zklock included; blocks. Do not free or release the guard meanwhile.
 ///
-/// ZOK when the chosen one leads. ZNOTHING when it has left: where zkl_guard_state says ZKL_HELD, it had left before, and
-/// this one goes on to lead; otherwise the next one leads. ZKL_NOT_HELD when the leadership was lost before.
-/// ZOPERATIONTIMEOUT when the time is over, and ZSESSIONEXPIRED, ZCLOSING or another failure of a guard that is ZKL_LOST:
-/// the chosen one may come to lead yet. ZBADARGUMENTS for a NULL, a guard of something else, or another negative timeout;
-/// otherwise as zkl_lock_acquire, and nothing was done.
+/// ZOK: the chosen participant leads. ZNOTHING: it has left the election. If zkl_guard_state is ZKL_HELD, it had left
+/// before, and this one still leads; otherwise the next one leads. ZKL_NOT_HELD: the leadership was lost before.
+/// ZOPERATIONTIMEOUT: the time has passed. After this, and after another error with a guard that is ZKL_LOST
+/// (ZSESSIONEXPIRED, ZCLOSING), the chosen participant may still lead later. ZBADARGUMENTS: an argument is NULL, a
+/// guard of something else, or another negative timeout. Otherwise as zkl_lock_acquire; nothing was done.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_election_hand_over(
     election: Option<&zkl_election>,
@@ -204,15 +204,15 @@ pub unsafe extern "C" fn zkl_election_hand_over(
     })
 }
 
-/// As zkl_election_hand_over, without waiting: `done` is called exactly once, on zklock's callback thread of the client,
-/// with what that would have returned; `finalizer`, if there is one, after it. They may be called before this returns.
-/// When this returns an error, neither is called. The guard may be released or freed meanwhile.
+/// As zkl_election_hand_over, but does not wait. zklock calls `done` exactly once with its result, on the client's
+/// callback thread, and then `finalizer`, if it is not NULL. Both may run before this returns. If this returns an
+/// error, neither is called. The guard may be released or freed meanwhile.
 ///
 /// Any thread, callbacks of the C client included; does not block.
 ///
-/// ZOK when it has begun; ZBADARGUMENTS for a NULL election, guard, to or done, a guard of something else, or another
-/// negative timeout; ZKL_NOT_HELD for a guard that is given up; ZSYSTEMERROR when there is no thread to be had.
-/// Everything else is reported by `done`.
+/// ZOK: it has started. ZBADARGUMENTS: `election`, `guard`, `to` or `done` is NULL, a guard of something else, or
+/// another negative timeout. ZKL_NOT_HELD: the guard was released. ZSYSTEMERROR: no thread is available. `done` reports
+/// everything else.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_election_hand_over_async(
     election: Option<&zkl_election>,
@@ -261,10 +261,10 @@ fn list(
     Ok(())
 }
 
-/// Who leads: a list of one entry, whose token is the term, or of none.
+/// The leader: a list of one entry, with the term as its token, or an empty one.
 ///
-/// Threads, ownership and codes: as zkl_lock_holder. `pthread_cancel` waits until it has ended; ZINVALIDSTATE in the child
-/// of a fork.
+/// Threads, ownership and codes: as zkl_lock_holder. `pthread_cancel` waits until it has ended. ZINVALIDSTATE: in the
+/// child of a fork.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_election_leader(
     election: Option<&zkl_election>,
@@ -273,10 +273,10 @@ pub extern "C" fn zkl_election_leader(
     status(|| list("zkl_election_leader", election, leader, 1))
 }
 
-/// Who takes part, in the order in which they will lead: the first of them does.
+/// The participants in the order in which they will lead. The first one leads.
 ///
-/// Threads, ownership and codes: as zkl_lock_holder. `pthread_cancel` waits until it has ended; ZINVALIDSTATE in the child
-/// of a fork.
+/// Threads, ownership and codes: as zkl_lock_holder. `pthread_cancel` waits until it has ended. ZINVALIDSTATE: in the
+/// child of a fork.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_election_participants(
     election: Option<&zkl_election>,
@@ -285,22 +285,23 @@ pub extern "C" fn zkl_election_participants(
     status(|| list("zkl_election_participants", election, participants, usize::MAX))
 }
 
-/// Asks for a call of `changed` with who leads, now and whenever that has changed: a list of one entry, or of none, which
-/// is the program's to free. It takes no part. A leader that came and went between two calls is left out; the next call
-/// comes when the one before has returned. Of a hand-over it may show those for a moment who are passed by.
+/// Watches the leader without taking part. zklock calls `changed` with the leader, now and at each change: a list of
+/// one entry or an empty one, which the program frees. A leader that comes and goes between two calls is left out. The
+/// next call comes after the previous one has returned. During a hand-over it may briefly show participants that give
+/// way.
 ///
-/// Calls come on zklock's callback thread of the client until `*watch` is freed, which runs `finalizer`. On connection loss
-/// they go on with the next connection or session. With another code than ZOK, and NULL for the list, it has ended: the
-/// servers refuse it, or ZINVALIDSTATE, ZCLOSING or ZSESSIONEXPIRED, the client is closed; that of an adopted handle also
-/// when its session is over (ask again after zkl_client_follow). `finalizer` runs after that, too.
+/// Calls run on the client's callback thread until `*watch` is freed; then `finalizer` runs. On connection loss they
+/// continue with the next connection or session. A code other than ZOK, with NULL for the list, is the last call, and
+/// `finalizer` follows it too. Either the servers refuse, or the client is closed (ZINVALIDSTATE, ZCLOSING or
+/// ZSESSIONEXPIRED). A client of an adopted handle also ends with its session: watch again after zkl_client_follow.
 ///
-/// It keeps the client's session as a guard does, until it is freed. In the child of a fork nothing is called.
+/// Until it is freed, it keeps the client's session, as a guard does. In the child of a fork nothing is called.
 ///
-/// Any thread, callbacks included; does not block. On success `*watch`, written before `changed` can run, is the program's:
-/// end it with zkl_watch_free.
+/// Any thread, callbacks included; does not block. On success `*watch` is written before `changed` can run, and is the
+/// program's: end it with zkl_watch_free.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL election, changed or watch; ZSYSTEMERROR when there is no thread to be had;
-/// ZINVALIDSTATE in the child of a fork.
+/// ZOK. ZBADARGUMENTS: `election`, `changed` or `watch` is NULL. ZSYSTEMERROR: no thread is available. ZINVALIDSTATE:
+/// in the child of a fork.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_election_observe(
     election: Option<&zkl_election>,

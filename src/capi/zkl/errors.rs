@@ -5,20 +5,19 @@ use std::ffi::{c_char, c_int};
 use crate::capi::boundary;
 use crate::capi::codes::text_of;
 
-/// What a code means, as one lowercase phrase: ZooKeeper's codes and zklock's.
+/// The meaning of a code of ZooKeeper or zklock, as a lowercase phrase.
 ///
-/// Any thread. Returns a string that lives as long as the program; never NULL, also for an unknown
-/// code.
+/// Any thread. The string lives as long as the program. Never NULL, even for an unknown code.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_strerror(code: c_int) -> *const c_char {
     boundary::value(c"unknown code".as_ptr(), || text_of(code).as_ptr())
 }
 
-/// Why the last function that failed on this thread did, with the path it was about: one line, for
-/// people. Inside a `done` callback: why that acquire failed.
+/// The error of the last failed function on this thread, with its path: one line, for people. Inside a `done` callback,
+/// the error of that operation.
 ///
-/// Any thread. Returns a string that belongs to the library and is good until the next failure on
-/// this thread; empty if nothing failed yet; never NULL.
+/// Any thread. The library owns the string, which is valid until the next failure on this thread. Empty if nothing has
+/// failed yet; never NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_last_error() -> *const c_char {
     boundary::value(c"".as_ptr(), boundary::last_message)

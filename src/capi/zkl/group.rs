@@ -29,7 +29,7 @@ pub struct zkl_group {
     recipe: Recipe,
 }
 
-/// That this program is a member of a group; see zkl_group_join.
+/// The program's membership in a group; see zkl_group_join.
 #[allow(non_camel_case_types)]
 pub struct zkl_membership {
     membership: Mutex<Membership>,
@@ -38,19 +38,19 @@ pub struct zkl_membership {
     shared: Arc<Shared>,
 }
 
-/// A member of a group. Its strings and data belong to the list. Anyone may have written them.
+/// A member of a group. The list owns its strings and data. Any client may have written them.
 #[allow(non_camel_case_types)]
 #[repr(C)]
 pub struct zkl_member {
-    /// The name of its znode: the same for as long as it is a member, and never given again.
+    /// The name of its znode. It stays the same during the membership and is never reused.
     pub id: *const c_char,
-    /// What it says of itself, not ended by a NUL.
+    /// The data that it joined with, without a terminating NUL.
     pub data: *const c_void,
-    /// How many bytes that are.
+    /// The length of `data` in bytes.
     pub len: usize,
-    /// The session that it is on.
+    /// The session of its znode.
     pub session_id: i64,
-    /// The transaction that made its znode: those who join later have a larger one.
+    /// The transaction that created its znode. Later members have a larger one.
     pub joined: i64,
 }
 
@@ -67,8 +67,8 @@ unsafe impl Send for zkl_members {}
 // SAFETY: as above.
 unsafe impl Sync for zkl_members {}
 
-/// Called with the members. With ZOK `members` is the program's: it is freed with zkl_members_free. Otherwise it is NULL. Must
-/// not throw.
+/// The members. With ZOK `members` is the program's: free it with zkl_members_free. Otherwise it is NULL. Must not
+/// throw.
 #[allow(non_camel_case_types)]
 pub type zkl_members_fn =
     Option<unsafe extern "C" fn(rc: c_int, members: *mut zkl_members, userdata: *mut c_void)>;
@@ -104,15 +104,15 @@ fn group_at(client: &Client, path: &str, acl: Vec<Acl>) -> Group {
     client.group(path).acl(acl)
 }
 
-/// Makes a group at a path: who joins is seen by all for as long as it lives. Sends nothing. Members are ephemeral znodes
-/// below the path, as kazoo's `Party` has them.
+/// Makes a group at a path: all clients can see its members as long as they live. Sends nothing. Members are ephemeral
+/// znodes below the path, as in kazoo's `Party`.
 ///
 /// `path` is absolute, under the client's chroot. `options` may be NULL: the defaults. Both are copied.
 ///
 /// Any thread; does not block. On success `*group` is the program's: free it with zkl_group_free.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL for an ACL that is
-/// empty or malformed. ZINVALIDSTATE in the child of a fork.
+/// ZOK. ZBADARGUMENTS: an argument is NULL, ZooKeeper does not allow the path, or options are invalid. ZINVALIDACL: the
+/// ACL is empty or malformed. ZINVALIDSTATE: in the child of a fork.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_group_new(
     client: Option<&zkl_client>,
@@ -130,7 +130,7 @@ pub unsafe extern "C" fn zkl_group_new(
     })
 }
 
-/// Frees the group. Its members stay, and so do watches.
+/// Frees the group. Members and watches stay.
 ///
 /// Any thread, callbacks included. NULL is allowed.
 #[unsafe(no_mangle)]
@@ -138,19 +138,19 @@ pub extern "C" fn zkl_group_free(group: Option<Box<zkl_group>>) {
     free(group);
 }
 
-/// Joins the group, with `len` bytes of data (NULL only with 0) that all can read. Waits up to `timeout_ms`, or
-/// ZKL_FOREVER. After its session has ended the member joins again in the next one, and so it does when somebody has
-/// deleted its znode, under the same id; on an adopted handle it ends with the session.
+/// Joins the group, with `len` bytes of data (NULL only with 0) that all clients can read. Waits up to `timeout_ms`, or
+/// ZKL_FOREVER. After its session has ended, the member joins again in the next session, with the same id. It does the
+/// same if another client deletes its znode. On an adopted handle it ends with the session.
 ///
-/// On connection loss it waits for the next connection, and finds out there whether it has joined. When it fails, no member
-/// is left. `pthread_cancel` waits until it has ended.
+/// On connection loss it waits for the next connection and looks up there whether it has joined. After an error no
+/// member is left. `pthread_cancel` waits until it has ended.
 ///
-/// Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*membership` is the program's: end it
-/// with zkl_membership_leave or zkl_membership_free. It keeps the client's session as a guard does.
+/// Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*membership` is the program's: end
+/// it with zkl_membership_leave or zkl_membership_free. It keeps the client's session, as a guard does.
 ///
-/// ZOK; ZOPERATIONTIMEOUT when the time is over; ZBADARGUMENTS for a NULL, another negative timeout, or more data than a
-/// request takes; ZNOAUTH; ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first
-/// also in the child of a fork; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+/// ZOK. ZOPERATIONTIMEOUT: the time has passed. ZBADARGUMENTS: an argument is NULL, another negative timeout, or the
+/// data exceeds a request. ZNOAUTH. ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED: the client is closed;
+/// ZINVALIDSTATE also in the child of a fork. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_group_join(
     group: Option<&zkl_group>,
@@ -174,9 +174,9 @@ pub unsafe extern "C" fn zkl_group_join(
     })
 }
 
-/// What the member is called in the group: see `zkl_member`.
+/// The member's id in the group: see `zkl_member`.
 ///
-/// Any thread. Returns a string that belongs to the membership; NULL for NULL.
+/// Any thread. The membership owns the string; NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_membership_id(membership: Option<&zkl_membership>) -> *const c_char {
     membership.map_or(std::ptr::null(), |membership| membership.id.as_ptr())
@@ -184,16 +184,16 @@ pub extern "C" fn zkl_membership_id(membership: Option<&zkl_membership>) -> *con
 
 /// The path of the member's znode.
 ///
-/// Any thread. Returns a string that belongs to the membership; NULL for NULL.
+/// Any thread. The membership owns the string; NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_membership_path(membership: Option<&zkl_membership>) -> *const c_char {
     membership.map_or(std::ptr::null(), |membership| membership.path.as_ptr())
 }
 
-/// 1 while it is certainly a member, by the local clock, 0 while it is not: after a loss of the session until it has joined
-/// again. Costs no request.
+/// 1 while it is certainly a member, by the local clock; otherwise 0. After a loss of the session it is 0 until it has
+/// joined again. Costs no request.
 ///
-/// Any thread. ZBADARGUMENTS for NULL, ZINVALIDSTATE in the child of a fork.
+/// Any thread. ZBADARGUMENTS: NULL. ZINVALIDSTATE: in the child of a fork.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_membership_is_member(membership: Option<&zkl_membership>) -> c_int {
     const NAME: &str = "zkl_membership_is_member";
@@ -204,14 +204,14 @@ pub extern "C" fn zkl_membership_is_member(membership: Option<&zkl_membership>) 
     number(codes::ZKL_PANIC, is_member, |code| code)
 }
 
-/// Leaves the group, and waits up to `timeout_ms`, or ZKL_FOREVER, until its znode is gone. Frees the membership, whatever
-/// it returns. On connection loss the deletion is repeated until the znode, or the session, is gone. `pthread_cancel` waits
-/// until it has ended. In the child of a fork it only frees.
+/// Leaves the group, and waits up to `timeout_ms`, or ZKL_FOREVER, until its znode is gone. Frees the membership,
+/// whatever it returns. On connection loss the deletion is repeated until the znode or the session is gone.
+/// `pthread_cancel` waits until it has ended. In the child of a fork it only frees.
 ///
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks.
 ///
-/// ZOK; ZOPERATIONTIMEOUT when no server has confirmed it in time, and ZKL_WOULD_DEADLOCK inside a callback of the C client,
-/// or ZBADARGUMENTS for another negative timeout: it leaves in the background. ZBADARGUMENTS for NULL. ZINVALIDSTATE in the
+/// ZOK. ZOPERATIONTIMEOUT: no server confirmed it in time. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
+/// ZBADARGUMENTS: NULL, or another negative timeout. After an error it leaves in the background. ZINVALIDSTATE: in the
 /// child of a fork.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_membership_leave(
@@ -235,8 +235,8 @@ pub extern "C" fn zkl_membership_leave(
     })
 }
 
-/// Leaves the group in the background, and frees the membership. Does not wait, unless this was the last of its client: see
-/// zkl_client_free. In the child of a fork it only frees.
+/// Leaves the group in the background, and frees the membership. Waits only if this was the last object of its client:
+/// see zkl_client_free. In the child of a fork it only frees.
 ///
 /// Any thread, callbacks included. NULL is allowed.
 #[unsafe(no_mangle)]
@@ -244,15 +244,15 @@ pub extern "C" fn zkl_membership_free(membership: Option<Box<zkl_membership>>) {
     free(membership);
 }
 
-/// Who are members now, in the order in which they have joined: none where nobody has. Waits up to `timeout_ms`, or
-/// ZKL_FOREVER. It costs a listing, and a read for each.
+/// The present members in the order in which they joined; empty if no member has joined yet. Waits up to `timeout_ms`,
+/// or ZKL_FOREVER. It costs a listing, and a read for each member.
 ///
 /// On connection loss it asks again. `pthread_cancel` waits until it has ended.
 ///
-/// Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*members` is the program's: free it with
-/// zkl_members_free.
+/// Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*members` is the program's: free it
+/// with zkl_members_free.
 ///
-/// ZOK; ZOPERATIONTIMEOUT when no server answers in time; otherwise as zkl_group_join.
+/// ZOK. ZOPERATIONTIMEOUT: no server answers in time. Otherwise as zkl_group_join.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_group_members(
     group: Option<&zkl_group>,
@@ -270,13 +270,12 @@ pub extern "C" fn zkl_group_members(
     })
 }
 
-/// Asks for a call of `changed` with the members, now and whenever others are members: a list, which is the program's to
-/// free. Who came and went between two calls is left out, and so is a member that has only got another session. The next
-/// call comes when the one before has returned. It costs one watch, one listing with each change, and a read for each new
-/// member.
+/// Watches the members. zklock calls `changed` with them, now and at each change: a list, which the program frees.
+/// Members that come and go between two calls are left out, as are members that only moved to another session. The next
+/// call comes after the previous one has returned. It costs one watch, one listing for each change, and one read for
+/// each new member.
 ///
-/// Of the thread, of connection loss, of the end, of `finalizer`, of `*watch`, of the codes and of a fork the same holds as
-/// of zkl_election_observe.
+/// Thread, connection loss, end, `finalizer`, `*watch`, codes and fork: as zkl_election_observe.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_group_watch(
     group: Option<&zkl_group>,
@@ -303,7 +302,7 @@ pub extern "C" fn zkl_group_watch(
     })
 }
 
-/// How many entries the list has; 0 for NULL.
+/// The number of entries; 0 for NULL.
 ///
 /// Any thread.
 #[unsafe(no_mangle)]
@@ -311,7 +310,7 @@ pub extern "C" fn zkl_members_count(members: Option<&zkl_members>) -> usize {
     members.map_or(0, |members| members.list.len())
 }
 
-/// The entry at `index`, counted from 0; NULL beyond the end, and for NULL. It belongs to the list.
+/// The entry at `index`, from 0. NULL beyond the end and for NULL. The list owns it.
 ///
 /// Any thread.
 #[unsafe(no_mangle)]

@@ -29,7 +29,7 @@ use crate::runtime::Pending;
 
 /// zkl_guard_state: the lock is held, and no other client can acquire it now.
 pub const ZKL_HELD: c_int = 1;
-/// zkl_guard_state: the lock is lost, and others may hold it. It stays so.
+/// zkl_guard_state: the lock is lost for good, and others may hold it.
 pub const ZKL_LOST: c_int = 4;
 
 /// A lock that is held; see zkl_lock_acquire.
@@ -127,13 +127,14 @@ impl Drop for zkl_guard {
     }
 }
 
-/// ZKL_HELD, ZKL_SUSPENDED or ZKL_LOST, looked at now by the local clock. Costs no request.
+/// ZKL_HELD, ZKL_SUSPENDED or ZKL_LOST, by the local clock at this moment. Costs no request.
 ///
-/// While it says ZKL_HELD, no other client holds the lock: it turns to ZKL_LOST before the servers can
-/// let anyone else in (where nobody deletes the lock's znode by hand, and `tick_time_ms` of
-/// `zkl_client_options` is heeded). But time passes between a look and the write that follows it. What must be safe even then is done with zkl_guard_token or zkl_guard_set.
+/// While it is ZKL_HELD, no other client holds the lock: it becomes ZKL_LOST before the servers can admit another
+/// client. That requires that nobody deletes the lock's znode by hand, and that `tick_time_ms` of `zkl_client_options`
+/// is right. But time passes between a check and the write that follows. To be safe even then, use zkl_guard_token or
+/// zkl_guard_set.
 ///
-/// Any thread. ZBADARGUMENTS for NULL.
+/// Any thread. ZBADARGUMENTS: NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_state(guard: Option<&zkl_guard>) -> c_int {
     let state = || {
@@ -147,10 +148,10 @@ pub extern "C" fn zkl_guard_state(guard: Option<&zkl_guard>) -> c_int {
     number(codes::ZKL_PANIC, state, |code| code)
 }
 
-/// Why the lock is lost: ZKL_LOST_SESSION, ZKL_LOST_DELETED or ZKL_LOST_BROKEN; 0 when it is not lost. Looked at now by
-/// the local clock.
+/// Why the lock is lost, by the local clock at this moment: ZKL_LOST_SESSION, ZKL_LOST_DELETED or ZKL_LOST_BROKEN. 0 if
+/// it is not lost.
 ///
-/// Any thread. ZBADARGUMENTS for NULL.
+/// Any thread. ZBADARGUMENTS: NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_lost_reason(guard: Option<&zkl_guard>) -> c_int {
     let reason = || {
@@ -160,11 +161,11 @@ pub extern "C" fn zkl_guard_lost_reason(guard: Option<&zkl_guard>) -> c_int {
     number(codes::ZKL_PANIC, reason, |code| code)
 }
 
-/// The fencing token: a number above 0 that grows with every acquire of this lock, whoever acquires it
-/// (the czxid of the lock's znode). A store that remembers the largest token it has seen, and refuses
-/// smaller ones, can't be written to by a holder that has lost the lock unnoticed.
+/// The fencing token: a number above 0 that grows with every acquire of this lock, by any client (the czxid of the
+/// lock's znode). If a store remembers the largest token and rejects smaller ones, a holder that has lost the lock
+/// cannot write to it.
 ///
-/// Any thread. ZBADARGUMENTS for NULL.
+/// Any thread. ZBADARGUMENTS: NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_token(guard: Option<&zkl_guard>) -> i64 {
     let token = || {
@@ -174,9 +175,9 @@ pub extern "C" fn zkl_guard_token(guard: Option<&zkl_guard>) -> i64 {
     number(i64::from(codes::ZKL_PANIC), token, i64::from)
 }
 
-/// The lock's path; of a multi-lock that of the first lock.
+/// The lock's path; for a multi-lock, the path of the first lock.
 ///
-/// Any thread. Returns a string that belongs to the guard, and stays as long as that; NULL for NULL.
+/// Any thread. The guard owns the string; NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_path(guard: Option<&zkl_guard>) -> *const c_char {
     let first = guard.and_then(|guard| guard.locks.first());
@@ -211,22 +212,20 @@ pub unsafe extern "C" fn zkl_guard_claim_path(
     path.len()
 }
 
-/// Asks for a call of `lost` when the lock is lost: at most once, on zklock's callback thread of the
-/// client, never for a release, and at once if it is lost already. `finalizer`, if there is one, is
-/// called once in any case, on that thread: after `lost`, or when the guard ends. When this returns an
-/// error, neither is called.
+/// Registers `lost`, which zklock calls when the lock is lost: at most once, on the client's callback thread, and at
+/// once if the lock is lost already. A release does not call it. `finalizer`, if it is not NULL, runs once in any case,
+/// on that thread: after `lost`, or when the guard ends. If this returns an error, neither is called.
 ///
-/// A lost session is reported before the servers can let anyone else in. That somebody deleted the znode
-/// is reported only after the fact, and once the lock has been held for about 100 ms.
+/// A lost session is reported before the servers can admit another client. A deletion of the znode by another client is
+/// reported only afterwards, and only once the lock has been held for about 100 ms.
 ///
-/// `lost` may block and may call any function of zklock; it may free the guard. Callbacks of one client
-/// come one after the other: one that blocks holds up those behind it. Once zkl_guard_release or
-/// zkl_guard_free has been called, `lost` is not begun any more, but one that has begun may still run.
-/// It may be asked for several times, each for itself.
+/// `lost` may block, call any function of zklock and free the guard. Callbacks of one client run one after the other,
+/// so one that blocks delays the next. After zkl_guard_release or zkl_guard_free, `lost` is not started any more, but
+/// one that has started may still run. Several registrations are independent.
 ///
 /// Any thread, callbacks included; does not block.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL guard or lost; ZSYSTEMERROR when there is no thread to be had.
+/// ZOK. ZBADARGUMENTS: `guard` or `lost` is NULL. ZSYSTEMERROR: no thread is available.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_on_lost(
     guard: Option<&zkl_guard>,
@@ -248,14 +247,12 @@ pub extern "C" fn zkl_guard_on_lost(
     })
 }
 
-/// Waits until the lock is lost, up to `timeout_ms`: ZKL_FOREVER waits as long as it takes, 0 looks
-/// once.
+/// Waits until the lock is lost, up to `timeout_ms`: ZKL_FOREVER waits without a limit, 0 checks once.
 ///
-/// Any thread, `done` and `lost` callbacks of zklock included; blocks. Nobody may free or release the
-/// guard meanwhile.
+/// Any thread, `done` and `lost` callbacks of zklock included; blocks. Do not free or release the guard meanwhile.
 ///
-/// ZOK when it is lost; ZOPERATIONTIMEOUT when it is not; ZBADARGUMENTS for NULL or another negative
-/// timeout; ZKL_WOULD_DEADLOCK inside a callback of the C client, unless the timeout is 0.
+/// ZOK: the lock is lost. ZOPERATIONTIMEOUT: it is not. ZBADARGUMENTS: NULL, or another negative timeout.
+/// ZKL_WOULD_DEADLOCK: inside a callback of the C client, unless the timeout is 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_wait_lost(guard: Option<&zkl_guard>, timeout_ms: c_int) -> c_int {
     const NAME: &str = "zkl_guard_wait_lost";
@@ -280,14 +277,13 @@ pub extern "C" fn zkl_guard_wait_lost(guard: Option<&zkl_guard>, timeout_ms: c_i
     })
 }
 
-/// A file descriptor that becomes readable (POLLIN) when the lock is lost, for poll, epoll and event
-/// loops. It belongs to the guard, is closed with it, and is the same at every call: the program must
-/// neither read nor close it, and must take it out of its event loop before it ends the guard. See
-/// zkl_guard_on_lost for when that is called.
+/// A file descriptor that becomes readable (POLLIN) when the lock is lost: for poll, epoll and event loops. The guard
+/// owns it and closes it. Each call gives the same one. Do not read or close it, and take it out of the event loop
+/// before you end the guard. It reports the same losses as zkl_guard_on_lost.
 ///
 /// Any thread, callbacks included; does not block.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL; ZSYSTEMERROR when there is no descriptor to be had.
+/// ZOK. ZBADARGUMENTS: an argument is NULL. ZSYSTEMERROR: no descriptor is available.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_fd(
     guard: Option<&zkl_guard>,
@@ -310,13 +306,13 @@ pub extern "C" fn zkl_guard_fd(
     })
 }
 
-/// A file descriptor that becomes readable (POLLIN) with each change of the guard's state, and is so from the
-/// beginning: zkl_guard_take_state gives the state, and makes it unreadable until the next change. It belongs to the
-/// guard as that of zkl_guard_fd does.
+/// A file descriptor that becomes readable (POLLIN) with each change of the guard's state; it is readable from the
+/// start. zkl_guard_take_state gives the state and makes it unreadable until the next change. Ownership: as
+/// zkl_guard_fd.
 ///
 /// Any thread, callbacks included; does not block.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL; ZSYSTEMERROR when there is no descriptor to be had.
+/// ZOK. ZBADARGUMENTS: an argument is NULL. ZSYSTEMERROR: no descriptor is available.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_state_fd(
     guard: Option<&zkl_guard>,
@@ -334,9 +330,9 @@ pub extern "C" fn zkl_guard_state_fd(
     })
 }
 
-/// As zkl_guard_state; and the descriptor of zkl_guard_state_fd is readable again at the next change only.
+/// As zkl_guard_state. The descriptor of zkl_guard_state_fd becomes unreadable until the next change.
 ///
-/// Any thread, callbacks included. ZBADARGUMENTS for NULL.
+/// Any thread, callbacks included. ZBADARGUMENTS: NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_take_state(guard: Option<&zkl_guard>) -> c_int {
     // Before the look: a change in between makes it readable again.
@@ -350,18 +346,17 @@ pub extern "C" fn zkl_guard_take_state(guard: Option<&zkl_guard>) -> c_int {
     }
 }
 
-/// Replaces the data of a znode, in one transaction with the proof that the lock is still held: when
-/// it is not, nothing is written. Waits for the outcome, up to the operation timeout.
+/// Replaces the data of a znode in one transaction with the check that the lock is still held: if it is not, nothing is
+/// written. Waits for the outcome, up to the operation timeout.
 ///
-/// `path` is the znode to write, `data` its new data of `len` bytes (NULL only with 0). `version` is the
-/// version its data must have, -1 for any. `stat` may be NULL; otherwise it gets the znode's new stat.
+/// `path` is the znode to write, `data` its new data of `len` bytes (NULL only with 0). `version` is the version that
+/// its data must have, or -1 for any. `stat` may be NULL; otherwise it gets the znode's new stat.
 ///
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks.
 ///
-/// ZOK; ZKL_NOT_HELD; ZNONODE when there is no such znode; ZBADVERSION; ZNOAUTH; ZBADARGUMENTS for a
-/// NULL, a path that ZooKeeper does not allow, a version below -1, or more data than a request takes;
-/// ZKL_WOULD_DEADLOCK inside a callback of the C client. ZKL_OUTCOME_UNKNOWN: read the
-/// znode.
+/// ZOK. ZKL_NOT_HELD. ZNONODE: the znode does not exist. ZBADVERSION. ZNOAUTH. ZBADARGUMENTS: an argument is NULL,
+/// ZooKeeper does not allow the path, the version is below -1, or the data exceeds a request. ZKL_WOULD_DEADLOCK:
+/// inside a callback of the C client. ZKL_OUTCOME_UNKNOWN: read the znode.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_guard_set(
     guard: Option<&zkl_guard>,
@@ -388,33 +383,31 @@ pub unsafe extern "C" fn zkl_guard_set(
     })
 }
 
-/// Releases the lock and waits until that is confirmed. Frees the guard, whatever it returns.
+/// Releases the lock and waits for the confirmation. Frees the guard, whatever it returns.
 ///
-/// The deletion of the lock's znode is repeated until it, or the session, is gone; without a
-/// connection this waits for the next one, for no longer than the session can be trusted: it ends
-/// within the session timeout, and at once when the lock is lost. To wait for less, use
-/// zkl_guard_release_within; to wait for nothing, zkl_guard_free.
+/// The deletion of the lock's znode is repeated until the znode or the session is gone. Without a connection this waits
+/// for the next one, as long as the session can be trusted: it ends within the session timeout, and at once if the lock
+/// is lost. To wait for less, use zkl_guard_release_within; not to wait, zkl_guard_free.
 ///
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks.
 ///
-/// ZOK, also for a leadership that was handed over; ZSESSIONEXPIRED when the session was lost before the release, and ZNONODE when somebody had
-/// deleted the znode: others may have held the lock meanwhile. ZNOAUTH when the session has no DELETE
-/// permission on the lock's directory: the lock stays until the session ends; a client with a session of
-/// its own ends that, and opens another, as soon as it holds no other lock. ZINVALIDSTATE, ZCLOSING or
-/// ZKL_OUTCOME_UNKNOWN when the client was detached. ZBADARGUMENTS for NULL. ZKL_WOULD_DEADLOCK inside a callback of the C client:
-/// it is released in the background then.
+/// ZOK, also for a leadership that was handed over. ZSESSIONEXPIRED: the session was lost before the release. ZNONODE:
+/// another client deleted the znode. After either, others may have held the lock. ZNOAUTH: the session may not DELETE
+/// in the lock's directory, so the lock stays until the session ends. A client with its own session replaces it as soon
+/// as it holds no other lock. ZINVALIDSTATE or ZCLOSING: the client was detached. ZBADARGUMENTS: NULL.
+/// ZKL_WOULD_DEADLOCK: inside a callback of the C client; the lock is released in the background.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_release(guard: Option<Box<zkl_guard>>) -> c_int {
     release("zkl_guard_release", guard, ZKL_FOREVER)
 }
 
-/// As zkl_guard_release, but waits no longer than `timeout_ms`: ZKL_FOREVER as zkl_guard_release, 0 not
-/// at all. Frees the guard, whatever it returns.
+/// As zkl_guard_release, but waits at most `timeout_ms`: ZKL_FOREVER as zkl_guard_release, 0 not at all. Frees the
+/// guard, whatever it returns.
 ///
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks.
 ///
-/// As zkl_guard_release, and ZKL_OUTCOME_UNKNOWN when no server has confirmed it in time: it goes on in
-/// the background. ZBADARGUMENTS for another negative timeout: it is released in the background then.
+/// As zkl_guard_release, and ZKL_OUTCOME_UNKNOWN: no server confirmed it in time, and it continues in the background.
+/// ZBADARGUMENTS also for another negative timeout: the lock is released in the background.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_release_within(
     guard: Option<Box<zkl_guard>>,
@@ -439,9 +432,9 @@ fn release(name: &'static str, guard: Option<Box<zkl_guard>>, timeout_ms: c_int)
     })
 }
 
-/// Releases the lock in the background, and frees the guard: the deletion of the lock's znode is submitted
-/// now, and repeated until it, or the session, is gone, for as long as the process lives; see "The end of
-/// the process". Does not wait, unless this was the last of its client: see zkl_client_free.
+/// Releases the lock in the background, and frees the guard. The deletion of the lock's znode is submitted now. It is
+/// repeated until the znode or the session is gone, as long as the process lives; see "The end of the process". Waits
+/// only if this was the last object of its client: see zkl_client_free.
 ///
 /// Any thread, callbacks included. NULL is allowed.
 #[unsafe(no_mangle)]

@@ -10,18 +10,18 @@ use crate::capi::zkl::options::{self, Sharing, zkl_lock_options};
 use crate::lock::Strategy;
 use crate::path;
 
-/// Makes the lock of a key, of which there may be very many below one path: an order or a user each. It is a lock as one of
-/// zkl_lock_new, but nothing is left of it on the servers when nobody holds it or waits for it: its znode (`key-` and the
-/// key, below `path`) is made and deleted each time, which costs some requests more. Sends nothing.
+/// Makes the lock of a key: for many short-lived locks below one path, such as one for each order or user. It works as
+/// a lock of zkl_lock_new, but leaves nothing on the servers when no client holds it or waits for it. Its znode (`key-`
+/// and the key, below `path`) is created and deleted each time, which costs some more requests. Sends nothing.
 ///
-/// `key` is `len` bytes of any kind (NULL only with 0). `path` is absolute, under the client's chroot, and has nothing but
-/// such locks below it. `options` may be NULL; strategy and sharing have to be the defaults. All are copied.
+/// `key` is any `len` bytes (NULL only with 0). `path` is absolute, under the client's chroot. Keep other znodes away
+/// from it. `options` may be NULL; strategy and sharing must be the defaults. All are copied.
 ///
 /// Any thread; does not block. On success `*lock` is the program's: free it with zkl_lock_free.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL for an ACL that is empty
-/// or malformed; ZINVALIDSTATE in the child of a fork. A path and a key that make more than a request takes are refused
-/// when the lock is acquired, with ZBADARGUMENTS.
+/// ZOK. ZBADARGUMENTS: an argument is NULL, ZooKeeper does not allow the path, or options are invalid. ZINVALIDACL: the
+/// ACL is empty or malformed. ZINVALIDSTATE: in the child of a fork. If path and key together exceed a request, the
+/// acquire fails with ZBADARGUMENTS.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_lock_of_key(
     client: Option<&zkl_client>,

@@ -64,15 +64,15 @@ fn opened(latch: &Latch, within: Option<Duration>) -> Pending<()> {
     })
 }
 
-/// Makes a latch at a path: it is set to a number of events, counted down once for each, and opens at zero. It opens once,
-/// and stays open. Sends nothing. It is a persistent znode with what is left in decimal digits.
+/// Makes a latch at a path: set to a number of events, counted down once for each event, open at zero. It opens once
+/// and stays open. Sends nothing. It is a persistent znode with the remaining count in decimal digits.
 ///
 /// `path` is absolute, under the client's chroot. `options` may be NULL: the defaults. Both are copied.
 ///
 /// Any thread; does not block. On success `*latch` is the program's: free it with zkl_latch_free.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL for an ACL that is
-/// empty or malformed. ZINVALIDSTATE in the child of a fork.
+/// ZOK. ZBADARGUMENTS: an argument is NULL, ZooKeeper does not allow the path, or options are invalid. ZINVALIDACL: the
+/// ACL is empty or malformed. ZINVALIDSTATE: in the child of a fork.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_latch_new(
     client: Option<&zkl_client>,
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn zkl_latch_new(
     })
 }
 
-/// Frees the latch, which stays as it is for all. Attempts go on.
+/// Frees the object. The latch itself does not change. Attempts continue.
 ///
 /// Any thread, callbacks included. NULL is allowed.
 #[unsafe(no_mangle)]
@@ -98,18 +98,18 @@ pub extern "C" fn zkl_latch_free(latch: Option<Box<zkl_latch>>) {
     free(latch);
 }
 
-/// Sets it to a number of events, unless it is set already; a latch of none is open at once. `left` may be NULL; otherwise
-/// it gets what is left to be counted. Waits up to `timeout_ms`, or ZKL_FOREVER.
+/// Sets the latch to a number of events, unless it is already set. With 0 events it is open at once. `left` may be
+/// NULL; otherwise it gets the remaining count. Waits up to `timeout_ms`, or ZKL_FOREVER.
 ///
-/// On connection loss it waits for the next connection, and finds out there whether it was done: nothing is counted twice.
-/// `pthread_cancel` waits until it has ended.
+/// On connection loss it waits for the next connection and looks up there whether it was done. Nothing is counted
+/// twice. `pthread_cancel` waits until it has ended.
 ///
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks.
 ///
-/// ZOK. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and ZCLOSING leave it unknown whether it was done. ZBADARGUMENTS for a NULL,
-/// another negative timeout, or a path at which something else is; ZNOAUTH; ZINVALIDSTATE, ZSESSIONEXPIRED or ZAUTHFAILED
-/// when the client is closed, the first also in the child of a fork; ZKL_WOULD_DEADLOCK inside a callback of the C client:
-/// nothing was done.
+/// ZOK. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and ZCLOSING: the outcome is unknown. After the others nothing was done:
+/// ZBADARGUMENTS: an argument is NULL, another negative timeout, or the znode at the path is no latch. ZNOAUTH.
+/// ZINVALIDSTATE, ZSESSIONEXPIRED or ZAUTHFAILED: the client is closed; ZINVALIDSTATE also in the child of a fork.
+/// ZKL_WOULD_DEADLOCK: inside a callback of the C client.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_latch_set(
     latch: Option<&zkl_latch>,
@@ -120,9 +120,10 @@ pub extern "C" fn zkl_latch_set(
     status(|| call("zkl_latch_set", latch, timeout_ms, left, |latch| latch.set(events)))
 }
 
-/// Counts one event; at zero it opens, and counting on does nothing. `left` may be NULL; otherwise it gets what is left.
+/// Counts one event. At zero the latch opens, and further counts do nothing. `left` may be NULL; otherwise it gets the
+/// remaining count.
 ///
-/// Threads, waiting and codes: as zkl_latch_set, and ZNONODE when nobody has set it: nothing was done.
+/// Threads, waiting and codes: as zkl_latch_set. ZNONODE: the latch was never set; nothing was done.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_latch_count_down(
     latch: Option<&zkl_latch>,
@@ -132,11 +133,11 @@ pub extern "C" fn zkl_latch_count_down(
     status(|| call("zkl_latch_count_down", latch, timeout_ms, left, |latch| latch.count_down()))
 }
 
-/// What is left to be counted; not older than the call. Sets `*left`. On connection loss it is read again.
+/// Reads the remaining count, with all changes made before the call, into `*left`. On connection loss it is read again.
 ///
 /// Threads and waiting: as zkl_latch_set.
 ///
-/// ZOK; ZNONODE when nobody has set it; ZOPERATIONTIMEOUT when no server answers; otherwise as zkl_latch_set.
+/// ZOK. ZNONODE: the latch was never set. ZOPERATIONTIMEOUT: no server answers. Otherwise as zkl_latch_set.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_latch_left(
     latch: Option<&zkl_latch>,
@@ -150,16 +151,16 @@ pub extern "C" fn zkl_latch_left(
     })
 }
 
-/// Waits until it is open, up to `timeout_ms`, also where nobody has set it yet: ZKL_FOREVER waits as long as it takes, 0
-/// looks once.
+/// Waits until the latch is open, up to `timeout_ms`: ZKL_FOREVER waits without a limit, 0 checks once. It also waits
+/// if the latch is not set yet.
 ///
-/// On connection loss it goes on with the next connection or session. `pthread_cancel` waits until it has ended.
+/// On connection loss it continues on the next connection or session. `pthread_cancel` waits until it has ended.
 ///
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks.
 ///
-/// ZOK when it is open; ZOPERATIONTIMEOUT when it is not; ZBADARGUMENTS for NULL or another negative timeout; ZNOAUTH;
-/// ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first also in the child of a
-/// fork; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+/// ZOK: the latch is open. ZOPERATIONTIMEOUT: it is not. ZBADARGUMENTS: NULL, or another negative timeout. ZNOAUTH.
+/// ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED: the client is closed; ZINVALIDSTATE also in the child of a
+/// fork. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_latch_wait(latch: Option<&zkl_latch>, timeout_ms: c_int) -> c_int {
     const NAME: &str = "zkl_latch_wait";
@@ -173,13 +174,13 @@ pub extern "C" fn zkl_latch_wait(latch: Option<&zkl_latch>, timeout_ms: c_int) -
     })
 }
 
-/// Begins to wait until it is open, and returns: `done` is called exactly once, with what zkl_latch_wait would have
-/// returned, or ZKL_CANCELLED. All else is as of zkl_queue_take_async.
+/// As zkl_latch_wait, but does not wait. zklock calls `done` exactly once with its result, or with ZKL_CANCELLED.
+/// Otherwise as zkl_queue_take_async.
 ///
 /// Any thread, callbacks of the C client included; does not block.
 ///
-/// ZOK when it has begun; ZBADARGUMENTS for a NULL latch or done, or a negative timeout other than ZKL_FOREVER;
-/// ZSYSTEMERROR when there is no thread to be had. Everything else is reported by `done`.
+/// ZOK: it has started. ZBADARGUMENTS: `latch` or `done` is NULL, or the timeout is negative and not ZKL_FOREVER.
+/// ZSYSTEMERROR: no thread is available. `done` reports everything else.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_latch_wait_async(
     latch: Option<&zkl_latch>,

@@ -76,19 +76,18 @@ impl zkl_lock {
     }
 }
 
-/// Makes a lock on a path. Sends nothing: what is missing of the path is made when the lock is
-/// acquired. Every acquire contends for itself, also two of one program, of one session, of one
-/// zkl_lock: a lock that is held is not acquired again by its holder, unless it is re-entrant: see
-/// zkl_lock_reentrant.
+/// Makes a lock on a path. Sends nothing; an acquire creates the missing parts of the path. All acquires exclude each
+/// other, even those of one program, session or zkl_lock. A holder cannot acquire the lock again, unless it is
+/// re-entrant: see zkl_lock_reentrant.
 ///
-/// `path` is absolute, under the client's chroot; a lock whose last name begins with `zl-`, as those of zklock's own znodes
-/// do, can be looked at, and its acquires fail with ZBADARGUMENTS. `options` may be NULL: a queue, no label, znodes
-/// that everyone may change, one holder at a time. Both are copied.
+/// `path` is absolute, under the client's chroot. Names that begin with `zl-` are reserved: such a lock can be looked
+/// at, but an acquire fails with ZBADARGUMENTS. `options` may be NULL: a queue, no label, znodes that all clients may
+/// change, one holder at a time. Both are copied.
 ///
 /// Any thread; does not block. On success `*lock` is the program's: free it with zkl_lock_free.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, "/" with another strategy than
-/// ZKL_QUEUE or for a semaphore, or bad options; ZINVALIDACL for an ACL that is empty or malformed.
+/// ZOK. ZBADARGUMENTS: an argument is NULL, ZooKeeper does not allow the path, or options are invalid. The path is "/"
+/// with another strategy than ZKL_QUEUE, or for a semaphore. ZINVALIDACL: the ACL is empty or malformed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_lock_new(
     client: Option<&zkl_client>,
@@ -115,13 +114,13 @@ pub unsafe extern "C" fn zkl_lock_new(
 
 /// The lock's path.
 ///
-/// Any thread. Returns a string that belongs to the lock; NULL for NULL.
+/// Any thread. The lock owns the string; NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_lock_path(lock: Option<&zkl_lock>) -> *const c_char {
     lock.map_or(std::ptr::null(), |lock| lock.path.as_ptr())
 }
 
-/// Gives up the lock. Guards and attempts made from it go on. A guard that is held stays held.
+/// Frees the lock. Its guards stay held, and its attempts continue.
 ///
 /// Any thread, callbacks included. NULL is allowed.
 #[unsafe(no_mangle)]
@@ -129,19 +128,18 @@ pub extern "C" fn zkl_lock_free(lock: Option<Box<zkl_lock>>) {
     free(lock);
 }
 
-/// Acquires the lock, waiting for it up to `timeout_ms` in all: ZKL_FOREVER waits as long as it
-/// takes, 0 looks once.
+/// Acquires the lock, and waits up to `timeout_ms` in total: ZKL_FOREVER waits without a limit, 0 checks once.
 ///
-/// On connection loss it goes on: it waits for the next connection, looks up what became of its
-/// claim, and keeps its place in the queue if the session survived. When it fails, no claim is left.
+/// On connection loss it waits for the next connection and looks up its claim. If the session survived, it keeps its
+/// place in the queue. After an error no claim is left.
 ///
-/// Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the
-/// program's: end it with zkl_guard_release or zkl_guard_free.
+/// Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the program's: end it
+/// with zkl_guard_release or zkl_guard_free.
 ///
-/// ZOK; ZOPERATIONTIMEOUT when the time is over; ZBADARGUMENTS for a NULL or another negative
-/// timeout; ZNODEEXISTS or ZNOCHILDRENFOREPHEMERALS when the path is something else than a lock of
-/// this strategy; ZNOAUTH; ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is
-/// closed and no session will follow; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+/// ZOK. ZOPERATIONTIMEOUT: the time has passed. ZBADARGUMENTS: an argument is NULL, or another negative timeout.
+/// ZNODEEXISTS or ZNOCHILDRENFOREPHEMERALS: something other than a lock of this strategy is at the path. ZNOAUTH.
+/// ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED: the client is closed, and no session will follow.
+/// ZKL_WOULD_DEADLOCK: inside a callback of the C client.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_lock_acquire(
     lock: Option<&zkl_lock>,
@@ -161,13 +159,13 @@ pub extern "C" fn zkl_lock_acquire(
     })
 }
 
-/// Acquires the lock if nobody is ahead: neither a holder nor, in a queue, a waiter. Waits only for
-/// the servers' answers, up to the operation timeout.
+/// Acquires the lock if no other contender is ahead: no holder and, in a queue, no waiter. Waits only for the servers'
+/// answers, up to the operation timeout.
 ///
-/// Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the
-/// program's: end it with zkl_guard_release or zkl_guard_free.
+/// Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the program's: end it
+/// with zkl_guard_release or zkl_guard_free.
 ///
-/// ZOK; ZKL_TAKEN; ZOPERATIONTIMEOUT when no server answers; otherwise as zkl_lock_acquire.
+/// ZOK. ZKL_TAKEN. ZOPERATIONTIMEOUT: no server answers. Otherwise as zkl_lock_acquire.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_lock_try(
     lock: Option<&zkl_lock>,

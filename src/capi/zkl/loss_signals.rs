@@ -12,15 +12,15 @@ use crate::capi::zkl::shared::Shared;
 use crate::capi::zkl::signal_fd::SignalFd;
 use crate::lock::{GuardStates, LostReason, LostSignal};
 
-/// zkl_guard_lost_reason, `lost`: the session expired, could not be trusted any more by the local
-/// clock, or was ended by the program.
+/// zkl_guard_lost_reason, `lost`: the session expired, was ended by the program, or the local clock no longer proves it
+/// alive.
 pub const ZKL_LOST_SESSION: c_int = 1;
-/// zkl_guard_lost_reason, `lost`: somebody deleted the lock's znode.
+/// zkl_guard_lost_reason, `lost`: another client deleted the lock's znode.
 pub const ZKL_LOST_DELETED: c_int = 2;
-/// zkl_guard_lost_reason, `lost`: somebody broke the hold, as `zklock break` does.
+/// zkl_guard_lost_reason, `lost`: another client broke the hold, as `zklock break` does.
 pub const ZKL_LOST_BROKEN: c_int = 3;
 
-/// Told that a lock is lost: why (a ZKL_LOST_* reason). Must not throw.
+/// Called when a lock is lost; `reason` is a ZKL_LOST_* reason. Must not throw.
 #[allow(non_camel_case_types)]
 pub type zkl_lost_fn = Option<unsafe extern "C" fn(reason: c_int, userdata: *mut c_void)>;
 

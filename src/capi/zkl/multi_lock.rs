@@ -63,19 +63,19 @@ fn contend(lock: &MultiLock, timeout_ms: Option<std::time::Duration>) -> Pending
     }
 }
 
-/// Makes one of several locks, which are acquired together: all, or none. Sends nothing. They may be of any sharing,
-/// re-entrant, or of a key; no two on one path, and all of one client. At least one.
+/// Makes a multi-lock: several locks that are acquired together, all or none. Sends nothing. The locks may have any
+/// sharing, be re-entrant, or be of a key. There must be at least one, all of one client, and no two on one path.
 ///
-/// Locks in queues get all their claims by one transaction. So in every queue two that are acquired together, or one of
-/// them alone, stand in the same order, whatever order they are given in: nobody can wait for each other. Locks with another
-/// strategy, and re-entrant ones, are acquired before that, one after the other in the order of their paths.
+/// Queues get all claims in one transaction. So two multi-locks have the same order in every queue that they share, and
+/// cannot deadlock. Locks with another strategy, and re-entrant ones, are acquired before, one after the other in the
+/// order of their paths.
 ///
-/// `locks` is an array of `count` locks, which are copied, and may be freed.
+/// `locks` is an array of `count` locks. They are copied, and may be freed.
 ///
 /// Any thread; does not block. On success `*multi` is the program's: free it with zkl_multi_lock_free.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL, also in the array, no locks, locks of several clients, or two on one path.
-/// ZINVALIDSTATE in the child of a fork.
+/// ZOK. ZBADARGUMENTS: an argument or a lock is NULL, there are no locks, they are of several clients, or two are on
+/// one path. ZINVALIDSTATE: in the child of a fork.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_multi_lock_new(
     locks: *const Option<&zkl_lock>,
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn zkl_multi_lock_new(
     })
 }
 
-/// Gives it up. Guards and attempts made from it go on.
+/// Frees the multi-lock. Its guards stay held, and its attempts continue.
 ///
 /// Any thread, callbacks included. NULL is allowed.
 #[unsafe(no_mangle)]
@@ -126,17 +126,17 @@ pub extern "C" fn zkl_multi_lock_free(multi: Option<Box<zkl_multi_lock>>) {
     free(multi);
 }
 
-/// Acquires all of the locks, up to `timeout_ms` in all, as zkl_lock_acquire does one. One guard stands for all: its
-/// state is the worst of theirs, it is lost when one of them is, and zkl_guard_set writes only while all are held.
-/// zkl_guard_token_of has the token of each.
+/// Acquires all locks, up to `timeout_ms` in total, as zkl_lock_acquire does one. One guard covers them. Its state is
+/// the worst of theirs, and it is lost when one of them is. zkl_guard_set writes only while all are held.
+/// zkl_guard_token_of gives the token of each.
 ///
-/// On connection loss it goes on; all claims are looked up, and all are there, or none. When it fails, no claim is
-/// left. `pthread_cancel` waits until it has ended.
+/// On connection loss it continues and looks up its claims: all exist, or none. After an error no claim is left.
+/// `pthread_cancel` waits until it has ended.
 ///
-/// Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the program's: end it with
-/// zkl_guard_release or zkl_guard_free, which release all.
+/// Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the program's: end it
+/// with zkl_guard_release or zkl_guard_free, which release all.
 ///
-/// ZOK; otherwise as zkl_lock_acquire, of any of the locks.
+/// ZOK; otherwise as zkl_lock_acquire, for any of the locks.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_multi_lock_acquire(
     multi: Option<&zkl_multi_lock>,
@@ -156,13 +156,13 @@ pub extern "C" fn zkl_multi_lock_acquire(
     })
 }
 
-/// Acquires all of the locks if nobody is ahead at any. Waits only for the servers' answers, up to the operation
+/// Acquires all locks if no other contender is ahead at any. Waits only for the servers' answers, up to the operation
 /// timeout. `pthread_cancel` waits until it has ended.
 ///
-/// Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the program's: end it with
-/// zkl_guard_release or zkl_guard_free.
+/// Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the program's: end it
+/// with zkl_guard_release or zkl_guard_free.
 ///
-/// ZOK; ZKL_TAKEN, and nothing is left; otherwise as zkl_lock_try, of any of the locks.
+/// ZOK. ZKL_TAKEN: nothing is left. Otherwise as zkl_lock_try, for any of the locks.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_multi_lock_try(
     multi: Option<&zkl_multi_lock>,
@@ -181,11 +181,11 @@ pub extern "C" fn zkl_multi_lock_try(
     })
 }
 
-/// Begins to acquire all of the locks, and returns. All else is as of zkl_lock_acquire_async, a NULL `done` included.
+/// As zkl_multi_lock_acquire, but does not wait. Otherwise as zkl_lock_acquire_async, a NULL `done` included.
 ///
 /// Any thread, callbacks of the C client included; does not block.
 ///
-/// ZOK when it has begun; otherwise as zkl_lock_acquire_async.
+/// ZOK: it has started; otherwise as zkl_lock_acquire_async.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_multi_lock_acquire_async(
     multi: Option<&zkl_multi_lock>,
@@ -217,11 +217,11 @@ pub extern "C" fn zkl_guard_locks(guard: Option<&zkl_guard>) -> usize {
     guard.map_or(0, |guard| guard.locks.len())
 }
 
-/// The fencing token of one of the guard's locks, which are counted from 0 in the order in which zkl_multi_lock_new was
-/// given them: see zkl_guard_token, which gives that of the first. Where all are in queues, all are the same: the number
-/// of the transaction that made the claims.
+/// The fencing token of one of the guard's locks, counted from 0 in the order of zkl_multi_lock_new. zkl_guard_token
+/// gives that of the first. If all locks are queues, all tokens are the same: the number of the transaction that made
+/// the claims.
 ///
-/// Any thread. ZBADARGUMENTS for NULL, and beyond the last.
+/// Any thread. ZBADARGUMENTS: NULL, or beyond the last.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_token_of(guard: Option<&zkl_guard>, index: usize) -> i64 {
     const NAME: &str = "zkl_guard_token_of";
@@ -235,7 +235,7 @@ pub extern "C" fn zkl_guard_token_of(guard: Option<&zkl_guard>, index: usize) ->
 
 /// The path of one of the guard's locks: see zkl_guard_token_of.
 ///
-/// Any thread. Returns a string that belongs to the guard; NULL for NULL, and beyond the last.
+/// Any thread. The guard owns the string; NULL for NULL, and beyond the last.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_path_of(guard: Option<&zkl_guard>, index: usize) -> *const c_char {
     let lock = guard.and_then(|guard| guard.locks.get(index));

@@ -10,116 +10,112 @@ use crate::capi::boundary::{self, Failure};
 use crate::lock::{Interop, Strategy};
 use crate::znode::Acl;
 
-/// How a client connects or adopts. It begins as the defaults:
-/// `zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;`, then what differs is set.
+/// Options of a client. Start from the defaults, then set what differs: `zkl_client_options options =
+/// ZKL_CLIENT_OPTIONS_INIT;`.
 #[allow(non_camel_case_types)]
 #[repr(C)]
 pub struct zkl_client_options {
     /// `sizeof(zkl_client_options)`.
     pub size: usize,
-    /// The session timeout to ask for: how long a lock outlives the crash of its holder; from 500 to
-    /// 86,400,000. 0: 10 s. The servers may grant another: zkl_client_session_timeout_ms. A
-    /// guard is lost when the servers have proven nothing for four to six tenths of it. Not for
-    /// `zkl_client_adopt`.
+    /// The session timeout to request, from 500 to 86,400,000. 0: 10 s. A lock outlives a crash of its holder by this
+    /// time. The servers may grant another: zkl_client_session_timeout_ms. A guard is lost when the servers have proven
+    /// nothing for 0.4 to 0.6 of it. Not for `zkl_client_adopt`.
     pub session_timeout_ms: c_int,
-    /// How long `zkl_client_connect` may take in all. 0: 10 s. Not for `zkl_client_adopt`.
+    /// How long `zkl_client_connect` may take in total. 0: 10 s. Not for `zkl_client_adopt`.
     pub connect_timeout_ms: c_int,
-    /// How long one operation may take before it ends with ZOPERATIONTIMEOUT, its outcome unknown.
-    /// 0: 15 s.
+    /// How long one operation may take. Then it ends with ZOPERATIONTIMEOUT and an unknown outcome. 0: 15 s.
     pub operation_timeout_ms: c_int,
-    /// An identity for every session of the client, such as "digest". NULL: none. Not for
-    /// `zkl_client_adopt`: the handle's own identities count there.
+    /// The scheme of an identity for every session of the client, such as "digest". NULL: none. Not for
+    /// `zkl_client_adopt`, which uses the identities of the handle.
     pub auth_scheme: *const c_char,
-    /// What belongs to it, such as "user:password"; `auth_secret_len` bytes, copied.
+    /// The identity, such as "user:password": `auth_secret_len` bytes. Copied.
     pub auth_secret: *const c_void,
     /// Length of `auth_secret` in bytes.
     pub auth_secret_len: usize,
-    /// The servers' tickTime, where it is known. 0: half the session timeout, which is right wherever
-    /// the servers' minSessionTimeout is two ticks or more (the default); where it is less, the
-    /// tickTime has to be said here, or a guard may be lost too late. Never less than the servers'.
+    /// The servers' tickTime, if known. 0: half the session timeout. That is right if the servers' minSessionTimeout is
+    /// two ticks or more (the default). If it is less, you must set the tickTime, or a guard may be lost too late.
+    /// Never give less than the servers'.
     pub tick_time_ms: c_int,
-    /// The most bytes of path, data and access control list in one request. 0: 1 MiB less 1 KiB, which
-    /// every server takes. A larger request is refused with ZBADARGUMENTS, because a server closes the
-    /// connection on one over its jute.maxbuffer. (The queue of zoo_queue.h asks the servers instead.)
+    /// The limit for path, data and access control list of one request, in bytes. 0: 1 MiB less 1 KiB, which every
+    /// server takes. A larger request is refused with ZBADARGUMENTS, because a server closes the connection if a
+    /// request exceeds its jute.maxbuffer. (The queue of zoo_queue.h asks the servers instead.)
     pub max_request: usize,
-    /// TLS, at the servers' secureClientPort: the file with the authorities that sign their certificates, in PEM
-    /// form. NULL: no TLS. With it `tls_cert` and `tls_key` have to be given. The C client that is linked has to be
-    /// built with TLS (zookeeper_init_ssl); most are not, and connecting fails with ZBADARGUMENTS. Here and
-    /// below: not for `zkl_client_adopt`.
+    /// TLS, at the servers' secureClientPort: the PEM file with the authorities of their certificates. NULL: no TLS. It
+    /// needs `tls_cert` and `tls_key`. The linked C client must be built with TLS (zookeeper_init_ssl); most are not,
+    /// and connecting fails with ZBADARGUMENTS. This and the following fields are not for `zkl_client_adopt`.
     pub tls_ca: *const c_char,
     /// TLS: the file with the client's own certificate.
     pub tls_cert: *const c_char,
     /// TLS: the file with the key of that certificate.
     pub tls_key: *const c_char,
-    /// TLS: the file whose first line is the password of the key. NULL: it has none.
+    /// TLS: the file with the password of the key in its first line. NULL: no password.
     pub tls_key_password_file: *const c_char,
-    /// TLS: not 0: takes any certificate that the authorities have signed, whatever the server's name is. The C
-    /// client of an installed library verifies no names: without this it is refused.
+    /// TLS: if not 0, accepts any certificate of the authorities, whatever the server's name is. The C client of an
+    /// installed library verifies no names, so TLS is refused without this.
     pub tls_any_host_name: c_int,
-    /// SASL: the user. NULL: none. The C client that is linked has to be built with SASL (zookeeper_init_sasl).
+    /// SASL: the user. NULL: none. The linked C client must be built with SASL (zookeeper_init_sasl).
     pub sasl_user: *const c_char,
-    /// SASL: the file whose first line is the user's password.
+    /// SASL: the file with the user's password in its first line.
     pub sasl_password_file: *const c_char,
-    /// SASL: the mechanism, such as "GSSAPI". NULL: "DIGEST-MD5", where there is a user.
+    /// SASL: the mechanism, such as "GSSAPI". NULL: "DIGEST-MD5" if there is a user.
     pub sasl_mechanism: *const c_char,
-    /// 1: locks with `ZKL_QUEUE` that are contended for are handed over by one write and one event, between clients that
-    /// all have this set. Each session gets an identity of its own, of the scheme "digest", which the servers have to
-    /// accept; `ZOO_CREATOR_ALL_ACL` names it as well. Others exclude each other all the same. Not for
-    /// `zkl_client_adopt`.
+    /// 1: a contended lock with `ZKL_QUEUE` passes to the next waiter by one write and one event, among clients that
+    /// all set this. Each session gets its own identity of the scheme "digest", which the servers must accept.
+    /// `ZOO_CREATOR_ALL_ACL` includes it. Clients without it are excluded as usual. Not for `zkl_client_adopt`.
     pub announced_releases: c_int,
 }
 
 /// A strategy: a fair queue, in which a release wakes one waiter. The default.
 pub const ZKL_QUEUE: c_int = 0;
-/// A strategy: watches the holder's znode. Every release wakes every waiter, and none has a turn.
+/// A strategy: watches the holder's znode. Every release wakes every waiter, in no order.
 pub const ZKL_WATCH: c_int = 1;
-/// A strategy: asks again and again, with pauses from 2 ms to 100 ms. Needs no watch.
+/// A strategy: retries with pauses from 2 ms to 100 ms. Needs no watch.
 pub const ZKL_POLL: c_int = 2;
 
 /// How a lock is shared: not at all. The default.
 pub const ZKL_EXCLUSIVE: c_int = 0;
-/// How a lock is shared: as a reader of a read/write lock. Readers hold together, and wait for the writers
-/// before them. Curator's read/write lock on the same path excludes it, and is excluded by it.
+/// How a lock is shared: as a reader of a read/write lock. Readers hold together and wait for earlier writers.
+/// Curator's read/write lock and this one exclude each other on one path.
 pub const ZKL_READ: c_int = 1;
-/// How a lock is shared: as a writer of a read/write lock, which holds alone, in one queue with its readers.
+/// How a lock is shared: as a writer of a read/write lock. It holds alone, in one queue with the readers.
 pub const ZKL_WRITE: c_int = 2;
 /// How a lock is shared: as permits of a semaphore. Others hold the rest.
 pub const ZKL_PERMITS: c_int = 3;
-/// How a lock is shared: as a reader of a read/write lock that may become a writer, by zkl_guard_upgrade. It holds with
-/// readers, one such at a time.
+/// How a lock is shared: as a reader that zkl_guard_upgrade can turn into a writer. It holds together with readers.
+/// Only one at a time is upgradeable.
 pub const ZKL_UPGRADEABLE: c_int = 4;
 
-/// Which other libraries wait for a lock on its path: Curator, go-zookeeper, zookeeper-client and ZooKeeper's own recipes,
-/// kazoo where it is given the pattern "-lock-". The default. The lock waits for all of them in any case.
+/// Which other libraries wait for a lock on its path: Curator, go-zookeeper, zookeeper-client and ZooKeeper's own
+/// recipes, and kazoo with the pattern "-lock-". The default. The lock itself waits for all of them in any case.
 pub const ZKL_INTEROP_MOST: c_int = 0;
-/// Which other libraries wait for a lock on its path: kazoo as it comes, too. A claim is two znodes, made and deleted by one
-/// transaction each. Only with `ZKL_QUEUE` and `ZKL_EXCLUSIVE`.
+/// Which other libraries wait for a lock on its path: also kazoo without a setting. A claim is two znodes; one
+/// transaction creates them, and another deletes them. Only with `ZKL_QUEUE` and `ZKL_EXCLUSIVE`.
 pub const ZKL_INTEROP_ALL: c_int = 1;
 
-/// How a lock is contended for. It begins as the defaults:
-/// `zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;`, then what differs is set.
+/// Options of a lock. Start from the defaults, then set what differs: `zkl_lock_options options =
+/// ZKL_LOCK_OPTIONS_INIT;`.
 #[allow(non_camel_case_types)]
 #[repr(C)]
 pub struct zkl_lock_options {
     /// `sizeof(zkl_lock_options)`.
     pub size: usize,
-    /// `ZKL_QUEUE`, `ZKL_WATCH` or `ZKL_POLL`; the same for everyone on one path.
+    /// `ZKL_QUEUE`, `ZKL_WATCH` or `ZKL_POLL`. All users of one path must use the same strategy.
     pub strategy: c_int,
-    /// What the owner calls itself, for people who look at who holds the lock: one line of up to
-    /// 256 characters. NULL: nothing. Copied.
+    /// A name for the owner, shown to people who look at the lock: one line of up to 256 characters. NULL: none.
+    /// Copied.
     pub label: *const c_char,
-    /// Who may do what with the znodes of the lock: what the C client takes, such as
-    /// `&ZOO_CREATOR_ALL_ACL`. NULL: everyone may do everything. Copied.
+    /// The ACL of the lock's znodes, as the C client takes it, such as `&ZOO_CREATOR_ALL_ACL`. NULL: all clients may do
+    /// everything. Copied.
     pub acl: *const sys::ACL_vector,
-    /// `ZKL_EXCLUSIVE`, `ZKL_READ`, `ZKL_UPGRADEABLE`, `ZKL_WRITE` or `ZKL_PERMITS`; all but the first with `ZKL_QUEUE`
-    /// alone.
+    /// `ZKL_EXCLUSIVE`, `ZKL_READ`, `ZKL_UPGRADEABLE`, `ZKL_WRITE` or `ZKL_PERMITS`; all but the first only with
+    /// `ZKL_QUEUE`.
     pub sharing: c_int,
-    /// With `ZKL_PERMITS`: how many permits an acquire takes, together. 0: one. Otherwise 0.
+    /// With `ZKL_PERMITS`: how many permits one acquire takes. 0: one. Otherwise 0.
     pub permits: c_int,
-    /// With `ZKL_PERMITS`: how many permits there are for all, where none has said so yet; at least 1. What the
-    /// semaphore's znode says counts more: see zkl_lock_set_limit. Otherwise 0.
+    /// With `ZKL_PERMITS`: the number of permits, at least 1. It counts only if the semaphore's znode has none yet: see
+    /// zkl_lock_set_limit. Otherwise 0.
     pub limit: c_int,
-    /// `ZKL_INTEROP_MOST` or `ZKL_INTEROP_ALL`. Programs of either exclude each other.
+    /// `ZKL_INTEROP_MOST` or `ZKL_INTEROP_ALL`. Programs with either exclude each other.
     pub interop: c_int,
 }
 

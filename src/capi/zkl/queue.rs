@@ -23,11 +23,11 @@ use crate::recipes::{DEFAULT_PRIORITY, Delivery, WorkQueue};
 use crate::runtime::Pending;
 use crate::znode::Acl;
 
-/// The priority of elements that are put by programs without priorities, such as those of zoo_queue.h.
+/// The priority of elements from programs without priorities, such as those of zoo_queue.h.
 pub const ZKL_DEFAULT_PRIORITY: c_int = 128;
 const _: () = assert!(ZKL_DEFAULT_PRIORITY == DEFAULT_PRIORITY as c_int);
 
-/// A queue of work; see zkl_queue_new.
+/// A work queue; see zkl_queue_new.
 #[allow(non_camel_case_types)]
 pub struct zkl_queue {
     recipe: Recipe,
@@ -43,7 +43,7 @@ pub struct zkl_delivery {
     path: CString,
 }
 
-/// Called with how a take ended: `rc` as zkl_queue_take returns it, or ZKL_CANCELLED. With ZOK `delivery` is the program's,
+/// The outcome of a take: `rc` as from zkl_queue_take, or ZKL_CANCELLED. With ZOK `delivery` is the program's;
 /// otherwise it is NULL. Must not throw.
 #[allow(non_camel_case_types)]
 pub type zkl_delivery_fn =
@@ -97,16 +97,16 @@ fn taking(queue: &WorkQueue, within: Option<std::time::Duration>) -> Pending<Del
     }
 }
 
-/// Makes a queue of work at a path: each element that is put is delivered at least once, to one consumer at a time. Sends
-/// nothing. Elements are persistent znodes, as zoo_queue.h has them; who works on one has a claim beside the queue (in
-/// `zl-claims-NAME`). It is for hundreds of elements, not for a million.
+/// Makes a work queue at a path: each element is delivered at least once, to one consumer at a time. Sends nothing.
+/// Elements are persistent znodes, as in zoo_queue.h. A consumer's claim is beside the queue (in `zl-claims-NAME`). Use
+/// it for hundreds of elements, not for a million.
 ///
 /// `path` is absolute, under the client's chroot. `options` may be NULL: the defaults. Both are copied.
 ///
 /// Any thread; does not block. On success `*queue` is the program's: free it with zkl_queue_free.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL for an ACL that is
-/// empty or malformed. ZINVALIDSTATE in the child of a fork.
+/// ZOK. ZBADARGUMENTS: an argument is NULL, ZooKeeper does not allow the path, or options are invalid. ZINVALIDACL: the
+/// ACL is empty or malformed. ZINVALIDSTATE: in the child of a fork.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_queue_new(
     client: Option<&zkl_client>,
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn zkl_queue_new(
     })
 }
 
-/// Frees the queue. Its elements stay, and so do deliveries and attempts.
+/// Frees the queue. Its elements, deliveries and attempts stay.
 ///
 /// Any thread, callbacks included. NULL is allowed.
 #[unsafe(no_mangle)]
@@ -132,18 +132,19 @@ pub extern "C" fn zkl_queue_free(queue: Option<Box<zkl_queue>>) {
     free(queue);
 }
 
-/// Puts an element of `len` bytes (NULL only with 0): before all whose `priority` is a larger number, and behind those
-/// that have the same. 0 to 255; ZKL_DEFAULT_PRIORITY where none matters. Waits up to `timeout_ms`, or ZKL_FOREVER.
+/// Puts an element of `len` bytes (NULL only with 0). `priority` is 0 to 255, with 0 delivered first; use
+/// ZKL_DEFAULT_PRIORITY if it does not matter. The element goes behind those of the same priority. Waits up to
+/// `timeout_ms`, or ZKL_FOREVER.
 ///
-/// On connection loss it waits for the next connection, and finds out there whether it was done: nothing is put twice.
+/// On connection loss it waits for the next connection and looks up there whether it was done. Nothing is put twice.
 /// `pthread_cancel` waits until it has ended.
 ///
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks.
 ///
-/// ZOK. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and ZCLOSING leave it unknown whether it was put. ZBADARGUMENTS for a NULL,
-/// another priority or negative timeout, or an element that is larger than a request takes; ZNOAUTH; ZINVALIDSTATE,
-/// ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first also in the child of a fork; ZKL_WOULD_DEADLOCK
-/// inside a callback of the C client: nothing was done.
+/// ZOK. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and ZCLOSING: the outcome is unknown. After the others nothing was done:
+/// ZBADARGUMENTS: an argument is NULL, another priority or negative timeout, or the element exceeds a request. ZNOAUTH.
+/// ZINVALIDSTATE, ZSESSIONEXPIRED or ZAUTHFAILED: the client is closed; ZINVALIDSTATE also in the child of a fork.
+/// ZKL_WOULD_DEADLOCK: inside a callback of the C client.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_queue_put(
     queue: Option<&zkl_queue>,
@@ -166,16 +167,16 @@ pub unsafe extern "C" fn zkl_queue_put(
     })
 }
 
-/// The data of the element that is first, whether somebody works on it or not; it stays where it is. Up to `size` bytes are
-/// copied to `buffer` (NULL only with 0); `*len` is how many it has. Waits up to `timeout_ms`, or ZKL_FOREVER.
+/// Copies the data of the first element, claimed or not, without taking it: up to `size` bytes to `buffer` (NULL only
+/// with 0). `*len` gets its full length. Waits up to `timeout_ms`, or ZKL_FOREVER.
 ///
 /// On connection loss it is read again. `pthread_cancel` waits until it has ended.
 ///
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks.
 ///
-/// ZOK; ZNOTHING when the queue is empty; ZBADARGUMENTS for a NULL or another negative timeout; ZOPERATIONTIMEOUT when no
-/// server answers; ZNOAUTH; ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first
-/// also in the child of a fork; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+/// ZOK. ZNOTHING: the queue is empty. ZBADARGUMENTS: an argument is NULL, or another negative timeout.
+/// ZOPERATIONTIMEOUT: no server answers. ZNOAUTH. ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED: the client
+/// is closed; ZINVALIDSTATE also in the child of a fork. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_queue_peek(
     queue: Option<&zkl_queue>,
@@ -205,22 +206,22 @@ pub unsafe extern "C" fn zkl_queue_peek(
     })
 }
 
-/// Takes the first element that nobody has claimed, waiting for it up to `timeout_ms`: ZKL_FOREVER waits as long as it
-/// takes, 0 looks once.
+/// Takes the first unclaimed element, and waits for one up to `timeout_ms`: ZKL_FOREVER waits without a limit, 0 checks
+/// once.
 ///
-/// The element stays in the queue, claimed: zkl_delivery_done removes it; zkl_delivery_free, the loss of the session and
-/// the end of the process give it to another consumer. So it may be worked on twice, by one after the other: see
-/// zkl_delivery_guard.
+/// The element stays in the queue, claimed, until zkl_delivery_done removes it. zkl_delivery_free, the loss of the
+/// session and the end of the process give it to another consumer. So the work may be done twice, one after the other:
+/// see zkl_delivery_guard.
 ///
-/// On connection loss it goes on with the next connection or session. When it fails, nothing is taken. `pthread_cancel`
+/// On connection loss it continues on the next connection or session. After an error nothing is taken. `pthread_cancel`
 /// waits until it has ended.
 ///
-/// Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*delivery` is the program's: end it with
-/// zkl_delivery_done or zkl_delivery_free.
+/// Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*delivery` is the program's: end it
+/// with zkl_delivery_done or zkl_delivery_free.
 ///
-/// ZOK; ZOPERATIONTIMEOUT when the time is over; ZBADARGUMENTS for a NULL or another negative timeout; ZNOAUTH;
-/// ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first also in the child of a
-/// fork; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+/// ZOK. ZOPERATIONTIMEOUT: the time has passed. ZBADARGUMENTS: an argument is NULL, or another negative timeout.
+/// ZNOAUTH. ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED: the client is closed; ZINVALIDSTATE also in the
+/// child of a fork. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_queue_take(
     queue: Option<&zkl_queue>,
@@ -240,19 +241,19 @@ pub extern "C" fn zkl_queue_take(
     })
 }
 
-/// Begins to take an element, and returns. `done` is called exactly once, on zklock's callback thread of the client, with
-/// the outcome; `finalizer`, if there is one, after it. They may be called before this returns. When this returns an error,
-/// neither is called.
+/// Starts to take an element and returns. zklock calls `done` exactly once with the outcome, on the client's callback
+/// thread, and then `finalizer`, if it is not NULL. Both may run before this returns. If this returns an error, neither
+/// is called.
 ///
-/// The attempt goes on when the queue and the client are freed; it ends by its outcome, by zkl_attempt_cancel, after which
-/// nothing is taken, or with ZINVALIDSTATE or ZCLOSING when the client is detached or the adopted handle closed. On
-/// connection loss it goes on as zkl_queue_take does. `attempt` may be NULL; otherwise `*attempt`, written before `done` can
-/// run, is the program's: free it with zkl_attempt_free.
+/// The attempt continues when the queue and the client are freed. It ends with its outcome, or by zkl_attempt_cancel,
+/// which takes nothing. If the client is detached or the adopted handle closed, it ends with ZINVALIDSTATE or ZCLOSING.
+/// On connection loss it behaves as zkl_queue_take. `attempt` may be NULL. Otherwise `*attempt` is written before
+/// `done` can run, and is the program's: free it with zkl_attempt_free.
 ///
 /// Any thread, callbacks of the C client included; does not block.
 ///
-/// ZOK when it has begun; ZBADARGUMENTS for a NULL queue or done, or a negative timeout other than ZKL_FOREVER;
-/// ZSYSTEMERROR when there is no thread to be had. Everything else is reported by `done`.
+/// ZOK: it has started. ZBADARGUMENTS: `queue` or `done` is NULL, or the timeout is negative and not ZKL_FOREVER.
+/// ZSYSTEMERROR: no thread is available. `done` reports everything else.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_queue_take_async(
     queue: Option<&zkl_queue>,
@@ -288,9 +289,9 @@ pub extern "C" fn zkl_queue_take_async(
     })
 }
 
-/// The element's data; `len` may be NULL, otherwise it gets how many bytes there are.
+/// The element's data. `len` may be NULL; otherwise it gets the number of bytes.
 ///
-/// Any thread. Returns bytes that belong to the delivery, not ended by a NUL; NULL for NULL.
+/// Any thread. The delivery owns the bytes, which have no terminating NUL; NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_delivery_data(
     delivery: Option<&zkl_delivery>,
@@ -305,17 +306,18 @@ pub extern "C" fn zkl_delivery_data(
 
 /// The path of the element.
 ///
-/// Any thread. Returns a string that belongs to the delivery; NULL for NULL.
+/// Any thread. The delivery owns the string; NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_delivery_path(delivery: Option<&zkl_delivery>) -> *const c_char {
     delivery.map_or(std::ptr::null(), |delivery| delivery.path.as_ptr())
 }
 
-/// The claim on the element, as the guard of a lock: zkl_guard_state says whether the element may be another's by now,
-/// zkl_guard_on_lost and zkl_guard_fd report that, before it is; zkl_guard_token grows with each delivery of the element,
-/// so that a store can refuse what an earlier consumer writes; zkl_guard_set writes only while it is claimed.
+/// The claim on the element, as the guard of a lock. zkl_guard_state tells whether another consumer may have the
+/// element by now. zkl_guard_on_lost and zkl_guard_fd report that before it happens. zkl_guard_token grows with each
+/// delivery of the element, so a store can reject writes of an earlier consumer. zkl_guard_set writes only while the
+/// element is claimed.
 ///
-/// Any thread. The guard belongs to the delivery, ends with it, and must neither be released nor freed. NULL for NULL.
+/// Any thread. The delivery owns the guard and ends it: do not release or free it. NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_delivery_guard(delivery: Option<&zkl_delivery>) -> Option<&zkl_guard> {
     delivery.map(|delivery| &delivery.guard)
@@ -335,17 +337,18 @@ fn ending(
     Ok(delivery)
 }
 
-/// Removes the element: it is done, and delivered to nobody any more. Waits for that up to `timeout_ms`, or ZKL_FOREVER.
-/// Frees the delivery, whatever it returns.
+/// Removes the element: it is done and will not be delivered again. Waits up to `timeout_ms`, or ZKL_FOREVER. Frees the
+/// delivery, whatever it returns.
 ///
-/// On connection loss it waits for the next connection, and finds out there whether it was removed. `pthread_cancel` waits
-/// until it has ended. In the child of a fork it only frees.
+/// On connection loss it waits for the next connection and looks up there whether it was removed. `pthread_cancel`
+/// waits until it has ended. In the child of a fork it only frees.
 ///
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks.
 ///
-/// ZOK. ZKL_NOT_HELD when the claim was lost before: it is delivered again. ZNONODE when another program has removed it,
-/// ZBADVERSION when one has changed it. ZKL_OUTCOME_UNKNOWN: if it was not removed, it is delivered again. ZBADARGUMENTS for NULL, or another negative timeout, and
-/// ZKL_WOULD_DEADLOCK inside a callback of the C client: it is delivered again. ZINVALIDSTATE in the child of a fork.
+/// ZOK. ZKL_NOT_HELD: the claim was lost before, and the element is delivered again. ZNONODE: another program has
+/// removed it. ZBADVERSION: another program has changed it. ZKL_OUTCOME_UNKNOWN: if it was not removed, it is delivered
+/// again. ZBADARGUMENTS: NULL, or another negative timeout. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
+/// After either, it is delivered again. ZINVALIDSTATE: in the child of a fork.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_delivery_done(
     delivery: Option<Box<zkl_delivery>>,
@@ -360,15 +363,15 @@ pub extern "C" fn zkl_delivery_done(
     })
 }
 
-/// As zkl_delivery_done, without waiting: the removal is submitted when this returns, and the delivery freed, also when this
-/// returns an error. `done` is called exactly once, on zklock's callback thread of the client, with what zkl_delivery_done
-/// would have returned; `finalizer`, if there is one, after it. They may be called before this returns. When this returns
-/// an error, neither is called.
+/// As zkl_delivery_done, but does not wait. When this returns, the removal is submitted and the delivery freed, even
+/// after an error. zklock calls `done` exactly once with the result of zkl_delivery_done, on the client's callback
+/// thread, and then `finalizer`, if it is not NULL. Both may run before this returns. If this returns an error, neither
+/// is called.
 ///
 /// Any thread, callbacks of the C client included; does not block.
 ///
-/// ZOK when it has begun; ZBADARGUMENTS for a NULL delivery or done, or another negative timeout, ZSYSTEMERROR when there is
-/// no thread to be had: it is delivered again. Everything else is reported by `done`.
+/// ZOK: it has started. ZBADARGUMENTS: `delivery` or `done` is NULL, or another negative timeout. ZSYSTEMERROR: no
+/// thread is available. After an error the element is delivered again. `done` reports everything else.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_delivery_done_async(
     delivery: Option<Box<zkl_delivery>>,
@@ -400,8 +403,8 @@ pub extern "C" fn zkl_delivery_done_async(
     })
 }
 
-/// Gives the element back, in the background: another consumer takes it. Frees the delivery. Does not wait, unless this was
-/// the last of its client: see zkl_client_free. In the child of a fork it only frees.
+/// Gives the element back in the background: another consumer takes it. Frees the delivery. Waits only if this was the
+/// last object of its client: see zkl_client_free. In the child of a fork it only frees.
 ///
 /// Any thread, callbacks included. NULL is allowed.
 #[unsafe(no_mangle)]

@@ -17,16 +17,16 @@ use crate::path;
 use crate::runtime::Pending;
 use crate::znode::Acl;
 
-/// How a counter, a queue, a group, a latch or a barrier is made. It begins as the defaults:
-/// `zkl_recipe_options options = ZKL_RECIPE_OPTIONS_INIT;`, then what differs is set. A path whose last name begins with
-/// `zl-`, as those of zklock's own znodes do, is refused with ZBADARGUMENTS.
+/// Options of a counter, queue, group, latch or barrier. Start from the defaults, then set what differs:
+/// `zkl_recipe_options options = ZKL_RECIPE_OPTIONS_INIT;`. Names that begin with `zl-` are reserved: a recipe on such
+/// a path is refused with ZBADARGUMENTS.
 #[allow(non_camel_case_types)]
 #[repr(C)]
 pub struct zkl_recipe_options {
     /// `sizeof(zkl_recipe_options)`.
     pub size: usize,
-    /// Who may do what with the znodes that are made: what the C client takes, such as
-    /// `&ZOO_CREATOR_ALL_ACL`. NULL: everyone may do everything. Copied.
+    /// The ACL of the znodes that it creates, as the C client takes it, such as `&ZOO_CREATOR_ALL_ACL`. NULL: all
+    /// clients may do everything. Copied.
     pub acl: *const sys::ACL_vector,
 }
 

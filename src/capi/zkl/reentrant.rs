@@ -9,22 +9,21 @@ use crate::capi::zkl::guard::zkl_guard;
 use crate::capi::zkl::lock::{Acquires, zkl_lock};
 use crate::lock::Owner;
 
-/// The same lock as a re-entrant one: a thread that holds it acquires it again at once, without a request, by each of the
-/// functions that acquire; zkl_lock_acquire_async and zkl_lock_try_async do so for the thread that calls them. Other
-/// threads wait, those of this process too. Where threads are not who holds (in an event loop, say), see
-/// zkl_lock_as_owner.
+/// The same lock, made re-entrant. A thread that holds it can acquire it again at once, without a request. Any acquire
+/// function does that; zkl_lock_acquire_async and zkl_lock_try_async act for the calling thread. Other threads wait,
+/// also those of this process. If threads are not the owners (in an event loop, for example), see zkl_lock_as_owner.
 ///
-/// Each acquire gives a guard of its own, which is ended once, in any order and by any thread. All guards of a thread
-/// have one token; each is notified of the loss; the last that is released or freed releases the lock, which others
-/// return at once. While there are guards of a lock that was lost, an acquire gives ZKL_NOT_HELD: free them all first.
+/// Each acquire gives its own guard. End each guard once, in any order and on any thread. All guards of a thread share
+/// one token, and each reports the loss. The last one that is released or freed releases the lock; the others return at
+/// once. If the lock is lost, an acquire gives ZKL_NOT_HELD until all of the thread's guards are freed.
 ///
-/// Only what is made of one re-entrant lock knows of its holders: one zkl_lock for all threads, not one for each. A lock
-/// that is re-entrant already gives another handle on it. Strategy, label, ACL and sharing are those of `lock`, which
-/// stays as it is and contends beside it.
+/// Only handles made from one re-entrant lock know each other's holders: use one zkl_lock for all threads, not one for
+/// each. A lock that is already re-entrant gives another handle on it. Strategy, label, ACL and sharing are those of
+/// `lock`, which stays unchanged and contends with it.
 ///
 /// Any thread; does not block. On success `*reentrant` is the program's: free it with zkl_lock_free.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL.
+/// ZOK. ZBADARGUMENTS: an argument is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_lock_reentrant(
     lock: Option<&zkl_lock>,
@@ -44,13 +43,13 @@ pub extern "C" fn zkl_lock_reentrant(
     })
 }
 
-/// A re-entrant lock as one more owner has it, who is no thread: a request, a task, a connection. Whoever acquires by
-/// `*owner` acquires for that owner, from any thread. Owners exclude each other, and threads that acquire by
-/// `reentrant`. Guards of it stay when it is freed.
+/// A re-entrant lock for one more owner that is not a thread: a request, a task, a connection. Acquires with `*owner`
+/// act for that owner, on any thread. Owners exclude each other, and threads that acquire with `reentrant`. Guards stay
+/// when `*owner` is freed.
 ///
 /// Any thread; does not block. On success `*owner` is the program's: free it with zkl_lock_free.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL, or a lock that is not re-entrant.
+/// ZOK. ZBADARGUMENTS: an argument is NULL, or the lock is not re-entrant.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_lock_as_owner(
     reentrant: Option<&zkl_lock>,
@@ -73,10 +72,10 @@ pub extern "C" fn zkl_lock_as_owner(
     })
 }
 
-/// How many guards the owner of this one has of the lock, and acquires that are about to give one: 1 of a lock that is
-/// not re-entrant, 0 of a guard that is given up.
+/// How many guards the owner of this one has of the lock, pending acquires included. 1 for a lock that is not
+/// re-entrant; 0 for a guard that was released.
 ///
-/// Any thread. ZBADARGUMENTS for NULL.
+/// Any thread. ZBADARGUMENTS: NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_holds(guard: Option<&zkl_guard>) -> c_int {
     const NAME: &str = "zkl_guard_holds";

@@ -15,7 +15,7 @@ use crate::capi::zkl::timeout::{timeout, wait};
 use crate::error::Code;
 use crate::lock::Contender;
 
-/// Told that somebody asks for the lock to be released, and why; `reason` is good until this returns. Must not throw.
+/// Called when another client asks for a release; `reason` is valid until this returns. Must not throw.
 #[allow(non_camel_case_types)]
 pub type zkl_request_fn =
     Option<unsafe extern "C" fn(reason: *const c_char, userdata: *mut c_void)>;
@@ -25,16 +25,16 @@ fn held_no_more(function: &'static str, holder: &Contender) -> Failure {
     Failure::new(Code::NOTHING.as_raw(), message)
 }
 
-/// Asks a holder, of a list of zkl_lock_holder or zkl_lock_contenders, to release the lock. Nothing happens to it but
-/// that its program hears of it, if it listens: zkl_guard_on_release_request. `reason` is one line of up to 256
-/// characters. The session needs the permission WRITE on the claim's znode.
+/// Asks a holder from zkl_lock_holder or zkl_lock_contenders to release the lock. Its program is told, if it listens
+/// with zkl_guard_on_release_request; nothing else happens. `reason` is one line of up to 256 characters. The session
+/// needs WRITE on the claim's znode.
 ///
-/// On connection loss it is repeated until it is certain.
+/// On connection loss it is repeated until the outcome is certain.
 ///
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks up to the operation timeout.
 ///
-/// ZOK; ZNOTHING when that holder holds it no more; ZBADARGUMENTS for a NULL, or for a claim of another library, which
-/// would not read it; ZKL_OUTCOME_UNKNOWN when no server has confirmed it in time; ZNOAUTH; otherwise as
+/// ZOK. ZNOTHING: that holder no longer holds the lock. ZBADARGUMENTS: an argument is NULL, or the claim is another
+/// library's, which would not read it. ZKL_OUTCOME_UNKNOWN: no server confirmed it in time. ZNOAUTH. Otherwise as
 /// zkl_lock_contenders.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_lock_request_release(
@@ -56,18 +56,18 @@ pub unsafe extern "C" fn zkl_lock_request_release(
     })
 }
 
-/// Breaks the hold of a holder, of a list of zkl_lock_holder or zkl_lock_contenders, and waits for up to `timeout_ms`
-/// until its claim is gone. Its guard is ZKL_LOST, with ZKL_LOST_BROKEN, before another can hold the lock: its own
-/// library deletes the claim after that, when its program ends the guard, and after `grace_ms` in any case. A holder that
-/// can't be reached loses its session instead. The session needs the permission WRITE on the claim's znode.
+/// Takes the lock from a holder from zkl_lock_holder or zkl_lock_contenders, and waits up to `timeout_ms` until its
+/// claim is gone. The holder's guard is ZKL_LOST, with ZKL_LOST_BROKEN, before another client can hold the lock. Then
+/// its own library deletes the claim: when its program ends the guard, or after `grace_ms`. A holder that cannot be
+/// reached loses its session instead. The session needs WRITE on the claim's znode.
 ///
-/// On connection loss it goes on, also with the next session.
+/// On connection loss it continues, also in the next session.
 ///
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks.
 ///
-/// ZOK; ZNOTHING when that holder held it no more before; ZBADARGUMENTS for a NULL, a negative `grace_ms`, another
-/// negative timeout, or a claim of another library, which would not read it; ZKL_OUTCOME_UNKNOWN when the time is over: the
-/// hold may be broken later; ZNOAUTH; otherwise as zkl_lock_contenders.
+/// ZOK. ZNOTHING: that holder no longer held the lock. ZBADARGUMENTS: an argument is NULL, `grace_ms` is negative,
+/// another negative timeout, or the claim is another library's, which would not read it. ZKL_OUTCOME_UNKNOWN: the time
+/// has passed, and the hold may still be broken later. ZNOAUTH. Otherwise as zkl_lock_contenders.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_lock_break_hold(
     lock: Option<&zkl_lock>,
@@ -93,14 +93,14 @@ pub unsafe extern "C" fn zkl_lock_break_hold(
     })
 }
 
-/// Asks for a call of `requested` whenever somebody asks for the lock to be released, as zkl_lock_request_release and
-/// `zklock ask` do: on zklock's callback thread of the client, and at once if somebody has asked already. The lock stays
-/// held, whatever is asked. The rules of zkl_guard_on_lost apply to `finalizer`, to what `requested` may do, and to the end of
-/// the guard.
+/// Registers `requested`, which zklock calls on the client's callback thread each time another client asks for a
+/// release (as zkl_lock_request_release and `zklock ask` do), and at once if one has asked already. Requests do not end
+/// the hold. For `finalizer`, for what `requested` may do, and for the end of the guard, the rules of zkl_guard_on_lost
+/// apply.
 ///
 /// Any thread, callbacks included; does not block.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL guard or requested; ZSYSTEMERROR when there is no thread to be had.
+/// ZOK. ZBADARGUMENTS: `guard` or `requested` is NULL. ZSYSTEMERROR: no thread is available.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_on_release_request(
     guard: Option<&zkl_guard>,

@@ -10,12 +10,12 @@ use crate::capi::zkl::present::OnASession;
 use crate::capi::zkl::shared::Shared;
 use crate::lock::Semaphore;
 
-/// How many permits a semaphore has, for all who use it; where none has said so yet, what its options say.
+/// The number of permits of a semaphore, for all clients: the stored one, or else that of the lock's options.
 ///
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks up to the operation timeout. Sets `*limit`.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL, or a lock that is no semaphore; ZOPERATIONTIMEOUT when no server answers;
-/// otherwise as zkl_lock_contenders.
+/// ZOK. ZBADARGUMENTS: an argument is NULL, or the lock is no semaphore. ZOPERATIONTIMEOUT: no server answers.
+/// Otherwise as zkl_lock_contenders.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_lock_limit(
     lock: Option<&zkl_lock>,
@@ -33,15 +33,16 @@ pub extern "C" fn zkl_lock_limit(
     })
 }
 
-/// Sets how many permits a semaphore has, for all who use it. More are given to those who wait at once. When there are
-/// fewer than are held, all who hold go on to, and others are let in when enough have released; an acquire of
-/// more than there are fails with ZBADARGUMENTS.
+/// Sets the number of permits of a semaphore, for all clients. A larger limit serves waiters at once. A smaller limit
+/// takes nothing from holders; waiters are served once enough holders have released. An acquire of more permits than
+/// exist fails with ZBADARGUMENTS.
 ///
-/// On connection loss it is repeated until it is certain.
+/// On connection loss it is repeated until the outcome is certain.
 ///
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks up to the operation timeout.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL, a lock that is no semaphore, or a limit below 1; ZKL_OUTCOME_UNKNOWN; ZNOAUTH; otherwise as zkl_lock_contenders.
+/// ZOK. ZBADARGUMENTS: NULL, the lock is no semaphore, or the limit is below 1. ZKL_OUTCOME_UNKNOWN. ZNOAUTH. Otherwise
+/// as zkl_lock_contenders.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_lock_set_limit(lock: Option<&zkl_lock>, limit: c_int) -> c_int {
     const NAME: &str = "zkl_lock_set_limit";

@@ -18,18 +18,18 @@ const LIMIT: Duration = Duration::from_secs(15);
 /// How often threads are asked to end: one that ends may have started another.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Ends the threads of zklock, and frees what it keeps for the process. A program calls this before its end if its
+/// Ends the threads of zklock, and frees what it keeps for the process. Call this before the end of the program if its
 /// memory is checked: see zklock.supp, which is installed with the library.
 ///
-/// Free all objects first: clients, locks, guards, attempts, recipes. The call waits up to 15 seconds for work in the
-/// background: ends of sessions, releases, callbacks. No other thread may be inside a function of zklock meanwhile. A
-/// second call does nothing. The program can make clients again later, and then calls this once more.
+/// Free all objects first: clients, locks, guards, attempts, recipes. The call waits up to 15 seconds for background
+/// work: ends of sessions, releases, callbacks. No other thread may be inside a function of zklock meanwhile. A second
+/// call does nothing. The program may make clients again later; then call this again at the end.
 ///
-/// Any thread, but for callbacks; blocks.
+/// Any thread except callbacks; blocks.
 ///
-/// ZOK when no thread of zklock is left; ZINVALIDSTATE when an object is not freed, or a program of zoo_lock.h or
-/// zoo_queue.h has not closed its handle; ZOPERATIONTIMEOUT when a thread still works, which zkl_last_error names;
-/// ZKL_WOULD_DEADLOCK inside a callback. After a failure everything works as before.
+/// ZOK: no thread of zklock is left. ZINVALIDSTATE: an object is not freed, or a program of zoo_lock.h or zoo_queue.h
+/// has not closed its handle. ZOPERATIONTIMEOUT: a thread still works; zkl_last_error names it. ZKL_WOULD_DEADLOCK:
+/// inside a callback. After an error everything works as before.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_shutdown() -> c_int {
     const NAME: &str = "zkl_shutdown";

@@ -13,9 +13,9 @@ use crate::error::Code;
 use crate::runtime::machine;
 use crate::scarcity;
 
-/// zkl_client_can: who comes first is served first.
+/// zkl_client_can: clients are served in the order in which they come.
 pub const ZKL_CAN_BE_FAIR: c_int = 1;
-/// zkl_client_can: tokens grow with every acquire, also after a crash of who held, of the store or of the machine.
+/// zkl_client_can: tokens grow with every acquire, even after a crash of the holder, the store or the machine.
 pub const ZKL_CAN_KEEP_TOKENS: c_int = 2;
 /// zkl_client_can: read/write locks.
 pub const ZKL_CAN_SHARE: c_int = 4;
@@ -23,39 +23,39 @@ pub const ZKL_CAN_SHARE: c_int = 4;
 pub const ZKL_CAN_UPGRADE: c_int = 8;
 /// zkl_client_can: semaphores.
 pub const ZKL_CAN_COUNT: c_int = 16;
-/// zkl_client_can: several locks are claimed in one step; otherwise one after the other, in the order of their paths.
+/// zkl_client_can: several locks are claimed in one step. Otherwise they are claimed one after the other, in the order
+/// of their paths.
 pub const ZKL_CAN_CLAIM_TOGETHER: c_int = 32;
-/// zkl_client_can: zkl_guard_set. Elsewhere, have what is written to compare the token.
+/// zkl_client_can: zkl_guard_set. With other stores, have the target compare tokens.
 pub const ZKL_CAN_GUARD_WRITES: c_int = 64;
 /// zkl_client_can: locks exclude processes from each other, not only the threads of one.
 pub const ZKL_CAN_EXCLUDE_PROCESSES: c_int = 128;
 /// zkl_client_can: locks exclude machines from each other.
 pub const ZKL_CAN_EXCLUDE_MACHINES: c_int = 256;
-/// zkl_client_can: it goes on, and what is held stays held, where a minority of its servers fails.
+/// zkl_client_can: it continues to work, and locks stay held, if a minority of its servers fails.
 pub const ZKL_CAN_LOSE_SERVERS: c_int = 512;
 
-/// Connects to the store with that address, whose locks are made, acquired and ended as those of ZooKeeper are:
+/// Connects to the store with that address. Its locks work as those of ZooKeeper:
 ///
 /// - "zookeeper://HOST:PORT,.../CHROOT": as zkl_client_connect;
 /// - "redis://USER:PASSWORD@HOST:PORT/DATABASE", "postgres://..." and "mysql://..." (also MariaDB): a server;
 /// - "sqlite:FILE": a file, for the processes of one machine;
-/// - "local:": this process, whose threads it excludes, for tests; all of its clients are one, which is never closed.
+/// - "local:": the threads of this process, for tests. All its clients are one, which is never closed.
 ///
-/// What the library was built without is refused by name. What a store can't do is refused where it is asked for; it is
-/// known before by zkl_client_can. Counters, queues, groups, latches and barriers are ZooKeeper's alone; elections and locks
-/// by key are locks, and every store has them. Of the options of a lock `acl` and `interop` count in ZooKeeper alone, and
-/// elsewhere all strategies are fair queues. `docs/stores.md` says what each store promises.
+/// If the library was built without a store, it is refused by name. What a store cannot do is refused where it is used;
+/// zkl_client_can tells before. Counters, queues, groups, latches and barriers need ZooKeeper. Elections and locks by
+/// key work on every store. The lock options `acl` and `interop` apply to ZooKeeper only; elsewhere all strategies are
+/// fair queues. `docs/stores.md` says what each store promises.
 ///
-/// `options` may be NULL: the defaults. Where the store is not ZooKeeper only session_timeout_ms counts (how long a lock
-/// outlives the crash of its holder, from 100 ms) and connect_timeout_ms, and the others have to be left out. Both are
-/// copied.
+/// `options` may be NULL: the defaults. Without ZooKeeper only session_timeout_ms (how long a lock outlives a crash of
+/// its holder, from 100 ms) and connect_timeout_ms apply. Leave out the others. Both are copied.
 ///
 /// Any thread; blocks. On success `*client` is the program's: free it with zkl_client_free.
 ///
-/// ZOK; ZBADARGUMENTS for a NULL, what is no such address, a database that does not exist or is of another version, or
-/// bad options; ZNOAUTH where the store does not take the user or the password; ZAPIERROR when a server can't be reached
-/// for 3 s; ZOPERATIONTIMEOUT; ZSYSTEMERROR when there is no thread to be had; ZKL_WOULD_DEADLOCK inside a callback of
-/// the C client; otherwise as zkl_client_connect. zkl_last_error shows no password.
+/// ZOK. ZBADARGUMENTS: an argument is NULL, the address or options are invalid, or the database does not exist or has
+/// another version. ZNOAUTH: the store refuses the user or the password. ZAPIERROR: a server cannot be reached for 3 s.
+/// ZOPERATIONTIMEOUT. ZSYSTEMERROR: no thread is available. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
+/// Otherwise as zkl_client_connect. zkl_last_error shows no password.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_store_connect(
     address: *const c_char,
@@ -81,10 +81,9 @@ pub unsafe extern "C" fn zkl_store_connect(
     })
 }
 
-/// The name of the store that keeps a client's locks, as it stands in its address: "zookeeper", "redis", "postgres",
-/// "mysql", "sqlite" or "local".
+/// The name of a client's store, as in its address: "zookeeper", "redis", "postgres", "mysql", "sqlite" or "local".
 ///
-/// Any thread. Returns a string that belongs to the library; NULL for NULL.
+/// Any thread. The library owns the string; NULL for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_client_store(client: Option<&zkl_client>) -> *const c_char {
     let Some(client) = client else { return std::ptr::null() };
@@ -99,9 +98,9 @@ pub extern "C" fn zkl_client_store(client: Option<&zkl_client>) -> *const c_char
     .as_ptr()
 }
 
-/// What the store that keeps a client's locks can do: the sum of the ZKL_CAN_* that hold.
+/// The abilities of a client's store: the sum of its ZKL_CAN_*.
 ///
-/// Any thread. ZBADARGUMENTS for NULL.
+/// Any thread. ZBADARGUMENTS: NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_client_can(client: Option<&zkl_client>) -> c_int {
     let can = || {

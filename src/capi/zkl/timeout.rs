@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::capi::boundary::Failure;
 use crate::runtime::Pending;
 
-/// A timeout that never comes.
+/// No limit.
 pub const ZKL_FOREVER: c_int = -1;
 
 /// `None`: for ever.

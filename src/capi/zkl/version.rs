@@ -12,17 +12,15 @@ const fn c_text(text: &'static str) -> &'static CStr {
     }
 }
 
-/// The version of the library that the program runs with, such as `0.1.0`; `ZKL_VERSION` is the
-/// header's.
+/// The version of the library at run time, such as `0.1.0`. `ZKL_VERSION` is that of the header.
 ///
-/// Any thread. Returns a string that lives as long as the program; never NULL.
+/// Any thread. The string lives as long as the program; never NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_version() -> *const c_char {
     VERSION.as_ptr()
 }
 
-/// The same as one number: major * 1000000 + minor * 1000 + patch. To be compared with
-/// `ZKL_VERSION_NUMBER`, the header's.
+/// The same as a number: major * 1000000 + minor * 1000 + patch. Compare it with `ZKL_VERSION_NUMBER` of the header.
 ///
 /// Any thread.
 #[unsafe(no_mangle)]
@@ -35,7 +33,7 @@ pub extern "C" fn zkl_version_number() -> c_int {
 
 /// The version of ZooKeeper's C client that the library was built against, such as `3.8.0`.
 ///
-/// Any thread. Returns a string that lives as long as the program; never NULL.
+/// Any thread. The string lives as long as the program; never NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_c_client_version() -> *const c_char {
     C_CLIENT_VERSION.as_ptr()

@@ -15,7 +15,7 @@ use crate::capi::zkl::shared::Shared;
 use crate::error::Code;
 use crate::runtime::{Latest, Updates, wake};
 
-/// What changes is reported by a callback until this is freed; see zkl_election_observe and zkl_group_watch.
+/// A watch with a callback, until it is freed; see zkl_election_observe and zkl_group_watch.
 #[allow(non_camel_case_types)]
 pub struct zkl_watch {
     is_over: Arc<Latest<bool>>,
@@ -154,8 +154,8 @@ where
     Ok(())
 }
 
-/// Ends the calls: none is begun any more, but one that has begun may still run. What was given for `userdata` is
-/// finalized after that. Does not wait for it.
+/// Ends the calls. None is started any more, but one that has started may still run. Then the finalizer of `userdata`
+/// runs. Does not wait for it.
 ///
 /// Any thread, callbacks included (its own among them). NULL is allowed.
 #[unsafe(no_mangle)]
