@@ -1,6 +1,6 @@
 /*
- * zklock.hpp: zklock.h for C++11 and later. It throws nothing but std::bad_alloc, and needs neither exceptions nor
- * run-time types.
+ * zklock.hpp: zklock.h for C++11 and later. It throws only std::bad_alloc, and needs neither exceptions nor run-time
+ * types.
  *
  *     auto client = zklock::client::connect("127.0.0.1:2181");
  *     if (!client) return fail(client.error());
@@ -11,10 +11,10 @@
  *     printf("mine; my writes carry the token %lld\n", (long long)guard->token());
  *     // The end of its scope releases the lock in the background; release() waits for the confirmation.
  *
- * Each object owns one of zklock.h, frees it, and can be moved and not copied. One that was moved from, or made by
- * default, is empty: it converts to false, and its functions fail with ZBADARGUMENTS. What a function
- * promises, its codes, its threads and its limits are those of the function of zklock.h that it is named after. All
- * of it is in this header; link what zklock.h needs.
+ * Each object owns one of zklock.h and frees it. It can be moved but not copied. A moved-from or default-constructed
+ * object is empty: it converts to false, and its functions fail with ZBADARGUMENTS. Each function has the promises,
+ * codes, threads and limits of the function of zklock.h with its name. Everything is in this header; link what zklock.h
+ * needs.
  */
 #ifndef ZKLOCK_HPP
 #define ZKLOCK_HPP
@@ -40,12 +40,12 @@
 
 namespace zklock {
 
-/* How a function has ended: true when it did what it was asked for. */
+/* The outcome of a function: true if it succeeded. */
 class ZKLOCK_NODISCARD status {
 public:
     status() noexcept : code_(0) {}
 
-    /* Of a function of zklock.h that has just returned this on this thread. */
+    /* Of a function of zklock.h that has just returned this code on this thread. */
     static status of(int code)
     {
         status ended;
@@ -56,9 +56,9 @@ public:
     }
 
     explicit operator bool() const noexcept { return code_ == 0; }
-    /* ZOK, another of ZooKeeper's codes, or a ZKL_* code. */
+    /* ZOK, a code of ZooKeeper, or a ZKL_* code. */
     int code() const noexcept { return code_; }
-    /* What has happened, in one line; empty when it went well. */
+    /* The error in one line; empty if there is none. */
     const std::string &message() const noexcept { return message_; }
 
 private:
@@ -66,7 +66,7 @@ private:
     std::string message_;
 };
 
-/* An object, or why there is none. */
+/* An object, or the error. */
 template <typename T> class ZKLOCK_NODISCARD result {
 public:
     result(T value) : value_(std::move(value)) {}
@@ -74,7 +74,7 @@ public:
 
     explicit operator bool() const noexcept { return static_cast<bool>(error_); }
     const status &error() const noexcept { return error_; }
-    /* Of a failure they are empty. */
+    /* Empty after an error. */
     T &operator*() noexcept { return value_; }
     T *operator->() noexcept { return &value_; }
     T take() { return std::move(value_); }
@@ -114,8 +114,8 @@ template <typename F> void finalize(void *userdata)
     delete static_cast<F *>(userdata);
 }
 
-/* What is called back lives until zklock.h says that nothing calls it any more. `function(userdata, finalizer)` is
- * one of those that take it; of a failure it calls neither. */
+/* Keeps a callback until zklock.h no longer calls it. `function(userdata, finalizer)` registers it. After an error it
+ * calls neither. */
 template <typename F, typename Function> status with_callback(F callback, Function function)
 {
     std::unique_ptr<F> kept(new F(std::move(callback)));
@@ -125,21 +125,21 @@ template <typename F, typename Function> status with_callback(F callback, Functi
     return status::of(rc);
 }
 
-/* What a function of zklock.h has put into `it`, or why it has not. */
+/* The object that a function of zklock.h has put into `it`, or the error. */
 template <typename T, typename P> result<T> made(int rc, P *it)
 {
     status ended = status::of(rc);
     return ended ? result<T>(T(it)) : result<T>(std::move(ended));
 }
 
-/* The same, for a value. */
+/* The same for a value. */
 template <typename T> result<T> value(int rc, const T &it)
 {
     status ended = status::of(rc);
     return ended ? result<T>(it) : result<T>(std::move(ended));
 }
 
-/* Calls what is called back: with a code alone, or with what is given beside it. */
+/* Runs a callback with the code alone, or with an object as well. */
 template <typename F> void call(int rc, void *it) noexcept
 {
     (*static_cast<F *>(it))(status::of(rc));
@@ -172,7 +172,7 @@ public:
     };
 
     list() noexcept {}
-    /* Owns it from here on. */
+    /* Takes ownership. */
     explicit list(L *it) noexcept : it_(it) {}
 
     const L *get() const noexcept { return it_.get(); }
@@ -187,52 +187,46 @@ private:
 
 } // namespace detail
 
-/* Who holds a lock, and who waits: for (const zkl_contender &one : list). */
+/* The holders and waiters of a lock: for (const zkl_contender &one : list). */
 using contenders = detail::list<zkl_contenders, zkl_contender, &zkl_contenders_count, &zkl_contenders_get>;
-/* Who is in a group: for (const zkl_member &one : list). */
+/* The members of a group: for (const zkl_member &one : list). */
 using members = detail::list<zkl_members, zkl_member, &zkl_members_count, &zkl_members_get>;
 
-/* A lock that is held. Its end releases the lock in the background. */
+/* A lock that is held. Its destructor releases the lock in the background. */
 class guard {
 public:
     guard() noexcept {}
-    /* Owns it from here on. */
+    /* Takes ownership. */
     explicit guard(zkl_guard *it) noexcept : it_(it) {}
 
     explicit operator bool() const noexcept { return static_cast<bool>(it_); }
     zkl_guard *get() const noexcept { return it_.get(); }
 
-    /* Grows with every acquire of the lock: let the store refuse smaller ones. */
+    /* Grows with every acquire of the lock. Let the store reject smaller ones. */
     std::int64_t token() const noexcept { return zkl_guard_token(it_.get()); }
     const char *path() const noexcept { return zkl_guard_path(it_.get()); }
-    std::string claim_path() const
-    {
-        std::string path(zkl_guard_claim_path(it_.get(), nullptr, 0), '\0');
-        zkl_guard_claim_path(it_.get(), &path[0], path.size() + 1);
-        return path;
-    }
-    /* Of a multi-lock: how many locks it stands for, and the token and the path of each. */
+    /* For a multi-lock: the number of its locks, and the token and path of each. */
     std::size_t locks() const noexcept { return zkl_guard_locks(it_.get()); }
     std::int64_t token_of(std::size_t index) const noexcept { return zkl_guard_token_of(it_.get(), index); }
     const char *path_of(std::size_t index) const noexcept { return zkl_guard_path_of(it_.get(), index); }
     /* ZKL_HELD, ZKL_SUSPENDED or ZKL_LOST, by the local clock. */
     int state() const noexcept { return zkl_guard_state(it_.get()); }
     bool is_held() const noexcept { return state() == ZKL_HELD; }
-    /* ZKL_READ, ZKL_UPGRADEABLE or ZKL_WRITE of a read/write lock, ZKL_EXCLUSIVE of others. */
+    /* ZKL_READ, ZKL_UPGRADEABLE or ZKL_WRITE for a read/write lock, otherwise ZKL_EXCLUSIVE. */
     int access() const noexcept { return zkl_guard_access(it_.get()); }
-    /* From ZKL_UPGRADEABLE to ZKL_WRITE, without a moment in which it is not held. */
+    /* From ZKL_UPGRADEABLE to ZKL_WRITE, without releasing the lock. */
     status upgrade(int timeout_ms = ZKL_FOREVER) const
     {
         return status::of(zkl_guard_upgrade(it_.get(), timeout_ms));
     }
-    /* To ZKL_UPGRADEABLE or ZKL_READ, passing no writer that waits. */
+    /* To ZKL_UPGRADEABLE or ZKL_READ. No reader passes a waiting writer. */
     status downgrade(int to, int timeout_ms = ZKL_FOREVER) const
     {
         return status::of(zkl_guard_downgrade(it_.get(), to, timeout_ms));
     }
     /* How many guards its owner has of a re-entrant lock. */
     int holds() const noexcept { return zkl_guard_holds(it_.get()); }
-    /* ZKL_LOST_SESSION, ZKL_LOST_DELETED or ZKL_LOST_BROKEN; 0 when it is not lost. */
+    /* ZKL_LOST_SESSION, ZKL_LOST_DELETED or ZKL_LOST_BROKEN; 0 if it is not lost. */
     int lost_reason() const noexcept { return zkl_guard_lost_reason(it_.get()); }
 
     /* A descriptor that becomes readable when the lock is lost. */
@@ -243,8 +237,8 @@ public:
         return ended ? result<int>(fd) : result<int>(std::move(ended));
     }
 
-    /* A descriptor that becomes readable with each change of the state; take_state() looks, and makes it unreadable
-     * until the next. */
+    /* A descriptor that becomes readable with each change of the state. take_state() gives the state and makes it
+     * unreadable until the next change. */
     result<int> state_fd() const
     {
         int fd = -1;
@@ -262,7 +256,7 @@ public:
         });
     }
 
-    /* `requested(const char *reason)` is called whenever somebody asks for the lock to be released. It must not throw. */
+    /* `requested(const char *reason)` is called each time another client asks for a release. It must not throw. */
     template <typename F> status on_release_request(F requested) const
     {
         zkl_request_fn call = [](const char *reason, void *it) noexcept { (*static_cast<F *>(it))(reason); };
@@ -283,7 +277,7 @@ public:
         return status::of(zkl_guard_set(it_.get(), path, data, size, version, nullptr));
     }
 
-    /* The same, without waiting: `done(status)` is called once. It must not throw. */
+    /* The same without waiting: `done(status)` is called once. It must not throw. */
     template <typename F>
     status set_async(const char *path, const void *data, std::size_t size, int version, F done) const
     {
@@ -296,13 +290,13 @@ public:
         });
     }
 
-    /* Releases the lock, and waits until that is confirmed. It is empty then, whatever that gives. */
+    /* Releases the lock and waits for the confirmation. The guard is then empty, whatever the result. */
     status release(int timeout_ms = ZKL_FOREVER)
     {
         return status::of(zkl_guard_release_within(it_.release(), timeout_ms));
     }
 
-    /* The same, without waiting: `done(status)` is called once. It must not throw. */
+    /* The same without waiting: `done(status)` is called once. It must not throw. */
     template <typename F> status release_async(int timeout_ms, F done)
     {
         zkl_result_fn call = [](int ended, void *it) noexcept { (*static_cast<F *>(it))(status::of(ended)); };
@@ -315,7 +309,7 @@ private:
     detail::owned<zkl_guard> it_;
 };
 
-/* An acquire under way, or what else waits for others. Its end cancels it if it has no callback. */
+/* A pending acquire or other wait. Its destructor cancels it, unless it has a callback. */
 class attempt {
 public:
     attempt() noexcept {}
@@ -332,7 +326,7 @@ public:
         return detail::value(ended, fd);
     }
 
-    /* The outcome of an acquire without a callback, once; ZKL_PENDING until it has ended. */
+    /* The outcome of an acquire without a callback, once. ZKL_PENDING until it has ended. */
     result<guard> take() const
     {
         zkl_guard *held = nullptr;
@@ -340,14 +334,14 @@ public:
         return detail::made<guard>(ended, held);
     }
 
-    /* The outcome is ZKL_CANCELLED then, and no claim is left, nor anything taken. */
+    /* After this the outcome is ZKL_CANCELLED. No claim is left, and nothing is taken. */
     status cancel() const { return status::of(zkl_attempt_cancel(it_.get())); }
 
 private:
     detail::owned<zkl_attempt> it_;
 };
 
-/* A lock on a path. Every acquire contends for itself, unless it is re-entrant. */
+/* A lock on a path. All acquires exclude each other, unless the lock is re-entrant. */
 class lock {
 public:
     lock() noexcept {}
@@ -357,7 +351,7 @@ public:
     zkl_lock *get() const noexcept { return it_.get(); }
     const char *path() const noexcept { return zkl_lock_path(it_.get()); }
 
-    /* Waits for it, up to the limit. */
+    /* Waits up to the limit. */
     result<guard> acquire(int timeout_ms = ZKL_FOREVER) const
     {
         zkl_guard *held = nullptr;
@@ -365,7 +359,7 @@ public:
         return ended ? result<guard>(guard(held)) : result<guard>(std::move(ended));
     }
 
-    /* ZKL_TAKEN where anybody is ahead. */
+    /* ZKL_TAKEN if another contender is ahead. */
     result<guard> try_acquire() const
     {
         zkl_guard *held = nullptr;
@@ -373,7 +367,7 @@ public:
         return ended ? result<guard>(guard(held)) : result<guard>(std::move(ended));
     }
 
-    /* `done(result<guard>)` is called with the outcome, once. It must not throw. */
+    /* `done(result<guard>)` is called once with the outcome. It must not throw. */
     template <typename F> result<attempt> acquire_async(int timeout_ms, F done) const
     {
         zkl_attempt *begun = nullptr;
@@ -383,7 +377,7 @@ public:
         status ended = detail::with_callback(std::move(done), begin);
         return ended ? result<attempt>(attempt(begun)) : result<attempt>(std::move(ended));
     }
-    /* Without a callback: attempt::fd() says when it has ended, attempt::take() gives the outcome. */
+    /* Without a callback: attempt::fd() reports the end, attempt::take() gives the outcome. */
     result<attempt> acquire_async(int timeout_ms = ZKL_FOREVER) const
     {
         zkl_attempt *begun = nullptr;
@@ -398,12 +392,12 @@ public:
         });
     }
 
-    /* Who holds it: one, or nobody. */
+    /* The holder: one entry, or none. */
     result<zklock::contenders> holder() const { return listed(&zkl_lock_holder); }
-    /* Who holds it, and who waits, in their order. */
+    /* The holders and waiters, in their order. */
     result<zklock::contenders> contenders() const { return listed(&zkl_lock_contenders); }
 
-    /* `done(result<contenders>)` is called once, with the first `most`. It must not throw. */
+    /* `done(result<contenders>)` is called once with the first `most`. It must not throw. */
     template <typename F> status contenders_async(std::size_t most, F done) const
     {
         zkl_contenders_fn call = [](int ended, zkl_contenders *list, void *it) noexcept {
@@ -414,25 +408,25 @@ public:
         });
     }
 
-    /* The same lock, which a thread that holds it acquires again at once. */
+    /* The same lock, which a thread that holds it can acquire again at once. */
     result<lock> reentrant() const { return made(&zkl_lock_reentrant); }
-    /* A re-entrant lock as one more owner has it, who is no thread. */
+    /* A re-entrant lock for one more owner that is not a thread. */
     result<lock> as_owner() const { return made(&zkl_lock_as_owner); }
 
-    /* Asks a holder of a list, which has to be there yet, to release the lock. */
+    /* Asks a holder from a list to release the lock. The list must still exist. */
     status request_release(const zkl_contender &holder, const char *reason = "") const
     {
         return status::of(zkl_lock_request_release(it_.get(), &holder, reason));
     }
 
-    /* Takes the lock from a holder of a list, whose guard is lost before another can hold. */
+    /* Takes the lock from a holder from a list. Its guard is lost before another client can hold the lock. */
     status break_hold(const zkl_contender &holder, const char *reason, int grace_ms,
                       int timeout_ms = ZKL_FOREVER) const
     {
         return status::of(zkl_lock_break_hold(it_.get(), &holder, reason, grace_ms, timeout_ms));
     }
 
-    /* How many permits a semaphore has, for all who use it. */
+    /* The number of permits of a semaphore, for all clients. */
     result<int> limit() const
     {
         int limit = 0;
@@ -481,7 +475,7 @@ public:
     multi_lock() noexcept {}
     explicit multi_lock(zkl_multi_lock *it) noexcept : it_(it) {}
 
-    /* Of these, which are copied: multi_lock::of({&one, &other}). */
+    /* A multi-lock of these locks, which are copied: multi_lock::of({&one, &other}). */
     static result<multi_lock> of(std::initializer_list<const lock *> locks)
     {
         std::vector<const zkl_lock *> all;
@@ -501,14 +495,14 @@ public:
         int ended = zkl_multi_lock_acquire(it_.get(), timeout_ms, &held);
         return detail::made<guard>(ended, held);
     }
-    /* ZKL_TAKEN where anybody is ahead at any. */
+    /* ZKL_TAKEN if another contender is ahead at any lock. */
     result<guard> try_acquire() const
     {
         zkl_guard *held = nullptr;
         int ended = zkl_multi_lock_try(it_.get(), &held);
         return detail::made<guard>(ended, held);
     }
-    /* `done(result<guard>)` is called with the outcome, once. It must not throw. */
+    /* `done(result<guard>)` is called once with the outcome. It must not throw. */
     template <typename F> result<attempt> acquire_async(int timeout_ms, F done) const
     {
         zkl_attempt *begun = nullptr;
@@ -518,7 +512,7 @@ public:
         status ended = detail::with_callback(std::move(done), begin);
         return ended ? result<attempt>(attempt(begun)) : result<attempt>(std::move(ended));
     }
-    /* Without a callback: attempt::fd() says when it has ended, attempt::take() gives the outcome. */
+    /* Without a callback: attempt::fd() reports the end, attempt::take() gives the outcome. */
     result<attempt> acquire_async(int timeout_ms = ZKL_FOREVER) const
     {
         zkl_attempt *begun = nullptr;
@@ -530,7 +524,7 @@ private:
     detail::owned<zkl_multi_lock> it_;
 };
 
-/* What changes is reported by a callback until this ends. */
+/* A watch with a callback. Its destructor ends it. */
 class watch {
 public:
     watch() noexcept {}
@@ -543,7 +537,7 @@ private:
     detail::owned<zkl_watch> it_;
 };
 
-/* Of those who take part, one leads at a time. Who leads has a guard, whose token is the term. */
+/* An election: one participant leads at a time. The leader has a guard, with the term as its token. */
 class election {
 public:
     election() noexcept {}
@@ -559,7 +553,7 @@ public:
         int ended = zkl_election_campaign(it_.get(), timeout_ms, &held);
         return detail::made<guard>(ended, held);
     }
-    /* `done(result<guard>)` is called with the outcome, once. It must not throw. */
+    /* `done(result<guard>)` is called once with the outcome. It must not throw. */
     template <typename F> result<attempt> campaign_async(int timeout_ms, F done) const
     {
         zkl_attempt *begun = nullptr;
@@ -569,7 +563,7 @@ public:
         status ended = detail::with_callback(std::move(done), begin);
         return ended ? result<attempt>(attempt(begun)) : result<attempt>(std::move(ended));
     }
-    /* Without a callback: attempt::fd() says when it has ended, attempt::take() gives the outcome. */
+    /* Without a callback: attempt::fd() reports the end, attempt::take() gives the outcome. */
     result<attempt> campaign_async(int timeout_ms = ZKL_FOREVER) const
     {
         zkl_attempt *begun = nullptr;
@@ -577,7 +571,7 @@ public:
         return detail::made<attempt>(ended, begun);
     }
 
-    /* Resigns in favour of a participant of a list, which has to be there yet. */
+    /* Resigns in favour of a participant from a list. The list must still exist. */
     status hand_over(const guard &leads, const zkl_contender &to, int timeout_ms = ZKL_FOREVER) const
     {
         return status::of(zkl_election_hand_over(it_.get(), leads.get(), &to, timeout_ms));
@@ -593,12 +587,12 @@ public:
         });
     }
 
-    /* Who leads: one, or nobody. */
+    /* The leader: one entry, or none. */
     result<contenders> leader() const { return listed(&zkl_election_leader); }
-    /* Who takes part, in the order in which they will lead. */
+    /* The participants, in the order in which they will lead. */
     result<contenders> participants() const { return listed(&zkl_election_participants); }
 
-    /* `changed(result<contenders>)` is called with who leads, now and whenever that changes, until the watch ends. It must
+    /* `changed(result<contenders>)` is called with the leader, now and at each change, until the watch ends. It must
      * not throw. */
     template <typename F> result<watch> observe(F changed) const
     {
@@ -640,21 +634,21 @@ public:
     {
         return status::of(zkl_counter_set(it_.get(), number, timeout_ms));
     }
-    /* What it is after that. */
+    /* Gives the new value. */
     result<std::int64_t> add(std::int64_t number, int timeout_ms = ZKL_FOREVER) const
     {
         std::int64_t after = 0;
         int ended = zkl_counter_add(it_.get(), number, timeout_ms, &after);
         return detail::value(ended, after);
     }
-    /* What it was before that. */
+    /* Gives the old value. */
     result<std::int64_t> get_and_add(std::int64_t number, int timeout_ms = ZKL_FOREVER) const
     {
         std::int64_t before = 0;
         int ended = zkl_counter_get_and_add(it_.get(), number, timeout_ms, &before);
         return detail::value(ended, before);
     }
-    /* What it was before that: it was set exactly if that is `expected`. */
+    /* Gives the old value: the number was set exactly if that is `expected`. */
     result<std::int64_t> compare_and_set(std::int64_t expected, std::int64_t number,
                                          int timeout_ms = ZKL_FOREVER) const
     {
@@ -667,7 +661,7 @@ private:
     detail::owned<zkl_counter> it_;
 };
 
-/* An element of a queue that was taken. Its end gives it back. */
+/* An element that was taken from a queue. Its destructor gives the element back. */
 class delivery {
 public:
     delivery() noexcept {}
@@ -686,14 +680,14 @@ public:
     std::string text() const { return empty() ? std::string() : std::string(static_cast<const char *>(data()), size()); }
     bool empty() const noexcept { return size() == 0; }
     const char *path() const noexcept { return zkl_delivery_path(it_.get()); }
-    /* What claims it, for the functions of zklock.h; it ends with this. */
+    /* The claim, for the functions of zklock.h. It ends with this object. */
     const zkl_guard *claim() const noexcept { return zkl_delivery_guard(it_.get()); }
     std::int64_t token() const noexcept { return zkl_guard_token(claim()); }
     bool is_held() const noexcept { return zkl_guard_state(claim()) == ZKL_HELD; }
 
-    /* Removes the element. It is empty then, whatever that gives. */
+    /* Removes the element. The delivery is then empty, whatever the result. */
     status done(int timeout_ms = ZKL_FOREVER) { return status::of(zkl_delivery_done(it_.release(), timeout_ms)); }
-    /* The same, without waiting: `ended(status)` is called once. It must not throw. */
+    /* The same without waiting: `ended(status)` is called once. It must not throw. */
     template <typename F> status done_async(int timeout_ms, F ended)
     {
         return detail::with_callback(std::move(ended), [this, timeout_ms](void *it, zkl_finalizer_fn end) {
@@ -705,7 +699,7 @@ private:
     detail::owned<zkl_delivery> it_;
 };
 
-/* Work that is handed out, each piece at least once. */
+/* A work queue: each element is delivered at least once. */
 class queue {
 public:
     queue() noexcept {}
@@ -714,12 +708,12 @@ public:
     explicit operator bool() const noexcept { return static_cast<bool>(it_); }
     zkl_queue *get() const noexcept { return it_.get(); }
 
-    /* Any bytes. */
+    /* Puts any bytes. */
     status put(const std::string &text, int priority = ZKL_DEFAULT_PRIORITY, int timeout_ms = ZKL_FOREVER) const
     {
         return status::of(zkl_queue_put(it_.get(), text.data(), text.size(), priority, timeout_ms));
     }
-    /* The size of the first element, of which as much was copied as there is room for; ZNOTHING of an empty queue. */
+    /* Gives the size of the first element and copies as much as fits. ZNOTHING if the queue is empty. */
     result<std::size_t> peek(void *buffer, std::size_t size, int timeout_ms = ZKL_FOREVER) const
     {
         std::size_t whole = 0;
@@ -733,7 +727,7 @@ public:
         int ended = zkl_queue_take(it_.get(), timeout_ms, &taken);
         return detail::made<delivery>(ended, taken);
     }
-    /* `done(result<delivery>)` is called with the outcome, once. It must not throw. */
+    /* `done(result<delivery>)` is called once with the outcome. It must not throw. */
     template <typename F> result<attempt> take_async(int timeout_ms, F done) const
     {
         zkl_attempt *begun = nullptr;
@@ -748,7 +742,7 @@ private:
     detail::owned<zkl_queue> it_;
 };
 
-/* That this program is a member of a group. Its end leaves it. */
+/* The program's membership in a group. Its destructor leaves the group. */
 class membership {
 public:
     membership() noexcept {}
@@ -758,16 +752,16 @@ public:
     zkl_membership *get() const noexcept { return it_.get(); }
     const char *id() const noexcept { return zkl_membership_id(it_.get()); }
     const char *path() const noexcept { return zkl_membership_path(it_.get()); }
-    /* Whether it certainly is one now, by the local clock. */
+    /* Whether it is certainly a member now, by the local clock. */
     bool is_member() const noexcept { return zkl_membership_is_member(it_.get()) == 1; }
-    /* It is empty then, whatever that gives. */
+    /* The membership is then empty, whatever the result. */
     status leave(int timeout_ms = ZKL_FOREVER) { return status::of(zkl_membership_leave(it_.release(), timeout_ms)); }
 
 private:
     detail::owned<zkl_membership> it_;
 };
 
-/* Who is there. */
+/* A group of members. */
 class group {
 public:
     group() noexcept {}
@@ -776,7 +770,7 @@ public:
     explicit operator bool() const noexcept { return static_cast<bool>(it_); }
     zkl_group *get() const noexcept { return it_.get(); }
 
-    /* With any bytes as its data. */
+    /* Joins with any bytes as its data. */
     result<membership> join(const std::string &text, int timeout_ms = ZKL_FOREVER) const
     {
         zkl_membership *joined = nullptr;
@@ -789,8 +783,8 @@ public:
         int ended = zkl_group_members(it_.get(), timeout_ms, &found);
         return detail::made<zklock::members>(ended, found);
     }
-    /* `changed(result<members>)` is called with the members, now and whenever others are, until the watch ends. It must
-     * not throw. */
+    /* `changed(result<members>)` is called with the members, now and at each change, until the watch ends. It must not
+     * throw. */
     template <typename F> result<zklock::watch> watch(F changed) const
     {
         zkl_watch *begun = nullptr;
@@ -805,7 +799,7 @@ private:
     detail::owned<zkl_group> it_;
 };
 
-/* It opens when it was counted down to zero. */
+/* A latch: it opens when it is counted down to zero. */
 class latch {
 public:
     latch() noexcept {}
@@ -814,7 +808,7 @@ public:
     explicit operator bool() const noexcept { return static_cast<bool>(it_); }
     zkl_latch *get() const noexcept { return it_.get(); }
 
-    /* What is left to be counted, of these three. */
+    /* These three give the remaining count. */
     result<std::uint32_t> set(std::uint32_t events, int timeout_ms = ZKL_FOREVER) const
     {
         std::uint32_t left = 0;
@@ -850,7 +844,7 @@ private:
     detail::owned<zkl_latch> it_;
 };
 
-/* Where it is set, everybody waits until it is removed. */
+/* A barrier: while it is set, clients wait until it is removed. */
 class barrier {
 public:
     barrier() noexcept {}
@@ -878,7 +872,7 @@ private:
     detail::owned<zkl_barrier> it_;
 };
 
-/* That a participant has entered a double barrier. Its end leaves, and does not wait for the others. */
+/* A participant that has entered a double barrier. Its destructor leaves without waiting for the others. */
 class entered {
 public:
     entered() noexcept {}
@@ -887,9 +881,9 @@ public:
     explicit operator bool() const noexcept { return static_cast<bool>(it_); }
     zkl_entered *get() const noexcept { return it_.get(); }
 
-    /* Waits until all who have entered with it have left. It is empty then, whatever that gives. */
+    /* Waits until all of its round have left. The object is then empty, whatever the result. */
     status leave(int timeout_ms = ZKL_FOREVER) { return status::of(zkl_entered_leave(it_.release(), timeout_ms)); }
-    /* The same, without waiting: `done(status)` is called once. It must not throw. */
+    /* The same without waiting: `done(status)` is called once. It must not throw. */
     template <typename F> status leave_async(int timeout_ms, F done)
     {
         return detail::with_callback(std::move(done), [this, timeout_ms](void *it, zkl_finalizer_fn end) {
@@ -901,7 +895,7 @@ private:
     detail::owned<zkl_entered> it_;
 };
 
-/* A number of participants enter together, and leave together. */
+/* A barrier for participants that enter together and leave together. */
 class double_barrier {
 public:
     double_barrier() noexcept {}
@@ -916,7 +910,7 @@ public:
         int ended = zkl_double_barrier_enter(it_.get(), timeout_ms, &in);
         return detail::made<entered>(ended, in);
     }
-    /* `done(result<entered>)` is called with the outcome, once. It must not throw. */
+    /* `done(result<entered>)` is called once with the outcome. It must not throw. */
     template <typename F> result<attempt> enter_async(int timeout_ms, F done) const
     {
         zkl_attempt *begun = nullptr;
@@ -931,7 +925,7 @@ private:
     detail::owned<zkl_double_barrier> it_;
 };
 
-/* A session, of its own or of a handle that the program has. Locks and guards keep it for themselves. */
+/* A client with its own session or a handle of the program. Its locks and guards keep the session. */
 class client {
 public:
     client() noexcept {}
@@ -944,7 +938,7 @@ public:
         return ended ? result<client>(client(made)) : result<client>(std::move(ended));
     }
 
-    /* To any store, by its address: "sqlite:/var/lib/app/locks.db". */
+    /* Connects to any store by its address: "sqlite:/var/lib/app/locks.db". */
     static result<client> to_store(const char *address, const zkl_client_options *options = nullptr)
     {
         zkl_client *made = nullptr;
@@ -965,13 +959,13 @@ public:
     /* 0 while there is no session. */
     std::int64_t session_id() const noexcept { return zkl_client_session_id(it_.get()); }
     int session_timeout_ms() const noexcept { return zkl_client_session_timeout_ms(it_.get()); }
-    /* Which store keeps its locks: "zookeeper", "sqlite" ... */
+    /* The store of its locks: "zookeeper", "sqlite" ... */
     const char *store() const noexcept { return zkl_client_store(it_.get()); }
-    /* Whether that can do all of these (ZKL_CAN_*). */
+    /* Whether the store can do all of these (ZKL_CAN_*). */
     bool can(int what) const noexcept { int all = zkl_client_can(it_.get()); return all >= 0 && (all & what) == what; }
-    /* Goes on with another handle of the program's, and its locks with it. */
+    /* Continues on another handle of the program, with its locks. */
     status follow(struct _zhandle *zh) const { return status::of(zkl_client_follow(it_.get(), zh)); }
-    /* Lets go of an adopted handle at once, or ends a session of its own. */
+    /* Detaches from an adopted handle at once, or ends the client's own session. */
     status detach() const { return status::of(zkl_client_detach(it_.get())); }
 
     result<zklock::lock> lock(const char *path, const zkl_lock_options *options = nullptr) const
@@ -981,7 +975,7 @@ public:
         return ended ? result<zklock::lock>(zklock::lock(made)) : result<zklock::lock>(std::move(ended));
     }
 
-    /* The lock of a key, of which nothing is left when nobody uses it. */
+    /* The lock of a key. Nothing is left of it while it is unused. */
     result<zklock::lock> lock_of_key(const char *path, const std::string &key,
                                      const zkl_lock_options *options = nullptr) const
     {
@@ -1037,7 +1031,7 @@ private:
     detail::owned<zkl_client> it_;
 };
 
-/* Ends the threads of zklock and frees what it keeps for the process, once every object has ended. */
+/* Ends the threads of zklock and frees what it keeps for the process. Destroy all objects first. */
 inline status shutdown()
 {
     return status::of(zkl_shutdown());
