@@ -13,55 +13,54 @@
  *     zkl_lock_free(lock);
  *     zkl_client_free(client);
  *
- * It needs no other header, and can be included before or after <zookeeper/zookeeper.h>, which names
+ * It needs no other header. Include it before or after <zookeeper/zookeeper.h>, which names
  * ZooKeeper's codes (ZOK, ZOPERATIONTIMEOUT, ...).
  *
- * Codes. A function that can fail returns 0 (ZOK), one of ZooKeeper's codes, or one of the few ZKL_*
- *   codes below -2000; zkl_strerror has words for all of them. After a failure zkl_last_error has one
- *   line about it, for this thread. Treat codes as an open set: a newer server may send others. Any
- *   function may return ZKL_PANIC.
+ * Codes. A function that can fail returns 0 (ZOK), a code of ZooKeeper, or one of the few ZKL_* codes
+ *   below -2000. zkl_strerror has words for all of them. After an error zkl_last_error has one line about
+ *   it, for this thread. The set is open: a newer server may send other codes. Any function may return
+ *   ZKL_PANIC.
  * Outputs are written only on success.
- * Ownership. What a function puts into an output is the program's, and is freed by the function of
- *   that type: once, in any order; each object keeps what it needs. All free functions take NULL.
- *   Strings that are returned belong to the object they were asked of, or to the library. What is
- *   passed in is copied before the function returns.
- * NULL for an object, an output or a string is ZBADARGUMENTS where nothing else is said; so are text
- *   that is not UTF-8 and paths that ZooKeeper does not allow. Pointers that are not NULL have to be
- *   good: objects that were not freed, strings that end, buffers of the length that is given.
- * Options structs begin with their size. One of a shorter, older header is taken; one of a newer
- *   header too, as long as what this library does not know is zero.
- * Threads. Every function may be called on any thread, also on one object by several threads at once,
- *   except that nobody may use an object while or after another thread frees it. Functions that block
- *   say so. In a callback of the C client (a watcher, a completion) on an adopted handle they return
- *   ZKL_WOULD_DEADLOCK, because the answer would have to come through that very thread.
- * Permissions. A session has to have READ, CREATE and DELETE on a queue's path, and READ on its claims;
- *   with the other strategies CREATE and DELETE on the znode above the path, and READ on the path.
- * Descriptors (zkl_attempt_fd, zkl_guard_fd, zkl_guard_state_fd) say when there is something to look at. They belong to
- *   their objects.
- * Callbacks (`done`, `lost`, `changed`, finalizers) run on a thread of zklock's, one for each client, one after
- *   the other. They may block, call any function and free any object, and must not throw.
- * Cancellation (pthread_cancel) is off while a thread is inside a function: the call ends as it would
- *   have, and the thread at its next cancellation point after that; a cleanup handler frees what the
- *   call has given. To end a call that waits, give it a limit, or call zkl_client_detach on another
- *   thread. Asynchronous cancellation must be off. Callbacks run with cancellation off: they must
- *   neither turn it on nor end their thread.
- * Memory. Where the system gives none, the process is ended by zklock (SIGABRT) or by the C client, which
- *   does not check all of its allocations; what can be reported is ZSYSTEMERROR or ZMARSHALLINGERROR, or a
- *   time limit that passes. A guard that says ZKL_HELD is held even so. Threads of zklock and what it keeps for the process
- *   stay until the end: for memory checkers, zkl_shutdown ends them.
- * The end of the process. When main returns or exit is called, what was freed, released or cancelled
- *   before and is not confirmed yet is waited for: up to a second. What no server has confirmed by then,
- *   and after any other end (_exit, quick_exit, a signal, exec), stays until the session times out; so
- *   does a lock that is still held, unless zkl_client_free or zkl_client_detach has ended its session.
- * fork. What was made before it stays the parent's. In the child every function returns ZINVALIDSTATE
- *   for it, at once (zkl_client_session_id 0), and so does zkl_client_adopt for a handle that was adopted
- *   before; the free functions free, and release nothing; strings, data and lists stay
- *   readable. A client that the child connects, or adopts on a handle that it has opened, works. A handle
- *   that the parent has opened is of no use in the child, not even to close it. A child that is made
- *   while another thread is inside a function, and goes on without exec, may find the C library's or the
- *   C client's locks held: that of the resolution of host names above all, which a handle of the
- *   program's goes through all the time, unless zoo_set_servers_resolution_delay(zh, -1) was called. The
- *   C client's descriptors are inherited, also across exec.
+ * Ownership. What a function puts into an output is the program's. Free it once, with the function of
+ *   its type, in any order; each object keeps what it needs. All free functions accept NULL. Returned
+ *   strings belong to their object or to the library. Arguments are copied before the function returns.
+ * NULL for an object, an output or a string gives ZBADARGUMENTS, unless stated otherwise. So does text
+ *   that is not UTF-8, and a path that ZooKeeper does not allow. Other pointers must be valid: objects that
+ *   are not freed, terminated strings, buffers of the given length.
+ * Negative timeouts other than ZKL_FOREVER give ZBADARGUMENTS.
+ * Options structs begin with their size. One of an older, shorter header is accepted. So is one of a
+ *   newer header, if everything that this library does not know is zero.
+ * Threads. Every function may be called on any thread, and by several threads on one object. But do not
+ *   use an object while or after another thread frees it. Functions that block say so. In a callback of
+ *   the C client (a watcher, a completion) on an adopted handle they return ZKL_WOULD_DEADLOCK, because
+ *   the answer would have to come through that thread.
+ * Permissions. A session needs READ, CREATE and DELETE on a queue's path, and READ on its claims. With
+ *   the other strategies it needs CREATE and DELETE on the znode above the path, and READ on the path.
+ * Descriptors (zkl_attempt_fd, zkl_guard_fd, zkl_guard_state_fd) belong to their objects. They become
+ *   readable when there is something to look at.
+ * Callbacks (`done`, `lost`, `changed`, finalizers) run one after the other on a thread of zklock, one
+ *   for each client. They may block, call any function and free any object. They must not throw.
+ * Cancellation (pthread_cancel) is off while a thread is inside a function. The call ends normally, and
+ *   the thread at its next cancellation point; a cleanup handler frees the result of the call. To end a
+ *   waiting call, give it a limit, or call zkl_client_detach on another thread. Asynchronous cancellation
+ *   must be off. Callbacks run with cancellation off. They must not turn it on or end their thread.
+ * Memory. If memory runs out, zklock ends the process (SIGABRT), or the C client does, which does not
+ *   check all of its allocations. Otherwise the error is ZSYSTEMERROR, ZMARSHALLINGERROR or a time limit.
+ *   A guard that is ZKL_HELD is held even then. Threads and process-wide data of zklock stay until the
+ *   end of the process: for memory checkers, zkl_shutdown frees them.
+ * The end of the process. When main returns or exit is called, the process waits up to a second for
+ *   unconfirmed releases and cancellations. What is unconfirmed then stays until the session times out.
+ *   So does everything after any other end (_exit, quick_exit, a signal, exec). So does a lock that is
+ *   still held, unless zkl_client_free or zkl_client_detach has ended its session.
+ * fork. Objects belong to the process that made them. In the child every function returns ZINVALIDSTATE
+ *   for them, at once (zkl_client_session_id: 0). So does zkl_client_adopt for a handle that was adopted
+ *   before. The free functions free, and release nothing. Strings, data and lists stay readable. The child
+ *   can connect a client, or adopt a handle that it has opened itself. It cannot use or even close a
+ *   handle of the parent. If the fork happens while another thread is inside a function, a child without
+ *   exec may find locks of the C library or the C client held. That concerns the resolution of host names
+ *   above all. A handle of the program resolves them all the time, unless
+ *   zoo_set_servers_resolution_delay(zh, -1) was called. The C client's descriptors are inherited, also
+ *   across exec.
  */
 
 
@@ -78,39 +77,39 @@
 #define ZKL_VERSION "0.1.0"
 #define ZKL_VERSION_NUMBER 1000
 
-/* Of the C client: <zookeeper/zookeeper.h> says what is in them. */
+/* Types of the C client, defined in <zookeeper/zookeeper.h>. */
 struct _zhandle;
 struct ACL_vector;
 struct Stat;
 
-/* What options begin as: the defaults. */
+/* The default options. */
 #define ZKL_CLIENT_OPTIONS_INIT {sizeof(zkl_client_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 #define ZKL_LOCK_OPTIONS_INIT {sizeof(zkl_lock_options), 0, 0, 0, 0, 0, 0, 0}
 #define ZKL_RECIPE_OPTIONS_INIT {sizeof(zkl_recipe_options), 0}
 
 
 /**
- * Somebody holds the lock or is ahead in its queue (the functions named `try` only).
+ * Another contender is ahead: a holder or, in a queue, a waiter (functions named `try` only).
  */
 #define ZKL_TAKEN -2001
 
 /**
- * The acquire, or what else has waited for others, was cancelled by the program.
+ * The program cancelled the acquire or other wait.
  */
 #define ZKL_CANCELLED -2002
 
 /**
- * The call would wait for the very thread that it was made on.
+ * The call would wait for its own thread.
  */
 #define ZKL_WOULD_DEADLOCK -2003
 
 /**
- * A defect of zklock itself, caught before it could harm the program.
+ * A defect of zklock, caught before it could harm the program.
  */
 #define ZKL_PANIC -2004
 
 /**
- * The lock is no longer held, or the element no longer claimed: nothing was written, handed over or removed.
+ * The lock is no longer held, or the element no longer claimed. Nothing was written, handed over or removed.
  */
 #define ZKL_NOT_HELD -2005
 
@@ -130,12 +129,12 @@ struct Stat;
 #define ZKL_QUEUE 0
 
 /**
- * A strategy: watches the holder's znode. Every release wakes every waiter, and none has a turn.
+ * A strategy: watches the holder's znode. Every release wakes every waiter, in no order.
  */
 #define ZKL_WATCH 1
 
 /**
- * A strategy: asks again and again, with pauses from 2 ms to 100 ms. Needs no watch.
+ * A strategy: retries with pauses from 2 ms to 100 ms. Needs no watch.
  */
 #define ZKL_POLL 2
 
@@ -145,13 +144,13 @@ struct Stat;
 #define ZKL_EXCLUSIVE 0
 
 /**
- * How a lock is shared: as a reader of a read/write lock. Readers hold together, and wait for the writers
- * before them. Curator's read/write lock on the same path excludes it, and is excluded by it.
+ * How a lock is shared: as a reader of a read/write lock. Readers hold together and wait for earlier writers.
+ * Curator's read/write lock and this one exclude each other on one path.
  */
 #define ZKL_READ 1
 
 /**
- * How a lock is shared: as a writer of a read/write lock, which holds alone, in one queue with its readers.
+ * How a lock is shared: as a writer of a read/write lock. It holds alone, in one queue with the readers.
  */
 #define ZKL_WRITE 2
 
@@ -161,57 +160,56 @@ struct Stat;
 #define ZKL_PERMITS 3
 
 /**
- * How a lock is shared: as a reader of a read/write lock that may become a writer, by zkl_guard_upgrade. It holds with
- * readers, one such at a time.
+ * How a lock is shared: as a reader that zkl_guard_upgrade can turn into a writer. It holds together with readers.
+ * Only one at a time is upgradeable.
  */
 #define ZKL_UPGRADEABLE 4
 
 /**
- * Which other libraries wait for a lock on its path: Curator, go-zookeeper, zookeeper-client and ZooKeeper's own recipes,
- * kazoo where it is given the pattern "-lock-". The default. The lock waits for all of them in any case.
+ * Which other libraries wait for a lock on its path: Curator, go-zookeeper, zookeeper-client and ZooKeeper's own
+ * recipes, and kazoo with the pattern "-lock-". The default. The lock itself waits for all of them in any case.
  */
 #define ZKL_INTEROP_MOST 0
 
 /**
- * Which other libraries wait for a lock on its path: kazoo as it comes, too. A claim is two znodes, made and deleted by one
- * transaction each. Only with `ZKL_QUEUE` and `ZKL_EXCLUSIVE`.
+ * Which other libraries wait for a lock on its path: also kazoo without a setting. A claim is two znodes; one
+ * transaction creates them, and another deletes them. Only with `ZKL_QUEUE` and `ZKL_EXCLUSIVE`.
  */
 #define ZKL_INTEROP_ALL 1
 
 /**
- * zkl_client_state: no server has taken the session yet.
+ * zkl_client_state: no server has accepted the session yet.
  */
 #define ZKL_CONNECTING 1
 
 /**
- * zkl_client_state: a server is connected and the session lives.
+ * zkl_client_state: a server is connected, and the session is alive.
  */
 #define ZKL_CONNECTED 2
 
 /**
- * zkl_client_state, zkl_guard_state: the connection is lost, the session may still be alive. Stop
- * writing under a lock.
+ * zkl_client_state, zkl_guard_state: the connection is lost, and the session may still be alive. Stop writing under a
+ * lock.
  */
 #define ZKL_SUSPENDED 3
 
 /**
- * zkl_client_state: the session is over, or can't be trusted any more by the local clock. Its
- * locks are lost.
+ * zkl_client_state: the session is over, or the local clock no longer proves it alive. Its locks are lost.
  */
 #define ZKL_SESSION_LOST 4
 
 /**
- * zkl_client_state: the client has been detached, or can't go on.
+ * zkl_client_state: the client has been detached, or cannot continue.
  */
 #define ZKL_CLOSED 5
 
 /**
- * zkl_client_can: who comes first is served first.
+ * zkl_client_can: clients are served in the order in which they come.
  */
 #define ZKL_CAN_BE_FAIR 1
 
 /**
- * zkl_client_can: tokens grow with every acquire, also after a crash of who held, of the store or of the machine.
+ * zkl_client_can: tokens grow with every acquire, even after a crash of the holder, the store or the machine.
  */
 #define ZKL_CAN_KEEP_TOKENS 2
 
@@ -231,12 +229,13 @@ struct Stat;
 #define ZKL_CAN_COUNT 16
 
 /**
- * zkl_client_can: several locks are claimed in one step; otherwise one after the other, in the order of their paths.
+ * zkl_client_can: several locks are claimed in one step. Otherwise they are claimed one after the other, in the order
+ * of their paths.
  */
 #define ZKL_CAN_CLAIM_TOGETHER 32
 
 /**
- * zkl_client_can: zkl_guard_set. Elsewhere, have what is written to compare the token.
+ * zkl_client_can: zkl_guard_set. With other stores, have the target compare tokens.
  */
 #define ZKL_CAN_GUARD_WRITES 64
 
@@ -251,12 +250,12 @@ struct Stat;
 #define ZKL_CAN_EXCLUDE_MACHINES 256
 
 /**
- * zkl_client_can: it goes on, and what is held stays held, where a minority of its servers fails.
+ * zkl_client_can: it continues to work, and locks stay held, if a minority of its servers fails.
  */
 #define ZKL_CAN_LOSE_SERVERS 512
 
 /**
- * A timeout that never comes.
+ * No limit.
  */
 #define ZKL_FOREVER -1
 
@@ -266,44 +265,44 @@ struct Stat;
 #define ZKL_HELD 1
 
 /**
- * zkl_guard_state: the lock is lost, and others may hold it. It stays so.
+ * zkl_guard_state: the lock is lost for good, and others may hold it.
  */
 #define ZKL_LOST 4
 
 /**
- * zkl_guard_lost_reason, `lost`: the session expired, could not be trusted any more by the local
- * clock, or was ended by the program.
+ * zkl_guard_lost_reason, `lost`: the session expired, was ended by the program, or the local clock no longer proves it
+ * alive.
  */
 #define ZKL_LOST_SESSION 1
 
 /**
- * zkl_guard_lost_reason, `lost`: somebody deleted the lock's znode.
+ * zkl_guard_lost_reason, `lost`: another client deleted the lock's znode.
  */
 #define ZKL_LOST_DELETED 2
 
 /**
- * zkl_guard_lost_reason, `lost`: somebody broke the hold, as `zklock break` does.
+ * zkl_guard_lost_reason, `lost`: another client broke the hold, as `zklock break` does.
  */
 #define ZKL_LOST_BROKEN 3
 
 /**
- * The priority of elements that are put by programs without priorities, such as those of zoo_queue.h.
+ * The priority of elements from programs without priorities, such as those of zoo_queue.h.
  */
 #define ZKL_DEFAULT_PRIORITY 128
 
 /**
- * An acquire under way, or whatever else waits for others; see zkl_lock_acquire_async.
+ * A pending acquire or other wait; see zkl_lock_acquire_async.
  */
 typedef struct zkl_attempt zkl_attempt;
 
 /**
- * A barrier: where it is set, everybody waits until it is removed; see zkl_barrier_new.
+ * A barrier: while it is set, clients wait until it is removed; see zkl_barrier_new.
  */
 typedef struct zkl_barrier zkl_barrier;
 
 /**
- * A session of its own, a handle of the program's that was adopted, or another store than ZooKeeper; see
- * zkl_client_connect, zkl_client_adopt and zkl_store_connect.
+ * A client with its own session, with an adopted handle of the program, or of another store; see zkl_client_connect,
+ * zkl_client_adopt and zkl_store_connect.
  */
 typedef struct zkl_client zkl_client;
 
@@ -328,12 +327,12 @@ typedef struct zkl_delivery zkl_delivery;
 typedef struct zkl_double_barrier zkl_double_barrier;
 
 /**
- * An election: of those who take part, one leads at a time; see zkl_election_new.
+ * An election: one participant leads at a time; see zkl_election_new.
  */
 typedef struct zkl_election zkl_election;
 
 /**
- * That a participant has entered a double barrier; see zkl_double_barrier_enter.
+ * A participant that has entered a double barrier; see zkl_double_barrier_enter.
  */
 typedef struct zkl_entered zkl_entered;
 
@@ -363,7 +362,7 @@ typedef struct zkl_lock zkl_lock;
 typedef struct zkl_members zkl_members;
 
 /**
- * That this program is a member of a group; see zkl_group_join.
+ * The program's membership in a group; see zkl_group_join.
  */
 typedef struct zkl_membership zkl_membership;
 
@@ -373,18 +372,18 @@ typedef struct zkl_membership zkl_membership;
 typedef struct zkl_multi_lock zkl_multi_lock;
 
 /**
- * A queue of work; see zkl_queue_new.
+ * A work queue; see zkl_queue_new.
  */
 typedef struct zkl_queue zkl_queue;
 
 /**
- * What changes is reported by a callback until this is freed; see zkl_election_observe and zkl_group_watch.
+ * A watch with a callback, until it is freed; see zkl_election_observe and zkl_group_watch.
  */
 typedef struct zkl_watch zkl_watch;
 
 /**
- * How a client connects or adopts. It begins as the defaults:
- * `zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;`, then what differs is set.
+ * Options of a client. Start from the defaults, then set what differs: `zkl_client_options options =
+ * ZKL_CLIENT_OPTIONS_INIT;`.
  */
 typedef struct {
     /**
@@ -392,28 +391,26 @@ typedef struct {
      */
     size_t size;
     /**
-     * The session timeout to ask for: how long a lock outlives the crash of its holder; from 500 to
-     * 86,400,000. 0: 10 s. The servers may grant another: zkl_client_session_timeout_ms. A
-     * guard is lost when the servers have proven nothing for four to six tenths of it. Not for
-     * `zkl_client_adopt`.
+     * The session timeout to request, from 500 to 86,400,000. 0: 10 s. A lock outlives a crash of its holder by this
+     * time. The servers may grant another: zkl_client_session_timeout_ms. A guard is lost when the servers have proven
+     * nothing for 0.4 to 0.6 of it. Not for `zkl_client_adopt`.
      */
     int session_timeout_ms;
     /**
-     * How long `zkl_client_connect` may take in all. 0: 10 s. Not for `zkl_client_adopt`.
+     * How long `zkl_client_connect` may take in total. 0: 10 s. Not for `zkl_client_adopt`.
      */
     int connect_timeout_ms;
     /**
-     * How long one operation may take before it ends with ZOPERATIONTIMEOUT, its outcome unknown.
-     * 0: 15 s.
+     * How long one operation may take. Then it ends with ZOPERATIONTIMEOUT and an unknown outcome. 0: 15 s.
      */
     int operation_timeout_ms;
     /**
-     * An identity for every session of the client, such as "digest". NULL: none. Not for
-     * `zkl_client_adopt`: the handle's own identities count there.
+     * The scheme of an identity for every session of the client, such as "digest". NULL: none. Not for
+     * `zkl_client_adopt`, which uses the identities of the handle.
      */
     const char *auth_scheme;
     /**
-     * What belongs to it, such as "user:password"; `auth_secret_len` bytes, copied.
+     * The identity, such as "user:password": `auth_secret_len` bytes. Copied.
      */
     const void *auth_secret;
     /**
@@ -421,22 +418,21 @@ typedef struct {
      */
     size_t auth_secret_len;
     /**
-     * The servers' tickTime, where it is known. 0: half the session timeout, which is right wherever
-     * the servers' minSessionTimeout is two ticks or more (the default); where it is less, the
-     * tickTime has to be said here, or a guard may be lost too late. Never less than the servers'.
+     * The servers' tickTime, if known. 0: half the session timeout. That is right if the servers' minSessionTimeout is
+     * two ticks or more (the default). If it is less, you must set the tickTime, or a guard may be lost too late.
+     * Never give less than the servers'.
      */
     int tick_time_ms;
     /**
-     * The most bytes of path, data and access control list in one request. 0: 1 MiB less 1 KiB, which
-     * every server takes. A larger request is refused with ZBADARGUMENTS, because a server closes the
-     * connection on one over its jute.maxbuffer. (The queue of zoo_queue.h asks the servers instead.)
+     * The limit for path, data and access control list of one request, in bytes. 0: 1 MiB less 1 KiB, which every
+     * server takes. A larger request is refused with ZBADARGUMENTS, because a server closes the connection if a
+     * request exceeds its jute.maxbuffer. (The queue of zoo_queue.h asks the servers instead.)
      */
     size_t max_request;
     /**
-     * TLS, at the servers' secureClientPort: the file with the authorities that sign their certificates, in PEM
-     * form. NULL: no TLS. With it `tls_cert` and `tls_key` have to be given. The C client that is linked has to be
-     * built with TLS (zookeeper_init_ssl); most are not, and connecting fails with ZBADARGUMENTS. Here and
-     * below: not for `zkl_client_adopt`.
+     * TLS, at the servers' secureClientPort: the PEM file with the authorities of their certificates. NULL: no TLS. It
+     * needs `tls_cert` and `tls_key`. The linked C client must be built with TLS (zookeeper_init_ssl); most are not,
+     * and connecting fails with ZBADARGUMENTS. This and the following fields are not for `zkl_client_adopt`.
      */
     const char *tls_ca;
     /**
@@ -448,38 +444,37 @@ typedef struct {
      */
     const char *tls_key;
     /**
-     * TLS: the file whose first line is the password of the key. NULL: it has none.
+     * TLS: the file with the password of the key in its first line. NULL: no password.
      */
     const char *tls_key_password_file;
     /**
-     * TLS: not 0: takes any certificate that the authorities have signed, whatever the server's name is. The C
-     * client of an installed library verifies no names: without this it is refused.
+     * TLS: if not 0, accepts any certificate of the authorities, whatever the server's name is. The C client of an
+     * installed library verifies no names, so TLS is refused without this.
      */
     int tls_any_host_name;
     /**
-     * SASL: the user. NULL: none. The C client that is linked has to be built with SASL (zookeeper_init_sasl).
+     * SASL: the user. NULL: none. The linked C client must be built with SASL (zookeeper_init_sasl).
      */
     const char *sasl_user;
     /**
-     * SASL: the file whose first line is the user's password.
+     * SASL: the file with the user's password in its first line.
      */
     const char *sasl_password_file;
     /**
-     * SASL: the mechanism, such as "GSSAPI". NULL: "DIGEST-MD5", where there is a user.
+     * SASL: the mechanism, such as "GSSAPI". NULL: "DIGEST-MD5" if there is a user.
      */
     const char *sasl_mechanism;
     /**
-     * 1: locks with `ZKL_QUEUE` that are contended for are handed over by one write and one event, between clients that
-     * all have this set. Each session gets an identity of its own, of the scheme "digest", which the servers have to
-     * accept; `ZOO_CREATOR_ALL_ACL` names it as well. Others exclude each other all the same. Not for
-     * `zkl_client_adopt`.
+     * 1: a contended lock with `ZKL_QUEUE` passes to the next waiter by one write and one event, among clients that
+     * all set this. Each session gets its own identity of the scheme "digest", which the servers must accept.
+     * `ZOO_CREATOR_ALL_ACL` includes it. Clients without it are excluded as usual. Not for `zkl_client_adopt`.
      */
     int announced_releases;
 } zkl_client_options;
 
 /**
- * How a lock is contended for. It begins as the defaults:
- * `zkl_lock_options options = ZKL_LOCK_OPTIONS_INIT;`, then what differs is set.
+ * Options of a lock. Start from the defaults, then set what differs: `zkl_lock_options options =
+ * ZKL_LOCK_OPTIONS_INIT;`.
  */
 typedef struct {
     /**
@@ -487,45 +482,45 @@ typedef struct {
      */
     size_t size;
     /**
-     * `ZKL_QUEUE`, `ZKL_WATCH` or `ZKL_POLL`; the same for everyone on one path.
+     * `ZKL_QUEUE`, `ZKL_WATCH` or `ZKL_POLL`. All users of one path must use the same strategy.
      */
     int strategy;
     /**
-     * What the owner calls itself, for people who look at who holds the lock: one line of up to
-     * 256 characters. NULL: nothing. Copied.
+     * A name for the owner, shown to people who look at the lock: one line of up to 256 characters. NULL: none.
+     * Copied.
      */
     const char *label;
     /**
-     * Who may do what with the znodes of the lock: what the C client takes, such as
-     * `&ZOO_CREATOR_ALL_ACL`. NULL: everyone may do everything. Copied.
+     * The ACL of the lock's znodes, as the C client takes it, such as `&ZOO_CREATOR_ALL_ACL`. NULL: all clients may do
+     * everything. Copied.
      */
     const struct ACL_vector *acl;
     /**
-     * `ZKL_EXCLUSIVE`, `ZKL_READ`, `ZKL_UPGRADEABLE`, `ZKL_WRITE` or `ZKL_PERMITS`; all but the first with `ZKL_QUEUE`
-     * alone.
+     * `ZKL_EXCLUSIVE`, `ZKL_READ`, `ZKL_UPGRADEABLE`, `ZKL_WRITE` or `ZKL_PERMITS`; all but the first only with
+     * `ZKL_QUEUE`.
      */
     int sharing;
     /**
-     * With `ZKL_PERMITS`: how many permits an acquire takes, together. 0: one. Otherwise 0.
+     * With `ZKL_PERMITS`: how many permits one acquire takes. 0: one. Otherwise 0.
      */
     int permits;
     /**
-     * With `ZKL_PERMITS`: how many permits there are for all, where none has said so yet; at least 1. What the
-     * semaphore's znode says counts more: see zkl_lock_set_limit. Otherwise 0.
+     * With `ZKL_PERMITS`: the number of permits, at least 1. It counts only if the semaphore's znode has none yet: see
+     * zkl_lock_set_limit. Otherwise 0.
      */
     int limit;
     /**
-     * `ZKL_INTEROP_MOST` or `ZKL_INTEROP_ALL`. Programs of either exclude each other.
+     * `ZKL_INTEROP_MOST` or `ZKL_INTEROP_ALL`. Programs with either exclude each other.
      */
     int interop;
 } zkl_lock_options;
 
 /**
- * Somebody who holds a lock or waits for it. Its strings belong to the list, and are never NULL.
+ * A client that holds a lock or waits for it. The list owns its strings, which are never NULL.
  *
- * Anyone may have written what is in the claim's znode. Host, thread and label are lines of up to 256
- * characters that can be shown on a terminal: others than can be printed are spaces, those among them
- * that turn the direction of writing. The path is as ZooKeeper has it.
+ * Any client may have written this data. Host, thread and label are single lines of up to 256 characters that are safe
+ * to show on a terminal: spaces replace unprintable characters and those that change the writing direction. The path
+ * is as in ZooKeeper.
  */
 typedef struct {
     /**
@@ -533,49 +528,48 @@ typedef struct {
      */
     const char *path;
     /**
-     * The session that the claim lives on.
+     * The session of the claim.
      */
     int64_t session_id;
     /**
-     * The fencing token, once it holds.
+     * The fencing token, once it holds the lock.
      */
     int64_t token;
     /**
-     * When the claim was made, by the servers' clocks: milliseconds since the epoch. A holder that had
-     * to wait holds for less: see `held_since_ms`.
+     * When the claim was made, by the servers' clocks: milliseconds since the epoch. A holder that had to wait has
+     * held for less: see `held_since_ms`.
      */
     int64_t since_ms;
     /**
-     * Host name; empty where the claim is another library's.
+     * The host name; empty if the claim is another library's.
      */
     const char *host;
     /**
-     * Process id; 0 where the claim is another library's.
+     * The process id; 0 if the claim is another library's.
      */
     uint32_t pid;
     /**
-     * The name of the thread, or its id (the kernel's, on Linux); empty where the claim is another
-     * library's.
+     * The name of the thread, or else its id (the kernel's, on Linux); empty if the claim is another library's.
      */
     const char *thread;
     /**
-     * What the owner calls itself; of another library's claim, the beginning of its data.
+     * The owner's label. If the claim is another library's, the beginning of its data.
      */
     const char *label;
     /**
-     * When it has come to hold the lock, by the servers' clocks as far as they show it: not before, in
-     * milliseconds since the epoch; 0 for those who wait.
+     * The earliest time at which the hold can have begun, by the servers' clocks: milliseconds since the epoch. 0 for
+     * a waiter.
      */
     int64_t held_since_ms;
     /**
-     * When it has come to hold the lock: not later; 0 for those who wait. In a queue that others have
-     * left since, it is the time of the call.
+     * The latest time at which the hold can have begun. 0 for a waiter. It is the time of the call if claims have left
+     * the queue since.
      */
     int64_t held_since_latest_ms;
 } zkl_contender;
 
 /**
- * Told that somebody asks for the lock to be released, and why; `reason` is good until this returns. Must not throw.
+ * Called when another client asks for a release; `reason` is valid until this returns. Must not throw.
  */
 typedef void (*zkl_request_fn)(const char *reason, void *userdata);
 
@@ -586,37 +580,37 @@ typedef void (*zkl_request_fn)(const char *reason, void *userdata);
 typedef void (*zkl_finalizer_fn)(void *userdata);
 
 /**
- * Told how an acquire ended: `rc` as zkl_lock_acquire returns it, or ZKL_CANCELLED. With ZOK `guard`
- * is the program's, otherwise it is NULL. Must not throw.
+ * The outcome of an acquire: `rc` as from zkl_lock_acquire, or ZKL_CANCELLED. With ZOK `guard` is the program's;
+ * otherwise it is NULL. Must not throw.
  */
 typedef void (*zkl_done_fn)(int rc, zkl_guard *guard, void *userdata);
 
 /**
- * Told that a lock is lost: why (a ZKL_LOST_* reason). Must not throw.
+ * Called when a lock is lost; `reason` is a ZKL_LOST_* reason. Must not throw.
  */
 typedef void (*zkl_lost_fn)(int reason, void *userdata);
 
 /**
- * Told who contends. With ZOK `contenders` is the program's: it is freed with zkl_contenders_free. Otherwise it is
- * NULL. Must not throw.
+ * The contenders. With ZOK `contenders` is the program's: free it with zkl_contenders_free. Otherwise it is NULL. Must
+ * not throw.
  */
 typedef void (*zkl_contenders_fn)(int rc, zkl_contenders *contenders, void *userdata);
 
 /**
- * Told how a write ended. With ZOK `stat` is the znode's new one, until this returns; otherwise it is NULL. Must not
- * throw.
+ * The outcome of a write. With ZOK `stat` is the znode's new stat, valid until this returns; otherwise it is NULL.
+ * Must not throw.
  */
 typedef void (*zkl_written_fn)(int rc, const struct Stat *stat, void *userdata);
 
 /**
- * Told how an operation ended, by the code that its blocking twin returns. Must not throw.
+ * The outcome of an operation: the code that its blocking variant returns. Must not throw.
  */
 typedef void (*zkl_result_fn)(int rc, void *userdata);
 
 /**
- * How a counter, a queue, a group, a latch or a barrier is made. It begins as the defaults:
- * `zkl_recipe_options options = ZKL_RECIPE_OPTIONS_INIT;`, then what differs is set. A path whose last name begins with
- * `zl-`, as those of zklock's own znodes do, is refused with ZBADARGUMENTS.
+ * Options of a counter, queue, group, latch or barrier. Start from the defaults, then set what differs:
+ * `zkl_recipe_options options = ZKL_RECIPE_OPTIONS_INIT;`. Names that begin with `zl-` are reserved: a recipe on such
+ * a path is refused with ZBADARGUMENTS.
  */
 typedef struct {
     /**
@@ -624,53 +618,53 @@ typedef struct {
      */
     size_t size;
     /**
-     * Who may do what with the znodes that are made: what the C client takes, such as
-     * `&ZOO_CREATOR_ALL_ACL`. NULL: everyone may do everything. Copied.
+     * The ACL of the znodes that it creates, as the C client takes it, such as `&ZOO_CREATOR_ALL_ACL`. NULL: all
+     * clients may do everything. Copied.
      */
     const struct ACL_vector *acl;
 } zkl_recipe_options;
 
 /**
- * Called with how a take ended: `rc` as zkl_queue_take returns it, or ZKL_CANCELLED. With ZOK `delivery` is the program's,
+ * The outcome of a take: `rc` as from zkl_queue_take, or ZKL_CANCELLED. With ZOK `delivery` is the program's;
  * otherwise it is NULL. Must not throw.
  */
 typedef void (*zkl_delivery_fn)(int rc, zkl_delivery *delivery, void *userdata);
 
 /**
- * Called with the members. With ZOK `members` is the program's: it is freed with zkl_members_free. Otherwise it is NULL. Must
- * not throw.
+ * The members. With ZOK `members` is the program's: free it with zkl_members_free. Otherwise it is NULL. Must not
+ * throw.
  */
 typedef void (*zkl_members_fn)(int rc, zkl_members *members, void *userdata);
 
 /**
- * A member of a group. Its strings and data belong to the list. Anyone may have written them.
+ * A member of a group. The list owns its strings and data. Any client may have written them.
  */
 typedef struct {
     /**
-     * The name of its znode: the same for as long as it is a member, and never given again.
+     * The name of its znode. It stays the same during the membership and is never reused.
      */
     const char *id;
     /**
-     * What it says of itself, not ended by a NUL.
+     * The data that it joined with, without a terminating NUL.
      */
     const void *data;
     /**
-     * How many bytes that are.
+     * The length of `data` in bytes.
      */
     size_t len;
     /**
-     * The session that it is on.
+     * The session of its znode.
      */
     int64_t session_id;
     /**
-     * The transaction that made its znode: those who join later have a larger one.
+     * The transaction that created its znode. Later members have a larger one.
      */
     int64_t joined;
 } zkl_member;
 
 /**
- * Called with how an entering ended: `rc` as zkl_double_barrier_enter returns it, or ZKL_CANCELLED. With ZOK `entered` is the
- * program's, otherwise it is NULL. Must not throw.
+ * The outcome of an enter: `rc` as from zkl_double_barrier_enter, or ZKL_CANCELLED. With ZOK `entered` is the
+ * program's; otherwise it is NULL. Must not throw.
  */
 typedef void (*zkl_entered_fn)(int rc, zkl_entered *entered, void *userdata);
 
@@ -679,16 +673,14 @@ extern "C" {
 #endif /* __cplusplus */
 
 /**
- * The version of the library that the program runs with, such as `0.1.0`; `ZKL_VERSION` is the
- * header's.
+ * The version of the library at run time, such as `0.1.0`. `ZKL_VERSION` is that of the header.
  *
- * Any thread. Returns a string that lives as long as the program; never NULL.
+ * Any thread. The string lives as long as the program; never NULL.
  */
 const char *zkl_version(void);
 
 /**
- * The same as one number: major * 1000000 + minor * 1000 + patch. To be compared with
- * `ZKL_VERSION_NUMBER`, the header's.
+ * The same as a number: major * 1000000 + minor * 1000 + patch. Compare it with `ZKL_VERSION_NUMBER` of the header.
  *
  * Any thread.
  */
@@ -697,211 +689,202 @@ int zkl_version_number(void);
 /**
  * The version of ZooKeeper's C client that the library was built against, such as `3.8.0`.
  *
- * Any thread. Returns a string that lives as long as the program; never NULL.
+ * Any thread. The string lives as long as the program; never NULL.
  */
 const char *zkl_c_client_version(void);
 
 /**
- * What a code means, as one lowercase phrase: ZooKeeper's codes and zklock's.
+ * The meaning of a code of ZooKeeper or zklock, as a lowercase phrase.
  *
- * Any thread. Returns a string that lives as long as the program; never NULL, also for an unknown
- * code.
+ * Any thread. The string lives as long as the program. Never NULL, even for an unknown code.
  */
 const char *zkl_strerror(int code);
 
 /**
- * Why the last function that failed on this thread did, with the path it was about: one line, for
- * people. Inside a `done` callback: why that acquire failed.
+ * The error of the last failed function on this thread, with its path: one line, for people. Inside a `done` callback,
+ * the error of that operation.
  *
- * Any thread. Returns a string that belongs to the library and is good until the next failure on
- * this thread; empty if nothing failed yet; never NULL.
+ * Any thread. The library owns the string, which is valid until the next failure on this thread. Empty if nothing has
+ * failed yet; never NULL.
  */
 const char *zkl_last_error(void);
 
 /**
- * Connects a session of its own and waits until a server has taken it, up to the connect timeout.
+ * Connects with a new session, and waits until a server has accepted it, up to the connect timeout.
  *
- * `hosts` reads "host[:port][,host[:port]...][/chroot]"; the port defaults to 2181, IPv6 addresses
- * stand in brackets. `options` may be NULL: the defaults. Both are copied.
+ * `hosts` is "host[:port][,host[:port]...][/chroot]". The default port is 2181. Put IPv6 addresses in brackets.
+ * `options` may be NULL: the defaults. Both are copied.
  *
- * After an expiry the client opens a new session by itself; the locks of the old one are lost.
+ * After an expiry the client opens a new session. The locks of the old one are lost.
  *
  * Any thread; blocks. On success `*client` is the program's: free it with zkl_client_free.
  *
- * ZOK; ZBADARGUMENTS for a NULL, hosts that can't be parsed, or bad options; ZOPERATIONTIMEOUT when
- * no server took the session in time, with what is wrong with each host in zkl_last_error; ZAUTHFAILED when
- * the identity was refused, -124 when the servers take only clients with one; ZSYSTEMERROR when there is no
- * thread or no descriptor to be had, with the limit in zkl_last_error; ZKL_WOULD_DEADLOCK inside a callback
- * of the C client.
+ * ZOK. ZBADARGUMENTS: an argument is NULL, `hosts` cannot be parsed, or options are invalid. ZOPERATIONTIMEOUT: no
+ * server accepted the session in time; zkl_last_error says what is wrong with each host. ZAUTHFAILED: the servers
+ * refused the identity. -124: the servers accept only clients that authenticate. ZSYSTEMERROR: no thread or descriptor
+ * is available; zkl_last_error names the limit. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
  */
 int zkl_client_connect(const char *hosts,
                        const zkl_client_options *options,
                        zkl_client **client);
 
 /**
- * Works on a live handle of libzookeeper_mt that the program opened, connected or not, and goes on
- * using. The handle stays the program's: it is never closed by zklock, and its global watcher and
- * context stay as they are.
+ * Works on a live handle of libzookeeper_mt that the program opened, connected or not, and continues to use. zklock
+ * never closes the handle, and leaves its global watcher and context alone.
  *
- * - The client shares the handle's session, servers, chroot and identities. When that session is
- *   over, so is the client: zkl_client_follow takes it to the next handle.
- * - A `sync` goes to the server every tenth of the session timeout, to know that the session lives; and
- *   while a lock is held, a write that changes nothing every fifth.
- * - A session has one owner. A second handle on it (zookeeper_init with the client id of the first) can
- *   end it for both. Guards of the first say ZKL_HELD until a server closes their connection or refuses a
- *   request, usually for milliseconds; while they are cut off, for up to 0.95 of the session timeout.
- *   zkl_guard_token covers that.
- * - The program may free the client before or after zookeeper_close, in any order, from ordinary
- *   threads. When it closes the handle, everything on it is lost at once, and nothing of zklock
- *   touches it any more.
- * - Inside a callback of that handle zookeeper_close is allowed only after zkl_client_detach, or
- *   once the session has expired.
- * - What proves that the session lives comes through the handle's callbacks: a program that blocks
- *   them for longer than four tenths of the session timeout may lose its locks.
- * - A handle that is adopted inside one of its own callbacks is recognised after at most 2 seconds of
- *   waiting there (ZKL_WOULD_DEADLOCK). The completion of zoo_add_auth runs on a thread that can't
- *   be recognised: wait for nothing there.
+ * - The client shares the handle's session, servers, chroot and identities. It ends with that session: to continue on
+ *   the next handle, call zkl_client_follow.
+ * - To prove the session, zklock sends a `sync` every tenth of the session timeout. While a lock is held, it also
+ *   sends a write that changes nothing every fifth.
+ * - A session has one owner. A second handle on it (zookeeper_init with the client id of the first) can end it for
+ *   both. Guards of the first stay ZKL_HELD until a server closes their connection or refuses a request, usually for
+ *   milliseconds. If they are cut off, that takes up to 0.95 of the session timeout. zkl_guard_token covers that.
+ * - The program may free the client before or after zookeeper_close, from ordinary threads. When it closes the handle,
+ *   everything on it is lost at once, and zklock no longer touches the handle.
+ * - Inside a callback of that handle, zookeeper_close is allowed only after zkl_client_detach, or once the session has
+ *   expired.
+ * - The proofs of the session come through the handle's callbacks. If the program blocks them for longer than four
+ *   tenths of the session timeout, it may lose its locks.
+ * - If a handle is adopted inside one of its own callbacks, a wait there fails with ZKL_WOULD_DEADLOCK after at most 2
+ *   seconds. The completion of zoo_add_auth runs on a thread that cannot be recognised: wait for nothing there.
  *
- * `zh` must be live until this returns. `options` may be NULL: the defaults; of its times only
- * operation_timeout_ms and tick_time_ms count here, and the others and auth_scheme have to be left out.
+ * `zh` must be live until this returns. `options` may be NULL: the defaults. Of its times only operation_timeout_ms
+ * and tick_time_ms apply. Leave out the others and auth_scheme.
  *
- * Any thread, callbacks of the handle included; does not block: acquires wait for the connection. On
- * success `*client` is the program's: free it with zkl_client_free.
+ * Any thread, callbacks of the handle included; does not block: acquires wait for the connection. On success `*client`
+ * is the program's: free it with zkl_client_free.
  *
- * ZOK; ZBADARGUMENTS for a NULL or bad options; ZINVALIDSTATE when the handle's session is over;
- * ZSYSTEMERROR when there is no thread to be had, with the limit in zkl_last_error.
+ * ZOK. ZBADARGUMENTS: an argument is NULL, or options are invalid. ZINVALIDSTATE: the handle's session is over.
+ * ZSYSTEMERROR: no thread is available; zkl_last_error names the limit.
  */
 int zkl_client_adopt(struct _zhandle *zh,
                      const zkl_client_options *options,
                      zkl_client **client);
 
 /**
- * Goes on with another handle of the program's, after an expiry say: what zkl_client_adopt did is done
- * again for `zh`, with the options that it was given, and the client's locks contend there from now on.
+ * Continues on another handle of the program, for example after an expiry: adopts `zh` with the same options as in
+ * zkl_client_adopt. The client's locks contend there from now on.
  *
- * What was made before stays where it was made. Guards of a session that is over stay lost, and what is
- * under way on it ends; free them as ever. Where the session before still lives, its guards stay held,
- * acquires under way go on there, and the handle is given back once those are gone.
+ * Existing objects stay on their handle. If its session is over, guards stay lost and waits end; free them as usual.
+ * If it still lives, guards stay held and pending acquires continue there. The old handle is given back once they are
+ * gone.
  *
- * `zh` must be live until this returns. The handle before may be closed before or after this.
+ * `zh` must be live until this returns. The old handle may be closed before or after this.
  *
  * Any thread, callbacks of either handle included; does not block: acquires wait for the connection.
  *
- * ZOK; ZBADARGUMENTS for a NULL, or a client with sessions of its own, which opens the next one by itself;
- * otherwise as zkl_client_adopt. On a failure the client stays as it was.
+ * ZOK. ZBADARGUMENTS: an argument is NULL, or the client has its own session, which it replaces itself. Otherwise as
+ * zkl_client_adopt. After an error the client is unchanged.
  */
 int zkl_client_follow(const zkl_client *client,
                       struct _zhandle *zh);
 
 /**
- * Lets go of an adopted handle, and of those before it, at once; or ends the client's own session. Its guards are lost,
- * acquires under way end with ZINVALIDSTATE or ZCLOSING, and its state is ZKL_CLOSED. It must still be freed.
+ * Detaches at once from the adopted handle and earlier ones, or ends the client's own session. Its guards are lost,
+ * pending acquires end with ZINVALIDSTATE or ZCLOSING, and its state is ZKL_CLOSED. It must still be freed.
  *
- * When this returns, nothing of zklock is inside an adopted handle or will touch it. What was held
- * on it stays in ZooKeeper until the handle's session ends: release guards first. Detaching again
- * does nothing.
+ * When this returns, zklock is not inside an adopted handle and will not touch it again. Locks that were held on it
+ * stay in ZooKeeper until the handle's session ends: release guards first. A second call does nothing.
  *
- * Any thread, callbacks included. If the client has its own session, this waits until a server has confirmed the end, up
- * to the operation timeout. Inside a callback of the C client the session ends in the background.
+ * Any thread, callbacks included. If the client has its own session, this waits until a server has confirmed the end,
+ * up to the operation timeout. Inside a callback of the C client the session ends in the background.
  *
- * ZOK: an adopted handle is free of zklock; of the client's own session, no lock is left (inside a callback of the C
- * client this is not known yet). ZCONNECTIONLOSS: no server has confirmed the end of the session, so its locks may stay
- * until it times out. ZBADARGUMENTS for NULL.
+ * ZOK: an adopted handle is free of zklock. With the client's own session, no lock is left (inside a callback of the C
+ * client this is not known yet). ZCONNECTIONLOSS: no server has confirmed the end of the session, so its locks may
+ * stay until it times out. ZBADARGUMENTS: NULL.
  */
 int zkl_client_detach(const zkl_client *client);
 
 /**
- * ZKL_CONNECTING, ZKL_CONNECTED, ZKL_SUSPENDED, ZKL_SESSION_LOST or ZKL_CLOSED, looked at now by the
- * local clock. Costs no request.
+ * The client's state by the local clock at this moment: ZKL_CONNECTING, ZKL_CONNECTED, ZKL_SUSPENDED, ZKL_SESSION_LOST
+ * or ZKL_CLOSED. Costs no request.
  *
- * Any thread. ZBADARGUMENTS for NULL.
+ * Any thread. ZBADARGUMENTS: NULL.
  */
 int zkl_client_state(const zkl_client *client);
 
 /**
- * The session's id, as servers print it in hexadecimal; 0 while there is none, of a store other than ZooKeeper, and
- * for NULL.
+ * The session's id, which servers print in hexadecimal. 0 if there is no session, for another store than ZooKeeper,
+ * and for NULL.
  *
  * Any thread.
  */
 int64_t zkl_client_session_id(const zkl_client *client);
 
 /**
- * The session timeout that the server granted, or that the store was asked for, in milliseconds; 0 while there is no
- * session, and of `local:`.
+ * The session timeout that the server granted or the store was asked for, in milliseconds. 0 while there is no
+ * session, and for `local:`.
  *
- * Any thread. ZBADARGUMENTS for NULL.
+ * Any thread. ZBADARGUMENTS: NULL.
  */
 int zkl_client_session_timeout_ms(const zkl_client *client);
 
 /**
- * Frees the client. Locks, guards, attempts and recipes that were made of it may be freed before or after it: each keeps
- * what it needs. When the last of them is freed, the client's own session ends; an adopted handle is given back once the
- * claims that were released on it are gone. The call that frees the last waits for this, up to a second; the rest happens
- * in the background. To learn whether the session has ended, call zkl_client_detach first. A handle may be adopted any
- * number of times.
+ * Frees the client. Its locks, guards, attempts and recipes may be freed before or after it: each keeps what it needs.
+ *
+ * When the last of them is freed, the client's own session ends. An adopted handle is given back once the released
+ * claims on it are gone. The call that frees the last object waits for this, up to a second; the rest happens in the
+ * background. To learn whether the session has ended, call zkl_client_detach first. A handle may be adopted any number
+ * of times.
  *
  * Any thread, callbacks included. NULL is allowed.
  */
 void zkl_client_free(zkl_client *client);
 
 /**
- * Connects to the store with that address, whose locks are made, acquired and ended as those of ZooKeeper are:
+ * Connects to the store with that address. Its locks work as those of ZooKeeper:
  *
  * - "zookeeper://HOST:PORT,.../CHROOT": as zkl_client_connect;
  * - "redis://USER:PASSWORD@HOST:PORT/DATABASE", "postgres://..." and "mysql://..." (also MariaDB): a server;
  * - "sqlite:FILE": a file, for the processes of one machine;
- * - "local:": this process, whose threads it excludes, for tests; all of its clients are one, which is never closed.
+ * - "local:": the threads of this process, for tests. All its clients are one, which is never closed.
  *
- * What the library was built without is refused by name. What a store can't do is refused where it is asked for; it is
- * known before by zkl_client_can. Counters, queues, groups, latches and barriers are ZooKeeper's alone; elections and locks
- * by key are locks, and every store has them. Of the options of a lock `acl` and `interop` count in ZooKeeper alone, and
- * elsewhere all strategies are fair queues. `docs/stores.md` says what each store promises.
+ * If the library was built without a store, it is refused by name. What a store cannot do is refused where it is used;
+ * zkl_client_can tells before. Counters, queues, groups, latches and barriers need ZooKeeper. Elections and locks by
+ * key work on every store. The lock options `acl` and `interop` apply to ZooKeeper only; elsewhere all strategies are
+ * fair queues. `docs/stores.md` says what each store promises.
  *
- * `options` may be NULL: the defaults. Where the store is not ZooKeeper only session_timeout_ms counts (how long a lock
- * outlives the crash of its holder, from 100 ms) and connect_timeout_ms, and the others have to be left out. Both are
- * copied.
+ * `options` may be NULL: the defaults. Without ZooKeeper only session_timeout_ms (how long a lock outlives a crash of
+ * its holder, from 100 ms) and connect_timeout_ms apply. Leave out the others. Both are copied.
  *
  * Any thread; blocks. On success `*client` is the program's: free it with zkl_client_free.
  *
- * ZOK; ZBADARGUMENTS for a NULL, what is no such address, a database that does not exist or is of another version, or
- * bad options; ZNOAUTH where the store does not take the user or the password; ZAPIERROR when a server can't be reached
- * for 3 s; ZOPERATIONTIMEOUT; ZSYSTEMERROR when there is no thread to be had; ZKL_WOULD_DEADLOCK inside a callback of
- * the C client; otherwise as zkl_client_connect. zkl_last_error shows no password.
+ * ZOK. ZBADARGUMENTS: an argument is NULL, the address or options are invalid, or the database does not exist or has
+ * another version. ZNOAUTH: the store refuses the user or the password. ZAPIERROR: a server cannot be reached for 3 s.
+ * ZOPERATIONTIMEOUT. ZSYSTEMERROR: no thread is available. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
+ * Otherwise as zkl_client_connect. zkl_last_error shows no password.
  */
 int zkl_store_connect(const char *address,
                       const zkl_client_options *options,
                       zkl_client **client);
 
 /**
- * The name of the store that keeps a client's locks, as it stands in its address: "zookeeper", "redis", "postgres",
- * "mysql", "sqlite" or "local".
+ * The name of a client's store, as in its address: "zookeeper", "redis", "postgres", "mysql", "sqlite" or "local".
  *
- * Any thread. Returns a string that belongs to the library; NULL for NULL.
+ * Any thread. The library owns the string; NULL for NULL.
  */
 const char *zkl_client_store(const zkl_client *client);
 
 /**
- * What the store that keeps a client's locks can do: the sum of the ZKL_CAN_* that hold.
+ * The abilities of a client's store: the sum of its ZKL_CAN_*.
  *
- * Any thread. ZBADARGUMENTS for NULL.
+ * Any thread. ZBADARGUMENTS: NULL.
  */
 int zkl_client_can(const zkl_client *client);
 
 /**
- * Makes a lock on a path. Sends nothing: what is missing of the path is made when the lock is
- * acquired. Every acquire contends for itself, also two of one program, of one session, of one
- * zkl_lock: a lock that is held is not acquired again by its holder, unless it is re-entrant: see
- * zkl_lock_reentrant.
+ * Makes a lock on a path. Sends nothing; an acquire creates the missing parts of the path. All acquires exclude each
+ * other, even those of one program, session or zkl_lock. A holder cannot acquire the lock again, unless it is
+ * re-entrant: see zkl_lock_reentrant.
  *
- * `path` is absolute, under the client's chroot; a lock whose last name begins with `zl-`, as those of zklock's own znodes
- * do, can be looked at, and its acquires fail with ZBADARGUMENTS. `options` may be NULL: a queue, no label, znodes
- * that everyone may change, one holder at a time. Both are copied.
+ * `path` is absolute, under the client's chroot. Names that begin with `zl-` are reserved: such a lock can be looked
+ * at, but an acquire fails with ZBADARGUMENTS. `options` may be NULL: a queue, no label, znodes that all clients may
+ * change, one holder at a time. Both are copied.
  *
  * Any thread; does not block. On success `*lock` is the program's: free it with zkl_lock_free.
  *
- * ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, "/" with another strategy than
- * ZKL_QUEUE or for a semaphore, or bad options; ZINVALIDACL for an ACL that is empty or malformed.
+ * ZOK. ZBADARGUMENTS: an argument is NULL, ZooKeeper does not allow the path, or options are invalid. The path is "/"
+ * with another strategy than ZKL_QUEUE, or for a semaphore. ZINVALIDACL: the ACL is empty or malformed.
  */
 int zkl_lock_new(const zkl_client *client,
                  const char *path,
@@ -911,124 +894,124 @@ int zkl_lock_new(const zkl_client *client,
 /**
  * The lock's path.
  *
- * Any thread. Returns a string that belongs to the lock; NULL for NULL.
+ * Any thread. The lock owns the string; NULL for NULL.
  */
 const char *zkl_lock_path(const zkl_lock *lock);
 
 /**
- * Gives up the lock. Guards and attempts made from it go on. A guard that is held stays held.
+ * Frees the lock. Its guards stay held, and its attempts continue.
  *
  * Any thread, callbacks included. NULL is allowed.
  */
 void zkl_lock_free(zkl_lock *lock);
 
 /**
- * Acquires the lock, waiting for it up to `timeout_ms` in all: ZKL_FOREVER waits as long as it
- * takes, 0 looks once.
+ * Acquires the lock, and waits up to `timeout_ms` in total: ZKL_FOREVER waits without a limit, 0 checks once.
  *
- * On connection loss it goes on: it waits for the next connection, looks up what became of its
- * claim, and keeps its place in the queue if the session survived. When it fails, no claim is left.
+ * On connection loss it waits for the next connection and looks up its claim. If the session survived, it keeps its
+ * place in the queue. After an error no claim is left.
  *
- * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the
- * program's: end it with zkl_guard_release or zkl_guard_free.
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the program's: end it
+ * with zkl_guard_release or zkl_guard_free.
  *
- * ZOK; ZOPERATIONTIMEOUT when the time is over; ZBADARGUMENTS for a NULL or another negative
- * timeout; ZNODEEXISTS or ZNOCHILDRENFOREPHEMERALS when the path is something else than a lock of
- * this strategy; ZNOAUTH; ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is
- * closed and no session will follow; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+ * ZOK. ZOPERATIONTIMEOUT: the time has passed. ZBADARGUMENTS: an argument is NULL, or another negative timeout.
+ * ZNODEEXISTS or ZNOCHILDRENFOREPHEMERALS: something other than a lock of this strategy is at the path. ZNOAUTH.
+ * ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED: the client is closed, and no session will follow.
+ * ZKL_WOULD_DEADLOCK: inside a callback of the C client.
  */
 int zkl_lock_acquire(const zkl_lock *lock,
                      int timeout_ms,
                      zkl_guard **guard);
 
 /**
- * Acquires the lock if nobody is ahead: neither a holder nor, in a queue, a waiter. Waits only for
- * the servers' answers, up to the operation timeout.
+ * Acquires the lock if no other contender is ahead: no holder and, in a queue, no waiter. Waits only for the servers'
+ * answers, up to the operation timeout.
  *
- * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the
- * program's: end it with zkl_guard_release or zkl_guard_free.
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the program's: end it
+ * with zkl_guard_release or zkl_guard_free.
  *
- * ZOK; ZKL_TAKEN; ZOPERATIONTIMEOUT when no server answers; otherwise as zkl_lock_acquire.
+ * ZOK. ZKL_TAKEN. ZOPERATIONTIMEOUT: no server answers. Otherwise as zkl_lock_acquire.
  */
-int zkl_lock_try(const zkl_lock *lock, zkl_guard **guard);
+int zkl_lock_try(const zkl_lock *lock,
+                 zkl_guard **guard);
 
 /**
- * How many permits a semaphore has, for all who use it; where none has said so yet, what its options say.
+ * The number of permits of a semaphore, for all clients: the stored one, or else that of the lock's options.
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks up to the operation timeout. Sets `*limit`.
  *
- * ZOK; ZBADARGUMENTS for a NULL, or a lock that is no semaphore; ZOPERATIONTIMEOUT when no server answers;
- * otherwise as zkl_lock_contenders.
+ * ZOK. ZBADARGUMENTS: an argument is NULL, or the lock is no semaphore. ZOPERATIONTIMEOUT: no server answers.
+ * Otherwise as zkl_lock_contenders.
  */
 int zkl_lock_limit(const zkl_lock *lock,
                    int *limit);
 
 /**
- * Sets how many permits a semaphore has, for all who use it. More are given to those who wait at once. When there are
- * fewer than are held, all who hold go on to, and others are let in when enough have released; an acquire of
- * more than there are fails with ZBADARGUMENTS.
+ * Sets the number of permits of a semaphore, for all clients. A larger limit serves waiters at once. A smaller limit
+ * takes nothing from holders; waiters are served once enough holders have released. An acquire of more permits than
+ * exist fails with ZBADARGUMENTS.
  *
- * On connection loss it is repeated until it is certain.
+ * On connection loss it is repeated until the outcome is certain.
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks up to the operation timeout.
  *
- * ZOK; ZBADARGUMENTS for a NULL, a lock that is no semaphore, or a limit below 1; ZKL_OUTCOME_UNKNOWN; ZNOAUTH; otherwise as zkl_lock_contenders.
+ * ZOK. ZBADARGUMENTS: NULL, the lock is no semaphore, or the limit is below 1. ZKL_OUTCOME_UNKNOWN. ZNOAUTH. Otherwise
+ * as zkl_lock_contenders.
  */
 int zkl_lock_set_limit(const zkl_lock *lock,
                        int limit);
 
 /**
- * The same lock as a re-entrant one: a thread that holds it acquires it again at once, without a request, by each of the
- * functions that acquire; zkl_lock_acquire_async and zkl_lock_try_async do so for the thread that calls them. Other
- * threads wait, those of this process too. Where threads are not who holds (in an event loop, say), see
- * zkl_lock_as_owner.
+ * The same lock, made re-entrant. A thread that holds it can acquire it again at once, without a request. Any acquire
+ * function does that; zkl_lock_acquire_async and zkl_lock_try_async act for the calling thread. Other threads wait,
+ * also those of this process. If threads are not the owners (in an event loop, for example), see zkl_lock_as_owner.
  *
- * Each acquire gives a guard of its own, which is ended once, in any order and by any thread. All guards of a thread
- * have one token; each is notified of the loss; the last that is released or freed releases the lock, which others
- * return at once. While there are guards of a lock that was lost, an acquire gives ZKL_NOT_HELD: free them all first.
+ * Each acquire gives its own guard. End each guard once, in any order and on any thread. All guards of a thread share
+ * one token, and each reports the loss. The last one that is released or freed releases the lock; the others return at
+ * once. If the lock is lost, an acquire gives ZKL_NOT_HELD until all of the thread's guards are freed.
  *
- * Only what is made of one re-entrant lock knows of its holders: one zkl_lock for all threads, not one for each. A lock
- * that is re-entrant already gives another handle on it. Strategy, label, ACL and sharing are those of `lock`, which
- * stays as it is and contends beside it.
+ * Only handles made from one re-entrant lock know each other's holders: use one zkl_lock for all threads, not one for
+ * each. A lock that is already re-entrant gives another handle on it. Strategy, label, ACL and sharing are those of
+ * `lock`, which stays unchanged and contends with it.
  *
  * Any thread; does not block. On success `*reentrant` is the program's: free it with zkl_lock_free.
  *
- * ZOK; ZBADARGUMENTS for a NULL.
+ * ZOK. ZBADARGUMENTS: an argument is NULL.
  */
 int zkl_lock_reentrant(const zkl_lock *lock,
                        zkl_lock **reentrant);
 
 /**
- * A re-entrant lock as one more owner has it, who is no thread: a request, a task, a connection. Whoever acquires by
- * `*owner` acquires for that owner, from any thread. Owners exclude each other, and threads that acquire by
- * `reentrant`. Guards of it stay when it is freed.
+ * A re-entrant lock for one more owner that is not a thread: a request, a task, a connection. Acquires with `*owner`
+ * act for that owner, on any thread. Owners exclude each other, and threads that acquire with `reentrant`. Guards stay
+ * when `*owner` is freed.
  *
  * Any thread; does not block. On success `*owner` is the program's: free it with zkl_lock_free.
  *
- * ZOK; ZBADARGUMENTS for a NULL, or a lock that is not re-entrant.
+ * ZOK. ZBADARGUMENTS: an argument is NULL, or the lock is not re-entrant.
  */
 int zkl_lock_as_owner(const zkl_lock *reentrant,
                       zkl_lock **owner);
 
 /**
- * How many guards the owner of this one has of the lock, and acquires that are about to give one: 1 of a lock that is
- * not re-entrant, 0 of a guard that is given up.
+ * How many guards the owner of this one has of the lock, pending acquires included. 1 for a lock that is not
+ * re-entrant; 0 for a guard that was released.
  *
- * Any thread. ZBADARGUMENTS for NULL.
+ * Any thread. ZBADARGUMENTS: NULL.
  */
 int zkl_guard_holds(const zkl_guard *guard);
 
 /**
- * Asks a holder, of a list of zkl_lock_holder or zkl_lock_contenders, to release the lock. Nothing happens to it but
- * that its program hears of it, if it listens: zkl_guard_on_release_request. `reason` is one line of up to 256
- * characters. The session needs the permission WRITE on the claim's znode.
+ * Asks a holder from zkl_lock_holder or zkl_lock_contenders to release the lock. Its program is told, if it listens
+ * with zkl_guard_on_release_request; nothing else happens. `reason` is one line of up to 256 characters. The session
+ * needs WRITE on the claim's znode.
  *
- * On connection loss it is repeated until it is certain.
+ * On connection loss it is repeated until the outcome is certain.
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks up to the operation timeout.
  *
- * ZOK; ZNOTHING when that holder holds it no more; ZBADARGUMENTS for a NULL, or for a claim of another library, which
- * would not read it; ZKL_OUTCOME_UNKNOWN when no server has confirmed it in time; ZNOAUTH; otherwise as
+ * ZOK. ZNOTHING: that holder no longer holds the lock. ZBADARGUMENTS: an argument is NULL, or the claim is another
+ * library's, which would not read it. ZKL_OUTCOME_UNKNOWN: no server confirmed it in time. ZNOAUTH. Otherwise as
  * zkl_lock_contenders.
  */
 int zkl_lock_request_release(const zkl_lock *lock,
@@ -1036,18 +1019,18 @@ int zkl_lock_request_release(const zkl_lock *lock,
                              const char *reason);
 
 /**
- * Breaks the hold of a holder, of a list of zkl_lock_holder or zkl_lock_contenders, and waits for up to `timeout_ms`
- * until its claim is gone. Its guard is ZKL_LOST, with ZKL_LOST_BROKEN, before another can hold the lock: its own
- * library deletes the claim after that, when its program ends the guard, and after `grace_ms` in any case. A holder that
- * can't be reached loses its session instead. The session needs the permission WRITE on the claim's znode.
+ * Takes the lock from a holder from zkl_lock_holder or zkl_lock_contenders, and waits up to `timeout_ms` until its
+ * claim is gone. The holder's guard is ZKL_LOST, with ZKL_LOST_BROKEN, before another client can hold the lock. Then
+ * its own library deletes the claim: when its program ends the guard, or after `grace_ms`. A holder that cannot be
+ * reached loses its session instead. The session needs WRITE on the claim's znode.
  *
- * On connection loss it goes on, also with the next session.
+ * On connection loss it continues, also in the next session.
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks.
  *
- * ZOK; ZNOTHING when that holder held it no more before; ZBADARGUMENTS for a NULL, a negative `grace_ms`, another
- * negative timeout, or a claim of another library, which would not read it; ZKL_OUTCOME_UNKNOWN when the time is over: the
- * hold may be broken later; ZNOAUTH; otherwise as zkl_lock_contenders.
+ * ZOK. ZNOTHING: that holder no longer held the lock. ZBADARGUMENTS: an argument is NULL, `grace_ms` is negative,
+ * another negative timeout, or the claim is another library's, which would not read it. ZKL_OUTCOME_UNKNOWN: the time
+ * has passed, and the hold may still be broken later. ZNOAUTH. Otherwise as zkl_lock_contenders.
  */
 int zkl_lock_break_hold(const zkl_lock *lock,
                         const zkl_contender *holder,
@@ -1056,14 +1039,14 @@ int zkl_lock_break_hold(const zkl_lock *lock,
                         int timeout_ms);
 
 /**
- * Asks for a call of `requested` whenever somebody asks for the lock to be released, as zkl_lock_request_release and
- * `zklock ask` do: on zklock's callback thread of the client, and at once if somebody has asked already. The lock stays
- * held, whatever is asked. The rules of zkl_guard_on_lost apply to `finalizer`, to what `requested` may do, and to the end of
- * the guard.
+ * Registers `requested`, which zklock calls on the client's callback thread each time another client asks for a
+ * release (as zkl_lock_request_release and `zklock ask` do), and at once if one has asked already. Requests do not end
+ * the hold. For `finalizer`, for what `requested` may do, and for the end of the guard, the rules of zkl_guard_on_lost
+ * apply.
  *
  * Any thread, callbacks included; does not block.
  *
- * ZOK; ZBADARGUMENTS for a NULL guard or requested; ZSYSTEMERROR when there is no thread to be had.
+ * ZOK. ZBADARGUMENTS: `guard` or `requested` is NULL. ZSYSTEMERROR: no thread is available.
  */
 int zkl_guard_on_release_request(const zkl_guard *guard,
                                  zkl_request_fn requested,
@@ -1071,27 +1054,25 @@ int zkl_guard_on_release_request(const zkl_guard *guard,
                                  zkl_finalizer_fn finalizer);
 
 /**
- * Begins to acquire the lock, and returns. `done` is called exactly once, on zklock's callback thread
- * of the client, with the outcome; `finalizer`, if there is one, after it. They may be called before
- * this returns. When this returns an error, neither is called.
+ * Starts to acquire the lock and returns. zklock calls `done` exactly once with the outcome, on the client's callback
+ * thread, and then `finalizer`, if it is not NULL. Both may run before this returns. If this returns an error, neither
+ * is called.
  *
- * `done` may block and may call any function of zklock. Callbacks of one client come one after the
- * other. The attempt goes on when the lock and the client are freed; it ends by its outcome, by
- * zkl_attempt_cancel, or with ZINVALIDSTATE or ZCLOSING when the client is detached or the adopted
- * handle closed. On connection loss it goes on as zkl_lock_acquire does.
+ * `done` may block and may call any function of zklock. Callbacks of one client run one after the other. The attempt
+ * continues when the lock and the client are freed. It ends with its outcome or by zkl_attempt_cancel. If the client
+ * is detached or the adopted handle closed, it ends with ZINVALIDSTATE or ZCLOSING. On connection loss it behaves as
+ * zkl_lock_acquire.
  *
- * `timeout_ms`: as in zkl_lock_acquire. `userdata` is passed on as it is. `attempt` may be NULL;
- * otherwise `*attempt`, written before `done` can run, is the program's: free it with
- * zkl_attempt_free.
+ * `timeout_ms`: as in zkl_lock_acquire. `userdata` is passed on unchanged. `attempt` may be NULL. Otherwise `*attempt`
+ * is written before `done` can run, and is the program's: free it with zkl_attempt_free.
  *
- * `done` may be NULL if `attempt` is not NULL and `finalizer` is. Nothing is called then: wait for the
- * descriptor of zkl_attempt_fd, and get the outcome from zkl_attempt_take.
+ * `done` may be NULL if `attempt` is not NULL and `finalizer` is. Then nothing is called: wait for the descriptor of
+ * zkl_attempt_fd, and get the outcome from zkl_attempt_take.
  *
  * Any thread, callbacks of the C client included; does not block.
  *
- * ZOK when it has begun; ZBADARGUMENTS for a NULL lock, a NULL done where it may not be, or a negative
- * timeout other than ZKL_FOREVER; ZSYSTEMERROR when there is no thread to be had. Everything else is
- * the outcome.
+ * ZOK: it has started. ZBADARGUMENTS: `lock` is NULL, `done` is NULL where it must not be, or the timeout is negative
+ * and not ZKL_FOREVER. ZSYSTEMERROR: no thread is available. Everything else is the outcome.
  */
 int zkl_lock_acquire_async(const zkl_lock *lock,
                            int timeout_ms,
@@ -1101,82 +1082,82 @@ int zkl_lock_acquire_async(const zkl_lock *lock,
                            zkl_attempt **attempt);
 
 /**
- * A file descriptor that becomes readable (POLLIN) when the attempt has ended, for poll, epoll and event
- * loops: by its outcome, by its limit, by zkl_attempt_cancel, or with its client. It stays readable.
+ * A file descriptor that becomes readable (POLLIN) when the attempt has ended in any way: for poll, epoll and event
+ * loops. It stays readable.
  *
- * It belongs to the attempt, is closed with it, and is the same at every call: the program must
- * neither read nor close it, and must take it out of its event loop before it frees the attempt. An
- * attempt with a `done` has one too, readable before `done` is called.
+ * The attempt owns it and closes it. Each call gives the same one. Do not read or close it, and take it out of the
+ * event loop before you free the attempt. An attempt with a `done` has one too; it is readable before `done` is
+ * called.
  *
  * Any thread, callbacks included; does not block.
  *
- * ZOK; ZBADARGUMENTS for a NULL; ZSYSTEMERROR when there is no descriptor to be had.
+ * ZOK. ZBADARGUMENTS: an argument is NULL. ZSYSTEMERROR: no descriptor is available.
  */
 int zkl_attempt_fd(const zkl_attempt *attempt,
                    int *fd);
 
 /**
- * Takes the outcome of an acquire that was begun without a `done`, once. The attempt must still be freed.
+ * Takes the outcome of an acquire without a `done`, once. The attempt must still be freed.
  *
- * Any thread, callbacks included; does not block. With ZOK `*guard` is the program's: end it with
- * zkl_guard_release or zkl_guard_free.
+ * Any thread, callbacks included; does not block. With ZOK `*guard` is the program's: end it with zkl_guard_release or
+ * zkl_guard_free.
  *
- * ZKL_PENDING while it has not ended; ZOK; ZKL_CANCELLED; ZNOTHING when the outcome was taken before;
- * ZBADARGUMENTS for a NULL, or an attempt with a `done`; otherwise as zkl_lock_acquire.
+ * ZOK. ZKL_PENDING: it has not ended. ZKL_CANCELLED. ZNOTHING: the outcome was taken before. ZBADARGUMENTS: an
+ * argument is NULL, or the attempt has a `done`. Otherwise as zkl_lock_acquire.
  */
 int zkl_attempt_take(const zkl_attempt *attempt,
                      zkl_guard **guard);
 
 /**
- * Gives an acquire up, or whatever else waits for others. After ZOK, the outcome is ZKL_CANCELLED, and no claim is
- * left. Does not wait for that.
+ * Cancels an acquire or other wait. After ZOK, the outcome is ZKL_CANCELLED, and no claim is left. Does not wait for
+ * that.
  *
  * Any thread, callbacks included.
  *
- * ZOK, also when it was cancelled before; ZNOTHING when `done` has been called or is being called, or
- * the outcome was taken; ZBADARGUMENTS for NULL.
+ * ZOK, also if it was cancelled before. ZNOTHING: `done` has started, or the outcome was taken. ZBADARGUMENTS: NULL.
  */
 int zkl_attempt_cancel(const zkl_attempt *attempt);
 
 /**
- * Frees the handle on an attempt, and closes its descriptor. An attempt with a `done` goes on: this alone does not
- * cancel it. One without is cancelled, unless its outcome was taken. Does not wait, unless this was the last of its
- * client: see zkl_client_free.
+ * Frees the attempt and closes its descriptor. An attempt with a `done` continues; this does not cancel it. One
+ * without is cancelled, unless its outcome was taken. Waits only if this was the last object of its client: see
+ * zkl_client_free.
  *
  * Any thread, callbacks included (its own `done` among them). NULL is allowed.
  */
 void zkl_attempt_free(zkl_attempt *attempt);
 
 /**
- * Who holds the lock: a list of one entry, or of none.
+ * The holder: a list of one entry, or an empty one.
  *
- * Any thread, `done` and `lost` callbacks of zklock included; blocks up to the operation timeout. On
- * success `*contenders` is the program's: free it with zkl_contenders_free.
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks up to the operation timeout. On success
+ * `*contenders` is the program's: free it with zkl_contenders_free.
  *
- * ZOK; ZBADARGUMENTS for a NULL; ZOPERATIONTIMEOUT or ZCONNECTIONLOSS when no server answers; ZNOAUTH;
- * ZINVALIDSTATE, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed; ZKL_WOULD_DEADLOCK inside
- * a callback of the C client.
+ * ZOK. ZBADARGUMENTS: an argument is NULL. ZOPERATIONTIMEOUT or ZCONNECTIONLOSS: no server answers. ZNOAUTH.
+ * ZINVALIDSTATE, ZSESSIONEXPIRED or ZAUTHFAILED: the client is closed. ZKL_WOULD_DEADLOCK: inside a callback of the C
+ * client.
  */
 int zkl_lock_holder(const zkl_lock *lock,
                     zkl_contenders **contenders);
 
 /**
- * Who holds the lock, and behind it who waits, in their order. Waiters are known only in a queue:
- * those of the other strategies leave no znode.
+ * The contenders in their order: holders first, then waiters. Waiters are known only in a queue, because waiters of
+ * the other strategies have no znode.
  *
  * Threads, ownership and codes: as zkl_lock_holder.
  */
-int zkl_lock_contenders(const zkl_lock *lock, zkl_contenders **contenders);
+int zkl_lock_contenders(const zkl_lock *lock,
+                        zkl_contenders **contenders);
 
 /**
- * How many entries the list has; 0 for NULL.
+ * The number of entries; 0 for NULL.
  *
  * Any thread.
  */
 size_t zkl_contenders_count(const zkl_contenders *contenders);
 
 /**
- * The entry at `index`, counted from 0; NULL beyond the end, and for NULL. It belongs to the list.
+ * The entry at `index`, from 0. NULL beyond the end and for NULL. The list owns it.
  *
  * Any thread.
  */
@@ -1190,71 +1171,56 @@ const zkl_contender *zkl_contenders_get(const zkl_contenders *contenders, size_t
 void zkl_contenders_free(zkl_contenders *contenders);
 
 /**
- * ZKL_HELD, ZKL_SUSPENDED or ZKL_LOST, looked at now by the local clock. Costs no request.
+ * ZKL_HELD, ZKL_SUSPENDED or ZKL_LOST, by the local clock at this moment. Costs no request.
  *
- * While it says ZKL_HELD, no other client holds the lock: it turns to ZKL_LOST before the servers can
- * let anyone else in (where nobody deletes the lock's znode by hand, and `tick_time_ms` of
- * `zkl_client_options` is heeded). But time passes between a look and the write that follows it. What must be safe even then is done with zkl_guard_token or zkl_guard_set.
+ * While it is ZKL_HELD, no other client holds the lock: it becomes ZKL_LOST before the servers can admit another
+ * client. That requires that nobody deletes the lock's znode by hand, and that `tick_time_ms` of `zkl_client_options`
+ * is right. But time passes between a check and the write that follows. To be safe even then, use zkl_guard_token or
+ * zkl_guard_set.
  *
- * Any thread. ZBADARGUMENTS for NULL.
+ * Any thread. ZBADARGUMENTS: NULL.
  */
 int zkl_guard_state(const zkl_guard *guard);
 
 /**
- * Why the lock is lost: ZKL_LOST_SESSION, ZKL_LOST_DELETED or ZKL_LOST_BROKEN; 0 when it is not lost. Looked at now by
- * the local clock.
+ * Why the lock is lost, by the local clock at this moment: ZKL_LOST_SESSION, ZKL_LOST_DELETED or ZKL_LOST_BROKEN. 0 if
+ * it is not lost.
  *
- * Any thread. ZBADARGUMENTS for NULL.
+ * Any thread. ZBADARGUMENTS: NULL.
  */
 int zkl_guard_lost_reason(const zkl_guard *guard);
 
 /**
- * The fencing token: a number above 0 that grows with every acquire of this lock, whoever acquires it
- * (the czxid of the lock's znode). A store that remembers the largest token it has seen, and refuses
- * smaller ones, can't be written to by a holder that has lost the lock unnoticed.
+ * The fencing token: a number above 0 that grows with every acquire of this lock, by any client (the czxid of the
+ * lock's znode). If a store remembers the largest token and rejects smaller ones, a holder that has lost the lock
+ * cannot write to it.
  *
- * Any thread. ZBADARGUMENTS for NULL.
+ * Any thread. ZBADARGUMENTS: NULL.
  */
 int64_t zkl_guard_token(const zkl_guard *guard);
 
 /**
- * The lock's path; of a multi-lock that of the first lock.
+ * The lock's path; for a multi-lock, the path of the first lock.
  *
- * Any thread. Returns a string that belongs to the guard, and stays as long as that; NULL for NULL.
+ * Any thread. The guard owns the string; NULL for NULL.
  */
 const char *zkl_guard_path(const zkl_guard *guard);
 
 /**
- * Writes the path of the claim's znode, with a NUL, to `buffer`: as much of it as `size` bytes take. Returns the length
- * of the whole path without the NUL. An upgrade or a downgrade may change the path. It is that of the first lock of a
- * multi-lock, and empty for NULL and for a guard that was released.
+ * Registers `lost`, which zklock calls when the lock is lost: at most once, on the client's callback thread, and at
+ * once if the lock is lost already. A release does not call it. `finalizer`, if it is not NULL, runs once in any case,
+ * on that thread: after `lost`, or when the guard ends. If this returns an error, neither is called.
  *
- * Any thread. `buffer` may be NULL if `size` is 0.
+ * A lost session is reported before the servers can admit another client. A deletion of the znode by another client is
+ * reported only afterwards, and only once the lock has been held for about 100 ms.
  *
- * # Safety
- * `buffer` has room for `size` bytes.
- */
-size_t zkl_guard_claim_path(const zkl_guard *guard,
-                            char *buffer,
-                            size_t size);
-
-/**
- * Asks for a call of `lost` when the lock is lost: at most once, on zklock's callback thread of the
- * client, never for a release, and at once if it is lost already. `finalizer`, if there is one, is
- * called once in any case, on that thread: after `lost`, or when the guard ends. When this returns an
- * error, neither is called.
- *
- * A lost session is reported before the servers can let anyone else in. That somebody deleted the znode
- * is reported only after the fact, and once the lock has been held for about 100 ms.
- *
- * `lost` may block and may call any function of zklock; it may free the guard. Callbacks of one client
- * come one after the other: one that blocks holds up those behind it. Once zkl_guard_release or
- * zkl_guard_free has been called, `lost` is not begun any more, but one that has begun may still run.
- * It may be asked for several times, each for itself.
+ * `lost` may block, call any function of zklock and free the guard. Callbacks of one client run one after the other,
+ * so one that blocks delays the next. After zkl_guard_release or zkl_guard_free, `lost` is not started any more, but
+ * one that has started may still run. Several registrations are independent.
  *
  * Any thread, callbacks included; does not block.
  *
- * ZOK; ZBADARGUMENTS for a NULL guard or lost; ZSYSTEMERROR when there is no thread to be had.
+ * ZOK. ZBADARGUMENTS: `guard` or `lost` is NULL. ZSYSTEMERROR: no thread is available.
  */
 int zkl_guard_on_lost(const zkl_guard *guard,
                       zkl_lost_fn lost,
@@ -1262,63 +1228,59 @@ int zkl_guard_on_lost(const zkl_guard *guard,
                       zkl_finalizer_fn finalizer);
 
 /**
- * Waits until the lock is lost, up to `timeout_ms`: ZKL_FOREVER waits as long as it takes, 0 looks
- * once.
+ * Waits until the lock is lost, up to `timeout_ms`: ZKL_FOREVER waits without a limit, 0 checks once.
  *
- * Any thread, `done` and `lost` callbacks of zklock included; blocks. Nobody may free or release the
- * guard meanwhile.
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks. Do not free or release the guard meanwhile.
  *
- * ZOK when it is lost; ZOPERATIONTIMEOUT when it is not; ZBADARGUMENTS for NULL or another negative
- * timeout; ZKL_WOULD_DEADLOCK inside a callback of the C client, unless the timeout is 0.
+ * ZOK: the lock is lost. ZOPERATIONTIMEOUT: it is not. ZBADARGUMENTS: NULL, or another negative timeout.
+ * ZKL_WOULD_DEADLOCK: inside a callback of the C client, unless the timeout is 0.
  */
 int zkl_guard_wait_lost(const zkl_guard *guard,
                         int timeout_ms);
 
 /**
- * A file descriptor that becomes readable (POLLIN) when the lock is lost, for poll, epoll and event
- * loops. It belongs to the guard, is closed with it, and is the same at every call: the program must
- * neither read nor close it, and must take it out of its event loop before it ends the guard. See
- * zkl_guard_on_lost for when that is called.
+ * A file descriptor that becomes readable (POLLIN) when the lock is lost: for poll, epoll and event loops. The guard
+ * owns it and closes it. Each call gives the same one. Do not read or close it, and take it out of the event loop
+ * before you end the guard. It reports the same losses as zkl_guard_on_lost.
  *
  * Any thread, callbacks included; does not block.
  *
- * ZOK; ZBADARGUMENTS for a NULL; ZSYSTEMERROR when there is no descriptor to be had.
+ * ZOK. ZBADARGUMENTS: an argument is NULL. ZSYSTEMERROR: no descriptor is available.
  */
 int zkl_guard_fd(const zkl_guard *guard,
                  int *fd);
 
 /**
- * A file descriptor that becomes readable (POLLIN) with each change of the guard's state, and is so from the
- * beginning: zkl_guard_take_state gives the state, and makes it unreadable until the next change. It belongs to the
- * guard as that of zkl_guard_fd does.
+ * A file descriptor that becomes readable (POLLIN) with each change of the guard's state; it is readable from the
+ * start. zkl_guard_take_state gives the state and makes it unreadable until the next change. Ownership: as
+ * zkl_guard_fd.
  *
  * Any thread, callbacks included; does not block.
  *
- * ZOK; ZBADARGUMENTS for a NULL; ZSYSTEMERROR when there is no descriptor to be had.
+ * ZOK. ZBADARGUMENTS: an argument is NULL. ZSYSTEMERROR: no descriptor is available.
  */
 int zkl_guard_state_fd(const zkl_guard *guard,
                        int *fd);
 
 /**
- * As zkl_guard_state; and the descriptor of zkl_guard_state_fd is readable again at the next change only.
+ * As zkl_guard_state. The descriptor of zkl_guard_state_fd becomes unreadable until the next change.
  *
- * Any thread, callbacks included. ZBADARGUMENTS for NULL.
+ * Any thread, callbacks included. ZBADARGUMENTS: NULL.
  */
 int zkl_guard_take_state(const zkl_guard *guard);
 
 /**
- * Replaces the data of a znode, in one transaction with the proof that the lock is still held: when
- * it is not, nothing is written. Waits for the outcome, up to the operation timeout.
+ * Replaces the data of a znode in one transaction with the check that the lock is still held: if it is not, nothing is
+ * written. Waits for the outcome, up to the operation timeout.
  *
- * `path` is the znode to write, `data` its new data of `len` bytes (NULL only with 0). `version` is the
- * version its data must have, -1 for any. `stat` may be NULL; otherwise it gets the znode's new stat.
+ * `path` is the znode to write, `data` its new data of `len` bytes (NULL only with 0). `version` is the version that
+ * its data must have, or -1 for any. `stat` may be NULL; otherwise it gets the znode's new stat.
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks.
  *
- * ZOK; ZKL_NOT_HELD; ZNONODE when there is no such znode; ZBADVERSION; ZNOAUTH; ZBADARGUMENTS for a
- * NULL, a path that ZooKeeper does not allow, a version below -1, or more data than a request takes;
- * ZKL_WOULD_DEADLOCK inside a callback of the C client. ZKL_OUTCOME_UNKNOWN: read the
- * znode.
+ * ZOK. ZKL_NOT_HELD. ZNONODE: the znode does not exist. ZBADVERSION. ZNOAUTH. ZBADARGUMENTS: an argument is NULL,
+ * ZooKeeper does not allow the path, the version is below -1, or the data exceeds a request. ZKL_WOULD_DEADLOCK:
+ * inside a callback of the C client. ZKL_OUTCOME_UNKNOWN: read the znode.
  */
 int zkl_guard_set(const zkl_guard *guard,
                   const char *path,
@@ -1328,94 +1290,90 @@ int zkl_guard_set(const zkl_guard *guard,
                   struct Stat *stat);
 
 /**
- * Releases the lock and waits until that is confirmed. Frees the guard, whatever it returns.
+ * Releases the lock and waits for the confirmation. Frees the guard, whatever it returns.
  *
- * The deletion of the lock's znode is repeated until it, or the session, is gone; without a
- * connection this waits for the next one, for no longer than the session can be trusted: it ends
- * within the session timeout, and at once when the lock is lost. To wait for less, use
- * zkl_guard_release_within; to wait for nothing, zkl_guard_free.
+ * The deletion of the lock's znode is repeated until the znode or the session is gone. Without a connection this waits
+ * for the next one, as long as the session can be trusted: it ends within the session timeout, and at once if the lock
+ * is lost. To wait for less, use zkl_guard_release_within; not to wait, zkl_guard_free.
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks.
  *
- * ZOK, also for a leadership that was handed over; ZSESSIONEXPIRED when the session was lost before the release, and ZNONODE when somebody had
- * deleted the znode: others may have held the lock meanwhile. ZNOAUTH when the session has no DELETE
- * permission on the lock's directory: the lock stays until the session ends; a client with a session of
- * its own ends that, and opens another, as soon as it holds no other lock. ZINVALIDSTATE, ZCLOSING or
- * ZKL_OUTCOME_UNKNOWN when the client was detached. ZBADARGUMENTS for NULL. ZKL_WOULD_DEADLOCK inside a callback of the C client:
- * it is released in the background then.
+ * ZOK, also for a leadership that was handed over. ZSESSIONEXPIRED: the session was lost before the release. ZNONODE:
+ * another client deleted the znode. After either, others may have held the lock. ZNOAUTH: the session may not DELETE
+ * in the lock's directory, so the lock stays until the session ends. A client with its own session replaces it as soon
+ * as it holds no other lock. ZINVALIDSTATE or ZCLOSING: the client was detached. ZBADARGUMENTS: NULL.
+ * ZKL_WOULD_DEADLOCK: inside a callback of the C client; the lock is released in the background.
  */
 int zkl_guard_release(zkl_guard *guard);
 
 /**
- * As zkl_guard_release, but waits no longer than `timeout_ms`: ZKL_FOREVER as zkl_guard_release, 0 not
- * at all. Frees the guard, whatever it returns.
+ * As zkl_guard_release, but waits at most `timeout_ms`: ZKL_FOREVER as zkl_guard_release, 0 not at all. Frees the
+ * guard, whatever it returns.
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks.
  *
- * As zkl_guard_release, and ZKL_OUTCOME_UNKNOWN when no server has confirmed it in time: it goes on in
- * the background. ZBADARGUMENTS for another negative timeout: it is released in the background then.
+ * As zkl_guard_release, and ZKL_OUTCOME_UNKNOWN: no server confirmed it in time, and it continues in the background.
+ * ZBADARGUMENTS also for another negative timeout: the lock is released in the background.
  */
 int zkl_guard_release_within(zkl_guard *guard,
                              int timeout_ms);
 
 /**
- * Releases the lock in the background, and frees the guard: the deletion of the lock's znode is submitted
- * now, and repeated until it, or the session, is gone, for as long as the process lives; see "The end of
- * the process". Does not wait, unless this was the last of its client: see zkl_client_free.
+ * Releases the lock in the background, and frees the guard. The deletion of the lock's znode is submitted now. It is
+ * repeated until the znode or the session is gone, as long as the process lives; see "The end of the process". Waits
+ * only if this was the last object of its client: see zkl_client_free.
  *
  * Any thread, callbacks included. NULL is allowed.
  */
 void zkl_guard_free(zkl_guard *guard);
 
 /**
- * What a guard of a read/write lock leaves to others now: ZKL_READ, ZKL_UPGRADEABLE or ZKL_WRITE; ZKL_EXCLUSIVE of any
- * other lock. Costs no request.
+ * What a guard of a read/write lock allows to others now: ZKL_READ, ZKL_UPGRADEABLE or ZKL_WRITE. ZKL_EXCLUSIVE for
+ * any other lock. Costs no request.
  *
- * Any thread. ZBADARGUMENTS for NULL; ZKL_NOT_HELD for a guard that is given up.
+ * Any thread. ZBADARGUMENTS: NULL. ZKL_NOT_HELD: the guard was released.
  */
 int zkl_guard_access(const zkl_guard *guard);
 
 /**
- * Turns the hold of an upgradeable reader (ZKL_UPGRADEABLE) into a writer's, without a moment in which it is not held.
- * Waits until the readers that hold have released, up to `timeout_ms`: ZKL_FOREVER waits as long as it takes. Nobody new comes in
- * meanwhile, neither readers that come later nor a writer that waited before. Of a writer it does nothing. The
- * fencing token stays what it is.
+ * Turns an upgradeable hold (ZKL_UPGRADEABLE) into a writer's without releasing it. Waits up to `timeout_ms`, or
+ * ZKL_FOREVER, until the present readers have released. Meanwhile no other client is admitted: neither later readers
+ * nor waiting writers. For a writer it does nothing. The fencing token stays the same.
  *
- * Any thread, `done` and `lost` callbacks of zklock included; blocks. Nobody may free or release the guard meanwhile.
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks. Do not free or release the guard meanwhile.
  *
- * ZOK; ZOPERATIONTIMEOUT when the time is over: the hold is what it was, and nothing is left behind. ZKL_NOT_HELD when
- * the lock is lost; ZBADARGUMENTS for NULL, another negative timeout, a plain reader, another lock than a
- * read/write lock, and a guard that is one of several of a claim; ZINVALIDSTATE while another thread changes it; ZKL_WOULD_DEADLOCK
- * inside a callback of the C client; otherwise as zkl_lock_acquire.
+ * ZOK. ZOPERATIONTIMEOUT: the time has passed. The hold is unchanged, and nothing is left behind. ZKL_NOT_HELD: the
+ * lock is lost. ZBADARGUMENTS: NULL, another negative timeout, a plain reader, a lock that is not a read/write lock,
+ * or one of several guards of a claim. ZINVALIDSTATE: another thread is changing it. ZKL_WOULD_DEADLOCK: inside a
+ * callback of the C client. Otherwise as zkl_lock_acquire.
  */
 int zkl_guard_upgrade(const zkl_guard *guard,
                       int timeout_ms);
 
 /**
- * Turns a writer's hold into an upgradeable reader's or a reader's, or an upgradeable reader's into a reader's, without a
- * moment in which it is not held: `to` is ZKL_UPGRADEABLE or ZKL_READ. It keeps its place in the queue: those
- * readers come in that wait directly behind it; a writer that waits is not passed. The fencing token stays what
- * it is.
+ * Turns a writer's hold into an upgradeable one or a reader's, or an upgradeable hold into a reader's, without
+ * releasing it: `to` is ZKL_UPGRADEABLE or ZKL_READ. It keeps its place in the queue. Readers directly behind it are
+ * admitted. No reader passes a waiting writer. The fencing token stays the same.
  *
- * Any thread, `done` and `lost` callbacks of zklock included; blocks up to `timeout_ms`. Nobody may free or release the
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks up to `timeout_ms`. Do not free or release the
  * guard meanwhile.
  *
- * ZOK, also when it is that already; ZKL_OUTCOME_UNKNOWN when no server has confirmed it in time: zkl_guard_access says what
- * it is. ZKL_NOT_HELD when the lock is lost; ZBADARGUMENTS for NULL, a negative timeout but ZKL_FOREVER, another `to`, of a reader
- * that is to become upgradeable, and otherwise as zkl_guard_upgrade.
+ * ZOK, also if the hold already is as wanted. ZKL_OUTCOME_UNKNOWN: no server confirmed it in time; zkl_guard_access
+ * gives the present kind. ZKL_NOT_HELD: the lock is lost. ZBADARGUMENTS: NULL, another negative timeout, another `to`,
+ * or a reader that is to become upgradeable. Otherwise as zkl_guard_upgrade.
  */
 int zkl_guard_downgrade(const zkl_guard *guard,
                         int to,
                         int timeout_ms);
 
 /**
- * As zkl_lock_try, without waiting: `done` is called exactly once, on zklock's callback thread of the client, with
- * what zkl_lock_try would have returned and given; `finalizer`, if there is one, after it. They may be called before
- * this returns. When this returns an error, neither is called.
+ * As zkl_lock_try, but does not wait. zklock calls `done` exactly once with the result of zkl_lock_try, on the
+ * client's callback thread, and then `finalizer`, if it is not NULL. Both may run before this returns. If this returns
+ * an error, neither is called.
  *
  * Any thread, callbacks of the C client included; does not block.
  *
- * ZOK when it has begun; ZBADARGUMENTS for a NULL lock or done; ZSYSTEMERROR when there is no thread to be had.
+ * ZOK: it has started. ZBADARGUMENTS: `lock` or `done` is NULL. ZSYSTEMERROR: no thread is available.
  */
 int zkl_lock_try_async(const zkl_lock *lock,
                        zkl_done_fn done,
@@ -1423,12 +1381,12 @@ int zkl_lock_try_async(const zkl_lock *lock,
                        zkl_finalizer_fn finalizer);
 
 /**
- * As zkl_lock_contenders, without waiting, and no more than the first `most` of them: 1 is the holder alone, as of
- * zkl_lock_holder. Of `done` and `finalizer` the same holds as of zkl_lock_try_async.
+ * As zkl_lock_contenders, but does not wait, and gives at most the first `most` contenders: with 1 the holder alone,
+ * as zkl_lock_holder. `done` and `finalizer`: as in zkl_lock_try_async.
  *
  * Any thread, callbacks of the C client included; does not block.
  *
- * ZOK when it has begun; ZBADARGUMENTS for a NULL lock or done; ZSYSTEMERROR when there is no thread to be had.
+ * ZOK: it has started. ZBADARGUMENTS: `lock` or `done` is NULL. ZSYSTEMERROR: no thread is available.
  */
 int zkl_lock_contenders_async(const zkl_lock *lock,
                               size_t most,
@@ -1437,13 +1395,13 @@ int zkl_lock_contenders_async(const zkl_lock *lock,
                               zkl_finalizer_fn finalizer);
 
 /**
- * As zkl_guard_set, without waiting: the write is submitted when this returns. Of `done` and `finalizer` the same
- * holds as of zkl_lock_try_async.
+ * As zkl_guard_set, but does not wait: the write is submitted when this returns. `done` and `finalizer`: as in
+ * zkl_lock_try_async.
  *
  * Any thread, callbacks of the C client included; does not block.
  *
- * ZOK when it has begun; ZBADARGUMENTS for a NULL guard, path or done, or a version below -1; ZSYSTEMERROR
- * when there is no thread to be had. Everything else is reported by `done`.
+ * ZOK: it has started. ZBADARGUMENTS: `guard`, `path` or `done` is NULL, or the version is below -1. ZSYSTEMERROR: no
+ * thread is available. `done` reports everything else.
  */
 int zkl_guard_set_async(const zkl_guard *guard,
                         const char *path,
@@ -1455,13 +1413,14 @@ int zkl_guard_set_async(const zkl_guard *guard,
                         zkl_finalizer_fn finalizer);
 
 /**
- * As zkl_guard_release_within, without waiting: the release is submitted when this returns, and the guard freed, also
- * when this returns an error. Of `done` and `finalizer` the same holds as of zkl_lock_try_async.
+ * As zkl_guard_release_within, but does not wait. When this returns, the release is submitted and the guard freed,
+ * even after an error. `done` and `finalizer`: as in zkl_lock_try_async.
  *
  * Any thread, callbacks of the C client included; does not block.
  *
- * ZOK when it has begun; ZBADARGUMENTS for NULL or another negative timeout, ZSYSTEMERROR when there is no thread
- * to be had: it is released in the background then. Everything else is reported by `done`.
+ * ZOK: it has started. ZBADARGUMENTS: an argument is NULL, or the timeout is negative and not ZKL_FOREVER.
+ * ZSYSTEMERROR: no thread is available. After an error the lock is released in the background. `done` reports
+ * everything else.
  */
 int zkl_guard_release_async(zkl_guard *guard,
                             int timeout_ms,
@@ -1470,66 +1429,66 @@ int zkl_guard_release_async(zkl_guard *guard,
                             zkl_finalizer_fn finalizer);
 
 /**
- * Makes one of several locks, which are acquired together: all, or none. Sends nothing. They may be of any sharing,
- * re-entrant, or of a key; no two on one path, and all of one client. At least one.
+ * Makes a multi-lock: several locks that are acquired together, all or none. Sends nothing. The locks may have any
+ * sharing, be re-entrant, or be of a key. There must be at least one, all of one client, and no two on one path.
  *
- * Locks in queues get all their claims by one transaction. So in every queue two that are acquired together, or one of
- * them alone, stand in the same order, whatever order they are given in: nobody can wait for each other. Locks with another
- * strategy, and re-entrant ones, are acquired before that, one after the other in the order of their paths.
+ * Queues get all claims in one transaction. So two multi-locks have the same order in every queue that they share, and
+ * cannot deadlock. Locks with another strategy, and re-entrant ones, are acquired before, one after the other in the
+ * order of their paths.
  *
- * `locks` is an array of `count` locks, which are copied, and may be freed.
+ * `locks` is an array of `count` locks. They are copied, and may be freed.
  *
  * Any thread; does not block. On success `*multi` is the program's: free it with zkl_multi_lock_free.
  *
- * ZOK; ZBADARGUMENTS for a NULL, also in the array, no locks, locks of several clients, or two on one path.
- * ZINVALIDSTATE in the child of a fork.
+ * ZOK. ZBADARGUMENTS: an argument or a lock is NULL, there are no locks, they are of several clients, or two are on
+ * one path. ZINVALIDSTATE: in the child of a fork.
  */
 int zkl_multi_lock_new(const zkl_lock *const *locks,
                        size_t count,
                        zkl_multi_lock **multi);
 
 /**
- * Gives it up. Guards and attempts made from it go on.
+ * Frees the multi-lock. Its guards stay held, and its attempts continue.
  *
  * Any thread, callbacks included. NULL is allowed.
  */
 void zkl_multi_lock_free(zkl_multi_lock *multi);
 
 /**
- * Acquires all of the locks, up to `timeout_ms` in all, as zkl_lock_acquire does one. One guard stands for all: its
- * state is the worst of theirs, it is lost when one of them is, and zkl_guard_set writes only while all are held.
- * zkl_guard_token_of has the token of each.
+ * Acquires all locks, up to `timeout_ms` in total, as zkl_lock_acquire does one. One guard covers them. Its state is
+ * the worst of theirs, and it is lost when one of them is. zkl_guard_set writes only while all are held.
+ * zkl_guard_token_of gives the token of each.
  *
- * On connection loss it goes on; all claims are looked up, and all are there, or none. When it fails, no claim is
- * left. `pthread_cancel` waits until it has ended.
+ * On connection loss it continues and looks up its claims: all exist, or none. After an error no claim is left.
+ * `pthread_cancel` waits until it has ended.
  *
- * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the program's: end it with
- * zkl_guard_release or zkl_guard_free, which release all.
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the program's: end it
+ * with zkl_guard_release or zkl_guard_free, which release all.
  *
- * ZOK; otherwise as zkl_lock_acquire, of any of the locks.
+ * ZOK; otherwise as zkl_lock_acquire, for any of the locks.
  */
 int zkl_multi_lock_acquire(const zkl_multi_lock *multi,
                            int timeout_ms,
                            zkl_guard **guard);
 
 /**
- * Acquires all of the locks if nobody is ahead at any. Waits only for the servers' answers, up to the operation
+ * Acquires all locks if no other contender is ahead at any. Waits only for the servers' answers, up to the operation
  * timeout. `pthread_cancel` waits until it has ended.
  *
- * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the program's: end it with
- * zkl_guard_release or zkl_guard_free.
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the program's: end it
+ * with zkl_guard_release or zkl_guard_free.
  *
- * ZOK; ZKL_TAKEN, and nothing is left; otherwise as zkl_lock_try, of any of the locks.
+ * ZOK. ZKL_TAKEN: nothing is left. Otherwise as zkl_lock_try, for any of the locks.
  */
 int zkl_multi_lock_try(const zkl_multi_lock *multi,
                        zkl_guard **guard);
 
 /**
- * Begins to acquire all of the locks, and returns. All else is as of zkl_lock_acquire_async, a NULL `done` included.
+ * As zkl_multi_lock_acquire, but does not wait. Otherwise as zkl_lock_acquire_async, a NULL `done` included.
  *
  * Any thread, callbacks of the C client included; does not block.
  *
- * ZOK when it has begun; otherwise as zkl_lock_acquire_async.
+ * ZOK: it has started; otherwise as zkl_lock_acquire_async.
  */
 int zkl_multi_lock_acquire_async(const zkl_multi_lock *multi,
                                  int timeout_ms,
@@ -1546,11 +1505,11 @@ int zkl_multi_lock_acquire_async(const zkl_multi_lock *multi,
 size_t zkl_guard_locks(const zkl_guard *guard);
 
 /**
- * The fencing token of one of the guard's locks, which are counted from 0 in the order in which zkl_multi_lock_new was
- * given them: see zkl_guard_token, which gives that of the first. Where all are in queues, all are the same: the number
- * of the transaction that made the claims.
+ * The fencing token of one of the guard's locks, counted from 0 in the order of zkl_multi_lock_new. zkl_guard_token
+ * gives that of the first. If all locks are queues, all tokens are the same: the number of the transaction that made
+ * the claims.
  *
- * Any thread. ZBADARGUMENTS for NULL, and beyond the last.
+ * Any thread. ZBADARGUMENTS: NULL, or beyond the last.
  */
 int64_t zkl_guard_token_of(const zkl_guard *guard,
                            size_t index);
@@ -1558,23 +1517,23 @@ int64_t zkl_guard_token_of(const zkl_guard *guard,
 /**
  * The path of one of the guard's locks: see zkl_guard_token_of.
  *
- * Any thread. Returns a string that belongs to the guard; NULL for NULL, and beyond the last.
+ * Any thread. The guard owns the string; NULL for NULL, and beyond the last.
  */
 const char *zkl_guard_path_of(const zkl_guard *guard, size_t index);
 
 /**
- * Makes the lock of a key, of which there may be very many below one path: an order or a user each. It is a lock as one of
- * zkl_lock_new, but nothing is left of it on the servers when nobody holds it or waits for it: its znode (`key-` and the
- * key, below `path`) is made and deleted each time, which costs some requests more. Sends nothing.
+ * Makes the lock of a key: for many short-lived locks below one path, such as one for each order or user. It works as
+ * a lock of zkl_lock_new, but leaves nothing on the servers when no client holds it or waits for it. Its znode (`key-`
+ * and the key, below `path`) is created and deleted each time, which costs some more requests. Sends nothing.
  *
- * `key` is `len` bytes of any kind (NULL only with 0). `path` is absolute, under the client's chroot, and has nothing but
- * such locks below it. `options` may be NULL; strategy and sharing have to be the defaults. All are copied.
+ * `key` is any `len` bytes (NULL only with 0). `path` is absolute, under the client's chroot. Keep other znodes away
+ * from it. `options` may be NULL; strategy and sharing must be the defaults. All are copied.
  *
  * Any thread; does not block. On success `*lock` is the program's: free it with zkl_lock_free.
  *
- * ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL for an ACL that is empty
- * or malformed; ZINVALIDSTATE in the child of a fork. A path and a key that make more than a request takes are refused
- * when the lock is acquired, with ZBADARGUMENTS.
+ * ZOK. ZBADARGUMENTS: an argument is NULL, ZooKeeper does not allow the path, or options are invalid. ZINVALIDACL: the
+ * ACL is empty or malformed. ZINVALIDSTATE: in the child of a fork. If path and key together exceed a request, the
+ * acquire fails with ZBADARGUMENTS.
  */
 int zkl_lock_of_key(const zkl_client *client,
                     const char *path,
@@ -1584,25 +1543,25 @@ int zkl_lock_of_key(const zkl_client *client,
                     zkl_lock **lock);
 
 /**
- * Ends the calls: none is begun any more, but one that has begun may still run. What was given for `userdata` is
- * finalized after that. Does not wait for it.
+ * Ends the calls. None is started any more, but one that has started may still run. Then the finalizer of `userdata`
+ * runs. Does not wait for it.
  *
  * Any thread, callbacks included (its own among them). NULL is allowed.
  */
 void zkl_watch_free(zkl_watch *watch);
 
 /**
- * Makes an election at a path. Sends nothing. Whoever campaigns takes part; the first to come leads, and the next one in
- * the order of their coming when it resigns, dies or loses its session. An election is a lock whose holder leads: that of
- * a zkl_lock in a queue with that path takes part, too.
+ * Makes an election at a path. Sends nothing. A participant joins by zkl_election_campaign. The first to join leads.
+ * When it resigns, dies or loses its session, the next one leads, in the order in which they joined. An election is a
+ * lock, and its holder leads. A client that acquires a zkl_lock in a queue with that path takes part too.
  *
- * `path` is absolute, under the client's chroot. `options` may be NULL; of them `label` is what this participant says
- * of itself, and `acl` counts; strategy and sharing have to be the defaults. All are copied.
+ * `path` is absolute, under the client's chroot. `options` may be NULL. Its `label` describes this participant, and
+ * `acl` applies; strategy and sharing must be the defaults. All are copied.
  *
  * Any thread; does not block. On success `*election` is the program's: free it with zkl_election_free.
  *
- * ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL for an ACL that is
- * empty or malformed. ZINVALIDSTATE in the child of a fork.
+ * ZOK. ZBADARGUMENTS: an argument is NULL, ZooKeeper does not allow the path, or options are invalid. ZINVALIDACL: the
+ * ACL is empty or malformed. ZINVALIDSTATE: in the child of a fork.
  */
 int zkl_election_new(const zkl_client *client,
                      const char *path,
@@ -1610,39 +1569,39 @@ int zkl_election_new(const zkl_client *client,
                      zkl_election **election);
 
 /**
- * Gives up the election. Who leads goes on to, and so do attempts and watches.
+ * Frees the election. Leaders, attempts and watches continue.
  *
  * Any thread, callbacks included. NULL is allowed.
  */
 void zkl_election_free(zkl_election *election);
 
 /**
- * Takes part until this participant leads, up to `timeout_ms` in all: ZKL_FOREVER waits as long as it takes, 0 looks
+ * Takes part until this participant leads, up to `timeout_ms` in total: ZKL_FOREVER waits without a limit, 0 checks
  * once.
  *
- * Who has the guard leads for as long as it says ZKL_HELD, which ends before another can lead. Its token is the term,
- * which is larger than that of every leader before; zkl_guard_on_lost calls, and zkl_guard_fd becomes readable, when the
- * leadership is lost; zkl_guard_set writes only while it leads; zkl_guard_release and zkl_guard_free resign.
+ * It leads while its guard is ZKL_HELD, which ends before another can lead. zkl_guard_token is the term, and larger
+ * than that of every earlier leader. zkl_guard_on_lost and zkl_guard_fd report a loss of the leadership. zkl_guard_set
+ * writes only while it leads. zkl_guard_release and zkl_guard_free resign.
  *
- * On connection loss it goes on, as zkl_lock_acquire. When it fails, it takes no part. `pthread_cancel` waits until it
- * has ended.
+ * On connection loss it continues, as zkl_lock_acquire. After an error it does not take part. `pthread_cancel` waits
+ * until it has ended.
  *
- * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the program's: end it with
- * zkl_guard_release or zkl_guard_free.
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*guard` is the program's: end it
+ * with zkl_guard_release or zkl_guard_free.
  *
- * ZOK; otherwise as zkl_lock_acquire. ZINVALIDSTATE in the child of a fork.
+ * ZOK; otherwise as zkl_lock_acquire. ZINVALIDSTATE: in the child of a fork.
  */
 int zkl_election_campaign(const zkl_election *election,
                           int timeout_ms,
                           zkl_guard **guard);
 
 /**
- * Begins to take part, and returns; `done` is called when this participant leads. All else is as of
- * zkl_lock_acquire_async, a NULL `done` included; zkl_attempt_cancel ends the participation.
+ * As zkl_election_campaign, but does not wait. zklock calls `done` when this participant leads. Otherwise as
+ * zkl_lock_acquire_async, a NULL `done` included. zkl_attempt_cancel ends the participation.
  *
  * Any thread, callbacks of the C client included; does not block.
  *
- * ZOK when it has begun; otherwise as zkl_lock_acquire_async.
+ * ZOK: it has started; otherwise as zkl_lock_acquire_async.
  */
 int zkl_election_campaign_async(const zkl_election *election,
                                 int timeout_ms,
@@ -1652,25 +1611,25 @@ int zkl_election_campaign_async(const zkl_election *election,
                                 zkl_attempt **attempt);
 
 /**
- * Resigns in favour of a participant, of a list of zkl_election_participants, and waits up to `timeout_ms` until it
- * leads: the others whose turn it would be before give way to it, once each, and take part behind it. The guard stays the
- * program's, whatever this returns. Once it has resigned, the guard says ZKL_LOST, with 0 for the reason: `lost`
- * callbacks do not come, and zkl_guard_release gives ZOK.
+ * Resigns in favour of a participant from zkl_election_participants, and waits up to `timeout_ms` until it leads.
+ * Participants with an earlier turn give way to it, once each, and queue behind it. The guard stays the program's,
+ * whatever this returns. Once it has resigned, the guard is ZKL_LOST with reason 0. Then `lost` callbacks are not
+ * called, and zkl_guard_release gives ZOK.
  *
- * There are never two leaders, and terms grow, whatever fails: who leads is decided by the claims alone. Where the chosen
- * one dies or leaves, the next whose turn it is leads. Participants that acquire the lock itself, without an election, do
+ * There are never two leaders, and terms grow, whatever fails: the claims alone decide who leads. If the chosen
+ * participant dies or leaves, the next one leads. Participants that acquire the lock itself, without an election, do
  * not give way.
  *
- * On connection loss it goes on while the session lives. `pthread_cancel` waits until it has ended. In the child of a
- * fork nothing is done.
+ * On connection loss it continues while the session lives. `pthread_cancel` waits until it has ended. In the child of
+ * a fork nothing is done.
  *
- * Any thread, `done` and `lost` callbacks of zklock included; blocks. Nobody may free or release the guard meanwhile.
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks. Do not free or release the guard meanwhile.
  *
- * ZOK when the chosen one leads. ZNOTHING when it has left: where zkl_guard_state says ZKL_HELD, it had left before, and
- * this one goes on to lead; otherwise the next one leads. ZKL_NOT_HELD when the leadership was lost before.
- * ZOPERATIONTIMEOUT when the time is over, and ZSESSIONEXPIRED, ZCLOSING or another failure of a guard that is ZKL_LOST:
- * the chosen one may come to lead yet. ZBADARGUMENTS for a NULL, a guard of something else, or another negative timeout;
- * otherwise as zkl_lock_acquire, and nothing was done.
+ * ZOK: the chosen participant leads. ZNOTHING: it has left the election. If zkl_guard_state is ZKL_HELD, it had left
+ * before, and this one still leads; otherwise the next one leads. ZKL_NOT_HELD: the leadership was lost before.
+ * ZOPERATIONTIMEOUT: the time has passed. After this, and after another error with a guard that is ZKL_LOST
+ * (ZSESSIONEXPIRED, ZCLOSING), the chosen participant may still lead later. ZBADARGUMENTS: an argument is NULL, a
+ * guard of something else, or another negative timeout. Otherwise as zkl_lock_acquire; nothing was done.
  */
 int zkl_election_hand_over(const zkl_election *election,
                            const zkl_guard *guard,
@@ -1678,15 +1637,15 @@ int zkl_election_hand_over(const zkl_election *election,
                            int timeout_ms);
 
 /**
- * As zkl_election_hand_over, without waiting: `done` is called exactly once, on zklock's callback thread of the client,
- * with what that would have returned; `finalizer`, if there is one, after it. They may be called before this returns.
- * When this returns an error, neither is called. The guard may be released or freed meanwhile.
+ * As zkl_election_hand_over, but does not wait. zklock calls `done` exactly once with its result, on the client's
+ * callback thread, and then `finalizer`, if it is not NULL. Both may run before this returns. If this returns an
+ * error, neither is called. The guard may be released or freed meanwhile.
  *
  * Any thread, callbacks of the C client included; does not block.
  *
- * ZOK when it has begun; ZBADARGUMENTS for a NULL election, guard, to or done, a guard of something else, or another
- * negative timeout; ZKL_NOT_HELD for a guard that is given up; ZSYSTEMERROR when there is no thread to be had.
- * Everything else is reported by `done`.
+ * ZOK: it has started. ZBADARGUMENTS: `election`, `guard`, `to` or `done` is NULL, a guard of something else, or
+ * another negative timeout. ZKL_NOT_HELD: the guard was released. ZSYSTEMERROR: no thread is available. `done` reports
+ * everything else.
  */
 int zkl_election_hand_over_async(const zkl_election *election,
                                  const zkl_guard *guard,
@@ -1697,40 +1656,41 @@ int zkl_election_hand_over_async(const zkl_election *election,
                                  zkl_finalizer_fn finalizer);
 
 /**
- * Who leads: a list of one entry, whose token is the term, or of none.
+ * The leader: a list of one entry, with the term as its token, or an empty one.
  *
- * Threads, ownership and codes: as zkl_lock_holder. `pthread_cancel` waits until it has ended; ZINVALIDSTATE in the child
- * of a fork.
+ * Threads, ownership and codes: as zkl_lock_holder. `pthread_cancel` waits until it has ended. ZINVALIDSTATE: in the
+ * child of a fork.
  */
 int zkl_election_leader(const zkl_election *election,
                         zkl_contenders **leader);
 
 /**
- * Who takes part, in the order in which they will lead: the first of them does.
+ * The participants in the order in which they will lead. The first one leads.
  *
- * Threads, ownership and codes: as zkl_lock_holder. `pthread_cancel` waits until it has ended; ZINVALIDSTATE in the child
- * of a fork.
+ * Threads, ownership and codes: as zkl_lock_holder. `pthread_cancel` waits until it has ended. ZINVALIDSTATE: in the
+ * child of a fork.
  */
 int zkl_election_participants(const zkl_election *election,
                               zkl_contenders **participants);
 
 /**
- * Asks for a call of `changed` with who leads, now and whenever that has changed: a list of one entry, or of none, which
- * is the program's to free. It takes no part. A leader that came and went between two calls is left out; the next call
- * comes when the one before has returned. Of a hand-over it may show those for a moment who are passed by.
+ * Watches the leader without taking part. zklock calls `changed` with the leader, now and at each change: a list of
+ * one entry or an empty one, which the program frees. A leader that comes and goes between two calls is left out. The
+ * next call comes after the previous one has returned. During a hand-over it may briefly show participants that give
+ * way.
  *
- * Calls come on zklock's callback thread of the client until `*watch` is freed, which runs `finalizer`. On connection loss
- * they go on with the next connection or session. With another code than ZOK, and NULL for the list, it has ended: the
- * servers refuse it, or ZINVALIDSTATE, ZCLOSING or ZSESSIONEXPIRED, the client is closed; that of an adopted handle also
- * when its session is over (ask again after zkl_client_follow). `finalizer` runs after that, too.
+ * Calls run on the client's callback thread until `*watch` is freed; then `finalizer` runs. On connection loss they
+ * continue with the next connection or session. A code other than ZOK, with NULL for the list, is the last call, and
+ * `finalizer` follows it too. Either the servers refuse, or the client is closed (ZINVALIDSTATE, ZCLOSING or
+ * ZSESSIONEXPIRED). A client of an adopted handle also ends with its session: watch again after zkl_client_follow.
  *
- * It keeps the client's session as a guard does, until it is freed. In the child of a fork nothing is called.
+ * Until it is freed, it keeps the client's session, as a guard does. In the child of a fork nothing is called.
  *
- * Any thread, callbacks included; does not block. On success `*watch`, written before `changed` can run, is the program's:
- * end it with zkl_watch_free.
+ * Any thread, callbacks included; does not block. On success `*watch` is written before `changed` can run, and is the
+ * program's: end it with zkl_watch_free.
  *
- * ZOK; ZBADARGUMENTS for a NULL election, changed or watch; ZSYSTEMERROR when there is no thread to be had;
- * ZINVALIDSTATE in the child of a fork.
+ * ZOK. ZBADARGUMENTS: `election`, `changed` or `watch` is NULL. ZSYSTEMERROR: no thread is available. ZINVALIDSTATE:
+ * in the child of a fork.
  */
 int zkl_election_observe(const zkl_election *election,
                          zkl_contenders_fn changed,
@@ -1739,15 +1699,15 @@ int zkl_election_observe(const zkl_election *election,
                          zkl_watch **watch);
 
 /**
- * Makes a counter at a path. Sends nothing. It is a persistent znode with the number in decimal digits; one that is
- * missing, or has no data, counts as 0. The first change makes it, and those above it.
+ * Makes a counter at a path. Sends nothing. It is a persistent znode with the number in decimal digits. A missing
+ * znode, or one without data, counts as 0. The first change creates it and its parents.
  *
  * `path` is absolute, under the client's chroot. `options` may be NULL: the defaults. Both are copied.
  *
  * Any thread; does not block. On success `*counter` is the program's: free it with zkl_counter_free.
  *
- * ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL for an ACL that is
- * empty or malformed. ZINVALIDSTATE in the child of a fork.
+ * ZOK. ZBADARGUMENTS: an argument is NULL, ZooKeeper does not allow the path, or options are invalid. ZINVALIDACL: the
+ * ACL is empty or malformed. ZINVALIDSTATE: in the child of a fork.
  */
 int zkl_counter_new(const zkl_client *client,
                     const char *path,
@@ -1762,42 +1722,41 @@ int zkl_counter_new(const zkl_client *client,
 void zkl_counter_free(zkl_counter *counter);
 
 /**
- * Reads the number; not older than the call. Waits up to `timeout_ms`, or ZKL_FOREVER.
+ * Reads the number, with all changes made before the call, into `*value`. Waits up to `timeout_ms`, or ZKL_FOREVER.
  *
  * On connection loss it is read again. `pthread_cancel` waits until it has ended.
  *
- * Any thread, `done` and `lost` callbacks of zklock included; blocks. Sets `*value`.
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks.
  *
- * ZOK; ZBADARGUMENTS for a NULL, another negative timeout, or a znode whose data are no number; ZOPERATIONTIMEOUT when no
- * server answers; ZNOAUTH; ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first
- * also in the child of a fork; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+ * ZOK. ZBADARGUMENTS: an argument is NULL, another negative timeout, or the znode's data is no number.
+ * ZOPERATIONTIMEOUT: no server answers. ZNOAUTH. ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED: the client
+ * is closed; ZINVALIDSTATE also in the child of a fork. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
  */
 int zkl_counter_get(const zkl_counter *counter,
                     int timeout_ms,
                     int64_t *value);
 
 /**
- * Sets the number, whatever it was. Waits up to `timeout_ms`, or ZKL_FOREVER.
+ * Sets the number. Waits up to `timeout_ms`, or ZKL_FOREVER.
  *
- * On connection loss it waits for the next connection, and finds out there whether it was done: it is never done twice.
+ * On connection loss it waits for the next connection and looks up there whether it was done. It is never done twice.
  * `pthread_cancel` waits until it has ended.
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks.
  *
- * ZOK. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and ZCLOSING leave it unknown whether it was done: the session ended before
- * that could be found out, no server was reached for long, the servers allow no znodes under /zklock/receipts, or the
- * time is over. ZBADVERSION when other clients were faster a hundred times, and nothing was done. Otherwise as
- * zkl_counter_get, and nothing was done.
+ * ZOK. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and ZCLOSING: the outcome is unknown. The session ended before it could be
+ * looked up, no server was reached for long, the servers allow no znodes under /zklock/receipts, or the time has
+ * passed. ZBADVERSION: other clients were faster a hundred times; nothing was done. Otherwise as zkl_counter_get;
+ * nothing was done.
  */
 int zkl_counter_set(const zkl_counter *counter,
                     int64_t value,
                     int timeout_ms);
 
 /**
- * Adds to the number, or subtracts, if that is negative. `after` may be NULL; otherwise it gets what it is after that.
+ * Adds a number (subtracts a negative one). `after` may be NULL; otherwise it gets the new value.
  *
- * Threads, waiting and codes: as zkl_counter_set; ZBADARGUMENTS, and nothing was done, also where 64 bits do not hold the
- * sum.
+ * Threads, waiting and codes: as zkl_counter_set. ZBADARGUMENTS also if the sum exceeds 64 bits; nothing was done.
  */
 int zkl_counter_add(const zkl_counter *counter,
                     int64_t number,
@@ -1805,8 +1764,8 @@ int zkl_counter_add(const zkl_counter *counter,
                     int64_t *after);
 
 /**
- * As zkl_counter_add, but `before` gets what it was before that: a number that nobody else gets, where all add by this
- * with a positive one.
+ * As zkl_counter_add, but `before` gets the old value. If all clients use this function with positive numbers, each
+ * old value is unique.
  */
 int zkl_counter_get_and_add(const zkl_counter *counter,
                             int64_t number,
@@ -1814,10 +1773,10 @@ int zkl_counter_get_and_add(const zkl_counter *counter,
                             int64_t *before);
 
 /**
- * Sets the number to `value` if it is `expected`. Sets `*before` to what it was: it was set exactly if that is
+ * Sets the number to `value` if it is `expected`. `*before` gets the old value: the number was set exactly if that is
  * `expected`.
  *
- * Threads, waiting and codes: as zkl_counter_set. ZOK also where it was another number, and nothing was done.
+ * Threads, waiting and codes: as zkl_counter_set. ZOK also if the number was another one and nothing was done.
  */
 int zkl_counter_compare_and_set(const zkl_counter *counter,
                                 int64_t expected,
@@ -1826,16 +1785,16 @@ int zkl_counter_compare_and_set(const zkl_counter *counter,
                                 int64_t *before);
 
 /**
- * Makes a queue of work at a path: each element that is put is delivered at least once, to one consumer at a time. Sends
- * nothing. Elements are persistent znodes, as zoo_queue.h has them; who works on one has a claim beside the queue (in
- * `zl-claims-NAME`). It is for hundreds of elements, not for a million.
+ * Makes a work queue at a path: each element is delivered at least once, to one consumer at a time. Sends nothing.
+ * Elements are persistent znodes, as in zoo_queue.h. A consumer's claim is beside the queue (in `zl-claims-NAME`). Use
+ * it for hundreds of elements, not for a million.
  *
  * `path` is absolute, under the client's chroot. `options` may be NULL: the defaults. Both are copied.
  *
  * Any thread; does not block. On success `*queue` is the program's: free it with zkl_queue_free.
  *
- * ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL for an ACL that is
- * empty or malformed. ZINVALIDSTATE in the child of a fork.
+ * ZOK. ZBADARGUMENTS: an argument is NULL, ZooKeeper does not allow the path, or options are invalid. ZINVALIDACL: the
+ * ACL is empty or malformed. ZINVALIDSTATE: in the child of a fork.
  */
 int zkl_queue_new(const zkl_client *client,
                   const char *path,
@@ -1843,25 +1802,26 @@ int zkl_queue_new(const zkl_client *client,
                   zkl_queue **queue);
 
 /**
- * Frees the queue. Its elements stay, and so do deliveries and attempts.
+ * Frees the queue. Its elements, deliveries and attempts stay.
  *
  * Any thread, callbacks included. NULL is allowed.
  */
 void zkl_queue_free(zkl_queue *queue);
 
 /**
- * Puts an element of `len` bytes (NULL only with 0): before all whose `priority` is a larger number, and behind those
- * that have the same. 0 to 255; ZKL_DEFAULT_PRIORITY where none matters. Waits up to `timeout_ms`, or ZKL_FOREVER.
+ * Puts an element of `len` bytes (NULL only with 0). `priority` is 0 to 255, with 0 delivered first; use
+ * ZKL_DEFAULT_PRIORITY if it does not matter. The element goes behind those of the same priority. Waits up to
+ * `timeout_ms`, or ZKL_FOREVER.
  *
- * On connection loss it waits for the next connection, and finds out there whether it was done: nothing is put twice.
+ * On connection loss it waits for the next connection and looks up there whether it was done. Nothing is put twice.
  * `pthread_cancel` waits until it has ended.
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks.
  *
- * ZOK. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and ZCLOSING leave it unknown whether it was put. ZBADARGUMENTS for a NULL,
- * another priority or negative timeout, or an element that is larger than a request takes; ZNOAUTH; ZINVALIDSTATE,
- * ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first also in the child of a fork; ZKL_WOULD_DEADLOCK
- * inside a callback of the C client: nothing was done.
+ * ZOK. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and ZCLOSING: the outcome is unknown. After the others nothing was done:
+ * ZBADARGUMENTS: an argument is NULL, another priority or negative timeout, or the element exceeds a request. ZNOAUTH.
+ * ZINVALIDSTATE, ZSESSIONEXPIRED or ZAUTHFAILED: the client is closed; ZINVALIDSTATE also in the child of a fork.
+ * ZKL_WOULD_DEADLOCK: inside a callback of the C client.
  */
 int zkl_queue_put(const zkl_queue *queue,
                   const void *data,
@@ -1870,16 +1830,16 @@ int zkl_queue_put(const zkl_queue *queue,
                   int timeout_ms);
 
 /**
- * The data of the element that is first, whether somebody works on it or not; it stays where it is. Up to `size` bytes are
- * copied to `buffer` (NULL only with 0); `*len` is how many it has. Waits up to `timeout_ms`, or ZKL_FOREVER.
+ * Copies the data of the first element, claimed or not, without taking it: up to `size` bytes to `buffer` (NULL only
+ * with 0). `*len` gets its full length. Waits up to `timeout_ms`, or ZKL_FOREVER.
  *
  * On connection loss it is read again. `pthread_cancel` waits until it has ended.
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks.
  *
- * ZOK; ZNOTHING when the queue is empty; ZBADARGUMENTS for a NULL or another negative timeout; ZOPERATIONTIMEOUT when no
- * server answers; ZNOAUTH; ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first
- * also in the child of a fork; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+ * ZOK. ZNOTHING: the queue is empty. ZBADARGUMENTS: an argument is NULL, or another negative timeout.
+ * ZOPERATIONTIMEOUT: no server answers. ZNOAUTH. ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED: the client
+ * is closed; ZINVALIDSTATE also in the child of a fork. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
  */
 int zkl_queue_peek(const zkl_queue *queue,
                    int timeout_ms,
@@ -1888,41 +1848,41 @@ int zkl_queue_peek(const zkl_queue *queue,
                    size_t *len);
 
 /**
- * Takes the first element that nobody has claimed, waiting for it up to `timeout_ms`: ZKL_FOREVER waits as long as it
- * takes, 0 looks once.
+ * Takes the first unclaimed element, and waits for one up to `timeout_ms`: ZKL_FOREVER waits without a limit, 0 checks
+ * once.
  *
- * The element stays in the queue, claimed: zkl_delivery_done removes it; zkl_delivery_free, the loss of the session and
- * the end of the process give it to another consumer. So it may be worked on twice, by one after the other: see
- * zkl_delivery_guard.
+ * The element stays in the queue, claimed, until zkl_delivery_done removes it. zkl_delivery_free, the loss of the
+ * session and the end of the process give it to another consumer. So the work may be done twice, one after the other:
+ * see zkl_delivery_guard.
  *
- * On connection loss it goes on with the next connection or session. When it fails, nothing is taken. `pthread_cancel`
+ * On connection loss it continues on the next connection or session. After an error nothing is taken. `pthread_cancel`
  * waits until it has ended.
  *
- * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*delivery` is the program's: end it with
- * zkl_delivery_done or zkl_delivery_free.
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*delivery` is the program's: end it
+ * with zkl_delivery_done or zkl_delivery_free.
  *
- * ZOK; ZOPERATIONTIMEOUT when the time is over; ZBADARGUMENTS for a NULL or another negative timeout; ZNOAUTH;
- * ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first also in the child of a
- * fork; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+ * ZOK. ZOPERATIONTIMEOUT: the time has passed. ZBADARGUMENTS: an argument is NULL, or another negative timeout.
+ * ZNOAUTH. ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED: the client is closed; ZINVALIDSTATE also in the
+ * child of a fork. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
  */
 int zkl_queue_take(const zkl_queue *queue,
                    int timeout_ms,
                    zkl_delivery **delivery);
 
 /**
- * Begins to take an element, and returns. `done` is called exactly once, on zklock's callback thread of the client, with
- * the outcome; `finalizer`, if there is one, after it. They may be called before this returns. When this returns an error,
- * neither is called.
+ * Starts to take an element and returns. zklock calls `done` exactly once with the outcome, on the client's callback
+ * thread, and then `finalizer`, if it is not NULL. Both may run before this returns. If this returns an error, neither
+ * is called.
  *
- * The attempt goes on when the queue and the client are freed; it ends by its outcome, by zkl_attempt_cancel, after which
- * nothing is taken, or with ZINVALIDSTATE or ZCLOSING when the client is detached or the adopted handle closed. On
- * connection loss it goes on as zkl_queue_take does. `attempt` may be NULL; otherwise `*attempt`, written before `done` can
- * run, is the program's: free it with zkl_attempt_free.
+ * The attempt continues when the queue and the client are freed. It ends with its outcome, or by zkl_attempt_cancel,
+ * which takes nothing. If the client is detached or the adopted handle closed, it ends with ZINVALIDSTATE or ZCLOSING.
+ * On connection loss it behaves as zkl_queue_take. `attempt` may be NULL. Otherwise `*attempt` is written before
+ * `done` can run, and is the program's: free it with zkl_attempt_free.
  *
  * Any thread, callbacks of the C client included; does not block.
  *
- * ZOK when it has begun; ZBADARGUMENTS for a NULL queue or done, or a negative timeout other than ZKL_FOREVER;
- * ZSYSTEMERROR when there is no thread to be had. Everything else is reported by `done`.
+ * ZOK: it has started. ZBADARGUMENTS: `queue` or `done` is NULL, or the timeout is negative and not ZKL_FOREVER.
+ * ZSYSTEMERROR: no thread is available. `done` reports everything else.
  */
 int zkl_queue_take_async(const zkl_queue *queue,
                          int timeout_ms,
@@ -1932,54 +1892,56 @@ int zkl_queue_take_async(const zkl_queue *queue,
                          zkl_attempt **attempt);
 
 /**
- * The element's data; `len` may be NULL, otherwise it gets how many bytes there are.
+ * The element's data. `len` may be NULL; otherwise it gets the number of bytes.
  *
- * Any thread. Returns bytes that belong to the delivery, not ended by a NUL; NULL for NULL.
+ * Any thread. The delivery owns the bytes, which have no terminating NUL; NULL for NULL.
  */
 const void *zkl_delivery_data(const zkl_delivery *delivery, size_t *len);
 
 /**
  * The path of the element.
  *
- * Any thread. Returns a string that belongs to the delivery; NULL for NULL.
+ * Any thread. The delivery owns the string; NULL for NULL.
  */
 const char *zkl_delivery_path(const zkl_delivery *delivery);
 
 /**
- * The claim on the element, as the guard of a lock: zkl_guard_state says whether the element may be another's by now,
- * zkl_guard_on_lost and zkl_guard_fd report that, before it is; zkl_guard_token grows with each delivery of the element,
- * so that a store can refuse what an earlier consumer writes; zkl_guard_set writes only while it is claimed.
+ * The claim on the element, as the guard of a lock. zkl_guard_state tells whether another consumer may have the
+ * element by now. zkl_guard_on_lost and zkl_guard_fd report that before it happens. zkl_guard_token grows with each
+ * delivery of the element, so a store can reject writes of an earlier consumer. zkl_guard_set writes only while the
+ * element is claimed.
  *
- * Any thread. The guard belongs to the delivery, ends with it, and must neither be released nor freed. NULL for NULL.
+ * Any thread. The delivery owns the guard and ends it: do not release or free it. NULL for NULL.
  */
 const zkl_guard *zkl_delivery_guard(const zkl_delivery *delivery);
 
 /**
- * Removes the element: it is done, and delivered to nobody any more. Waits for that up to `timeout_ms`, or ZKL_FOREVER.
- * Frees the delivery, whatever it returns.
+ * Removes the element: it is done and will not be delivered again. Waits up to `timeout_ms`, or ZKL_FOREVER. Frees the
+ * delivery, whatever it returns.
  *
- * On connection loss it waits for the next connection, and finds out there whether it was removed. `pthread_cancel` waits
- * until it has ended. In the child of a fork it only frees.
+ * On connection loss it waits for the next connection and looks up there whether it was removed. `pthread_cancel`
+ * waits until it has ended. In the child of a fork it only frees.
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks.
  *
- * ZOK. ZKL_NOT_HELD when the claim was lost before: it is delivered again. ZNONODE when another program has removed it,
- * ZBADVERSION when one has changed it. ZKL_OUTCOME_UNKNOWN: if it was not removed, it is delivered again. ZBADARGUMENTS for NULL, or another negative timeout, and
- * ZKL_WOULD_DEADLOCK inside a callback of the C client: it is delivered again. ZINVALIDSTATE in the child of a fork.
+ * ZOK. ZKL_NOT_HELD: the claim was lost before, and the element is delivered again. ZNONODE: another program has
+ * removed it. ZBADVERSION: another program has changed it. ZKL_OUTCOME_UNKNOWN: if it was not removed, it is delivered
+ * again. ZBADARGUMENTS: NULL, or another negative timeout. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
+ * After either, it is delivered again. ZINVALIDSTATE: in the child of a fork.
  */
 int zkl_delivery_done(zkl_delivery *delivery,
                       int timeout_ms);
 
 /**
- * As zkl_delivery_done, without waiting: the removal is submitted when this returns, and the delivery freed, also when this
- * returns an error. `done` is called exactly once, on zklock's callback thread of the client, with what zkl_delivery_done
- * would have returned; `finalizer`, if there is one, after it. They may be called before this returns. When this returns
- * an error, neither is called.
+ * As zkl_delivery_done, but does not wait. When this returns, the removal is submitted and the delivery freed, even
+ * after an error. zklock calls `done` exactly once with the result of zkl_delivery_done, on the client's callback
+ * thread, and then `finalizer`, if it is not NULL. Both may run before this returns. If this returns an error, neither
+ * is called.
  *
  * Any thread, callbacks of the C client included; does not block.
  *
- * ZOK when it has begun; ZBADARGUMENTS for a NULL delivery or done, or another negative timeout, ZSYSTEMERROR when there is
- * no thread to be had: it is delivered again. Everything else is reported by `done`.
+ * ZOK: it has started. ZBADARGUMENTS: `delivery` or `done` is NULL, or another negative timeout. ZSYSTEMERROR: no
+ * thread is available. After an error the element is delivered again. `done` reports everything else.
  */
 int zkl_delivery_done_async(zkl_delivery *delivery,
                             int timeout_ms,
@@ -1988,23 +1950,23 @@ int zkl_delivery_done_async(zkl_delivery *delivery,
                             zkl_finalizer_fn finalizer);
 
 /**
- * Gives the element back, in the background: another consumer takes it. Frees the delivery. Does not wait, unless this was
- * the last of its client: see zkl_client_free. In the child of a fork it only frees.
+ * Gives the element back in the background: another consumer takes it. Frees the delivery. Waits only if this was the
+ * last object of its client: see zkl_client_free. In the child of a fork it only frees.
  *
  * Any thread, callbacks included. NULL is allowed.
  */
 void zkl_delivery_free(zkl_delivery *delivery);
 
 /**
- * Makes a group at a path: who joins is seen by all for as long as it lives. Sends nothing. Members are ephemeral znodes
- * below the path, as kazoo's `Party` has them.
+ * Makes a group at a path: all clients can see its members as long as they live. Sends nothing. Members are ephemeral
+ * znodes below the path, as in kazoo's `Party`.
  *
  * `path` is absolute, under the client's chroot. `options` may be NULL: the defaults. Both are copied.
  *
  * Any thread; does not block. On success `*group` is the program's: free it with zkl_group_free.
  *
- * ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL for an ACL that is
- * empty or malformed. ZINVALIDSTATE in the child of a fork.
+ * ZOK. ZBADARGUMENTS: an argument is NULL, ZooKeeper does not allow the path, or options are invalid. ZINVALIDACL: the
+ * ACL is empty or malformed. ZINVALIDSTATE: in the child of a fork.
  */
 int zkl_group_new(const zkl_client *client,
                   const char *path,
@@ -2012,26 +1974,26 @@ int zkl_group_new(const zkl_client *client,
                   zkl_group **group);
 
 /**
- * Frees the group. Its members stay, and so do watches.
+ * Frees the group. Members and watches stay.
  *
  * Any thread, callbacks included. NULL is allowed.
  */
 void zkl_group_free(zkl_group *group);
 
 /**
- * Joins the group, with `len` bytes of data (NULL only with 0) that all can read. Waits up to `timeout_ms`, or
- * ZKL_FOREVER. After its session has ended the member joins again in the next one, and so it does when somebody has
- * deleted its znode, under the same id; on an adopted handle it ends with the session.
+ * Joins the group, with `len` bytes of data (NULL only with 0) that all clients can read. Waits up to `timeout_ms`, or
+ * ZKL_FOREVER. After its session has ended, the member joins again in the next session, with the same id. It does the
+ * same if another client deletes its znode. On an adopted handle it ends with the session.
  *
- * On connection loss it waits for the next connection, and finds out there whether it has joined. When it fails, no member
- * is left. `pthread_cancel` waits until it has ended.
+ * On connection loss it waits for the next connection and looks up there whether it has joined. After an error no
+ * member is left. `pthread_cancel` waits until it has ended.
  *
- * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*membership` is the program's: end it
- * with zkl_membership_leave or zkl_membership_free. It keeps the client's session as a guard does.
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*membership` is the program's: end
+ * it with zkl_membership_leave or zkl_membership_free. It keeps the client's session, as a guard does.
  *
- * ZOK; ZOPERATIONTIMEOUT when the time is over; ZBADARGUMENTS for a NULL, another negative timeout, or more data than a
- * request takes; ZNOAUTH; ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first
- * also in the child of a fork; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+ * ZOK. ZOPERATIONTIMEOUT: the time has passed. ZBADARGUMENTS: an argument is NULL, another negative timeout, or the
+ * data exceeds a request. ZNOAUTH. ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED: the client is closed;
+ * ZINVALIDSTATE also in the child of a fork. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
  */
 int zkl_group_join(const zkl_group *group,
                    const void *data,
@@ -2040,72 +2002,71 @@ int zkl_group_join(const zkl_group *group,
                    zkl_membership **membership);
 
 /**
- * What the member is called in the group: see `zkl_member`.
+ * The member's id in the group: see `zkl_member`.
  *
- * Any thread. Returns a string that belongs to the membership; NULL for NULL.
+ * Any thread. The membership owns the string; NULL for NULL.
  */
 const char *zkl_membership_id(const zkl_membership *membership);
 
 /**
  * The path of the member's znode.
  *
- * Any thread. Returns a string that belongs to the membership; NULL for NULL.
+ * Any thread. The membership owns the string; NULL for NULL.
  */
 const char *zkl_membership_path(const zkl_membership *membership);
 
 /**
- * 1 while it is certainly a member, by the local clock, 0 while it is not: after a loss of the session until it has joined
- * again. Costs no request.
+ * 1 while it is certainly a member, by the local clock; otherwise 0. After a loss of the session it is 0 until it has
+ * joined again. Costs no request.
  *
- * Any thread. ZBADARGUMENTS for NULL, ZINVALIDSTATE in the child of a fork.
+ * Any thread. ZBADARGUMENTS: NULL. ZINVALIDSTATE: in the child of a fork.
  */
 int zkl_membership_is_member(const zkl_membership *membership);
 
 /**
- * Leaves the group, and waits up to `timeout_ms`, or ZKL_FOREVER, until its znode is gone. Frees the membership, whatever
- * it returns. On connection loss the deletion is repeated until the znode, or the session, is gone. `pthread_cancel` waits
- * until it has ended. In the child of a fork it only frees.
+ * Leaves the group, and waits up to `timeout_ms`, or ZKL_FOREVER, until its znode is gone. Frees the membership,
+ * whatever it returns. On connection loss the deletion is repeated until the znode or the session is gone.
+ * `pthread_cancel` waits until it has ended. In the child of a fork it only frees.
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks.
  *
- * ZOK; ZOPERATIONTIMEOUT when no server has confirmed it in time, and ZKL_WOULD_DEADLOCK inside a callback of the C client,
- * or ZBADARGUMENTS for another negative timeout: it leaves in the background. ZBADARGUMENTS for NULL. ZINVALIDSTATE in the
+ * ZOK. ZOPERATIONTIMEOUT: no server confirmed it in time. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
+ * ZBADARGUMENTS: NULL, or another negative timeout. After an error it leaves in the background. ZINVALIDSTATE: in the
  * child of a fork.
  */
 int zkl_membership_leave(zkl_membership *membership,
                          int timeout_ms);
 
 /**
- * Leaves the group in the background, and frees the membership. Does not wait, unless this was the last of its client: see
- * zkl_client_free. In the child of a fork it only frees.
+ * Leaves the group in the background, and frees the membership. Waits only if this was the last object of its client:
+ * see zkl_client_free. In the child of a fork it only frees.
  *
  * Any thread, callbacks included. NULL is allowed.
  */
 void zkl_membership_free(zkl_membership *membership);
 
 /**
- * Who are members now, in the order in which they have joined: none where nobody has. Waits up to `timeout_ms`, or
- * ZKL_FOREVER. It costs a listing, and a read for each.
+ * The present members in the order in which they joined; empty if no member has joined yet. Waits up to `timeout_ms`,
+ * or ZKL_FOREVER. It costs a listing, and a read for each member.
  *
  * On connection loss it asks again. `pthread_cancel` waits until it has ended.
  *
- * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*members` is the program's: free it with
- * zkl_members_free.
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*members` is the program's: free it
+ * with zkl_members_free.
  *
- * ZOK; ZOPERATIONTIMEOUT when no server answers in time; otherwise as zkl_group_join.
+ * ZOK. ZOPERATIONTIMEOUT: no server answers in time. Otherwise as zkl_group_join.
  */
 int zkl_group_members(const zkl_group *group,
                       int timeout_ms,
                       zkl_members **members);
 
 /**
- * Asks for a call of `changed` with the members, now and whenever others are members: a list, which is the program's to
- * free. Who came and went between two calls is left out, and so is a member that has only got another session. The next
- * call comes when the one before has returned. It costs one watch, one listing with each change, and a read for each new
- * member.
+ * Watches the members. zklock calls `changed` with them, now and at each change: a list, which the program frees.
+ * Members that come and go between two calls are left out, as are members that only moved to another session. The next
+ * call comes after the previous one has returned. It costs one watch, one listing for each change, and one read for
+ * each new member.
  *
- * Of the thread, of connection loss, of the end, of `finalizer`, of `*watch`, of the codes and of a fork the same holds as
- * of zkl_election_observe.
+ * Thread, connection loss, end, `finalizer`, `*watch`, codes and fork: as zkl_election_observe.
  */
 int zkl_group_watch(const zkl_group *group,
                     zkl_members_fn changed,
@@ -2114,14 +2075,14 @@ int zkl_group_watch(const zkl_group *group,
                     zkl_watch **watch);
 
 /**
- * How many entries the list has; 0 for NULL.
+ * The number of entries; 0 for NULL.
  *
  * Any thread.
  */
 size_t zkl_members_count(const zkl_members *members);
 
 /**
- * The entry at `index`, counted from 0; NULL beyond the end, and for NULL. It belongs to the list.
+ * The entry at `index`, from 0. NULL beyond the end and for NULL. The list owns it.
  *
  * Any thread.
  */
@@ -2135,15 +2096,15 @@ const zkl_member *zkl_members_get(const zkl_members *members, size_t index);
 void zkl_members_free(zkl_members *members);
 
 /**
- * Makes a latch at a path: it is set to a number of events, counted down once for each, and opens at zero. It opens once,
- * and stays open. Sends nothing. It is a persistent znode with what is left in decimal digits.
+ * Makes a latch at a path: set to a number of events, counted down once for each event, open at zero. It opens once
+ * and stays open. Sends nothing. It is a persistent znode with the remaining count in decimal digits.
  *
  * `path` is absolute, under the client's chroot. `options` may be NULL: the defaults. Both are copied.
  *
  * Any thread; does not block. On success `*latch` is the program's: free it with zkl_latch_free.
  *
- * ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL for an ACL that is
- * empty or malformed. ZINVALIDSTATE in the child of a fork.
+ * ZOK. ZBADARGUMENTS: an argument is NULL, ZooKeeper does not allow the path, or options are invalid. ZINVALIDACL: the
+ * ACL is empty or malformed. ZINVALIDSTATE: in the child of a fork.
  */
 int zkl_latch_new(const zkl_client *client,
                   const char *path,
@@ -2151,25 +2112,25 @@ int zkl_latch_new(const zkl_client *client,
                   zkl_latch **latch);
 
 /**
- * Frees the latch, which stays as it is for all. Attempts go on.
+ * Frees the object. The latch itself does not change. Attempts continue.
  *
  * Any thread, callbacks included. NULL is allowed.
  */
 void zkl_latch_free(zkl_latch *latch);
 
 /**
- * Sets it to a number of events, unless it is set already; a latch of none is open at once. `left` may be NULL; otherwise
- * it gets what is left to be counted. Waits up to `timeout_ms`, or ZKL_FOREVER.
+ * Sets the latch to a number of events, unless it is already set. With 0 events it is open at once. `left` may be
+ * NULL; otherwise it gets the remaining count. Waits up to `timeout_ms`, or ZKL_FOREVER.
  *
- * On connection loss it waits for the next connection, and finds out there whether it was done: nothing is counted twice.
- * `pthread_cancel` waits until it has ended.
+ * On connection loss it waits for the next connection and looks up there whether it was done. Nothing is counted
+ * twice. `pthread_cancel` waits until it has ended.
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks.
  *
- * ZOK. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and ZCLOSING leave it unknown whether it was done. ZBADARGUMENTS for a NULL,
- * another negative timeout, or a path at which something else is; ZNOAUTH; ZINVALIDSTATE, ZSESSIONEXPIRED or ZAUTHFAILED
- * when the client is closed, the first also in the child of a fork; ZKL_WOULD_DEADLOCK inside a callback of the C client:
- * nothing was done.
+ * ZOK. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and ZCLOSING: the outcome is unknown. After the others nothing was done:
+ * ZBADARGUMENTS: an argument is NULL, another negative timeout, or the znode at the path is no latch. ZNOAUTH.
+ * ZINVALIDSTATE, ZSESSIONEXPIRED or ZAUTHFAILED: the client is closed; ZINVALIDSTATE also in the child of a fork.
+ * ZKL_WOULD_DEADLOCK: inside a callback of the C client.
  */
 int zkl_latch_set(const zkl_latch *latch,
                   uint32_t events,
@@ -2177,48 +2138,49 @@ int zkl_latch_set(const zkl_latch *latch,
                   uint32_t *left);
 
 /**
- * Counts one event; at zero it opens, and counting on does nothing. `left` may be NULL; otherwise it gets what is left.
+ * Counts one event. At zero the latch opens, and further counts do nothing. `left` may be NULL; otherwise it gets the
+ * remaining count.
  *
- * Threads, waiting and codes: as zkl_latch_set, and ZNONODE when nobody has set it: nothing was done.
+ * Threads, waiting and codes: as zkl_latch_set. ZNONODE: the latch was never set; nothing was done.
  */
 int zkl_latch_count_down(const zkl_latch *latch,
                          int timeout_ms,
                          uint32_t *left);
 
 /**
- * What is left to be counted; not older than the call. Sets `*left`. On connection loss it is read again.
+ * Reads the remaining count, with all changes made before the call, into `*left`. On connection loss it is read again.
  *
  * Threads and waiting: as zkl_latch_set.
  *
- * ZOK; ZNONODE when nobody has set it; ZOPERATIONTIMEOUT when no server answers; otherwise as zkl_latch_set.
+ * ZOK. ZNONODE: the latch was never set. ZOPERATIONTIMEOUT: no server answers. Otherwise as zkl_latch_set.
  */
 int zkl_latch_left(const zkl_latch *latch,
                    int timeout_ms,
                    uint32_t *left);
 
 /**
- * Waits until it is open, up to `timeout_ms`, also where nobody has set it yet: ZKL_FOREVER waits as long as it takes, 0
- * looks once.
+ * Waits until the latch is open, up to `timeout_ms`: ZKL_FOREVER waits without a limit, 0 checks once. It also waits
+ * if the latch is not set yet.
  *
- * On connection loss it goes on with the next connection or session. `pthread_cancel` waits until it has ended.
+ * On connection loss it continues on the next connection or session. `pthread_cancel` waits until it has ended.
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks.
  *
- * ZOK when it is open; ZOPERATIONTIMEOUT when it is not; ZBADARGUMENTS for NULL or another negative timeout; ZNOAUTH;
- * ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first also in the child of a
- * fork; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+ * ZOK: the latch is open. ZOPERATIONTIMEOUT: it is not. ZBADARGUMENTS: NULL, or another negative timeout. ZNOAUTH.
+ * ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED: the client is closed; ZINVALIDSTATE also in the child of a
+ * fork. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
  */
 int zkl_latch_wait(const zkl_latch *latch,
                    int timeout_ms);
 
 /**
- * Begins to wait until it is open, and returns: `done` is called exactly once, with what zkl_latch_wait would have
- * returned, or ZKL_CANCELLED. All else is as of zkl_queue_take_async.
+ * As zkl_latch_wait, but does not wait. zklock calls `done` exactly once with its result, or with ZKL_CANCELLED.
+ * Otherwise as zkl_queue_take_async.
  *
  * Any thread, callbacks of the C client included; does not block.
  *
- * ZOK when it has begun; ZBADARGUMENTS for a NULL latch or done, or a negative timeout other than ZKL_FOREVER;
- * ZSYSTEMERROR when there is no thread to be had. Everything else is reported by `done`.
+ * ZOK: it has started. ZBADARGUMENTS: `latch` or `done` is NULL, or the timeout is negative and not ZKL_FOREVER.
+ * ZSYSTEMERROR: no thread is available. `done` reports everything else.
  */
 int zkl_latch_wait_async(const zkl_latch *latch,
                          int timeout_ms,
@@ -2228,15 +2190,15 @@ int zkl_latch_wait_async(const zkl_latch *latch,
                          zkl_attempt **attempt);
 
 /**
- * Makes a barrier at a path. Sends nothing. It is set while there is a persistent znode, which stays when the program
- * ends, as Curator and kazoo have it.
+ * Makes a barrier at a path. Sends nothing. The barrier is set while a persistent znode exists at the path, as in
+ * Curator and kazoo. It stays set when the program ends.
  *
  * `path` is absolute, under the client's chroot. `options` may be NULL: the defaults. Both are copied.
  *
  * Any thread; does not block. On success `*barrier` is the program's: free it with zkl_barrier_free.
  *
- * ZOK; ZBADARGUMENTS for a NULL, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL for an ACL that is
- * empty or malformed. ZINVALIDSTATE in the child of a fork.
+ * ZOK. ZBADARGUMENTS: an argument is NULL, ZooKeeper does not allow the path, or options are invalid. ZINVALIDACL: the
+ * ACL is empty or malformed. ZINVALIDSTATE: in the child of a fork.
  */
 int zkl_barrier_new(const zkl_client *client,
                     const char *path,
@@ -2244,57 +2206,57 @@ int zkl_barrier_new(const zkl_client *client,
                     zkl_barrier **barrier);
 
 /**
- * Frees the barrier, which stays as it is for all. Attempts go on.
+ * Frees the object. The barrier itself does not change. Attempts continue.
  *
  * Any thread, callbacks included. NULL is allowed.
  */
 void zkl_barrier_free(zkl_barrier *barrier);
 
 /**
- * Sets it, and makes the znodes above it where they are missing. That it is set already is no error. Waits up to
- * `timeout_ms`, or ZKL_FOREVER.
+ * Sets the barrier, and creates missing parents. If it is already set, it succeeds. Waits up to `timeout_ms`, or
+ * ZKL_FOREVER.
  *
- * On connection loss it waits for the next connection, and finds out there whether it was done: it is never done twice.
+ * On connection loss it waits for the next connection and looks up there whether it was done. It is never done twice.
  * `pthread_cancel` waits until it has ended.
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks.
  *
- * ZOK. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and ZCLOSING leave it unknown whether it was done. ZBADARGUMENTS for NULL or
- * another negative timeout; ZNOAUTH; ZINVALIDSTATE, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first
- * also in the child of a fork; ZKL_WOULD_DEADLOCK inside a callback of the C client: nothing was done.
+ * ZOK. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and ZCLOSING: the outcome is unknown. After the others nothing was done:
+ * ZBADARGUMENTS: NULL, or another negative timeout. ZNOAUTH. ZINVALIDSTATE, ZSESSIONEXPIRED or ZAUTHFAILED: the client
+ * is closed; ZINVALIDSTATE also in the child of a fork. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
  */
 int zkl_barrier_set(const zkl_barrier *barrier,
                     int timeout_ms);
 
 /**
- * Removes it: everybody who waits goes on. That it is not set is no error.
+ * Removes the barrier: all waiters pass. If it is not set, it succeeds.
  *
  * Threads, waiting and codes: as zkl_barrier_set.
  */
 int zkl_barrier_remove(const zkl_barrier *barrier, int timeout_ms);
 
 /**
- * Waits until it is not set, up to `timeout_ms`: ZKL_FOREVER waits as long as it takes, 0 looks once.
+ * Waits until the barrier is not set, up to `timeout_ms`: ZKL_FOREVER waits without a limit, 0 checks once.
  *
- * On connection loss it goes on with the next connection or session. `pthread_cancel` waits until it has ended.
+ * On connection loss it continues on the next connection or session. `pthread_cancel` waits until it has ended.
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks.
  *
- * ZOK when it is not set; ZOPERATIONTIMEOUT when it is, or no server answers; ZBADARGUMENTS for NULL or another negative
- * timeout; ZNOAUTH; ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first also in
- * the child of a fork; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+ * ZOK: the barrier is not set. ZOPERATIONTIMEOUT: it is set, or no server answers. ZBADARGUMENTS: NULL, or another
+ * negative timeout. ZNOAUTH. ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED: the client is closed;
+ * ZINVALIDSTATE also in the child of a fork. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
  */
 int zkl_barrier_pass(const zkl_barrier *barrier,
                      int timeout_ms);
 
 /**
- * Begins to wait until it is not set, and returns: `done` is called exactly once, with what zkl_barrier_pass would have
- * returned, or ZKL_CANCELLED. All else is as of zkl_queue_take_async.
+ * As zkl_barrier_pass, but does not wait. zklock calls `done` exactly once with its result, or with ZKL_CANCELLED.
+ * Otherwise as zkl_queue_take_async.
  *
  * Any thread, callbacks of the C client included; does not block.
  *
- * ZOK when it has begun; ZBADARGUMENTS for a NULL barrier or done, or a negative timeout other than ZKL_FOREVER;
- * ZSYSTEMERROR when there is no thread to be had. Everything else is reported by `done`.
+ * ZOK: it has started. ZBADARGUMENTS: `barrier` or `done` is NULL, or the timeout is negative and not ZKL_FOREVER.
+ * ZSYSTEMERROR: no thread is available. `done` reports everything else.
  */
 int zkl_barrier_pass_async(const zkl_barrier *barrier,
                            int timeout_ms,
@@ -2304,16 +2266,16 @@ int zkl_barrier_pass_async(const zkl_barrier *barrier,
                            zkl_attempt **attempt);
 
 /**
- * Makes a barrier at a path for so many participants, 1 to 65535, of which everyone has to say the same number: they enter
- * when all are there, and leave when all are done; then the next ones can enter. Sends nothing. A participant whose process
- * or session ends has left.
+ * Makes a barrier at a path for 1 to 65535 participants; all must give the same number. They enter when all are there,
+ * and leave when all are done. Then the next round can enter. Sends nothing. A participant with an ended process or
+ * session has left.
  *
  * `path` is absolute, under the client's chroot. `options` may be NULL: the defaults. Both are copied.
  *
  * Any thread; does not block. On success `*barrier` is the program's: free it with zkl_double_barrier_free.
  *
- * ZOK; ZBADARGUMENTS for a NULL, another number, a path that ZooKeeper does not allow, or bad options; ZINVALIDACL for an
- * ACL that is empty or malformed. ZINVALIDSTATE in the child of a fork.
+ * ZOK. ZBADARGUMENTS: an argument is NULL, another number, ZooKeeper does not allow the path, or options are invalid.
+ * ZINVALIDACL: the ACL is empty or malformed. ZINVALIDSTATE: in the child of a fork.
  */
 int zkl_double_barrier_new(const zkl_client *client,
                            const char *path,
@@ -2322,38 +2284,38 @@ int zkl_double_barrier_new(const zkl_client *client,
                            zkl_double_barrier **barrier);
 
 /**
- * Frees the barrier. Who has entered stays, and attempts go on.
+ * Frees the object. Participants that have entered stay, and attempts continue.
  *
  * Any thread, callbacks included. NULL is allowed.
  */
 void zkl_double_barrier_free(zkl_double_barrier *barrier);
 
 /**
- * Waits up to `timeout_ms`, or ZKL_FOREVER, until as many are there as are wanted; where a round is under way, until all of
- * that have left.
+ * Waits up to `timeout_ms`, or ZKL_FOREVER, until all participants are there. If a round is in progress, it also waits
+ * until all of that round have left.
  *
- * On connection loss it goes on with the next connection or session. When it fails, it has not entered, and nothing is
- * left. `pthread_cancel` waits until it has ended.
+ * On connection loss it continues on the next connection or session. After an error it has not entered, and nothing is
+ * left behind. `pthread_cancel` waits until it has ended.
  *
- * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*entered` is the program's: end it with
- * zkl_entered_leave or zkl_entered_free.
+ * Any thread, `done` and `lost` callbacks of zklock included; blocks. On success `*entered` is the program's: end it
+ * with zkl_entered_leave or zkl_entered_free.
  *
- * ZOK; ZOPERATIONTIMEOUT when the time is over; ZBADARGUMENTS for a NULL or another negative timeout; ZNOAUTH;
- * ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, the first also in the child of a
- * fork; ZKL_WOULD_DEADLOCK inside a callback of the C client.
+ * ZOK. ZOPERATIONTIMEOUT: the time has passed. ZBADARGUMENTS: an argument is NULL, or another negative timeout.
+ * ZNOAUTH. ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED: the client is closed; ZINVALIDSTATE also in the
+ * child of a fork. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
  */
 int zkl_double_barrier_enter(const zkl_double_barrier *barrier,
                              int timeout_ms,
                              zkl_entered **entered);
 
 /**
- * Begins to enter, and returns: `done` is called exactly once, with what zkl_double_barrier_enter would have returned and
- * given, or with ZKL_CANCELLED. All else is as of zkl_queue_take_async.
+ * As zkl_double_barrier_enter, but does not wait. zklock calls `done` exactly once with its result, or with
+ * ZKL_CANCELLED. Otherwise as zkl_queue_take_async.
  *
  * Any thread, callbacks of the C client included; does not block.
  *
- * ZOK when it has begun; ZBADARGUMENTS for a NULL barrier or done, or a negative timeout other than ZKL_FOREVER;
- * ZSYSTEMERROR when there is no thread to be had. Everything else is reported by `done`.
+ * ZOK: it has started. ZBADARGUMENTS: `barrier` or `done` is NULL, or the timeout is negative and not ZKL_FOREVER.
+ * ZSYSTEMERROR: no thread is available. `done` reports everything else.
  */
 int zkl_double_barrier_enter_async(const zkl_double_barrier *barrier,
                                    int timeout_ms,
@@ -2363,30 +2325,29 @@ int zkl_double_barrier_enter_async(const zkl_double_barrier *barrier,
                                    zkl_attempt **attempt);
 
 /**
- * Leaves, and waits up to `timeout_ms`, or ZKL_FOREVER, until all who have entered with it have left. Frees what is given,
- * whatever it returns. On connection loss it goes on with the next connection or session. `pthread_cancel` waits until it
- * has ended. In the child of a fork it only frees.
+ * Leaves, and waits up to `timeout_ms`, or ZKL_FOREVER, until all of its round have left. Frees `entered`, whatever it
+ * returns. On connection loss it continues on the next connection or session. `pthread_cancel` waits until it has
+ * ended. In the child of a fork it only frees.
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks.
  *
- * ZOK; ZOPERATIONTIMEOUT when the time is over, and others are there yet, or no server answers; ZBADARGUMENTS for NULL or
- * another negative timeout; ZNOAUTH; ZCLOSING, ZSESSIONEXPIRED or ZAUTHFAILED when the client is closed, ZINVALIDSTATE also
- * in the child of a fork; ZKL_WOULD_DEADLOCK inside a callback of the C client. It has left in any case, or leaves in the
- * background.
+ * In any case it has left, or leaves in the background. ZOK. ZOPERATIONTIMEOUT: others are still there, or no server
+ * answers. ZBADARGUMENTS: NULL, or another negative timeout. ZNOAUTH. ZINVALIDSTATE, ZCLOSING, ZSESSIONEXPIRED or
+ * ZAUTHFAILED: the client is closed; ZINVALIDSTATE also in the child of a fork. ZKL_WOULD_DEADLOCK: inside a callback
+ * of the C client.
  */
 int zkl_entered_leave(zkl_entered *entered,
                       int timeout_ms);
 
 /**
- * As zkl_entered_leave, without waiting: what is given is freed when this returns, also when it returns an error. `done` is
- * called exactly once, on zklock's callback thread of the client, with what zkl_entered_leave would have returned;
- * `finalizer`, if there is one, after it. They may be called before this returns. When this returns an error, neither is
- * called.
+ * As zkl_entered_leave, but does not wait. When this returns, `entered` is freed, even after an error. zklock calls
+ * `done` exactly once with the result of zkl_entered_leave, on the client's callback thread, and then `finalizer`, if
+ * it is not NULL. Both may run before this returns. If this returns an error, neither is called.
  *
  * Any thread, callbacks of the C client included; does not block.
  *
- * ZOK when it has begun; ZBADARGUMENTS for a NULL entered or done, or another negative timeout, ZSYSTEMERROR when there is
- * no thread to be had: it leaves in the background. Everything else is reported by `done`.
+ * ZOK: it has started. ZBADARGUMENTS: `entered` or `done` is NULL, or another negative timeout. ZSYSTEMERROR: no
+ * thread is available. After an error it leaves in the background. `done` reports everything else.
  */
 int zkl_entered_leave_async(zkl_entered *entered,
                             int timeout_ms,
@@ -2395,7 +2356,7 @@ int zkl_entered_leave_async(zkl_entered *entered,
                             zkl_finalizer_fn finalizer);
 
 /**
- * Leaves in the background, and frees what is given. Does not wait, unless this was the last of its client: see
+ * Leaves in the background, and frees `entered`. Waits only if this was the last object of its client: see
  * zkl_client_free. In the child of a fork it only frees.
  *
  * Any thread, callbacks included. NULL is allowed.
@@ -2403,18 +2364,18 @@ int zkl_entered_leave_async(zkl_entered *entered,
 void zkl_entered_free(zkl_entered *entered);
 
 /**
- * Ends the threads of zklock, and frees what it keeps for the process. A program calls this before its end if its
+ * Ends the threads of zklock, and frees what it keeps for the process. Call this before the end of the program if its
  * memory is checked: see zklock.supp, which is installed with the library.
  *
- * Free all objects first: clients, locks, guards, attempts, recipes. The call waits up to 15 seconds for work in the
- * background: ends of sessions, releases, callbacks. No other thread may be inside a function of zklock meanwhile. A
- * second call does nothing. The program can make clients again later, and then calls this once more.
+ * Free all objects first: clients, locks, guards, attempts, recipes. The call waits up to 15 seconds for background
+ * work: ends of sessions, releases, callbacks. No other thread may be inside a function of zklock meanwhile. A second
+ * call does nothing. The program may make clients again later; then call this again at the end.
  *
- * Any thread, but for callbacks; blocks.
+ * Any thread except callbacks; blocks.
  *
- * ZOK when no thread of zklock is left; ZINVALIDSTATE when an object is not freed, or a program of zoo_lock.h or
- * zoo_queue.h has not closed its handle; ZOPERATIONTIMEOUT when a thread still works, which zkl_last_error names;
- * ZKL_WOULD_DEADLOCK inside a callback. After a failure everything works as before.
+ * ZOK: no thread of zklock is left. ZINVALIDSTATE: an object is not freed, or a program of zoo_lock.h or zoo_queue.h
+ * has not closed its handle. ZOPERATIONTIMEOUT: a thread still works; zkl_last_error names it. ZKL_WOULD_DEADLOCK:
+ * inside a callback. After an error everything works as before.
  */
 int zkl_shutdown(void);
 
