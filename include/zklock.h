@@ -839,7 +839,7 @@ void zkl_client_free(zkl_client *client);
  * - "sqlite:FILE": a file, for the processes of one machine;
  * - "local:": the threads of this process, for tests. All its clients are one, which is never closed.
  *
- * If the library was built without a store, it is refused by name. What a store cannot do is refused where it is used;
+ * If the library was built without a store, it is refused by name. A missing ability is refused where it is used;
  * zkl_client_can tells before. Counters, queues, groups, latches and barriers need ZooKeeper. Elections and locks by
  * key work on every store. The lock options `acl` and `interop` apply to ZooKeeper only; elsewhere all strategies are
  * fair queues. `docs/stores.md` says what each store promises.
@@ -1328,7 +1328,7 @@ int zkl_guard_release_within(zkl_guard *guard,
 void zkl_guard_free(zkl_guard *guard);
 
 /**
- * What a guard of a read/write lock allows to others now: ZKL_READ, ZKL_UPGRADEABLE or ZKL_WRITE. ZKL_EXCLUSIVE for
+ * How a read/write lock is held now: ZKL_READ, ZKL_UPGRADEABLE or ZKL_WRITE. ZKL_EXCLUSIVE for
  * any other lock. Costs no request.
  *
  * Any thread. ZBADARGUMENTS: NULL. ZKL_NOT_HELD: the guard was released.

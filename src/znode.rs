@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What a server knows about a znode.
+/// The metadata of a znode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(default))]
 #[non_exhaustive]
@@ -67,7 +67,7 @@ pub enum CreateMode {
 }
 
 bitflags::bitflags! {
-    /// What an identity may do with a znode.
+    /// The permissions of an identity on a znode.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
     pub struct Permissions: i32 {

@@ -18,7 +18,7 @@ use crate::sync::Mutex;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct WatchEvent {
-    /// What happened.
+    /// The kind of the event.
     pub kind: WatchEventKind,
     /// The znode, by the name with which the watch was set.
     pub path: String,

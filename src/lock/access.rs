@@ -2,7 +2,7 @@
 
 use super::kind::Kind;
 
-/// What a hold of a [`ReadWriteLock`](crate::ReadWriteLock) allows to others.
+/// How a [`ReadWriteLock`](crate::ReadWriteLock) is held, and so what others may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]

@@ -19,7 +19,7 @@ const NOT_HERE: &str = "in this store a hold stays what it was acquired as: rele
 /// Upgrades and downgrades of a read/write lock that is held. Other guards fail with [`Unusable`](LockError::Unusable),
 /// and nothing is done: those of other locks, of several locks, or of a claim with several guards.
 impl Guard {
-    /// What the hold allows to others now. `None` for a lock that is not a read/write lock, and for a guard of several
+    /// How the lock is held now. `None` for a lock that is not a read/write lock, and for a guard of several
     /// locks or of a claim with several guards. Costs no request.
     pub fn access(&self) -> Option<Access> {
         self.tenure().access()

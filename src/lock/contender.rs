@@ -16,7 +16,7 @@ pub(crate) const MAX_TEXT: usize = 256;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Contender {
-    /// What represents the claim in its store: in ZooKeeper the path of a znode.
+    /// The claim in its store: in ZooKeeper the path of its znode.
     pub path: String,
     /// The session of the claim; 0 if the store has no sessions.
     pub session: i64,

@@ -153,8 +153,8 @@ impl Lock {
     /// Acquires the lock. It waits without a limit, or [within](Pending::within) one.
     ///
     /// If there is a session, the first request is submitted before this returns. If this client has used the path
-    /// before, its first request is the claim itself. Such claims stand in the queue in the order of the calls. The later
-    /// steps are taken while the result is awaited or waited for. A [`Pending`] that is kept and not polled can
+    /// before, its first request is the claim itself. Such claims stand in the queue in the order of the calls. The
+    /// later steps are taken while the result is awaited or waited for. A [`Pending`] that is kept and not polled can
     /// therefore hold up other clients.
     ///
     /// # Errors

@@ -112,15 +112,12 @@ impl WorkQueue {
         })
     }
 
-    /// The data of the first element, claimed or not, without taking it. `None` means that the queue is empty.
-    ///
-    /// Cancel safety: it changes nothing.
+    /// The data of the first element, claimed or not, without taking it. `None` means that the queue is empty. Cancel
+    /// safety: it changes nothing.
     ///
     /// # Errors
-    /// It waits for a server to answer.
-    /// - `NO_AUTH`
-    /// - `OPERATION_TIMEOUT`: the [limit](Pending::within) has passed.
-    /// - Why the client is closed, if it is.
+    /// `NO_AUTH`, or why the client is closed. Otherwise it waits for a server to answer; within a
+    /// [limit](Pending::within) `OPERATION_TIMEOUT`.
     pub fn peek(&self) -> Pending<Option<Vec<u8>>> {
         let queue = self.clone();
         run("peek", &self.path, async move {

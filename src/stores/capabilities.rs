@@ -1,6 +1,6 @@
 //! What a store can do, and what it promises.
 
-/// What a store can do and promises. A missing ability fails where it is used, with an error that names the
+/// The abilities and promises of a store. A missing ability fails where it is used, with an error that names the
 /// alternative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]

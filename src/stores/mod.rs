@@ -309,7 +309,7 @@ impl Store {
     }
 
     /// Closes the store for all clones. Its guards are lost, and operations in flight and later ones fail with
-    /// [`Closed`](crate::LockError::Closed). What it holds is released if the store can be reached. `local:` is never
+    /// [`Closed`](crate::LockError::Closed). Its locks are released if the store can be reached. `local:` is never
     /// closed, because the whole process shares it.
     ///
     /// Success means that nothing it held is left: the store has confirmed that, or the lease has run out.

@@ -10,7 +10,7 @@ use crate::capi::zkl::timeout::timeout;
 use crate::lock::{Access, LockError};
 use crate::runtime::Pending;
 
-/// What a guard of a read/write lock allows to others now: ZKL_READ, ZKL_UPGRADEABLE or ZKL_WRITE. ZKL_EXCLUSIVE for
+/// How a read/write lock is held now: ZKL_READ, ZKL_UPGRADEABLE or ZKL_WRITE. ZKL_EXCLUSIVE for
 /// any other lock. Costs no request.
 ///
 /// Any thread. ZBADARGUMENTS: NULL. ZKL_NOT_HELD: the guard was released.

@@ -42,7 +42,7 @@ pub const ZKL_CAN_LOSE_SERVERS: c_int = 512;
 /// - "sqlite:FILE": a file, for the processes of one machine;
 /// - "local:": the threads of this process, for tests. All its clients are one, which is never closed.
 ///
-/// If the library was built without a store, it is refused by name. What a store cannot do is refused where it is used;
+/// If the library was built without a store, it is refused by name. A missing ability is refused where it is used;
 /// zkl_client_can tells before. Counters, queues, groups, latches and barriers need ZooKeeper. Elections and locks by
 /// key work on every store. The lock options `acl` and `interop` apply to ZooKeeper only; elsewhere all strategies are
 /// fair queues. `docs/stores.md` says what each store promises.
