@@ -19,8 +19,8 @@ use crate::runtime::{Pending, block_on, block_on_until, now};
 ///
 /// # At the end of the process
 /// When `main` returns or [`std::process::exit`] is called, the process waits up to a second for unconfirmed releases
-/// and cancelled acquires. Unconfirmed claims stay until the session times out. So does a lock that is still
-/// held, and everything after any other end of the process.
+/// and cancelled acquires. Claims that are unconfirmed after that stay until the session times out. So
+/// does a lock that is still held, and everything after any other end of the process.
 ///
 /// # What it promises, and what it can't
 /// While [`state`](Guard::state) is `Held`, no other client holds the lock, except those that may share it (other

@@ -45,10 +45,10 @@ pub(crate) const DEFAULT_PRIORITY: u8 = 128;
 /// a consumer works on. Claims are ephemeral znodes in a directory beside the queue (`/queues/zl-claims-jobs`).
 ///
 /// # Cost
-/// A put is one request. Taking an element that is there is five: two listings at once, its data, the claim, and a
-/// check that it still exists. Removing it is one, and two for the claim in the background. All waiting consumers are
-/// notified of each new element and each claim that goes: with N of them, an element costs 2 N listings. Listings grow
-/// with the queue, so use it for hundreds of elements, not for a million.
+/// A put is one request. A take is five: two listings at once, the data, the claim, and a check that it still exists.
+/// Removing it is one, and two for the claim in the background. All waiting consumers are notified of each new element
+/// and each claim that goes: with N of them, an element costs 2 N listings. Listings grow with the queue, so use it for
+/// hundreds of elements, not for a million.
 #[derive(Clone, Debug)]
 pub struct WorkQueue {
     client: Client,
