@@ -80,8 +80,7 @@ impl WorkQueue {
     ///
     /// # Errors
     /// - `CONNECTION_LOSS`: **the outcome is unknown** (see [`Counter`](crate::recipes::Counter#errors)).
-    /// - `OPERATION_TIMEOUT`: there was no connection in time, and nothing was done. Within a [limit](Pending::within)
-    ///   the outcome is unknown.
+    /// - `OPERATION_TIMEOUT`: no connection, and nothing was done. Within a [limit](Pending::within), unknown outcome.
     /// - `BAD_ARGUMENTS`: the path is not allowed, or the element is larger than a request can be.
     /// - Others: nothing was done, and why.
     ///
