@@ -119,7 +119,7 @@ struct Stat;
 #define ZKL_PENDING -2006
 
 /**
- * It is not known whether it was done, and will not be told; zkl_last_error says why.
+ * The outcome is unknown, and will stay unknown; zkl_last_error says why.
  */
 #define ZKL_OUTCOME_UNKNOWN -2007
 
@@ -1207,6 +1207,17 @@ int64_t zkl_guard_token(const zkl_guard *guard);
 const char *zkl_guard_path(const zkl_guard *guard);
 
 /**
+ * Writes the path of the claim's znode to `buffer`, with a NUL and cut off at `size` bytes. Returns the length of the
+ * whole path without the NUL. An upgrade or a downgrade may change the path. For a multi-lock, it is the path of the
+ * first lock's claim. It is empty for NULL.
+ *
+ * Any thread. `buffer` has room for `size` bytes; it may be NULL if `size` is 0.
+ */
+size_t zkl_guard_claim_path(const zkl_guard *guard,
+                            char *buffer,
+                            size_t size);
+
+/**
  * Registers `lost`, which zklock calls when the lock is lost: at most once, on the client's callback thread, and at
  * once if the lock is lost already. A release does not call it. `finalizer`, if it is not NULL, runs once in any case,
  * on that thread: after `lost`, or when the guard ends. If this returns an error, neither is called.
@@ -1301,7 +1312,7 @@ int zkl_guard_set(const zkl_guard *guard,
  * ZOK, also for a leadership that was handed over. ZSESSIONEXPIRED: the session was lost before the release. ZNONODE:
  * another client deleted the znode. After either, others may have held the lock. ZNOAUTH: the session may not DELETE
  * in the lock's directory, so the lock stays until the session ends. A client with its own session replaces it as soon
- * as it holds no other lock. ZINVALIDSTATE or ZCLOSING: the client was detached. ZBADARGUMENTS: NULL.
+ * as it holds no other lock. ZINVALIDSTATE, ZCLOSING or ZKL_OUTCOME_UNKNOWN: the client was detached. ZBADARGUMENTS: NULL.
  * ZKL_WOULD_DEADLOCK: inside a callback of the C client; the lock is released in the background.
  */
 int zkl_guard_release(zkl_guard *guard);

@@ -205,6 +205,13 @@ public:
     /* Grows with every acquire of the lock. Let the store reject smaller ones. */
     std::int64_t token() const noexcept { return zkl_guard_token(it_.get()); }
     const char *path() const noexcept { return zkl_guard_path(it_.get()); }
+    /* The path of the claim's znode. */
+    std::string claim_path() const
+    {
+        std::string path(zkl_guard_claim_path(it_.get(), nullptr, 0), '\0');
+        zkl_guard_claim_path(it_.get(), &path[0], path.size() + 1);
+        return path;
+    }
     /* For a multi-lock: the number of its locks, and the token and path of each. */
     std::size_t locks() const noexcept { return zkl_guard_locks(it_.get()); }
     std::int64_t token_of(std::size_t index) const noexcept { return zkl_guard_token_of(it_.get(), index); }

@@ -17,7 +17,8 @@ pub const ZKL_NOT_HELD: c_int = -2005;
 /// The attempt has not ended yet.
 pub const ZKL_PENDING: c_int = -2006;
 /// The outcome is unknown, and will stay unknown; zkl_last_error says why.
-pub const ZKL_OUTCOME_UNKNOWN: c_int = Code::OUTCOME_UNKNOWN.as_raw();
+pub const ZKL_OUTCOME_UNKNOWN: c_int = -2007;
+const _: () = assert!(ZKL_OUTCOME_UNKNOWN == Code::OUTCOME_UNKNOWN.as_raw());
 
 /// What one of them means, or one of ZooKeeper's.
 pub(super) fn text_of(code: c_int) -> &'static CStr {

@@ -64,8 +64,9 @@ impl Lock {
     /// the earliest about 100 ms after its acquire.
     ///
     /// # Errors
-    /// As [`request_release`](Lock::request_release). [Within](Pending::within) a limit, `OutcomeUnknown` means that
-    /// the hold may still be broken later.
+    /// As [`request_release`](Lock::request_release). [`OutcomeUnknown`](crate::LockError::OutcomeUnknown) after a
+    /// [limit](Pending::within), or if the store is closed or fails after the order was given: the hold may still be
+    /// broken later.
     ///
     /// # On connection loss
     /// It continues until the outcome is certain, also in the next session.

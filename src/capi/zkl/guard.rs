@@ -184,14 +184,11 @@ pub extern "C" fn zkl_guard_path(guard: Option<&zkl_guard>) -> *const c_char {
     first.map_or(std::ptr::null(), |(path, _)| path.as_ptr())
 }
 
-/// Writes the path of the claim's znode, with a NUL, to `buffer`: as much of it as `size` bytes take. Returns the length
-/// of the whole path without the NUL. An upgrade or a downgrade may change the path. It is that of the first lock of a
-/// multi-lock, and empty for NULL and for a guard that was released.
+/// Writes the path of the claim's znode to `buffer`, with a NUL and cut off at `size` bytes. Returns the length of the
+/// whole path without the NUL. An upgrade or a downgrade may change the path. For a multi-lock, it is the path of the
+/// first lock's claim. It is empty for NULL.
 ///
-/// Any thread. `buffer` may be NULL if `size` is 0.
-///
-/// # Safety
-/// `buffer` has room for `size` bytes.
+/// Any thread. `buffer` has room for `size` bytes; it may be NULL if `size` is 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_guard_claim_path(
     guard: Option<&zkl_guard>,
@@ -394,7 +391,7 @@ pub unsafe extern "C" fn zkl_guard_set(
 /// ZOK, also for a leadership that was handed over. ZSESSIONEXPIRED: the session was lost before the release. ZNONODE:
 /// another client deleted the znode. After either, others may have held the lock. ZNOAUTH: the session may not DELETE
 /// in the lock's directory, so the lock stays until the session ends. A client with its own session replaces it as soon
-/// as it holds no other lock. ZINVALIDSTATE or ZCLOSING: the client was detached. ZBADARGUMENTS: NULL.
+/// as it holds no other lock. ZINVALIDSTATE, ZCLOSING or ZKL_OUTCOME_UNKNOWN: the client was detached. ZBADARGUMENTS: NULL.
 /// ZKL_WOULD_DEADLOCK: inside a callback of the C client; the lock is released in the background.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_release(guard: Option<Box<zkl_guard>>) -> c_int {
