@@ -118,18 +118,13 @@ impl Lock {
     /// Names its claims otherwise, and reports their place in the queue whenever that was listed.
     #[cfg(feature = "capi")]
     pub(crate) fn like_the_recipe(self, on_position: super::spec::OnPosition) -> Lock {
-        changed(self, |spec| {
+        let Some(stored) = self.stored().as_any().downcast_ref::<ZooKeeperLock>() else {
+            return self;
+        };
+        Lock::new(stored.changed(|spec| {
             spec.naming = Naming::Recipe;
             spec.on_position = Some(on_position);
-        })
-    }
-}
-
-/// The same lock with another spec, if it is kept in ZooKeeper.
-pub(super) fn changed(lock: Lock, change: impl FnOnce(&mut Spec)) -> Lock {
-    match lock.stored().as_any().downcast_ref::<ZooKeeperLock>() {
-        Some(stored) => Lock::new(stored.changed(change)),
-        None => lock,
+        }))
     }
 }
 

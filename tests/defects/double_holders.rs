@@ -31,7 +31,7 @@ fn ours_finds_its_claim_gone(bench: &mut Bench) {
     gate.release();
     eventually("it claims again", || bench.children().len() == 2);
     eventually("it waits", || {
-        bench.watched_by(session_id(&client)).contains(&holds.path().to_owned())
+        bench.watched_by(session_id(&client)).contains(&holds.claim_path().to_string())
     });
     assert!(!acquiring.is_finished());
     holds.release().wait().unwrap();

@@ -40,7 +40,7 @@ fn a_stale_release_does_not_delete_its_successors_claim() {
     let successor = bench.lock(&other).acquire().within(TIMEOUT).wait().unwrap();
     gate.release();
     assert_eq!(releasing.join().unwrap().unwrap_err().code(), Code::NO_NODE);
-    assert!(bench.exists(successor.path()));
+    assert!(bench.exists(&successor.claim_path()));
     assert!(bench.lock(&third).try_acquire().wait().unwrap().is_none());
     successor.release().wait().unwrap();
 }
@@ -71,7 +71,7 @@ fn an_unlock_after_a_loss_does_not_delete_another_holders_claim(lose: Loss, code
         wait_until_over(&client, lost, code);
         let error = guard.release().wait().unwrap_err();
         assert_eq!(error.code(), code, "{error}");
-        assert_eq!(bench.owner(holds.path()), Some(session_id(&other)));
+        assert_eq!(bench.owner(&holds.claim_path()), Some(session_id(&other)));
         assert!(lock(&third).try_acquire().wait().unwrap().is_none());
     }
 }
