@@ -1211,7 +1211,7 @@ const char *zkl_guard_path(const zkl_guard *guard);
  * whole path without the NUL. An upgrade or a downgrade may change the path. For a multi-lock, it is the path of the
  * first lock's claim. It is empty for NULL.
  *
- * Any thread. `buffer` has room for `size` bytes; it may be NULL if `size` is 0.
+ * Any thread. `buffer` has room for `size` bytes, or is NULL: then nothing is written.
  */
 size_t zkl_guard_claim_path(const zkl_guard *guard,
                             char *buffer,

@@ -207,6 +207,7 @@ static void on_nothing(void)
     CHECK(zkl_guard_path(NULL) == NULL);
     char claim[1] = "x";
     CHECK(zkl_guard_claim_path(NULL, claim, 1) == 0 && claim[0] == 0);
+    CHECK(zkl_guard_claim_path(NULL, NULL, 1) == 0);
     GIVES(BAD_ARGUMENTS, zkl_guard_on_lost(NULL, tell_lost, NULL, NULL));
     GIVES(BAD_ARGUMENTS, zkl_guard_wait_lost(NULL, ZKL_FOREVER));
     GIVES(BAD_ARGUMENTS, zkl_guard_fd(NULL, &fd));

@@ -188,7 +188,7 @@ pub extern "C" fn zkl_guard_path(guard: Option<&zkl_guard>) -> *const c_char {
 /// whole path without the NUL. An upgrade or a downgrade may change the path. For a multi-lock, it is the path of the
 /// first lock's claim. It is empty for NULL.
 ///
-/// Any thread. `buffer` has room for `size` bytes; it may be NULL if `size` is 0.
+/// Any thread. `buffer` has room for `size` bytes, or is NULL: then nothing is written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_guard_claim_path(
     guard: Option<&zkl_guard>,
@@ -197,9 +197,9 @@ pub unsafe extern "C" fn zkl_guard_claim_path(
 ) -> usize {
     let path = value(None, || guard.and_then(zkl_guard::claim_path));
     let path = path.as_deref().unwrap_or_default();
-    if let Some(room) = size.checked_sub(1) {
+    if let Some(room) = size.checked_sub(1).filter(|_| !buffer.is_null()) {
         let written = path.len().min(room);
-        // SAFETY: the caller says that `buffer` has room for `size` bytes, which is one more than `room`.
+        // SAFETY: not null, and the caller says that `buffer` has room for `size` bytes, which is one more than `room`.
         unsafe { std::ptr::copy_nonoverlapping(path.as_ptr().cast(), buffer, written) };
         // SAFETY: as above: `written` is at most `room`.
         let end = unsafe { buffer.add(written) };
