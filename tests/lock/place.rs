@@ -155,6 +155,10 @@ impl Place {
         matches!(self.store, Store::ZooKeeper { .. })
     }
 
+    pub fn is_local(&self) -> bool {
+        matches!(self.store, Store::Local(_))
+    }
+
     /// The lock, of a client of its own where the store has clients.
     pub fn lock(&self) -> Lock {
         self.lock_at(&self.path)
