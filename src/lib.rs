@@ -78,6 +78,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "capi")]
+#[allow(unsafe_code, reason = "C programs call it")]
 mod capi;
 // Handles that are adopted exist for C programs only.
 #[cfg_attr(not(feature = "capi"), allow(dead_code))]
@@ -94,6 +95,7 @@ mod panics;
 mod path;
 mod process;
 #[cfg_attr(not(feature = "capi"), allow(dead_code))]
+#[allow(unsafe_code, reason = "it calls the C client")]
 mod raw;
 pub mod recipes;
 #[cfg(feature = "redis")]

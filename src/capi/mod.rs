@@ -24,6 +24,7 @@ mod cancellation;
 mod codes;
 mod one_copy;
 #[cfg(all(test, not(zklock_loom)))]
+#[path = "../../tests/inside/capi/mod.rs"]
 mod properties;
 mod stat;
 mod zkl;

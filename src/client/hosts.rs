@@ -121,6 +121,7 @@ fn read_port(host: &str, port: &str) -> Result<u16, HostsError> {
 }
 
 #[cfg(all(test, not(zklock_loom)))]
+#[path = "../../tests/inside/properties/hosts.rs"]
 mod properties;
 
 #[cfg(test)]

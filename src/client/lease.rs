@@ -309,4 +309,5 @@ impl Answers {
 }
 
 #[cfg(test)]
+#[path = "../../tests/inside/lease_model/mod.rs"]
 mod model;

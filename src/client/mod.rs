@@ -24,6 +24,7 @@ mod operations;
 mod options;
 pub(crate) mod packet;
 #[cfg(all(test, not(zklock_loom)))]
+#[path = "../../tests/inside/properties/paths.rs"]
 mod path_properties;
 mod probe;
 mod probing;

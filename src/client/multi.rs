@@ -12,6 +12,7 @@ use crate::runtime::Pending;
 use crate::znode::{Acl, CreateMode, Stat};
 
 #[cfg(all(test, not(zklock_loom)))]
+#[path = "../../tests/inside/properties/multi.rs"]
 mod properties;
 
 /// One operation of a transaction.

@@ -249,6 +249,7 @@ impl WatchTable {
 }
 
 #[cfg(zklock_loom)]
+#[path = "../../tests/inside/interleavings/watches.rs"]
 mod interleavings;
 mod room;
 

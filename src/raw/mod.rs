@@ -28,6 +28,7 @@ mod fork;
 mod gate;
 mod handle;
 #[cfg(zklock_loom)]
+#[path = "../../tests/inside/interleavings/mod.rs"]
 mod interleavings;
 mod log;
 mod multi;

@@ -11,6 +11,7 @@ use crate::error::Code;
 use crate::znode::{Acl, Stat};
 
 #[cfg(all(test, not(zklock_loom)))]
+#[path = "../../tests/inside/properties/raw_multi.rs"]
 mod properties;
 
 /// One operation of a multi. Paths have been checked: a bad one makes the C client abort.

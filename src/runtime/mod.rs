@@ -13,6 +13,7 @@ mod offload;
 mod pending;
 pub(crate) mod role;
 #[cfg(test)]
+#[path = "../../tests/inside/simulated.rs"]
 pub(crate) mod simulated;
 mod timer;
 mod unfinished;

@@ -3,6 +3,7 @@
 mod address;
 mod capabilities;
 #[cfg(all(test, feature = "_leases"))]
+#[path = "../../tests/inside/faults/mod.rs"]
 mod faults;
 
 use std::time::Duration;

@@ -135,6 +135,7 @@ pub(super) fn date_the_only_hold(holder: &mut Contender) {
 }
 
 #[cfg(all(test, not(zklock_loom)))]
+#[path = "../../tests/inside/properties/claim_data.rs"]
 mod properties;
 
 #[cfg(test)]

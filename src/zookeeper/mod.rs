@@ -43,6 +43,7 @@ mod scan;
 mod seen_ahead;
 mod sent_after;
 #[cfg(test)]
+#[path = "../../tests/inside/simulation/mod.rs"]
 mod simulation;
 mod spec;
 mod stored;

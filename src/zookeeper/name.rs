@@ -189,6 +189,7 @@ pub(super) fn join(parent: &str, child: &str) -> String {
 }
 
 #[cfg(all(test, not(zklock_loom)))]
+#[path = "../../tests/inside/properties/names.rs"]
 mod properties;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The rules of the tree, read from the source text: imports go down only and in no circle, unsafe lives in two
-//! floors, files stay small, and what is written in two places says the same in both.
+//! The rules of the tree that no lint holds: imports go down only and in no circle, files stay small, and facts
+//! written in two places agree.
 
 mod circles;
 mod contracts;
@@ -11,4 +11,3 @@ mod package;
 mod rust_text;
 mod single_source;
 mod tree;
-mod unsafe_code;

@@ -1,5 +1,7 @@
 //! What a child process made by `fork` can do with what its parent has, and with what it makes itself.
 
+#![allow(unsafe_code, reason = "fork has no safe form")]
+
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;

@@ -1,5 +1,7 @@
 //! The C client's own handle, in the hands of a program.
 
+#![allow(unsafe_code, reason = "it calls the C client")]
+
 use std::ffi::{c_int, c_void};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;

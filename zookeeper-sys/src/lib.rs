@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 #![no_std]
+#![allow(unsafe_code, reason = "it declares what the C client exports")]
 
 // The layouts in the checked-in file are those of 64-bit targets.
 #[cfg(not(any(zookeeper_sys_generated, target_pointer_width = "64")))]

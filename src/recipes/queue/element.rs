@@ -27,6 +27,7 @@ pub(super) fn in_order(children: &[String]) -> Vec<i32> {
 }
 
 #[cfg(all(test, not(zklock_loom)))]
+#[path = "../../../tests/inside/properties/queue_elements.rs"]
 mod properties;
 
 #[cfg(test)]
