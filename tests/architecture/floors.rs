@@ -8,7 +8,7 @@ use super::tree::{assert_none, rust_files, text_of};
 /// Stands for the crate's root as a whole, from which every floor can be reached.
 const WHOLE_CRATE: &str = "*";
 
-/// Modules of tests that see private items.
+/// Holds tests that need private items, included as modules.
 const FOR_TESTS: &str = "/tests/inside/";
 
 /// Which floors each uses, besides what every floor may share (errors, say), which uses none.

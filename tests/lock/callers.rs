@@ -31,7 +31,7 @@ each_queue! {
         place.lose();
         eventually("its session is lost", || held.is_lost());
         if place.is_local() {
-            // There each claim is lost by itself: the waiter's in its turn.
+            // The local store ends one claim at a time, so end the waiter's too.
             eventually("it is next", || threads(&other) == [CALLER]);
             place.lose();
         }
