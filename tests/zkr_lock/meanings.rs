@@ -2,7 +2,7 @@
 //! or a status. A program never believes that it owns unless it does, however it was built.
 
 use zklock::zookeeper::CreateMode;
-use zklock_testing::eventually;
+use zklock_testing::{Op, Rule, eventually};
 
 use crate::driver::{
     Build, Driver, OWN, OWN_DEFINED_FOR_OWNER, OWN_LINKED_FOR_OWNER, OWN_LINKED_STATIC_FOR_OWNER,
@@ -47,6 +47,18 @@ fn a_program_that_reads_ownership_owns_exactly_when_it_owns() {
         scene.await_owner('a', false);
         scene.program.expect("take a", "not owned");
     }
+}
+
+#[test]
+fn the_first_lock_on_a_handle_whose_thread_does_not_answer_returns_without_its_place() {
+    let mut scene = Scene::with(Driver::start_as(&RETURNS_OWNER));
+    scene.open_at('a', &scene.hosts_by(&scene.proxy));
+    scene.init("a", 'a');
+    let answers = scene.proxy.hold(Rule::reply(Op::Exists));
+    scene.program.expect("take a", "not owned");
+    answers.release();
+    scene.await_owner('a', true);
+    scene.program.expect("take a", "owned");
 }
 
 #[test]
