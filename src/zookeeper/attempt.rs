@@ -57,6 +57,10 @@ pub(super) struct Attempt {
     pub(super) purpose: WatchFor,
     /// Who is ahead, for the error that a deadline gives.
     pub(super) ahead: Arc<SeenAhead>,
+    /// In which session, and which period of trust, the claim was found to hold.
+    pub(super) held_in: Option<TrustedSession>,
+    /// The hold, once the session is proven to be alive.
+    hold: Option<Hold>,
 }
 
 impl Attempt {
@@ -71,11 +75,36 @@ impl Attempt {
             in_place_of: None,
             purpose: WatchFor::Next,
             ahead,
+            held_in: None,
+            hold: None,
         }
     }
 
-    /// Hands over what a tenure begins with; the claim is then empty.
-    pub(super) fn acquired(&mut self, hold: Hold) -> Option<Acquired> {
+    /// Whether the claim was found to hold already in this period of trust.
+    pub(super) fn was_found_to_hold(&self, session: &TrustedSession) -> bool {
+        let found = self.held_in.as_ref().filter(|_| self.claim.node().is_some());
+        found.is_some_and(|found| Arc::ptr_eq(&found.trust, &session.trust))
+    }
+
+    /// Gives the claim up if it is gone, as the watch on it says.
+    pub(super) fn gives_up_if_deleted(&mut self) -> bool {
+        let is_deleted = self.is_robbed();
+        if is_deleted {
+            self.claim.give_up();
+            self.held_in = None;
+        }
+        is_deleted
+    }
+
+    /// Holds, if the session is proven to be alive.
+    pub(super) fn hold(&mut self, session: &TrustedSession) -> bool {
+        self.hold = session.hold();
+        self.hold.is_some()
+    }
+
+    /// Hands over what a tenure begins with, if it holds; the claim is then empty.
+    pub(super) fn acquired(&mut self) -> Option<Acquired> {
+        let hold = self.hold.take()?;
         let node = self.claim.take()?;
         let watch = self.own_watch.take().filter(|watch| watch.is_of(node.czxid));
         Some(Acquired { node, hold, watch })

@@ -360,12 +360,11 @@ impl Claim {
         }
     }
 
-    /// Deletes the node, if there is one, and waits until it is gone.
-    pub(super) async fn withdraw(&mut self) {
+    /// Deletes the node, if there is one: no other follows.
+    pub(super) fn withdraw(&mut self) {
         self.is_over = true;
         if let Some(node) = self.take() {
-            let gone = node.guaranteed_delete().await;
-            log!(DEBUG, ?gone, "withdrew a claim");
+            self.given_up.get_or_insert_default().push(node.guaranteed_delete());
         }
     }
 

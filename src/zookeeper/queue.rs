@@ -29,11 +29,7 @@ const NEAR: usize = 100;
 
 pub(super) async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimStatus> {
     let status = look(attempt, session).await?;
-    if attempt.is_robbed() {
-        attempt.claim.give_up();
-        return Ok(ClaimStatus::Again);
-    }
-    Ok(status)
+    Ok(if attempt.gives_up_if_deleted() { ClaimStatus::Again } else { status })
 }
 
 /// Claims, or looks again where the claim stands.

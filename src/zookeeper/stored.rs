@@ -18,7 +18,6 @@ use super::revoke;
 use super::seen_ahead::SeenAhead;
 use super::spec::Spec;
 use super::tenure::Tenure;
-use super::together::Together;
 use crate::client::{Client, TrustedSession};
 use crate::error::{Code, Error};
 use crate::lock::{
@@ -226,7 +225,7 @@ async fn hold_together(
 ) -> Result<Option<Vec<Guard>>, LockError> {
     let asked: Vec<Asked> = locks.iter().map(|lock| Asked::now(&lock.spec)).collect();
     let specs = locks.iter().map(|lock| Arc::clone(&lock.spec));
-    let acquired = Together::new(specs, no_wait, &ahead).contend().await;
+    let acquired = acquire::acquire_together(specs, no_wait, &ahead).await;
     let mut guards = Vec::with_capacity(locks.len());
     let outcome =
         acquired.as_ref().map(|acquired| if acquired.is_some() { ACQUIRED } else { TAKEN });
