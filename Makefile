@@ -79,7 +79,7 @@ deb:
 
 # Those that are published.
 package:
-	cargo package -p zookeeper-sys -p zklock-testing -p zklock
+	cargo package -p zookeeper-sys -p zklock-testing -p zklock -p zklock-cli
 
 quick:
 	scripts/quick

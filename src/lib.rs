@@ -68,7 +68,7 @@
 //!   version of those bindings.
 //! - `serde`: `Serialize` and `Deserialize` for reported values, such as [`Contender`], [`GuardState`],
 //!   [`Stat`](zookeeper::Stat) and [`Znode`](zookeeper::Znode).
-//! - `capi` builds the C library, `cli` the programs `zklock` and `lock_test`. Neither changes the Rust API.
+//! - `capi` builds the C library, and changes nothing in the Rust API. The command is the package `zklock-cli`.
 //!
 //! # The floors
 //! The modules form floors, and each uses only lower ones. `raw` has the only unsafe code, toward the C client

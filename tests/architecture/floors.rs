@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::rust_text::{Named, code_of, modules_of, named_paths, tokens};
+use super::rust_text::{Named, code_of, modules_of, named_paths};
 use super::tree::{assert_none, rust_files, text_of};
 
 /// Stands for the crate's root as a whole, from which every floor can be reached.
@@ -58,7 +58,7 @@ fn root_names(lib: &str) -> (HashMap<String, String>, Vec<String>) {
     (names, complaints)
 }
 
-/// Complaints about what a file of the library or of a program takes from floors it may not use.
+/// Complaints about what a file of the library takes from floors it may not use.
 fn upward_imports(file: &str, source: &str, root_names: &HashMap<String, String>) -> Vec<String> {
     let code = code_of(source);
     let own = modules_of(file);
@@ -74,17 +74,6 @@ fn upward_imports(file: &str, source: &str, root_names: &HashMap<String, String>
     }
     if own.is_empty() {
         return complaints; // lib.rs holds all floors together.
-    }
-    if own[0] == "bin" {
-        for token in tokens(&code).iter().filter(|token| token.text == "zookeeper_sys") {
-            complain(token.line, "a program uses the public API only".to_owned());
-        }
-        for named in named_paths(&code) {
-            if named.path.starts_with(&["zklock".to_owned(), "raw".to_owned()]) {
-                complain(named.line, "a program uses the public API only".to_owned());
-            }
-        }
-        return complaints;
     }
     for named in named_paths(&code) {
         let Some(to) = target(&own, &named, root_names) else {
@@ -175,9 +164,7 @@ const UP: &str = r##"
     src/lock/mod.rs      use crate::raw::Handle;
     src/recipes/queue.rs fn f(h: crate::raw::Handle) {}
     src/raw/mod.rs       #[path = "../lock/mod.rs"] mod other;
-    src/bin/lock_test.rs use zookeeper_sys::zoo_create;
-    src/bin/lock_test.rs use zklock::{Client, raw::Handle};
-    src/bin/t/main.rs    include!("../../raw/mod.rs");
+    src/client/node.rs   include!("../raw/mod.rs");
 "##;
 
 const DOWN: &str = r##"
@@ -194,5 +181,4 @@ const DOWN: &str = r##"
     src/zookeeper/mod.rs #[path = "../../tests/inside/simulation/mod.rs"] mod simulation;
     src/capi/mod.rs      use crate::{raw::Handle, lock, recipes, client};
     src/lib.rs           pub use lock::Lock; mod prelude { pub use crate::raw::Code; }
-    src/bin/lock_test.rs use zklock::{Client, lock::Lock}; mod table; use crate::table;
 "##;

@@ -14,8 +14,6 @@ type Module = Vec<String>;
 struct File {
     name: String,
     module: Module,
-    /// `crate` in it: the library's root, or that of a program.
-    root: Module,
     paths: Vec<Named>,
     /// Words that stand outside imports.
     words: HashSet<String>,
@@ -23,7 +21,7 @@ struct File {
     bare: Vec<(Module, Vec<String>)>,
 }
 
-/// The files of a library and of its programs.
+/// The files of a crate.
 pub(super) struct Imports {
     files: Vec<File>,
     /// Inline modules too, which are in the same file.
@@ -37,7 +35,7 @@ impl Imports {
         let mut files: Vec<File> = Vec::new();
         for (name, source) in sources {
             let (code, for_tests) = without_tests(&code_of(source));
-            let module = module_of(name);
+            let module = modules_of(name);
             tested.extend(for_tests.into_iter().map(|child| join(&module, &[child])));
             files.push(File::read(name, module, &code));
         }
@@ -89,7 +87,7 @@ impl Imports {
         let mut rest = path;
         match path.first().map(String::as_str)? {
             "crate" => {
-                place.clone_from(&file.root);
+                place.clear();
                 rest = &path[1..];
             }
             "self" => rest = &path[1..],
@@ -149,8 +147,6 @@ impl Imports {
 impl File {
     fn read(name: &str, module: Module, code: &str) -> File {
         let paths = named_paths(code);
-        let root =
-            if module.first().is_some_and(|first| first == "bin") { &module[..2] } else { &[] };
         let (mut words, mut bare) = (HashSet::new(), Vec::new());
         let tokens = tokens(code);
         let text = |i: usize| tokens.get(i).map_or("", |token| token.text.as_str());
@@ -183,16 +179,8 @@ impl File {
             }
             i += 1;
         }
-        File { name: name.to_owned(), root: root.to_vec(), module, paths, words, bare }
+        File { name: name.to_owned(), module, paths, words, bare }
     }
-}
-
-fn module_of(file: &str) -> Module {
-    let mut module = modules_of(file);
-    if module.first().is_some_and(|first| first == "bin") && file.ends_with("/main.rs") {
-        module.pop();
-    }
-    module
 }
 
 fn join(module: &[String], more: &[String]) -> Module {

@@ -7,7 +7,7 @@ use std::process::Command;
 use super::tree::{assert_none, text_of, walk};
 
 /// Where the published packages lie, and files that the search below has to find in them.
-pub(super) const PUBLISHED: [(&str, &[&str]); 3] = [
+pub(super) const PUBLISHED: [(&str, &[&str]); 4] = [
     (
         "",
         &[
@@ -21,6 +21,7 @@ pub(super) const PUBLISHED: [(&str, &[&str]); 3] = [
     ),
     ("zookeeper-sys/", &["build/main.rs", "build/secure_client.c", "README.md"]),
     ("tests/server/", &["README.md", "src/bin/server.rs"]),
+    ("crates/zklock-cli/", &["README.md", "src/serve/page.css"]),
 ];
 
 /// The files of a package, as cargo packs them.

@@ -261,11 +261,11 @@ fn is_for_tests(cfg: &str) -> bool {
     cfg.contains("test") || cfg.contains("zklock_loom")
 }
 
-/// The modules a file of the library is, from the root: `src/zookeeper/queue.rs` is `lock`, `queue`.
+/// The modules a file of a crate is, from the root: `src/zookeeper/queue.rs` is `lock`, `queue`.
 pub(super) fn modules_of(path: &str) -> Vec<String> {
     let inner = path.strip_prefix("src/").and_then(|p| p.strip_suffix(".rs")).unwrap_or(path);
     let mut modules: Vec<String> = inner.split('/').map(str::to_owned).collect();
-    if matches!(modules.last().map(String::as_str), Some("mod" | "lib")) {
+    if matches!(modules.last().map(String::as_str), Some("mod" | "lib" | "main")) {
         modules.pop();
     }
     modules

@@ -46,8 +46,8 @@ fn the_changelog_names_the_version() {
 #[test]
 fn every_version_is_that_of_the_workspace() {
     let version = manifest("version");
-    let cargo = text_of("Cargo.toml");
-    let own: Vec<&str> = cargo
+    let manifests = text_of("Cargo.toml") + &text_of("crates/zklock-cli/Cargo.toml");
+    let own: Vec<&str> = manifests
         .lines()
         .filter(|line| line.contains("path = ") && line.contains("version = "))
         .collect();
@@ -55,7 +55,9 @@ fn every_version_is_that_of_the_workspace() {
     for line in own {
         assert!(line.contains(&format!("version = \"{version}\"")), "{line}");
     }
-    for member in ["zookeeper-sys/Cargo.toml", "tests/server/Cargo.toml"] {
+    for member in
+        ["zookeeper-sys/Cargo.toml", "tests/server/Cargo.toml", "crates/zklock-cli/Cargo.toml"]
+    {
         assert!(text_of(member).contains("version.workspace = true"), "{member}");
     }
     let numbers: Vec<&str> = version.split('.').collect();
@@ -66,7 +68,7 @@ fn every_version_is_that_of_the_workspace() {
 
 #[test]
 fn the_readmes_name_the_oldest_rust() {
-    for readme in ["README.md", "tests/server/README.md"] {
+    for readme in ["README.md", "tests/server/README.md", "crates/zklock-cli/README.md"] {
         assert_names_the_oldest_rust(readme);
     }
 }

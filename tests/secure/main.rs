@@ -1,7 +1,4 @@
 //! Locks over TLS and SASL, at real servers. The C client has to be built with both: `scripts/secure`.
 
-mod authority;
-mod command;
 mod sasl;
-mod scene;
 mod tls;

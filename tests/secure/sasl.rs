@@ -1,25 +1,12 @@
 //! SASL by DIGEST-MD5, without TLS and with it.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
+use test_support::secure::{HERE, Scene, briefly, with_users};
 use test_support::{eventually, expire, options, session_id, wait_for_another_session};
 use zklock::Code;
 use zklock::zookeeper::{Acl, CreateMode, Sasl};
-use zklock_testing::{Builder, Server};
-
-use crate::scene::{HERE, Scene, briefly};
-
-/// Servers that know bob and alice, in a directory that has to stay.
-pub fn with_users(builder: Builder, directory: &tempfile::TempDir) -> Builder {
-    let file: PathBuf = directory.path().join("jaas.conf");
-    let users = "user_bob=\"bobs secret\" user_alice=\"alices secret\"";
-    let module = "org.apache.zookeeper.server.auth.DigestLoginModule";
-    std::fs::write(&file, format!("Server {{ {module} required {users}; }};\n")).unwrap();
-    builder
-        .jvm_arg(format!("-Djava.security.auth.login.config={}", file.display()))
-        .property("authProvider.1", "org.apache.zookeeper.server.auth.SASLAuthenticationProvider")
-}
+use zklock_testing::Server;
 
 fn servers() -> (Server, tempfile::TempDir) {
     let directory = tempfile::tempdir().unwrap();

@@ -3,13 +3,11 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
+use test_support::secure::{Authority, HERE, Scene, briefly};
 use test_support::{TIMEOUT, eventually, expire, options, session_id, wait_for_another_session};
 use zklock::zookeeper::{CreateMode, Tls};
 use zklock::{Client, ClientOptions, Code, GuardState};
 use zklock_testing::Server;
-
-use crate::authority::Authority;
-use crate::scene::{HERE, Scene, briefly};
 
 fn refused(options: ClientOptions, hosts: &str) -> String {
     let error = options.connect(hosts).wait().unwrap_err();

@@ -5,7 +5,7 @@
 
 mod count;
 #[allow(dead_code)]
-#[path = "../../../src/bin/zklock/look/kinds.rs"]
+#[path = "../../../crates/zklock-cli/src/look/kinds.rs"]
 mod kinds;
 mod library;
 mod scene;

@@ -185,7 +185,11 @@ fn cargo(copy: &Copy, arguments: &[&str]) -> Outcome<Vec<Value>> {
     let (command, more) = arguments.split_first().ok_or("no command for cargo")?;
     let output = in_copy(copy, "cargo")
         .arg(command)
-        .args(["--package", "zklock", "--features", "cli,capi,mysql,postgres,redis,sqlite"])
+        .args(["--package", "zklock", "--package", "zklock-cli"])
+        .args([
+            "--features",
+            "zklock/capi,zklock/mysql,zklock/postgres,zklock/redis,zklock-cli/sqlite",
+        ])
         .args(more)
         .stderr(Stdio::piped())
         .output()

@@ -41,8 +41,8 @@ pub fn copy(from: &Path, place: &Path, mutated: &Texts, coverage: bool) -> Outco
         match file {
             "src/lib.rs" => text.extend_from_slice(b"\nmod mutants;\n"),
             // The command's tests run it as a program, which inherits the switch.
-            "src/bin/zklock/main.rs" => {
-                text.extend_from_slice(b"\n#[path = \"../../mutants.rs\"]\nmod mutants;\n");
+            "crates/zklock-cli/src/main.rs" => {
+                text.extend_from_slice(b"\n#[path = \"../../../src/mutants.rs\"]\nmod mutants;\n");
             }
             _ => {}
         }

@@ -18,8 +18,8 @@ use crate::spot::{Text, Texts};
 
 /// What is mutated, from the checkout's root.
 const SOURCES: [&str; 11] = [
-    "src/bin/zklock/run",
-    "src/bin/zklock/supervise",
+    "crates/zklock-cli/src/run",
+    "crates/zklock-cli/src/supervise",
     "src/capi",
     "src/client",
     "src/leased",

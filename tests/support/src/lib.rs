@@ -13,6 +13,7 @@ mod clients;
 mod link;
 mod process;
 mod scale;
+pub mod secure;
 pub mod shared;
 pub mod svg;
 

@@ -1,24 +1,33 @@
 //! Servers that speak TLS or SASL, and clients that do.
 
+mod authority;
+
+use std::path::PathBuf;
 use std::time::Duration;
 
-use test_support::options;
 use zklock::ClientOptions;
 use zklock::zookeeper::Tls;
 use zklock_testing::{Builder, Server};
 
-use crate::authority::{Authority, Certificate};
+use crate::options;
 
+pub use authority::{Authority, Certificate};
+
+/// The names of servers on this machine.
 pub const HERE: &str = "IP:127.0.0.1,DNS:localhost";
 
 /// An authority, and servers whose certificates it has signed.
 pub struct Scene {
+    /// It has signed all certificates.
     pub authority: Authority,
+    /// For files of the test.
     pub directory: tempfile::TempDir,
     client: Certificate,
 }
 
 impl Scene {
+    /// With a certificate for a client.
+    #[allow(clippy::new_without_default, reason = "it runs programs")]
     pub fn new() -> Scene {
         let authority = Authority::new();
         let client = authority.certificate("client", "DNS:client.example", None);
@@ -38,10 +47,12 @@ impl Scene {
             .property("ssl.clientHostnameVerification", "false")
     }
 
+    /// What the client connects with.
     pub fn tls(&self) -> Tls {
         Tls::new(self.authority.ca(), &self.client.cert, &self.client.key)
     }
 
+    /// The client's certificate.
     pub fn client(&self) -> &Certificate {
         &self.client
     }
@@ -50,4 +61,15 @@ impl Scene {
 /// Time enough to find out what is wrong, and no more.
 pub fn briefly() -> ClientOptions {
     options().connect_timeout(Duration::from_secs(5))
+}
+
+/// Servers that know bob and alice, in a directory that has to stay.
+pub fn with_users(builder: Builder, directory: &tempfile::TempDir) -> Builder {
+    let file: PathBuf = directory.path().join("jaas.conf");
+    let users = "user_bob=\"bobs secret\" user_alice=\"alices secret\"";
+    let module = "org.apache.zookeeper.server.auth.DigestLoginModule";
+    std::fs::write(&file, format!("Server {{ {module} required {users}; }};\n")).unwrap();
+    builder
+        .jvm_arg(format!("-Djava.security.auth.login.config={}", file.display()))
+        .property("authProvider.1", "org.apache.zookeeper.server.auth.SASLAuthenticationProvider")
 }

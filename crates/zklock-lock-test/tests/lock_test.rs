@@ -1,5 +1,4 @@
 //! The program `lock_test`, as a user runs it, against real servers.
-#![cfg(feature = "lock_test")]
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Output, Stdio};

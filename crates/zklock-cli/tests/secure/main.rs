@@ -1,11 +1,10 @@
-//! The command over TLS and SASL: what its command gets to see, and what anybody does.
+//! The command over TLS and SASL: what its command gets to see, and what anybody does. The C client has to be built with
+//! both: `scripts/secure`.
 
 use std::process::{Command, Output};
 
 use test_support::options;
-
-use crate::sasl::with_users;
-use crate::scene::{HERE, Scene};
+use test_support::secure::{HERE, Scene, with_users};
 
 const SECRET: &str = "bobs secret";
 

@@ -10,7 +10,9 @@ pub struct Authority {
 
 /// A certificate and its key.
 pub struct Certificate {
+    /// The file of the certificate.
     pub cert: PathBuf,
+    /// The file of its key.
     pub key: PathBuf,
 }
 
@@ -22,6 +24,8 @@ fn openssl(directory: &Path, arguments: &[&str]) {
 }
 
 impl Authority {
+    /// One with a key of its own.
+    #[allow(clippy::new_without_default, reason = "it runs a program")]
     pub fn new() -> Authority {
         let authority = Authority { directory: tempfile::tempdir().unwrap() };
         let request = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=authority \
@@ -30,10 +34,12 @@ impl Authority {
         authority
     }
 
+    /// Where its files are.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
+    /// The file of its certificate.
     pub fn ca(&self) -> PathBuf {
         self.path().join("ca.pem")
     }

@@ -4,6 +4,9 @@ mod args;
 mod boot_clock;
 mod cgroup;
 mod failure;
+#[cfg(feature = "_follow")]
+// The web page shows more of it than the terminal.
+#[cfg_attr(not(feature = "serve"), allow(dead_code))]
 mod follow;
 mod generate;
 mod hold;
@@ -14,10 +17,12 @@ mod output;
 mod processes;
 mod run;
 mod secure;
+#[cfg(feature = "serve")]
 mod serve;
 mod servers;
 mod supervise;
 mod text;
+#[cfg(feature = "top")]
 mod top;
 
 use std::io::Write as _;
@@ -46,7 +51,9 @@ fn main() -> ExitCode {
         Command::Who(options) => look::who::who(&options),
         Command::Watch(options) => look::watch::watch(&options),
         Command::Last(options) => look::last::last(&options),
+        #[cfg(feature = "top")]
         Command::Top(options) => top::top(&options),
+        #[cfg(feature = "serve")]
         Command::Serve(options) => serve::serve(&options),
         Command::Ask(options) => mend::ask::ask(&options),
         Command::Break(options) => mend::break_hold::break_hold(&options),

@@ -1,5 +1,4 @@
 //! The command `zklock` on real servers, as a user runs it. Above all: what `zklock run` runs never outlives the lock.
-#![cfg(feature = "cli")]
 
 mod faults;
 mod help;
