@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::admission::Admission;
-use super::memory::PathMemory;
+use super::kinds::admission::Admission;
 use super::name::{self, Naming};
+use super::shortcuts::memory::PathMemory;
 use crate::client::ClientInner;
 use crate::lock::{Interop, Kind, Strategy};
 use crate::znode::Acl;

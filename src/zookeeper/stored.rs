@@ -5,19 +5,19 @@ use std::future::Future;
 use std::sync::Arc;
 
 use super::acquire;
-use super::acquired::Acquired;
-use super::admission::Admission;
-use super::asked::{ACQUIRED, Asked, TAKEN};
+use super::acquire::asked::{ACQUIRED, Asked, TAKEN};
+use super::acquire::attempt::Acquired;
+use super::acquire::seen_ahead::SeenAhead;
 use super::contenders;
-use super::deletion_watch::DeletionWatch;
-use super::holder;
-use super::limit_node;
+use super::contenders::holder;
+use super::contenders::revoke;
+use super::hold::Tenure;
+use super::hold::deletion_watch::DeletionWatch;
+use super::kinds::admission::Admission;
+use super::kinds::limit_node;
 use super::name::Naming;
 use super::refusal::{Obstacle, refused};
-use super::revoke;
-use super::seen_ahead::SeenAhead;
 use super::spec::Spec;
-use super::tenure::Tenure;
 use crate::client::{Client, TrustedSession};
 use crate::error::{Code, Error};
 use crate::lock::{

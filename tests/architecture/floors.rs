@@ -177,7 +177,7 @@ const DOWN: &str = r##"
     src/raw/handle.rs    pub(crate) fn f() -> impl Sized + use<> {} pub(super) struct X;
     src/client/mod.rs    use crate::raw::Handle; use tokio::sync; use lock_api::RawMutex;
     src/client/mod.rs    use other::client::super_lock; fn f() { std::fs::lock::x() }
-    src/zookeeper/queue.rs use crate::{Client, Lock, client::{Stat, node::*}, runtime::x};
+    src/zookeeper/acquire/queue.rs use crate::{Client, Lock, client::{Stat, node::*}, runtime::x};
     src/zookeeper/mod.rs #[path = "../../tests/inside/simulation/mod.rs"] mod simulation;
     src/capi/mod.rs      use crate::{raw::Handle, lock, recipes, client};
     src/lib.rs           pub use lock::Lock; mod prelude { pub use crate::raw::Code; }

@@ -261,7 +261,7 @@ fn is_for_tests(cfg: &str) -> bool {
     cfg.contains("test") || cfg.contains("zklock_loom")
 }
 
-/// The modules a file of a crate is, from the root: `src/zookeeper/queue.rs` is `lock`, `queue`.
+/// The modules a file of a crate is, from the root: `src/zookeeper/acquire/queue.rs` is `lock`, `queue`.
 pub(super) fn modules_of(path: &str) -> Vec<String> {
     let inner = path.strip_prefix("src/").and_then(|p| p.strip_suffix(".rs")).unwrap_or(path);
     let mut modules: Vec<String> = inner.split('/').map(str::to_owned).collect();

@@ -3,9 +3,9 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::super::listing::Listing;
 use super::*;
 use crate::znode::Stat;
+use crate::zookeeper::acquire::listing::Listing;
 
 /// What comes before the number in the names of all who queue with us, with a text of their own.
 fn peer() -> impl Strategy<Value = String> {

@@ -11,7 +11,7 @@ use super::scenario::{Contender, Wait};
 use super::server::number;
 use super::share::Share;
 use crate::lock::{Guard, tenure};
-use crate::zookeeper::tenure::Tenure;
+use crate::zookeeper::hold::Tenure;
 
 /// A guard's tenure, beside the guard: of several locks one of them.
 pub(super) struct SeenTenure(Arc<dyn tenure::Tenure>);

@@ -14,7 +14,8 @@ use super::share::{Share, may_hold_together};
 use super::world::World;
 use crate::lock::tenure::Tenure as _;
 use crate::lock::{Access, LostReason, Strategy};
-use crate::zookeeper::{name, node::Node};
+use crate::zookeeper::claim::node::Node;
+use crate::zookeeper::name;
 
 pub(super) fn at_every_step(run: &Run) {
     let_the_shown_sink_in(run);

@@ -16,8 +16,8 @@ use crate::client::Client;
 use crate::lock::{Access, Guard, Lock, LockError, MultiLock, Strategy};
 use crate::runtime::Pending;
 use crate::znode::Stat;
-use crate::zookeeper::claim_data;
-use crate::zookeeper::memory::PathMemory;
+use crate::zookeeper::claim::payload;
+use crate::zookeeper::shortcuts::memory::PathMemory;
 
 /// What a contender contends for.
 enum Wanted {
@@ -428,7 +428,7 @@ pub(super) fn label(contender: usize, attempt: usize) -> String {
 
 /// Whether a claim was made with that label.
 pub(super) fn is_labelled(record: &Record, label: &str) -> bool {
-    claim_data::read(String::new(), &record.data, &Stat::default()).label == label
+    payload::read(String::new(), &record.data, &Stat::default()).label == label
 }
 
 /// What a contender has heard is part of what its client's code has ever heard.

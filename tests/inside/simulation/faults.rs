@@ -7,8 +7,8 @@ use super::share::Share;
 use super::steps::Step;
 use super::world::World;
 use crate::znode::Stat;
-use crate::zookeeper::claim_data;
-use crate::zookeeper::limit::Limit;
+use crate::zookeeper::claim::payload;
+use crate::zookeeper::kinds::limit::Limit;
 use crate::zookeeper::name;
 
 /// What litter is called: nothing of a lock's, and like a claim of the number that was given last.
@@ -154,7 +154,7 @@ impl World {
     fn are_of_one_hold(&self, one: i64, other: i64) -> bool {
         let of = |czxid| self.leader.records.get(&czxid);
         let label =
-            |record: &Record| claim_data::read(String::new(), &record.data, &Stat::default()).label;
+            |record: &Record| payload::read(String::new(), &record.data, &Stat::default()).label;
         let (Some(one), Some(other)) = (of(one), of(other)) else { return false };
         one.session == other.session && label(one) == label(other)
     }

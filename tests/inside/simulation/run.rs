@@ -22,7 +22,7 @@ use super::tasks::Tasks;
 use super::world::World;
 use crate::client::{Client, ClientOptions};
 use crate::lock::Strategy;
-use crate::zookeeper::memory::PathMemory;
+use crate::zookeeper::shortcuts::memory::PathMemory;
 
 /// How often a client's clock passes while nothing changes in the world: in random schedules though it
 /// waits for nothing; in reduced ones for those who wait on it, and until its session is trusted again.

@@ -1,0 +1,113 @@
+//! Several locks of one client, claimed in one transaction.
+//!
+//! Claims that are made by one transaction stand in the same order in every queue: before all that were made later,
+//! behind all that were made earlier. Whoever waits, waits for an earlier transaction, so nobody waits in a circle,
+//! whatever is held alone, together, or by readers. For that, all claims of an acquire have to be of one transaction at
+//! any time: where one is gone (deleted, or with its directory), the others are given up, and all are made anew.
+
+use std::sync::Arc;
+
+use super::attempt::{Attempt, ClaimStatus};
+use super::queue;
+use crate::client::{Created, Op, OpResult, TrustedSession};
+use crate::error::{Code, Error, Result};
+use crate::runtime::{Pending, wake};
+use crate::zookeeper::claim::transaction::First;
+use crate::zookeeper::refusal::NOT_A_QUEUE;
+
+/// Makes all claims, if one is missing. If they can't be made, gives the one that keeps them out.
+pub(super) async fn claim(
+    attempts: &mut [Attempt],
+    session: &TrustedSession,
+) -> Result<Option<(usize, ClaimStatus)>> {
+    if attempts.iter().all(|attempt| attempt.claim.node().is_some()) {
+        return Ok(None);
+    }
+    give_up(attempts).await;
+    for (at, attempt) in attempts.iter_mut().enumerate() {
+        if let Some(status) = queue::enter(attempt, session).await? {
+            return Ok(Some((at, status)));
+        }
+    }
+    send(attempts, session);
+    let mut outcome = Ok(());
+    for attempt in &mut *attempts {
+        // All of them, as the replies to all come together.
+        outcome = outcome.and(attempt.claim.confirm().await.map(drop));
+    }
+    let Err(error) = outcome else {
+        for attempt in attempts {
+            attempt.held_in = queue::is_first_by_its_number(attempt).then(|| session.clone());
+        }
+        return Ok(None);
+    };
+    let at = error.failed_op_index().filter(|at| *at < attempts.len());
+    let Some(at) = at else { return Err(error) };
+    let attempt = &mut attempts[at];
+    let status = match error.code() {
+        Code::NO_NODE => queue::make_directory(&attempt.spec, session).await?,
+        Code::NODE_EXISTS => queue::wait_for_the_last_number(attempt, session).await?,
+        Code::NO_CHILDREN_FOR_EPHEMERALS => ClaimStatus::Impossible(NOT_A_QUEUE),
+        code => return Err(Error::new("create", error.path(), code).of_operation(at)),
+    };
+    Ok(Some((at, status)))
+}
+
+/// Deletes all claims. Who only tries waits until they are gone, or would take them for another's.
+async fn give_up(attempts: &mut [Attempt]) {
+    for attempt in &mut *attempts {
+        (attempt.behind, attempt.held_in) = (None, None);
+        attempt.claim.give_up();
+    }
+    for attempt in attempts {
+        attempt.claim.given_up_are_gone().await;
+    }
+}
+
+/// Submits the transaction. Each claim gets a reply of its own.
+fn send(attempts: &mut [Attempt], session: &TrustedSession) {
+    let mut ops: Vec<Op> = Vec::with_capacity(attempts.len());
+    let mut replies = Vec::with_capacity(attempts.len());
+    for attempt in &mut *attempts {
+        let path = Arc::clone(&attempt.spec.path);
+        attempt.claim.send_by(session, |claim, prefix, mode| {
+            ops.push(claim.op(prefix, mode));
+            let (reply, to_come) = oneshot::async_channel();
+            replies.push(reply);
+            Pending::reply("create", path, to_come)
+        });
+    }
+    let (first, number) = (First::of(&ops[0]), replies.len());
+    let (sent, session) = (session.multi(&ops), session.clone());
+    attempts[0].spec.client.spawn(async move {
+        let mut created = created(&session, sent, &first, number).await.map(Vec::into_iter);
+        for reply in replies {
+            let unknown = || Error::new("create", "", Code::OPERATION_TIMEOUT);
+            wake::send(
+                reply,
+                match &mut created {
+                    Ok(created) => created.next().ok_or_else(unknown),
+                    Err(error) => Err(error.clone()),
+                },
+            );
+        }
+    });
+}
+
+/// The claims that the transaction has made.
+async fn created(
+    session: &TrustedSession,
+    sent: Pending<Vec<OpResult>>,
+    first: &First,
+    number: usize,
+) -> Result<Vec<Created>> {
+    let path_of = |result| match result {
+        OpResult::Created(path) => Some(path),
+        _ => None,
+    };
+    let paths: Vec<String> = sent.await?.into_iter().filter_map(path_of).collect();
+    let path = paths.first().filter(|_| paths.len() == number);
+    let path = path.ok_or_else(|| Error::new("create", "", Code::OPERATION_TIMEOUT))?;
+    let stat = first.stat(session, path).await?;
+    Ok(paths.into_iter().map(|path| Created { path, stat }).collect())
+}

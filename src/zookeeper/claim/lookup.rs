@@ -1,0 +1,118 @@
+//! Finds the claims whose creation was not answered.
+//!
+//! A claim is known by the uuid in its data, so claims have to be read to be found. One look-up does
+//! that for all claims of a session in a directory.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::payload;
+use super::sent_after::SentAfter;
+use crate::client::{Children, TrustedSession, Znode};
+use crate::error::{Code, Result};
+use crate::runtime::{Pending, Timer};
+use crate::zookeeper::name::{self, Naming};
+
+/// How many reads are on their way at once.
+pub(crate) const READS: usize = 64;
+/// The pause before a read that the servers had no room for is repeated.
+const AGAIN: Duration = Duration::from_millis(5);
+
+/// The claims of a session in one directory: path and czxid of each.
+#[derive(Default)]
+pub(crate) struct Found {
+    by_uuid: HashMap<Uuid, Vec<(Arc<str>, i64)>>,
+    /// Those whose data somebody has replaced.
+    nameless: Vec<(Arc<str>, i64)>,
+}
+
+impl Found {
+    pub(crate) fn claims(&self, uuid: Uuid) -> Vec<(Arc<str>, i64)> {
+        self.by_uuid.get(&uuid).cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn nameless(&self) -> &[(Arc<str>, i64)] {
+        &self.nameless
+    }
+}
+
+/// Looks through a lock's directory.
+pub(crate) async fn look_up(
+    session: TrustedSession,
+    directory: String,
+    sent_after: SentAfter,
+) -> Result<Found> {
+    // The server that we are connected to now may be behind the one that took the creates. Both
+    // requests are on their way before the first is awaited.
+    let sync = session.sync(&directory);
+    let listed = session.children(&directory).await;
+    sync.await?;
+    let Children { names, stat } = match listed {
+        Ok(listed) => listed,
+        Err(error) if error.is_no_node() => return Ok(Found::default()),
+        Err(error) => return Err(error),
+    };
+    let is_candidate = |name: &String| {
+        Naming::may_be_ours(session.id(), name) && sent_after.allows(stat.czxid, name)
+    };
+    let mut candidates = names.into_iter().filter(is_candidate);
+    let mut reads = VecDeque::new();
+    let mut found = Found::default();
+    loop {
+        while reads.len() < READS {
+            let Some(name) = candidates.next() else { break };
+            let path = name::join(&directory, &name);
+            reads.push_back((session.get(&path), path));
+        }
+        let Some((read, path)) = reads.pop_front() else { return Ok(found) };
+        note(&mut found, &session, read_again(&session, &path, read).await, path)?;
+    }
+}
+
+/// Looks whether the znode at a path is a claim of this session.
+pub(crate) async fn look_at(session: &TrustedSession, path: String) -> Result<Found> {
+    let sync = session.sync(&path);
+    let read = session.get(&path).await;
+    sync.await?;
+    let mut found = Found::default();
+    note(&mut found, session, read, path)?;
+    Ok(found)
+}
+
+type Read = Result<Znode>;
+
+fn note(found: &mut Found, session: &TrustedSession, read: Read, path: String) -> Result<()> {
+    match read {
+        Ok(Znode { data, stat }) if stat.ephemeral_owner == session.id() => {
+            match payload::uuid(&data) {
+                Some(uuid) => {
+                    found.by_uuid.entry(uuid).or_default().push((path.into(), stat.czxid))
+                }
+                // What the program made by hand, and never wrote to again, is no claim.
+                None if stat.version > 0 => found.nameless.push((path.into(), stat.czxid)),
+                None => {}
+            }
+        }
+        Ok(_) => {}
+        // Gone, or somebody else's: ours can be read.
+        Err(error) if error.is_no_node() || error.code() == Code::NO_AUTH => {}
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// Waits for a read; one that was refused for the crowd is repeated by itself.
+async fn read_again(session: &TrustedSession, path: &str, mut read: Pending<Znode>) -> Read {
+    loop {
+        match read.await {
+            Err(error) if error.code() == Code::THROTTLED_OP => {
+                Timer::after(AGAIN).await;
+                read = session.get(path);
+            }
+            read => return read,
+        }
+    }
+}

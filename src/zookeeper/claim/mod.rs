@@ -1,0 +1,492 @@
+//! One claim to a lock: the node that stands for it, from before it is created until it is gone.
+//!
+//! However the owner goes (success handed on, an error, a deadline, a dropped future), a claim that
+//! was not taken over is deleted when it is dropped, also when nobody knows yet whether, or under
+//! what name, it exists.
+
+mod layout;
+pub(super) mod lookup;
+pub(super) mod node;
+pub(super) mod pair;
+pub(super) mod payload;
+pub(super) mod sent_after;
+pub(super) mod transaction;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::acquire::listing::Listing;
+use super::name;
+use super::shortcuts::announced;
+use super::shortcuts::memory::PathMemory;
+use super::spec::Spec;
+use crate::client::{ClientInner, Created, Op, TrustedSession};
+use crate::error::{Code, Error, Result};
+use crate::logging::log;
+use crate::runtime::{Pending, Timer};
+use crate::znode::{Acl, CreateMode, Stat};
+use layout::NodeLayout;
+use node::Node;
+use sent_after::SentAfter;
+
+pub(super) struct Claim {
+    /// How to find our node when its name is not known.
+    search: Search,
+    data: Vec<u8>,
+    acl: Arc<[Acl]>,
+    /// Whether its release is announced if its session can.
+    may_announce: bool,
+    state: State,
+    /// The ends of nodes that were given up, where somebody wants to know.
+    given_up: Option<Ends>,
+    /// Whether its node was handed on or deleted at its end.
+    is_over: bool,
+}
+
+/// The ends of nodes that are being deleted.
+type Ends = Vec<Pending<bool>>;
+
+/// How to find a claim's node.
+#[derive(Clone)]
+struct Search {
+    client: Arc<ClientInner>,
+    memory: Arc<PathMemory>,
+    layout: NodeLayout,
+    /// Tells it from others of this session.
+    uuid: Uuid,
+    sent_after: SentAfter,
+    /// Whether the directory goes when no claim is left in it.
+    leaves_nothing: bool,
+    /// Whether its release is announced to who waits behind it.
+    is_announced: bool,
+}
+
+impl Search {
+    /// The nodes of this session that carry the claim's uuid: path and czxid of each. And the ends of those
+    /// that may have been the claim's, and are being deleted.
+    async fn run(&self, session: &TrustedSession) -> Result<(Vec<(Arc<str>, i64)>, Ends)> {
+        let found = match &self.layout {
+            NodeLayout::At(path) => Arc::new(lookup::look_at(session, path.to_string()).await?),
+            NodeLayout::Under { directory, .. } => {
+                self.memory.look_up(session, directory, self.sent_after).await?
+            }
+        };
+        let claims = found.claims(self.uuid);
+        let mut ends = Ends::new();
+        if claims.len() < self.layout.znodes() && session.is_ours_alone() {
+            ends = self.delete_nameless(session, &found)?;
+        }
+        Ok((claims, ends))
+    }
+
+    /// Of the nodes whose data somebody has replaced, those that are no claim of this client must have
+    /// been made by a create that was not answered, ours perhaps. They are deleted, as nobody would
+    /// ever release them; who has lost one claims again.
+    fn delete_nameless(&self, session: &TrustedSession, found: &lookup::Found) -> Result<Ends> {
+        let mut nobodys = Vec::new();
+        for (path, czxid) in found.nameless() {
+            match self.memory.is_claim(*czxid) {
+                Some(true) => {}
+                Some(false) => nobodys.push((path, *czxid)),
+                // It will be known once the reply has come.
+                None => return Err(unknown(&self.layout)),
+            }
+        }
+        let delete = |(path, czxid): (&Arc<str>, i64)| {
+            // From now on it is known: two deletions of one claim could hit its successor, which
+            // at the lock's own path has the same name.
+            let kept = self.memory.made(czxid);
+            let end = session.guaranteed_delete(path, czxid, true, kept);
+            let path = path.to_string();
+            log!(WARN, path, "deleted a claim whose data somebody has replaced");
+            end
+        };
+        Ok(nobodys.into_iter().map(delete).collect())
+    }
+
+    /// Our node, of those that a look-up has found. There is never a second one, but a second one would block
+    /// everybody for ever, as would half a claim: what is left over is deleted.
+    fn placed(
+        &self,
+        session: &TrustedSession,
+        mut found: Vec<(Arc<str>, i64)>,
+        ends: &mut Ends,
+    ) -> Option<Node> {
+        let node = if self.layout.znodes() == 2 {
+            let (pair, rest) = pair::complete(found);
+            found = rest;
+            pair.map(|(path, second, czxid)| self.node(session, path, Some(second), czxid))
+        } else {
+            let first = (!found.is_empty()).then(|| found.remove(0));
+            first.map(|(path, czxid)| self.node(session, path, None, czxid))
+        };
+        for (path, czxid) in found {
+            ends.push(session.guaranteed_delete(&path, czxid, true, self.memory.made(czxid)));
+        }
+        node
+    }
+
+    /// Our node, as the reply to its create says.
+    fn created(&self, session: &TrustedSession, Created { path, stat }: Created) -> Node {
+        let second = (self.layout.znodes() == 2).then(|| pair::second_path(&path)).flatten();
+        self.node(session, path.into(), second.map(Into::into), stat.czxid)
+    }
+
+    /// Our node.
+    fn node(
+        &self,
+        session: &TrustedSession,
+        path: Arc<str>,
+        second: Option<Arc<str>>,
+        czxid: i64,
+    ) -> Node {
+        // A name that carries its directory's czxid is given once, until the directory's counter has
+        // reached its end. The lock's own path is given again and again, and the recipe's names
+        // where a directory was made anew.
+        let name_is_reused = match &self.layout {
+            NodeLayout::Under { naming, created, .. } if naming.is_of_the_directory() => {
+                self.memory.saw_claim(*created, &path);
+                name::sequence(&path).is_some_and(name::is_out_of_turn)
+            }
+            _ => true,
+        };
+        let known = (self.memory.made(czxid), Arc::clone(&self.memory));
+        let (directory, leaves_nothing) = (self.directory(), self.leaves_nothing);
+        let is_announced = self.is_announced && !name_is_reused;
+        let session = session.clone();
+        Node {
+            session,
+            path,
+            second,
+            czxid,
+            name_is_reused,
+            is_announced,
+            directory,
+            leaves_nothing,
+            known,
+        }
+    }
+
+    fn directory(&self) -> Option<Arc<str>> {
+        match &self.layout {
+            NodeLayout::At(_) => None,
+            NodeLayout::Under { directory, .. } => Some(Arc::clone(directory)),
+        }
+    }
+}
+
+enum State {
+    /// There is no node.
+    None,
+    /// A create was submitted; without a reply to wait for, its outcome is unknown.
+    Sent {
+        session: TrustedSession,
+        reply: Option<Reply>,
+    },
+    Placed(Node),
+}
+
+/// The reply to a create; while it is to come, the client knows so.
+type Reply = (Pending<Created>, Arc<()>);
+
+impl Claim {
+    pub(super) fn new(spec: &Spec, only_tries: bool) -> Claim {
+        let uuid = payload::new_uuid(spec.client.id());
+        let token = spec.part.as_ref().map(|part| part.token);
+        let search = Search {
+            client: Arc::clone(&spec.client),
+            memory: Arc::clone(&spec.memory),
+            layout: NodeLayout::of(spec),
+            uuid,
+            sent_after: SentAfter::Unknown,
+            leaves_nothing: spec.leaves_nothing,
+            is_announced: false,
+        };
+        // It costs a little, and gains nothing where nobody waits.
+        let may_announce = spec.client.announces_releases()
+            && spec.naming.is_of_the_directory()
+            && spec.admission.is_by_number_alone()
+            && spec.memory.is_contended();
+        Claim {
+            search,
+            data: payload::write(uuid, &spec.label, token),
+            acl: Arc::clone(&spec.acl),
+            may_announce,
+            state: State::None,
+            given_up: (only_tries || token.is_some()).then(Ends::new),
+            is_over: false,
+        }
+    }
+
+    /// Our node, if there is one.
+    pub(super) fn node(&self) -> Option<&Node> {
+        match &self.state {
+            State::Placed(node) => Some(node),
+            _ => None,
+        }
+    }
+
+    /// What the node says.
+    pub(super) fn data(&self) -> &[u8] {
+        &self.data
+    }
+
+    /// It is to be created in the directory that this transaction has made.
+    pub(super) fn enter(&mut self, directory: i64) {
+        if let NodeLayout::Under { created, .. } = &mut self.search.layout {
+            *created = directory;
+        }
+    }
+
+    /// It is to be created in the place of the claim with that number, or at the end.
+    pub(super) fn take_place(&mut self, number: Option<i32>) {
+        if let NodeLayout::Under { place, .. } = &mut self.search.layout {
+            *place = number;
+        }
+    }
+
+    /// Whether our node, if there is one, can be in the directory that has this stat: not if that
+    /// was made anew.
+    pub(super) fn can_be_in(&self, directory: &Stat) -> bool {
+        let made_before = self.node().is_none_or(|node| directory.czxid < node.czxid);
+        let is_named_so = match &self.search.layout {
+            NodeLayout::Under { naming, created, .. } if naming.is_of_the_directory() => {
+                *created == directory.czxid
+            }
+            _ => true,
+        };
+        made_before && is_named_so
+    }
+
+    /// Whether all of our node is among those that are listed.
+    pub(super) fn is_whole_in(&self, listing: &Listing) -> bool {
+        let second = self.node().and_then(|node| node.second.as_deref());
+        second.is_none_or(|second| listing.find(name::last(second)).is_some())
+    }
+
+    /// Submits the create. Follow it up with [`confirm`](Claim::confirm).
+    pub(super) fn send(&mut self, session: &TrustedSession) {
+        let identity = session.own_identity().filter(|_| self.may_announce);
+        self.search.is_announced = identity.is_some();
+        self.send_by(session, |claim, path, mode| {
+            if let Some(second) = claim.search.layout.second() {
+                return pair::create(session, claim.op(path, mode), claim.op(&second, mode));
+            }
+            let Some(id) = identity else {
+                return session.create(path, &claim.data, &claim.acl, mode);
+            };
+            let (data, acl) = announced::protected(&claim.data, &claim.acl, id);
+            session.create(path, &data, &acl, mode)
+        });
+    }
+
+    /// Submits the create by somebody who gives the reply to come: in a transaction with others, say.
+    pub(super) fn send_by(
+        &mut self,
+        session: &TrustedSession,
+        create: impl FnOnce(&Claim, &str, CreateMode) -> Pending<Created>,
+    ) {
+        let sent = self.search.memory.sent();
+        let (path, mode) = match &self.search.layout {
+            NodeLayout::At(path) => (path.to_string(), CreateMode::Ephemeral),
+            NodeLayout::Under { directory, naming, created, place: Some(number) } => {
+                self.search.sent_after = SentAfter::Unknown;
+                let nonce = self.search.uuid.as_u64_pair().1;
+                let name = naming.in_the_place_of(*created, nonce, *number);
+                (name::join(directory, &name), CreateMode::Ephemeral)
+            }
+            NodeLayout::Under { directory, naming, created, place: None } => {
+                self.search.sent_after = self.search.memory.sent_after(*created);
+                let prefix = name::join(directory, &naming.prefix(session.id(), *created));
+                (prefix, CreateMode::EphemeralSequential)
+            }
+        };
+        let reply = create(self, &path, mode);
+        self.state = State::Sent { session: session.clone(), reply: Some((reply, sent)) };
+    }
+
+    /// The create as an operation of a transaction.
+    pub(super) fn op(&self, path: &str, mode: CreateMode) -> Op {
+        Op::Create { path: path.to_owned(), data: self.data.clone(), acl: self.acl.to_vec(), mode }
+    }
+
+    /// Waits for the reply to the create.
+    pub(super) async fn confirm(&mut self) -> Result<&Node> {
+        if let State::Sent { session, reply: pending } = &mut self.state {
+            // Awaited in place: should this future be dropped, the claim still has the reply to
+            // come and can clean up after it.
+            let reply = match pending {
+                Some((reply, _)) => reply.await,
+                None => return Err(unknown(&self.search.layout)),
+            };
+            self.state = match reply {
+                Ok(created) => State::Placed(self.search.created(session, created)),
+                Err(error) => {
+                    if may_exist(&error) {
+                        *pending = None;
+                    } else {
+                        self.state = State::None;
+                    }
+                    return Err(error);
+                }
+            };
+        }
+        self.node().ok_or_else(|| unknown(&self.search.layout))
+    }
+
+    /// Brings what is known of the node up to date with the session: a node of a session that is
+    /// over is gone, one of an unknown outcome is looked up.
+    pub(super) async fn reconcile(&mut self, session: &TrustedSession) -> Result<()> {
+        match &mut self.state {
+            State::None => {}
+            State::Placed(node) if node.session.id() == session.id() => {
+                node.session = session.clone();
+            }
+            State::Placed(_) => self.state = State::None,
+            State::Sent { session: sent, .. } if sent.id() != session.id() => {
+                self.state = State::None;
+            }
+            State::Sent { .. } => {
+                let (found, mut ends) = self.search.run(session).await?;
+                let node = self.search.placed(session, found, &mut ends);
+                self.state = node.map_or(State::None, State::Placed);
+                if let Some(given_up) = &mut self.given_up {
+                    given_up.extend(ends);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the nodes that were given up are gone: who only tries would take them for
+    /// another's. Nobody else has to.
+    pub(super) async fn given_up_are_gone(&mut self) {
+        for gone in self.given_up.iter_mut().flat_map(|ends| ends.drain(..)) {
+            let gone = gone.await;
+            log!(DEBUG, ?gone, "a claim that was given up");
+        }
+    }
+
+    /// Deletes the node, if there is one: no other follows.
+    pub(super) fn withdraw(&mut self) {
+        self.is_over = true;
+        if let Some(node) = self.take() {
+            self.given_up.get_or_insert_default().push(node.guaranteed_delete());
+        }
+    }
+
+    /// The node seems to be gone. It is deleted all the same: a node that nobody answers for would
+    /// block everybody for as long as the session lives. But not its successor: if the directory
+    /// went with it, another's claim may have its name by now. The next one has another uuid: a look-up
+    /// for it must not find this one, which is being deleted.
+    pub(super) fn give_up(&mut self) {
+        if let Some(node) = self.take() {
+            let gone = node.dispose_with(true);
+            self.is_over = false;
+            if let Some(ends) = &mut self.given_up {
+                ends.push(gone);
+            }
+            self.search.uuid = payload::new_uuid(self.search.client.id());
+            // Its owner stays, whichever thread makes the next.
+            payload::set_uuid(&mut self.data, self.search.uuid);
+        }
+    }
+
+    /// Where the node is, or would be.
+    pub(super) fn layout(&self) -> &NodeLayout {
+        &self.search.layout
+    }
+
+    /// Hands the node over to a tenure; the claim is then empty.
+    pub(super) fn take(&mut self) -> Option<Node> {
+        match std::mem::replace(&mut self.state, State::None) {
+            State::Placed(node) => {
+                self.is_over = true;
+                Some(node)
+            }
+            other => {
+                self.state = other;
+                None
+            }
+        }
+    }
+}
+
+/// Whether a create that ended so may have made its node: also a reply that can't be read is one.
+fn may_exist(error: &Error) -> bool {
+    error.is_outcome_unknown() || error.code() == Code::MARSHALLING_ERROR
+}
+
+fn unknown(layout: &NodeLayout) -> Error {
+    Error::new("acquire", layout.lock(), Code::OPERATION_TIMEOUT)
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        match std::mem::replace(&mut self.state, State::None) {
+            State::None => {
+                let directory = self.search.directory();
+                let may_be_left = self.search.leaves_nothing && !self.is_over;
+                if let Some(directory) = directory.filter(|_| may_be_left) {
+                    // The directory may have been made for it, and never used: then the servers keep it.
+                    let client = Arc::clone(&self.search.client);
+                    self.search.client.spawn_duty(delete_directory(client, directory));
+                }
+            }
+            State::Placed(node) => drop(node.guaranteed_delete()),
+            State::Sent { session, reply } => {
+                let cleanup = clean_up(self.search.clone(), session, reply);
+                self.search.client.spawn_duty(cleanup);
+            }
+        }
+    }
+}
+
+/// Deletes a directory, if nobody is in it.
+async fn delete_directory(client: Arc<ClientInner>, directory: Arc<str>) {
+    while let Ok(session) = client.trusted_session().await {
+        match session.delete(&directory, None).await {
+            Err(error) if error.is_transient() => Timer::after(FIRST_PAUSE).await,
+            deleted => return log!(DEBUG, ?deleted, "a lock's directory that was made in vain"),
+        }
+    }
+}
+
+/// Between two looks for a claim that was given up, when the first could not be had.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// Deletes the node of a claim that was given up while its create was on its way.
+async fn clean_up(search: Search, sent: TrustedSession, reply: Option<Reply>) {
+    if let Some((reply, _sent)) = reply {
+        match reply.await {
+            Ok(created) => {
+                return drop(search.created(&sent, created).guaranteed_delete());
+            }
+            Err(error) if !may_exist(&error) => return,
+            Err(_) => {}
+        }
+    }
+    // Until it was looked up, or its session is over and it is gone by itself.
+    let mut pause = FIRST_PAUSE;
+    while let Ok(session) = search.client.trusted_session().await {
+        if session.id() != sent.id() {
+            return;
+        }
+        match search.run(&session).await {
+            Ok((found, _)) => {
+                for (path, czxid) in found {
+                    drop(session.guaranteed_delete(&path, czxid, true, search.memory.made(czxid)));
+                }
+                return;
+            }
+            Err(error) => {
+                log!(DEBUG, %error, "looking for a claim that was given up");
+                Timer::after(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The node that a claim has for certain, and how it is deleted.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::client::TrustedSession;
+use crate::runtime::Pending;
+use crate::zookeeper::shortcuts::continuity::Own;
+use crate::zookeeper::shortcuts::memory::PathMemory;
+
+/// A node that is certainly ours.
+#[derive(Clone)]
+pub(crate) struct Node {
+    pub(crate) session: TrustedSession,
+    pub(crate) path: Arc<str>,
+    /// The one beside it, of a claim of two: as much the claim as the first.
+    pub(crate) second: Option<Arc<str>>,
+    pub(crate) czxid: i64,
+    /// Whether its name can become another's.
+    pub(crate) name_is_reused: bool,
+    /// Whether its release is announced to who waits behind it. Then nobody else may write to it.
+    pub(crate) is_announced: bool,
+    /// The lock's path, if that is not the node's.
+    pub(crate) directory: Option<Arc<str>>,
+    /// Whether the directory is deleted after it.
+    pub(crate) leaves_nothing: bool,
+    /// Keeps it known as a claim of this client, and what the client knows of its path.
+    pub(crate) known: (Arc<AtomicBool>, Arc<PathMemory>),
+}
+
+impl Node {
+    /// Deletes it: submits that now, and repeats it until it is certain.
+    pub(crate) fn guaranteed_delete(&self) -> Pending<bool> {
+        self.dispose_with(self.name_is_reused)
+    }
+
+    /// As [`guaranteed_delete`](Node::guaranteed_delete), of a node that holds.
+    pub(crate) fn release(&self) -> Pending<bool> {
+        if !self.is_announced {
+            return self.guaranteed_delete();
+        }
+        let known = Arc::clone(&self.known.0);
+        self.followed_by_the_directory(self.session.announced_delete(&self.path, self.czxid, known))
+    }
+
+    /// Until it is gone for certain, it is a claim of this client: nobody else deletes it too.
+    pub(crate) fn dispose_with(&self, look: bool) -> Pending<bool> {
+        let known = Arc::clone(&self.known.0);
+        let gone = match &self.second {
+            None => self.session.guaranteed_delete(&self.path, self.czxid, look, known),
+            Some(second) => {
+                let both = [&self.path, second];
+                self.session.guaranteed_delete_of_both(both, self.czxid, look, known)
+            }
+        };
+        self.followed_by_the_directory(gone)
+    }
+
+    fn followed_by_the_directory(&self, gone: Pending<bool>) -> Pending<bool> {
+        if let Some(directory) = self.directory.as_ref().filter(|_| self.leaves_nothing) {
+            // The servers refuse it where somebody is left in it. Should it be lost, they remove the container some
+            // time later.
+            drop(self.session.delete(directory, None));
+        }
+        gone
+    }
+
+    /// Where what others want of its holder is written, if not into it.
+    pub(crate) fn requests_at(&self) -> Option<&Arc<str>> {
+        self.directory.as_ref().filter(|_| self.is_announced)
+    }
+
+    /// As a claim in that directory.
+    pub(crate) fn in_directory(&self, directory: i64) -> Own<'_> {
+        Own { session: &self.session, path: &self.path, directory, gone: &self.known.0 }
+    }
+}

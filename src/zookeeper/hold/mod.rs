@@ -1,0 +1,226 @@
+//! One holding of a ZooKeeper lock.
+
+mod change;
+pub(super) mod deletion_watch;
+mod guarded;
+mod held;
+
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::acquire::asked::Asked;
+use super::acquire::attempt::Acquired;
+use super::claim::node::Node;
+use super::contenders::wanted;
+use super::refusal::not_released;
+use super::shortcuts::succession::OwnWatch;
+use super::spec::Spec;
+use crate::client::{ClientInner, Hold};
+use crate::lock::{Kind, LockError, LostReason, Requests, Revocation, StoreRef};
+use crate::process::Process;
+use crate::runtime::{Latest, Pending, now};
+use crate::spans::{Span, log_in};
+
+/// What a hold has besides its first claim.
+pub(super) struct Claims {
+    /// What its present claim is.
+    pub(super) kind: Kind,
+    /// The claim by which an upgradeable reader writes.
+    pub(super) write: Option<Box<Node>>,
+    pub(super) is_changing: bool,
+}
+
+/// One holding of a lock, from the acquire on.
+pub(super) struct Tenure {
+    pub(super) client: Arc<ClientInner>,
+    pub(super) spec: Arc<Spec>,
+    /// The claim that it began with, which gives its token.
+    pub(super) node: Node,
+    /// What has taken the place of that: what it has as upgradeable, and as a reader, after it wrote.
+    pub(super) replaced: [OnceLock<Box<Node>>; 2],
+    pub(super) claims: Mutex<Claims>,
+    pub(super) since: Instant,
+    pub(super) hold: Arc<Hold>,
+    end: Latest<Option<LostReason>>,
+    /// The watch on its znode that the claim had while it waited, if it had one.
+    watch: Mutex<Option<Box<OwnWatch>>>,
+    /// Why somebody wants it to end.
+    pub(super) requests: Requests,
+    /// Whether its claims are being deleted. Once: by a second deletion a successor's could go, of the same name.
+    is_given_up: AtomicBool,
+    /// Ends with it.
+    span: Mutex<Span>,
+    /// Where it is held: in a child of that it is lost.
+    process: Process,
+}
+
+impl Tenure {
+    pub(super) fn begin(spec: &Arc<Spec>, acquired: Acquired, asked: &Asked) -> Arc<Tenure> {
+        let Acquired { node, hold, watch } = acquired;
+        let since = now();
+        let (path, token) = (Arc::clone(&node.path), node.czxid);
+        let waited = since.saturating_duration_since(asked.at);
+        let span = Mutex::new(asked.hold(&path, token));
+        log_in!(asked.span, DEBUG, path = &*path, token, ?waited, "acquired");
+        let (hold, end, process) = (Arc::new(hold), Latest::new(None), Process::this());
+        let (requests, is_given_up) = (Requests::default(), AtomicBool::new(false));
+        let watch = Mutex::new(watch.map(Box::new));
+        let (client, spec) = (Arc::clone(&spec.client), Arc::clone(spec));
+        let claims = Claims { kind: spec.kind, write: None, is_changing: false };
+        Arc::new(Tenure {
+            client,
+            spec,
+            node,
+            replaced: Default::default(),
+            claims: Mutex::new(claims),
+            since,
+            hold,
+            end,
+            watch,
+            requests,
+            is_given_up,
+            span,
+            process,
+        })
+    }
+
+    /// Ends the tenure, unless it has ended before. Gives why it has.
+    pub(super) fn end(&self, reason: LostReason) -> LostReason {
+        // The clock before the event: when a process goes on after its session, the first that it
+        // reads may be that its znode was deleted.
+        let is_trusted = self.node.session.is_trusted();
+        let reason = if is_trusted { reason } else { LostReason::Session };
+        // First: who knows of the end writes no more.
+        self.hold.end();
+        let mut is_first = false;
+        self.end.update(|end| {
+            is_first = end.is_none();
+            end.get_or_insert(reason);
+            is_first
+        });
+        if is_first {
+            let (path, token) = (Arc::clone(&self.node.path), self.node.czxid);
+            let held = now().saturating_duration_since(self.since);
+            let span = std::mem::replace(&mut *self.span.lock(), Span::none());
+            match reason {
+                LostReason::Released => {
+                    log_in!(span, DEBUG, path = &*path, token, ?held, "released")
+                }
+                _ => log_in!(span, WARN, path = &*path, token, ?reason, ?held, "lost"),
+            }
+            span.record(move |span| {
+                span.record("end", tracing::field::debug(reason));
+            });
+        }
+        self.end.get().unwrap_or(reason)
+    }
+
+    /// Why the tenure is over, if it is: looks at the clock.
+    pub(super) fn ended(&self) -> Option<LostReason> {
+        if !self.process.is_this() {
+            return Some(LostReason::Session);
+        }
+        let ended = self.end.get();
+        ended.or_else(|| {
+            if !self.node.session.is_trusted() {
+                return Some(self.end(LostReason::Session));
+            }
+            let is_gone = self.watch.lock().as_mut().is_some_and(|watch| watch.is_deleted());
+            is_gone.then(|| self.end(LostReason::Deleted))
+        })
+    }
+
+    /// Reads what somebody has written for the holder. Where that breaks the hold, it has ended by now, and the znode is
+    /// to be deleted after a grace at the latest: gives that.
+    pub(super) fn heed(&self, data: &[u8]) -> Option<Duration> {
+        match wanted::of(data, self.node.czxid)? {
+            Revocation::Ask { reason } => {
+                self.requests.add(&reason);
+                None
+            }
+            Revocation::Break { grace, .. } => {
+                (self.end(LostReason::Broken) == LostReason::Broken).then_some(grace)
+            }
+        }
+    }
+
+    /// Lets the next one hold, unless that has begun before: who has a part in the guard may release it and drop it.
+    pub(super) fn give_up(&self) -> Option<Pending<bool>> {
+        self.delete_by(Node::guaranteed_delete)
+    }
+
+    /// Deletes all claims that it has, and gets no more: it is over by now.
+    fn delete_by(&self, delete: impl Fn(&Node) -> Pending<bool>) -> Option<Pending<bool>> {
+        if self.is_given_up.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        let write = self.claims.lock().write.clone();
+        let write = write.map(|node| delete(&node));
+        let present = delete(self.present());
+        Some(match write {
+            None => present,
+            Some(write) => write.then(|write| async {
+                let present = present.await;
+                Ok(write? & present?)
+            }),
+        })
+    }
+
+    /// Ends the tenure by its holder's will. The deletion of the znode is submitted now, and
+    /// repeated until it is certain; the future only waits for that, and not once it is lost. It keeps the store until
+    /// then.
+    pub(super) fn submit_release(
+        self: &Arc<Self>,
+        store: Option<StoreRef>,
+    ) -> impl Future<Output = Result<(), LockError>> + Send + use<> {
+        let lost = self.ended().or_else(|| {
+            let reason = self.end(LostReason::Released);
+            (reason != LostReason::Released).then_some(reason)
+        });
+        let gone = match lost {
+            // It is gone, or on its way by an earlier release: under its name there may be a successor's.
+            Some(LostReason::Deleted | LostReason::Released) => None,
+            Some(LostReason::Broken | LostReason::Session) => self.give_up(),
+            None => self.delete_by(Node::release),
+        };
+        let tenure = Arc::clone(self);
+        async move {
+            let path = &tenure.spec.path;
+            let was_lost = |reason| Err(LockError::lost(path, reason));
+            let gone = match (lost, gone) {
+                (None, Some(gone)) => gone,
+                // Nothing was submitted for what is known to be gone.
+                (lost, _) => return was_lost(lost.unwrap_or(LostReason::Deleted)),
+            };
+            let confirmed = async {
+                match gone.await {
+                    Ok(true) => Ok(()),
+                    Ok(false) => was_lost(LostReason::Deleted),
+                    Err(error) => Err(not_released(path, error)),
+                }
+            };
+            let session_lost = async {
+                tenure.node.session.lost().await;
+                was_lost(LostReason::Session)
+            };
+            let released = futures_lite::future::or(confirmed, session_lost).await;
+            drop(store);
+            released
+        }
+    }
+
+    pub(super) async fn over(&self) -> LostReason {
+        if !self.process.is_this() {
+            return LostReason::Session;
+        }
+        let session = async {
+            self.node.session.lost().await;
+            self.end(LostReason::Session)
+        };
+        futures_lite::future::or(self.end.wait_for(|end| *end), session).await
+    }
+}

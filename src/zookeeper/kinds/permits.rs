@@ -1,0 +1,205 @@
+//! Who holds of those who ask for permits of a semaphore.
+//!
+//! Names say how many permits a claim asks for, and the data of the directory how many there are. A claim holds
+//! when there are enough for it and all that are before it: so those who ask for many are served in their turn, and
+//! who was admitted stays so whatever comes behind it.
+//!
+//! Any of those who hold may go first, so who is next in line watches the directory's children. All others watch the
+//! claim before their own. That stays where it is when it comes to hold: so whoever is admitted while others are
+//! behind it sets its own data again, which wakes the next. Two cases remain in which the claim before ours may hold
+//! and will not say so: it did before we looked at it (then it has been set), or when there were more
+//! permits than now (so the directory's data keeps the most that there ever were). Then we are next in line as well.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::limit_node::limit;
+use crate::client::{Children, TrustedSession, WatchFor, Watched};
+use crate::error::Result;
+use crate::lock::{Contender, Kind};
+use crate::zookeeper::acquire::attempt::{
+    Ahead, Attempt, ClaimStatus, WITHOUT_A_WATCH, clear_orphan,
+};
+use crate::zookeeper::acquire::listing::Listing;
+use crate::zookeeper::acquire::scan::Scan;
+use crate::zookeeper::claim::payload;
+use crate::zookeeper::name;
+use crate::zookeeper::refusal::TOO_FEW_PERMITS;
+use crate::zookeeper::spec::Spec;
+
+/// How many permits these claims ask for; no number is large enough for one that asks for none.
+fn sum<'a>(claims: impl Iterator<Item = &'a str>) -> u64 {
+    claims.fold(0, |sum, claim| match name::kind(claim) {
+        Kind::Permits(number) => sum + u64::from(number),
+        _ => u64::MAX / 2,
+    })
+}
+
+/// Waits behind those that are before our claim, nearest first, unless there are permits enough for all.
+pub(crate) async fn wait_behind(
+    attempt: &mut Attempt,
+    session: &TrustedSession,
+    listing: &Listing,
+    wanted: u32,
+    before: impl Iterator<Item = &str>,
+) -> Result<ClaimStatus> {
+    let spec = Arc::clone(&attempt.spec);
+    let directory = listing.directory.czxid;
+    let before: Vec<&str> = before.filter(|claim| !spec.memory.is_data(directory, claim)).collect();
+    let is_of_another_kind = |claim: &&str| !matches!(name::kind(claim), Kind::Permits(_));
+    let others = before.iter().copied().filter(is_of_another_kind);
+    let mut others = Scan::new(&spec, session, directory, others);
+    if let Some(claim) = others.next().await? {
+        return look_ahead(attempt, session, listing, claim.name).await.map(|(status, _)| status);
+    }
+    // What went after the listing took our claim with it perhaps.
+    if others.missed_one {
+        return Ok(ClaimStatus::Again);
+    }
+    drop(others);
+    let before: Vec<&str> = before.into_iter().filter(|claim| !is_of_another_kind(claim)).collect();
+    let Some(limit) = limit(&spec, session, listing).await? else { return Ok(ClaimStatus::Again) };
+    if wanted > limit.now {
+        return Ok(ClaimStatus::Impossible(TOO_FEW_PERMITS));
+    }
+    let taken = sum(before.iter().copied());
+    if taken + u64::from(wanted) <= u64::from(limit.now) {
+        let is_last = listing.in_order().count() == before.len() + 1;
+        return if is_last { Ok(ClaimStatus::Held) } else { wake_the_next(attempt, session).await };
+    }
+    if session.was_taken_up() && clear_orphans(&spec, session, directory, &before).await? {
+        return Ok(ClaimStatus::Again);
+    }
+    let Some(nearest) = before.first() else { return Ok(ClaimStatus::Again) };
+    if attempt.no_wait || taken > u64::from(limit.most) {
+        let (status, was_set) = look_ahead(attempt, session, listing, nearest).await?;
+        if attempt.no_wait || !was_set {
+            return Ok(status);
+        }
+    }
+    watch_directory(attempt, session, listing, &before).await
+}
+
+/// Watches that claim; and gives whether its data was set, as it is by one that holds.
+async fn look_ahead(
+    attempt: &mut Attempt,
+    session: &TrustedSession,
+    listing: &Listing,
+    claim: &str,
+) -> Result<(ClaimStatus, bool)> {
+    let path = name::join(&attempt.spec.path, claim);
+    Ok(match attempt.look_ahead(session, &path).await {
+        Ok(Ahead::Claim { version, status, .. }) => (status, version > 0),
+        Ok(Ahead::Nobody) => (ClaimStatus::Again, false),
+        Ok(Ahead::Data) => (is_data(attempt, listing, claim), false),
+        Err(error) if error.is_no_node() => (ClaimStatus::Again, false),
+        Err(error) => return Err(error),
+    })
+}
+
+/// Deletes the claims that nobody will ever release; gives whether there was one.
+async fn clear_orphans(
+    spec: &Spec,
+    session: &TrustedSession,
+    directory: i64,
+    claims: &[&str],
+) -> Result<bool> {
+    let mut claims = Scan::new(spec, session, directory, claims.iter().copied()).wide();
+    let mut cleared = false;
+    while let Some(claim) = claims.next().await? {
+        let path = name::join(&spec.path, claim.name);
+        cleared |= clear_orphan(spec, session, &path, &claim.data, &claim.stat).await;
+    }
+    Ok(cleared)
+}
+
+/// That child is called like a claim, but no session will end it: from the next look on it is left out.
+fn is_data(attempt: &Attempt, listing: &Listing, child: &str) -> ClaimStatus {
+    attempt.spec.memory.saw_data(listing.directory.czxid, child);
+    ClaimStatus::Pausing(WITHOUT_A_WATCH)
+}
+
+/// Our claim holds. Who watches it would not be told.
+async fn wake_the_next(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimStatus> {
+    let Some(path) = attempt.claim.node().map(|node| Arc::clone(&node.path)) else {
+        return Ok(ClaimStatus::Again);
+    };
+    match session.set(&path, attempt.claim.data(), None).await {
+        Ok(_) => Ok(ClaimStatus::Held),
+        // Somebody has deleted it.
+        Err(error) if error.is_no_node() => Ok(ClaimStatus::Again),
+        Err(error) => Err(error),
+    }
+}
+
+/// Waits for anything that happens in the directory: whoever is before us may go, and there may be more permits.
+async fn watch_directory(
+    attempt: &mut Attempt,
+    session: &TrustedSession,
+    listing: &Listing,
+    before: &[&str],
+) -> Result<ClaimStatus> {
+    let spec = Arc::clone(&attempt.spec);
+    if !session.has_room_to_watch(&spec.path, WatchFor::Next) {
+        return Ok(ClaimStatus::Pausing(WITHOUT_A_WATCH));
+    }
+    let watched = session.children_and_watch(&spec.path);
+    // For the error of a deadline.
+    let ahead = before.first().map(|nearest| name::join(&spec.path, nearest));
+    let ahead = ahead.map(|path| (session.get(&path), path));
+    let Watched { value: Children { names, stat: directory }, watch } = match watched.await {
+        Ok(watched) => watched,
+        Err(error) if error.is_no_node() => return Ok(ClaimStatus::Again),
+        Err(error) => return Err(error),
+    };
+    if let Some((read, path)) = ahead {
+        match read.await {
+            Ok(found) if !found.stat.is_ephemeral() => {
+                return Ok(is_data(attempt, listing, before[0]));
+            }
+            Ok(found) => attempt.note_ahead(path, &found.data, &found.stat),
+            Err(error) if error.is_no_node() => return Ok(ClaimStatus::Again),
+            Err(error) => return Err(error),
+        }
+    }
+    let own = attempt.claim.node().map(|node| Arc::clone(&node.path)).unwrap_or_default();
+    let names: HashSet<&str> = names.iter().map(String::as_str).collect();
+    // At its end the counter gives a number again, and a claim behind ours may have the name of one that was ahead.
+    let are_names_reused = listing.is_out_of_turn && directory.pzxid != listing.directory.pzxid;
+    let is_unchanged = (directory.czxid, directory.mzxid)
+        == (listing.directory.czxid, listing.directory.mzxid)
+        && !are_names_reused
+        && names.contains(name::last(&own))
+        && before.iter().all(|claim| names.contains(claim));
+    Ok(if is_unchanged { ClaimStatus::Watching(watch) } else { ClaimStatus::Again })
+}
+
+/// Who keeps out a claim made now; `None` if nobody does, or that is not known yet.
+pub(crate) async fn anybody(
+    spec: &Spec,
+    listing: &Listing,
+    session: &TrustedSession,
+    wanted: u32,
+) -> Result<Option<Contender>> {
+    let Some(limit) = limit(spec, session, listing).await? else { return Ok(None) };
+    if wanted > limit.now {
+        return Ok(None);
+    }
+    let mut claims: Vec<&str> = listing.in_order().collect();
+    claims.reverse();
+    let mut taken = u64::from(wanted);
+    let mut nearest = None;
+    let mut scan = Scan::new(spec, session, listing.directory.czxid, claims.into_iter()).wide();
+    while let Some(claim) = scan.next().await? {
+        let path = name::join(&spec.path, claim.name);
+        if clear_orphan(spec, session, &path, &claim.data, &claim.stat).await {
+            continue;
+        }
+        taken += sum(std::iter::once(claim.name));
+        nearest.get_or_insert_with(|| payload::read(path, &claim.data, &claim.stat));
+        if taken > u64::from(limit.now) {
+            return Ok(nearest);
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,65 @@
+//! How an attempt watches its own claim and the one before, and holds by their events alone.
+
+use super::continuity::Connection;
+use super::succession::{Behind, OwnWatch};
+use crate::client::{TrustedSession, Watch};
+use crate::zookeeper::acquire::attempt::Attempt;
+use crate::zookeeper::claim::node::Node;
+use crate::zookeeper::name;
+use crate::zookeeper::spec::Spec;
+
+impl Spec {
+    /// Whether it is enough to know a claim's number to say who follows whom: not where claims are to be told their
+    /// place, or where numbers are given twice.
+    pub(crate) fn is_told_by_number(&self, own: &Node) -> bool {
+        let is_in_turn = name::sequence(&own.path).is_some_and(|it| !name::is_out_of_turn(it));
+        is_in_turn && self.on_position.is_none() && self.admission.is_by_number_alone()
+    }
+}
+
+impl Attempt {
+    /// Watches our own claim, if it may come to hold without a question, and is not watched yet. Where that fails, a listing
+    /// decides.
+    pub(crate) async fn watch_own(&mut self, session: &TrustedSession) {
+        let Some(own) = self.claim.node() else { return };
+        let (czxid, path) = (own.czxid, own.path.clone());
+        // An adopted handle may lose its connection unheard.
+        if self.no_wait || session.is_adopted() || !self.spec.is_told_by_number(own) {
+            return;
+        }
+        let is_watched =
+            self.own_watch.as_mut().is_some_and(|watch| watch.is_intact(session, czxid));
+        if is_watched || !session.has_room_to_watch(&path, self.purpose) {
+            return;
+        }
+        self.own_watch = Some(OwnWatch::begin(session, &path, czxid).await);
+    }
+
+    /// Whether the watch on our claim says that somebody has deleted it.
+    pub(crate) fn is_robbed(&mut self) -> bool {
+        let own = self.claim.node().map(|node| node.czxid);
+        let watch = self.own_watch.as_mut().filter(|watch| own.is_some_and(|own| watch.is_of(own)));
+        watch.is_some_and(OwnWatch::is_deleted)
+    }
+
+    /// Whether our claim is the first after the event that was waited for.
+    pub(crate) fn follows(&mut self, session: &TrustedSession, behind: &Behind) -> bool {
+        let Some(czxid) = self.claim.node().map(|node| node.czxid) else { return false };
+        let is_intact =
+            self.own_watch.as_mut().is_some_and(|watch| watch.is_intact(session, czxid));
+        behind.is_followed && is_intact && behind.connection == Connection::of(session)
+    }
+
+    /// Waits for an event of what is ahead.
+    ///
+    /// Disconnections are slept through, and trust that ends: the C client sets the watch again, and what was missed
+    /// comes then. An error too is a reason to look again: it comes with the end of the session.
+    pub(crate) async fn wait_for(&mut self, watch: Watch) {
+        self.attempts += 1;
+        let ended = watch.await;
+        self.behind = match (self.behind.take(), ended) {
+            (Some(behind), Ok(event)) => behind.after(event.kind),
+            _ => None,
+        };
+    }
+}

@@ -1,0 +1,98 @@
+//! Who holds next, without a question: when a waiter holds as soon as the claim before its own has gone.
+//!
+//! A number is given once, so where a single claim is before ours, ours is the first when that is gone: unless its holder
+//! may have put another in its place (`change.rs`), as those of read/write locks do. And whoever
+//! holds may say so when it goes: its znode, which nobody else may write to, is written to and deleted in one transaction,
+//! and a watch on it tells "changed". Who held was the first, so then ours is.
+//!
+//! A write to such a claim is its release because nobody else can write to it:
+//! - other sessions: its ACL gives WRITE and ADMIN to an identity of the holder's session, whose password is kept nowhere
+//!   else, and each connection on which it is believed has seen the servers refuse a write for want of a permission;
+//! - the holder's program: the client refuses `set`, `set_acl` and transactions that write to a claim, in every interface;
+//! - a handle that the program owns, or a session that another process had: they announce nothing;
+//! - a session with super rights can, and a program that writes by the C client's own handle of ours: documented with
+//!   `announced_releases`.
+//!
+//! Either is true only while our own claim is there: behind a waiter that was robbed of its claim, the next one waits for
+//! the same claim as that. So our own claim is watched as well, on the same connection: there the event of its deletion
+//! comes before that of any later transaction. On another connection a listing decides.
+
+use super::continuity::Connection;
+use crate::client::{TrustedSession, Watch, WatchEventKind};
+
+/// The nearest claim before ours, which is watched.
+pub(crate) struct Behind {
+    /// The transaction that made it.
+    pub(crate) czxid: i64,
+    /// The connection on which the rest is true.
+    pub(crate) connection: Connection,
+    /// Whether no other was before ours: when it is deleted, ours is the first.
+    pub(crate) is_only: bool,
+    /// Whether it says so when it is released: when it is written to, ours is the first.
+    pub(crate) is_announced: bool,
+    /// Whether that has happened.
+    pub(crate) is_followed: bool,
+}
+
+impl Behind {
+    /// What is still true of it after this event.
+    pub(crate) fn after(self, event: WatchEventKind) -> Option<Behind> {
+        let is_followed = match event {
+            WatchEventKind::Deleted => self.is_only,
+            WatchEventKind::DataChanged if self.is_announced => true,
+            _ => return None,
+        };
+        Some(Behind { is_followed, ..self })
+    }
+}
+
+/// The watch on our own claim.
+pub(crate) struct OwnWatch {
+    czxid: i64,
+    connection: Connection,
+    state: WatchState,
+}
+
+enum WatchState {
+    Watching(Watch),
+    /// Its event has come, or none can come any more.
+    Over {
+        is_deleted: bool,
+    },
+}
+
+impl OwnWatch {
+    /// Watches the claim of ours that this transaction made.
+    pub(crate) async fn begin(session: &TrustedSession, path: &str, czxid: i64) -> OwnWatch {
+        let connection = Connection::of(session);
+        let state = match session.get_and_watch(path).await {
+            Ok(found) if found.value.stat.czxid == czxid => WatchState::Watching(found.watch),
+            // Another's by now.
+            Ok(_) => WatchState::Over { is_deleted: true },
+            Err(error) => WatchState::Over { is_deleted: error.is_no_node() },
+        };
+        OwnWatch { czxid, connection, state }
+    }
+
+    pub(crate) fn is_of(&self, czxid: i64) -> bool {
+        self.czxid == czxid
+    }
+
+    /// Whether its event has come, and says that the claim was deleted.
+    pub(crate) fn is_deleted(&mut self) -> bool {
+        if let WatchState::Watching(watch) = &mut self.state {
+            if let Some(event) = watch.try_event() {
+                let is_deleted = event.is_ok_and(|event| event.kind == WatchEventKind::Deleted);
+                self.state = WatchState::Over { is_deleted };
+            }
+        }
+        matches!(self.state, WatchState::Over { is_deleted: true })
+    }
+
+    /// Whether that claim of ours is still there, as of the last event on this connection.
+    pub(crate) fn is_intact(&mut self, session: &TrustedSession, czxid: i64) -> bool {
+        let is_deleted = self.is_deleted();
+        let is_watching = !is_deleted && matches!(self.state, WatchState::Watching(_));
+        is_watching && self.is_of(czxid) && self.connection == Connection::of(session)
+    }
+}
