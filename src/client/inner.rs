@@ -102,6 +102,11 @@ impl ClientInner {
         self.options.announces_releases
     }
 
+    /// Whether locks may hold by what is known, without a listing.
+    pub(crate) fn takes_shortcuts(&self) -> bool {
+        self.options.takes_shortcuts
+    }
+
     /// The servers that it connects to, as text.
     pub(crate) fn hosts_string(&self) -> &str {
         &self.options.hosts

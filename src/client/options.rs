@@ -101,6 +101,7 @@ impl ClientOptions {
             reopen: true,
             credentials: Vec::new(),
             announces_releases: false,
+            takes_shortcuts: true,
             tls: None,
             sasl: None,
         };
@@ -210,6 +211,13 @@ impl ClientOptions {
     /// happens when somebody deletes a claim by hand.
     pub fn announced_releases(mut self, announced: bool) -> Self {
         self.settings.announces_releases = announced;
+        self
+    }
+
+    /// Whether locks may hold by what the client knows; otherwise each look is a listing.
+    #[cfg(test)]
+    pub(crate) fn shortcuts(mut self, taken: bool) -> Self {
+        self.settings.takes_shortcuts = taken;
         self
     }
 

@@ -3,6 +3,7 @@
 
 pub(super) mod asked;
 pub(super) mod attempt;
+mod claiming;
 pub(super) mod listing;
 mod poll;
 mod queue;

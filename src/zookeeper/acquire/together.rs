@@ -8,12 +8,13 @@
 use std::sync::Arc;
 
 use super::attempt::{Attempt, ClaimStatus};
-use super::queue;
+use super::claiming;
 use crate::client::{Created, Op, OpResult, TrustedSession};
 use crate::error::{Code, Error, Result};
 use crate::runtime::{Pending, wake};
 use crate::zookeeper::claim::transaction::First;
 use crate::zookeeper::refusal::NOT_A_QUEUE;
+use crate::zookeeper::shortcuts::prove;
 
 /// Makes all claims, if one is missing. If they can't be made, gives the one that keeps them out.
 pub(super) async fn claim(
@@ -25,7 +26,7 @@ pub(super) async fn claim(
     }
     give_up(attempts).await;
     for (at, attempt) in attempts.iter_mut().enumerate() {
-        if let Some(status) = queue::enter(attempt, session).await? {
+        if let Some(status) = claiming::enter(attempt, session).await? {
             return Ok(Some((at, status)));
         }
     }
@@ -37,7 +38,7 @@ pub(super) async fn claim(
     }
     let Err(error) = outcome else {
         for attempt in attempts {
-            attempt.held_in = queue::is_first_by_its_number(attempt).then(|| session.clone());
+            attempt.held_in = prove::is_first_by_its_number(attempt).then(|| session.clone());
         }
         return Ok(None);
     };
@@ -45,8 +46,8 @@ pub(super) async fn claim(
     let Some(at) = at else { return Err(error) };
     let attempt = &mut attempts[at];
     let status = match error.code() {
-        Code::NO_NODE => queue::make_directory(&attempt.spec, session).await?,
-        Code::NODE_EXISTS => queue::wait_for_the_last_number(attempt, session).await?,
+        Code::NO_NODE => claiming::make_directory(&attempt.spec, session).await?,
+        Code::NODE_EXISTS => claiming::wait_for_the_last_number(attempt, session).await?,
         Code::NO_CHILDREN_FOR_EPHEMERALS => ClaimStatus::Impossible(NOT_A_QUEUE),
         code => return Err(Error::new("create", error.path(), code).of_operation(at)),
     };

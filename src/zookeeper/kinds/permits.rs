@@ -13,6 +13,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::limit::Limit;
 use super::limit_node::limit;
 use crate::client::{Children, TrustedSession, WatchFor, Watched};
 use crate::error::Result;
@@ -33,6 +34,30 @@ fn sum<'a>(claims: impl Iterator<Item = &'a str>) -> u64 {
         Kind::Permits(number) => sum + u64::from(number),
         _ => u64::MAX / 2,
     })
+}
+
+/// Where a claim stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// There are never enough permits for it.
+    TooFew,
+    Holds,
+    /// Some of those before it may hold, and any of them may go first.
+    Next,
+    /// The one before it does not hold yet.
+    Behind,
+}
+
+/// Where a claim stands that asks for so many permits, behind these that ask for permits too.
+fn decide(before: &[&str], wanted: u32, limit: Limit) -> Place {
+    if wanted > limit.now {
+        return Place::TooFew;
+    }
+    let taken = sum(before.iter().copied());
+    if taken + u64::from(wanted) <= u64::from(limit.now) {
+        return Place::Holds;
+    }
+    if taken > u64::from(limit.most) { Place::Behind } else { Place::Next }
 }
 
 /// Waits behind those that are before our claim, nearest first, unless there are permits enough for all.
@@ -59,19 +84,24 @@ pub(crate) async fn wait_behind(
     drop(others);
     let before: Vec<&str> = before.into_iter().filter(|claim| !is_of_another_kind(claim)).collect();
     let Some(limit) = limit(&spec, session, listing).await? else { return Ok(ClaimStatus::Again) };
-    if wanted > limit.now {
-        return Ok(ClaimStatus::Impossible(TOO_FEW_PERMITS));
-    }
-    let taken = sum(before.iter().copied());
-    if taken + u64::from(wanted) <= u64::from(limit.now) {
-        let is_last = listing.in_order().count() == before.len() + 1;
-        return if is_last { Ok(ClaimStatus::Held) } else { wake_the_next(attempt, session).await };
+    let place = decide(&before, wanted, limit);
+    match place {
+        Place::TooFew => return Ok(ClaimStatus::Impossible(TOO_FEW_PERMITS)),
+        Place::Holds => {
+            let is_last = listing.in_order().count() == before.len() + 1;
+            return if is_last {
+                Ok(ClaimStatus::Held)
+            } else {
+                wake_the_next(attempt, session).await
+            };
+        }
+        Place::Next | Place::Behind => {}
     }
     if session.was_taken_up() && clear_orphans(&spec, session, directory, &before).await? {
         return Ok(ClaimStatus::Again);
     }
     let Some(nearest) = before.first() else { return Ok(ClaimStatus::Again) };
-    if attempt.no_wait || taken > u64::from(limit.most) {
+    if attempt.no_wait || place == Place::Behind {
         let (status, was_set) = look_ahead(attempt, session, listing, nearest).await?;
         if attempt.no_wait || !was_set {
             return Ok(status);
@@ -202,4 +232,34 @@ pub(crate) async fn anybody(
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::zookeeper::name::{Naming, numbered_name};
+
+    #[test]
+    fn a_claim_holds_when_there_are_permits_for_it_and_all_before_it() {
+        let now = |now, most| Limit { now, most };
+        for (before, wanted, limit, place) in [
+            (&[][..], 1, now(1, 1), Place::Holds),
+            (&[], 2, now(1, 9), Place::TooFew),
+            (&[1, 1], 1, now(3, 3), Place::Holds),
+            (&[1, 1], 2, now(3, 3), Place::Next),
+            (&[2, 1], 1, now(3, 3), Place::Next),
+            (&[2, 2], 1, now(3, 3), Place::Behind),
+            // There were more when they came to hold.
+            (&[2, 2], 1, now(3, 4), Place::Next),
+            (&[u32::MAX, u32::MAX], u32::MAX, now(u32::MAX, u32::MAX), Place::Behind),
+        ] {
+            let name = |permits: &u32| numbered_name(&Naming::Permits(*permits).prefix(1, 7), 3);
+            let before: Vec<String> = before.iter().map(name).collect();
+            let before: Vec<&str> = before.iter().map(String::as_str).collect();
+            assert_eq!(decide(&before, wanted, limit), place, "{before:?} {wanted} {limit:?}");
+        }
+        // No number is enough for a claim of another kind.
+        let plain = numbered_name(&Naming::Own.prefix(1, 7), 3);
+        assert_eq!(decide(&[&plain], 1, now(u32::MAX, u32::MAX)), Place::Behind);
+    }
 }

@@ -1,9 +1,11 @@
 //! How an attempt watches its own claim and the one before, and holds by their events alone.
 
+use super::announced;
 use super::continuity::Connection;
 use super::succession::{Behind, OwnWatch};
 use crate::client::{TrustedSession, Watch};
-use crate::zookeeper::acquire::attempt::Attempt;
+use crate::error::Result;
+use crate::zookeeper::acquire::attempt::{Ahead, Attempt, ClaimStatus};
 use crate::zookeeper::claim::node::Node;
 use crate::zookeeper::name;
 use crate::zookeeper::spec::Spec;
@@ -17,7 +19,47 @@ impl Spec {
     }
 }
 
+/// What is known of the nearest claim before ours, before it was read.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Before {
+    /// Whether no other is before ours.
+    pub(crate) is_only: bool,
+    /// Whether ours is in the directory that it is named for.
+    pub(crate) is_in_our_directory: bool,
+}
+
 impl Attempt {
+    /// Watches the nearest claim before ours; `None` if it is somebody's data.
+    pub(crate) async fn watch_before(
+        &mut self,
+        session: &TrustedSession,
+        path: &str,
+        Before { is_only, is_in_our_directory }: Before,
+    ) -> Result<Option<ClaimStatus>> {
+        Ok(match self.look_ahead(session, path).await? {
+            Ahead::Data => None,
+            Ahead::Nobody => Some(ClaimStatus::Again),
+            Ahead::Claim { czxid, is_announced, status, .. } => {
+                if !self.no_wait {
+                    self.spec.memory.set_contended(true);
+                }
+                // A name of another directory may be that of a hold there, whose release would hit this claim.
+                let is_named_so = self.claim.layout().names(name::last(path));
+                let is_announced = is_announced && is_in_our_directory && is_named_so;
+                let is_only = is_only && self.spec.client.announces_releases();
+                let connection = Connection::of(session);
+                let is_announced =
+                    is_announced && announced::is_acl_enforced(session, &self.spec.path).await;
+                if is_only || is_announced {
+                    self.watch_own(session).await;
+                }
+                self.behind =
+                    Some(Behind { czxid, connection, is_only, is_announced, is_followed: false });
+                Some(status)
+            }
+        })
+    }
+
     /// Watches our own claim, if it may come to hold without a question, and is not watched yet. Where that fails, a listing
     /// decides.
     pub(crate) async fn watch_own(&mut self, session: &TrustedSession) {

@@ -5,6 +5,7 @@
 pub(super) mod announced;
 mod coalesced;
 pub(super) mod continuity;
-mod following;
+pub(super) mod following;
 pub(super) mod memory;
+pub(super) mod prove;
 pub(super) mod succession;

@@ -469,6 +469,7 @@ fn connect(scenario: &Scenario) -> Client {
     let options = ClientOptions::new()
         .session_timeout(SESSION_TIMEOUT)
         .operation_timeout(scenario.operation_timeout)
-        .announced_releases(scenario.announced);
+        .announced_releases(scenario.announced)
+        .shortcuts(scenario.shortcuts);
     options.start("simulated:2181").unwrap_or_else(|error| panic!("{error}"))
 }

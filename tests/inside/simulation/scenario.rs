@@ -71,6 +71,8 @@ pub(super) struct Scenario {
     pub(super) contended: bool,
     /// Whether clients announce releases.
     pub(super) announced: bool,
+    /// Whether clients hold by what they know, without a listing.
+    pub(super) shortcuts: bool,
     /// The id of the server that opens the sessions.
     pub(super) server_id: u8,
     /// How many permits a semaphore has at first.
@@ -205,6 +207,7 @@ impl Scenario {
             directory: Some(0),
             contended: false,
             announced: false,
+            shortcuts: true,
             server_id: 1,
             limit: 3,
         }
@@ -228,6 +231,7 @@ impl Scenario {
             "contended" => scenario.contended = true,
             "announced" => (scenario.contended, scenario.announced) = (true, true),
             "lag" => scenario.lag = true,
+            "listed" => (scenario.contended, scenario.shortcuts) = (true, false),
             // The second number is the first after the largest.
             "wrapping" => {
                 (scenario.directory, scenario.kinds) = (Some(i32::MAX), vec![Fault::Rob]);
@@ -347,6 +351,7 @@ impl Scenario {
             directory: [None, Some(0), Some(i32::MAX - 2)][random.usize(0..3)],
             contended: random.bool(),
             announced: fastrand::Rng::with_seed(seed ^ 0xa220_0c3d).bool(),
+            shortcuts: fastrand::Rng::with_seed(seed ^ 0x11_57ed).u8(..8) > 0,
             server_id: [1, u8::MAX][random.usize(0..2)],
             limit: 3,
         };

@@ -108,11 +108,14 @@ fn all_schedules_of_a_few_queuers_keep_every_promise() {
         "announced/2+1",
         "announced/3+1",
         "wrapping/2+1",
+        "listed/3+0",
+        "listed/2+1",
+        "listed/3+1",
     ];
     let long = [LONG.as_slice(), &queue].concat();
     explore_all("queue", &["plain/3+0"], &long);
     if !effort::is_long() {
-        explore_some("queue", &[ONE_FAULT, "contended/2+1", "announced/2+1"]);
+        explore_some("queue", &[ONE_FAULT, "contended/2+1", "announced/2+1", "listed/2+1"]);
     }
 }
 

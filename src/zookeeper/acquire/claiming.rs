@@ -1,0 +1,142 @@
+//! Making a claim in a queue, and what is in the way of that.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::attempt::{Ahead, Attempt, ClaimStatus, clear_orphan, create_parents};
+use super::listing::Listing;
+use super::scan::{Claimed, Scan};
+use crate::client::TrustedSession;
+use crate::error::{Code, Result};
+use crate::lock::Contender;
+use crate::zookeeper::claim::payload;
+use crate::zookeeper::kinds::admission::Admission;
+use crate::zookeeper::kinds::{limit_node, permits};
+use crate::zookeeper::name;
+use crate::zookeeper::refusal::{NO_NUMBER_LEFT, NOT_A_QUEUE};
+use crate::zookeeper::shortcuts::prove::{self, Guess};
+use crate::zookeeper::spec::Spec;
+
+/// What a new claim has found.
+pub(super) enum Made {
+    /// It was made, and the directory was listed after that.
+    Listed(Result<Arc<Listing>>),
+    /// Where it stands is known without a listing, or there is none.
+    Decided(ClaimStatus),
+}
+
+/// Makes a claim.
+pub(super) async fn make(attempt: &mut Attempt, session: &TrustedSession) -> Result<Made> {
+    let spec = Arc::clone(&attempt.spec);
+    if let Some(status) = enter(attempt, session).await? {
+        return Ok(Made::Decided(status));
+    }
+    attempt.claim.send(session);
+    let guess = Guess::of(attempt, session);
+    // The listing goes out right behind the create. Its reply comes after the create's, so this waits for both and
+    // wakes once.
+    let listing = match guess.is_none() {
+        true => Some(spec.memory.list(session, &spec.path).await),
+        false => None,
+    };
+    match attempt.claim.confirm().await {
+        Ok(_) => {}
+        Err(error) if error.is_no_node() => {
+            return make_directory(&spec, session).await.map(Made::Decided);
+        }
+        Err(error) if error.is_node_exists() => {
+            return wait_for_the_last_number(attempt, session).await.map(Made::Decided);
+        }
+        Err(error) if error.code() == Code::NO_CHILDREN_FOR_EPHEMERALS => {
+            return Ok(Made::Decided(ClaimStatus::Impossible(NOT_A_QUEUE)));
+        }
+        Err(error) => return Err(error),
+    }
+    if let Some(listing) = listing {
+        return Ok(Made::Listed(listing));
+    }
+    if let Some(status) = prove::by_its_number(attempt, session, guess).await? {
+        return Ok(Made::Decided(status));
+    }
+    Ok(Made::Listed(spec.memory.list(session, &spec.path).await))
+}
+
+/// Before a claim is sent: says which directory it is for; or gives where the attempt stands without a claim.
+pub(super) async fn enter(
+    attempt: &mut Attempt,
+    session: &TrustedSession,
+) -> Result<Option<ClaimStatus>> {
+    let spec = Arc::clone(&attempt.spec);
+    let mut directory = spec.memory.directory();
+    // A name carries its directory's czxid. And somebody who only tries must not queue up where
+    // others could see it ahead of them and give up on a lock that is free.
+    if attempt.no_wait || directory == 0 && spec.naming.is_of_the_directory() {
+        match spec.memory.list(session, &spec.path).await {
+            Ok(listing) => {
+                directory = listing.directory.czxid;
+                if attempt.no_wait {
+                    if let Some(who) = anybody(&spec, &listing, session).await? {
+                        attempt.ahead.note(who);
+                        return Ok(Some(ClaimStatus::Taken));
+                    }
+                }
+            }
+            Err(error) if error.is_no_node() => {
+                return make_directory(&spec, session).await.map(Some);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    attempt.claim.enter(directory);
+    Ok(None)
+}
+
+/// Makes the lock's directory, and what is missing above it.
+pub(super) async fn make_directory(spec: &Spec, session: &TrustedSession) -> Result<ClaimStatus> {
+    spec.memory.saw_no_directory();
+    if let Admission::Permits(_) = spec.admission {
+        return limit_node::make_directory(spec, session).await;
+    }
+    // Any child will do: it is what stands above that is missing.
+    let claim = name::join(&spec.path, "claim");
+    create_parents(session, spec, &claim).await
+}
+
+/// The pause before another number is asked for when it was not the last one that was given twice.
+const BEFORE_ANOTHER_NUMBER: Duration = Duration::from_millis(10);
+
+/// The directory's counter is at its end: the server has given a number again whose claim is still
+/// there. Until that has gone there is no claim to be had; whoever is first then gets it.
+pub(super) async fn wait_for_the_last_number(
+    attempt: &mut Attempt,
+    session: &TrustedSession,
+) -> Result<ClaimStatus> {
+    let path = attempt.claim.layout().numbered(session.id(), i32::MAX);
+    match attempt.look_ahead(session, &path).await {
+        Ok(Ahead::Data) => Ok(ClaimStatus::Impossible(NO_NUMBER_LEFT)),
+        Ok(Ahead::Claim { status, .. }) => Ok(status),
+        Ok(Ahead::Nobody) => Ok(ClaimStatus::Again),
+        Err(error) if error.is_no_node() => Ok(ClaimStatus::Pausing(BEFORE_ANOTHER_NUMBER)),
+        Err(error) => Err(error),
+    }
+}
+
+/// The first who holds the lock or waits for it, of those who would block a claim made now.
+async fn anybody(
+    spec: &Spec,
+    listing: &Listing,
+    session: &TrustedSession,
+) -> Result<Option<Contender>> {
+    if let Admission::Permits(wanted) = spec.admission {
+        return permits::anybody(spec, listing, session, wanted).await;
+    }
+    let claims = spec.admission.blockers(listing.in_order());
+    let mut claims = Scan::new(spec, session, listing.directory.czxid, claims);
+    while let Some(Claimed { name, data, stat }) = claims.next().await? {
+        let path = name::join(&spec.path, name);
+        if !clear_orphan(spec, session, &path, &data, &stat).await {
+            return Ok(Some(payload::read(path, &data, &stat)));
+        }
+    }
+    Ok(None)
+}
