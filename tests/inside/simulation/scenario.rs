@@ -22,6 +22,9 @@ pub(super) const MIXED: u64 = 1 << 32;
 /// From this seed on, some contend for both locks together.
 pub(super) const SEVERAL: u64 = 1 << 33;
 
+/// Seeds from here on stand for a queue whose clients hold by a listing alone.
+pub(super) const LISTED: u64 = 1 << 34;
+
 const A_WHILE: Duration = Duration::from_secs(1);
 
 /// One acquire and what follows it.
@@ -266,10 +269,13 @@ impl Scenario {
         scenario
     }
 
-    /// What a seed stands for: from [`MIXED`] on, a queue of several kinds; from [`SEVERAL`] on, two queues.
+    /// What a seed stands for: from [`MIXED`] on, a queue of several kinds; from [`SEVERAL`] on, two queues; from
+    /// [`LISTED`] on, one queue without shortcuts.
     pub(super) fn from_seed(seed: u64) -> Scenario {
         let mut scenario = Scenario::exclusive_from_seed(seed);
-        if seed >= SEVERAL {
+        if seed >= LISTED {
+            (scenario.strategy, scenario.shortcuts) = (Strategy::Queue, false);
+        } else if seed >= SEVERAL {
             let mut random = fastrand::Rng::with_seed(seed ^ 0x0b07_410c);
             scenario.strategy = Strategy::Queue;
             for contender in &mut scenario.contenders {
@@ -351,7 +357,7 @@ impl Scenario {
             directory: [None, Some(0), Some(i32::MAX - 2)][random.usize(0..3)],
             contended: random.bool(),
             announced: fastrand::Rng::with_seed(seed ^ 0xa220_0c3d).bool(),
-            shortcuts: fastrand::Rng::with_seed(seed ^ 0x11_57ed).u8(..8) > 0,
+            shortcuts: true,
             server_id: [1, u8::MAX][random.usize(0..2)],
             limit: 3,
         };

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::effort;
 use super::replay::{report_choices, report_seed};
 use super::run::run;
-use super::scenario::{MIXED, SEVERAL, Scenario};
+use super::scenario::{LISTED, MIXED, SEVERAL, Scenario};
 use super::schedule::{Drawn, Explored, explore};
 
 /// How often a long run says how far it is.
@@ -185,6 +185,11 @@ fn random_schedules_of_several_locks_keep_every_promise() {
 #[test]
 fn random_schedules_of_many_contenders_and_faults_keep_every_promise() {
     draw_from(effort::first_seed(), 1);
+}
+
+#[test]
+fn random_schedules_without_shortcuts_keep_every_promise() {
+    draw_from(LISTED + effort::first_seed(), 3);
 }
 
 #[test]

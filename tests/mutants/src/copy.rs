@@ -1,5 +1,6 @@
 //! The copy of the checkout that the bugs are planted in.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -29,11 +30,12 @@ pub fn copy(from: &Path, place: &Path, mutated: &Texts, coverage: bool) -> Outco
         return Err(format!("git ls-files: {}", String::from_utf8_lossy(&listed.stderr)));
     }
     let copy = Copy { root, coverage };
-    for file in String::from_utf8_lossy(&listed.stdout).split('\0').filter(|file| !file.is_empty())
-    {
+    let listed = String::from_utf8_lossy(&listed.stdout);
+    let files = || listed.split('\0').filter(|file| from.join(file).is_file());
+    remove_others(&copy.root, &files().map(|file| copy.root.join(file)).collect())?;
+    for file in files() {
         let source = from.join(file);
-        // What was deleted is listed until that is committed.
-        if !source.is_file() || mutated.contains_key(file) {
+        if mutated.contains_key(file) {
             continue;
         }
         let mut text =
@@ -54,6 +56,21 @@ pub fn copy(from: &Path, place: &Path, mutated: &Texts, coverage: bool) -> Outco
     }
     copy.write("src/mutants.rs", SWITCH.as_bytes())?;
     Ok(copy)
+}
+
+/// Removes sources that the checkout has no more: Rust would take a module from both its old place and its new one.
+fn remove_others(directory: &Path, files: &HashSet<PathBuf>) -> Outcome {
+    let Ok(entries) = fs::read_dir(directory) else { return Ok(()) };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.is_dir() {
+            if path.file_name().is_none_or(|name| name != "target") {
+                remove_others(&path, files)?;
+            }
+        } else if path.extension().is_some_and(|is| is == "rs") && !files.contains(&path) {
+            fs::remove_file(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+    }
+    Ok(())
 }
 
 impl Copy {
