@@ -14,7 +14,8 @@ macro_rules! log_in {
         if $crate::logging::is_wanted(tracing::Level::$level) {
             let span = $span.get();
             $crate::logging::queue(Box::new(move || {
-                let line = || tracing::event!(tracing::Level::$level, $($line)+);
+                // Users filter by this name, wherever the file lies that says it.
+                let line = || tracing::event!(target: "zklock", tracing::Level::$level, $($line)+);
                 $crate::spans::SpanRef::in_scope(span, line);
             }));
         }

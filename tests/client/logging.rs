@@ -108,7 +108,7 @@ impl Visit for Fields {
 
 impl Subscriber for &'static Lives {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "zklock::zookeeper::tenure"
+        metadata.target() == "zklock"
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {

@@ -62,7 +62,7 @@ impl All {
 
 impl Subscriber for &'static Kept {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_span() || metadata.target() == "zklock::zookeeper::tenure"
+        metadata.is_span() || metadata.target() == "zklock"
     }
 
     fn new_span(&self, attributes: &Attributes<'_>) -> Id {
