@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use futures_lite::future::block_on;
 use test_support::{TIMEOUT, acquire_in_background, eventually};
 use zklock::zookeeper::{Acl, Permissions};
-use zklock::{Code, GuardState, Interop, LockError, LostReason, Strategy};
+use zklock::{Code, GuardState, Interop, LostReason, Strategy};
 
-use crate::place::{Place, each_store};
+use crate::place::{Place, each_store, late};
 
 const SOON: Duration = Duration::from_millis(200);
 
@@ -78,13 +78,12 @@ each_store! {
         let guard = place.lock().label("night run").acquire().wait().unwrap();
         let lock = place.lock();
         assert!(lock.try_acquire().wait().unwrap().is_none());
-        for error in [
-            lock.acquire().within(SOON).wait().unwrap_err(),
-            block_on(lock.acquire().within(SOON)).unwrap_err(),
+        for (error, ahead) in [
+            late(|limit| lock.acquire().within(limit).wait().unwrap_err()),
+            late(|limit| block_on(lock.acquire().within(limit)).unwrap_err()),
         ] {
             assert!(error.is_timeout() && !error.is_outcome_unknown() && !error.is_lost());
             assert_eq!((error.path(), error.code()), (place.path.as_str(), Code::OPERATION_TIMEOUT));
-            let LockError::TimedOut { ahead: Some(ahead), .. } = &error else { panic!("{error:?}") };
             assert_eq!((ahead.path.as_str(), ahead.token), (&*guard.claim_path(), guard.fencing_token()));
             assert_eq!(ahead.label, "night run");
         }

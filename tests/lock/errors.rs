@@ -3,6 +3,7 @@
 use std::error::Error as _;
 use std::time::Duration;
 
+use crate::place::late;
 use zklock::zookeeper::Acl;
 use zklock::{Code, LockError};
 use zklock_testing::wire::Op;
@@ -20,10 +21,9 @@ each_strategy! {
         let (holder, client) = (bench.direct(), bench.direct());
         let guard = bench.lock(&holder, strategy).label("night run").acquire().wait().unwrap();
         let lock = bench.lock(&client, strategy);
-        let error = lock.acquire().within(SOON).wait().unwrap_err();
+        let (error, ahead) = late(|limit| lock.acquire().within(limit).wait().unwrap_err());
         assert!(error.is_timeout() && !error.is_outcome_unknown() && !error.is_lost());
         assert_eq!((error.path(), error.code()), (bench.path.as_str(), Code::OPERATION_TIMEOUT));
-        let LockError::TimedOut { ahead: Some(ahead), .. } = &error else { panic!("{error:?}") };
         assert_eq!((ahead.path.as_str(), ahead.token), (&*guard.claim_path(), guard.fencing_token()));
         assert_eq!((ahead.session, ahead.label.as_str()), (session_id(&holder), "night run"));
         let line = error.to_string();

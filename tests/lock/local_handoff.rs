@@ -14,7 +14,7 @@ use zklock_testing::Rule;
 use zklock_testing::wire::Ops;
 
 use crate::bench::Bench;
-use crate::place::each_queue;
+use crate::place::{each_queue, late};
 
 const SOON: Duration = Duration::from_millis(200);
 
@@ -174,8 +174,7 @@ each_queue! {
     fn a_limit_says_who_of_the_process_is_ahead(place) {
         let lock = place.lock().local_handoff(LocalHandoff::new());
         let guard = lock.acquire().wait().unwrap();
-        let error = lock.acquire().within(SOON).wait().unwrap_err();
-        let LockError::TimedOut { ahead: Some(ahead), .. } = &error else { panic!("{error:?}") };
+        let (_, ahead) = late(|limit| lock.acquire().within(limit).wait().unwrap_err());
         assert_eq!((ahead.path.as_str(), ahead.token), (&*guard.claim_path(), guard.fencing_token()));
         assert_eq!(ahead.pid, std::process::id());
         drop(guard);

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use test_support::{eventually, session_id, unused_path};
-use zklock::{Client, LocalStore, Lock, ReadWriteLock, Semaphore, StoreOptions, Strategy};
+use zklock::{
+    Client, Contender, LocalStore, Lock, LockError, ReadWriteLock, Semaphore, StoreOptions,
+    Strategy,
+};
 
 use crate::bench::Bench;
 
@@ -308,4 +311,21 @@ impl Place {
             }
         }
     }
+}
+
+/// The error of an acquire that ends at its limit, and who was ahead of it. A store that a busy machine keeps waiting
+/// can't say in time who that is: then the limit is longer.
+#[track_caller]
+pub fn late(acquire: impl Fn(Duration) -> LockError) -> (LockError, Contender) {
+    for limit in [200, 2_000, 20_000].map(Duration::from_millis) {
+        let error = acquire(limit);
+        match &error {
+            LockError::TimedOut { ahead: None, .. } => {}
+            LockError::TimedOut { ahead: Some(ahead), .. } => {
+                return (error.clone(), Contender::clone(ahead));
+            }
+            _ => panic!("{error:?}"),
+        }
+    }
+    panic!("nobody can say who is ahead");
 }

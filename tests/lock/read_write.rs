@@ -9,7 +9,7 @@ use zklock_testing::wire::{CreateMode, Op};
 
 use crate::bench::Bench;
 use crate::line::{Waiting, held, join, release};
-use crate::place::each_queue;
+use crate::place::{each_queue, late};
 
 const QUEUE: Strategy = Strategy::Queue;
 const SOON: Duration = Duration::from_millis(200);
@@ -47,8 +47,7 @@ each_queue! {
         let writer = place.read_write().write().acquire().wait().unwrap();
         let lock = place.read_write().read();
         let readers: Vec<_> = (0..33).map(|before| join(&lock, before + 2)).collect();
-        let late = lock.acquire().within(SOON).wait().unwrap_err();
-        let LockError::TimedOut { ahead: Some(ahead), .. } = &late else { panic!("{late:?}") };
+        let (_, ahead) = late(|limit| lock.acquire().within(limit).wait().unwrap_err());
         assert_eq!(ahead.token, writer.fencing_token());
         release([writer]);
         release(readers.into_iter().map(held));
@@ -61,8 +60,7 @@ each_queue! {
         let others = place.read_write();
         for lock in [others.read(), others.write()] {
             assert!(lock.try_acquire().wait().unwrap().is_none());
-            let late = lock.acquire().within(SOON).wait().unwrap_err();
-            let LockError::TimedOut { ahead: Some(ahead), .. } = &late else { panic!("{late:?}") };
+            let (_, ahead) = late(|limit| lock.acquire().within(limit).wait().unwrap_err());
             assert_eq!((&*ahead.path, ahead.token), (&*guard.claim_path(), guard.fencing_token()));
         }
         release([guard]);

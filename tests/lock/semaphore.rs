@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use test_support::{TIMEOUT, acquire_in_background, eventually, session_id};
 use zklock::zookeeper::{Acl, CreateMode, Permissions};
@@ -12,10 +11,9 @@ use zklock_testing::wire::Op;
 
 use crate::bench::Bench;
 use crate::line::{Waiting, held, join, release};
-use crate::place::each_queue;
+use crate::place::{each_queue, late};
 
 const QUEUE: Strategy = Strategy::Queue;
-const SOON: Duration = Duration::from_millis(200);
 
 fn take(semaphore: &Semaphore, permits: u32) -> Guard {
     semaphore.permits(permits).acquire().within(TIMEOUT).wait().unwrap()
@@ -27,8 +25,7 @@ each_queue! {
         assert!(guards.iter().all(|guard| guard.state() == GuardState::Held));
         let other = place.semaphore(3);
         assert!(other.permit().try_acquire().wait().unwrap().is_none());
-        let late = other.permit().acquire().within(SOON).wait().unwrap_err();
-        let LockError::TimedOut { ahead: Some(ahead), .. } = &late else { panic!("{late:?}") };
+        let (_, ahead) = late(|limit| other.permit().acquire().within(limit).wait().unwrap_err());
         assert_eq!(ahead.token, guards[2].fencing_token());
         release(guards);
         place.expect_free();

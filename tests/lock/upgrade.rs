@@ -9,7 +9,7 @@ use zklock_testing::{Action, Rule};
 
 use crate::bench::Bench;
 use crate::line::{Waiting, held, join, release};
-use crate::place::each_that_upgrades;
+use crate::place::{each_that_upgrades, late};
 
 const QUEUE: Strategy = Strategy::Queue;
 const SOON: Duration = Duration::from_millis(200);
@@ -101,8 +101,7 @@ each_that_upgrades! {
         let reads = place.read_write().read().acquire().wait().unwrap();
         let guard = place.read_write().upgradeable().acquire().within(TIMEOUT).wait().unwrap();
         let looks = place.read_write().read();
-        let late = guard.upgrade().within(SOON).wait().unwrap_err();
-        let LockError::TimedOut { ahead: Some(ahead), .. } = &late else { panic!("{late:?}") };
+        let (_, ahead) = late(|limit| guard.upgrade().within(limit).wait().unwrap_err());
         assert_eq!(ahead.token, reads.fencing_token());
         let mut given_up = guard.upgrade();
         poll_until(&mut given_up, || looks.contenders().wait().unwrap().len() == 3);

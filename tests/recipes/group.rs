@@ -275,6 +275,25 @@ fn a_member_whose_read_is_lost_is_reported_without_another_change() {
 }
 
 #[test]
+fn who_joins_is_read_alone_and_who_goes_not_at_all() {
+    let bench = Bench::shared();
+    let watcher = bench.client();
+    let mut members = watcher.group(&bench.path).watch_members();
+    assert_eq!(next(&mut members), []);
+    let group = group(&bench);
+    let reads = || bench.proxy.count(&Rule::request(Op::GetData).path_prefix(&bench.path));
+    let mut there = Vec::new();
+    for n in 1..=3 {
+        there.push(group.join(n.to_string()).wait().unwrap());
+        while next(&mut members).len() < n {}
+        assert_eq!(reads(), n);
+    }
+    drop(there.pop());
+    while next(&mut members).len() > 2 {}
+    assert_eq!(reads(), 3);
+}
+
+#[test]
 fn a_thousand_that_join_at_once_cost_a_watcher_a_read_each_and_few_listings() {
     const MEMBERS: usize = 1_000;
     let bench = Bench::shared();

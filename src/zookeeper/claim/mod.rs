@@ -9,26 +9,24 @@ pub(super) mod lookup;
 pub(super) mod node;
 pub(super) mod pair;
 pub(super) mod payload;
+mod recovery;
 pub(super) mod sent_after;
 pub(super) mod transaction;
 
 use std::sync::Arc;
-use std::time::Duration;
-
-use uuid::Uuid;
 
 use super::acquire::listing::Listing;
 use super::name;
 use super::shortcuts::announced;
-use super::shortcuts::memory::PathMemory;
 use super::spec::Spec;
-use crate::client::{ClientInner, Created, Op, TrustedSession};
-use crate::error::{Code, Error, Result};
+use crate::client::{Created, Op, TrustedSession};
+use crate::error::Result;
 use crate::logging::log;
-use crate::runtime::{Pending, Timer};
+use crate::runtime::Pending;
 use crate::znode::{Acl, CreateMode, Stat};
 use layout::NodeLayout;
 use node::Node;
+use recovery::{Ends, Reply, Search, clean_up, delete_directory, may_exist, unknown};
 use sent_after::SentAfter;
 
 pub(super) struct Claim {
@@ -45,138 +43,6 @@ pub(super) struct Claim {
     is_over: bool,
 }
 
-/// The ends of nodes that are being deleted.
-type Ends = Vec<Pending<bool>>;
-
-/// How to find a claim's node.
-#[derive(Clone)]
-struct Search {
-    client: Arc<ClientInner>,
-    memory: Arc<PathMemory>,
-    layout: NodeLayout,
-    /// Tells it from others of this session.
-    uuid: Uuid,
-    sent_after: SentAfter,
-    /// Whether the directory goes when no claim is left in it.
-    leaves_nothing: bool,
-    /// Whether its release is announced to who waits behind it.
-    is_announced: bool,
-}
-
-impl Search {
-    /// The nodes of this session that carry the claim's uuid: path and czxid of each. And the ends of those
-    /// that may have been the claim's, and are being deleted.
-    async fn run(&self, session: &TrustedSession) -> Result<(Vec<(Arc<str>, i64)>, Ends)> {
-        let found = match &self.layout {
-            NodeLayout::At(path) => Arc::new(lookup::look_at(session, path.to_string()).await?),
-            NodeLayout::Under { directory, .. } => {
-                self.memory.look_up(session, directory, self.sent_after).await?
-            }
-        };
-        let claims = found.claims(self.uuid);
-        let mut ends = Ends::new();
-        if claims.len() < self.layout.znodes() && session.is_ours_alone() {
-            ends = self.delete_nameless(session, &found)?;
-        }
-        Ok((claims, ends))
-    }
-
-    /// Of the nodes whose data somebody has replaced, those that are no claim of this client must have
-    /// been made by a create that was not answered, ours perhaps. They are deleted, as nobody would
-    /// ever release them; who has lost one claims again.
-    fn delete_nameless(&self, session: &TrustedSession, found: &lookup::Found) -> Result<Ends> {
-        let mut nobodys = Vec::new();
-        for (path, czxid) in found.nameless() {
-            match self.memory.is_claim(*czxid) {
-                Some(true) => {}
-                Some(false) => nobodys.push((path, *czxid)),
-                // It will be known once the reply has come.
-                None => return Err(unknown(&self.layout)),
-            }
-        }
-        let delete = |(path, czxid): (&Arc<str>, i64)| {
-            // From now on it is known: two deletions of one claim could hit its successor, which
-            // at the lock's own path has the same name.
-            let kept = self.memory.made(czxid);
-            let end = session.guaranteed_delete(path, czxid, true, kept);
-            let path = path.to_string();
-            log!(WARN, path, "deleted a claim whose data somebody has replaced");
-            end
-        };
-        Ok(nobodys.into_iter().map(delete).collect())
-    }
-
-    /// Our node, of those that a look-up has found. There is never a second one, but a second one would block
-    /// everybody for ever, as would half a claim: what is left over is deleted.
-    fn placed(
-        &self,
-        session: &TrustedSession,
-        mut found: Vec<(Arc<str>, i64)>,
-        ends: &mut Ends,
-    ) -> Option<Node> {
-        let node = if self.layout.znodes() == 2 {
-            let (pair, rest) = pair::complete(found);
-            found = rest;
-            pair.map(|(path, second, czxid)| self.node(session, path, Some(second), czxid))
-        } else {
-            let first = (!found.is_empty()).then(|| found.remove(0));
-            first.map(|(path, czxid)| self.node(session, path, None, czxid))
-        };
-        for (path, czxid) in found {
-            ends.push(session.guaranteed_delete(&path, czxid, true, self.memory.made(czxid)));
-        }
-        node
-    }
-
-    /// Our node, as the reply to its create says.
-    fn created(&self, session: &TrustedSession, Created { path, stat }: Created) -> Node {
-        let second = (self.layout.znodes() == 2).then(|| pair::second_path(&path)).flatten();
-        self.node(session, path.into(), second.map(Into::into), stat.czxid)
-    }
-
-    /// Our node.
-    fn node(
-        &self,
-        session: &TrustedSession,
-        path: Arc<str>,
-        second: Option<Arc<str>>,
-        czxid: i64,
-    ) -> Node {
-        // A name that carries its directory's czxid is given once, until the directory's counter has
-        // reached its end. The lock's own path is given again and again, and the recipe's names
-        // where a directory was made anew.
-        let name_is_reused = match &self.layout {
-            NodeLayout::Under { naming, created, .. } if naming.is_of_the_directory() => {
-                self.memory.saw_claim(*created, &path);
-                name::sequence(&path).is_some_and(name::is_out_of_turn)
-            }
-            _ => true,
-        };
-        let known = (self.memory.made(czxid), Arc::clone(&self.memory));
-        let (directory, leaves_nothing) = (self.directory(), self.leaves_nothing);
-        let is_announced = self.is_announced && !name_is_reused;
-        let session = session.clone();
-        Node {
-            session,
-            path,
-            second,
-            czxid,
-            name_is_reused,
-            is_announced,
-            directory,
-            leaves_nothing,
-            known,
-        }
-    }
-
-    fn directory(&self) -> Option<Arc<str>> {
-        match &self.layout {
-            NodeLayout::At(_) => None,
-            NodeLayout::Under { directory, .. } => Some(Arc::clone(directory)),
-        }
-    }
-}
-
 enum State {
     /// There is no node.
     None,
@@ -187,9 +53,6 @@ enum State {
     },
     Placed(Node),
 }
-
-/// The reply to a create; while it is to come, the client knows so.
-type Reply = (Pending<Created>, Arc<()>);
 
 impl Claim {
     pub(super) fn new(spec: &Spec, only_tries: bool) -> Claim {
@@ -414,15 +277,6 @@ impl Claim {
     }
 }
 
-/// Whether a create that ended so may have made its node: also a reply that can't be read is one.
-fn may_exist(error: &Error) -> bool {
-    error.is_outcome_unknown() || error.code() == Code::MARSHALLING_ERROR
-}
-
-fn unknown(layout: &NodeLayout) -> Error {
-    Error::new("acquire", layout.lock(), Code::OPERATION_TIMEOUT)
-}
-
 impl Drop for Claim {
     fn drop(&mut self) {
         match std::mem::replace(&mut self.state, State::None) {
@@ -439,53 +293,6 @@ impl Drop for Claim {
             State::Sent { session, reply } => {
                 let cleanup = clean_up(self.search.clone(), session, reply);
                 self.search.client.spawn_duty(cleanup);
-            }
-        }
-    }
-}
-
-/// Deletes a directory, if nobody is in it.
-async fn delete_directory(client: Arc<ClientInner>, directory: Arc<str>) {
-    while let Ok(session) = client.trusted_session().await {
-        match session.delete(&directory, None).await {
-            Err(error) if error.is_transient() => Timer::after(FIRST_PAUSE).await,
-            deleted => return log!(DEBUG, ?deleted, "a lock's directory that was made in vain"),
-        }
-    }
-}
-
-/// Between two looks for a claim that was given up, when the first could not be had.
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-
-/// Deletes the node of a claim that was given up while its create was on its way.
-async fn clean_up(search: Search, sent: TrustedSession, reply: Option<Reply>) {
-    if let Some((reply, _sent)) = reply {
-        match reply.await {
-            Ok(created) => {
-                return drop(search.created(&sent, created).guaranteed_delete());
-            }
-            Err(error) if !may_exist(&error) => return,
-            Err(_) => {}
-        }
-    }
-    // Until it was looked up, or its session is over and it is gone by itself.
-    let mut pause = FIRST_PAUSE;
-    while let Ok(session) = search.client.trusted_session().await {
-        if session.id() != sent.id() {
-            return;
-        }
-        match search.run(&session).await {
-            Ok((found, _)) => {
-                for (path, czxid) in found {
-                    drop(session.guaranteed_delete(&path, czxid, true, search.memory.made(czxid)));
-                }
-                return;
-            }
-            Err(error) => {
-                log!(DEBUG, %error, "looking for a claim that was given up");
-                Timer::after(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
             }
         }
     }
