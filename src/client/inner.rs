@@ -102,7 +102,7 @@ impl ClientInner {
         self.options.announces_releases
     }
 
-    /// Whether locks may hold by what is known, without a listing.
+    /// Whether a lock may skip the listing when the client already knows that it holds.
     pub(crate) fn takes_shortcuts(&self) -> bool {
         self.options.takes_shortcuts
     }

@@ -214,7 +214,7 @@ impl ClientOptions {
         self
     }
 
-    /// Whether locks may hold by what the client knows; otherwise each look is a listing.
+    /// Without shortcuts, a lock lists its directory each time it looks.
     #[cfg(test)]
     pub(crate) fn shortcuts(mut self, taken: bool) -> Self {
         self.settings.takes_shortcuts = taken;

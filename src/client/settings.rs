@@ -21,7 +21,7 @@ pub(super) struct Settings {
     pub(super) reopen: bool,
     pub(super) credentials: Vec<Credentials>,
     pub(super) announces_releases: bool,
-    /// Whether locks hold by what the client knows, without a listing.
+    /// Whether a lock may skip the listing when the client already knows that it holds.
     pub(super) takes_shortcuts: bool,
     pub(super) tls: Option<Tls>,
     pub(super) sasl: Option<Sasl>,

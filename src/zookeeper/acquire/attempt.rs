@@ -40,7 +40,7 @@ pub(crate) enum ClaimStatus {
     Impossible(Obstacle),
 }
 
-/// What a tenure begins with.
+/// A claim that holds, for the tenure to take over.
 pub(crate) struct Acquired {
     pub(crate) node: Node,
     pub(crate) hold: Hold,
@@ -111,7 +111,7 @@ impl Attempt {
         self.hold.is_some()
     }
 
-    /// Hands over what a tenure begins with, if it holds; the claim is then empty.
+    /// Hands the claim over, if it holds. The attempt then has none.
     pub(crate) fn acquired(&mut self) -> Option<Acquired> {
         let hold = self.hold.take()?;
         let node = self.claim.take()?;

@@ -35,10 +35,8 @@ pub(super) async fn make(attempt: &mut Attempt, session: &TrustedSession) -> Res
     let guess = Guess::of(attempt, session);
     // The listing goes out right behind the create. Its reply comes after the create's, so this waits for both and
     // wakes once.
-    let listing = match guess.is_none() {
-        true => Some(spec.memory.list(session, &spec.path).await),
-        false => None,
-    };
+    let listing =
+        if guess.is_none() { Some(spec.memory.list(session, &spec.path).await) } else { None };
     match attempt.claim.confirm().await {
         Ok(_) => {}
         Err(error) if error.is_no_node() => {

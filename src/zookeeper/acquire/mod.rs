@@ -23,8 +23,7 @@ use crate::error::{Error, Result};
 use crate::lock::{Contender, LockError, Strategy};
 use crate::logging::log;
 use crate::runtime::{Late, Timer, within};
-use attempt::Acquired;
-use attempt::{AFTER_TROUBLE, Attempt, ClaimStatus};
+use attempt::{AFTER_TROUBLE, Acquired, Attempt, ClaimStatus};
 use seen_ahead::SeenAhead;
 
 /// Acquires the lock.
