@@ -136,6 +136,7 @@ pub const C_CLIENT_VERSION: &str = env!("ZKLOCK_C_CLIENT_VERSION");
 
 /// The Rust blocks of the documents are doctests. (The tutorial's store needs SQLite.)
 #[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../README.md")]
 #[doc = include_str!("../docs/coming-from.md")]
 #[doc = include_str!("../docs/stores.md")]
 #[doc = include_str!("../docs/tutorial.md")]

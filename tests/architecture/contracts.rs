@@ -1,6 +1,5 @@
 //! Each operation that the crate offers is part of a contract: one that runs over every store, or over every fault.
 
-use super::rust_text::code_of;
 use super::tree::{assert_none, rust_files, text_of};
 
 /// Types whose operations every store has: what is promised of them is written once for all, by `each_store!` and its
@@ -75,6 +74,15 @@ fn operations() -> Vec<String> {
         (is_operation(output) && name.contains("::")).then(|| name.to_owned())
     });
     methods.collect()
+}
+
+/// A source without the lines that are comments.
+fn code_of(source: &str) -> String {
+    source
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// What the macros that run a contract over all stores are called with.

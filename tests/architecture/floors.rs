@@ -1,15 +1,9 @@
-//! Imports go down only.
+//! Files use each other downwards only, and in no circle.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::rust_text::{Named, code_of, modules_of, named_paths};
-use super::tree::{assert_none, rust_files, text_of};
-
-/// Stands for the crate's root as a whole, from which every floor can be reached.
-const WHOLE_CRATE: &str = "*";
-
-/// Holds tests that need private items, included as modules.
-const FOR_TESTS: &str = "/tests/inside/";
+use super::imports::{Imports, Use};
+use super::tree::{assert_none, rust_files};
 
 /// Which floors each uses, besides what every floor may share (errors, say), which uses none.
 const BELOW: &[(&str, &[&str])] = &[
@@ -28,118 +22,180 @@ const BELOW: &[(&str, &[&str])] = &[
     ("capi", &["raw", "client", "lock", "zookeeper", "recipes", "runtime", "stores"]),
 ];
 
-fn below(module: &str) -> Option<&'static [&'static str]> {
-    BELOW.iter().find(|(floor, _)| *floor == module).map(|(_, below)| *below)
-}
+/// The file that holds all floors together: whoever uses it can reach each of them.
+const ROOT: &str = "src/lib.rs";
 
 fn may_use(from: &str, to: &str) -> bool {
-    let is_floor = to == WHOLE_CRATE || below(to).is_some();
-    from == to || !is_floor || below(from).is_some_and(|below| below.contains(&to))
+    let floor = |file: &str| {
+        let name = file.trim_start_matches("src/").trim_end_matches(".rs");
+        name.split('/').next().unwrap_or_default().to_owned()
+    };
+    let below =
+        |floor: &str| BELOW.iter().find(|(name, _)| *name == floor).map(|(_, below)| *below);
+    let (upper, lower) = (floor(from), floor(to));
+    let is_floor = to == ROOT || below(&lower).is_some();
+    from == ROOT
+        || upper == lower
+        || !is_floor
+        || below(&upper).is_some_and(|below| below.contains(&lower.as_str()))
 }
 
-/// Which module each name comes from that `lib.rs` re-exports at the root, and complaints about
-/// re-exports that hide it.
-fn root_names(lib: &str) -> (HashMap<String, String>, Vec<String>) {
-    let (mut names, mut complaints) = (HashMap::new(), Vec::new());
-    for Named { mut path, name, line, within, .. } in named_paths(&code_of(lib)) {
-        if !within.is_empty() {
-            continue;
-        }
-        if matches!(path.first().map(String::as_str), Some("crate" | "self")) {
-            path.remove(0);
-        }
-        if path.len() > 1 && below(&path[0]).is_some() {
-            if name == "*" {
-                complaints.push(format!("src/lib.rs:{line}: re-export {} by name", path[0]));
-            }
-            names.insert(name, path.remove(0));
-        }
-    }
-    (names, complaints)
+/// What the library's files use and must not.
+fn upward(imports: &Imports) -> Vec<String> {
+    let uses = imports.uses().into_iter().filter(|one| !may_use(one.from, one.to));
+    let uses = uses.map(|Use { from, to, .. }| format!("{from} uses {to}, which is not below it"));
+    let takes_in =
+        imports.taking_in_files().map(|file| format!("{file} takes in a file of another place"));
+    uses.chain(takes_in).collect()
 }
 
-/// Complaints about what a file of the library takes from floors it may not use.
-fn upward_imports(file: &str, source: &str, root_names: &HashMap<String, String>) -> Vec<String> {
-    let code = code_of(source);
-    let own = modules_of(file);
-    let mut complaints = Vec::new();
-    let mut complain =
-        |line: usize, what: String| complaints.push(format!("{file}:{line}: {what}"));
-    for (number, (line, written)) in code.lines().zip(source.lines()).enumerate() {
-        let bare: String = line.split_whitespace().collect();
-        let is_of_tests = written.starts_with("#[path = ") && written.contains(FOR_TESTS);
-        if bare.contains("#[path=") && !is_of_tests || bare.contains("include!(") {
-            complain(number + 1, "takes in a file of another place".to_owned());
+/// The uses that close circles.
+fn circles(imports: &Imports) -> Vec<String> {
+    let mut used: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    // A name that is handed on, and not used there, is used by those who import it from there.
+    for Use { from, to, .. } in imports.uses().into_iter().filter(|one| !one.handed_on) {
+        used.entry(from).or_default().insert(to);
+    }
+    let reaches = |from: &str, to: &str| {
+        let (mut seen, mut next) = (BTreeSet::new(), vec![from]);
+        while let Some(file) = next.pop().filter(|file| *file != to) {
+            next.extend(used.get(file).into_iter().flatten().filter(|file| seen.insert(**file)));
         }
-    }
-    if own.is_empty() {
-        return complaints; // lib.rs holds all floors together.
-    }
-    for named in named_paths(&code) {
-        let Some(to) = target(&own, &named, root_names) else {
-            continue;
-        };
-        if !may_use(&own[0], &to) {
-            complain(named.line, format!("{} uses {to}, which is not below it", own[0]));
-        }
-    }
-    complaints
-}
-
-/// The top-level module a path leads to, when it leads into this crate.
-fn target(own: &[String], named: &Named, root_names: &HashMap<String, String>) -> Option<String> {
-    let mut place: Vec<&str> = own.iter().chain(&named.within).map(String::as_str).collect();
-    let mut ours = false;
-    for part in &named.path {
-        match part.as_str() {
-            "crate" if !ours => place.clear(),
-            "self" if !ours => {}
-            "super" => drop(place.pop()),
-            // Another crate, or a module of our own below this one.
-            _ if !ours => return None,
-            part => place.push(part),
-        }
-        ours = true;
-    }
-    let first = place.first().copied().unwrap_or(WHOLE_CRATE);
-    Some(root_names.get(first).map_or(first, String::as_str).to_owned())
+        seen.contains(to) || from == to
+    };
+    let all = used.iter().flat_map(|(from, used)| used.iter().map(move |to| (*from, *to)));
+    all.filter(|(from, to)| reaches(to, from))
+        .map(|(from, to)| format!("{from} uses {to}"))
+        .collect()
 }
 
 #[test]
-fn no_module_imports_from_a_higher_floor() {
+fn files_use_each_other_downwards_and_in_no_circle() {
     let files = rust_files();
-    let (names, mut complaints) = root_names(&text_of("src/lib.rs"));
-    for (path, source) in files.iter().filter(|(path, _)| path.starts_with("src/")) {
-        complaints.extend(upward_imports(path, source, &names));
+    let mut complaints = Vec::new();
+    for (package, least) in
+        [("", 300), ("crates/zklock-cli/", 100), ("crates/zklock-lock-test/", 20)]
+    {
+        let sources = files
+            .iter()
+            .filter_map(|(path, text)| Some((path.strip_prefix(package)?, text.as_str())));
+        let imports = Imports::of(sources.filter(|(path, _)| path.starts_with("src/")));
+        let uses = imports.uses().len();
+        assert!(uses > least, "{package}: too few uses were found: {uses}");
+        complaints
+            .extend(circles(&imports).iter().map(|one| format!("{package}: in a circle, {one}")));
+        if package.is_empty() {
+            complaints.extend(upward(&imports));
+        }
     }
     assert_none(&complaints);
+}
+
+fn circles_of(files: &[(&str, &str)]) -> Vec<String> {
+    circles(&Imports::of(files.iter().copied()))
 }
 
 #[test]
-fn the_floor_check_finds_every_way_up_and_allows_every_way_down() {
-    let lib = "mod raw; pub mod client;\npub use client::Client;\npub use crate::lock::{Guard as Held, Lock};\n";
-    let (names, complaints) = root_names(lib);
-    assert_none(&complaints);
-    assert_eq!(root_names("pub use client::*;").1.len(), 1);
-
-    for (file, source) in cases(UP) {
-        let found = upward_imports(&file, &source, &names);
-        assert_eq!(found.len(), 1, "{file}: {source}: {found:?}");
+fn circles_are_found_by_every_kind_of_path() {
+    for (in_a, in_b) in [
+        ("use crate::b::B;", "use crate::a::A;"),
+        ("use super::b::{self, B};", "fn f() -> crate::a::A {}"),
+        ("use crate::{c, b::{x, y::Z}};", "use super::{a::A as Other};"),
+        ("fn f() { super::b::f() }", "mod inner { fn g() { super::super::a::f() } }"),
+        ("pub use crate::b::B; fn f(b: B) {}", "use crate::a;"),
+        ("use crate::B;", "use crate::a::A;"),
+        ("use crate::Renamed;", "use crate::a::A;"),
+        ("use crate::b::*;", "use super::a::*;"),
+    ] {
+        let lib = "mod a; mod b; pub use b::B; pub use self::b::B as Renamed;";
+        let found = circles_of(&[("src/lib.rs", lib), ("src/a.rs", in_a), ("src/b.rs", in_b)]);
+        assert_eq!(found, ["src/a.rs uses src/b.rs", "src/b.rs uses src/a.rs"], "{in_a} | {in_b}");
     }
-    for (file, source) in cases(DOWN) {
-        assert_none(&upward_imports(&file, &source, &names));
+    for (files, uses) in [
+        (
+            &[
+                ("src/a.rs", "use crate::b::B;"),
+                ("src/b.rs", "use crate::c::C;"),
+                ("src/c.rs", "use crate::a::A;"),
+            ][..],
+            3,
+        ),
+        (
+            &[
+                ("src/m/mod.rs", "mod child; struct Own; fn f() { child::g() }"),
+                ("src/m/child.rs", "use super::Own;"),
+            ],
+            2,
+        ),
+        (&[("src/main.rs", "mod a; fn f() { a::g() }"), ("src/a.rs", "use crate::f;")], 2),
+    ] {
+        assert_eq!(circles_of(files).len(), uses, "{files:?}");
     }
 }
+
+#[test]
+fn what_is_handed_on_and_what_tests_use_makes_no_circle() {
+    let siblings = [
+        ("src/m/mod.rs", "mod a; mod b; pub use a::A; pub(crate) use self::b::B;"),
+        ("src/m/a.rs", "struct A; use super::B;"),
+        ("src/m/b.rs", "struct B;"),
+        ("src/other.rs", "use crate::m::{A, B};"),
+    ];
+    let a = ("src/a.rs", "use crate::b::B;");
+    for files in [
+        &siblings[..],
+        &[a, ("src/b.rs", "#[cfg(test)] mod tests { use crate::a::A; }")],
+        &[a, ("src/b.rs", "#[cfg(all(test, x))]\nuse crate::a::A;")],
+        &[a, ("src/b.rs", "struct B { #[cfg(test)] a: crate::a::A, b: u8 }")],
+        &[
+            a,
+            ("src/b.rs", "#[cfg(test)]\npub(crate) mod tests;"),
+            ("src/b/tests.rs", "use crate::a::A;"),
+            ("src/b/tests/more.rs", "use crate::a::A; use super::super::B;"),
+        ],
+        &[
+            ("src/a.rs", "use std::b::B; use b::C; // use crate::b;"),
+            ("src/b.rs", "use crate::a::A;"),
+        ],
+        &[
+            ("src/a.rs", "mod b { pub struct B; } use self::b::B;"),
+            ("src/b.rs", "use crate::a::A;"),
+        ],
+    ] {
+        assert_eq!(circles_of(files), [""; 0], "{files:?}");
+    }
+}
+
+#[test]
+fn each_way_up_is_found_and_each_way_down_allowed() {
+    for (table, up) in [(UP, true), (DOWN, false)] {
+        for line in table.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let (file, source) = line.split_once(' ').expect("a file and a source");
+            let source = source.trim_start().replace("\\n", "\n");
+            let mut files: BTreeMap<&str, &str> = SKELETON.iter().copied().collect();
+            files.insert(file, &source);
+            let found = upward(&Imports::of(files));
+            assert_eq!(!found.is_empty(), up, "{file}: {source}: {found:?}");
+        }
+    }
+}
+
+const SKELETON: &[(&str, &str)] = &[
+    (
+        ROOT,
+        "mod raw; pub mod client; pub use client::Client; pub use crate::lock::{Guard as Held, Lock};",
+    ),
+    ("src/error.rs", ""),
+    ("src/capi/mod.rs", ""),
+    ("src/client/mod.rs", "struct Client;"),
+    ("src/lock/mod.rs", "struct Guard; struct Lock;"),
+    ("src/raw/mod.rs", "struct Handle;"),
+    ("src/recipes/mod.rs", ""),
+    ("src/runtime/mod.rs", ""),
+    ("src/zookeeper/mod.rs", ""),
+];
 
 /// One case a line: a file and what stands in it, with `\n` for a new line.
-fn cases(table: &str) -> impl Iterator<Item = (String, String)> {
-    let lines = table.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.map(|line| {
-        let (file, source) = line.split_once(' ').expect("a file and a source");
-        (file.to_owned(), source.trim_start().replace("\\n", "\n"))
-    })
-}
-
 const UP: &str = r##"
     src/raw/handle.rs    use crate::client::Client;
     src/raw/handle.rs    use crate::{error::Error, client::{self}, raw::Slot};
@@ -159,11 +215,12 @@ const UP: &str = r##"
     src/client/mod.rs    use crate::\n    lock::\n    Lock;
     src/lock/mod.rs      use crate::capi::zkl_lock;
     src/lock/mod.rs      use crate::client::Client;
-    src/local/mod.rs     use crate::zookeeper::name;
+    src/lock/mod.rs      use crate::zookeeper::name;
     src/runtime/mod.rs   use crate::raw::Handle;
     src/lock/mod.rs      use crate::raw::Handle;
     src/recipes/queue.rs fn f(h: crate::raw::Handle) {}
     src/raw/mod.rs       #[path = "../lock/mod.rs"] mod other;
+    src/zookeeper/mod.rs #[path = "../../tests/inside/simulation/mod.rs"] mod simulation;
     src/client/node.rs   include!("../raw/mod.rs");
 "##;
 
@@ -178,7 +235,7 @@ const DOWN: &str = r##"
     src/client/mod.rs    use crate::raw::Handle; use tokio::sync; use lock_api::RawMutex;
     src/client/mod.rs    use other::client::super_lock; fn f() { std::fs::lock::x() }
     src/zookeeper/acquire/queue.rs use crate::{Client, Lock, client::{Stat, node::*}, runtime::x};
-    src/zookeeper/mod.rs #[path = "../../tests/inside/simulation/mod.rs"] mod simulation;
+    src/zookeeper/mod.rs #[cfg(test)] #[path = "../../tests/inside/simulation/mod.rs"] mod simulation;
     src/capi/mod.rs      use crate::{raw::Handle, lock, recipes, client};
     src/lib.rs           pub use lock::Lock; mod prelude { pub use crate::raw::Code; }
 "##;
