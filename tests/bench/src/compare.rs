@@ -93,7 +93,7 @@ impl Outcome {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
-    let zookeeper = Server::start()?;
+    let zookeeper = Server::builder().jvm_arg("-XX:TieredStopAtLevel=4").start()?; // as one that runs for long
     let (redis, postgres) = (Database::redis()?, Database::postgres()?);
     let mariadb = Database::mariadb()?;
     let folder = tempfile::tempdir()?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use zklock::Client;
-use zklock_testing::{Ensemble, KeepBusy, Server};
+use zklock_testing::{Builder, Ensemble, KeepBusy, Server};
 
 use crate::Trouble;
 
@@ -38,15 +38,20 @@ fn text(error: impl std::fmt::Display) -> Trouble {
     error.to_string()
 }
 
+/// A server that compiles its code as one does that runs for long.
+pub fn builder() -> Builder {
+    Server::builder().jvm_arg("-XX:TieredStopAtLevel=4")
+}
+
 impl Servers {
     /// They serve, and are warm, when this returns.
     pub fn start(ensemble: bool) -> Result<Servers, Trouble> {
         let own = if ensemble {
-            let ensemble = Ensemble::start(3).map_err(text)?;
+            let ensemble = builder().start_ensemble(3).map_err(text)?;
             let busy = ensemble.keep_busy().map_err(text)?;
             Own::Three(ensemble, busy)
         } else {
-            Own::One(Server::start().map_err(text)?)
+            Own::One(builder().start().map_err(text)?)
         };
         let hosts = own.hosts();
         let control = Client::options().session_timeout(SESSION).connect(&hosts).wait();

@@ -43,8 +43,6 @@ impl Cluster {
             // acknowledged is lost: see docs/soak.md.
             .jvm_arg("-Dzookeeper.forceSnapshotSync=true")
             .jvm_arg("-Xmx384m")
-            // They are started again and again: what compiles fast beats what runs fast.
-            .jvm_arg("-XX:TieredStopAtLevel=1")
             // The machine does not fail here, only processes: what was written is there.
             .jvm_arg("-Dzookeeper.forceSync=no")
             .jvm_arg("-Dzookeeper.preAllocSize=4096")

@@ -23,6 +23,8 @@ impl Builder {
             "-Xms64m".into(),
             "-Xmx128m".into(),
             "-XX:+UseSerialGC".into(),
+            // Most servers end before code that is compiled with more care would pay.
+            "-XX:TieredStopAtLevel=1".into(),
             // It writes a file to /tmp for each process, which a killed one leaves there.
             "-XX:-UsePerfData".into(),
             "-Djava.net.preferIPv4Stack=true".into(),
