@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use super::ahead::Ahead;
 use super::queue::{Claim, Queues, Status};
-use crate::lock::{Access, Kind, LockError, LostReason};
+use crate::lock::{Access, Kind, LockError, LockOp, LostReason};
 use crate::runtime::Pending;
 
 /// What a hold is claimed by.
@@ -72,5 +72,5 @@ pub(super) fn upgrade(of: Arc<Claimed>) -> Pending<(), LockError> {
         waiting.claim = None;
         Ok(())
     };
-    Pending::run_as("upgrade", path, LockError::of_pending, upgraded).when_late(ahead)
+    LockOp::Upgrade.run(path, upgraded).when_late(ahead)
 }

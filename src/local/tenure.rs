@@ -9,7 +9,9 @@ use futures_lite::future::Boxed;
 use super::change::{self, Claimed};
 use super::queue::{Claim, Queues, Status};
 use crate::error::Code;
-use crate::lock::{Access, GuardState, IS_BEING_CHANGED, LockError, LostReason, StoreRef, tenure};
+use crate::lock::{
+    Access, GuardState, IS_BEING_CHANGED, LockError, LostReason, StoreRef, ready, tenure,
+};
 use crate::process::Process;
 use crate::runtime::Pending;
 
@@ -50,13 +52,13 @@ impl tenure::Tenure for Tenure {
         if is_changing {
             let path = &held.lock;
             let refused = LockError::unusable(path, IS_BEING_CHANGED, Code::INVALID_STATE);
-            return Some(Pending::ready_as(LockError::of_pending, Err(refused)));
+            return Some(ready(Err(refused)));
         }
         if to == Access::Write {
             return Some(change::upgrade(held));
         }
         held.downgrade(to);
-        Some(Pending::ready_as(LockError::of_pending, Ok(())))
+        Some(ready(Ok(())))
     }
 
     fn state(&self) -> GuardState {
@@ -100,7 +102,7 @@ impl tenure::Tenure for Tenure {
             Some(LostReason::Released) | None => Ok(()),
             Some(reason) => Err(LockError::lost(&self.held.lock, reason)),
         };
-        Pending::ready_as(LockError::of_pending, released)
+        ready(released)
     }
 
     fn let_go(self: Arc<Self>) {

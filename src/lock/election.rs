@@ -10,6 +10,7 @@ use super::error::LockError;
 use super::guard::Guard;
 use super::handover::Handover;
 use super::holders::Holders;
+use super::op::LockOp;
 use super::strategy::Strategy;
 use super::whenever_held::WheneverHeld;
 use crate::runtime::Pending;
@@ -216,6 +217,6 @@ impl Leadership {
         let (handover, guard, to) = (self.handover.clone(), Arc::clone(&self.guard), to.token);
         let path = handover.path().to_owned();
         let handing = async move { handover.run(&guard, to).await };
-        Pending::run_as("hand over", path, LockError::of_pending, handing)
+        LockOp::HandOver.run(path, handing)
     }
 }

@@ -10,6 +10,7 @@ use futures_lite::future::Boxed;
 
 use super::error::LockError;
 use super::loss::{GuardState, LostReason};
+use super::op::ready;
 use super::states::{self, GuardStates};
 use super::tenure::{StoreRef, Tenure};
 use crate::process::{Process, inherited};
@@ -189,7 +190,7 @@ impl Guard {
     pub(crate) fn release_now(&self) -> Pending<(), LockError> {
         if self.lost().get() == Some(LostReason::Released) {
             let lost = LockError::lost(self.path(), LostReason::Released);
-            return Pending::ready_as(LockError::of_pending, Err(lost));
+            return ready(Err(lost));
         }
         self.release_with(self.store.clone())
     }
@@ -197,7 +198,7 @@ impl Guard {
     fn release_with(&self, store: Option<StoreRef>) -> Pending<(), LockError> {
         if !self.process.is_this() {
             let error = LockError::closed(self.path(), inherited("release", ""));
-            return Pending::ready_as(LockError::of_pending, Err(error));
+            return ready(Err(error));
         }
         Arc::clone(&self.tenure).release(store)
     }

@@ -8,6 +8,7 @@ use super::ahead::Ahead;
 use super::caller::Caller;
 use super::error::LockError;
 use super::guard::Guard;
+use super::op::{LockOp, ready};
 use super::store::{StoredLock, Tried};
 use super::together::Together;
 use crate::error::Code;
@@ -79,26 +80,27 @@ impl MultiLock {
     pub fn acquire(&self) -> Pending<Guard, LockError> {
         let stored = match self.stored() {
             Ok(stored) => stored,
-            Err(refused) => return Pending::ready_as(LockError::of_pending, Err(refused)),
+            Err(refused) => return ready(Err(refused)),
         };
         let (ahead, path) = (Arc::new(Ahead::default()), stored[0].path().to_owned());
         let (late, caller) = (Arc::clone(&ahead), Caller::present());
-        Pending::run_as("acquire", path, LockError::of_pending, async move {
-            let steps = steps(&stored);
-            loop {
-                let mut guards = Vec::with_capacity(stored.len());
-                for step in &steps {
-                    let acquiring = caller.acts(|| step.acquire());
-                    late.is_of(acquiring.late());
-                    guards.extend(step.places(acquiring.await?));
+        LockOp::Acquire
+            .run(path, async move {
+                let steps = steps(&stored);
+                loop {
+                    let mut guards = Vec::with_capacity(stored.len());
+                    for step in &steps {
+                        let acquiring = caller.acts(|| step.acquire());
+                        late.is_of(acquiring.late());
+                        guards.extend(step.places(acquiring.await?));
+                    }
+                    // Those before the last may have been lost while it was waited for.
+                    if !guards.iter().any(|(_, guard)| guard.is_lost()) {
+                        return Ok(together(guards));
+                    }
                 }
-                // Those before the last may have been lost while it was waited for.
-                if !guards.iter().any(|(_, guard)| guard.is_lost()) {
-                    return Ok(together(guards));
-                }
-            }
-        })
-        .when_late(ahead)
+            })
+            .when_late(ahead)
     }
 
     /// Acquires all of them if no other contender is ahead at any: no holder and, in a queue, no waiter.
@@ -111,10 +113,10 @@ impl MultiLock {
     pub fn try_acquire(&self) -> Pending<Option<Guard>, LockError> {
         let stored = match self.stored() {
             Ok(stored) => stored,
-            Err(refused) => return Pending::ready_as(LockError::of_pending, Err(refused)),
+            Err(refused) => return ready(Err(refused)),
         };
         let (path, caller) = (stored[0].path().to_owned(), Caller::present());
-        Pending::run_as("acquire", path, LockError::of_pending, async move {
+        LockOp::Acquire.run(path, async move {
             let mut guards = Vec::with_capacity(stored.len());
             for step in steps(&stored) {
                 match caller.acts(|| step.try_acquire()).await? {

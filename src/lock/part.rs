@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use super::error::LockError;
 use super::guard::Guard;
 use super::loss::{GuardState, LostReason};
+use super::op::ready;
 use super::tenure::{StoreRef, Tenure};
 use crate::runtime::{Latest, Pending, wake};
 
@@ -124,7 +125,7 @@ impl<P: Part> Tenure for PartTenure<P> {
             None => {
                 let lost =
                     lost.map_or(Ok(()), |reason| Err(LockError::lost(self.lock_path(), reason)));
-                Pending::ready_as(LockError::of_pending, lost)
+                ready(lost)
             }
         }
     }

@@ -10,6 +10,7 @@ use super::Lock;
 use super::contender::Contender;
 use super::error::LockError;
 use super::guard::Guard;
+use super::op::ready;
 use super::requests::Revocation;
 use super::store::{Change, StoredLock, Tried};
 use super::strategy::Strategy;
@@ -35,7 +36,7 @@ struct Reserved {
 impl Reserved {
     fn refused<T>(&self) -> Pending<T, LockError> {
         let refused = LockError::unusable(self.path(), self.why, Code::BAD_ARGUMENTS);
-        Pending::ready_as(LockError::of_pending, Err(refused))
+        ready(Err(refused))
     }
 }
 

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use super::error::LockError;
 use super::guard::Guard;
 use super::loss::{GuardState, LostReason};
+use super::op::LockOp;
 use super::tenure::{StoreRef, Tenure};
 use crate::runtime::Pending;
 
@@ -98,7 +99,7 @@ impl Tenure for Together {
         let guards = std::mem::take(&mut *self.guards.lock());
         // All are submitted before any is waited for.
         let released: Vec<_> = guards.into_iter().map(Guard::release).collect();
-        Pending::run_as("release", self.lock_path(), LockError::of_pending, async move {
+        LockOp::Release.run(self.lock_path(), async move {
             let mut outcome = Ok(());
             for released in released {
                 outcome = outcome.and(released.await);

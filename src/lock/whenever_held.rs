@@ -184,6 +184,7 @@ mod tests {
 
     use super::super::contender::Contender;
     use super::super::loss::LostReason;
+    use super::super::op::ready;
     use super::super::requests::Revocation;
     use super::super::store::{Change, StoredLock};
     use super::super::strategy::Strategy;
@@ -234,7 +235,7 @@ mod tests {
             self.asked.lock().push(simulated::clock_of(now()));
             let end = || LockError::closed("/failing", Error::new("acquire", "", Code::CLOSING));
             let error = self.errors.lock().pop_front().unwrap_or_else(end);
-            Pending::ready_as(LockError::of_pending, Err(error))
+            ready(Err(error))
         }
 
         fn try_acquire(self: Arc<Self>) -> Pending<Result<Guard, Option<Contender>>, LockError> {

@@ -9,6 +9,7 @@ use super::Lock;
 use super::error::LockError;
 use super::guard::{Guard, LostSignal};
 use super::loss::LostReason;
+use super::op::ready;
 use crate::error::recognisable;
 use crate::runtime::{Pending, block_on};
 
@@ -93,7 +94,7 @@ impl Guard {
         W: FnOnce(Arc<Guard>) -> F,
         F: Future,
     {
-        let acquired = Pending::ready_as(LockError::of_pending, Ok(self));
+        let acquired = ready(Ok(self));
         WhileHeld { course: Course::Acquiring(acquired), work: Some(work) }
     }
 }

@@ -15,7 +15,7 @@ use super::queue::{Queue, STEP_ASIDE, sequence};
 use super::retry_budget::step_aside;
 use crate::client::{Children, Client, Op, TrustedSession, Watch};
 use crate::error::{Code, Error, Result};
-use crate::lock::{Caller, Guard, LockError, LostSignal, Strategy};
+use crate::lock::{Caller, Guard, LockError, LockOp, LostSignal, Strategy, ready};
 use crate::path::{self, own_name};
 use crate::runtime::Pending;
 use crate::znode::Acl;
@@ -166,10 +166,10 @@ impl WorkQueue {
         work: impl Future<Output = Result<T, LockError>> + Send + 'static,
     ) -> Pending<T, LockError> {
         match path::validate_chosen(&self.path) {
-            Ok(()) => Pending::run_as("take", Arc::clone(&self.path), LockError::of_pending, work),
+            Ok(()) => LockOp::Take.run(Arc::clone(&self.path), work),
             Err(why) => {
                 let refused = LockError::unusable(&self.path, why, Code::BAD_ARGUMENTS);
-                Pending::ready_as(LockError::of_pending, Err(refused))
+                ready(Err(refused))
             }
         }
     }
@@ -413,7 +413,7 @@ impl Delivery {
     /// If it is dropped, the element may be removed, or delivered again.
     pub fn done(self) -> Pending<(), LockError> {
         let path = self.path.clone();
-        Pending::run_as("multi", path, LockError::of_pending, async move { self.remove().await })
+        LockOp::Multi.run(path, async move { self.remove().await })
     }
 
     async fn remove(self) -> Result<(), LockError> {

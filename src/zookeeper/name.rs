@@ -19,27 +19,15 @@ use crate::lock::Kind;
 use crate::path::after_directory;
 pub(super) use crate::path::last;
 
-/// How claims are called.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How claims are named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Naming {
-    /// `zl-`, the directory's czxid, `-lock-` and the sequence number: no name is given twice.
-    #[default]
-    Own,
-    /// As `Own`, with a second znode beside each: `pair.rs`.
+    /// `zl-`, the directory's czxid, the mark of the kind and the sequence number: no name is given twice.
+    Of(Kind),
+    /// As an exclusive claim, with a second znode beside each: `pair.rs`.
     Pair,
-    /// `zl-`, the directory's czxid, `-__READ__` and the sequence number.
-    Reader,
-    /// `zl-`, the directory's czxid, `-__WRIT__` and the sequence number.
-    Writer,
-    /// `zl-`, the directory's czxid, `-up-__READ__` and the sequence number.
-    Upgradeable,
-    /// `zl-`, the directory's czxid, `-upgrade-__WRIT__` and the sequence number.
-    Upgrade,
-    /// `zl-`, the directory's czxid, `-permits-`, how many, `-` and the sequence number.
-    Permits(u32),
     /// `x-`, the session in 16 hexadecimal digits, `-` and the sequence number: as the C recipe does,
     /// for programs that read the names.
-    #[cfg_attr(not(feature = "capi"), allow(dead_code))]
     Recipe,
 }
 
@@ -53,36 +41,28 @@ const WRITE: &str = "__WRIT__";
 const KAZOO_READ: &str = "__rlock__";
 
 impl Naming {
-    pub(super) fn of(kind: Kind) -> Naming {
-        match kind {
-            Kind::Exclusive => Naming::Own,
-            Kind::Write => Naming::Writer,
-            Kind::Read => Naming::Reader,
-            Kind::Upgradeable => Naming::Upgradeable,
-            Kind::Upgrade => Naming::Upgrade,
-            Kind::Permits(number) => Naming::Permits(number),
-        }
-    }
-
     /// What a claim of that session in that directory is called before the server appends the
     /// sequence number.
     pub(super) fn prefix(self, session: i64, directory: i64) -> String {
-        match self {
-            Naming::Own | Naming::Pair => format!("zl-{directory:x}-lock-"),
-            Naming::Reader => format!("zl-{directory:x}-{READ}"),
-            Naming::Writer => format!("zl-{directory:x}-{WRITE}"),
-            Naming::Upgradeable => format!("zl-{directory:x}-{UP}-{READ}"),
-            Naming::Upgrade => format!("zl-{directory:x}-{UPGRADE}-{WRITE}"),
-            Naming::Permits(number) => format!("zl-{directory:x}-permits-{number}-"),
-            Naming::Recipe => format!("x-{session:016x}-"),
-        }
+        let mark = match self {
+            Naming::Of(Kind::Exclusive) | Naming::Pair => "lock-",
+            Naming::Of(Kind::Read) => "__READ__",
+            Naming::Of(Kind::Write) => "__WRIT__",
+            Naming::Of(Kind::Upgradeable) => "up-__READ__",
+            Naming::Of(Kind::Upgrade) => "upgrade-__WRIT__",
+            Naming::Of(Kind::Permits(number)) => {
+                return format!("zl-{directory:x}-permits-{number}-");
+            }
+            Naming::Recipe => return format!("x-{session:016x}-"),
+        };
+        format!("zl-{directory:x}-{mark}")
     }
 
     /// What a claim in the place of another is called, with the number of that; no two have the same `nonce`.
     pub(super) fn in_the_place_of(self, directory: i64, nonce: u64, number: i32) -> String {
         let (word, mark) = match self {
-            Naming::Upgradeable => (UP, READ),
-            Naming::Upgrade => (UPGRADE, WRITE),
+            Naming::Of(Kind::Upgradeable) => (UP, READ),
+            Naming::Of(Kind::Upgrade) => (UPGRADE, WRITE),
             _ => (WAS_WRITER, READ),
         };
         numbered_name(&format!("zl-{directory:x}-{word}-{nonce:016x}-{mark}"), number)
@@ -166,6 +146,11 @@ fn written(text: &str) -> Option<i32> {
     text.parse().ok().filter(|number| is_written && !(is_negative && *number == 0))
 }
 
+/// The number of a claim, unless it may have been given out of turn.
+pub(super) fn number_in_turn(path: &str) -> Option<i32> {
+    sequence(last(path)).filter(|number| !is_out_of_turn(*number))
+}
+
 /// A name with its number, as the server writes it: ten characters, a minus sign included.
 pub(super) fn numbered_name(prefix: &str, sequence: i32) -> String {
     format!("{prefix}{sequence:010}")
@@ -197,7 +182,7 @@ mod tests {
     use super::*;
 
     fn ours(sequence: i32) -> String {
-        numbered_name(&Naming::Own.prefix(1, 0x2a), sequence)
+        numbered_name(&Naming::Of(Kind::Exclusive).prefix(1, 0x2a), sequence)
     }
 
     #[test]
@@ -256,16 +241,9 @@ mod tests {
         ] {
             assert_eq!(kind(name), is, "{name}");
         }
-        let (some, many) = (Naming::Permits(3), Naming::Permits(u32::MAX));
-        for (naming, its) in [
-            (Naming::Reader, Kind::Read),
-            (Naming::Writer, Kind::Write),
-            (some, Kind::Permits(3)),
-            (many, Kind::Permits(u32::MAX)),
-        ] {
-            assert_eq!(Naming::of(its), naming);
+        for its in [Kind::Read, Kind::Write, Kind::Permits(3), Kind::Permits(u32::MAX)] {
             for number in [0, 7, i32::MAX, -1, i32::MIN] {
-                let name = numbered_name(&naming.prefix(1, 0x2a), number);
+                let name = numbered_name(&Naming::Of(its).prefix(1, 0x2a), number);
                 assert_eq!((kind(&name), sequence(&name)), (its, Some(number)), "{name}");
             }
         }

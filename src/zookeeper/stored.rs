@@ -13,16 +13,14 @@ use super::contenders::holder;
 use super::contenders::revoke;
 use super::hold::Tenure;
 use super::hold::deletion_watch::DeletionWatch;
-use super::kinds::admission::Admission;
 use super::kinds::limit_node;
-use super::name::Naming;
 use super::refusal::{Obstacle, refused};
-use super::spec::Spec;
+use super::spec::{HoldSpec, LockSpec, NamingSpec, Spec};
 use crate::client::{Client, TrustedSession};
 use crate::error::{Code, Error};
 use crate::lock::{
-    Change, Contender, Guard, Interop, KeyedLocks, Kind, Lock, LockError, ReadWriteLock,
-    Revocation, Semaphore, StoredLock, Strategy, Tried,
+    Change, Contender, Guard, Interop, KeyedLocks, Lock, LockError, LockOp, ReadWriteLock,
+    Revocation, Semaphore, StoredLock, Strategy, Tried, ready,
 };
 use crate::process::inherited;
 use crate::runtime::{Late, Pending, within};
@@ -61,22 +59,17 @@ impl Client {
     ///   on a handle that a C program owns.
     pub fn lock(&self, path: &str) -> Lock {
         let registry = &self.inner().registry;
-        let spec = Spec {
+        let lock = LockSpec {
             client: Arc::clone(self.inner()),
             path: path.into(),
-            strategy: Strategy::default(),
-            label: String::new(),
-            acl: Arc::clone(&self.inner().open_acl),
-            kind: Kind::default(),
-            limit: 0,
-            interop: Interop::default(),
-            naming: Naming::default(),
-            admission: Admission::default(),
             memory: registry.of(path),
+            strategy: Strategy::default(),
+            acl: Arc::clone(&self.inner().open_acl),
+            limit: 0,
             leaves_nothing: false,
-            part: None,
-            on_position: None,
         };
+        let (naming, hold) = (NamingSpec::default(), HoldSpec::default());
+        let spec = Spec { lock: Arc::new(lock), naming, hold };
         let (spec, deletion_watch) = (Arc::new(spec), registry.of(path));
         Lock::of_program(ZooKeeperLock { client: self.clone(), spec, deletion_watch })
     }
@@ -120,10 +113,7 @@ impl Lock {
         let Some(stored) = self.stored().as_any().downcast_ref::<ZooKeeperLock>() else {
             return self;
         };
-        Lock::new(stored.changed(|spec| {
-            spec.naming = Naming::Recipe;
-            spec.on_position = Some(on_position);
-        }))
+        Lock::new(stored.changed(|spec| spec.naming.on_position = Some(on_position)))
     }
 }
 
@@ -134,14 +124,18 @@ impl ZooKeeperLock {
         Arc::new(changed)
     }
 
+    fn lock_changed(&self, change: impl FnOnce(&mut LockSpec)) -> Arc<ZooKeeperLock> {
+        self.changed(|spec| change(Arc::make_mut(&mut spec.lock)))
+    }
+
     /// On another path.
-    fn at(&self, path: &str) -> Arc<ZooKeeperLock> {
+    fn at(&self, path: &str) -> ZooKeeperLock {
         let registry = &self.client.inner().registry;
         let mut at = self.clone();
         at.deletion_watch = registry.of(path);
-        let spec = Arc::make_mut(&mut at.spec);
-        (spec.path, spec.memory) = (path.into(), registry.of(path));
-        Arc::new(at)
+        let lock = Arc::make_mut(&mut Arc::make_mut(&mut at.spec).lock);
+        (lock.path, lock.memory) = (path.into(), registry.of(path));
+        at
     }
 
     fn guard(&self, acquired: Acquired, asked: &Asked) -> Guard {
@@ -162,33 +156,33 @@ impl ZooKeeperLock {
 
     /// Says why there can be no such lock, if there can't.
     fn check(&self) -> Result<(), &'static str> {
-        let spec = &self.spec;
-        spec.strategy.check_path(&spec.path)?;
-        spec.interop.check(spec.kind, spec.strategy)?;
-        spec.kind.check(spec.strategy, &spec.path, spec.limit)
+        let Spec { lock, naming, .. } = &*self.spec;
+        lock.strategy.check_path(&lock.path)?;
+        naming.interop.check(naming.kind, lock.strategy)?;
+        naming.kind.check(lock.strategy, &lock.path, lock.limit)
     }
 
     /// Looks at the servers, for no longer than an operation may take.
     fn look<T, F>(
         &self,
-        op: &'static str,
+        op: LockOp,
         look: impl FnOnce(TrustedSession) -> F + Send + 'static,
     ) -> Pending<T, LockError>
     where
         F: Future<Output = Result<T, LockError>> + Send + 'static,
     {
-        let spec = Arc::clone(&self.spec);
-        let deadline = self.client.inner().operation_deadline();
+        let lock = Arc::clone(&self.spec.lock);
+        let deadline = lock.client.operation_deadline();
         self.run(op, async move {
             let looked = async {
-                let session = spec.client.trusted_session().await;
-                let session = session.map_err(|error| LockError::closed(&spec.path, error))?;
+                let session = lock.client.trusted_session().await;
+                let session = session.map_err(|error| LockError::closed(&lock.path, error))?;
                 look(session).await
             };
             let late = || {
                 let detail = "no word from the servers";
-                let error = Error::with_detail(op, "", Code::OPERATION_TIMEOUT, detail);
-                Err(LockError::store(&spec.path, error))
+                let error = Error::with_detail(op.name(), "", Code::OPERATION_TIMEOUT, detail);
+                Err(LockError::store(&lock.path, error))
             };
             within(deadline, looked, late).await
         })
@@ -197,18 +191,18 @@ impl ZooKeeperLock {
     /// Runs an operation, unless there can be no such lock.
     fn run<T>(
         &self,
-        op: &'static str,
+        op: LockOp,
         work: impl Future<Output = Result<T, LockError>> + Send + 'static,
     ) -> Pending<T, LockError> {
-        let path = &self.spec.path;
+        let path = &self.spec.lock.path;
         let refused = if self.client.is_inherited() {
-            LockError::closed(path, inherited(op, ""))
+            LockError::closed(path, inherited(op.name(), ""))
         } else if let Err(why) = self.check() {
             Obstacle::bad_path(why).at(path)
         } else {
-            return Pending::run_as(op, Arc::clone(path), LockError::of_pending, work);
+            return op.run(Arc::clone(path), work);
         };
-        Pending::ready_as(LockError::of_pending, Err(refused))
+        ready(Err(refused))
     }
 }
 
@@ -241,23 +235,23 @@ async fn hold_together(
 
 impl StoredLock for ZooKeeperLock {
     fn path(&self) -> &str {
-        &self.spec.path
+        &self.spec.lock.path
     }
 
     fn strategy(&self) -> Strategy {
-        self.spec.strategy
+        self.spec.lock.strategy
     }
 
     fn with(&self, change: Change) -> Arc<dyn StoredLock> {
         match change {
-            Change::Strategy(strategy) => self.changed(|spec| spec.strategy = strategy),
-            Change::Label(label) => self.changed(|spec| spec.label = label),
-            Change::Limit(limit) => self.changed(|spec| spec.limit = limit),
-            Change::Kind(kind) => self.changed(|spec| spec.contend_as(kind, spec.interop)),
-            Change::Interop(interop) => self.changed(|spec| spec.contend_as(spec.kind, interop)),
-            Change::Path(path) => self.at(&path),
-            Change::Key(path) => self.at(&path).changed(|spec| spec.leaves_nothing = true),
-            Change::Acl(acl) => self.changed(|spec| spec.acl = acl),
+            Change::Strategy(strategy) => self.lock_changed(|lock| lock.strategy = strategy),
+            Change::Label(label) => self.changed(|spec| spec.hold.label = label),
+            Change::Limit(limit) => self.lock_changed(|lock| lock.limit = limit),
+            Change::Kind(kind) => self.changed(|spec| spec.naming.kind = kind),
+            Change::Interop(interop) => self.changed(|spec| spec.naming.interop = interop),
+            Change::Path(path) => Arc::new(self.at(&path)),
+            Change::Key(path) => self.at(&path).lock_changed(|lock| lock.leaves_nothing = true),
+            Change::Acl(acl) => self.lock_changed(|lock| lock.acl = acl),
         }
     }
 
@@ -269,13 +263,13 @@ impl StoredLock for ZooKeeperLock {
             let acquired = asked.outcome(acquired, |_| ACQUIRED)?;
             Ok(lock.guard(acquired, &asked))
         };
-        self.run("acquire", acquired).when_late(ahead).carried_on()
+        self.run(LockOp::Acquire, acquired).when_late(ahead).carried_on()
     }
 
     fn try_acquire(self: Arc<Self>) -> Pending<Result<Guard, Option<Contender>>, LockError> {
         let deadline = self.client.inner().operation_deadline();
         let (lock, asked) = (Arc::clone(&self), Asked::now(&self.spec));
-        self.run("acquire", async move {
+        self.run(LockOp::Acquire, async move {
             let outcome = |tried: &Result<_, _>| if tried.is_ok() { ACQUIRED } else { TAKEN };
             let tried = acquire::try_acquire(&lock.spec, deadline).await;
             let tried = asked.outcome(tried, outcome)?;
@@ -284,9 +278,9 @@ impl StoredLock for ZooKeeperLock {
     }
 
     fn transaction(&self) -> Option<(&str, u64)> {
-        let Spec { client, strategy, interop, .. } = &*self.spec;
-        let is_queue = *strategy == Strategy::Queue && *interop == Interop::Most;
-        is_queue.then(|| (client.hosts_string(), client.id()))
+        let Spec { lock, naming, .. } = &*self.spec;
+        let is_queue = lock.strategy == Strategy::Queue && naming.interop == Interop::Most;
+        is_queue.then(|| (lock.client.hosts_string(), lock.client.id()))
     }
 
     fn acquire_together(
@@ -297,9 +291,9 @@ impl StoredLock for ZooKeeperLock {
         let ahead = Arc::new(SeenAhead::default());
         let late = Arc::clone(&ahead);
         let acquired = hold_together(locks.clone(), false, Arc::clone(&ahead));
-        let path = Arc::clone(&self.spec.path);
+        let path = Arc::clone(&self.spec.lock.path);
         let acquired = async move { acquired.await?.ok_or_else(|| late.error(&path)) };
-        Some(usable(&locks).run("acquire", acquired).when_late(ahead))
+        Some(usable(&locks).run(LockOp::Acquire, acquired).when_late(ahead))
     }
 
     fn try_together(
@@ -310,8 +304,8 @@ impl StoredLock for ZooKeeperLock {
         let (ahead, deadline) =
             (Arc::new(SeenAhead::default()), self.client.inner().operation_deadline());
         let tried = hold_together(locks.clone(), true, Arc::clone(&ahead));
-        let path = Arc::clone(&self.spec.path);
-        Some(usable(&locks).run("acquire", async move {
+        let path = Arc::clone(&self.spec.lock.path);
+        Some(usable(&locks).run(LockOp::Acquire, async move {
             let late = || Err(ahead.error(&path));
             let tried = within(deadline, Box::pin(tried), late).await?;
             Ok(tried.ok_or_else(|| ahead.take()))
@@ -319,9 +313,9 @@ impl StoredLock for ZooKeeperLock {
     }
 
     fn contenders(self: Arc<Self>, number: usize) -> Pending<Vec<Contender>, LockError> {
-        let spec = Arc::clone(&self.spec);
-        let look = move |session| async move { contenders::first(&spec, &session, number).await };
-        self.look("contenders", look)
+        let lock = Arc::clone(&self.spec.lock);
+        let look = move |session| async move { contenders::first(&lock, &session, number).await };
+        self.look(LockOp::Contenders, look)
     }
 
     fn revoke(
@@ -329,36 +323,35 @@ impl StoredLock for ZooKeeperLock {
         holder: Contender,
         revocation: Revocation,
     ) -> Pending<bool, LockError> {
-        let spec = Arc::clone(&self.spec);
-        self.run("revoke", async move {
+        let lock = Arc::clone(&self.spec.lock);
+        self.run(LockOp::Revoke, async move {
             match revocation {
-                Revocation::Ask { .. } => revoke::ask(&spec, &holder, &revocation).await,
-                Revocation::Break { .. } => revoke::break_off(&spec, &holder, &revocation).await,
+                Revocation::Ask { .. } => revoke::ask(&lock, &holder, &revocation).await,
+                Revocation::Break { .. } => revoke::break_off(&lock, &holder, &revocation).await,
             }
         })
     }
 
     fn limit(self: Arc<Self>) -> Pending<u32, LockError> {
-        let spec = Arc::clone(&self.spec);
-        self.look("limit", |session| async move {
-            let read = limit_node::read(&spec, &session).await;
-            read.map_err(|error| refused(&spec.path, error))
+        let lock = Arc::clone(&self.spec.lock);
+        self.look(LockOp::Limit, |session| async move {
+            let read = limit_node::read(&lock, &session).await;
+            read.map_err(|error| refused(&lock.path, error))
         })
     }
 
     fn set_limit(self: Arc<Self>, limit: u32) -> Pending<(), LockError> {
-        let mut lock = ZooKeeperLock::clone(&self);
-        Arc::make_mut(&mut lock.spec).limit = limit;
-        let spec = Arc::clone(&lock.spec);
-        lock.run("limit", async move { limit_node::change(&spec, limit).await })
+        let changed = self.lock_changed(|lock| lock.limit = limit);
+        let lock = Arc::clone(&changed.spec.lock);
+        changed.run(LockOp::Limit, async move { limit_node::change(&lock, limit).await })
     }
 
     fn holder_other_than(
         self: Arc<Self>,
         reported: Option<Option<i64>>,
     ) -> Pending<Option<Contender>, LockError> {
-        let spec = Arc::clone(&self.spec);
-        self.run("holder", async move { holder::other_than(&spec, reported).await })
+        let lock = Arc::clone(&self.spec.lock);
+        self.run(LockOp::Holder, async move { holder::other_than(&lock, reported).await })
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -18,6 +18,7 @@ use super::part::PartTenure;
 use super::requests::Revocation;
 use super::store::{Change, StoredLock};
 use super::strategy::Strategy;
+use crate::lock::op::{LockOp, ready};
 use crate::process::Process;
 use crate::runtime::{Late, Pending, now};
 
@@ -192,14 +193,15 @@ impl StoredLock for Handed {
         let ahead = Arc::new(Ahead { line: Arc::clone(&self.line), of_store: Mutex::default() });
         let (asked, caller) = (now(), Caller::present());
         let (seat, late) = (self.line.enter(), Arc::clone(&ahead));
-        Pending::run_as("acquire", path, LockError::of_pending, async move {
-            let turn = match seat {
-                Ok(turn) => turn,
-                Err(waiting) => waiting.await,
-            };
-            self.acquire_in(turn, &late, &caller, asked).await
-        })
-        .when_late(ahead)
+        LockOp::Acquire
+            .run(path, async move {
+                let turn = match seat {
+                    Ok(turn) => turn,
+                    Err(waiting) => waiting.await,
+                };
+                self.acquire_in(turn, &late, &caller, asked).await
+            })
+            .when_late(ahead)
     }
 
     fn try_acquire(self: Arc<Self>) -> Pending<Result<Guard, Option<Contender>>, LockError> {
@@ -208,7 +210,7 @@ impl StoredLock for Handed {
         }
         let Some(turn) = self.line.try_enter() else {
             let ahead = Ok(Err(self.line.holder()));
-            return Pending::ready_as(LockError::of_pending, ahead);
+            return ready(ahead);
         };
         let (asked, caller) = (now(), Caller::present());
         Arc::clone(&self.stored).try_acquire().map(move |tried| {

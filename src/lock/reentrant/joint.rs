@@ -207,6 +207,7 @@ mod tests {
     use event_listener::{EventListener, Listener as _};
 
     use super::*;
+    use crate::lock::op::LockOp;
 
     #[test]
     fn a_wake_while_somebody_polls_reaches_who_has_looked_meanwhile() {
@@ -221,7 +222,7 @@ mod tests {
             }
             Poll::Pending
         });
-        let under_way = Pending::run_as("acquire", "/joint", LockError::of_pending, under_way);
+        let under_way = LockOp::Acquire.run("/joint", under_way);
         let joint = Arc::new(Joint::new(false, None, under_way));
         assert!(place.set(Arc::clone(&joint)).is_ok());
         // Who polls gives up after that.

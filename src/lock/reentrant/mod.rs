@@ -18,6 +18,7 @@ use super::guard::Guard;
 use super::requests::Revocation;
 use super::store::{Change, StoredLock};
 use super::strategy::Strategy;
+use crate::lock::op::{LockOp, ready};
 use crate::process::Process;
 use crate::runtime::{Pending, now};
 
@@ -176,10 +177,9 @@ impl StoredLock for Owned {
         let path: Arc<str> = self.path().into();
         let ahead = Arc::new(Ahead::default());
         let (late, asked) = (Arc::clone(&ahead), now());
-        Pending::run_as("acquire", path, LockError::of_pending, async move {
-            self.acquire_jointly(&late, asked).await
-        })
-        .when_late(ahead)
+        LockOp::Acquire
+            .run(path, async move { self.acquire_jointly(&late, asked).await })
+            .when_late(ahead)
     }
 
     fn try_acquire(self: Arc<Self>) -> Pending<Result<Guard, Option<Contender>>, LockError> {
@@ -188,12 +188,10 @@ impl StoredLock for Owned {
         }
         let joint = self.joints.join(&self.owner, || Joint::try_acquire(&self.stored));
         if joint.is_waiting() {
-            return Pending::ready_as(LockError::of_pending, Ok(Err(None)));
+            return ready(Ok(Err(None)));
         }
         let (path, asked): (Arc<str>, _) = (self.path().into(), now());
-        Pending::run_as("acquire", Arc::clone(&path), LockError::of_pending, async move {
-            joint.part(&path, asked).await
-        })
+        LockOp::Acquire.run(Arc::clone(&path), async move { joint.part(&path, asked).await })
     }
 
     crate::lock::store::needing_no_claim!();

@@ -8,7 +8,7 @@ use tracing::field::{Empty, debug};
 use crate::lock::LockError;
 use crate::runtime::now;
 use crate::spans::Span;
-use crate::zookeeper::spec::Spec;
+use crate::zookeeper::spec::{LockSpec, Spec};
 
 /// What became of an acquire.
 pub(crate) const ACQUIRED: &str = "acquired";
@@ -25,8 +25,8 @@ impl Asked {
     pub(crate) fn now(spec: &Arc<Spec>) -> Asked {
         let asked = Arc::clone(spec);
         let span = Span::begin(move |parent| {
-            let Spec { path, strategy, label, .. } = &*asked;
-            let (path, strategy) = (&**path, debug(strategy));
+            let LockSpec { path, strategy, .. } = &*asked.lock;
+            let (path, strategy, label) = (&**path, debug(strategy), &asked.hold.label);
             // Its names stay, wherever this file lies.
             tracing::debug_span!(
                 target: "zklock", parent: parent, "acquire", path, strategy, label, outcome = Empty

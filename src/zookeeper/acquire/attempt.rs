@@ -7,22 +7,17 @@ use super::seen_ahead::SeenAhead;
 use crate::client::{Hold, TrustedSession, Watch, WatchFor, Watched, Znode};
 use crate::error::Result;
 use crate::logging::log;
+use crate::retry::WITHOUT_A_WATCH;
 use crate::znode::Stat;
 use crate::zookeeper::claim::Claim;
 use crate::zookeeper::claim::node::Node;
 use crate::zookeeper::claim::payload;
+use crate::zookeeper::kinds::upgrade::Replaced;
 use crate::zookeeper::name;
 use crate::zookeeper::refusal::{NO_CHROOT, Obstacle};
 use crate::zookeeper::shortcuts::announced;
 use crate::zookeeper::shortcuts::succession::{Behind, OwnWatch};
-use crate::zookeeper::spec::Spec;
-
-/// A pause after an outcome that has to be looked up, so that a link which breaks at once again
-/// does not make the loop spin.
-pub(crate) const AFTER_TROUBLE: Duration = Duration::from_millis(5);
-
-/// Between two looks of those for whose watch there is no room; far back in a queue, four times that.
-pub(crate) const WITHOUT_A_WATCH: Duration = Duration::from_millis(500);
+use crate::zookeeper::spec::{LockSpec, Spec};
 
 /// Where a claim stands.
 pub(crate) enum ClaimStatus {
@@ -60,8 +55,8 @@ pub(crate) struct Attempt {
     pub(crate) behind: Option<Behind>,
     /// The watch on our own claim.
     pub(crate) own_watch: Option<OwnWatch>,
-    /// The claim that waits, in whose place ours is to be, and whether it was there after ours was made.
-    pub(crate) in_place_of: Option<(String, bool)>,
+    /// The claim in whose place an upgrade is made.
+    pub(crate) in_place_of: Option<Replaced>,
     /// What the next watch is for.
     pub(crate) purpose: WatchFor,
     /// Who is ahead, for the error that a deadline gives.
@@ -141,7 +136,7 @@ impl Attempt {
         if is_given_again && self.claim.node().is_some_and(|own| own.czxid < stat.czxid) {
             return Ok(Ahead::Nobody);
         }
-        if clear_orphan(&self.spec, session, path, &data, &stat).await {
+        if clear_orphan(&self.spec.lock, session, path, &data, &stat).await {
             return Ok(Ahead::Nobody);
         }
         self.note_ahead(path.to_owned(), &data, &stat);
@@ -174,7 +169,7 @@ impl Attempt {
         match self.claim.confirm().await {
             Ok(_) => Ok(Some(ClaimStatus::Held)),
             Err(error) if error.is_no_node() => {
-                create_parents(session, &self.spec, &self.spec.path).await.map(Some)
+                create_parents(session, &self.spec.lock, &self.spec.lock.path).await.map(Some)
             }
             Err(error) if error.is_node_exists() => Ok(None),
             Err(error) => Err(error),
@@ -185,7 +180,7 @@ impl Attempt {
     /// no claim.
     async fn look_at_own(&mut self, session: &TrustedSession) -> Result<Option<ClaimStatus>> {
         let Some(czxid) = self.claim.node().map(|node| node.czxid) else { return Ok(None) };
-        match session.get(&self.spec.path).await {
+        match session.get(&self.spec.lock.path).await {
             Ok(found) if found.stat.czxid == czxid => Ok(Some(ClaimStatus::Held)),
             Err(error) if !error.is_no_node() => Err(error),
             // Somebody has deleted it, and it may be another's by now.
@@ -211,19 +206,19 @@ pub(crate) enum Ahead {
 /// Deletes a claim of our session that was made by another client, before we took the session up:
 /// nobody will ever release it. Gives whether it was one.
 pub(crate) async fn clear_orphan(
-    spec: &Spec,
+    lock: &LockSpec,
     session: &TrustedSession,
     path: &str,
     data: &[u8],
     stat: &Stat,
 ) -> bool {
-    let of_another = |uuid| !payload::is_of_client(uuid, spec.client.id());
+    let of_another = |uuid| !payload::is_of_client(uuid, lock.client.id());
     let is_orphan = session.was_taken_up()
         && stat.ephemeral_owner == session.id()
         && payload::uuid(data).is_some_and(of_another);
     // One deletion is enough: a second could hit the next claim, where that has the same name.
-    if is_orphan && spec.memory.is_claim(stat.czxid) != Some(true) {
-        let kept = spec.memory.made(stat.czxid);
+    if is_orphan && lock.memory.is_claim(stat.czxid) != Some(true) {
+        let kept = lock.memory.made(stat.czxid);
         let gone = session.guaranteed_delete(&path.into(), stat.czxid, true, kept).await;
         let path = path.to_owned();
         log!(INFO, path, ?gone, "deleted a claim that an earlier client of the session left");
@@ -238,10 +233,10 @@ pub(crate) async fn clear_orphan(
 /// top, there will never be any.
 pub(crate) async fn create_parents(
     session: &TrustedSession,
-    spec: &Spec,
+    lock: &LockSpec,
     claim: &str,
 ) -> Result<ClaimStatus> {
-    let refused = match session.create_parents(claim, &spec.acl).await {
+    let refused = match session.create_parents(claim, &lock.acl).await {
         Ok(()) => claim.to_owned(),
         Err(error) if error.is_no_node() => error.path().to_owned(),
         Err(error) => return Err(error),

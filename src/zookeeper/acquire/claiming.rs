@@ -8,9 +8,8 @@ use super::listing::Listing;
 use super::scan::{Claimed, Scan};
 use crate::client::TrustedSession;
 use crate::error::{Code, Result};
-use crate::lock::Contender;
+use crate::lock::{Contender, Kind};
 use crate::zookeeper::claim::payload;
-use crate::zookeeper::kinds::admission::Admission;
 use crate::zookeeper::kinds::{limit_node, permits};
 use crate::zookeeper::name;
 use crate::zookeeper::refusal::{NO_NUMBER_LEFT, NOT_A_QUEUE};
@@ -35,8 +34,11 @@ pub(super) async fn make(attempt: &mut Attempt, session: &TrustedSession) -> Res
     let guess = Guess::of(attempt, session);
     // The listing goes out right behind the create. Its reply comes after the create's, so this waits for both and
     // wakes once.
-    let listing =
-        if guess.is_none() { Some(spec.memory.list(session, &spec.path).await) } else { None };
+    let listing = if guess.is_none() {
+        Some(spec.lock.memory.list(session, &spec.lock.path).await)
+    } else {
+        None
+    };
     match attempt.claim.confirm().await {
         Ok(_) => {}
         Err(error) if error.is_no_node() => {
@@ -56,7 +58,7 @@ pub(super) async fn make(attempt: &mut Attempt, session: &TrustedSession) -> Res
     if let Some(status) = prove::by_its_number(attempt, session, guess).await? {
         return Ok(Made::Decided(status));
     }
-    Ok(Made::Listed(spec.memory.list(session, &spec.path).await))
+    Ok(Made::Listed(spec.lock.memory.list(session, &spec.lock.path).await))
 }
 
 /// Before a claim is sent: says which directory it is for; or gives where the attempt stands without a claim.
@@ -65,11 +67,11 @@ pub(super) async fn enter(
     session: &TrustedSession,
 ) -> Result<Option<ClaimStatus>> {
     let spec = Arc::clone(&attempt.spec);
-    let mut directory = spec.memory.directory();
+    let mut directory = spec.lock.memory.directory();
     // A name carries its directory's czxid. And somebody who only tries must not queue up where
     // others could see it ahead of them and give up on a lock that is free.
-    if attempt.no_wait || directory == 0 && spec.naming.is_of_the_directory() {
-        match spec.memory.list(session, &spec.path).await {
+    if attempt.no_wait || directory == 0 && spec.naming.naming().is_of_the_directory() {
+        match spec.lock.memory.list(session, &spec.lock.path).await {
             Ok(listing) => {
                 directory = listing.directory.czxid;
                 if attempt.no_wait {
@@ -91,13 +93,13 @@ pub(super) async fn enter(
 
 /// Makes the lock's directory, and what is missing above it.
 pub(super) async fn make_directory(spec: &Spec, session: &TrustedSession) -> Result<ClaimStatus> {
-    spec.memory.saw_no_directory();
-    if let Admission::Permits(_) = spec.admission {
-        return limit_node::make_directory(spec, session).await;
+    spec.lock.memory.saw_no_directory();
+    if let Kind::Permits(_) = spec.naming.kind {
+        return limit_node::make_directory(&spec.lock, session).await;
     }
     // Any child will do: it is what stands above that is missing.
-    let claim = name::join(&spec.path, "claim");
-    create_parents(session, spec, &claim).await
+    let claim = name::join(&spec.lock.path, "claim");
+    create_parents(session, &spec.lock, &claim).await
 }
 
 /// The pause before another number is asked for when it was not the last one that was given twice.
@@ -125,14 +127,14 @@ async fn anybody(
     listing: &Listing,
     session: &TrustedSession,
 ) -> Result<Option<Contender>> {
-    if let Admission::Permits(wanted) = spec.admission {
-        return permits::anybody(spec, listing, session, wanted).await;
+    if let Kind::Permits(wanted) = spec.naming.kind {
+        return permits::anybody(&spec.lock, listing, session, wanted).await;
     }
-    let claims = spec.admission.blockers(listing.in_order());
-    let mut claims = Scan::new(spec, session, listing.directory.czxid, claims);
+    let claims = spec.naming.blockers(listing.in_order());
+    let mut claims = Scan::new(&spec.lock, session, listing.directory.czxid, claims);
     while let Some(Claimed { name, data, stat }) = claims.next().await? {
-        let path = name::join(&spec.path, name);
-        if !clear_orphan(spec, session, &path, &data, &stat).await {
+        let path = name::join(&spec.lock.path, name);
+        if !clear_orphan(&spec.lock, session, &path, &data, &stat).await {
             return Ok(Some(payload::read(path, &data, &stat)));
         }
     }

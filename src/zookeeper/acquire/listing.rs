@@ -58,7 +58,7 @@ impl Listing {
     /// Of two, one of which is in the place of another claim: whether `other` is before `own`.
     pub(crate) fn is_placed_before(&self, other: &str, own: &str) -> Option<bool> {
         let [placed, also] = [other, own].map(name::is_in_anothers_place);
-        let in_turn = |name| name::sequence(name).is_some_and(|it| !name::is_out_of_turn(it));
+        let in_turn = |name| name::number_in_turn(name).is_some();
         match (placed || also, in_turn(other), in_turn(own)) {
             (true, true, true) => {
                 let place = self.find(own)?;
@@ -88,10 +88,11 @@ impl Listing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lock::Kind;
     use crate::zookeeper::name::{Naming, numbered_name};
 
     fn ours(sequence: i32) -> String {
-        numbered_name(&Naming::Own.prefix(1, 0x2a), sequence)
+        numbered_name(&Naming::Of(Kind::Exclusive).prefix(1, 0x2a), sequence)
     }
 
     fn listing(names: &[String]) -> Listing {

@@ -22,8 +22,9 @@ use crate::client::TrustedSession;
 use crate::error::{Error, Result};
 use crate::lock::{Contender, LockError, Strategy};
 use crate::logging::log;
+use crate::retry;
 use crate::runtime::{Late, Timer, within};
-use attempt::{AFTER_TROUBLE, Acquired, Attempt, ClaimStatus};
+use attempt::{Acquired, Attempt, ClaimStatus};
 use seen_ahead::SeenAhead;
 
 /// Acquires the lock.
@@ -35,7 +36,7 @@ pub(super) async fn acquire(
 ) -> Result<Acquired, LockError> {
     let mut attempt = Attempt::new(spec, false, Arc::clone(ahead));
     contend(slice::from_mut(&mut attempt)).await?;
-    attempt.acquired().ok_or_else(|| ahead.error(&spec.path))
+    attempt.acquired().ok_or_else(|| ahead.error(&spec.lock.path))
 }
 
 /// Acquires the lock, or returns the contender ahead instead of waiting. Dropping it is like dropping [`acquire`].
@@ -45,7 +46,7 @@ pub(super) async fn try_acquire(
 ) -> Result<Result<Acquired, Option<Contender>>, LockError> {
     let ahead = Arc::new(SeenAhead::default());
     let mut attempt = Attempt::new(spec, true, Arc::clone(&ahead));
-    let late = || Err(ahead.error(&spec.path));
+    let late = || Err(ahead.error(&spec.lock.path));
     within(deadline, Box::pin(contend(slice::from_mut(&mut attempt))), late).await?;
     Ok(attempt.acquired().ok_or_else(|| ahead.take()))
 }
@@ -65,16 +66,17 @@ pub(super) async fn acquire_together(
 
 /// Goes on until all attempts hold, or one must not wait: then none does.
 async fn contend(attempts: &mut [Attempt]) -> Result<(), LockError> {
-    let client = Arc::clone(&attempts[0].spec.client);
+    let client = Arc::clone(&attempts[0].spec.lock.client);
     loop {
         let session = client.trusted_session().await;
-        let session = session.map_err(|error| LockError::closed(&attempts[0].spec.path, error))?;
+        let session =
+            session.map_err(|error| LockError::closed(&attempts[0].spec.lock.path, error))?;
         // In a box of its own, which goes while a claim waits: there may be many.
         let (at, status) = match Box::pin(step(attempts, &session)).await {
             Ok(standing) => standing,
             Err(error) if error.is_transient() => {
                 log!(DEBUG, %error, "acquire goes on");
-                Timer::after(AFTER_TROUBLE).await;
+                Timer::after(retry::SOON).await;
                 continue;
             }
             Err(error) => return Err(refused_at_one(attempts, error)),
@@ -103,7 +105,9 @@ async fn contend(attempts: &mut [Attempt]) -> Result<(), LockError> {
                 Timer::after(pause).await;
                 look_again_at(&mut attempts[..at]);
             }
-            ClaimStatus::Impossible(obstacle) => return Err(obstacle.at(&attempts[at].spec.path)),
+            ClaimStatus::Impossible(obstacle) => {
+                return Err(obstacle.at(&attempts[at].spec.lock.path));
+            }
         }
     }
 }
@@ -134,7 +138,7 @@ async fn step(attempts: &mut [Attempt], session: &TrustedSession) -> Result<(usi
 
 /// Claims, or looks again where the claim stands.
 async fn look(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimStatus> {
-    match attempt.spec.strategy {
+    match attempt.spec.lock.strategy {
         Strategy::Poll => poll::step(attempt, session).await,
         Strategy::Watch => watch::step(attempt, session).await,
         Strategy::Queue => queue::step(attempt, session).await,
@@ -161,5 +165,5 @@ async fn withdraw(attempts: &mut [Attempt]) {
 /// What the servers refused to one of them.
 fn refused_at_one(attempts: &[Attempt], error: Error) -> LockError {
     let at = error.failed_op_index().filter(|at| *at < attempts.len());
-    refused(&attempts[at.unwrap_or_default()].spec.path, error)
+    refused(&attempts[at.unwrap_or_default()].spec.lock.path, error)
 }

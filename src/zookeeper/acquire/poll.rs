@@ -19,13 +19,13 @@ pub(super) async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Res
         return Ok(status);
     }
     if attempt.attempts % LOOK_EVERY == 0 {
-        match session.get(&attempt.spec.path).await {
+        match session.get(&attempt.spec.lock.path).await {
             Ok(Znode { stat, .. }) if !stat.is_ephemeral() => {
                 return Ok(ClaimStatus::Impossible(NOT_A_LOCK));
             }
             Ok(Znode { data, stat }) => {
-                let path = Arc::clone(&attempt.spec.path);
-                if clear_orphan(&attempt.spec, session, &path, &data, &stat).await {
+                let path = Arc::clone(&attempt.spec.lock.path);
+                if clear_orphan(&attempt.spec.lock, session, &path, &data, &stat).await {
                     return Ok(ClaimStatus::Again);
                 }
                 attempt.ahead.note(payload::read(path.to_string(), &data, &stat));

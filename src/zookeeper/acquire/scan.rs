@@ -8,8 +8,7 @@ use crate::runtime::Pending;
 use crate::znode::Stat;
 use crate::zookeeper::claim::lookup::READS;
 use crate::zookeeper::name;
-use crate::zookeeper::shortcuts::memory::PathMemory;
-use crate::zookeeper::spec::Spec;
+use crate::zookeeper::spec::LockSpec;
 
 type Read = Pending<Znode>;
 
@@ -23,7 +22,7 @@ pub(crate) struct Claimed<'n> {
 /// Where one child is no claim there may be thousands: they are remembered, so that the next scan does
 /// not read them, and from the first on many are read at once.
 pub(crate) struct Scan<'s, 'n, I> {
-    spec: &'s Spec,
+    lock: &'s LockSpec,
     session: &'s TrustedSession,
     /// The transaction that made the directory.
     directory: i64,
@@ -36,13 +35,13 @@ pub(crate) struct Scan<'s, 'n, I> {
 
 impl<'s, 'n, I: Iterator<Item = &'n str>> Scan<'s, 'n, I> {
     pub(crate) fn new(
-        spec: &'s Spec,
+        lock: &'s LockSpec,
         session: &'s TrustedSession,
         directory: i64,
         children: I,
     ) -> Scan<'s, 'n, I> {
         let reads = VecDeque::new();
-        Scan { spec, session, directory, children, reads, width: 1, missed_one: false }
+        Scan { lock, session, directory, children, reads, width: 1, missed_one: false }
     }
 
     /// Many are read at once from the first on.
@@ -53,12 +52,12 @@ impl<'s, 'n, I: Iterator<Item = &'n str>> Scan<'s, 'n, I> {
 
     /// The next child that is there and that a session owns.
     pub(crate) async fn next(&mut self) -> Result<Option<Claimed<'n>>> {
-        let memory: &PathMemory = &self.spec.memory;
+        let memory = &self.lock.memory;
         loop {
             while self.reads.len() < self.width {
                 let Some(child) = self.children.next() else { break };
                 if !memory.is_data(self.directory, child) {
-                    let read = self.session.get(&name::join(&self.spec.path, child));
+                    let read = self.session.get(&name::join(&self.lock.path, child));
                     self.reads.push_back((child, read));
                 }
             }

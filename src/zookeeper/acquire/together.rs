@@ -70,7 +70,7 @@ fn send(attempts: &mut [Attempt], session: &TrustedSession) {
     let mut ops: Vec<Op> = Vec::with_capacity(attempts.len());
     let mut replies = Vec::with_capacity(attempts.len());
     for attempt in &mut *attempts {
-        let path = Arc::clone(&attempt.spec.path);
+        let path = Arc::clone(&attempt.spec.lock.path);
         attempt.claim.send_by(session, |claim, prefix, mode| {
             ops.push(claim.op(prefix, mode));
             let (reply, to_come) = oneshot::async_channel();
@@ -80,7 +80,7 @@ fn send(attempts: &mut [Attempt], session: &TrustedSession) {
     }
     let (first, number) = (First::of(&ops[0]), replies.len());
     let (sent, session) = (session.multi(&ops), session.clone());
-    attempts[0].spec.client.spawn(async move {
+    attempts[0].spec.lock.client.spawn(async move {
         let mut created = created(&session, sent, &first, number).await.map(Vec::into_iter);
         for reply in replies {
             let unknown = || Error::new("create", "", Code::OPERATION_TIMEOUT);

@@ -9,7 +9,7 @@ pub(super) async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Res
     if let Some(status) = attempt.create_own(session).await? {
         return Ok(status);
     }
-    let path = attempt.spec.path.clone();
+    let path = attempt.spec.lock.path.clone();
     match attempt.look_ahead(session, &path).await {
         Ok(Ahead::Data) => Ok(ClaimStatus::Impossible(NOT_A_LOCK)),
         Ok(Ahead::Claim { status, .. }) => Ok(status),

@@ -5,7 +5,6 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 use uuid::Uuid;
 
@@ -13,13 +12,12 @@ use super::payload;
 use super::sent_after::SentAfter;
 use crate::client::{Children, TrustedSession, Znode};
 use crate::error::{Code, Result};
+use crate::retry;
 use crate::runtime::{Pending, Timer};
 use crate::zookeeper::name::{self, Naming};
 
 /// How many reads are on their way at once.
 pub(crate) const READS: usize = 64;
-/// The pause before a read that the servers had no room for is repeated.
-const AGAIN: Duration = Duration::from_millis(5);
 
 /// The claims of a session in one directory: path and czxid of each.
 #[derive(Default)]
@@ -109,7 +107,7 @@ async fn read_again(session: &TrustedSession, path: &str, mut read: Pending<Znod
     loop {
         match read.await {
             Err(error) if error.code() == Code::THROTTLED_OP => {
-                Timer::after(AGAIN).await;
+                Timer::after(retry::SOON).await;
                 read = session.get(path);
             }
             read => return read,

@@ -21,19 +21,20 @@ use super::shortcuts::announced;
 use super::spec::Spec;
 use crate::client::{Created, Op, TrustedSession};
 use crate::error::Result;
+use crate::lock::Strategy;
 use crate::logging::log;
+use crate::retry;
 use crate::runtime::Pending;
-use crate::znode::{Acl, CreateMode, Stat};
+use crate::znode::CreateMode;
 use layout::NodeLayout;
 use node::Node;
-use recovery::{Ends, Reply, Search, clean_up, delete_directory, may_exist, unknown};
+use recovery::{Ends, Reply, Search, clean_up, delete_directory, unknown};
 use sent_after::SentAfter;
 
 pub(super) struct Claim {
     /// How to find our node when its name is not known.
     search: Search,
     data: Vec<u8>,
-    acl: Arc<[Acl]>,
     /// Whether its release is announced if its session can.
     may_announce: bool,
     state: State,
@@ -56,26 +57,24 @@ enum State {
 
 impl Claim {
     pub(super) fn new(spec: &Spec, only_tries: bool) -> Claim {
-        let uuid = payload::new_uuid(spec.client.id());
-        let token = spec.part.as_ref().map(|part| part.token);
+        let lock = &spec.lock;
+        let uuid = payload::new_uuid(lock.client.id());
+        let token = spec.hold.changes.as_ref().map(|present| present.token);
         let search = Search {
-            client: Arc::clone(&spec.client),
-            memory: Arc::clone(&spec.memory),
+            lock: Arc::clone(lock),
             layout: NodeLayout::of(spec),
             uuid,
             sent_after: SentAfter::Unknown,
-            leaves_nothing: spec.leaves_nothing,
             is_announced: false,
         };
         // It costs a little, and gains nothing where nobody waits.
-        let may_announce = spec.client.announces_releases()
-            && spec.naming.is_of_the_directory()
-            && spec.admission.is_by_number_alone()
-            && spec.memory.is_contended();
+        let may_announce = lock.client.announces_releases()
+            && search.layout.directory().is_some()
+            && spec.naming.is_by_number_alone()
+            && lock.memory.is_contended();
         Claim {
             search,
-            data: payload::write(uuid, &spec.label, token),
-            acl: Arc::clone(&spec.acl),
+            data: payload::write(uuid, &spec.hold.label, token),
             may_announce,
             state: State::None,
             given_up: (only_tries || token.is_some()).then(Ends::new),
@@ -110,23 +109,15 @@ impl Claim {
         }
     }
 
-    /// Whether our node, if there is one, can be in the directory that has this stat: not if that
-    /// was made anew.
-    pub(super) fn can_be_in(&self, directory: &Stat) -> bool {
-        let made_before = self.node().is_none_or(|node| directory.czxid < node.czxid);
-        let is_named_so = match &self.search.layout {
-            NodeLayout::Under { naming, created, .. } if naming.is_of_the_directory() => {
-                *created == directory.czxid
-            }
-            _ => true,
-        };
-        made_before && is_named_so
-    }
-
-    /// Whether all of our node is among those that are listed.
-    pub(super) fn is_whole_in(&self, listing: &Listing) -> bool {
-        let second = self.node().and_then(|node| node.second.as_deref());
-        second.is_none_or(|second| listing.find(name::last(second)).is_some())
+    /// Whether our node, if there is one, is all in that listing, and the directory was not recreated since.
+    pub(super) fn is_in(&self, listing: &Listing) -> bool {
+        let czxid = listing.directory.czxid;
+        let is_named_so = self.search.layout.directory().is_none_or(|created| created == czxid);
+        let is_there = self.node().is_none_or(|node| {
+            let is_listed = |second: &Arc<str>| listing.find(name::last(second)).is_some();
+            czxid < node.czxid && node.second.as_ref().is_none_or(is_listed)
+        });
+        is_named_so && is_there
     }
 
     /// Submits the create. Follow it up with [`confirm`](Claim::confirm).
@@ -138,9 +129,9 @@ impl Claim {
                 return pair::create(session, claim.op(path, mode), claim.op(&second, mode));
             }
             let Some(id) = identity else {
-                return session.create(path, &claim.data, &claim.acl, mode);
+                return session.create(path, &claim.data, &claim.search.lock.acl, mode);
             };
-            let (data, acl) = announced::protected(&claim.data, &claim.acl, id);
+            let (data, acl) = announced::protected(&claim.data, &claim.search.lock.acl, id);
             session.create(path, &data, &acl, mode)
         });
     }
@@ -151,7 +142,7 @@ impl Claim {
         session: &TrustedSession,
         create: impl FnOnce(&Claim, &str, CreateMode) -> Pending<Created>,
     ) {
-        let sent = self.search.memory.sent();
+        let sent = self.search.lock.memory.sent();
         let (path, mode) = match &self.search.layout {
             NodeLayout::At(path) => (path.to_string(), CreateMode::Ephemeral),
             NodeLayout::Under { directory, naming, created, place: Some(number) } => {
@@ -161,7 +152,7 @@ impl Claim {
                 (name::join(directory, &name), CreateMode::Ephemeral)
             }
             NodeLayout::Under { directory, naming, created, place: None } => {
-                self.search.sent_after = self.search.memory.sent_after(*created);
+                self.search.sent_after = self.search.lock.memory.sent_after(*created);
                 let prefix = name::join(directory, &naming.prefix(session.id(), *created));
                 (prefix, CreateMode::EphemeralSequential)
             }
@@ -172,7 +163,12 @@ impl Claim {
 
     /// The create as an operation of a transaction.
     pub(super) fn op(&self, path: &str, mode: CreateMode) -> Op {
-        Op::Create { path: path.to_owned(), data: self.data.clone(), acl: self.acl.to_vec(), mode }
+        Op::Create {
+            path: path.to_owned(),
+            data: self.data.clone(),
+            acl: self.search.lock.acl.to_vec(),
+            mode,
+        }
     }
 
     /// Waits for the reply to the create.
@@ -187,7 +183,7 @@ impl Claim {
             self.state = match reply {
                 Ok(created) => State::Placed(self.search.created(session, created)),
                 Err(error) => {
-                    if may_exist(&error) {
+                    if retry::may_be_done(error.code()) {
                         *pending = None;
                     } else {
                         self.state = State::None;
@@ -251,7 +247,7 @@ impl Claim {
             if let Some(ends) = &mut self.given_up {
                 ends.push(gone);
             }
-            self.search.uuid = payload::new_uuid(self.search.client.id());
+            self.search.uuid = payload::new_uuid(self.search.lock.client.id());
             // Its owner stays, whichever thread makes the next.
             payload::set_uuid(&mut self.data, self.search.uuid);
         }
@@ -281,18 +277,16 @@ impl Drop for Claim {
     fn drop(&mut self) {
         match std::mem::replace(&mut self.state, State::None) {
             State::None => {
-                let directory = self.search.directory();
-                let may_be_left = self.search.leaves_nothing && !self.is_over;
-                if let Some(directory) = directory.filter(|_| may_be_left) {
+                let lock = &self.search.lock;
+                if lock.leaves_nothing && !self.is_over && lock.strategy == Strategy::Queue {
                     // The directory may have been made for it, and never used: then the servers keep it.
-                    let client = Arc::clone(&self.search.client);
-                    self.search.client.spawn_duty(delete_directory(client, directory));
+                    lock.client.spawn_duty(delete_directory(Arc::clone(lock)));
                 }
             }
             State::Placed(node) => drop(node.guaranteed_delete()),
             State::Sent { session, reply } => {
                 let cleanup = clean_up(self.search.clone(), session, reply);
-                self.search.client.spawn_duty(cleanup);
+                self.search.lock.client.spawn_duty(cleanup);
             }
         }
     }

@@ -26,7 +26,7 @@ pub(crate) fn is_second(name: &str) -> bool {
 /// The name of the second znode, by that of the first. `None` where numbers may not follow each other.
 pub(crate) fn second_of(first: &str) -> Option<String> {
     let (directory, _) = first.strip_prefix("zl-")?.split_once("-lock-")?;
-    let number = name::sequence(first).filter(|number| !name::is_out_of_turn(*number))?;
+    let number = name::number_in_turn(first)?;
     Some(name::numbered_name(&format!("{SECOND}{directory}{KAZOO}"), number + 1))
 }
 

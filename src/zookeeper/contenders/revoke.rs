@@ -6,46 +6,46 @@ use super::wanted;
 use crate::client::{TrustedSession, WatchFor, Znode};
 use crate::error::{Code, Error, Result};
 use crate::lock::{Contender, Kind, LockError, Revocation, Strategy};
+use crate::retry;
 use crate::runtime::{Timer, within};
-use crate::zookeeper::acquire::attempt::{AFTER_TROUBLE, WITHOUT_A_WATCH};
 use crate::zookeeper::acquire::scan::{Claimed, Scan};
 use crate::zookeeper::claim::payload;
 use crate::zookeeper::name;
 use crate::zookeeper::refusal::refused;
 use crate::zookeeper::shortcuts::announced;
-use crate::zookeeper::spec::Spec;
+use crate::zookeeper::spec::LockSpec;
 
 /// Asks that holder for the lock; `false`: it does not hold any more.
 pub(crate) async fn ask(
-    spec: &Spec,
+    lock: &LockSpec,
     holder: &Contender,
     request: &Revocation,
 ) -> Result<bool, LockError> {
     let late = || {
         let error = Error::new("revoke", &holder.path, Code::OPERATION_TIMEOUT);
-        Err(LockError::outcome_unknown(&spec.path, error))
+        Err(LockError::outcome_unknown(&lock.path, error))
     };
     let may_be_written = AtomicBool::new(false);
     let asked = async {
         let mut holder = holder.clone();
         loop {
-            let write = |session| write(spec, session, &holder, request, &may_be_written);
-            if until_answered(spec, write).await? {
+            let write = |session| write(lock, session, &holder, request, &may_be_written);
+            if until_answered(lock, write).await? {
                 return Ok(true);
             }
-            match until_answered(spec, |session| changed_hold(spec, session, &holder)).await? {
+            match until_answered(lock, |session| changed_hold(lock, session, &holder)).await? {
                 Some(path) => holder.path = path,
                 None => return Ok(false),
             }
         }
     };
-    let asked = within(spec.client.operation_deadline(), asked, late).await;
+    let asked = within(lock.client.operation_deadline(), asked, late).await;
     asked.map_err(|error| known_of(&may_be_written, error))
 }
 
 /// Breaks that hold, and waits until its claim is gone; `false`: it was gone before.
 pub(crate) async fn break_off(
-    spec: &Spec,
+    lock: &LockSpec,
     holder: &Contender,
     order: &Revocation,
 ) -> Result<bool, LockError> {
@@ -54,13 +54,13 @@ pub(crate) async fn break_off(
     let broken = async {
         let mut holder = holder.clone();
         loop {
-            let write = |session| write(spec, session, &holder, order, &may_be_written);
-            if until_answered(spec, write).await? {
+            let write = |session| write(lock, session, &holder, order, &may_be_written);
+            if until_answered(lock, write).await? {
                 may_be_written.store(true, Ordering::Relaxed);
-                until_answered(spec, |session| changed(session, &holder)).await?;
+                until_answered(lock, |session| changed(session, &holder)).await?;
                 continue;
             }
-            match until_answered(spec, |session| changed_hold(spec, session, &holder)).await? {
+            match until_answered(lock, |session| changed_hold(lock, session, &holder)).await? {
                 Some(path) => holder.path = path,
                 None => return Ok(may_be_written.load(Ordering::Relaxed)),
             }
@@ -76,15 +76,15 @@ fn known_of(may_be_written: &AtomicBool, error: LockError) -> LockError {
 
 /// Does it on a session that works, until there is an answer.
 async fn until_answered<T, F: Future<Output = Result<T>>>(
-    spec: &Spec,
+    lock: &LockSpec,
     work: impl Fn(TrustedSession) -> F,
 ) -> Result<T, LockError> {
     loop {
-        let session = spec.client.trusted_session().await;
-        let session = session.map_err(|error| LockError::closed(&spec.path, error))?;
+        let session = lock.client.trusted_session().await;
+        let session = session.map_err(|error| LockError::closed(&lock.path, error))?;
         match work(session).await {
-            Err(error) if error.is_transient() => Timer::after(AFTER_TROUBLE).await,
-            done => return done.map_err(|error| refused(&spec.path, error)),
+            Err(error) if error.is_transient() => Timer::after(retry::SOON).await,
+            done => return done.map_err(|error| refused(&lock.path, error)),
         }
     }
 }
@@ -92,7 +92,7 @@ async fn until_answered<T, F: Future<Output = Result<T>>>(
 /// Has it written where the holder reads it, once. `false`: the claim is gone. `may_be_written` says whether an outcome was
 /// unknown.
 async fn write(
-    spec: &Spec,
+    lock: &LockSpec,
     session: TrustedSession,
     holder: &Contender,
     what: &Revocation,
@@ -110,11 +110,11 @@ async fn write(
             return Err(unread(OF_ANOTHER_LIBRARY));
         }
         let (path, found) = if announced::says_so(&claim.data) {
-            let directory = session.get(&spec.path).await;
+            let directory = session.get(&lock.path).await;
             match directory {
                 // With every claim in it.
                 Err(error) if error.is_no_node() => return Ok(false),
-                found => (&*spec.path, found?),
+                found => (&*lock.path, found?),
             }
         } else {
             (&*holder.path, claim)
@@ -143,7 +143,7 @@ const NO_TEXT: &str = "the znode in which its holder would read it has data that
 /// Waits until the claim has changed, or may have.
 async fn changed(session: TrustedSession, holder: &Contender) -> Result<()> {
     if !session.has_room_to_watch(&holder.path, WatchFor::Later) {
-        Timer::after(WITHOUT_A_WATCH).await;
+        Timer::after(retry::WITHOUT_A_WATCH).await;
         return Ok(());
     }
     match session.get_and_watch(&*holder.path).await {
@@ -165,15 +165,15 @@ fn is_of(found: &Znode, holder: &Contender) -> bool {
 
 /// Where the hold is claimed now whose claim is gone, if it goes on as one of another kind.
 async fn changed_hold(
-    spec: &Spec,
+    lock: &LockSpec,
     session: TrustedSession,
     holder: &Contender,
 ) -> Result<Option<String>> {
     let kind = name::kind(name::last(&holder.path));
-    if spec.strategy != Strategy::Queue || !kind.can_change() {
+    if lock.strategy != Strategy::Queue || !kind.can_change() {
         return Ok(None);
     }
-    let listing = match spec.memory.list(&session, &spec.path).await {
+    let listing = match lock.memory.list(&session, &lock.path).await {
         Ok(listing) => listing,
         Err(error) if error.is_no_node() => return Ok(None),
         Err(error) => return Err(error),
@@ -184,9 +184,9 @@ async fn changed_hold(
         name::is_in_anothers_place(name) || was_upgrade && name::kind(name) == Kind::Upgradeable
     };
     let names = listing.in_order().filter(may_be);
-    let mut claims = Scan::new(spec, &session, listing.directory.czxid, names).wide();
+    let mut claims = Scan::new(lock, &session, listing.directory.czxid, names).wide();
     while let Some(Claimed { name, data, stat }) = claims.next().await? {
-        let path = name::join(&spec.path, name);
+        let path = name::join(&lock.path, name);
         if payload::token(&path, &data, &stat) == holder.token && !name::is_upgrade(name) {
             return Ok(Some(path));
         }

@@ -13,14 +13,13 @@ use futures_lite::future::or;
 use super::deletion_watch;
 use super::{Claims, Tenure};
 use crate::error::{Code, Error};
-use crate::lock::{Access, IS_BEING_CHANGED, Kind, LockError, LostReason};
+use crate::lock::{Access, IS_BEING_CHANGED, Kind, LockError, LockOp, LostReason, ready};
 use crate::runtime::Pending;
 use crate::zookeeper::acquire;
 use crate::zookeeper::acquire::seen_ahead::SeenAhead;
 use crate::zookeeper::claim::node::Node;
-use crate::zookeeper::kinds::admission::Admission;
 use crate::zookeeper::refusal::{NO_PLACE_LEFT, not_released};
-use crate::zookeeper::spec::{Part, Spec};
+use crate::zookeeper::spec::{PresentHold, Spec};
 
 /// One change of a hold: there is one at a time.
 struct Changing(Arc<Tenure>);
@@ -33,18 +32,18 @@ impl Drop for Changing {
 
 /// Turns it into that, which can be had from what it is.
 pub(super) fn change(tenure: &Arc<Tenure>, to: Access) -> Pending<(), LockError> {
-    let path = Arc::clone(&tenure.spec.path);
+    let path = Arc::clone(&tenure.spec.lock.path);
     if std::mem::replace(&mut tenure.claims.lock().is_changing, true) {
         let refused = LockError::unusable(&path, IS_BEING_CHANGED, Code::INVALID_STATE);
-        return Pending::ready_as(LockError::of_pending, Err(refused));
+        return ready(Err(refused));
     }
     let changing = Changing(Arc::clone(tenure));
     let ahead = Arc::new(SeenAhead::default());
     if to == Access::Write {
         let upgraded = upgrade(changing, Arc::clone(&ahead));
-        return Pending::run_as("upgrade", path, LockError::of_pending, upgraded).when_late(ahead);
+        return LockOp::Upgrade.run(path, upgraded).when_late(ahead);
     }
-    Pending::run_as("downgrade", path, LockError::of_pending, async move {
+    LockOp::Downgrade.run(path, async move {
         let tenure = &changing.0;
         let given_up = match to {
             Access::Upgradeable if tenure.kind() == Kind::Upgradeable => {
@@ -56,7 +55,7 @@ pub(super) fn change(tenure: &Arc<Tenure>, to: Access) -> Pending<(), LockError>
         // It is done by now, and goes on whether it is waited for or not.
         let confirmed = async {
             for gone in given_up {
-                gone.await.map_err(|error| not_confirmed(&tenure.spec.path, error))?;
+                gone.await.map_err(|error| not_confirmed(&tenure.spec.lock.path, error))?;
             }
             Ok(())
         };
@@ -67,7 +66,7 @@ pub(super) fn change(tenure: &Arc<Tenure>, to: Access) -> Pending<(), LockError>
 /// Comes when it is over, for what needs it.
 async fn lost<T>(tenure: &Tenure) -> Result<T, LockError> {
     let reason = tenure.over().await;
-    Err(LockError::not_held(&tenure.spec.path, reason))
+    Err(LockError::not_held(&tenure.spec.lock.path, reason))
 }
 
 /// Why the deletion of the claim that it had is not confirmed.
@@ -80,7 +79,7 @@ fn not_confirmed(path: &str, error: Error) -> LockError {
 
 async fn upgrade(changing: Changing, ahead: Arc<SeenAhead>) -> Result<(), LockError> {
     let tenure = &changing.0;
-    let spec = part_of(tenure, Kind::Upgrade);
+    let spec = changed_to(tenure, Kind::Upgrade);
     let node = while_held(tenure, spec, ahead).await?;
     watch(tenure, &node);
     tenure.write_by(node)
@@ -92,22 +91,22 @@ async fn replace(
     kind: Kind,
     ahead: Arc<SeenAhead>,
 ) -> Result<Vec<Pending<bool>>, LockError> {
-    let mut spec = part_of(tenure, kind);
-    spec.admission = Admission::InPlace;
-    if spec.part.as_ref().is_none_or(|part| part.number().is_none()) {
-        return Err(NO_PLACE_LEFT.at(&spec.path));
+    let spec = changed_to(tenure, kind);
+    if spec.hold.changes.as_ref().is_none_or(|present| present.number().is_none()) {
+        return Err(NO_PLACE_LEFT.at(&spec.lock.path));
     }
     let node = while_held(tenure, spec, ahead).await?;
     watch(tenure, &node);
     tenure.replace(node, kind)
 }
 
-/// What is claimed for it, of that kind.
-fn part_of(tenure: &Tenure, kind: Kind) -> Spec {
-    let (of, place) = (Arc::clone(&tenure.present().path), kind != Kind::Upgrade);
+/// What is claimed to change the hold to that kind.
+fn changed_to(tenure: &Tenure, kind: Kind) -> Spec {
+    let present =
+        PresentHold { claim: Arc::clone(&tenure.present().path), token: tenure.node.czxid };
     let mut spec = Spec::clone(&tenure.spec);
-    spec.contend_as(kind, spec.interop);
-    spec.part = Some(Arc::new(Part { of, token: tenure.node.czxid, place }));
+    spec.naming.kind = kind;
+    spec.hold.changes = Some(Arc::new(present));
     spec
 }
 
@@ -117,7 +116,7 @@ async fn while_held(tenure: &Tenure, spec: Spec, ahead: Arc<SeenAhead>) -> Resul
     match or(lost(tenure), acquire::acquire(&spec, &ahead)).await {
         Ok(acquired) => Ok(acquired.node),
         Err(LockError::Unusable { code: Code::NO_NODE, .. }) => {
-            Err(LockError::not_held(&spec.path, tenure.end_deleted()))
+            Err(LockError::not_held(&spec.lock.path, tenure.end_deleted()))
         }
         Err(error) => Err(error),
     }
@@ -189,7 +188,7 @@ impl Tenure {
         }
         drop(claims);
         drop(node.guaranteed_delete());
-        Err(LockError::not_held(&self.spec.path, lost.unwrap_or(LostReason::Session)))
+        Err(LockError::not_held(&self.spec.lock.path, lost.unwrap_or(LostReason::Session)))
     }
 
     /// Somebody has deleted one of its claims. Others that it has would stand in the way of everybody.

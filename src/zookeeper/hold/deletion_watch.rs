@@ -13,13 +13,12 @@ use parking_lot::Mutex;
 use super::Tenure;
 use crate::client::{Watch, WatchEventKind, WatchFor, Znode};
 use crate::error::Result;
+use crate::retry;
 use crate::runtime::{Timer, now};
 use crate::zookeeper::claim::node::Node;
 
 /// From how long on a tenure is watched.
 const LONG: Duration = Duration::from_millis(100);
-/// The pause before a look whose outcome is unknown is repeated.
-const AFTER_TROUBLE: Duration = Duration::from_millis(50);
 /// The pause where so much is watched that there is no room for this.
 const WITHOUT_ROOM: Duration = Duration::from_secs(5);
 
@@ -184,7 +183,7 @@ impl Watching {
             }
             match session.get_and_watch(Arc::clone(path)).await {
                 Err(error) if error.is_session_over() => return None,
-                Err(error) if !error.is_no_node() => Timer::after(AFTER_TROUBLE).await,
+                Err(error) if !error.is_no_node() => Timer::after(retry::LATER).await,
                 looked => return Some(looked.map(|found| (found.value, found.watch))),
             }
         }

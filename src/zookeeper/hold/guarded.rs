@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Tenure;
 use crate::client::{CheckHeld, Client, Op, OpResult};
 use crate::error::{Code, Error};
-use crate::lock::{Guard, LockError, tenure};
+use crate::lock::{Guard, LockError, LockOp, ready, tenure};
 use crate::runtime::Pending;
 use crate::znode::{CreateMode, Stat};
 use crate::zookeeper::refusal::not_written;
@@ -68,7 +68,7 @@ impl Guard {
         checked.extend_from_slice(ops);
         let written = client.multi(&checked);
         let tenure = Arc::clone(self.tenure());
-        Pending::run_as("multi", path, LockError::of_pending, async move {
+        LockOp::Multi.run(path, async move {
             let written = written.await;
             let mut results =
                 written.map_err(|error| not_written(tenure.lock_path(), checks, error))?;
@@ -164,7 +164,7 @@ fn members_of(tenure: &Arc<dyn tenure::Tenure>) -> impl Iterator<Item = &Tenure>
 }
 
 fn failed<T>(error: LockError) -> Pending<T, LockError> {
-    Pending::ready_as(LockError::of_pending, Err(error))
+    ready(Err(error))
 }
 
 fn of_several_clients(path: &str) -> Error {

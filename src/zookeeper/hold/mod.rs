@@ -69,8 +69,8 @@ impl Tenure {
         let (hold, end, process) = (Arc::new(hold), Latest::new(None), Process::this());
         let (requests, is_given_up) = (Requests::default(), AtomicBool::new(false));
         let watch = Mutex::new(watch.map(Box::new));
-        let (client, spec) = (Arc::clone(&spec.client), Arc::clone(spec));
-        let claims = Claims { kind: spec.kind, write: None, is_changing: false };
+        let (client, spec) = (Arc::clone(&spec.lock.client), Arc::clone(spec));
+        let claims = Claims { kind: spec.naming.kind, write: None, is_changing: false };
         Arc::new(Tenure {
             client,
             spec,
@@ -189,7 +189,7 @@ impl Tenure {
         };
         let tenure = Arc::clone(self);
         async move {
-            let path = &tenure.spec.path;
+            let path = &tenure.spec.lock.path;
             let was_lost = |reason| Err(LockError::lost(path, reason));
             let gone = match (lost, gone) {
                 (None, Some(gone)) => gone,

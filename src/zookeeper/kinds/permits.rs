@@ -18,15 +18,14 @@ use super::limit_node::limit;
 use crate::client::{Children, TrustedSession, WatchFor, Watched};
 use crate::error::Result;
 use crate::lock::{Contender, Kind};
-use crate::zookeeper::acquire::attempt::{
-    Ahead, Attempt, ClaimStatus, WITHOUT_A_WATCH, clear_orphan,
-};
+use crate::retry::WITHOUT_A_WATCH;
+use crate::zookeeper::acquire::attempt::{Ahead, Attempt, ClaimStatus, clear_orphan};
 use crate::zookeeper::acquire::listing::Listing;
 use crate::zookeeper::acquire::scan::Scan;
 use crate::zookeeper::claim::payload;
 use crate::zookeeper::name;
 use crate::zookeeper::refusal::TOO_FEW_PERMITS;
-use crate::zookeeper::spec::Spec;
+use crate::zookeeper::spec::LockSpec;
 
 /// How many permits these claims ask for; no number is large enough for one that asks for none.
 fn sum<'a>(claims: impl Iterator<Item = &'a str>) -> u64 {
@@ -68,12 +67,12 @@ pub(crate) async fn wait_behind(
     wanted: u32,
     before: impl Iterator<Item = &str>,
 ) -> Result<ClaimStatus> {
-    let spec = Arc::clone(&attempt.spec);
+    let lock = Arc::clone(&attempt.spec.lock);
     let directory = listing.directory.czxid;
-    let before: Vec<&str> = before.filter(|claim| !spec.memory.is_data(directory, claim)).collect();
+    let before: Vec<&str> = before.filter(|claim| !lock.memory.is_data(directory, claim)).collect();
     let is_of_another_kind = |claim: &&str| !matches!(name::kind(claim), Kind::Permits(_));
     let others = before.iter().copied().filter(is_of_another_kind);
-    let mut others = Scan::new(&spec, session, directory, others);
+    let mut others = Scan::new(&lock, session, directory, others);
     if let Some(claim) = others.next().await? {
         return look_ahead(attempt, session, listing, claim.name).await.map(|(status, _)| status);
     }
@@ -83,7 +82,7 @@ pub(crate) async fn wait_behind(
     }
     drop(others);
     let before: Vec<&str> = before.into_iter().filter(|claim| !is_of_another_kind(claim)).collect();
-    let Some(limit) = limit(&spec, session, listing).await? else { return Ok(ClaimStatus::Again) };
+    let Some(limit) = limit(&lock, session, listing).await? else { return Ok(ClaimStatus::Again) };
     let place = decide(&before, wanted, limit);
     match place {
         Place::TooFew => return Ok(ClaimStatus::Impossible(TOO_FEW_PERMITS)),
@@ -97,7 +96,7 @@ pub(crate) async fn wait_behind(
         }
         Place::Next | Place::Behind => {}
     }
-    if session.was_taken_up() && clear_orphans(&spec, session, directory, &before).await? {
+    if session.was_taken_up() && clear_orphans(&lock, session, directory, &before).await? {
         return Ok(ClaimStatus::Again);
     }
     let Some(nearest) = before.first() else { return Ok(ClaimStatus::Again) };
@@ -117,7 +116,7 @@ async fn look_ahead(
     listing: &Listing,
     claim: &str,
 ) -> Result<(ClaimStatus, bool)> {
-    let path = name::join(&attempt.spec.path, claim);
+    let path = name::join(&attempt.spec.lock.path, claim);
     Ok(match attempt.look_ahead(session, &path).await {
         Ok(Ahead::Claim { version, status, .. }) => (status, version > 0),
         Ok(Ahead::Nobody) => (ClaimStatus::Again, false),
@@ -129,23 +128,23 @@ async fn look_ahead(
 
 /// Deletes the claims that nobody will ever release; gives whether there was one.
 async fn clear_orphans(
-    spec: &Spec,
+    lock: &LockSpec,
     session: &TrustedSession,
     directory: i64,
     claims: &[&str],
 ) -> Result<bool> {
-    let mut claims = Scan::new(spec, session, directory, claims.iter().copied()).wide();
+    let mut claims = Scan::new(lock, session, directory, claims.iter().copied()).wide();
     let mut cleared = false;
     while let Some(claim) = claims.next().await? {
-        let path = name::join(&spec.path, claim.name);
-        cleared |= clear_orphan(spec, session, &path, &claim.data, &claim.stat).await;
+        let path = name::join(&lock.path, claim.name);
+        cleared |= clear_orphan(lock, session, &path, &claim.data, &claim.stat).await;
     }
     Ok(cleared)
 }
 
 /// That child is called like a claim, but no session will end it: from the next look on it is left out.
 fn is_data(attempt: &Attempt, listing: &Listing, child: &str) -> ClaimStatus {
-    attempt.spec.memory.saw_data(listing.directory.czxid, child);
+    attempt.spec.lock.memory.saw_data(listing.directory.czxid, child);
     ClaimStatus::Pausing(WITHOUT_A_WATCH)
 }
 
@@ -169,13 +168,13 @@ async fn watch_directory(
     listing: &Listing,
     before: &[&str],
 ) -> Result<ClaimStatus> {
-    let spec = Arc::clone(&attempt.spec);
-    if !session.has_room_to_watch(&spec.path, WatchFor::Next) {
+    let lock = Arc::clone(&attempt.spec.lock);
+    if !session.has_room_to_watch(&lock.path, WatchFor::Next) {
         return Ok(ClaimStatus::Pausing(WITHOUT_A_WATCH));
     }
-    let watched = session.children_and_watch(&spec.path);
+    let watched = session.children_and_watch(&lock.path);
     // For the error of a deadline.
-    let ahead = before.first().map(|nearest| name::join(&spec.path, nearest));
+    let ahead = before.first().map(|nearest| name::join(&lock.path, nearest));
     let ahead = ahead.map(|path| (session.get(&path), path));
     let Watched { value: Children { names, stat: directory }, watch } = match watched.await {
         Ok(watched) => watched,
@@ -206,12 +205,12 @@ async fn watch_directory(
 
 /// Who keeps out a claim made now; `None` if nobody does, or that is not known yet.
 pub(crate) async fn anybody(
-    spec: &Spec,
+    lock: &LockSpec,
     listing: &Listing,
     session: &TrustedSession,
     wanted: u32,
 ) -> Result<Option<Contender>> {
-    let Some(limit) = limit(spec, session, listing).await? else { return Ok(None) };
+    let Some(limit) = limit(lock, session, listing).await? else { return Ok(None) };
     if wanted > limit.now {
         return Ok(None);
     }
@@ -219,10 +218,10 @@ pub(crate) async fn anybody(
     claims.reverse();
     let mut taken = u64::from(wanted);
     let mut nearest = None;
-    let mut scan = Scan::new(spec, session, listing.directory.czxid, claims.into_iter()).wide();
+    let mut scan = Scan::new(lock, session, listing.directory.czxid, claims.into_iter()).wide();
     while let Some(claim) = scan.next().await? {
-        let path = name::join(&spec.path, claim.name);
-        if clear_orphan(spec, session, &path, &claim.data, &claim.stat).await {
+        let path = name::join(&lock.path, claim.name);
+        if clear_orphan(lock, session, &path, &claim.data, &claim.stat).await {
             continue;
         }
         taken += sum(std::iter::once(claim.name));
@@ -253,13 +252,14 @@ mod tests {
             (&[2, 2], 1, now(3, 4), Place::Next),
             (&[u32::MAX, u32::MAX], u32::MAX, now(u32::MAX, u32::MAX), Place::Behind),
         ] {
-            let name = |permits: &u32| numbered_name(&Naming::Permits(*permits).prefix(1, 7), 3);
+            let name =
+                |permits: &u32| numbered_name(&Naming::Of(Kind::Permits(*permits)).prefix(1, 7), 3);
             let before: Vec<String> = before.iter().map(name).collect();
             let before: Vec<&str> = before.iter().map(String::as_str).collect();
             assert_eq!(decide(&before, wanted, limit), place, "{before:?} {wanted} {limit:?}");
         }
         // No number is enough for a claim of another kind.
-        let plain = numbered_name(&Naming::Own.prefix(1, 7), 3);
+        let plain = numbered_name(&Naming::Of(Kind::Exclusive).prefix(1, 7), 3);
         assert_eq!(decide(&[&plain], 1, now(u32::MAX, u32::MAX)), Place::Behind);
     }
 }

@@ -90,7 +90,7 @@ impl Continuity {
     /// from now on.
     pub(crate) fn holds(&mut self, own: &Own, announces: bool) -> bool {
         self.is_usual = self.is_next(own);
-        self.held = in_turn(own).map(|number| Held {
+        self.held = name::number_in_turn(own.path).map(|number| Held {
             session: own.session.id(),
             directory: own.directory,
             number,
@@ -127,7 +127,7 @@ impl Continuity {
         self.held.as_ref().is_some_and(|held| {
             let number = held.number.wrapping_add(numbers);
             (held.session, held.directory) == (own.session.id(), own.directory)
-                && in_turn(own) == Some(number)
+                && name::number_in_turn(own.path) == Some(number)
         })
     }
 
@@ -150,11 +150,6 @@ impl Continuity {
         self.directory = Directory::Unwatched;
         None
     }
-}
-
-/// The number of a claim, unless it may have been given out of turn.
-fn in_turn(own: &Own) -> Option<i32> {
-    name::sequence(name::last(own.path)).filter(|number| !name::is_out_of_turn(*number))
 }
 
 /// Watches a lock's directory, if there is room for that.

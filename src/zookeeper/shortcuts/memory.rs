@@ -158,7 +158,7 @@ impl PathMemory {
     /// The child is no claim, and as no session owns it, will be none.
     pub(crate) fn saw_data(&self, directory: i64, name: &str) {
         let mut known = self.known.lock();
-        let is_given_once = name::sequence(name).is_some_and(|it| !name::is_out_of_turn(it));
+        let is_given_once = name::number_in_turn(name).is_some();
         if known.directory == directory && is_given_once && known.data.len() < DATA {
             known.data.insert(name.into());
         }
