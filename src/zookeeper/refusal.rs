@@ -1,6 +1,6 @@
 //! What it means for a lock when ZooKeeper refuses a request, or shows that there can be no lock.
 
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Result};
 use crate::lock::LockError;
 use crate::lock::LostReason;
 
@@ -55,6 +55,14 @@ impl Obstacle {
 
     pub(super) fn at(self, path: &str) -> LockError {
         LockError::unusable(path, self.why, self.code)
+    }
+}
+
+/// The servers' answer, or `None` if there is no such znode.
+pub(super) fn found<T>(answer: Result<T>) -> Result<Option<T>> {
+    match answer {
+        Err(error) if error.is_no_node() => Ok(None),
+        answer => answer.map(Some),
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::name::{self, Naming};
 use super::shortcuts::memory::PathMemory;
-use crate::client::ClientInner;
-use crate::lock::{Interop, Kind, Strategy};
+use crate::client::{ClientInner, TrustedSession};
+use crate::lock::{Interop, Kind, LockError, Strategy};
 use crate::znode::Acl;
 
 #[derive(Clone)]
@@ -44,6 +44,13 @@ pub(super) struct HoldSpec {
     pub(super) label: String,
     /// The hold that the claim changes, if there is one already.
     pub(super) changes: Option<Arc<PresentHold>>,
+}
+
+impl LockSpec {
+    pub(super) async fn session(&self) -> Result<TrustedSession, LockError> {
+        let session = self.client.trusted_session().await;
+        session.map_err(|error| LockError::closed(&self.path, error))
+    }
 }
 
 impl NamingSpec {

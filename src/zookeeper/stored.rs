@@ -174,11 +174,7 @@ impl ZooKeeperLock {
         let lock = Arc::clone(&self.spec.lock);
         let deadline = lock.client.operation_deadline();
         self.run(op, async move {
-            let looked = async {
-                let session = lock.client.trusted_session().await;
-                let session = session.map_err(|error| LockError::closed(&lock.path, error))?;
-                look(session).await
-            };
+            let looked = async { look(lock.session().await?).await };
             let late = || {
                 let detail = "no word from the servers";
                 let error = Error::with_detail(op.name(), "", Code::OPERATION_TIMEOUT, detail);
@@ -324,12 +320,7 @@ impl StoredLock for ZooKeeperLock {
         revocation: Revocation,
     ) -> Pending<bool, LockError> {
         let lock = Arc::clone(&self.spec.lock);
-        self.run(LockOp::Revoke, async move {
-            match revocation {
-                Revocation::Ask { .. } => revoke::ask(&lock, &holder, &revocation).await,
-                Revocation::Break { .. } => revoke::break_off(&lock, &holder, &revocation).await,
-            }
-        })
+        self.run(LockOp::Revoke, async move { revoke::revoke(&lock, &holder, &revocation).await })
     }
 
     fn limit(self: Arc<Self>) -> Pending<u32, LockError> {

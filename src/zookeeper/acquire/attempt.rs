@@ -8,7 +8,6 @@ use crate::client::{Hold, TrustedSession, Watch, WatchFor, Watched, Znode};
 use crate::error::Result;
 use crate::logging::log;
 use crate::retry::WITHOUT_A_WATCH;
-use crate::znode::Stat;
 use crate::zookeeper::claim::Claim;
 use crate::zookeeper::claim::node::Node;
 use crate::zookeeper::claim::payload;
@@ -122,12 +121,13 @@ impl Attempt {
         path: &str,
     ) -> Result<Ahead> {
         let watches = !self.no_wait && session.has_room_to_watch(path, self.purpose);
-        let (Znode { data, stat }, watch) = if !watches {
-            (session.get(path).await?, None)
-        } else {
+        let (znode, watch) = if watches {
             let Watched { value, watch } = session.get_and_watch(path).await?;
             (value, Some(watch))
+        } else {
+            (session.get(path).await?, None)
         };
+        let stat = &znode.stat;
         if !stat.is_ephemeral() {
             return Ok(Ahead::Data);
         }
@@ -136,24 +136,19 @@ impl Attempt {
         if is_given_again && self.claim.node().is_some_and(|own| own.czxid < stat.czxid) {
             return Ok(Ahead::Nobody);
         }
-        if clear_orphan(&self.spec.lock, session, path, &data, &stat).await {
+        if clear_orphan(&self.spec.lock, session, path, &znode).await {
             return Ok(Ahead::Nobody);
         }
-        self.note_ahead(path.to_owned(), &data, &stat);
+        let (czxid, version) = (stat.czxid, stat.version);
+        let is_announced = announced::will_be(&znode.data, stat);
+        self.ahead.note(path.to_owned(), znode);
         let status = match watch {
             Some(watch) => ClaimStatus::Watching(watch),
             None if self.no_wait => ClaimStatus::Taken,
             None if self.purpose == WatchFor::Later => ClaimStatus::Pausing(4 * WITHOUT_A_WATCH),
             None => ClaimStatus::Pausing(WITHOUT_A_WATCH),
         };
-        let (czxid, version) = (stat.czxid, stat.version);
-        let is_announced = announced::will_be(&data, &stat);
         Ok(Ahead::Claim { czxid, version, is_announced, status })
-    }
-
-    /// That claim is ahead.
-    pub(crate) fn note_ahead(&self, path: String, data: &[u8], stat: &Stat) {
-        self.ahead.note(payload::read(path, data, stat));
     }
 
     /// Where the claim stands, when its node is the lock's path itself, and creates it if there is none.
@@ -209,8 +204,7 @@ pub(crate) async fn clear_orphan(
     lock: &LockSpec,
     session: &TrustedSession,
     path: &str,
-    data: &[u8],
-    stat: &Stat,
+    Znode { data, stat }: &Znode,
 ) -> bool {
     let of_another = |uuid| !payload::is_of_client(uuid, lock.client.id());
     let is_orphan = session.was_taken_up()

@@ -6,13 +6,13 @@ use std::time::Duration;
 use super::attempt::{Ahead, Attempt, ClaimStatus, clear_orphan, create_parents};
 use super::listing::Listing;
 use super::scan::{Claimed, Scan};
+use super::seen_ahead::SeenAhead;
 use crate::client::TrustedSession;
 use crate::error::{Code, Result};
-use crate::lock::{Contender, Kind};
-use crate::zookeeper::claim::payload;
+use crate::lock::Kind;
 use crate::zookeeper::kinds::{limit_node, permits};
 use crate::zookeeper::name;
-use crate::zookeeper::refusal::{NO_NUMBER_LEFT, NOT_A_QUEUE};
+use crate::zookeeper::refusal::{NO_NUMBER_LEFT, NOT_A_QUEUE, found};
 use crate::zookeeper::shortcuts::prove::{self, Guess};
 use crate::zookeeper::spec::Spec;
 
@@ -71,20 +71,12 @@ pub(super) async fn enter(
     // A name carries its directory's czxid. And somebody who only tries must not queue up where
     // others could see it ahead of them and give up on a lock that is free.
     if attempt.no_wait || directory == 0 && spec.naming.naming().is_of_the_directory() {
-        match spec.lock.memory.list(session, &spec.lock.path).await {
-            Ok(listing) => {
-                directory = listing.directory.czxid;
-                if attempt.no_wait {
-                    if let Some(who) = anybody(&spec, &listing, session).await? {
-                        attempt.ahead.note(who);
-                        return Ok(Some(ClaimStatus::Taken));
-                    }
-                }
-            }
-            Err(error) if error.is_no_node() => {
-                return make_directory(&spec, session).await.map(Some);
-            }
-            Err(error) => return Err(error),
+        let Some(listing) = found(spec.lock.memory.list(session, &spec.lock.path).await)? else {
+            return make_directory(&spec, session).await.map(Some);
+        };
+        directory = listing.directory.czxid;
+        if attempt.no_wait && is_taken(&spec, &attempt.ahead, &listing, session).await? {
+            return Ok(Some(ClaimStatus::Taken));
         }
     }
     attempt.claim.enter(directory);
@@ -112,31 +104,34 @@ pub(super) async fn wait_for_the_last_number(
     session: &TrustedSession,
 ) -> Result<ClaimStatus> {
     let path = attempt.claim.layout().numbered(session.id(), i32::MAX);
-    match attempt.look_ahead(session, &path).await {
-        Ok(Ahead::Data) => Ok(ClaimStatus::Impossible(NO_NUMBER_LEFT)),
-        Ok(Ahead::Claim { status, .. }) => Ok(status),
-        Ok(Ahead::Nobody) => Ok(ClaimStatus::Again),
-        Err(error) if error.is_no_node() => Ok(ClaimStatus::Pausing(BEFORE_ANOTHER_NUMBER)),
-        Err(error) => Err(error),
-    }
+    Ok(match found(attempt.look_ahead(session, &path).await)? {
+        Some(Ahead::Data) => ClaimStatus::Impossible(NO_NUMBER_LEFT),
+        Some(Ahead::Claim { status, .. }) => status,
+        Some(Ahead::Nobody) => ClaimStatus::Again,
+        None => ClaimStatus::Pausing(BEFORE_ANOTHER_NUMBER),
+    })
 }
 
-/// The first who holds the lock or waits for it, of those who would block a claim made now.
-async fn anybody(
+/// Whether somebody holds the lock or waits for it who would block a claim made now; notes the first of them.
+async fn is_taken(
     spec: &Spec,
+    ahead: &SeenAhead,
     listing: &Listing,
     session: &TrustedSession,
-) -> Result<Option<Contender>> {
-    if let Kind::Permits(wanted) = spec.naming.kind {
-        return permits::anybody(&spec.lock, listing, session, wanted).await;
+) -> Result<bool> {
+    let Spec { lock, naming, .. } = spec;
+    if let Kind::Permits(wanted) = naming.kind {
+        let nearest = permits::anybody(lock, listing, session, wanted).await?;
+        return Ok(nearest.map(|(path, znode)| ahead.note(path, znode)).is_some());
     }
-    let claims = spec.naming.blockers(listing.in_order());
-    let mut claims = Scan::new(&spec.lock, session, listing.directory.czxid, claims);
-    while let Some(Claimed { name, data, stat }) = claims.next().await? {
-        let path = name::join(&spec.lock.path, name);
-        if !clear_orphan(&spec.lock, session, &path, &data, &stat).await {
-            return Ok(Some(payload::read(path, &data, &stat)));
+    let claims = naming.blockers(listing.in_order());
+    let mut claims = Scan::new(lock, session, listing.directory.czxid, claims);
+    while let Some(Claimed { name, znode }) = claims.next().await? {
+        let path = name::join(&lock.path, name);
+        if !clear_orphan(lock, session, &path, &znode).await {
+            ahead.note(path, znode);
+            return Ok(true);
         }
     }
-    Ok(None)
+    Ok(false)
 }

@@ -66,11 +66,9 @@ pub(super) async fn acquire_together(
 
 /// Goes on until all attempts hold, or one must not wait: then none does.
 async fn contend(attempts: &mut [Attempt]) -> Result<(), LockError> {
-    let client = Arc::clone(&attempts[0].spec.lock.client);
+    let lock = Arc::clone(&attempts[0].spec.lock);
     loop {
-        let session = client.trusted_session().await;
-        let session =
-            session.map_err(|error| LockError::closed(&attempts[0].spec.lock.path, error))?;
+        let session = lock.session().await?;
         // In a box of its own, which goes while a claim waits: there may be many.
         let (at, status) = match Box::pin(step(attempts, &session)).await {
             Ok(standing) => standing,
@@ -83,7 +81,7 @@ async fn contend(attempts: &mut [Attempt]) -> Result<(), LockError> {
         };
         match status {
             // The end of the session deletes the claims ahead first, so ours seem to hold.
-            ClaimStatus::Held if client.is_closing() => drop(client.closed().await),
+            ClaimStatus::Held if lock.client.is_closing() => drop(lock.client.closed().await),
             // All znodes were there in this period of trust, and the session is proven to be alive: nobody else can
             // hold.
             ClaimStatus::Held if attempts.iter_mut().all(|attempt| attempt.hold(&session)) => {

@@ -14,7 +14,7 @@ use crate::lock::Kind;
 use crate::zookeeper::kinds::permits;
 use crate::zookeeper::kinds::upgrade::{self, Decision, Replaced};
 use crate::zookeeper::name;
-use crate::zookeeper::refusal::{GONE, NO_PLACE_LEFT};
+use crate::zookeeper::refusal::{GONE, NO_PLACE_LEFT, found};
 use crate::zookeeper::shortcuts::following::Before;
 use crate::zookeeper::shortcuts::prove;
 
@@ -40,16 +40,13 @@ async fn look(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimSt
     } else {
         spec.lock.memory.list(session, &spec.lock.path).await
     };
-    match listed {
-        Ok(listing) => stand(attempt, session, &listing).await,
-        // The directory is gone, and every claim with it, ours too.
-        Err(error) if error.is_no_node() => {
-            spec.lock.memory.saw_no_directory();
-            attempt.claim.give_up();
-            Ok(ClaimStatus::Again)
-        }
-        Err(error) => Err(error),
+    if let Some(listing) = found(listed)? {
+        return stand(attempt, session, &listing).await;
     }
+    // The directory is gone, and every claim with it, ours too.
+    spec.lock.memory.saw_no_directory();
+    attempt.claim.give_up();
+    Ok(ClaimStatus::Again)
 }
 
 /// Where the claim stands among those that are listed.
@@ -165,10 +162,8 @@ async fn watch_claim(
 ) -> Result<Option<ClaimStatus>> {
     let path = name::join(&attempt.spec.lock.path, child);
     let before = Before { is_only, is_in_our_directory: true };
-    match attempt.watch_before(session, &path, before).await {
-        Err(error) if error.is_no_node() => Ok(Some(ClaimStatus::Again)),
-        watched => watched,
-    }
+    Ok(found(attempt.watch_before(session, &path, before).await)?
+        .unwrap_or(Some(ClaimStatus::Again)))
 }
 
 /// The claims that were made before ours, nearest first, where numbers do not tell: by the
@@ -191,15 +186,11 @@ async fn made_before<'a>(
     let mut before = Vec::new();
     let mut is_there = false;
     for (child, look) in looks {
-        match look.await {
-            Ok(Znode { stat, .. }) if child == own => is_there |= stat.czxid == czxid,
-            Ok(Znode { stat, .. }) => {
-                if listing.is_placed_before(child, own).unwrap_or(stat.czxid < czxid) {
-                    before.push((stat.czxid, child));
-                }
-            }
-            Err(error) if error.is_no_node() => {}
-            Err(error) => return Err(error),
+        let Some(Znode { stat, .. }) = found(look.await)? else { continue };
+        if child == own {
+            is_there |= stat.czxid == czxid;
+        } else if listing.is_placed_before(child, own).unwrap_or(stat.czxid < czxid) {
+            before.push((stat.czxid, child));
         }
     }
     before.sort_unstable_by_key(|claim| Reverse(*claim));

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use crate::client::{TrustedSession, Znode};
 use crate::error::Result;
 use crate::runtime::Pending;
-use crate::znode::Stat;
 use crate::zookeeper::claim::lookup::READS;
 use crate::zookeeper::name;
+use crate::zookeeper::refusal::found;
 use crate::zookeeper::spec::LockSpec;
 
 type Read = Pending<Znode>;
@@ -15,8 +15,7 @@ type Read = Pending<Znode>;
 /// A child that a session owns.
 pub(crate) struct Claimed<'n> {
     pub(crate) name: &'n str,
-    pub(crate) data: Vec<u8>,
-    pub(crate) stat: Stat,
+    pub(crate) znode: Znode,
 }
 
 /// Where one child is no claim there may be thousands: they are remembered, so that the next scan does
@@ -62,16 +61,15 @@ impl<'s, 'n, I: Iterator<Item = &'n str>> Scan<'s, 'n, I> {
                 }
             }
             let Some((name, read)) = self.reads.pop_front() else { return Ok(None) };
-            match read.await {
-                Ok(Znode { data, stat }) if stat.is_ephemeral() => {
-                    return Ok(Some(Claimed { name, data, stat }));
+            match found(read.await)? {
+                Some(znode) if znode.stat.is_ephemeral() => {
+                    return Ok(Some(Claimed { name, znode }));
                 }
-                Ok(_) => {
+                Some(_) => {
                     memory.saw_data(self.directory, name);
                     self.width = READS;
                 }
-                Err(error) if error.is_no_node() => self.missed_one = true,
-                Err(error) => return Err(error),
+                None => self.missed_one = true,
             }
         }
     }

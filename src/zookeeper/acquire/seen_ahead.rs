@@ -1,21 +1,24 @@
-//! Who is ahead of an acquire.
+//! The contender ahead of an acquire.
 
 use parking_lot::Mutex;
 
+use crate::client::Znode;
 use crate::lock::{Contender, LockError};
 use crate::runtime::Late;
+use crate::zookeeper::claim::payload;
 
-/// Who was ahead when that was last seen: for the error of an acquire that has not ended in time.
+/// The claim that was ahead when that was last seen, for the error of an acquire that has not ended in time.
 #[derive(Default)]
-pub(crate) struct SeenAhead(Mutex<Option<Contender>>);
+pub(crate) struct SeenAhead(Mutex<Option<(String, Znode)>>);
 
 impl SeenAhead {
-    pub(crate) fn note(&self, who: Contender) {
-        *self.0.lock() = Some(who);
+    pub(crate) fn note(&self, path: String, claim: Znode) {
+        *self.0.lock() = Some((path, claim));
     }
 
     pub(crate) fn take(&self) -> Option<Contender> {
-        self.0.lock().take()
+        let (path, claim) = self.0.lock().take()?;
+        Some(payload::read(path, &claim.data, &claim.stat))
     }
 }
 

@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::lock::{Contender, LockError, Strategy};
 use crate::retry;
 use crate::runtime::Timer;
+use crate::zookeeper::refusal::found;
 use crate::zookeeper::spec::LockSpec;
 
 /// The holder, as soon as that is not the one whose claim has this token: `Some(None)` is nobody. `None`: as soon as
@@ -14,8 +15,7 @@ pub(crate) async fn other_than(
     seen: Option<Option<i64>>,
 ) -> Result<Option<Contender>, LockError> {
     loop {
-        let session = lock.client.trusted_session().await;
-        let session = session.map_err(|error| LockError::closed(&lock.path, error))?;
+        let session = lock.session().await?;
         let holder = match super::first(lock, &session, 1).await {
             Ok(first) => first.into_iter().next(),
             Err(LockError::Store { source, .. }) if source.is_transient() => {
@@ -48,23 +48,17 @@ pub(crate) async fn other_than(
 
 /// Watches the holder's claim; `None` if it is gone.
 async fn of_its_end(session: &TrustedSession, holder: &Contender) -> Result<Option<Watch>> {
-    match session.get_and_watch(&*holder.path).await {
-        Ok(Watched { value, watch }) => Ok((value.stat.czxid == holder.token).then_some(watch)),
-        Err(error) if error.is_no_node() => Ok(None),
-        Err(error) => Err(error),
-    }
+    let watched = found(session.get_and_watch(&*holder.path).await)?;
+    let watched = watched.filter(|watched| watched.value.stat.czxid == holder.token);
+    Ok(watched.map(|watched| watched.watch))
 }
 
 /// Watches for a first claim; `None` if there may be one by now.
 async fn of_a_first(lock: &LockSpec, session: &TrustedSession) -> Result<Option<Watch>> {
     if lock.strategy == Strategy::Queue {
-        match session.children_and_watch(&lock.path).await {
-            Ok(Watched { watch, .. }) => {
-                let first = super::first(lock, session, 1).await;
-                return Ok(first.is_ok_and(|first| first.is_empty()).then_some(watch));
-            }
-            Err(error) if error.is_no_node() => {}
-            Err(error) => return Err(error),
+        if let Some(watched) = found(session.children_and_watch(&lock.path).await)? {
+            let first = super::first(lock, session, 1).await;
+            return Ok(first.is_ok_and(|first| first.is_empty()).then_some(watched.watch));
         }
     }
     let Watched { value: stat, watch } = session.exists_and_watch(&lock.path).await?;

@@ -9,7 +9,7 @@ use super::claim::pair;
 use super::claim::payload;
 use super::kinds::limit_node;
 use super::name;
-use super::refusal::{NOT_A_LOCK, NOT_A_QUEUE, refused};
+use super::refusal::{NOT_A_LOCK, NOT_A_QUEUE, found, refused};
 use super::spec::LockSpec;
 use crate::client::{TrustedSession, Znode};
 use crate::lock::{Contender, Kind, LockError, Strategy};
@@ -33,16 +33,13 @@ async fn queued(
     number: usize,
 ) -> Result<Vec<Contender>, LockError> {
     let refused = |error| refused(&lock.path, error);
-    let listing = match lock.memory.list(session, &lock.path).await {
-        Ok(listing) => listing,
-        Err(error) if error.is_no_node() => return Ok(Vec::new()),
-        Err(error) => return Err(refused(error)),
-    };
+    let listed = found(lock.memory.list(session, &lock.path).await).map_err(refused)?;
+    let Some(listing) = listed else { return Ok(Vec::new()) };
     if listing.directory.is_ephemeral() {
         return Err(NOT_A_QUEUE.at(&lock.path));
     }
-    let read = |Claimed { name, data, stat }: Claimed<'_>| {
-        payload::read(name::join(&lock.path, name), &data, &stat)
+    let read = |Claimed { name, znode }: Claimed<'_>| {
+        payload::read(name::join(&lock.path, name), &znode.data, &znode.stat)
     };
     let directory = listing.directory.czxid;
     let mut contenders = Vec::new();
@@ -84,14 +81,13 @@ async fn queued(
 
 /// The holder of a lock whose znode is its claim.
 async fn alone(session: &TrustedSession, path: &str) -> Result<Vec<Contender>, LockError> {
-    match session.get(path).await {
-        Ok(Znode { data, stat }) if stat.is_ephemeral() => {
+    match found(session.get(path).await).map_err(|error| refused(path, error))? {
+        Some(Znode { data, stat }) if stat.is_ephemeral() => {
             let mut holder = payload::read(path.to_owned(), &data, &stat);
             payload::date_the_only_hold(&mut holder);
             Ok(vec![holder])
         }
-        Ok(_) => Err(NOT_A_LOCK.at(path)),
-        Err(error) if error.is_no_node() => Ok(Vec::new()),
-        Err(error) => Err(refused(path, error)),
+        Some(_) => Err(NOT_A_LOCK.at(path)),
+        None => Ok(Vec::new()),
     }
 }

@@ -11,7 +11,7 @@ use crate::znode::CreateMode;
 use crate::zookeeper::acquire::attempt::{ClaimStatus, create_parents};
 use crate::zookeeper::acquire::listing::Listing;
 use crate::zookeeper::name;
-use crate::zookeeper::refusal::refused;
+use crate::zookeeper::refusal::{found, refused};
 use crate::zookeeper::spec::LockSpec;
 
 /// Makes the lock's directory, which says how many permits there are; persistent, so that it goes on to.
@@ -21,10 +21,9 @@ pub(crate) async fn make_directory(
 ) -> Result<ClaimStatus> {
     let data = Limit::first(lock.limit).write();
     match session.create(&lock.path, &data, &lock.acl, CreateMode::Persistent).await {
-        Ok(_) => Ok(ClaimStatus::Again),
-        Err(error) if error.is_node_exists() => Ok(ClaimStatus::Again),
         Err(error) if error.is_no_node() => create_parents(session, lock, &lock.path).await,
-        Err(error) => Err(error),
+        Err(error) if !error.is_node_exists() => Err(error),
+        _ => Ok(ClaimStatus::Again),
     }
 }
 
@@ -38,10 +37,8 @@ pub(crate) async fn limit(
     if let Some(limit) = lock.memory.limit(directory) {
         return Ok(Some(limit));
     }
-    let Znode { data, stat } = match session.get(&lock.path).await {
-        Ok(read) => read,
-        Err(error) if error.is_no_node() => return Ok(None),
-        Err(error) => return Err(error),
+    let Some(Znode { data, stat }) = found(session.get(&lock.path).await)? else {
+        return Ok(None);
     };
     if let Some(limit) = Limit::read(&data) {
         lock.memory.saw_limit(&stat, limit);
@@ -57,19 +54,15 @@ pub(crate) async fn limit(
 
 /// How many permits there are.
 pub(crate) async fn read(lock: &LockSpec, session: &TrustedSession) -> Result<u32> {
-    match session.get(&lock.path).await {
-        Ok(found) => Ok(Limit::read(&found.data).map_or(lock.limit, |limit| limit.now)),
-        Err(error) if error.is_no_node() => Ok(lock.limit),
-        Err(error) => Err(error),
-    }
+    let limit = found(session.get(&lock.path).await)?.and_then(|found| Limit::read(&found.data));
+    Ok(limit.map_or(lock.limit, |limit| limit.now))
 }
 
 /// Sets how many there are, until that is certain.
 pub(crate) async fn change(lock: &LockSpec, number: u32) -> Result<(), LockError> {
     let set = async {
         loop {
-            let session = lock.client.trusted_session().await;
-            let session = session.map_err(|error| LockError::closed(&lock.path, error))?;
+            let session = lock.session().await?;
             match set(lock, &session, number).await {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}

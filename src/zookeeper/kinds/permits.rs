@@ -15,16 +15,15 @@ use std::sync::Arc;
 
 use super::limit::Limit;
 use super::limit_node::limit;
-use crate::client::{Children, TrustedSession, WatchFor, Watched};
+use crate::client::{Children, TrustedSession, WatchFor, Watched, Znode};
 use crate::error::Result;
-use crate::lock::{Contender, Kind};
+use crate::lock::Kind;
 use crate::retry::WITHOUT_A_WATCH;
 use crate::zookeeper::acquire::attempt::{Ahead, Attempt, ClaimStatus, clear_orphan};
 use crate::zookeeper::acquire::listing::Listing;
 use crate::zookeeper::acquire::scan::Scan;
-use crate::zookeeper::claim::payload;
 use crate::zookeeper::name;
-use crate::zookeeper::refusal::TOO_FEW_PERMITS;
+use crate::zookeeper::refusal::{TOO_FEW_PERMITS, found};
 use crate::zookeeper::spec::LockSpec;
 
 /// How many permits these claims ask for; no number is large enough for one that asks for none.
@@ -117,12 +116,10 @@ async fn look_ahead(
     claim: &str,
 ) -> Result<(ClaimStatus, bool)> {
     let path = name::join(&attempt.spec.lock.path, claim);
-    Ok(match attempt.look_ahead(session, &path).await {
-        Ok(Ahead::Claim { version, status, .. }) => (status, version > 0),
-        Ok(Ahead::Nobody) => (ClaimStatus::Again, false),
-        Ok(Ahead::Data) => (is_data(attempt, listing, claim), false),
-        Err(error) if error.is_no_node() => (ClaimStatus::Again, false),
-        Err(error) => return Err(error),
+    Ok(match found(attempt.look_ahead(session, &path).await)? {
+        Some(Ahead::Claim { version, status, .. }) => (status, version > 0),
+        Some(Ahead::Data) => (is_data(attempt, listing, claim), false),
+        Some(Ahead::Nobody) | None => (ClaimStatus::Again, false),
     })
 }
 
@@ -137,7 +134,7 @@ async fn clear_orphans(
     let mut cleared = false;
     while let Some(claim) = claims.next().await? {
         let path = name::join(&lock.path, claim.name);
-        cleared |= clear_orphan(lock, session, &path, &claim.data, &claim.stat).await;
+        cleared |= clear_orphan(lock, session, &path, &claim.znode).await;
     }
     Ok(cleared)
 }
@@ -153,12 +150,8 @@ async fn wake_the_next(attempt: &mut Attempt, session: &TrustedSession) -> Resul
     let Some(path) = attempt.claim.node().map(|node| Arc::clone(&node.path)) else {
         return Ok(ClaimStatus::Again);
     };
-    match session.set(&path, attempt.claim.data(), None).await {
-        Ok(_) => Ok(ClaimStatus::Held),
-        // Somebody has deleted it.
-        Err(error) if error.is_no_node() => Ok(ClaimStatus::Again),
-        Err(error) => Err(error),
-    }
+    let is_there = found(session.set(&path, attempt.claim.data(), None).await)?.is_some();
+    Ok(if is_there { ClaimStatus::Held } else { ClaimStatus::Again })
 }
 
 /// Waits for anything that happens in the directory: whoever is before us may go, and there may be more permits.
@@ -176,20 +169,16 @@ async fn watch_directory(
     // For the error of a deadline.
     let ahead = before.first().map(|nearest| name::join(&lock.path, nearest));
     let ahead = ahead.map(|path| (session.get(&path), path));
-    let Watched { value: Children { names, stat: directory }, watch } = match watched.await {
-        Ok(watched) => watched,
-        Err(error) if error.is_no_node() => return Ok(ClaimStatus::Again),
-        Err(error) => return Err(error),
+    let Some(Watched { value, watch }) = found(watched.await)? else {
+        return Ok(ClaimStatus::Again);
     };
+    let Children { names, stat: directory } = value;
     if let Some((read, path)) = ahead {
-        match read.await {
-            Ok(found) if !found.stat.is_ephemeral() => {
-                return Ok(is_data(attempt, listing, before[0]));
-            }
-            Ok(found) => attempt.note_ahead(path, &found.data, &found.stat),
-            Err(error) if error.is_no_node() => return Ok(ClaimStatus::Again),
-            Err(error) => return Err(error),
+        let Some(nearest) = found(read.await)? else { return Ok(ClaimStatus::Again) };
+        if !nearest.stat.is_ephemeral() {
+            return Ok(is_data(attempt, listing, before[0]));
         }
+        attempt.ahead.note(path, nearest);
     }
     let own = attempt.claim.node().map(|node| Arc::clone(&node.path)).unwrap_or_default();
     let names: HashSet<&str> = names.iter().map(String::as_str).collect();
@@ -209,7 +198,7 @@ pub(crate) async fn anybody(
     listing: &Listing,
     session: &TrustedSession,
     wanted: u32,
-) -> Result<Option<Contender>> {
+) -> Result<Option<(String, Znode)>> {
     let Some(limit) = limit(lock, session, listing).await? else { return Ok(None) };
     if wanted > limit.now {
         return Ok(None);
@@ -221,11 +210,11 @@ pub(crate) async fn anybody(
     let mut scan = Scan::new(lock, session, listing.directory.czxid, claims.into_iter()).wide();
     while let Some(claim) = scan.next().await? {
         let path = name::join(&lock.path, claim.name);
-        if clear_orphan(lock, session, &path, &claim.data, &claim.stat).await {
+        if clear_orphan(lock, session, &path, &claim.znode).await {
             continue;
         }
         taken += sum(std::iter::once(claim.name));
-        nearest.get_or_insert_with(|| payload::read(path, &claim.data, &claim.stat));
+        nearest.get_or_insert((path, claim.znode));
         if taken > u64::from(limit.now) {
             return Ok(nearest);
         }

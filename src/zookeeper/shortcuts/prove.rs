@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::zookeeper::acquire::attempt::{Attempt, ClaimStatus};
 use crate::zookeeper::claim::node::Node;
 use crate::zookeeper::name;
+use crate::zookeeper::refusal::found;
 use crate::zookeeper::spec::Spec;
 
 /// What a claim that was just sent will most likely find.
@@ -93,13 +94,9 @@ async fn succeeds(spec: &Spec, session: &TrustedSession, own: &Node, before: i64
     if !spec.is_told_by_number(own) || !spec.lock.memory.was_first(before) {
         return Ok(false);
     }
-    match session.get(&own.path).await {
-        Ok(found) if found.stat.czxid == own.czxid => Ok(true),
-        // Somebody has deleted it, or the directory that it was in.
-        Ok(_) => Ok(false),
-        Err(error) if error.is_no_node() => Ok(false),
-        Err(error) => Err(error),
-    }
+    // Somebody may have deleted it, or the directory that it was in.
+    let present = found(session.get(&own.path).await)?;
+    Ok(present.is_some_and(|present| present.stat.czxid == own.czxid))
 }
 
 /// Our claim is the first: what the next may know by that.
@@ -135,8 +132,5 @@ async fn watch_previous_number(
     let before = before.unwrap_or_default();
     // How far back is not known otherwise.
     attempt.purpose = if before.is_only { WatchFor::Next } else { WatchFor::Later };
-    match attempt.watch_before(session, &path, before).await {
-        Err(error) if error.is_no_node() => Ok(None),
-        watched => watched,
-    }
+    Ok(found(attempt.watch_before(session, &path, before).await)?.flatten())
 }
