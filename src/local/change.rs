@@ -55,7 +55,7 @@ impl Claimed {
     }
 }
 
-/// Becomes a writer's; what is given up is taken back.
+/// Becomes a writer's; what is abandoned is taken back.
 pub(super) fn upgrade(of: Arc<Claimed>) -> Pending<(), LockError> {
     let claim = of.queues.upgrade(&of.lock, &of.claim);
     let (path, queues) = (Arc::clone(&of.lock), Arc::clone(&of.queues));

@@ -46,7 +46,7 @@ impl tenure::Tenure for Tenure {
 
     fn change(self: Arc<Self>, to: Access) -> Option<Pending<(), LockError>> {
         let held = Arc::clone(&self.held);
-        // What is under way has its claim in the queue.
+        // What is in flight has its claim in the queue.
         let is_changing = self.held.queues.is_upgrading(&held.lock, &held.claim)
             && held.access() != Some(Access::Write);
         if is_changing {

@@ -43,7 +43,7 @@ pub(crate) trait Tenure: Send + Sync + 'static {
     }
 
     /// Turns it into that, which is another than it [is](Tenure::access) and can be had from there. Where that fails, or
-    /// is given up, it stays what it is.
+    /// is abandoned, it stays what it is.
     fn change(self: Arc<Self>, _to: Access) -> Option<Pending<(), LockError>> {
         None
     }

@@ -1,7 +1,7 @@
 //! A queue whose elements are taken by a claim, and removed when they are done: each is delivered at least once.
 //!
 //! It has the elements of `queue/`, and another way to take them. A claim is a lock for the element that lies beside the queue
-//! and is given up with the session of the one who has it: then the element is delivered again. It is removed in a
+//! and is abandoned with the session of the one who has it: then the element is delivered again. It is removed in a
 //! transaction that fails unless the claim is held. So whoever loses its claim can't remove what another works on; and
 //! an answer that is lost is looked up while the claim is held, when nobody else removes the element.
 
@@ -253,7 +253,7 @@ impl WorkQueue {
             Err(error) => return Ok(Err(error)),
         };
         let (data, stat) = (read.data, read.stat);
-        // An element of the same name in a queue that was made anew has another claim.
+        // An element of the same name in a queue that was recreated has another claim.
         let claim = format!("{}/{name}-{:x}", self.claims(), stat.czxid);
         let lock = self.client.lock(&claim).strategy(Strategy::Watch).acl(&*self.acl);
         let guard = match caller.acts(|| lock.try_acquire()).await {

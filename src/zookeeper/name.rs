@@ -1,7 +1,7 @@
 //! The names of claims in a queue, and their order.
 //!
 //! Our nodes are called `zl-`, the czxid of the lock's directory in hexadecimal, `-lock-` and a sequence
-//! number. A directory that is deleted and made anew counts from zero again, but has another czxid:
+//! number. A directory that is deleted and recreated counts from zero again, but has another czxid:
 //! so a name is given once, and a request by name can't hit another's claim. Curator orders by what follows the last
 //! `lock-`, go-zookeeper splits there, zookeeper-client filters by it, and kazoo can be told to
 //! look for it, so on one path all of them queue in one line with us; the C recipe's and the Java
@@ -162,7 +162,7 @@ pub(super) fn numbered_name(prefix: &str, sequence: i32) -> String {
 /// only if it is larger: the largest number is given again and again, and those after it only while
 /// creates are so close upon each other that the tree is not asked in between. Then it falls back.
 pub(super) fn is_out_of_turn(number: i32) -> bool {
-    /// More than can be on their way at once.
+    /// More than can be in flight at once.
     const RUN_ON: i32 = 1 << 20;
     number == i32::MAX || number < i32::MIN + RUN_ON
 }

@@ -5,9 +5,9 @@ use std::future::Future;
 use std::sync::Arc;
 
 use super::acquire;
-use super::acquire::asked::{ACQUIRED, Asked, TAKEN};
 use super::acquire::attempt::Acquired;
 use super::acquire::seen_ahead::SeenAhead;
+use super::acquire::trace::{ACQUIRED, AcquireTrace, TAKEN};
 use super::contenders;
 use super::contenders::holder;
 use super::contenders::revoke;
@@ -138,10 +138,10 @@ impl ZooKeeperLock {
         at
     }
 
-    fn guard(&self, acquired: Acquired, asked: &Asked) -> Guard {
-        let tenure = Tenure::begin(&self.spec, acquired, asked);
+    fn guard(&self, acquired: Acquired, trace: &AcquireTrace) -> Guard {
+        let tenure = Tenure::begin(&self.spec, acquired, trace);
         self.deletion_watch.add(&tenure);
-        Guard::new(tenure, self.client.to_store(), asked.at)
+        Guard::new(tenure, self.client.to_store(), trace.started)
     }
 
     /// These locks, if all of them are queues of this lock's client.
@@ -213,18 +213,19 @@ async fn hold_together(
     no_wait: bool,
     ahead: Arc<SeenAhead>,
 ) -> Result<Option<Vec<Guard>>, LockError> {
-    let asked: Vec<Asked> = locks.iter().map(|lock| Asked::now(&lock.spec)).collect();
+    let trace: Vec<AcquireTrace> =
+        locks.iter().map(|lock| AcquireTrace::begin(&lock.spec)).collect();
     let specs = locks.iter().map(|lock| Arc::clone(&lock.spec));
     let acquired = acquire::acquire_together(specs, no_wait, &ahead).await;
     let mut guards = Vec::with_capacity(locks.len());
     let outcome =
         acquired.as_ref().map(|acquired| if acquired.is_some() { ACQUIRED } else { TAKEN });
-    for asked in &asked {
-        let _ = asked.outcome(outcome.map_err(Clone::clone), |outcome| outcome);
+    for trace in &trace {
+        let _ = trace.ended(outcome.map_err(Clone::clone), |outcome| outcome);
     }
     let Some(acquired) = acquired? else { return Ok(None) };
-    for ((lock, held), asked) in locks.iter().zip(acquired).zip(&asked) {
-        guards.push(lock.guard(held, asked));
+    for ((lock, held), trace) in locks.iter().zip(acquired).zip(&trace) {
+        guards.push(lock.guard(held, trace));
     }
     Ok(Some(guards))
 }
@@ -253,23 +254,24 @@ impl StoredLock for ZooKeeperLock {
 
     fn acquire(self: Arc<Self>) -> Pending<Guard, LockError> {
         let ahead = Arc::new(SeenAhead::default());
-        let (lock, asked, seen) = (Arc::clone(&self), Asked::now(&self.spec), Arc::clone(&ahead));
+        let (lock, trace, seen) =
+            (Arc::clone(&self), AcquireTrace::begin(&self.spec), Arc::clone(&ahead));
         let acquired = async move {
             let acquired = acquire::acquire(&lock.spec, &seen).await;
-            let acquired = asked.outcome(acquired, |_| ACQUIRED)?;
-            Ok(lock.guard(acquired, &asked))
+            let acquired = trace.ended(acquired, |_| ACQUIRED)?;
+            Ok(lock.guard(acquired, &trace))
         };
         self.run(LockOp::Acquire, acquired).when_late(ahead).carried_on()
     }
 
     fn try_acquire(self: Arc<Self>) -> Pending<Result<Guard, Option<Contender>>, LockError> {
         let deadline = self.client.inner().operation_deadline();
-        let (lock, asked) = (Arc::clone(&self), Asked::now(&self.spec));
+        let (lock, trace) = (Arc::clone(&self), AcquireTrace::begin(&self.spec));
         self.run(LockOp::Acquire, async move {
             let outcome = |tried: &Result<_, _>| if tried.is_ok() { ACQUIRED } else { TAKEN };
             let tried = acquire::try_acquire(&lock.spec, deadline).await;
-            let tried = asked.outcome(tried, outcome)?;
-            Ok(tried.map(|held| lock.guard(held, &asked)))
+            let tried = trace.ended(tried, outcome)?;
+            Ok(tried.map(|held| lock.guard(held, &trace)))
         })
     }
 

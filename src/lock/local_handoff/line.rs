@@ -17,7 +17,7 @@ use crate::lock::caller::Caller;
 use crate::lock::contender::{Contender, with_owner};
 use crate::lock::error::LockError;
 use crate::lock::guard::Guard;
-use crate::lock::part::Part;
+use crate::lock::shared_tenure::Sharer;
 use crate::lock::tenure::Tenure;
 use crate::runtime::wake::Sleeper;
 use crate::runtime::{Pending, now};
@@ -54,7 +54,7 @@ pub(super) struct Turn {
 /// One of them at most.
 #[derive(Default)]
 pub(super) struct Has {
-    /// An acquire from the store that is under way.
+    /// An acquire from the store that is in flight.
     pub(super) acquiring: Option<Box<Pending<Guard, LockError>>>,
     pub(super) round: Option<Round>,
 }
@@ -206,7 +206,7 @@ impl Turn {
     }
 }
 
-impl Part for Turn {
+impl Sharer for Turn {
     fn turn(&self) -> u64 {
         self.has.round.as_ref().map_or(0, |round| round.turns - 1)
     }

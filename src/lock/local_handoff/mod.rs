@@ -14,8 +14,8 @@ use super::caller::Caller;
 use super::contender::Contender;
 use super::error::LockError;
 use super::guard::Guard;
-use super::part::PartTenure;
 use super::requests::Revocation;
+use super::shared_tenure::SharedTenure;
 use super::store::{Change, StoredLock};
 use super::strategy::Strategy;
 use crate::lock::op::{LockOp, ready};
@@ -117,7 +117,7 @@ impl Late<LockError> for Ahead {
 
 /// A guard for that turn in the round.
 fn in_round(turn: Turn, round: Round, asked: Instant) -> Guard {
-    let (guard, tenure) = PartTenure::beside(&round.guard, asked);
+    let (guard, tenure) = SharedTenure::beside(&round.guard, asked);
     tenure.give(turn.holds(round));
     guard
 }

@@ -1,7 +1,7 @@
-//! One owner's claim, and all who have a part in it: guards, and acquires that are under way.
+//! One owner's claim, and all who have a part in it: guards, and acquires that are in flight.
 //!
 //! A part is an `Arc` of the [`Joint`]. So the last part that goes takes with it what there is: an acquire that is
-//! under way is given up, a claim that is held is released. Whoever waits drives the acquire for all.
+//! in flight is abandoned, a claim that is held is released. Whoever waits drives the acquire for all.
 
 use std::collections::HashMap;
 use std::future::Future as _;
@@ -18,7 +18,7 @@ use super::owner::Owner;
 use crate::lock::contender::Contender;
 use crate::lock::error::LockError;
 use crate::lock::guard::Guard;
-use crate::lock::part::{Part, PartTenure};
+use crate::lock::shared_tenure::{SharedTenure, Sharer};
 use crate::lock::store::{StoredLock, Tried};
 use crate::runtime::{Late, Pending, wake};
 
@@ -145,7 +145,7 @@ impl Joint {
             State::Holds(guard) => match guard.tenure().ended() {
                 Some(reason) => Err(LockError::not_held(path, reason)),
                 None => {
-                    let (guard, tenure) = PartTenure::beside(guard, asked);
+                    let (guard, tenure) = SharedTenure::beside(guard, asked);
                     drop(state);
                     tenure.give(self);
                     Ok(Ok(guard))
@@ -157,7 +157,7 @@ impl Joint {
         }
     }
 
-    /// Goes on with what is under way, unless somebody else does. Says whether it has ended.
+    /// Goes on with what is in flight, unless somebody else does. Says whether it has ended.
     fn advance(&self) -> bool {
         let mut state = self.state.lock();
         let State::UnderWay(place) = &mut *state else { return true };
@@ -183,7 +183,7 @@ impl Joint {
     }
 }
 
-impl Part for Arc<Joint> {
+impl Sharer for Arc<Joint> {
     fn holds(&self) -> usize {
         Arc::strong_count(self)
     }

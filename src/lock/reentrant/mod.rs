@@ -143,7 +143,7 @@ impl Owned {
             match joint.part(self.path(), asked).await {
                 Ok(Ok(guard)) => return Ok(guard),
                 Err(error) if error.is_lost() || !is_try => return Err(error),
-                // What was under way was only a try, and came to nothing.
+                // What was in flight was only a try, and came to nothing.
                 Ok(Err(_)) | Err(_) => {}
             }
         }

@@ -183,7 +183,7 @@ impl Looked {
         let reads: Vec<_> = reads.collect();
         for (read, id) in reads {
             match read.await {
-                // A child that is no member: it is nobody's session's.
+                // A child that is no member: it is owned by no session.
                 Ok(znode) if !znode.stat.is_ephemeral() => {}
                 Ok(Znode { data, stat }) => {
                     let (session, joined) = (stat.ephemeral_owner, stat.czxid);

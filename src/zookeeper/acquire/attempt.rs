@@ -90,10 +90,10 @@ impl Attempt {
     }
 
     /// Gives the claim up if it is gone, as the watch on it says.
-    pub(crate) fn gives_up_if_deleted(&mut self) -> bool {
-        let is_deleted = self.is_robbed();
+    pub(crate) fn abandon_if_deleted(&mut self) -> bool {
+        let is_deleted = self.is_own_deleted();
         if is_deleted {
-            self.claim.give_up();
+            self.claim.abandon();
             self.held_in = None;
         }
         is_deleted
@@ -180,7 +180,7 @@ impl Attempt {
             Err(error) if !error.is_no_node() => Err(error),
             // Somebody has deleted it, and it may be another's by now.
             _ => {
-                self.claim.give_up();
+                self.claim.abandon();
                 Ok(Some(ClaimStatus::Again))
             }
         }

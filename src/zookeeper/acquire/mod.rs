@@ -1,7 +1,6 @@
 //! The acquire loop: the one place that owns the recovery after a lost reply, the loss of a session and the end of
 //! claims. Strategies say where a claim stands.
 
-pub(super) mod asked;
 pub(super) mod attempt;
 mod claiming;
 pub(super) mod listing;
@@ -10,6 +9,7 @@ mod queue;
 pub(super) mod scan;
 pub(super) mod seen_ahead;
 mod together;
+pub(super) mod trace;
 mod watch;
 
 use std::slice;
@@ -114,7 +114,7 @@ async fn contend(attempts: &mut [Attempt]) -> Result<(), LockError> {
 async fn step(attempts: &mut [Attempt], session: &TrustedSession) -> Result<(usize, ClaimStatus)> {
     for attempt in &mut *attempts {
         attempt.claim.reconcile(session).await?;
-        attempt.claim.given_up_are_gone().await;
+        attempt.claim.abandoned_are_gone().await;
     }
     if attempts.len() > 1 {
         if let Some(waits) = together::claim(attempts, session).await? {
@@ -130,7 +130,7 @@ async fn step(attempts: &mut [Attempt], session: &TrustedSession) -> Result<(usi
             status => return Ok((at, status)),
         }
     }
-    let is_one_gone = attempts.iter_mut().any(Attempt::gives_up_if_deleted);
+    let is_one_gone = attempts.iter_mut().any(Attempt::abandon_if_deleted);
     Ok((0, if is_one_gone { ClaimStatus::Again } else { ClaimStatus::Held }))
 }
 
@@ -156,7 +156,7 @@ async fn withdraw(attempts: &mut [Attempt]) {
         attempt.claim.withdraw();
     }
     for attempt in attempts {
-        attempt.claim.given_up_are_gone().await;
+        attempt.claim.abandoned_are_gone().await;
     }
 }
 

@@ -23,7 +23,7 @@ const NEAR: usize = 100;
 
 pub(super) async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimStatus> {
     let status = look(attempt, session).await?;
-    Ok(if attempt.gives_up_if_deleted() { ClaimStatus::Again } else { status })
+    Ok(if attempt.abandon_if_deleted() { ClaimStatus::Again } else { status })
 }
 
 /// Claims, or looks again where the claim stands.
@@ -45,7 +45,7 @@ async fn look(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimSt
     }
     // The directory is gone, and every claim with it, ours too.
     spec.lock.memory.saw_no_directory();
-    attempt.claim.give_up();
+    attempt.claim.abandon();
     Ok(ClaimStatus::Again)
 }
 
@@ -69,7 +69,7 @@ async fn stand(
         place => place.map(|place| Box::new(listing.before(place)) as _),
     };
     let (Some(place), Some(before)) = (place, before) else {
-        attempt.claim.give_up();
+        attempt.claim.abandon();
         return Ok(ClaimStatus::Again);
     };
     if let Some(tell) = &spec.naming.on_position {
@@ -113,13 +113,13 @@ async fn change_hold(
             Some(writer.name)
         }
     };
-    attempt.claim.give_up();
+    attempt.claim.abandon();
     attempt.claim.take_place(writer.and_then(name::sequence));
     attempt.in_place_of = writer.map(|name| Replaced { name: name.to_owned(), is_seen: false });
     Ok(ClaimStatus::Again)
 }
 
-/// Watches the nearest claim before ours. Only it: when it goes, the next is looked for anew, so a
+/// Watches the nearest claim before ours. Only it: when it goes, the next is looked up again, so a
 /// waiter that gives up hands nothing over by its going.
 async fn wait_behind<'a>(
     attempt: &mut Attempt,

@@ -3,7 +3,7 @@
 //! Claims that are made by one transaction stand in the same order in every queue: before all that were made later,
 //! behind all that were made earlier. Whoever waits, waits for an earlier transaction, so nobody waits in a circle,
 //! whatever is held alone, together, or by readers. For that, all claims of an acquire have to be of one transaction at
-//! any time: where one is gone (deleted, or with its directory), the others are given up, and all are made anew.
+//! any time: where one is gone (deleted, or with its directory), the others are abandoned, and all are recreated.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) async fn claim(
     if attempts.iter().all(|attempt| attempt.claim.node().is_some()) {
         return Ok(None);
     }
-    give_up(attempts).await;
+    abandon(attempts).await;
     for (at, attempt) in attempts.iter_mut().enumerate() {
         if let Some(status) = claiming::enter(attempt, session).await? {
             return Ok(Some((at, status)));
@@ -55,13 +55,13 @@ pub(super) async fn claim(
 }
 
 /// Deletes all claims. Who only tries waits until they are gone, or would take them for another's.
-async fn give_up(attempts: &mut [Attempt]) {
+async fn abandon(attempts: &mut [Attempt]) {
     for attempt in &mut *attempts {
         (attempt.behind, attempt.held_in) = (None, None);
-        attempt.claim.give_up();
+        attempt.claim.abandon();
     }
     for attempt in attempts {
-        attempt.claim.given_up_are_gone().await;
+        attempt.claim.abandoned_are_gone().await;
     }
 }
 

@@ -16,7 +16,7 @@ use crate::retry;
 use crate::runtime::{Pending, Timer};
 use crate::zookeeper::name::{self, Naming};
 
-/// How many reads are on their way at once.
+/// How many reads are in flight at once.
 pub(crate) const READS: usize = 64;
 
 /// The claims of a session in one directory: path and czxid of each.
@@ -44,7 +44,7 @@ pub(crate) async fn look_up(
     sent_after: SentAfter,
 ) -> Result<Found> {
     // The server that we are connected to now may be behind the one that took the creates. Both
-    // requests are on their way before the first is awaited.
+    // requests are in flight before the first is awaited.
     let sync = session.sync(&directory);
     let listed = session.children(&directory).await;
     sync.await?;

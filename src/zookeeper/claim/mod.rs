@@ -38,8 +38,8 @@ pub(super) struct Claim {
     /// Whether its release is announced if its session can.
     may_announce: bool,
     state: State,
-    /// The ends of nodes that were given up, where somebody wants to know.
-    given_up: Option<Ends>,
+    /// The ends of nodes that were abandoned, where somebody wants to know.
+    abandoned: Option<Ends>,
     /// Whether its node was handed on or deleted at its end.
     is_over: bool,
 }
@@ -77,7 +77,7 @@ impl Claim {
             data: payload::write(uuid, &spec.hold.label, token),
             may_announce,
             state: State::None,
-            given_up: (only_tries || token.is_some()).then(Ends::new),
+            abandoned: (only_tries || token.is_some()).then(Ends::new),
             is_over: false,
         }
     }
@@ -211,18 +211,18 @@ impl Claim {
                 let (found, mut ends) = self.search.run(session).await?;
                 let node = self.search.placed(session, found, &mut ends);
                 self.state = node.map_or(State::None, State::Placed);
-                if let Some(given_up) = &mut self.given_up {
-                    given_up.extend(ends);
+                if let Some(abandoned) = &mut self.abandoned {
+                    abandoned.extend(ends);
                 }
             }
         }
         Ok(())
     }
 
-    /// Waits until the nodes that were given up are gone: who only tries would take them for
+    /// Waits until the nodes that were abandoned are gone: who only tries would take them for
     /// another's. Nobody else has to.
-    pub(super) async fn given_up_are_gone(&mut self) {
-        for gone in self.given_up.iter_mut().flat_map(|ends| ends.drain(..)) {
+    pub(super) async fn abandoned_are_gone(&mut self) {
+        for gone in self.abandoned.iter_mut().flat_map(|ends| ends.drain(..)) {
             let gone = gone.await;
             log!(DEBUG, ?gone, "a claim that was given up");
         }
@@ -232,19 +232,19 @@ impl Claim {
     pub(super) fn withdraw(&mut self) {
         self.is_over = true;
         if let Some(node) = self.take() {
-            self.given_up.get_or_insert_default().push(node.guaranteed_delete());
+            self.abandoned.get_or_insert_default().push(node.guaranteed_delete());
         }
     }
 
-    /// The node seems to be gone. It is deleted all the same: a node that nobody answers for would
+    /// The node seems to be gone. It is deleted anyway: a node that nobody answers for would
     /// block everybody for as long as the session lives. But not its successor: if the directory
     /// went with it, another's claim may have its name by now. The next one has another uuid: a look-up
     /// for it must not find this one, which is being deleted.
-    pub(super) fn give_up(&mut self) {
+    pub(super) fn abandon(&mut self) {
         if let Some(node) = self.take() {
-            let gone = node.dispose_with(true);
+            let gone = node.delete(true);
             self.is_over = false;
-            if let Some(ends) = &mut self.given_up {
+            if let Some(ends) = &mut self.abandoned {
                 ends.push(gone);
             }
             self.search.uuid = payload::new_uuid(self.search.lock.client.id());

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use crate::client::TrustedSession;
 use crate::lock::Strategy;
 use crate::runtime::Pending;
-use crate::zookeeper::shortcuts::continuity::Own;
+use crate::zookeeper::shortcuts::continuity::OwnClaim;
 use crate::zookeeper::spec::LockSpec;
 
 /// A node that is certainly ours.
@@ -29,7 +29,7 @@ pub(crate) struct Node {
 impl Node {
     /// Deletes it: submits that now, and repeats it until it is certain.
     pub(crate) fn guaranteed_delete(&self) -> Pending<bool> {
-        self.dispose_with(self.name_is_reused)
+        self.delete(self.name_is_reused)
     }
 
     /// As [`guaranteed_delete`](Node::guaranteed_delete), of a node that holds.
@@ -42,7 +42,7 @@ impl Node {
     }
 
     /// Until it is gone for certain, it is a claim of this client: nobody else deletes it too.
-    pub(crate) fn dispose_with(&self, look: bool) -> Pending<bool> {
+    pub(crate) fn delete(&self, look: bool) -> Pending<bool> {
         let known = Arc::clone(&self.known);
         let gone = match &self.second {
             None => self.session.guaranteed_delete(&self.path, self.czxid, look, known),
@@ -69,7 +69,7 @@ impl Node {
     }
 
     /// As a claim in that directory.
-    pub(crate) fn in_directory(&self, directory: i64) -> Own<'_> {
-        Own { session: &self.session, path: &self.path, directory, gone: &self.known }
+    pub(crate) fn in_directory(&self, directory: i64) -> OwnClaim<'_> {
+        OwnClaim { session: &self.session, path: &self.path, directory, gone: &self.known }
     }
 }

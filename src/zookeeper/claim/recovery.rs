@@ -124,7 +124,7 @@ impl Search {
     ) -> Node {
         // A name that carries its directory's czxid is given once, until the directory's counter has
         // reached its end. The lock's own path is given again and again, and the recipe's names
-        // where a directory was made anew.
+        // where a directory was recreated.
         let name_is_reused = self.layout.directory().is_none_or(|created| {
             self.lock.memory.saw_claim(created, &path);
             name::sequence(&path).is_some_and(name::is_out_of_turn)
@@ -156,11 +156,11 @@ pub(super) async fn delete_directory(lock: Arc<LockSpec>) {
     }
 }
 
-/// Between two looks for a claim that was given up, when the first could not be had.
+/// Between two looks for a claim that was abandoned, when the first could not be had.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// Deletes the node of a claim that was given up while its create was on its way.
+/// Deletes the node of a claim that was abandoned while its create was in flight.
 pub(super) async fn clean_up(search: Search, sent: TrustedSession, reply: Option<Reply>) {
     if let Some((reply, _sent)) = reply {
         match reply.await {

@@ -18,7 +18,7 @@ impl First {
 
     /// The stat of that claim, which the transaction has created at that path: its czxid is that of all that the transaction
     /// has created. By its name there may be another by now, also of this session, where its directory was deleted
-    /// and made anew: so its data are looked at, which carry a uuid. Whatever is not certain is given as an unknown
+    /// and recreated: so its data are looked at, which carry a uuid. Whatever is not certain is given as an unknown
     /// outcome: then the claims are to be looked up.
     pub(crate) async fn stat(&self, session: &TrustedSession, path: &str) -> Result<Stat> {
         let unknown = || Error::new("create", path, Code::OPERATION_TIMEOUT);

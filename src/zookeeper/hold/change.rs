@@ -4,7 +4,7 @@
 //! reader is a writer while it has a second claim besides its own: see `upgrade.rs`. A downgrade puts a reader's claim in
 //! the place of the present one: with its number, so it is before all that are behind it. First the new one is
 //! made, then the old one deleted: for others it is a writer's until then, and held throughout. Both are
-//! claims like any other, so a lost reply is looked up, and what is given up is deleted.
+//! claims like any other, so a lost reply is looked up, and what is abandoned is deleted.
 
 use std::sync::Arc;
 
@@ -195,7 +195,7 @@ impl Tenure {
     pub(super) fn end_deleted(&self) -> LostReason {
         let reason = self.end(LostReason::Deleted);
         if reason == LostReason::Deleted && self.has_several_znodes() {
-            drop(self.give_up());
+            drop(self.delete_claims());
         }
         reason
     }

@@ -124,13 +124,13 @@ impl Watching {
             let (broken, watch) = match Box::pin(self.look(&self.path)).await {
                 None => return,
                 Some(Ok((found, watch))) if found.stat.czxid == node.czxid => {
-                    (has_requests.then(|| tenure.heed(&found.data)).flatten(), watch)
+                    (has_requests.then(|| tenure.read_requests(&found.data)).flatten(), watch)
                 }
                 // Another's by now, or nobody's.
                 Some(_) => break,
             };
             if let Some(grace) = broken {
-                return Box::pin(self.give_up_after(grace)).await;
+                return Box::pin(self.delete_after(grace)).await;
             }
             match watch.await {
                 Ok(event) if event.kind == WatchEventKind::Deleted => break,
@@ -149,8 +149,8 @@ impl Watching {
     /// Watches the directory for what is wanted of the holder.
     async fn directory(&self, path: &Arc<str>) {
         while let Some(Ok((found, watch))) = Box::pin(self.look(path)).await {
-            if let Some(grace) = self.tenure.heed(&found.data) {
-                self.give_up_after(grace).await;
+            if let Some(grace) = self.tenure.read_requests(&found.data) {
+                self.delete_after(grace).await;
                 break;
             }
             if watch.await.is_err() {
@@ -162,9 +162,9 @@ impl Watching {
     }
 
     /// Somebody has broken the hold.
-    async fn give_up_after(&self, grace: Duration) {
+    async fn delete_after(&self, grace: Duration) {
         Timer::after(grace).await;
-        drop(self.tenure.give_up());
+        drop(self.tenure.delete_claims());
     }
 
     /// Reads and watches a znode as soon as there is room for that; an error says that it is not there. `None` once the

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::acquire::asked::Asked;
 use super::acquire::attempt::Acquired;
+use super::acquire::trace::AcquireTrace;
 use super::claim::node::Node;
 use super::contenders::wanted;
 use super::refusal::not_released;
@@ -51,7 +51,7 @@ pub(super) struct Tenure {
     /// Why somebody wants it to end.
     pub(super) requests: Requests,
     /// Whether its claims are being deleted. Once: by a second deletion a successor's could go, of the same name.
-    is_given_up: AtomicBool,
+    is_deleted: AtomicBool,
     /// Ends with it.
     span: Mutex<Span>,
     /// Where it is held: in a child of that it is lost.
@@ -59,15 +59,15 @@ pub(super) struct Tenure {
 }
 
 impl Tenure {
-    pub(super) fn begin(spec: &Arc<Spec>, acquired: Acquired, asked: &Asked) -> Arc<Tenure> {
+    pub(super) fn begin(spec: &Arc<Spec>, acquired: Acquired, trace: &AcquireTrace) -> Arc<Tenure> {
         let Acquired { node, hold, watch } = acquired;
         let since = now();
         let (path, token) = (Arc::clone(&node.path), node.czxid);
-        let waited = since.saturating_duration_since(asked.at);
-        let span = Mutex::new(asked.hold(&path, token));
-        log_in!(asked.span, DEBUG, path = &*path, token, ?waited, "acquired");
+        let waited = since.saturating_duration_since(trace.started);
+        let span = Mutex::new(trace.hold(&path, token));
+        log_in!(trace.span, DEBUG, path = &*path, token, ?waited, "acquired");
         let (hold, end, process) = (Arc::new(hold), Latest::new(None), Process::this());
-        let (requests, is_given_up) = (Requests::default(), AtomicBool::new(false));
+        let (requests, is_deleted) = (Requests::default(), AtomicBool::new(false));
         let watch = Mutex::new(watch.map(Box::new));
         let (client, spec) = (Arc::clone(&spec.lock.client), Arc::clone(spec));
         let claims = Claims { kind: spec.naming.kind, write: None, is_changing: false };
@@ -82,7 +82,7 @@ impl Tenure {
             end,
             watch,
             requests,
-            is_given_up,
+            is_deleted,
             span,
             process,
         })
@@ -136,7 +136,7 @@ impl Tenure {
 
     /// Reads what somebody has written for the holder. Where that breaks the hold, it has ended by now, and the znode is
     /// to be deleted after a grace at the latest: gives that.
-    pub(super) fn heed(&self, data: &[u8]) -> Option<Duration> {
+    pub(super) fn read_requests(&self, data: &[u8]) -> Option<Duration> {
         match wanted::of(data, self.node.czxid)? {
             Revocation::Ask { reason } => {
                 self.requests.add(&reason);
@@ -149,13 +149,13 @@ impl Tenure {
     }
 
     /// Lets the next one hold, unless that has begun before: who has a part in the guard may release it and drop it.
-    pub(super) fn give_up(&self) -> Option<Pending<bool>> {
+    pub(super) fn delete_claims(&self) -> Option<Pending<bool>> {
         self.delete_by(Node::guaranteed_delete)
     }
 
     /// Deletes all claims that it has, and gets no more: it is over by now.
     fn delete_by(&self, delete: impl Fn(&Node) -> Pending<bool>) -> Option<Pending<bool>> {
-        if self.is_given_up.swap(true, Ordering::AcqRel) {
+        if self.is_deleted.swap(true, Ordering::AcqRel) {
             return None;
         }
         let write = self.claims.lock().write.clone();
@@ -182,9 +182,9 @@ impl Tenure {
             (reason != LostReason::Released).then_some(reason)
         });
         let gone = match lost {
-            // It is gone, or on its way by an earlier release: under its name there may be a successor's.
+            // It is gone, or in flight by an earlier release: under its name there may be a successor's.
             Some(LostReason::Deleted | LostReason::Released) => None,
-            Some(LostReason::Broken | LostReason::Session) => self.give_up(),
+            Some(LostReason::Broken | LostReason::Session) => self.delete_claims(),
             None => self.delete_by(Node::release),
         };
         let tenure = Arc::clone(self);

@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(server.sent(), 2);
         server.reply();
         assert_eq!(poll(&mut old), Some(0));
-        // Its end does not make way for others beside the one that is on its way.
+        // Its end does not make way for others beside the one that is in flight.
         let mut next = server.ask(2);
         assert_eq!((poll(&mut next), server.sent()), (None, 2));
         server.reply();

@@ -54,7 +54,7 @@ struct Held {
 pub(crate) struct Connection(i64, u64);
 
 /// A claim of ours.
-pub(crate) struct Own<'a> {
+pub(crate) struct OwnClaim<'a> {
     pub(crate) session: &'a TrustedSession,
     pub(crate) path: &'a str,
     /// In which directory, by the transaction that made that.
@@ -77,7 +77,7 @@ impl Continuity {
     }
 
     /// Whether a new claim is the first.
-    pub(crate) fn is_first(&mut self, own: &Own) -> bool {
+    pub(crate) fn is_first(&mut self, own: &OwnClaim) -> bool {
         let is_watched = self.is_in_its_directory(own);
         let follows = self.is_next(own);
         let is_gone = self.is_gone();
@@ -88,7 +88,7 @@ impl Continuity {
 
     /// A claim of ours holds, so those with lower numbers are gone. Gives whether the directory should be watched
     /// from now on.
-    pub(crate) fn holds(&mut self, own: &Own, announces: bool) -> bool {
+    pub(crate) fn holds(&mut self, own: &OwnClaim, announces: bool) -> bool {
         self.is_usual = self.is_next(own);
         self.held = name::number_in_turn(own.path).map(|number| Held {
             session: own.session.id(),
@@ -109,21 +109,21 @@ impl Continuity {
     }
 
     /// Whether a new claim is in the directory that it is named for: that was there before, and is still.
-    pub(crate) fn is_in_its_directory(&mut self, own: &Own) -> bool {
+    pub(crate) fn is_in_its_directory(&mut self, own: &OwnClaim) -> bool {
         self.is_watched(own.session) == Some(own.directory)
     }
 
     /// Whether a single number was given between a new claim's and that of the last one that held.
-    pub(crate) fn is_behind_one(&mut self, own: &Own) -> bool {
+    pub(crate) fn is_behind_one(&mut self, own: &OwnClaim) -> bool {
         self.is_in_its_directory(own) && self.is_later_by(own, 2) && self.is_gone()
     }
 
     /// Whether a claim has the number after that of the last one that held.
-    fn is_next(&self, own: &Own) -> bool {
+    fn is_next(&self, own: &OwnClaim) -> bool {
         self.is_later_by(own, 1)
     }
 
-    fn is_later_by(&self, own: &Own, numbers: i32) -> bool {
+    fn is_later_by(&self, own: &OwnClaim, numbers: i32) -> bool {
         self.held.as_ref().is_some_and(|held| {
             let number = held.number.wrapping_add(numbers);
             (held.session, held.directory) == (own.session.id(), own.directory)

@@ -78,7 +78,7 @@ impl Attempt {
     }
 
     /// Whether the watch on our claim says that somebody has deleted it.
-    pub(crate) fn is_robbed(&mut self) -> bool {
+    pub(crate) fn is_own_deleted(&mut self) -> bool {
         let own = self.claim.node().map(|node| node.czxid);
         let watch = self.own_watch.as_mut().filter(|watch| own.is_some_and(|own| watch.is_of(own)));
         watch.is_some_and(OwnWatch::is_deleted)

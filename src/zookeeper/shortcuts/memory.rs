@@ -52,7 +52,7 @@ struct Known {
     /// The largest number that a claim of ours was given in it.
     last: Option<i32>,
     /// The last claim of ours that held, by the transaction that made it: no claim was before it. Not by
-    /// its name: a claim that was sent before its directory was made anew may have that again.
+    /// its name: a claim that was sent before its directory was recreated may have that again.
     first: i64,
     /// How many permits there are, by the transaction that has said so.
     limit: Option<(i64, Limit)>,

@@ -13,7 +13,7 @@
 //! - a session with super rights can, and a program that writes by the C client's own handle of ours: documented with
 //!   `announced_releases`.
 //!
-//! Either is true only while our own claim is there: behind a waiter that was robbed of its claim, the next one waits for
+//! Either is true only while our own claim is there: behind a waiter that was whose claim was deleted, the next one waits for
 //! the same claim as that. So our own claim is watched as well, on the same connection: there the event of its deletion
 //! comes before that of any later transaction. On another connection a listing decides.
 

@@ -15,7 +15,7 @@ use super::tenure::{StoreRef, Tenure};
 use crate::runtime::{Latest, Pending, wake};
 
 /// What one of them has of the store's guard.
-pub(super) trait Part: Send + 'static {
+pub(super) trait Sharer: Send + 'static {
     /// How many have held with it before.
     fn turn(&self) -> u64 {
         0
@@ -30,7 +30,7 @@ pub(super) trait Part: Send + 'static {
     fn leave(self) -> Option<Guard>;
 }
 
-pub(super) struct PartTenure<P> {
+pub(super) struct SharedTenure<P> {
     /// The store's.
     tenure: Arc<dyn Tenure>,
     part: Mutex<Option<P>>,
@@ -38,12 +38,12 @@ pub(super) struct PartTenure<P> {
     end: Latest<Option<LostReason>>,
 }
 
-impl<P: Part> PartTenure<P> {
-    /// A guard beside the store's, and what is to be [given](PartTenure::give) the part that it stands for.
-    pub(super) fn beside(guard: &Guard, asked: Instant) -> (Guard, Arc<PartTenure<P>>) {
+impl<P: Sharer> SharedTenure<P> {
+    /// A guard beside the store's, and what is to be [given](SharedTenure::give) the part that it stands for.
+    pub(super) fn beside(guard: &Guard, asked: Instant) -> (Guard, Arc<SharedTenure<P>>) {
         let tenure = Arc::clone(guard.tenure());
         let end = Latest::new(None);
-        let parts = Arc::new(PartTenure { tenure, part: Mutex::default(), end });
+        let parts = Arc::new(SharedTenure { tenure, part: Mutex::default(), end });
         (guard.of_another_tenure(Arc::clone(&parts) as _, asked), parts)
     }
 
@@ -61,7 +61,7 @@ impl<P: Part> PartTenure<P> {
     }
 }
 
-impl<P: Part> Tenure for PartTenure<P> {
+impl<P: Sharer> Tenure for SharedTenure<P> {
     fn lock_path(&self) -> &str {
         self.tenure.lock_path()
     }
@@ -75,11 +75,11 @@ impl<P: Part> Tenure for PartTenure<P> {
     }
 
     fn turn(&self) -> u64 {
-        self.part.lock().as_ref().map_or(0, Part::turn)
+        self.part.lock().as_ref().map_or(0, Sharer::turn)
     }
 
     fn holds(&self) -> usize {
-        self.part.lock().as_ref().map_or(0, Part::holds)
+        self.part.lock().as_ref().map_or(0, Sharer::holds)
     }
 
     fn state(&self) -> GuardState {

@@ -1,4 +1,4 @@
-//! When a lock was asked for, and the spans in which that shows.
+//! When a lock was trace for, and the spans in which that shows.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,28 +15,28 @@ pub(crate) const ACQUIRED: &str = "acquired";
 pub(crate) const TAKEN: &str = "taken";
 const FAILED: &str = "failed";
 
-/// An acquire under way, as those see it who trace it.
-pub(crate) struct Asked {
-    pub(crate) at: Instant,
+/// An acquire in flight, as those see it who trace it.
+pub(crate) struct AcquireTrace {
+    pub(crate) started: Instant,
     pub(crate) span: Span,
 }
 
-impl Asked {
-    pub(crate) fn now(spec: &Arc<Spec>) -> Asked {
-        let asked = Arc::clone(spec);
+impl AcquireTrace {
+    pub(crate) fn begin(spec: &Arc<Spec>) -> AcquireTrace {
+        let traced = Arc::clone(spec);
         let span = Span::begin(move |parent| {
-            let LockSpec { path, strategy, .. } = &*asked.lock;
-            let (path, strategy, label) = (&**path, debug(strategy), &asked.hold.label);
+            let LockSpec { path, strategy, .. } = &*traced.lock;
+            let (path, strategy, label) = (&**path, debug(strategy), &traced.hold.label);
             // Its names stay, wherever this file lies.
             tracing::debug_span!(
                 target: "zklock", parent: parent, "acquire", path, strategy, label, outcome = Empty
             )
         });
-        Asked { at: now(), span }
+        AcquireTrace { started: now(), span }
     }
 
-    /// Notes how it ended. One that is given up has no outcome.
-    pub(crate) fn outcome<T>(
+    /// Notes how it ended. One that is abandoned has no outcome.
+    pub(crate) fn ended<T>(
         &self,
         result: Result<T, LockError>,
         outcome: impl FnOnce(&T) -> &'static str,
