@@ -15,8 +15,8 @@ use super::spec::Spec;
 use super::worker::Worker;
 use crate::error::Code;
 use crate::lock::{
-    Change, Contender, Guard, Interop, LockError, LockOp, MAX_TEXT, NO_ACL, NO_OTHER_LIBRARIES,
-    Revocation, StoredLock, Strategy, Tried, ready,
+    Change, Contender, Guard, Interop, LockError, LockOp, LockView, MAX_TEXT, NO_ACL,
+    NO_OTHER_LIBRARIES, Revocation, StoredLock, Strategy, Tried, ready,
 };
 use crate::runtime::{Pending, Timer, now, wake};
 use crate::text::one_line;
@@ -165,6 +165,16 @@ impl StoredLock for Spec {
         })
     }
 
+    fn view(self: Arc<Self>) -> Arc<dyn LockView> {
+        self
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl LockView for Spec {
     fn contenders(self: Arc<Self>, number: usize) -> Pending<Vec<Contender>, LockError> {
         let lock = Arc::clone(&self);
         self.run(LockOp::Contenders, async move {
@@ -246,9 +256,5 @@ impl StoredLock for Spec {
             };
             setting.ask(LockOp::Limit, set).await.map_err(unsure)
         })
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

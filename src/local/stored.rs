@@ -13,8 +13,8 @@ use super::queue::{Claim, Queues, Status, Wanted};
 use super::tenure::Tenure;
 use crate::error::Code;
 use crate::lock::{
-    Caller, Change, Contender, Guard, Interop, Kind, LockError, LockOp, LostReason, MAX_TEXT,
-    NO_ACL, NO_OTHER_LIBRARIES, Revocation, StoredLock, Strategy, ready,
+    Caller, Change, Contender, Guard, Interop, Kind, LockError, LockOp, LockView, LostReason,
+    MAX_TEXT, NO_ACL, NO_OTHER_LIBRARIES, Revocation, StoredLock, Strategy, ready,
 };
 use crate::runtime::{Pending, Timer, now};
 use crate::text::one_line;
@@ -162,6 +162,16 @@ impl StoredLock for LocalLock {
         })
     }
 
+    fn view(self: Arc<Self>) -> Arc<dyn LockView> {
+        self
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl LockView for LocalLock {
     fn contenders(self: Arc<Self>, number: usize) -> Pending<Vec<Contender>, LockError> {
         let lock = Arc::clone(&self);
         self.run(LockOp::Contenders, async move { lock.queues.first(&lock.path, number) })
@@ -214,9 +224,5 @@ impl StoredLock for LocalLock {
         let queues = Arc::clone(&self.queues);
         let path = Arc::clone(&self.path);
         lock.run(LockOp::Limit, async move { queues.set_limit(&path, limit) })
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

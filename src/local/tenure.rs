@@ -9,9 +9,7 @@ use futures_lite::future::Boxed;
 use super::change::{self, Claimed};
 use super::queue::{Claim, Queues, Status};
 use crate::error::Code;
-use crate::lock::{
-    Access, GuardState, IS_BEING_CHANGED, LockError, LostReason, StoreRef, ready, tenure,
-};
+use crate::lock::{Access, IS_BEING_CHANGED, LockError, LostReason, StoreRef, ready, tenure};
 use crate::process::Process;
 use crate::runtime::Pending;
 
@@ -61,10 +59,6 @@ impl tenure::Tenure for Tenure {
         Some(ready(Ok(())))
     }
 
-    fn state(&self) -> GuardState {
-        if self.ended().is_some() { GuardState::Lost } else { GuardState::Held }
-    }
-
     fn ended(&self) -> Option<LostReason> {
         if !self.process.is_this() {
             return Some(LostReason::Session);
@@ -77,13 +71,6 @@ impl tenure::Tenure for Tenure {
 
     fn remaining(&self) -> Duration {
         if self.ended().is_some() { Duration::ZERO } else { Duration::MAX }
-    }
-
-    fn changed(self: Arc<Self>) -> Boxed<()> {
-        let over = self.over();
-        Box::pin(async move {
-            over.await;
-        })
     }
 
     fn over(self: Arc<Self>) -> Boxed<LostReason> {

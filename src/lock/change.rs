@@ -9,7 +9,6 @@ use super::op::ready;
 use crate::error::Code;
 use crate::runtime::Pending;
 
-/// What a hold can't be turned into.
 const NOT_UPGRADEABLE: &str = "only what was acquired as upgradeable can be upgraded, by the guard that \
      stands for it alone";
 const NOT_DOWNGRADEABLE: &str = "only a writer's hold becomes an upgradeable reader's, and only that or a \

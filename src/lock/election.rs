@@ -36,7 +36,7 @@ use crate::runtime::Pending;
 /// # Ok(()) }
 /// # async fn serve(term: i64) {}
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Election {
     lock: Lock,
     handover: Handover,
@@ -135,15 +135,8 @@ impl Election {
         self.lock.acquire().then(async move |first| handover.give_way(first?, &caller).await)
     }
 
-    /// The leadership of who holds the lock so.
     pub(crate) fn led_by(&self, guard: Arc<Guard>) -> Leadership {
         Leadership { handover: self.handover.clone(), guard }
-    }
-}
-
-impl std::fmt::Debug for Election {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Election").field("path", &self.path()).finish_non_exhaustive()
     }
 }
 

@@ -26,7 +26,6 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// What the name of the chosen one begins with.
 const TO: &str = "to ";
 
-/// The hand-overs of an election.
 #[derive(Clone, Debug)]
 pub(super) struct Handover {
     /// Whose holder leads.
@@ -72,13 +71,11 @@ impl Handover {
         Ok(is_for_another || guard.is_lost())
     }
 
-    /// The claim that is named.
     async fn chosen(&self) -> Result<Option<i64>, LockError> {
         let who_hands_over = until_answered(|| self.name.holder()).await?;
         Ok(who_hands_over.and_then(|who| who.label.strip_prefix(TO)?.parse().ok()))
     }
 
-    /// Whether that claim leads or waits.
     async fn is_there(&self, claim: i64) -> Result<bool, LockError> {
         let contenders = until_answered(|| self.lock.contenders()).await?;
         Ok(contenders.iter().any(|contender| contender.token == claim))
@@ -108,7 +105,6 @@ impl Handover {
         })
     }
 
-    /// Waits until that claim leads, or is gone.
     async fn has_come_to_lead(&self, to: i64) -> Result<bool, LockError> {
         let mut holders = self.lock.watch_holder();
         loop {
@@ -127,7 +123,6 @@ impl Handover {
     }
 }
 
-/// Asks until there is an answer.
 async fn until_answered<T>(ask: impl Fn() -> Pending<T, LockError>) -> Result<T, LockError> {
     loop {
         match ask().await {

@@ -5,7 +5,6 @@ use super::strategy::Strategy;
 /// What a claim is to others in its queue. A claim holds unless those before it keep it out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
-    /// Holds alone.
     #[default]
     Exclusive,
     /// Of a read/write lock: holds alone.

@@ -57,7 +57,7 @@ pub(crate) use requests::{Requests, Revocation};
 pub use revocation::ReleaseRequests;
 pub use semaphore::Semaphore;
 pub use states::GuardStates;
-pub(crate) use store::{Change, NO_ACL, NO_OTHER_LIBRARIES, StoredLock, Tried};
+pub(crate) use store::{Change, LockView, NO_ACL, NO_OTHER_LIBRARIES, StoredLock, Tried};
 pub use strategy::Strategy;
 pub(crate) use tenure::StoreRef;
 pub use whenever_held::WheneverHeld;
@@ -102,7 +102,6 @@ impl Lock {
         Lock { stored }
     }
 
-    /// The same lock with claims of that kind.
     fn of_kind(&self, kind: Kind) -> Lock {
         Lock::new(self.stored.with(Change::Kind(kind)))
     }
@@ -243,9 +242,8 @@ impl Lock {
         self.first_contenders(usize::MAX)
     }
 
-    /// The first of them, up to that number.
     pub(crate) fn first_contenders(&self, number: usize) -> Pending<Vec<Contender>, LockError> {
-        Arc::clone(&self.stored).contenders(number)
+        self.shared().view().contenders(number)
     }
 }
 

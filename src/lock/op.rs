@@ -67,7 +67,6 @@ impl LockOp {
     }
 }
 
-/// A result that is there at once.
 pub(crate) fn ready<T>(result: Result<T, LockError>) -> Pending<T, LockError> {
     Pending::ready_as(|error| failed(error, LockError::store), result)
 }

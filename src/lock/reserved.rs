@@ -7,12 +7,10 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::Lock;
-use super::contender::Contender;
 use super::error::LockError;
 use super::guard::Guard;
 use super::op::ready;
-use super::requests::Revocation;
-use super::store::{Change, StoredLock, Tried};
+use super::store::{Change, LockView, StoredLock, Tried};
 use super::strategy::Strategy;
 use crate::error::Code;
 use crate::path::check_name;
@@ -65,7 +63,9 @@ impl StoredLock for Reserved {
         self.refused()
     }
 
-    crate::lock::store::needing_no_claim!();
+    fn view(self: Arc<Self>) -> Arc<dyn LockView> {
+        Arc::clone(&self.stored).view()
+    }
 
     fn as_any(&self) -> &dyn Any {
         self

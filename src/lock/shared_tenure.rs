@@ -14,14 +14,11 @@ use super::op::ready;
 use super::tenure::{StoreRef, Tenure};
 use crate::runtime::{Latest, Pending, wake};
 
-/// What one of them has of the store's guard.
 pub(super) trait Sharer: Send + 'static {
-    /// How many have held with it before.
     fn turn(&self) -> u64 {
         0
     }
 
-    /// How many hold with it.
     fn holds(&self) -> usize {
         1
     }
@@ -31,7 +28,6 @@ pub(super) trait Sharer: Send + 'static {
 }
 
 pub(super) struct SharedTenure<P> {
-    /// The store's.
     tenure: Arc<dyn Tenure>,
     part: Mutex<Option<P>>,
     /// Why it ended, where that was before the end of the store's, or it was released after that.

@@ -16,7 +16,6 @@ use crate::runtime::Pending;
 
 /// Several tenures that are one: it is held while all of them are.
 pub(super) struct Together {
-    /// One at least.
     tenures: Vec<Arc<dyn Tenure>>,
     guards: Mutex<Vec<Guard>>,
 }
@@ -36,7 +35,6 @@ impl Together {
         &*self.tenures[0]
     }
 
-    /// Whichever of them comes first.
     fn any_of<T: 'static>(&self, of: impl Fn(Arc<dyn Tenure>) -> Boxed<T>) -> Boxed<T> {
         let each = self.tenures.iter().map(|tenure| of(Arc::clone(tenure)));
         each.reduce(|first, second| Box::pin(or(first, second)))

@@ -63,7 +63,6 @@ pub struct WheneverHeld<W, F> {
     course: Course<F>,
     work: W,
     pause: Option<Timer>,
-    /// Errors in a row.
     errors: u32,
 }
 
@@ -185,8 +184,7 @@ mod tests {
     use super::super::contender::Contender;
     use super::super::loss::LostReason;
     use super::super::op::ready;
-    use super::super::requests::Revocation;
-    use super::super::store::{Change, StoredLock};
+    use super::super::store::{Change, LockView, StoredLock};
     use super::super::strategy::Strategy;
     use super::*;
     use crate::error::{Code, Error};
@@ -242,26 +240,7 @@ mod tests {
             unreachable!()
         }
 
-        fn contenders(self: Arc<Self>, _: usize) -> Pending<Vec<Contender>, LockError> {
-            unreachable!()
-        }
-
-        fn holder_other_than(
-            self: Arc<Self>,
-            _: Option<Option<i64>>,
-        ) -> Pending<Option<Contender>, LockError> {
-            unreachable!()
-        }
-
-        fn revoke(self: Arc<Self>, _: Contender, _: Revocation) -> Pending<bool, LockError> {
-            unreachable!()
-        }
-
-        fn limit(self: Arc<Self>) -> Pending<u32, LockError> {
-            unreachable!()
-        }
-
-        fn set_limit(self: Arc<Self>, _: u32) -> Pending<(), LockError> {
+        fn view(self: Arc<Self>) -> Arc<dyn LockView> {
             unreachable!()
         }
 

@@ -188,7 +188,6 @@ impl<W, F> std::fmt::Debug for WhileHeld<W, F> {
     }
 }
 
-/// One acquire, and the work of its tenure.
 pub(super) enum Course<F> {
     Acquiring(Pending<Guard, LockError>),
     Working(Working<F>),
@@ -212,7 +211,6 @@ impl Drop for Held {
 }
 
 impl<F: Future> Course<F> {
-    /// `start` begins the work.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,

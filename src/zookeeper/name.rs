@@ -19,7 +19,6 @@ use crate::lock::Kind;
 use crate::path::after_directory;
 pub(super) use crate::path::last;
 
-/// How claims are named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Naming {
     /// `zl-`, the directory's czxid, the mark of the kind and the sequence number: no name is given twice.
@@ -37,7 +36,6 @@ const UPGRADE: &str = "upgrade";
 const WAS_WRITER: &str = "read";
 const READ: &str = "__READ__";
 const WRITE: &str = "__WRIT__";
-/// What kazoo calls the claims of readers.
 const KAZOO_READ: &str = "__rlock__";
 
 impl Naming {
@@ -73,14 +71,8 @@ impl Naming {
         name.strip_prefix('_').unwrap_or(name).starts_with("zl-")
             || name.starts_with(&Naming::Recipe.prefix(session, 0))
     }
-
-    /// Whether no other directory has such names.
-    pub(super) fn is_of_the_directory(self) -> bool {
-        self != Naming::Recipe
-    }
 }
 
-/// What kind of claim has that name: one that is not known holds alone.
 pub(super) fn kind(name: &str) -> Kind {
     let before = name.trim_end_matches(|it: char| it == '-' || it.is_ascii_digit());
     if before.ends_with(READ) || before.ends_with(KAZOO_READ) {
@@ -114,7 +106,6 @@ pub(super) fn has_anothers_token(name: &str) -> bool {
     is_upgrade(name) || is_in_anothers_place(name)
 }
 
-/// For how many permits a claim of that name asks.
 fn permits(name: &str) -> Option<u32> {
     let (number, _) = after_directory(name)?.strip_prefix("permits-")?.split_once('-')?;
     number.parse().ok().filter(|number| *number > 0)
@@ -167,7 +158,6 @@ pub(super) fn is_out_of_turn(number: i32) -> bool {
     number == i32::MAX || number < i32::MIN + RUN_ON
 }
 
-/// A child's path.
 pub(super) fn join(parent: &str, child: &str) -> String {
     let above = if parent == "/" { "" } else { parent };
     [above, "/", child].concat()

@@ -15,7 +15,6 @@ pub(super) struct Spec {
     pub(super) hold: HoldSpec,
 }
 
-/// Which lock it is, and where it is kept.
 #[derive(Clone)]
 pub(super) struct LockSpec {
     pub(super) client: Arc<ClientInner>,
@@ -38,7 +37,6 @@ pub(super) struct NamingSpec {
     pub(super) on_position: Option<OnPosition>,
 }
 
-/// The hold that a claim is for.
 #[derive(Clone, Default)]
 pub(super) struct HoldSpec {
     pub(super) label: String,
@@ -79,7 +77,6 @@ impl NamingSpec {
 
 /// A hold that is being upgraded or downgraded.
 pub(super) struct PresentHold {
-    /// The path of its claim.
     pub(super) claim: Arc<str>,
     pub(super) token: i64,
 }
@@ -91,5 +88,4 @@ impl PresentHold {
     }
 }
 
-/// Gets the name of our claim, and of the claim that is first.
 pub(crate) type OnPosition = Arc<dyn Fn(&str, &str) + Send + Sync>;

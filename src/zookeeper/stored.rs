@@ -19,8 +19,8 @@ use super::spec::{HoldSpec, LockSpec, NamingSpec, Spec};
 use crate::client::{Client, TrustedSession};
 use crate::error::{Code, Error};
 use crate::lock::{
-    Change, Contender, Guard, Interop, KeyedLocks, Lock, LockError, LockOp, ReadWriteLock,
-    Revocation, Semaphore, StoredLock, Strategy, Tried, ready,
+    Change, Contender, Guard, Interop, KeyedLocks, Lock, LockError, LockOp, LockView,
+    ReadWriteLock, Revocation, Semaphore, StoredLock, Strategy, Tried, ready,
 };
 use crate::process::inherited;
 use crate::runtime::{Late, Pending, within};
@@ -128,7 +128,6 @@ impl ZooKeeperLock {
         self.changed(|spec| change(Arc::make_mut(&mut spec.lock)))
     }
 
-    /// On another path.
     fn at(&self, path: &str) -> ZooKeeperLock {
         let registry = &self.client.inner().registry;
         let mut at = self.clone();
@@ -144,7 +143,6 @@ impl ZooKeeperLock {
         Guard::new(tenure, self.client.to_store(), trace.started)
     }
 
-    /// These locks, if all of them are queues of this lock's client.
     fn queues_of_this_client(&self, all: &[Arc<dyn StoredLock>]) -> Option<Vec<ZooKeeperLock>> {
         let queue = |stored: &Arc<dyn StoredLock>| {
             let lock = stored.as_any().downcast_ref::<ZooKeeperLock>()?;
@@ -207,7 +205,6 @@ fn usable(locks: &[ZooKeeperLock]) -> &ZooKeeperLock {
     locks.iter().find(|lock| lock.check().is_err()).unwrap_or(&locks[0])
 }
 
-/// Acquires them by one transaction: see `together.rs`.
 async fn hold_together(
     locks: Vec<ZooKeeperLock>,
     no_wait: bool,
@@ -310,6 +307,16 @@ impl StoredLock for ZooKeeperLock {
         }))
     }
 
+    fn view(self: Arc<Self>) -> Arc<dyn LockView> {
+        self
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl LockView for ZooKeeperLock {
     fn contenders(self: Arc<Self>, number: usize) -> Pending<Vec<Contender>, LockError> {
         let lock = Arc::clone(&self.spec.lock);
         let look = move |session| async move { contenders::first(&lock, &session, number).await };
@@ -345,9 +352,5 @@ impl StoredLock for ZooKeeperLock {
     ) -> Pending<Option<Contender>, LockError> {
         let lock = Arc::clone(&self.spec.lock);
         self.run(LockOp::Holder, async move { holder::other_than(&lock, reported).await })
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

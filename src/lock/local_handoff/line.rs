@@ -29,7 +29,6 @@ pub(super) struct Line {
 
 #[derive(Default)]
 struct State {
-    /// Whether somebody has the turn.
     is_taken: bool,
     holder: Option<Holder>,
     seats: VecDeque<Arc<Seat>>,
@@ -51,7 +50,6 @@ pub(super) struct Turn {
     pub(super) has: Has,
 }
 
-/// One of them at most.
 #[derive(Default)]
 pub(super) struct Has {
     /// An acquire from the store that is in flight.
@@ -74,13 +72,11 @@ impl Round {
         Round { guard, unlooked: 0, looked: now(), turns: 0 }
     }
 
-    /// Nobody else waits.
     pub(super) fn looked_after(self) -> Round {
         Round { unlooked: 0, looked: now(), ..self }
     }
 }
 
-/// A place in the line.
 #[derive(Default)]
 struct Seat {
     state: Mutex<Seated>,
@@ -98,14 +94,12 @@ impl Default for Seated {
     }
 }
 
-/// Gives the turn when it comes.
 pub(super) struct Waiting {
     line: Arc<Line>,
     seat: Arc<Seat>,
 }
 
 impl Line {
-    /// The turn at once, or a place in the line.
     pub(super) fn enter(self: &Arc<Self>) -> Result<Turn, Waiting> {
         let mut state = self.state.lock();
         if !state.is_taken {
@@ -127,7 +121,6 @@ impl Line {
         }
     }
 
-    /// The turn, if nobody has it.
     pub(super) fn try_enter(self: &Arc<Self>) -> Option<Turn> {
         let mut state = self.state.lock();
         let is_free = !std::mem::replace(&mut state.is_taken, true);
@@ -139,15 +132,11 @@ impl Line {
         let state = self.state.lock();
         let holder = state.holder.as_ref()?;
         Some(with_owner(|host, pid, _| Contender {
-            path: holder.tenure.claim_path().to_string(),
-            session: 0,
-            token: holder.tenure.token(),
             since: holder.since,
-            held_since: None,
             host: host.to_owned(),
             pid,
             thread: holder.caller.name().into_owned(),
-            label: String::new(),
+            ..Contender::new(&*holder.tenure.claim_path(), holder.tenure.token())
         }))
     }
 }

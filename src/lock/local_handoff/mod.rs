@@ -14,9 +14,8 @@ use super::caller::Caller;
 use super::contender::Contender;
 use super::error::LockError;
 use super::guard::Guard;
-use super::requests::Revocation;
 use super::shared_tenure::SharedTenure;
-use super::store::{Change, StoredLock};
+use super::store::{Change, LockView, StoredLock};
 use super::strategy::Strategy;
 use crate::lock::op::{LockOp, ready};
 use crate::process::Process;
@@ -115,7 +114,6 @@ impl Late<LockError> for Ahead {
     }
 }
 
-/// A guard for that turn in the round.
 fn in_round(turn: Turn, round: Round, asked: Instant) -> Guard {
     let (guard, tenure) = SharedTenure::beside(&round.guard, asked);
     tenure.give(turn.holds(round));
@@ -132,7 +130,7 @@ impl Handed {
     async fn is_wanted(&self) -> bool {
         let stored = Arc::clone(&self.stored);
         self.stored.strategy() != Strategy::Queue
-            || stored.contenders(2).await.map_or(true, |first| first.len() > 1)
+            || stored.view().contenders(2).await.map_or(true, |first| first.len() > 1)
     }
 
     async fn acquire_in(
@@ -218,10 +216,8 @@ impl StoredLock for Handed {
         })
     }
 
-    crate::lock::store::needing_no_claim!();
-
-    fn set_limit(self: Arc<Self>, limit: u32) -> Pending<(), LockError> {
-        Arc::clone(&self.stored).set_limit(limit)
+    fn view(self: Arc<Self>) -> Arc<dyn LockView> {
+        Arc::clone(&self.stored).view()
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -22,7 +22,6 @@ use crate::lock::shared_tenure::{SharedTenure, Sharer};
 use crate::lock::store::{StoredLock, Tried};
 use crate::runtime::{Late, Pending, wake};
 
-/// Those of one lock, by their owners.
 #[derive(Default)]
 pub(super) struct Joints {
     by_owner: Mutex<HashMap<Owner, Weak<Joint>>>,
@@ -48,11 +47,9 @@ enum State {
 #[derive(Default)]
 struct Place(Option<(Arc<Joints>, Owner)>);
 
-/// All who wait, woken together.
 #[derive(Default)]
 struct Everybody {
     event: Event,
-    /// Since it was polled last.
     is_woken: AtomicBool,
 }
 
@@ -117,12 +114,10 @@ impl Joint {
         Joint { state, is_try, late, everybody: Arc::default(), place: Place::default() }
     }
 
-    /// Whether it waits for however long that takes.
     pub(super) fn is_waiting(&self) -> bool {
         !self.is_try && matches!(*self.state.lock(), State::UnderWay(_))
     }
 
-    /// Whether it has ended without a claim.
     fn is_over(&self) -> bool {
         matches!(*self.state.lock(), State::Taken(_) | State::Failed(_))
     }

@@ -15,8 +15,7 @@ use super::caller::Caller;
 use super::contender::Contender;
 use super::error::LockError;
 use super::guard::Guard;
-use super::requests::Revocation;
-use super::store::{Change, StoredLock};
+use super::store::{Change, LockView, StoredLock};
 use super::strategy::Strategy;
 use crate::lock::op::{LockOp, ready};
 use crate::process::Process;
@@ -80,7 +79,6 @@ impl ReentrantLock {
         Lock::new(Arc::new(Owned { stored, joints, owner: owner.clone(), process }))
     }
 
-    /// The same owners' lock where it is kept now.
     #[cfg(feature = "capi")]
     pub(crate) fn at(&self, lock: &Lock) -> ReentrantLock {
         ReentrantLock { stored: lock.shared(), ..self.clone() }
@@ -123,7 +121,6 @@ impl std::fmt::Debug for ReentrantLock {
     }
 }
 
-/// A re-entrant lock as one owner has it.
 #[derive(Clone)]
 struct Owned {
     stored: Arc<dyn StoredLock>,
@@ -194,10 +191,8 @@ impl StoredLock for Owned {
         LockOp::Acquire.run(Arc::clone(&path), async move { joint.part(&path, asked).await })
     }
 
-    crate::lock::store::needing_no_claim!();
-
-    fn set_limit(self: Arc<Self>, limit: u32) -> Pending<(), LockError> {
-        Arc::clone(&self.stored).set_limit(limit)
+    fn view(self: Arc<Self>) -> Arc<dyn LockView> {
+        Arc::clone(&self.stored).view()
     }
 
     fn as_any(&self) -> &dyn Any {

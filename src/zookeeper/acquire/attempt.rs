@@ -28,7 +28,6 @@ pub(crate) enum ClaimStatus {
     Again,
     /// Nothing can change before this watch ends.
     Watching(Watch),
-    /// Look again after a pause.
     Pausing(Duration),
     /// Nowhere, and nothing that can be waited for changes that.
     Impossible(Obstacle),
@@ -42,21 +41,16 @@ pub(crate) struct Acquired {
     pub(crate) watch: Option<OwnWatch>,
 }
 
-/// One caller's attempt at a lock.
 pub(crate) struct Attempt {
     pub(crate) spec: Arc<Spec>,
     pub(crate) claim: Claim,
-    /// Looks once, and does not wait.
     pub(crate) no_wait: bool,
     /// How often the strategy has found the lock taken.
     pub(crate) attempts: u32,
     /// The nearest claim before ours in a queue, which is watched.
     pub(crate) behind: Option<Behind>,
-    /// The watch on our own claim.
     pub(crate) own_watch: Option<OwnWatch>,
-    /// The claim in whose place an upgrade is made.
     pub(crate) in_place_of: Option<Replaced>,
-    /// What the next watch is for.
     pub(crate) purpose: WatchFor,
     /// Who is ahead, for the error that a deadline gives.
     pub(crate) ahead: Arc<SeenAhead>,

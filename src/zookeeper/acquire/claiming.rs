@@ -16,7 +16,6 @@ use crate::zookeeper::refusal::{NO_NUMBER_LEFT, NOT_A_QUEUE, found};
 use crate::zookeeper::shortcuts::prove::{self, Guess};
 use crate::zookeeper::spec::Spec;
 
-/// What a new claim has found.
 pub(super) enum Made {
     /// It was made, and the directory was listed after that.
     Listed(Result<Arc<Listing>>),
@@ -24,7 +23,6 @@ pub(super) enum Made {
     Decided(ClaimStatus),
 }
 
-/// Makes a claim.
 pub(super) async fn make(attempt: &mut Attempt, session: &TrustedSession) -> Result<Made> {
     let spec = Arc::clone(&attempt.spec);
     if let Some(status) = enter(attempt, session).await? {
@@ -70,7 +68,7 @@ pub(super) async fn enter(
     let mut directory = spec.lock.memory.directory();
     // A name carries its directory's czxid. And somebody who only tries must not queue up where
     // others could see it ahead of them and give up on a lock that is free.
-    if attempt.no_wait || directory == 0 && spec.naming.naming().is_of_the_directory() {
+    if attempt.no_wait || directory == 0 && attempt.claim.layout().directory().is_some() {
         let Some(listing) = found(spec.lock.memory.list(session, &spec.lock.path).await)? else {
             return make_directory(&spec, session).await.map(Some);
         };

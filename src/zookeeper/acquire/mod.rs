@@ -134,7 +134,6 @@ async fn step(attempts: &mut [Attempt], session: &TrustedSession) -> Result<(usi
     Ok((0, if is_one_gone { ClaimStatus::Again } else { ClaimStatus::Held }))
 }
 
-/// Claims, or looks again where the claim stands.
 async fn look(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimStatus> {
     match attempt.spec.lock.strategy {
         Strategy::Poll => poll::step(attempt, session).await,
@@ -150,7 +149,6 @@ fn look_again_at(attempts: &mut [Attempt]) {
     }
 }
 
-/// Deletes all claims, and waits until they are gone.
 async fn withdraw(attempts: &mut [Attempt]) {
     for attempt in &mut *attempts {
         attempt.claim.withdraw();

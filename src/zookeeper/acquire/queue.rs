@@ -26,7 +26,6 @@ pub(super) async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Res
     Ok(if attempt.abandon_if_deleted() { ClaimStatus::Again } else { status })
 }
 
-/// Claims, or looks again where the claim stands.
 async fn look(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimStatus> {
     let spec = Arc::clone(&attempt.spec);
     let behind = attempt.behind.take();
@@ -89,7 +88,6 @@ async fn stand(
     }
 }
 
-/// Does what was decided for a claim that changes a hold.
 async fn change_hold(
     attempt: &mut Attempt,
     session: &TrustedSession,
@@ -162,8 +160,8 @@ async fn watch_claim(
 ) -> Result<Option<ClaimStatus>> {
     let path = name::join(&attempt.spec.lock.path, child);
     let before = Before { is_only, is_in_our_directory: true };
-    Ok(found(attempt.watch_before(session, &path, before).await)?
-        .unwrap_or(Some(ClaimStatus::Again)))
+    let watched = found(attempt.watch_before(session, &path, before).await)?;
+    Ok(watched.unwrap_or(Some(ClaimStatus::Again)))
 }
 
 /// The claims that were made before ours, nearest first, where numbers do not tell: by the

@@ -12,7 +12,6 @@ use crate::zookeeper::spec::LockSpec;
 
 type Read = Pending<Znode>;
 
-/// A child that a session owns.
 pub(crate) struct Claimed<'n> {
     pub(crate) name: &'n str,
     pub(crate) znode: Znode,
@@ -23,12 +22,10 @@ pub(crate) struct Claimed<'n> {
 pub(crate) struct Scan<'s, 'n, I> {
     lock: &'s LockSpec,
     session: &'s TrustedSession,
-    /// The transaction that made the directory.
     directory: i64,
     children: I,
     reads: VecDeque<(&'n str, Read)>,
     width: usize,
-    /// A child was gone by the time that it was read.
     pub(crate) missed_one: bool,
 }
 
@@ -43,13 +40,11 @@ impl<'s, 'n, I: Iterator<Item = &'n str>> Scan<'s, 'n, I> {
         Scan { lock, session, directory, children, reads, width: 1, missed_one: false }
     }
 
-    /// Many are read at once from the first on.
     pub(crate) fn wide(mut self) -> Self {
         self.width = READS;
         self
     }
 
-    /// The next child that is there and that a session owns.
     pub(crate) async fn next(&mut self) -> Result<Option<Claimed<'n>>> {
         let memory = &self.lock.memory;
         loop {

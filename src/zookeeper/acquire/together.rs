@@ -12,7 +12,7 @@ use super::claiming;
 use crate::client::{Created, Op, OpResult, TrustedSession};
 use crate::error::{Code, Error, Result};
 use crate::runtime::{Pending, wake};
-use crate::zookeeper::claim::transaction::First;
+use crate::zookeeper::claim::transaction;
 use crate::zookeeper::refusal::NOT_A_QUEUE;
 use crate::zookeeper::shortcuts::prove;
 
@@ -78,10 +78,10 @@ fn send(attempts: &mut [Attempt], session: &TrustedSession) {
             Pending::reply("create", path, to_come)
         });
     }
-    let (first, number) = (First::of(&ops[0]), replies.len());
+    let (data, number) = (attempts[0].claim.data().to_vec(), replies.len());
     let (sent, session) = (session.multi(&ops), session.clone());
     attempts[0].spec.lock.client.spawn(async move {
-        let mut created = created(&session, sent, &first, number).await.map(Vec::into_iter);
+        let mut created = created(&session, sent, &data, number).await.map(Vec::into_iter);
         for reply in replies {
             let unknown = || Error::new("create", "", Code::OPERATION_TIMEOUT);
             wake::send(
@@ -95,11 +95,10 @@ fn send(attempts: &mut [Attempt], session: &TrustedSession) {
     });
 }
 
-/// The claims that the transaction has made.
 async fn created(
     session: &TrustedSession,
     sent: Pending<Vec<OpResult>>,
-    first: &First,
+    data: &[u8],
     number: usize,
 ) -> Result<Vec<Created>> {
     let path_of = |result| match result {
@@ -109,6 +108,6 @@ async fn created(
     let paths: Vec<String> = sent.await?.into_iter().filter_map(path_of).collect();
     let path = paths.first().filter(|_| paths.len() == number);
     let path = path.ok_or_else(|| Error::new("create", "", Code::OPERATION_TIMEOUT))?;
-    let stat = first.stat(session, path).await?;
+    let stat = transaction::created(session, path, data).await?;
     Ok(paths.into_iter().map(|path| Created { path, stat }).collect())
 }

@@ -10,7 +10,6 @@ use crate::runtime::now;
 use crate::spans::Span;
 use crate::zookeeper::spec::{LockSpec, Spec};
 
-/// What became of an acquire.
 pub(crate) const ACQUIRED: &str = "acquired";
 pub(crate) const TAKEN: &str = "taken";
 const FAILED: &str = "failed";
@@ -48,7 +47,6 @@ impl AcquireTrace {
         result
     }
 
-    /// The span of what it has acquired.
     pub(crate) fn hold(&self, path: &Arc<str>, token: i64) -> Span {
         let path = Arc::clone(path);
         self.span.beside(move |parent| {

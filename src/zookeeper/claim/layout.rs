@@ -10,15 +10,18 @@ use crate::zookeeper::spec::Spec;
 /// Where a claim's znode is created.
 #[derive(Clone)]
 pub(crate) enum NodeLayout {
-    /// It is the lock's path itself.
     At(Arc<str>),
     /// It is a child of the lock's path, which the transaction `created` has made. The server gives its number, or it has
     /// that of the claim whose `place` it takes.
-    Under { directory: Arc<str>, naming: Naming, created: i64, place: Option<i32> },
+    Under {
+        directory: Arc<str>,
+        naming: Naming,
+        created: i64,
+        place: Option<i32>,
+    },
 }
 
 impl NodeLayout {
-    /// Of a lock's claims.
     pub(crate) fn of(spec: &Spec) -> NodeLayout {
         let directory = Arc::clone(&spec.lock.path);
         if spec.lock.strategy != Strategy::Queue {
@@ -31,7 +34,6 @@ impl NodeLayout {
         NodeLayout::Under { directory, naming, created, place }
     }
 
-    /// The path of a claim with that number.
     pub(crate) fn numbered(&self, session: i64, number: i32) -> String {
         match self {
             NodeLayout::At(path) => path.to_string(),

@@ -16,28 +16,16 @@ use crate::retry;
 use crate::runtime::{Pending, Timer};
 use crate::zookeeper::name::{self, Naming};
 
-/// How many reads are in flight at once.
 pub(crate) const READS: usize = 64;
 
 /// The claims of a session in one directory: path and czxid of each.
 #[derive(Default)]
 pub(crate) struct Found {
-    by_uuid: HashMap<Uuid, Vec<(Arc<str>, i64)>>,
-    /// Those whose data somebody has replaced.
-    nameless: Vec<(Arc<str>, i64)>,
+    pub(crate) by_uuid: HashMap<Uuid, Vec<(Arc<str>, i64)>>,
+    /// Those whose data another client has replaced.
+    pub(crate) nameless: Vec<(Arc<str>, i64)>,
 }
 
-impl Found {
-    pub(crate) fn claims(&self, uuid: Uuid) -> Vec<(Arc<str>, i64)> {
-        self.by_uuid.get(&uuid).cloned().unwrap_or_default()
-    }
-
-    pub(crate) fn nameless(&self) -> &[(Arc<str>, i64)] {
-        &self.nameless
-    }
-}
-
-/// Looks through a lock's directory.
 pub(crate) async fn look_up(
     session: TrustedSession,
     directory: String,

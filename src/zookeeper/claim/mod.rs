@@ -45,7 +45,6 @@ pub(super) struct Claim {
 }
 
 enum State {
-    /// There is no node.
     None,
     /// A create was submitted; without a reply to wait for, its outcome is unknown.
     Sent {
@@ -82,7 +81,6 @@ impl Claim {
         }
     }
 
-    /// Our node, if there is one.
     pub(super) fn node(&self) -> Option<&Node> {
         match &self.state {
             State::Placed(node) => Some(node),
@@ -90,7 +88,6 @@ impl Claim {
         }
     }
 
-    /// What the node says.
     pub(super) fn data(&self) -> &[u8] {
         &self.data
     }
@@ -126,7 +123,8 @@ impl Claim {
         self.search.is_announced = identity.is_some();
         self.send_by(session, |claim, path, mode| {
             if let Some(second) = claim.search.layout.second() {
-                return pair::create(session, claim.op(path, mode), claim.op(&second, mode));
+                let (first, second) = (claim.op(path, mode), claim.op(&second, mode));
+                return pair::create(session, first, second, claim.data.clone());
             }
             let Some(id) = identity else {
                 return session.create(path, &claim.data, &claim.search.lock.acl, mode);
@@ -161,7 +159,6 @@ impl Claim {
         self.state = State::Sent { session: session.clone(), reply: Some((reply, sent)) };
     }
 
-    /// The create as an operation of a transaction.
     pub(super) fn op(&self, path: &str, mode: CreateMode) -> Op {
         Op::Create {
             path: path.to_owned(),
@@ -171,7 +168,6 @@ impl Claim {
         }
     }
 
-    /// Waits for the reply to the create.
     pub(super) async fn confirm(&mut self) -> Result<&Node> {
         if let State::Sent { session, reply: pending } = &mut self.state {
             // Awaited in place: should this future be dropped, the claim still has the reply to
@@ -253,7 +249,6 @@ impl Claim {
         }
     }
 
-    /// Where the node is, or would be.
     pub(super) fn layout(&self) -> &NodeLayout {
         &self.search.layout
     }

@@ -9,7 +9,6 @@ use crate::runtime::Pending;
 use crate::zookeeper::shortcuts::continuity::OwnClaim;
 use crate::zookeeper::spec::LockSpec;
 
-/// A node that is certainly ours.
 #[derive(Clone)]
 pub(crate) struct Node {
     pub(crate) session: TrustedSession,
@@ -68,7 +67,6 @@ impl Node {
         self.is_announced.then_some(&self.lock.path)
     }
 
-    /// As a claim in that directory.
     pub(crate) fn in_directory(&self, directory: i64) -> OwnClaim<'_> {
         OwnClaim { session: &self.session, path: &self.path, directory, gone: &self.known }
     }

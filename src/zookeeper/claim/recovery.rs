@@ -17,21 +17,17 @@ use crate::runtime::{Pending, Timer};
 use crate::zookeeper::name;
 use crate::zookeeper::spec::LockSpec;
 
-/// The ends of nodes that are being deleted.
 pub(super) type Ends = Vec<Pending<bool>>;
 
 /// The reply to a create; while it is to come, the client knows so.
 pub(super) type Reply = (Pending<Created>, Arc<()>);
 
-/// How to find a claim's node.
 #[derive(Clone)]
 pub(super) struct Search {
     pub(super) lock: Arc<LockSpec>,
     pub(super) layout: NodeLayout,
-    /// Tells it from others of this session.
     pub(super) uuid: Uuid,
     pub(super) sent_after: SentAfter,
-    /// Whether its release is announced to who waits behind it.
     pub(super) is_announced: bool,
 }
 
@@ -48,7 +44,7 @@ impl Search {
                 self.lock.memory.look_up(session, directory, self.sent_after).await?
             }
         };
-        let claims = found.claims(self.uuid);
+        let claims = found.by_uuid.get(&self.uuid).cloned().unwrap_or_default();
         let mut ends = Ends::new();
         let znodes = if self.layout.is_pair() { 2 } else { 1 };
         if claims.len() < znodes && session.is_ours_alone() {
@@ -62,7 +58,7 @@ impl Search {
     /// ever release them; who has lost one claims again.
     fn delete_nameless(&self, session: &TrustedSession, found: &lookup::Found) -> Result<Ends> {
         let mut nobodys = Vec::new();
-        for (path, czxid) in found.nameless() {
+        for (path, czxid) in &found.nameless {
             match self.lock.memory.is_claim(*czxid) {
                 Some(true) => {}
                 Some(false) => nobodys.push((path, *czxid)),
@@ -114,7 +110,6 @@ impl Search {
         self.node(session, path.into(), second.map(Into::into), stat.czxid)
     }
 
-    /// Our node.
     fn node(
         &self,
         session: &TrustedSession,
@@ -146,7 +141,6 @@ pub(super) fn unknown(layout: &NodeLayout) -> Error {
     Error::new("acquire", layout.lock(), Code::OPERATION_TIMEOUT)
 }
 
-/// Deletes a directory, if nobody is in it.
 pub(super) async fn delete_directory(lock: Arc<LockSpec>) {
     while let Ok(session) = lock.client.trusted_session().await {
         match session.delete(&lock.path, None).await {

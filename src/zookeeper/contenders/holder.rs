@@ -46,7 +46,6 @@ pub(crate) async fn other_than(
     }
 }
 
-/// Watches the holder's claim; `None` if it is gone.
 async fn of_its_end(session: &TrustedSession, holder: &Contender) -> Result<Option<Watch>> {
     let watched = found(session.get_and_watch(&*holder.path).await)?;
     let watched = watched.filter(|watched| watched.value.stat.czxid == holder.token);

@@ -79,7 +79,6 @@ async fn queued(
     Ok(contenders)
 }
 
-/// The holder of a lock whose znode is its claim.
 async fn alone(session: &TrustedSession, path: &str) -> Result<Vec<Contender>, LockError> {
     match found(session.get(path).await).map_err(|error| refused(path, error))? {
         Some(Znode { data, stat }) if stat.is_ephemeral() => {

@@ -111,7 +111,6 @@ const OF_ANOTHER_LIBRARY: &str =
     "the claim there is another library's, which would not read what is written into it";
 const NO_TEXT: &str = "the znode in which its holder would read it has data that are no text";
 
-/// Waits until the claim has changed, or may have.
 async fn changed(session: TrustedSession, holder: &Contender) -> Result<()> {
     if !session.has_room_to_watch(&holder.path, WatchFor::Later) {
         Timer::after(retry::WITHOUT_A_WATCH).await;
@@ -125,7 +124,6 @@ async fn changed(session: TrustedSession, holder: &Contender) -> Result<()> {
     Ok(())
 }
 
-/// Whether that is a claim of this holder.
 fn is_of(found: &Znode, holder: &Contender) -> bool {
     payload::token(&holder.path, &found.data, &found.stat) == holder.token
 }

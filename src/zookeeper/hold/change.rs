@@ -21,7 +21,6 @@ use crate::zookeeper::claim::node::Node;
 use crate::zookeeper::refusal::{NO_PLACE_LEFT, not_released};
 use crate::zookeeper::spec::{PresentHold, Spec};
 
-/// One change of a hold: there is one at a time.
 struct Changing(Arc<Tenure>);
 
 impl Drop for Changing {
@@ -100,7 +99,6 @@ async fn replace(
     tenure.replace(node, kind)
 }
 
-/// What is claimed to change the hold to that kind.
 fn changed_to(tenure: &Tenure, kind: Kind) -> Spec {
     let present =
         PresentHold { claim: Arc::clone(&tenure.present().path), token: tenure.node.czxid };
@@ -122,7 +120,6 @@ async fn while_held(tenure: &Tenure, spec: Spec, ahead: Arc<SeenAhead>) -> Resul
     }
 }
 
-/// The new claim is watched as the first was.
 fn watch(tenure: &Arc<Tenure>, node: &Node) {
     tenure.client.spawn(deletion_watch::watch_later(Arc::clone(tenure), node.clone()));
 }
@@ -145,7 +142,6 @@ impl Tenure {
         write.map(|node| *node).into_iter().chain([self.present().clone()]).collect()
     }
 
-    /// Whether that is one of its claims.
     pub(super) fn has(&self, node: &Node) -> bool {
         self.nodes().iter().any(|own| own.czxid == node.czxid)
     }

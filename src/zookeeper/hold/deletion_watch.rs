@@ -24,36 +24,35 @@ const WITHOUT_ROOM: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 pub(crate) struct DeletionWatch {
-    posts: Mutex<Posts>,
+    unwatched: Mutex<Unwatched>,
 }
 
 #[derive(Default)]
-struct Posts {
-    /// Tenures that are not watched yet.
-    young: Vec<Weak<Tenure>>,
-    running: bool,
+struct Unwatched {
+    tenures: Vec<Weak<Tenure>>,
+    is_looked_at: bool,
 }
 
 impl DeletionWatch {
     pub(crate) fn add(self: &Arc<Self>, tenure: &Arc<Tenure>) {
-        let mut posts = self.posts.lock();
-        posts.young.push(Arc::downgrade(tenure));
-        if !posts.running {
-            posts.running = true;
+        let mut unwatched = self.unwatched.lock();
+        unwatched.tenures.push(Arc::downgrade(tenure));
+        if !unwatched.is_looked_at {
+            unwatched.is_looked_at = true;
             let client = Arc::clone(&tenure.client);
-            let rounds = Arc::clone(self).make_rounds();
-            drop(posts);
-            client.spawn(rounds);
+            let task = Arc::clone(self).watch_old_ones();
+            drop(unwatched);
+            client.spawn(task);
         }
     }
 
-    async fn make_rounds(self: Arc<Self>) {
+    async fn watch_old_ones(self: Arc<Self>) {
         loop {
             Timer::after(LONG).await;
             let mut old = Vec::new();
             {
-                let mut posts = self.posts.lock();
-                posts.young.retain(|tenure| match tenure.upgrade() {
+                let mut unwatched = self.unwatched.lock();
+                unwatched.tenures.retain(|tenure| match tenure.upgrade() {
                     Some(tenure) if tenure.ended().is_some() => false,
                     Some(tenure) if now() - tenure.since >= LONG => {
                         old.push(tenure);
@@ -62,8 +61,8 @@ impl DeletionWatch {
                     Some(_) => true,
                     None => false,
                 });
-                if old.is_empty() && posts.young.is_empty() {
-                    posts.running = false;
+                if old.is_empty() && unwatched.tenures.is_empty() {
+                    unwatched.is_looked_at = false;
                     return;
                 }
             }
@@ -104,7 +103,6 @@ fn watch(tenure: &Arc<Tenure>, later: Option<Node>) {
     }
 }
 
-/// A znode of a claim that holds.
 struct Watching {
     tenure: Arc<Tenure>,
     /// The claim, unless it is the one that the tenure began with.
@@ -161,7 +159,6 @@ impl Watching {
         std::future::pending::<()>().await;
     }
 
-    /// Somebody has broken the hold.
     async fn delete_after(&self, grace: Duration) {
         Timer::after(grace).await;
         drop(self.tenure.delete_claims());

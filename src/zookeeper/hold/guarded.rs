@@ -137,14 +137,12 @@ impl Guard {
 
 #[cfg(feature = "capi")]
 impl Guard {
-    /// The client that holds: C programs have no others.
     pub(crate) fn client(&self) -> Client {
         let client = self.store().and_then(Client::of_store);
         client.unwrap_or_else(|| unreachable!("a guard that was released is gone"))
     }
 }
 
-/// One for each znode.
 fn checks_of(tenure: &Arc<dyn tenure::Tenure>) -> Vec<Op> {
     let check = |path: &str, hold| Op::CheckHeld(CheckHeld { path: path.to_owned(), hold });
     match tenure.as_any().downcast_ref::<Tenure>() {
@@ -158,7 +156,6 @@ fn checks_of(tenure: &Arc<dyn tenure::Tenure>) -> Vec<Op> {
     }
 }
 
-/// Those of several that are kept in ZooKeeper.
 fn members_of(tenure: &Arc<dyn tenure::Tenure>) -> impl Iterator<Item = &Tenure> {
     tenure.members().iter().filter_map(|member| member.as_any().downcast_ref())
 }

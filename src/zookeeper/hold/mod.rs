@@ -27,14 +27,12 @@ use crate::spans::{Span, log_in};
 
 /// What a hold has besides its first claim.
 pub(super) struct Claims {
-    /// What its present claim is.
     pub(super) kind: Kind,
     /// The claim by which an upgradeable reader writes.
     pub(super) write: Option<Box<Node>>,
     pub(super) is_changing: bool,
 }
 
-/// One holding of a lock, from the acquire on.
 pub(super) struct Tenure {
     pub(super) client: Arc<ClientInner>,
     pub(super) spec: Arc<Spec>,
@@ -48,11 +46,9 @@ pub(super) struct Tenure {
     end: Latest<Option<LostReason>>,
     /// The watch on its znode that the claim had while it waited, if it had one.
     watch: Mutex<Option<Box<OwnWatch>>>,
-    /// Why somebody wants it to end.
     pub(super) requests: Requests,
     /// Whether its claims are being deleted. Once: by a second deletion a successor's could go, of the same name.
     is_deleted: AtomicBool,
-    /// Ends with it.
     span: Mutex<Span>,
     /// Where it is held: in a child of that it is lost.
     process: Process,
@@ -66,25 +62,21 @@ impl Tenure {
         let waited = since.saturating_duration_since(trace.started);
         let span = Mutex::new(trace.hold(&path, token));
         log_in!(trace.span, DEBUG, path = &*path, token, ?waited, "acquired");
-        let (hold, end, process) = (Arc::new(hold), Latest::new(None), Process::this());
-        let (requests, is_deleted) = (Requests::default(), AtomicBool::new(false));
-        let watch = Mutex::new(watch.map(Box::new));
-        let (client, spec) = (Arc::clone(&spec.lock.client), Arc::clone(spec));
         let claims = Claims { kind: spec.naming.kind, write: None, is_changing: false };
         Arc::new(Tenure {
-            client,
-            spec,
+            client: Arc::clone(&spec.lock.client),
+            spec: Arc::clone(spec),
             node,
             replaced: Default::default(),
             claims: Mutex::new(claims),
             since,
-            hold,
-            end,
-            watch,
-            requests,
-            is_deleted,
+            hold: Arc::new(hold),
+            end: Latest::new(None),
+            watch: Mutex::new(watch.map(Box::new)),
+            requests: Requests::default(),
+            is_deleted: AtomicBool::new(false),
             span,
-            process,
+            process: Process::this(),
         })
     }
 

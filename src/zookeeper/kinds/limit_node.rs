@@ -52,7 +52,6 @@ pub(crate) async fn limit(
     }
 }
 
-/// How many permits there are.
 pub(crate) async fn read(lock: &LockSpec, session: &TrustedSession) -> Result<u32> {
     let limit = found(session.get(&lock.path).await)?.and_then(|found| Limit::read(&found.data));
     Ok(limit.map_or(lock.limit, |limit| limit.now))
@@ -112,7 +111,6 @@ async fn set(lock: &LockSpec, session: &TrustedSession, number: u32) -> Result<b
     }
 }
 
-/// Whether somebody has changed or deleted the directory meanwhile.
 fn is_overtaken(error: &Error) -> bool {
     error.is_no_node() || error.code() == Code::BAD_VERSION
 }

@@ -36,7 +36,7 @@ fn sum<'a>(claims: impl Iterator<Item = &'a str>) -> u64 {
 
 /// Where a claim stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Decision {
     /// There are never enough permits for it.
     TooFew,
     Holds,
@@ -47,15 +47,15 @@ enum Place {
 }
 
 /// Where a claim stands that asks for so many permits, behind these that ask for permits too.
-fn decide(before: &[&str], wanted: u32, limit: Limit) -> Place {
+fn decide(before: &[&str], wanted: u32, limit: Limit) -> Decision {
     if wanted > limit.now {
-        return Place::TooFew;
+        return Decision::TooFew;
     }
     let taken = sum(before.iter().copied());
     if taken + u64::from(wanted) <= u64::from(limit.now) {
-        return Place::Holds;
+        return Decision::Holds;
     }
-    if taken > u64::from(limit.most) { Place::Behind } else { Place::Next }
+    if taken > u64::from(limit.most) { Decision::Behind } else { Decision::Next }
 }
 
 /// Waits behind those that are before our claim, nearest first, unless there are permits enough for all.
@@ -82,10 +82,10 @@ pub(crate) async fn wait_behind(
     drop(others);
     let before: Vec<&str> = before.into_iter().filter(|claim| !is_of_another_kind(claim)).collect();
     let Some(limit) = limit(&lock, session, listing).await? else { return Ok(ClaimStatus::Again) };
-    let place = decide(&before, wanted, limit);
-    match place {
-        Place::TooFew => return Ok(ClaimStatus::Impossible(TOO_FEW_PERMITS)),
-        Place::Holds => {
+    let decision = decide(&before, wanted, limit);
+    match decision {
+        Decision::TooFew => return Ok(ClaimStatus::Impossible(TOO_FEW_PERMITS)),
+        Decision::Holds => {
             let is_last = listing.in_order().count() == before.len() + 1;
             return if is_last {
                 Ok(ClaimStatus::Held)
@@ -93,13 +93,13 @@ pub(crate) async fn wait_behind(
                 wake_the_next(attempt, session).await
             };
         }
-        Place::Next | Place::Behind => {}
+        Decision::Next | Decision::Behind => {}
     }
     if session.was_taken_up() && clear_orphans(&lock, session, directory, &before).await? {
         return Ok(ClaimStatus::Again);
     }
     let Some(nearest) = before.first() else { return Ok(ClaimStatus::Again) };
-    if attempt.no_wait || place == Place::Behind {
+    if attempt.no_wait || decision == Decision::Behind {
         let (status, was_set) = look_ahead(attempt, session, listing, nearest).await?;
         if attempt.no_wait || !was_set {
             return Ok(status);
@@ -123,7 +123,6 @@ async fn look_ahead(
     })
 }
 
-/// Deletes the claims that nobody will ever release; gives whether there was one.
 async fn clear_orphans(
     lock: &LockSpec,
     session: &TrustedSession,
@@ -231,15 +230,15 @@ mod tests {
     fn a_claim_holds_when_there_are_permits_for_it_and_all_before_it() {
         let now = |now, most| Limit { now, most };
         for (before, wanted, limit, place) in [
-            (&[][..], 1, now(1, 1), Place::Holds),
-            (&[], 2, now(1, 9), Place::TooFew),
-            (&[1, 1], 1, now(3, 3), Place::Holds),
-            (&[1, 1], 2, now(3, 3), Place::Next),
-            (&[2, 1], 1, now(3, 3), Place::Next),
-            (&[2, 2], 1, now(3, 3), Place::Behind),
+            (&[][..], 1, now(1, 1), Decision::Holds),
+            (&[], 2, now(1, 9), Decision::TooFew),
+            (&[1, 1], 1, now(3, 3), Decision::Holds),
+            (&[1, 1], 2, now(3, 3), Decision::Next),
+            (&[2, 1], 1, now(3, 3), Decision::Next),
+            (&[2, 2], 1, now(3, 3), Decision::Behind),
             // There were more when they came to hold.
-            (&[2, 2], 1, now(3, 4), Place::Next),
-            (&[u32::MAX, u32::MAX], u32::MAX, now(u32::MAX, u32::MAX), Place::Behind),
+            (&[2, 2], 1, now(3, 4), Decision::Next),
+            (&[u32::MAX, u32::MAX], u32::MAX, now(u32::MAX, u32::MAX), Decision::Behind),
         ] {
             let name =
                 |permits: &u32| numbered_name(&Naming::Of(Kind::Permits(*permits)).prefix(1, 7), 3);
@@ -249,6 +248,6 @@ mod tests {
         }
         // No number is enough for a claim of another kind.
         let plain = numbered_name(&Naming::Of(Kind::Exclusive).prefix(1, 7), 3);
-        assert_eq!(decide(&[&plain], 1, now(u32::MAX, u32::MAX)), Place::Behind);
+        assert_eq!(decide(&[&plain], 1, now(u32::MAX, u32::MAX)), Decision::Behind);
     }
 }

@@ -27,7 +27,6 @@ pub(crate) struct Continuity {
 pub(crate) enum Directory {
     #[default]
     Unwatched,
-    /// The reply is to come.
     Asked,
     Watched(Box<WatchedDirectory>),
 }
@@ -39,7 +38,6 @@ pub(crate) struct WatchedDirectory {
     watch: Watch,
 }
 
-/// The last claim of ours that held.
 struct Held {
     session: i64,
     /// In which directory, by the transaction that made that.
@@ -49,11 +47,9 @@ struct Held {
     gone: Arc<AtomicBool>,
 }
 
-/// The session, and which of its connections.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Connection(i64, u64);
 
-/// A claim of ours.
 pub(crate) struct OwnClaim<'a> {
     pub(crate) session: &'a TrustedSession,
     pub(crate) path: &'a str,
@@ -76,7 +72,6 @@ impl Continuity {
         self.is_usual && is_held && self.is_watched(session).is_some()
     }
 
-    /// Whether a new claim is the first.
     pub(crate) fn is_first(&mut self, own: &OwnClaim) -> bool {
         let is_watched = self.is_in_its_directory(own);
         let follows = self.is_next(own);
@@ -131,12 +126,10 @@ impl Continuity {
         })
     }
 
-    /// Whether the last claim that held is gone for certain.
     fn is_gone(&self) -> bool {
         self.held.as_ref().is_some_and(|held| held.gone.load(Ordering::Acquire))
     }
 
-    /// The directory was asked to be watched.
     pub(crate) fn watches(&mut self, directory: Directory) {
         self.directory = directory;
     }
@@ -152,7 +145,6 @@ impl Continuity {
     }
 }
 
-/// Watches a lock's directory, if there is room for that.
 pub(crate) async fn watch(session: &TrustedSession, path: &str) -> Directory {
     let connection = Connection::of(session);
     if !session.has_room_to_watch(path, WatchFor::Deletion) {

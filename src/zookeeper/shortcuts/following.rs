@@ -19,7 +19,6 @@ impl Spec {
     }
 }
 
-/// What is known of the nearest claim before ours, before it was read.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Before {
     /// Whether no other is before ours.

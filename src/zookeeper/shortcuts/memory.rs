@@ -164,7 +164,6 @@ impl PathMemory {
         }
     }
 
-    /// Whether a child is known to be no claim.
     pub(crate) fn is_data(&self, directory: i64, name: &str) -> bool {
         let known = self.known.lock();
         known.directory == directory && known.data.contains(name)

@@ -19,7 +19,6 @@ use crate::zookeeper::name;
 use crate::zookeeper::refusal::found;
 use crate::zookeeper::spec::Spec;
 
-/// What a claim that was just sent will most likely find.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Guess {
     /// It is the first: nobody came between the last two.
@@ -31,7 +30,8 @@ pub(crate) struct Guess {
 impl Guess {
     pub(crate) fn of(attempt: &Attempt, session: &TrustedSession) -> Guess {
         let spec = &attempt.spec;
-        let tells = spec.naming.naming().is_of_the_directory() && spec.naming.is_by_number_alone();
+        let is_named = attempt.claim.layout().directory().is_some();
+        let tells = is_named && spec.naming.is_by_number_alone();
         if !tells || attempt.no_wait || !spec.lock.client.takes_shortcuts() {
             return Guess::default();
         }
@@ -39,7 +39,6 @@ impl Guess {
         Guess { holds, waits: spec.lock.memory.is_contended() }
     }
 
-    /// Whether there is nothing to prove: a listing has to be read.
     pub(crate) fn is_none(self) -> bool {
         !self.holds && !self.waits
     }

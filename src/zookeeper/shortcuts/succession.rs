@@ -30,7 +30,6 @@ pub(crate) struct Behind {
     pub(crate) is_only: bool,
     /// Whether it says so when it is released: when it is written to, ours is the first.
     pub(crate) is_announced: bool,
-    /// Whether that has happened.
     pub(crate) is_followed: bool,
 }
 
@@ -46,7 +45,6 @@ impl Behind {
     }
 }
 
-/// The watch on our own claim.
 pub(crate) struct OwnWatch {
     czxid: i64,
     connection: Connection,
@@ -62,7 +60,6 @@ enum WatchState {
 }
 
 impl OwnWatch {
-    /// Watches the claim of ours that this transaction made.
     pub(crate) async fn begin(session: &TrustedSession, path: &str, czxid: i64) -> OwnWatch {
         let connection = Connection::of(session);
         let state = match session.get_and_watch(path).await {
