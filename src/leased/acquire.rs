@@ -18,7 +18,7 @@ use crate::runtime::{Late, Timer};
 /// Before a claim is looked up that may have been made, or made again.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Who is ahead of an acquire, and what is wrong with the store: for its error when it has not ended in time.
+/// The contender ahead of an acquire, and what is wrong with the store: for its error when it has not ended in time.
 pub(super) struct Ahead {
     shared: Arc<Shared>,
     claim: Mutex<Option<Arc<Claim>>>,

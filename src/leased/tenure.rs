@@ -13,7 +13,7 @@ use crate::process::Process;
 use crate::runtime::Pending;
 
 pub(super) struct Tenure {
-    /// Whoever has the guard keeps it open.
+    /// The guard keeps it open.
     inner: Weak<Inner>,
     claim: Arc<Claim>,
     path: Arc<str>,

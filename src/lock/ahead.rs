@@ -1,4 +1,4 @@
-//! Who is ahead of an acquire that waits for another.
+//! The contender ahead of an acquire that waits for another acquire.
 
 use std::sync::Arc;
 

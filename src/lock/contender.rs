@@ -1,4 +1,4 @@
-//! Who holds a lock or waits for it.
+//! Holders and waiters of a lock.
 
 use std::rc::Rc;
 use std::time::SystemTime;

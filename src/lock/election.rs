@@ -1,4 +1,4 @@
-//! Who of several participants leads: a lock whose holder is the leader.
+//! Elections: a lock whose holder is the leader.
 
 use std::future::Future;
 use std::sync::Arc;

@@ -207,7 +207,7 @@ fn line(path: &str) -> impl fmt::Display + '_ {
     path.escape_debug()
 }
 
-/// Who is ahead, and what is wrong with the store.
+/// The contender ahead, and what is wrong with the store.
 struct Delay<'a>(Option<&'a Contender>, Option<&'a str>);
 
 impl fmt::Display for Delay<'_> {

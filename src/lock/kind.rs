@@ -94,7 +94,7 @@ impl Kind {
     }
 }
 
-/// Who of a queue holds so far.
+/// The holders of a queue so far.
 enum Before {
     Nobody,
     Readers,

@@ -105,7 +105,6 @@ pub(crate) enum Change {
     Key(String),
     /// Which other libraries wait for it.
     Interop(Interop),
-    /// Who may do what with its znodes.
     Acl(Arc<[Acl]>),
 }
 

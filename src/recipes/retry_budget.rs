@@ -46,7 +46,7 @@ impl<'a> RetryBudget<'a> {
         within(deadline, session, || Err(self.over())).await
     }
 
-    /// There was an answer: it begins anew.
+    /// There was an answer: it begins again.
     pub(super) fn renew(&mut self) {
         self.deadline = None;
     }

@@ -11,7 +11,7 @@
 //! place of `lock-`, so both stand in one line. A claim without a mark is taken for a writer's.
 //!
 //! What an upgradeable reader has, and what a hold was turned into, have a word more before that mark: `up`, `upgrade` or
-//! `read`. Whoever does not know it takes them for readers' and writers'. Where the number is not the server's but that of
+//! `read`. Libraries that do not know the word take them for readers' and writers'. Where the number is not the server's but that of
 //! another claim, whose place it takes, 16 hexadecimal digits follow the word, so that this name, too, is given once:
 //! `zl-2a-upgrade-00c5a1e27b9d4f36-__WRIT__0000000007`.
 

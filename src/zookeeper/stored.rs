@@ -210,21 +210,15 @@ async fn hold_together(
     no_wait: bool,
     ahead: Arc<SeenAhead>,
 ) -> Result<Option<Vec<Guard>>, LockError> {
-    let trace: Vec<AcquireTrace> =
-        locks.iter().map(|lock| AcquireTrace::begin(&lock.spec)).collect();
+    let traces: Vec<_> = locks.iter().map(|lock| AcquireTrace::begin(&lock.spec)).collect();
     let specs = locks.iter().map(|lock| Arc::clone(&lock.spec));
     let acquired = acquire::acquire_together(specs, no_wait, &ahead).await;
-    let mut guards = Vec::with_capacity(locks.len());
-    let outcome =
-        acquired.as_ref().map(|acquired| if acquired.is_some() { ACQUIRED } else { TAKEN });
-    for trace in &trace {
-        let _ = trace.ended(outcome.map_err(Clone::clone), |outcome| outcome);
+    for trace in &traces {
+        trace.ended(&acquired, |acquired| if acquired.is_some() { ACQUIRED } else { TAKEN });
     }
     let Some(acquired) = acquired? else { return Ok(None) };
-    for ((lock, held), trace) in locks.iter().zip(acquired).zip(&trace) {
-        guards.push(lock.guard(held, trace));
-    }
-    Ok(Some(guards))
+    let held = locks.iter().zip(acquired).zip(&traces);
+    Ok(Some(held.map(|((lock, acquired), trace)| lock.guard(acquired, trace)).collect()))
 }
 
 impl StoredLock for ZooKeeperLock {
@@ -255,8 +249,8 @@ impl StoredLock for ZooKeeperLock {
             (Arc::clone(&self), AcquireTrace::begin(&self.spec), Arc::clone(&ahead));
         let acquired = async move {
             let acquired = acquire::acquire(&lock.spec, &seen).await;
-            let acquired = trace.ended(acquired, |_| ACQUIRED)?;
-            Ok(lock.guard(acquired, &trace))
+            trace.ended(&acquired, |_| ACQUIRED);
+            Ok(lock.guard(acquired?, &trace))
         };
         self.run(LockOp::Acquire, acquired).when_late(ahead).carried_on()
     }
@@ -265,10 +259,9 @@ impl StoredLock for ZooKeeperLock {
         let deadline = self.client.inner().operation_deadline();
         let (lock, trace) = (Arc::clone(&self), AcquireTrace::begin(&self.spec));
         self.run(LockOp::Acquire, async move {
-            let outcome = |tried: &Result<_, _>| if tried.is_ok() { ACQUIRED } else { TAKEN };
             let tried = acquire::try_acquire(&lock.spec, deadline).await;
-            let tried = trace.ended(tried, outcome)?;
-            Ok(tried.map(|held| lock.guard(held, &trace)))
+            trace.ended(&tried, |tried| if tried.is_ok() { ACQUIRED } else { TAKEN });
+            Ok(tried?.map(|held| lock.guard(held, &trace)))
         })
     }
 

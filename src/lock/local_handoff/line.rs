@@ -1,8 +1,8 @@
-//! Those of one process who take turns with one claim, first come, first served.
+//! The threads and tasks of one process that take turns with one claim, first come, first served.
 //!
-//! A [`Turn`] is the right to act for all of them: to acquire, to hold, to let go. There is one at a time. Wherever
-//! it is dropped it goes on to the next, with what it has: so who gives up while it acquires leaves its claim's place in
-//! the queue to the next, and nobody has to clean up.
+//! A [`Turn`] is the right to act for all of them: to acquire, to hold, to release. There is one at a time. Wherever it is
+//! dropped, it goes to the next waiter with what it has. So a waiter that gives up while it acquires leaves its claim's
+//! place in the queue to the next, and nothing has to be cleaned up.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -20,7 +20,7 @@ use crate::lock::guard::Guard;
 use crate::lock::shared_tenure::Sharer;
 use crate::lock::tenure::Tenure;
 use crate::runtime::wake::Sleeper;
-use crate::runtime::{Pending, now};
+use crate::runtime::{Late, Pending, now};
 
 #[derive(Default)]
 pub(super) struct Line {
@@ -36,7 +36,7 @@ struct State {
     left: usize,
 }
 
-/// Who holds, for those who ask.
+/// The present holder.
 struct Holder {
     tenure: Arc<dyn Tenure>,
     caller: Caller,
@@ -127,7 +127,7 @@ impl Line {
         is_free.then(|| Turn::new(self, Has::default()))
     }
 
-    /// Who of this process holds.
+    /// The holder within this process.
     pub(super) fn holder(&self) -> Option<Contender> {
         let state = self.state.lock();
         let holder = state.holder.as_ref()?;
@@ -138,6 +138,12 @@ impl Line {
             thread: holder.caller.name().into_owned(),
             ..Contender::new(&*holder.tenure.claim_path(), holder.tenure.token())
         }))
+    }
+}
+
+impl Late<LockError> for Line {
+    fn error(&self, path: &str) -> LockError {
+        LockError::timed_out(path, self.holder())
     }
 }
 

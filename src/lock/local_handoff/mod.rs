@@ -6,10 +6,9 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-
 use self::line::{Line, Round, Turn};
 use super::Lock;
+use super::ahead::Ahead;
 use super::caller::Caller;
 use super::contender::Contender;
 use super::error::LockError;
@@ -19,7 +18,7 @@ use super::store::{Change, LockView, StoredLock};
 use super::strategy::Strategy;
 use crate::lock::op::{LockOp, ready};
 use crate::process::Process;
-use crate::runtime::{Late, Pending, now};
+use crate::runtime::{Pending, now};
 
 /// How long a process may pass a lock around before it checks whether another client waits.
 ///
@@ -97,23 +96,6 @@ struct Handed {
     process: Process,
 }
 
-/// Who was ahead of an acquire that has not ended in time: as the store says, or within the process.
-#[derive(Default)]
-struct Ahead {
-    line: Arc<Line>,
-    of_store: Mutex<Option<Arc<dyn Late<LockError>>>>,
-}
-
-impl Late<LockError> for Ahead {
-    fn error(&self, path: &str) -> LockError {
-        let of_store = self.of_store.lock().clone();
-        match of_store {
-            Some(of_store) => of_store.error(path),
-            None => LockError::timed_out(path, self.line.holder()),
-        }
-    }
-}
-
 fn in_round(turn: Turn, round: Round, asked: Instant) -> Guard {
     let (guard, tenure) = SharedTenure::beside(&round.guard, asked);
     tenure.give(turn.holds(round));
@@ -145,7 +127,7 @@ impl Handed {
                 let acquiring = turn.has.acquiring.take();
                 let acquire = || Box::new(Arc::clone(&self.stored).acquire());
                 let acquiring = acquiring.unwrap_or_else(|| caller.acts(acquire));
-                *ahead.of_store.lock() = acquiring.late();
+                ahead.is_of(acquiring.late().or_else(|| Some(Arc::clone(&self.line) as _)));
                 // Awaited in place: if this future is dropped, the next goes on with it.
                 let acquired = turn.has.acquiring.insert(acquiring).await;
                 turn.has.acquiring = None;
@@ -188,7 +170,8 @@ impl StoredLock for Handed {
             return Arc::clone(&self.stored).acquire();
         }
         let path: Arc<str> = self.path().into();
-        let ahead = Arc::new(Ahead { line: Arc::clone(&self.line), of_store: Mutex::default() });
+        let ahead = Arc::new(Ahead::default());
+        ahead.is_of(Some(Arc::clone(&self.line) as _));
         let (asked, caller) = (now(), Caller::present());
         let (seat, late) = (self.line.enter(), Arc::clone(&ahead));
         LockOp::Acquire

@@ -1,7 +1,7 @@
-//! One owner's claim, and all who have a part in it: guards, and acquires that are in flight.
+//! One owner's claim, and all that share it: guards, and acquires in flight.
 //!
-//! A part is an `Arc` of the [`Joint`]. So the last part that goes takes with it what there is: an acquire that is
-//! in flight is abandoned, a claim that is held is released. Whoever waits drives the acquire for all.
+//! Each of them has an `Arc` of the [`Joint`]. The last one to be dropped cancels an acquire in flight, and releases a
+//! claim that is held. Every waiter drives the acquire for all.
 
 use std::collections::HashMap;
 use std::future::Future as _;

@@ -24,12 +24,12 @@ pub(crate) enum ClaimStatus {
     Held,
     /// Somebody is ahead, and the caller would not wait.
     Taken,
-    /// Something has changed on the way: look again at once.
+    /// Something has changed meanwhile: look again at once.
     Again,
     /// Nothing can change before this watch ends.
     Watching(Watch),
     Pausing(Duration),
-    /// Nowhere, and nothing that can be waited for changes that.
+    /// No claim can ever hold there.
     Impossible(Obstacle),
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Attempt {
     pub(crate) own_watch: Option<OwnWatch>,
     pub(crate) in_place_of: Option<Replaced>,
     pub(crate) purpose: WatchFor,
-    /// Who is ahead, for the error that a deadline gives.
+    /// The contender ahead, for the error of a deadline.
     pub(crate) ahead: Arc<SeenAhead>,
     /// In which session, and which period of trust, the claim was found to hold.
     pub(crate) held_in: Option<TrustedSession>,
@@ -83,7 +83,7 @@ impl Attempt {
         found.is_some_and(|found| Arc::ptr_eq(&found.trust, &session.trust))
     }
 
-    /// Gives the claim up if it is gone, as the watch on it says.
+    /// Abandons the claim if the watch on it reports its deletion.
     pub(crate) fn abandon_if_deleted(&mut self) -> bool {
         let is_deleted = self.is_own_deleted();
         if is_deleted {
@@ -186,7 +186,7 @@ pub(crate) enum Ahead {
     /// A claim, by the transaction that made it; how often its data was set; whether its release will be announced;
     /// and so that is where ours stands.
     Claim { czxid: i64, version: i32, is_announced: bool, status: ClaimStatus },
-    /// A claim that is not ahead: it was nobody's, and was deleted, or it was made after ours.
+    /// A claim that is not ahead: it was unowned and is deleted, or it was made after ours.
     Nobody,
     /// Somebody's data: no claim lives longer than its session.
     Data,

@@ -1,9 +1,9 @@
 //! Several locks of one client, claimed in one transaction.
 //!
-//! Claims that are made by one transaction stand in the same order in every queue: before all that were made later,
-//! behind all that were made earlier. Whoever waits, waits for an earlier transaction, so nobody waits in a circle,
-//! whatever is held alone, together, or by readers. For that, all claims of an acquire have to be of one transaction at
-//! any time: where one is gone (deleted, or with its directory), the others are abandoned, and all are recreated.
+//! The claims of one transaction have the same place in every queue: before all later claims, behind all earlier ones. A
+//! waiter waits only for an earlier transaction, so waits form no cycle, whatever is held alone, together, or by readers.
+//! This needs all claims of an acquire to be of one transaction. So if one of them is gone (deleted, or with its
+//! directory), the others are abandoned, and all are created again.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ pub(super) async fn claim(
     Ok(Some((at, status)))
 }
 
-/// Deletes all claims. Who only tries waits until they are gone, or would take them for another's.
+/// Deletes all claims. A try waits until they are gone, or it would take them for another client's.
 async fn abandon(attempts: &mut [Attempt]) {
     for attempt in &mut *attempts {
         (attempt.behind, attempt.held_in) = (None, None);

@@ -1,4 +1,4 @@
-//! When a lock was trace for, and the spans in which that shows.
+//! One acquire in the spans of `tracing`: when it began, and how it ended.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +14,7 @@ pub(crate) const ACQUIRED: &str = "acquired";
 pub(crate) const TAKEN: &str = "taken";
 const FAILED: &str = "failed";
 
-/// An acquire in flight, as those see it who trace it.
+/// An acquire, for its spans and for the time that it waited.
 pub(crate) struct AcquireTrace {
     pub(crate) started: Instant,
     pub(crate) span: Span,
@@ -34,17 +34,16 @@ impl AcquireTrace {
         AcquireTrace { started: now(), span }
     }
 
-    /// Notes how it ended. One that is abandoned has no outcome.
+    /// Records how it ended. A dropped acquire has no outcome.
     pub(crate) fn ended<T>(
         &self,
-        result: Result<T, LockError>,
+        result: &Result<T, LockError>,
         outcome: impl FnOnce(&T) -> &'static str,
-    ) -> Result<T, LockError> {
+    ) {
         let outcome = result.as_ref().map_or(FAILED, outcome);
         self.span.record(move |span| {
             span.record("outcome", outcome);
         });
-        result
     }
 
     pub(crate) fn hold(&self, path: &Arc<str>, token: i64) -> Span {

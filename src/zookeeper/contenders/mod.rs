@@ -1,4 +1,4 @@
-//! Who holds a lock and who waits for it, as the servers show.
+//! Holders and waiters of a lock, as the servers show them.
 
 pub(super) mod holder;
 pub(super) mod revoke;

@@ -94,7 +94,7 @@ async fn set(lock: &LockSpec, session: &TrustedSession, number: u32) -> Result<b
         return Ok(true);
     }
     let limit = Limit::after(&data, data.is_empty() && stat.version == 0, number).write_over(&data);
-    // Who is next in line watches the children, so one comes and goes.
+    // The next waiter watches the children, so one is created and deleted.
     let child = name::join(&lock.path, own_name!("limit"));
     let ops = [
         Op::Set { path: lock.path.to_string(), data: limit, version: Some(stat.version) },

@@ -1,14 +1,14 @@
-//! Who holds of those who ask for permits of a semaphore.
+//! Which claims on permits of a semaphore hold.
 //!
-//! Names say how many permits a claim asks for, and the data of the directory how many there are. A claim holds
-//! when there are enough for it and all that are before it: so those who ask for many are served in their turn, and
-//! who was admitted stays so whatever comes behind it.
+//! A claim's name says how many permits it wants, and the directory's data how many there are. A claim holds when the
+//! permits suffice for it and for all claims before it. So large requests are served in turn, and a holder keeps its
+//! permits whatever comes behind it.
 //!
-//! Any of those who hold may go first, so who is next in line watches the directory's children. All others watch the
-//! claim before their own. That stays where it is when it comes to hold: so whoever is admitted while others are
-//! behind it sets its own data again, which wakes the next. Two cases remain in which the claim before ours may hold
-//! and will not say so: it did before we looked at it (then it has been set), or when there were more
-//! permits than now (so the directory's data keeps the most that there ever were). Then we are next in line as well.
+//! Any holder may release first, so the next waiter watches the directory's children. Every other waiter watches the claim
+//! before its own. A claim stays where it is when it comes to hold. So if others are behind it, it sets its own data
+//! again, which wakes the next one. In two cases the claim before ours holds without such a signal. It held before we
+//! looked: then its data was set. Or the semaphore had more permits: so the directory's data keeps the most that there
+//! ever were. Then our claim is the next waiter as well.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -144,7 +144,7 @@ fn is_data(attempt: &Attempt, listing: &Listing, child: &str) -> ClaimStatus {
     ClaimStatus::Pausing(WITHOUT_A_WATCH)
 }
 
-/// Our claim holds. Who watches it would not be told.
+/// Our claim holds: wakes the waiter that watches it.
 async fn wake_the_next(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimStatus> {
     let Some(path) = attempt.claim.node().map(|node| Arc::clone(&node.path)) else {
         return Ok(ClaimStatus::Again);
@@ -191,7 +191,7 @@ async fn watch_directory(
     Ok(if is_unchanged { ClaimStatus::Watching(watch) } else { ClaimStatus::Again })
 }
 
-/// Who keeps out a claim made now; `None` if nobody does, or that is not known yet.
+/// The claim that keeps out one made now. `None` if none does, or that is not known yet.
 pub(crate) async fn anybody(
     lock: &LockSpec,
     listing: &Listing,

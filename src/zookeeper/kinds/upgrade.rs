@@ -1,24 +1,24 @@
-//! Where the claim stands by which an upgradeable reader becomes a writer.
+//! The claim by which an upgradeable reader becomes a writer.
 //!
-//! The reader's claim stays; a second one of its session, a writer's, is made beside it. It holds once nobody holds but the
-//! first, and from when it was made nobody new comes to. Two things are in the way of an ordinary place at the end
-//! of the queue. A writer that waits before it would be waited for, and waits for the first claim itself. And were it
-//! left out, the readers behind that writer would come in if it gave up, beside the upgraded hold. So where a writer waits, ours is
-//! made in its place: with its number, and before it.
+//! The reader's claim stays. A second claim of its session, a writer's, is created beside it. It holds once only the first
+//! claim holds, and from its creation on no other claim is admitted. It cannot simply go to the end of the queue: a waiting
+//! writer before it waits for the first claim itself. If the upgrade ignored that writer, the readers behind the writer
+//! would be admitted when it gives up, beside the upgraded hold. So if a writer waits, our claim takes its place: it has
+//! the writer's number, and goes before it.
 //!
-//! Why it is right then. Let `u` be the first claim, `w` the earliest after it that is no reader's, `x` ours, in the
+//! Why this is safe: let `u` be the first claim, `w` the earliest claim after it that is no reader's, and `x` ours, in the
 //! place of `w`.
-//! - `w` was there when `x` was made: it was before, and is in a listing that shows `x`. (Where it is not, `x` is
-//!   deleted, and the next is made where the queue ends by then, or another waits.)
-//! - Readers with numbers above that of `w` were made after `w`. Whatever state of the servers one of them has been shown
-//!   since, `w` was in it, or `x` was: so none was let in, and none is while `x` is there.
-//! - Readers with lower numbers do not look at `x`, so `x` waits for all of them, and none of them for `x`.
-//! - Writers wait for `u`, and so do others that are upgradeable. `x` waits for neither.
+//! - `w` was there when `x` was created: it was there before, and is in a listing that shows `x`. (If not, `x` is deleted,
+//!   and created again at the end of the queue or in the place of another writer.)
+//! - Readers with numbers above that of `w` were created after `w`. Every state of the servers that they have seen since
+//!   has `w` or `x` in it. So none was admitted, and none is while `x` is there.
+//! - Readers with lower numbers ignore `x`. So `x` waits for all of them, and none of them waits for `x`.
+//! - Writers and other upgradeable claims wait for `u`. `x` waits for neither.
 //!
-//! Without a `w` the servers give `x` the next number, and all that are before it are waited for but `u`. All this
-//! needs of others is what they do anyway: readers wait for writers with lower numbers, writers for all.
+//! Without a `w`, the server gives `x` the next number, and `x` waits for all claims before it but `u`. All this needs no
+//! more of other claims than their usual rules: readers wait for writers with lower numbers, writers for all.
 //!
-//! Should `u` be deleted by somebody, its hold is lost, and the upgrade fails. The end of the session takes both.
+//! If another client deletes `u`, its hold is lost, and the upgrade fails. The end of the session deletes both claims.
 
 use crate::lock::Kind;
 use crate::zookeeper::acquire::listing::Listing;

@@ -1,13 +1,12 @@
-//! Numbers without a gap: when a claim holds without a listing, because of its number alone.
+//! Consecutive numbers: when a claim holds without a listing.
 //!
-//! Each child that is made in a directory gets the next number. So whoever is given the number after the
-//! last one that it held knows that nobody came in between; those before the last one were gone when that held, and
-//! it is gone itself: then the new claim is the first.
+//! Each child that is created in a directory gets the next number. If a new claim has the number after that of the last
+//! claim that this client held, no other claim came in between. Those before the last claim were gone when it held, and it
+//! is gone itself. So the new claim is the first.
 //!
-//! Another directory at the same path counts from zero again and may come to any number. So the directory
-//! is watched, and what is known is believed for as long as no event has come, on one connection: there the event
-//! comes before the reply to a create in another directory. A number that is not the next says that somebody
-//! came by, and a listing decides.
+//! Another directory at the same path counts from zero again and may reach any number. So the directory is watched, and
+//! what is known is believed until an event comes, on one connection: there the event comes before the reply to a create
+//! in another directory. If the number is not the next one, a listing decides.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
