@@ -59,7 +59,7 @@ impl LockOp {
                 |error| failed(error, |path, _| LockError::outcome_unknown(path, None))
             }
             LockOp::Multi | LockOp::HandOver | LockOp::Revoke | LockOp::Downgrade => {
-                |error| failed(error, |path, late| LockError::outcome_unknown(path, late))
+                |error| failed(error, LockError::outcome_unknown)
             }
             _ => |error| failed(error, LockError::store),
         };
