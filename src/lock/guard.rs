@@ -44,7 +44,7 @@ pub struct Guard {
     store: Option<StoreRef>,
     asked: Instant,
     since: Instant,
-    /// Where it is held: in a child of that it is lost.
+    /// The process that holds. In a forked child the lock is lost.
     process: Process,
 }
 
@@ -186,7 +186,7 @@ impl Guard {
         self.release_with(store)
     }
 
-    /// As [`release`](Guard::release), for whoever has the guard yet. A second release finds it lost.
+    /// As [`release`](Guard::release), while others share the guard. A second release finds it lost.
     pub(crate) fn release_now(&self) -> Pending<(), LockError> {
         if self.lost().get() == Some(LostReason::Released) {
             let lost = LockError::lost(self.path(), LostReason::Released);
@@ -203,7 +203,7 @@ impl Guard {
         Arc::clone(&self.tenure).release(store)
     }
 
-    /// Releases the lock in the background, for whoever has the guard yet. A second release does nothing.
+    /// Releases the lock in the background, while others share the guard. A second release does nothing.
     pub(crate) fn let_go(&self) {
         if self.process.is_this() {
             Arc::clone(&self.tenure).let_go();

@@ -107,7 +107,7 @@ impl Lock {
         Lock::new(self.stored().with(Change::Acl(acl.into().into())))
     }
 
-    /// Names its claims otherwise, and reports their place in the queue whenever that was listed.
+    /// Names its claims as the C recipe does, and reports their place in the queue after each listing.
     #[cfg(feature = "capi")]
     pub(crate) fn like_the_recipe(self, on_position: super::spec::OnPosition) -> Lock {
         let Some(stored) = self.stored().as_any().downcast_ref::<ZooKeeperLock>() else {
@@ -152,7 +152,7 @@ impl ZooKeeperLock {
         all.iter().map(queue).collect()
     }
 
-    /// Says why there can be no such lock, if there can't.
+    /// Fails with the reason if no such lock can exist.
     fn check(&self) -> Result<(), &'static str> {
         let Spec { lock, naming, .. } = &*self.spec;
         lock.strategy.check_path(&lock.path)?;
@@ -182,7 +182,7 @@ impl ZooKeeperLock {
         })
     }
 
-    /// Runs an operation, unless there can be no such lock.
+    /// Runs an operation, unless no such lock can exist.
     fn run<T>(
         &self,
         op: LockOp,
@@ -200,7 +200,7 @@ impl ZooKeeperLock {
     }
 }
 
-/// The first of them, or the one that there can't be.
+/// The first unusable one, or the first of all.
 fn usable(locks: &[ZooKeeperLock]) -> &ZooKeeperLock {
     locks.iter().find(|lock| lock.check().is_err()).unwrap_or(&locks[0])
 }

@@ -64,7 +64,7 @@ pub(super) async fn acquire_together(
     Ok(attempts.iter_mut().map(Attempt::acquired).collect())
 }
 
-/// Goes on until all attempts hold, or one must not wait: then none does.
+/// Runs until all attempts hold. If one is blocked and must not wait, none holds.
 async fn contend(attempts: &mut [Attempt]) -> Result<(), LockError> {
     let lock = Arc::clone(&attempts[0].spec.lock);
     loop {
@@ -110,7 +110,7 @@ async fn contend(attempts: &mut [Attempt]) -> Result<(), LockError> {
     }
 }
 
-/// Claims, or looks again where the claims stand. Gives the first that does not hold; `Held` if all do.
+/// Claims, or looks again where the claims stand. Returns the first that does not hold, or `Held` if all do.
 async fn step(attempts: &mut [Attempt], session: &TrustedSession) -> Result<(usize, ClaimStatus)> {
     for attempt in &mut *attempts {
         attempt.claim.reconcile(session).await?;
@@ -158,7 +158,7 @@ async fn withdraw(attempts: &mut [Attempt]) {
     }
 }
 
-/// What the servers refused to one of them.
+/// The error of a request that the servers refused to one of them.
 fn refused_at_one(attempts: &[Attempt], error: Error) -> LockError {
     let at = error.failed_op_index().filter(|at| *at < attempts.len());
     refused(&attempts[at.unwrap_or_default()].spec.lock.path, error)

@@ -32,15 +32,15 @@ use recovery::{Ends, Reply, Search, clean_up, delete_directory, unknown};
 use sent_after::SentAfter;
 
 pub(super) struct Claim {
-    /// How to find our node when its name is not known.
+    /// How to find our node if its name is unknown.
     search: Search,
     data: Vec<u8>,
     /// Whether its release is announced if its session can.
     may_announce: bool,
     state: State,
-    /// The ends of nodes that were abandoned, where somebody wants to know.
+    /// Pending deletions of abandoned nodes, if the attempt waits for them.
     abandoned: Option<Ends>,
-    /// Whether its node was handed on or deleted at its end.
+    /// Whether its node was handed over or deleted.
     is_over: bool,
 }
 
@@ -92,14 +92,14 @@ impl Claim {
         &self.data
     }
 
-    /// It is to be created in the directory that this transaction has made.
+    /// Sets the directory, by the transaction that made it.
     pub(super) fn enter(&mut self, directory: i64) {
         if let NodeLayout::Under { created, .. } = &mut self.search.layout {
             *created = directory;
         }
     }
 
-    /// It is to be created in the place of the claim with that number, or at the end.
+    /// Sets the number of the claim whose place it takes. `None`: the end of the queue.
     pub(super) fn take_place(&mut self, number: Option<i32>) {
         if let NodeLayout::Under { place, .. } = &mut self.search.layout {
             *place = number;
@@ -134,7 +134,7 @@ impl Claim {
         });
     }
 
-    /// Submits the create by somebody who gives the reply to come: in a transaction with others, say.
+    /// Lets the caller submit the create, for example in a transaction with others.
     pub(super) fn send_by(
         &mut self,
         session: &TrustedSession,

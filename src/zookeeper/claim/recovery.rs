@@ -1,4 +1,4 @@
-//! Finding a claim's znode again when the reply to its create is lost, and deleting what nobody answers for.
+//! Finding a claim's znode after its create's reply was lost, and deleting unowned znodes.
 
 use std::sync::Arc;
 use std::time::Duration;

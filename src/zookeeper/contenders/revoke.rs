@@ -52,7 +52,7 @@ pub(crate) async fn revoke(
     })
 }
 
-/// Does it on a session that works, until there is an answer.
+/// Retries on trusted sessions until there is an answer.
 async fn until_answered<T, F: Future<Output = Result<T>>>(
     lock: &LockSpec,
     work: impl Fn(TrustedSession) -> F,
@@ -66,8 +66,7 @@ async fn until_answered<T, F: Future<Output = Result<T>>>(
     }
 }
 
-/// Has it written where the holder reads it, once. `false`: the claim is gone. `may_be_written` says whether an outcome was
-/// unknown.
+/// Writes it where the holder reads it. `false`: the claim is gone. An unknown outcome sets `may_be_written`.
 async fn write(
     lock: &LockSpec,
     session: TrustedSession,
@@ -128,7 +127,7 @@ fn is_of(found: &Znode, holder: &Contender) -> bool {
     payload::token(&holder.path, &found.data, &found.stat) == holder.token
 }
 
-/// Where the hold is claimed now whose claim is gone, if it goes on as one of another kind.
+/// The present claim of a hold whose claim is gone, if it was changed to another kind.
 async fn changed_hold(
     lock: &LockSpec,
     session: TrustedSession,

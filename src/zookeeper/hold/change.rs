@@ -29,7 +29,7 @@ impl Drop for Changing {
     }
 }
 
-/// Turns it into that, which can be had from what it is.
+/// Changes the hold to that access, which its present access allows.
 pub(super) fn change(tenure: &Arc<Tenure>, to: Access) -> Pending<(), LockError> {
     let path = Arc::clone(&tenure.spec.lock.path);
     if std::mem::replace(&mut tenure.claims.lock().is_changing, true) {
@@ -62,13 +62,13 @@ pub(super) fn change(tenure: &Arc<Tenure>, to: Access) -> Pending<(), LockError>
     })
 }
 
-/// Comes when it is over, for what needs it.
+/// Fails when the hold ends.
 async fn lost<T>(tenure: &Tenure) -> Result<T, LockError> {
     let reason = tenure.over().await;
     Err(LockError::not_held(&tenure.spec.lock.path, reason))
 }
 
-/// Why the deletion of the claim that it had is not confirmed.
+/// The error if the deletion of the replaced claim is not confirmed.
 fn not_confirmed(path: &str, error: Error) -> LockError {
     match not_released(path, error) {
         LockError::Lost { reason, .. } => LockError::not_held(path, reason),
@@ -84,7 +84,7 @@ async fn upgrade(changing: Changing, ahead: Arc<SeenAhead>) -> Result<(), LockEr
     tenure.write_by(node)
 }
 
-/// Puts a claim of that kind into the place of the present one. Gives the ends of those that it had.
+/// Puts a claim of that kind in the place of the present one. Returns the pending deletions of the replaced claims.
 async fn replace(
     tenure: &Arc<Tenure>,
     kind: Kind,
@@ -108,7 +108,7 @@ fn changed_to(tenure: &Tenure, kind: Kind) -> Spec {
     spec
 }
 
-/// Claims that, for as long as the hold lasts.
+/// Acquires that claim, unless the hold ends first.
 async fn while_held(tenure: &Tenure, spec: Spec, ahead: Arc<SeenAhead>) -> Result<Node, LockError> {
     let spec = Arc::new(spec);
     match or(lost(tenure), acquire::acquire(&spec, &ahead)).await {
@@ -130,13 +130,13 @@ impl Tenure {
         self.claims.lock().kind
     }
 
-    /// The claim that it has, besides the one for an upgrade.
+    /// The present claim, without the one of an upgrade.
     pub(crate) fn present(&self) -> &Node {
         let replaced = self.replaced.iter().rev().find_map(|replaced| replaced.get());
         replaced.map_or(&self.node, |node| node)
     }
 
-    /// All claims that it has: the one by which it writes first.
+    /// All present claims, the one of an upgrade first.
     pub(crate) fn nodes(&self) -> Vec<Node> {
         let write = self.claims.lock().write.clone();
         write.map(|node| *node).into_iter().chain([self.present().clone()]).collect()
@@ -146,15 +146,15 @@ impl Tenure {
         self.nodes().iter().any(|own| own.czxid == node.czxid)
     }
 
-    /// From now on it writes, by that claim.
+    /// Makes it a writer's hold by that claim.
     fn write_by(&self, node: Node) -> Result<(), LockError> {
         self.take(node, |claims, node| {
             claims.write = Some(Box::new(node));
         })
     }
 
-    /// It writes no more, unless it is over: then who ended it deletes all that it has. Gives the end of the claim by
-    /// which it did.
+    /// Makes it a reader's hold again. Returns the pending deletion of the upgrade's claim. After the end of the hold it does
+    /// nothing, as the end deletes all claims.
     fn read_again(&self) -> Option<Pending<bool>> {
         let mut claims = self.claims.lock();
         let write = if self.ended().is_none() { claims.write.take() } else { None };
@@ -162,7 +162,7 @@ impl Tenure {
         write.map(|node| node.guaranteed_delete())
     }
 
-    /// That claim is its own from now on, in the place of the one before. Gives the ends of those that it had.
+    /// Replaces the present claims with that one. Returns the pending deletions of the replaced ones.
     fn replace(&self, node: Node, kind: Kind) -> Result<Vec<Pending<bool>>, LockError> {
         let had = self.nodes();
         self.take(node, |claims, node| {
@@ -174,7 +174,7 @@ impl Tenure {
         Ok(had.into_iter().map(|node| node.guaranteed_delete()).collect())
     }
 
-    /// It has one claim more, unless it is over: then nobody would delete that.
+    /// Adds a claim. After the end of the hold it deletes the claim instead.
     fn take(&self, node: Node, take: impl FnOnce(&mut Claims, Node)) -> Result<(), LockError> {
         let mut claims = self.claims.lock();
         let lost = self.ended();
@@ -187,7 +187,7 @@ impl Tenure {
         Err(LockError::not_held(&self.spec.lock.path, lost.unwrap_or(LostReason::Session)))
     }
 
-    /// Somebody has deleted one of its claims. Others that it has would stand in the way of everybody.
+    /// Ends the hold because another client has deleted one of its claims. Its other claims would block everybody.
     pub(super) fn end_deleted(&self) -> LostReason {
         let reason = self.end(LostReason::Deleted);
         if reason == LostReason::Deleted && self.has_several_znodes() {
@@ -196,7 +196,7 @@ impl Tenure {
         reason
     }
 
-    /// Whether something may be left of it when one of its znodes is gone.
+    /// Whether znodes may be left when one of them is gone.
     fn has_several_znodes(&self) -> bool {
         let (nodes, is_replaced) = (self.nodes(), !self.has(&self.node));
         is_replaced || nodes.len() > 1 || nodes.iter().any(|node| node.second.is_some())

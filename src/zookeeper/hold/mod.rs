@@ -25,7 +25,7 @@ use crate::process::Process;
 use crate::runtime::{Latest, Pending, now};
 use crate::spans::{Span, log_in};
 
-/// What a hold has besides its first claim.
+/// The claims of a hold besides its first.
 pub(super) struct Claims {
     pub(super) kind: Kind,
     /// The claim by which an upgradeable reader writes.
@@ -36,7 +36,7 @@ pub(super) struct Claims {
 pub(super) struct Tenure {
     pub(super) client: Arc<ClientInner>,
     pub(super) spec: Arc<Spec>,
-    /// The claim that it began with, which gives its token.
+    /// The claim that it began with, whose czxid is the token.
     pub(super) node: Node,
     /// What has taken the place of that: what it has as upgradeable, and as a reader, after it wrote.
     pub(super) replaced: [OnceLock<Box<Node>>; 2],
@@ -47,10 +47,10 @@ pub(super) struct Tenure {
     /// The watch on its znode that the claim had while it waited, if it had one.
     watch: Mutex<Option<Box<OwnWatch>>>,
     pub(super) requests: Requests,
-    /// Whether its claims are being deleted. Once: by a second deletion a successor's could go, of the same name.
+    /// Whether its claims are being deleted. A second deletion could hit the claim of a successor with the same name.
     is_deleted: AtomicBool,
     span: Mutex<Span>,
-    /// Where it is held: in a child of that it is lost.
+    /// The process that holds. In a forked child the hold is lost.
     process: Process,
 }
 
@@ -80,7 +80,7 @@ impl Tenure {
         })
     }
 
-    /// Ends the tenure, unless it has ended before. Gives why it has.
+    /// Ends the tenure, unless it has ended before. Returns the reason of its end.
     pub(super) fn end(&self, reason: LostReason) -> LostReason {
         // The clock before the event: when a process goes on after its session, the first that it
         // reads may be that its znode was deleted.
@@ -140,12 +140,12 @@ impl Tenure {
         }
     }
 
-    /// Lets the next one hold, unless that has begun before: who has a part in the guard may release it and drop it.
+    /// Deletes all claims of a lost hold, once.
     pub(super) fn delete_claims(&self) -> Option<Pending<bool>> {
         self.delete_by(Node::guaranteed_delete)
     }
 
-    /// Deletes all claims that it has, and gets no more: it is over by now.
+    /// Deletes all claims once. The hold is over, so no claim is added.
     fn delete_by(&self, delete: impl Fn(&Node) -> Pending<bool>) -> Option<Pending<bool>> {
         if self.is_deleted.swap(true, Ordering::AcqRel) {
             return None;
