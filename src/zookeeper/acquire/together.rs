@@ -12,7 +12,7 @@ use super::claiming;
 use crate::client::{Created, Op, OpResult, TrustedSession};
 use crate::error::{Code, Error, Result};
 use crate::runtime::{Pending, wake};
-use crate::zookeeper::claim::transaction;
+use crate::zookeeper::claim::lookup;
 use crate::zookeeper::refusal::NOT_A_QUEUE;
 use crate::zookeeper::shortcuts::prove;
 
@@ -108,6 +108,6 @@ async fn created(
     let paths: Vec<String> = sent.await?.into_iter().filter_map(path_of).collect();
     let path = paths.first().filter(|_| paths.len() == number);
     let path = path.ok_or_else(|| Error::new("create", "", Code::OPERATION_TIMEOUT))?;
-    let stat = transaction::created(session, path, data).await?;
+    let stat = lookup::read_created(session, path, data).await?;
     Ok(paths.into_iter().map(|path| Created { path, stat }).collect())
 }

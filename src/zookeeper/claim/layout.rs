@@ -75,11 +75,4 @@ impl NodeLayout {
             _ => false,
         }
     }
-
-    /// The lock's path.
-    pub(crate) fn lock(&self) -> &str {
-        match self {
-            NodeLayout::At(path) | NodeLayout::Under { directory: path, .. } => path,
-        }
-    }
 }

@@ -11,7 +11,6 @@ pub(super) mod pair;
 pub(super) mod payload;
 mod recovery;
 pub(super) mod sent_after;
-pub(super) mod transaction;
 
 use std::sync::Arc;
 
@@ -174,7 +173,7 @@ impl Claim {
             // come and can clean up after it.
             let reply = match pending {
                 Some((reply, _)) => reply.await,
-                None => return Err(unknown(&self.search.layout)),
+                None => return Err(unknown(&self.search.lock)),
             };
             self.state = match reply {
                 Ok(created) => State::Placed(self.search.created(session, created)),
@@ -188,7 +187,7 @@ impl Claim {
                 }
             };
         }
-        self.node().ok_or_else(|| unknown(&self.search.layout))
+        self.node().ok_or_else(|| unknown(&self.search.lock))
     }
 
     /// Brings what is known of the node up to date with the session: a node of a session that is

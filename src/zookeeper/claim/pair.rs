@@ -5,7 +5,7 @@
 //! The second is called so that Curator, which orders what it does not know by the whole name, puts it behind all
 //! claims. Both have the same data, and the same czxid.
 
-use super::transaction;
+use super::lookup;
 use crate::client::{Created, Op, OpResult, TrustedSession};
 use crate::error::{Code, Error};
 use crate::runtime::Pending;
@@ -60,7 +60,7 @@ pub(crate) fn create(
         let made = sent.await.map_err(refused)?;
         if let [OpResult::Created(first), OpResult::Created(second)] = &made[..] {
             if second_path(first).as_ref() == Some(second) {
-                let stat = transaction::created(&session, first, &data).await?;
+                let stat = lookup::read_created(&session, first, &data).await?;
                 return Ok(Created { path: first.clone(), stat });
             }
         }

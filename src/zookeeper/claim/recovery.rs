@@ -63,7 +63,7 @@ impl Search {
                 Some(true) => {}
                 Some(false) => nobodys.push((path, *czxid)),
                 // It will be known once the reply has come.
-                None => return Err(unknown(&self.layout)),
+                None => return Err(unknown(&self.lock)),
             }
         }
         let delete = |(path, czxid): (&Arc<str>, i64)| {
@@ -137,8 +137,8 @@ impl Search {
     }
 }
 
-pub(super) fn unknown(layout: &NodeLayout) -> Error {
-    Error::new("acquire", layout.lock(), Code::OPERATION_TIMEOUT)
+pub(super) fn unknown(lock: &LockSpec) -> Error {
+    Error::new("acquire", &lock.path, Code::OPERATION_TIMEOUT)
 }
 
 pub(super) async fn delete_directory(lock: Arc<LockSpec>) {
