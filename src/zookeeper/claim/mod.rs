@@ -214,7 +214,7 @@ impl Claim {
         Ok(())
     }
 
-    /// Waits until the nodes that were abandoned are gone: who only tries would take them for
+    /// Waits until the abandoned nodes are gone: a try would take them for
     /// another's. Nobody else has to.
     pub(super) async fn abandoned_are_gone(&mut self) {
         for gone in self.abandoned.iter_mut().flat_map(|ends| ends.drain(..)) {

@@ -174,7 +174,7 @@ impl Tenure {
             (reason != LostReason::Released).then_some(reason)
         });
         let gone = match lost {
-            // It is gone, or in flight by an earlier release: under its name there may be a successor's.
+            // It is gone, or an earlier release deletes it: its name may be a successor's by now.
             Some(LostReason::Deleted | LostReason::Released) => None,
             Some(LostReason::Broken | LostReason::Session) => self.delete_claims(),
             None => self.delete_by(Node::release),
