@@ -100,6 +100,7 @@ mod raw;
 pub mod recipes;
 #[cfg(feature = "redis")]
 mod redis;
+mod retry;
 mod runtime;
 mod sasl;
 mod scarcity;

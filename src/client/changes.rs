@@ -8,12 +8,8 @@ use futures_lite::stream;
 use super::{Children, Client, ClientInner, Link, TrustedSession, Watch, WatchFor, Watched, Znode};
 use crate::error::Result;
 use crate::process::{Process, inherited};
+use crate::retry;
 use crate::runtime::{Pending, Timer, Updates};
-
-/// Pause after an error that another try may not meet.
-const AFTER_TROUBLE: Duration = Duration::from_millis(50);
-/// Pause between two looks where there is no room for a watch.
-const WITHOUT_A_WATCH: Duration = Duration::from_millis(500);
 
 impl Client {
     /// Watches a znode's data: gives the present data first, then each change; `None` while the znode does not exist.
@@ -149,7 +145,7 @@ impl Changes {
                     }
                 }
                 Err(error) if error.is_transient() => {
-                    self.next_look = NextLook::After(AFTER_TROUBLE);
+                    self.next_look = NextLook::After(retry::LATER);
                 }
                 Err(error) => return Err(error),
             }
@@ -183,7 +179,7 @@ impl Changes {
             }
         };
         if !room {
-            self.next_look = NextLook::After(WITHOUT_A_WATCH);
+            self.next_look = NextLook::After(retry::WITHOUT_A_WATCH);
         }
         if let Some(catch_up) = catch_up {
             catch_up.await?;

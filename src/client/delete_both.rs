@@ -7,6 +7,7 @@ use super::Link;
 use super::guaranteed_delete::{How, write};
 use crate::error::{Code, Error, Result};
 use crate::raw::{RawOp, Turn};
+use crate::retry::may_be_done;
 use crate::runtime::{Pending, run_in_place, wake};
 
 impl Link {
@@ -58,9 +59,4 @@ async fn delete_both(
     let [one, other] = each;
     let (one, other) = (one.await, other.await);
     Ok(one? & other?)
-}
-
-/// Whether what ended so may have been executed: also a reply that can't be read is one.
-fn may_be_done(code: Code) -> bool {
-    code.is_outcome_unknown() || code == Code::MARSHALLING_ERROR
 }

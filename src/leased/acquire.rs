@@ -12,13 +12,13 @@ use super::spec::Spec;
 use super::tenure::Tenure;
 use super::worker::Shared;
 use crate::error::Code;
-use crate::lock::{Caller, Contender, Guard, LockError, LostReason};
+use crate::lock::{Caller, Contender, Guard, LockError, LockOp, LostReason};
 use crate::runtime::{Late, Timer};
 
 /// Before a claim is looked up that may have been made, or made again.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Who is ahead of an acquire, and what is wrong with the store: for its error when it has not ended in time.
+/// The contender ahead of an acquire, and what is wrong with the store: for its error when it has not ended in time.
 pub(super) struct Ahead {
     shared: Arc<Shared>,
     claim: Mutex<Option<Arc<Claim>>>,
@@ -121,7 +121,7 @@ pub(super) async fn try_acquire(
 /// Makes a claim. `false`: it was not made, or its session is over.
 async fn make(lock: &Spec, claim: &Arc<Claim>, unless_blocked: bool) -> Result<bool, LockError> {
     loop {
-        if let Some(error) = lock.inner.refusal("acquire", &lock.path) {
+        if let Some(error) = lock.inner.refusal(LockOp::Acquire, &lock.path) {
             return Err(LockError::closed(&lock.path, error));
         }
         let made = Arc::clone(claim);
@@ -141,7 +141,7 @@ async fn make(lock: &Spec, claim: &Arc<Claim>, unless_blocked: bool) -> Result<b
                 Timer::after(PAUSE).await;
                 return Ok(false);
             }
-            Err(trouble) => return Err(refused("acquire", &lock.path, trouble)),
+            Err(trouble) => return Err(refused(LockOp::Acquire, &lock.path, trouble)),
         }
         Timer::after(PAUSE).await;
     }
@@ -153,12 +153,12 @@ fn guard(inner: &Arc<Inner>, claim: Arc<Claim>, asked: Instant) -> Guard {
 }
 
 /// What it means for a lock what a database has answered.
-pub(super) fn refused(op: &'static str, path: &str, trouble: Trouble) -> LockError {
+pub(super) fn refused(op: LockOp, path: &str, trouble: Trouble) -> LockError {
     match trouble.what {
         What::TooFewPermits | What::Unusable => {
             LockError::unusable(path, trouble.why, Code::BAD_ARGUMENTS)
         }
         What::NotPermitted => LockError::not_permitted(path, trouble.why),
-        _ => LockError::store(path, error_of(op, path, trouble)),
+        _ => LockError::store(path, error_of(op.name(), path, trouble)),
     }
 }

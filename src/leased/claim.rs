@@ -27,7 +27,7 @@ pub(super) struct Claim {
     pub(super) status: Latest<Status>,
     /// Why somebody wants it to end.
     pub(super) requests: Requests,
-    /// Who keeps it out, as last seen.
+    /// The contender that keeps it out, as last seen.
     pub(super) ahead: Mutex<Option<Contender>>,
 }
 

@@ -29,7 +29,7 @@ pub(crate) trait Database: Send + 'static {
     /// Deletes a claim on a lock, whose path is empty where it is not known. `false`: there is none.
     fn release(&mut self, claim: Uuid, lock: &str) -> Result<bool, Trouble>;
 
-    /// Who holds a lock.
+    /// The holders of a lock.
     fn front(&mut self, lock: &str) -> Result<Front, Trouble>;
 
     /// Whose claim keeps out one of that kind and number: the nearest before it.

@@ -11,6 +11,7 @@ use super::claim::Claim;
 use super::database::{Trouble, What};
 use super::worker::{Shared, Work, Worker};
 use crate::error::{Code, Error};
+use crate::lock::LockOp;
 use crate::process::inherited;
 use crate::runtime::{Unfinished, wake};
 
@@ -22,12 +23,12 @@ pub(super) struct Inner {
 
 impl Inner {
     /// Why nothing can be asked of it, if nothing can.
-    pub(super) fn refusal(&self, op: &'static str, path: &str) -> Option<Error> {
+    pub(super) fn refusal(&self, op: LockOp, path: &str) -> Option<Error> {
         if !self.shared.process.is_this() {
-            return Some(inherited(op, path));
+            return Some(inherited(op.name(), path));
         }
         let is_closed = self.shared.is_closed.load(Ordering::Acquire);
-        is_closed.then(|| Error::new(op, path, Code::CLOSING))
+        is_closed.then(|| Error::new(op.name(), path, Code::CLOSING))
     }
 
     /// Has something done that concerns no lock, or is never busy.

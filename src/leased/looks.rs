@@ -135,11 +135,11 @@ impl Worker {
                 remove(&mut self.waiting, number, &claim);
                 self.hold(&session, &claim);
             } else if front.next.is_none_or(|next| number < next) {
-                // Somebody has deleted it: it is made anew.
+                // Somebody has deleted it: it is recreated.
                 claim.set(Status::Over(LostReason::Deleted));
                 self.forget(&claim);
             } else if front.limit.is_some_and(|limit| claim.wants_more_than(limit)) {
-                // It is made anew, and fails by that.
+                // It is recreated, and fails by that.
                 claim.set(Status::Over(LostReason::Released));
                 self.release(&claim, Duration::ZERO, None);
             } else if front.next == Some(number) {

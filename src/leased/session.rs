@@ -101,7 +101,7 @@ mod tests {
         let session = Session::begun(Uuid::new_v4(), LEASE, submitted);
         assert!(session.trusted_for() <= LEASE - LEASE / 20);
         assert!(session.trusted_for() > LEASE / 2);
-        // One that was under way for long proves little.
+        // One that was in flight for long proves little.
         let session = Session::begun(Uuid::new_v4(), LEASE, submitted.earlier(LEASE));
         assert!(!session.is_trusted());
     }

@@ -114,7 +114,7 @@ impl Store {
         self.inner.shared.is_closed.load(Ordering::Acquire)
     }
 
-    /// Ends it: guards are lost, and all that is under way fails. Waits until nothing is left in the database, or its lease
+    /// Ends it: guards are lost, and all that is in flight fails. Waits until nothing is left in the database, or its lease
     /// has run out.
     pub(crate) fn close(&self) -> Pending<()> {
         let shared = &self.inner.shared;

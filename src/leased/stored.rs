@@ -15,8 +15,8 @@ use super::spec::Spec;
 use super::worker::Worker;
 use crate::error::Code;
 use crate::lock::{
-    Change, Contender, Guard, Interop, LockError, MAX_TEXT, NO_ACL, NO_OTHER_LIBRARIES, Revocation,
-    StoredLock, Strategy, Tried,
+    Change, Contender, Guard, Interop, LockError, LockOp, LockView, MAX_TEXT, NO_ACL,
+    NO_OTHER_LIBRARIES, Revocation, StoredLock, Strategy, Tried, ready,
 };
 use crate::runtime::{Pending, Timer, now, wake};
 use crate::text::one_line;
@@ -45,18 +45,18 @@ impl Spec {
     /// Runs an operation, unless there can be no such lock or the store is closed.
     fn run<T: Send + 'static>(
         &self,
-        op: &'static str,
+        op: LockOp,
         work: impl Future<Output = Result<T, LockError>> + Send + 'static,
     ) -> Pending<T, LockError> {
         if let Err(why) = self.check() {
             let refused = LockError::unusable(&self.path, why, Code::BAD_ARGUMENTS);
-            return Pending::ready_as(LockError::of_pending, Err(refused));
+            return ready(Err(refused));
         }
         match self.inner.refusal(op, &self.path) {
-            None => Pending::run_as(op, Arc::clone(&self.path), LockError::of_pending, work),
+            None => op.run(Arc::clone(&self.path), work),
             Some(error) => {
                 let closed = LockError::closed(&self.path, error);
-                Pending::ready_as(LockError::of_pending, Err(closed))
+                ready(Err(closed))
             }
         }
     }
@@ -64,7 +64,7 @@ impl Spec {
     /// What the database's thread finds, if it can be reached for that within a lease.
     async fn ask<T: Send + 'static>(
         &self,
-        op: &'static str,
+        op: LockOp,
         work: impl FnMut(&mut Worker) -> Result<T, Trouble> + Send + 'static,
     ) -> Result<T, LockError> {
         if let Some(error) = self.inner.refusal(op, &self.path) {
@@ -78,7 +78,7 @@ impl Spec {
     /// Fails where a lease passes before it ends.
     async fn in_time<T>(
         &self,
-        op: &'static str,
+        op: LockOp,
         work: impl Future<Output = Result<T, LockError>>,
     ) -> Result<T, LockError> {
         or(work, async {
@@ -88,7 +88,7 @@ impl Spec {
                 why = format!("{why}; {more}");
             }
             let late = Trouble::new(What::Busy, why);
-            Err(LockError::store(&self.path, error_of(op, &self.path, late)))
+            Err(LockError::store(&self.path, error_of(op.name(), &self.path, late)))
         })
         .await
     }
@@ -150,12 +150,12 @@ impl StoredLock for Spec {
     fn acquire(self: Arc<Self>) -> Pending<Guard, LockError> {
         let ahead = Arc::new(Ahead::of(&self.inner));
         let acquiring = acquire::acquire(Arc::clone(&self), Arc::clone(&ahead), now());
-        self.run("acquire", acquiring).when_late(ahead)
+        self.run(LockOp::Acquire, acquiring).when_late(ahead)
     }
 
     fn try_acquire(self: Arc<Self>) -> Pending<Tried<Guard>, LockError> {
         let (lock, asked) = (Arc::clone(&self), now());
-        self.run("acquire", async move {
+        self.run(LockOp::Acquire, async move {
             let trying = acquire::try_acquire(Arc::clone(&lock), asked);
             let over = async {
                 Timer::after(lock.inner.shared.lease).await;
@@ -165,11 +165,22 @@ impl StoredLock for Spec {
         })
     }
 
+    fn view(self: Arc<Self>) -> Arc<dyn LockView> {
+        self
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl LockView for Spec {
     fn contenders(self: Arc<Self>, number: usize) -> Pending<Vec<Contender>, LockError> {
         let lock = Arc::clone(&self);
-        self.run("contenders", async move {
+        self.run(LockOp::Contenders, async move {
             let path = Arc::clone(&lock.path);
-            lock.ask("contenders", move |worker| worker.database.contenders(&path, number)).await
+            lock.ask(LockOp::Contenders, move |worker| worker.database.contenders(&path, number))
+                .await
         })
     }
 
@@ -178,11 +189,11 @@ impl StoredLock for Spec {
         reported: Option<Option<i64>>,
     ) -> Pending<Option<Contender>, LockError> {
         let lock = Arc::clone(&self);
-        self.run("holder", async move {
+        self.run(LockOp::Holder, async move {
             let look = || async {
                 let path = Arc::clone(&lock.path);
                 let look = move |worker: &mut Worker| worker.database.contenders(&path, 1);
-                let first = lock.ask("holder", look).await?.into_iter().next();
+                let first = lock.ask(LockOp::Holder, look).await?.into_iter().next();
                 let is_other = reported != Some(first.as_ref().map(|first| first.token));
                 Ok(is_other.then_some(first))
             };
@@ -202,7 +213,7 @@ impl StoredLock for Spec {
             Revocation::Ask { reason } => Revocation::Ask { reason: one_line(&reason, MAX_TEXT) },
             broken @ Revocation::Break { .. } => broken,
         };
-        self.run("revoke", async move {
+        self.run(LockOp::Revoke, async move {
             let path = Arc::clone(&lock.path);
             let write = move |worker: &mut Worker| {
                 let is_held = worker.database.revoke(&path, number, &revocation)?;
@@ -210,14 +221,14 @@ impl StoredLock for Spec {
                 worker.check_wants();
                 Ok(is_held)
             };
-            let is_held = lock.ask("revoke", write).await.map_err(unsure)?;
+            let is_held = lock.ask(LockOp::Revoke, write).await.map_err(unsure)?;
             if !is_held || !is_final {
                 return Ok(is_held);
             }
             let gone = || async {
                 let path = Arc::clone(&lock.path);
                 let look = move |worker: &mut Worker| worker.database.is_there(&path, number);
-                let there = lock.ask("revoke", look).await?;
+                let there = lock.ask(LockOp::Revoke, look).await?;
                 Ok((!there).then_some(true))
             };
             lock.watch(gone).await.map_err(LockError::after_a_write)
@@ -226,9 +237,9 @@ impl StoredLock for Spec {
 
     fn limit(self: Arc<Self>) -> Pending<u32, LockError> {
         let lock = Arc::clone(&self);
-        self.run("limit", async move {
+        self.run(LockOp::Limit, async move {
             let path = Arc::clone(&lock.path);
-            let limit = lock.ask("limit", move |worker| worker.database.limit(&path)).await?;
+            let limit = lock.ask(LockOp::Limit, move |worker| worker.database.limit(&path)).await?;
             Ok(limit.unwrap_or(lock.limit))
         })
     }
@@ -236,18 +247,14 @@ impl StoredLock for Spec {
     fn set_limit(self: Arc<Self>, limit: u32) -> Pending<(), LockError> {
         let lock = Spec { limit, ..Spec::clone(&self) };
         let setting = lock.clone();
-        lock.run("limit", async move {
+        lock.run(LockOp::Limit, async move {
             let path = Arc::clone(&setting.path);
             let set = move |worker: &mut Worker| {
                 worker.database.set_limit(&path, limit)?;
                 worker.look_at_lock(&path);
                 Ok(())
             };
-            setting.ask("limit", set).await.map_err(unsure)
+            setting.ask(LockOp::Limit, set).await.map_err(unsure)
         })
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

@@ -8,12 +8,12 @@ use futures_lite::future::{Boxed, or};
 
 use super::claim::{Claim, Place, Status};
 use super::inner::Inner;
-use crate::lock::{Access, GuardState, LockError, LostReason, StoreRef, tenure};
+use crate::lock::{Access, GuardState, LockError, LockOp, LostReason, StoreRef, tenure};
 use crate::process::Process;
 use crate::runtime::Pending;
 
 pub(super) struct Tenure {
-    /// Whoever has the guard keeps it open.
+    /// The guard keeps it open.
     inner: Weak<Inner>,
     claim: Arc<Claim>,
     path: Arc<str>,
@@ -148,7 +148,7 @@ impl tenure::Tenure for Tenure {
     fn release(self: Arc<Self>, store: Option<StoreRef>) -> Pending<(), LockError> {
         let (lost, gone) = self.end();
         let path = Arc::clone(&self.claim.lock);
-        Pending::run_as("release", path, LockError::of_pending, async move {
+        LockOp::Release.run(path, async move {
             let was_lost = |reason| Err(LockError::lost(&self.claim.lock, reason));
             let gone = match (lost, gone) {
                 (None, Some(gone)) => gone,

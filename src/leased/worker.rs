@@ -21,13 +21,13 @@ use crate::lock::{Contender, LostReason};
 use crate::logging::log;
 use crate::panics::catch_panic;
 use crate::process::Process;
+use crate::retry;
 use crate::runtime::{BootInstant, Latest, Unfinished, machine, wake};
 
 pub(super) type Work = Box<dyn FnMut(&mut Worker) -> Progress + Send>;
 
 /// Before a step is tried again.
 const BUSY: Duration = Duration::from_millis(2);
-const AFTER_TROUBLE: Duration = Duration::from_millis(50);
 
 /// What a store and its thread both know.
 pub(super) struct Shared {
@@ -173,7 +173,7 @@ impl Worker {
                     if self.has_ended() {
                         return;
                     }
-                    self.pause().min(AFTER_TROUBLE)
+                    self.pause().min(retry::LATER)
                 }
                 true => self.pause(),
             };
@@ -465,5 +465,5 @@ pub(super) fn remove(claims: &mut HashMap<Arc<str>, Numbered>, number: i64, clai
 }
 
 fn pause_after(trouble: &Trouble) -> Duration {
-    if trouble.is(What::Busy) { BUSY } else { AFTER_TROUBLE }
+    if trouble.is(What::Busy) { BUSY } else { retry::LATER }
 }

@@ -1,4 +1,4 @@
-//! Who is ahead of what waits.
+//! The contender ahead of an acquire or an upgrade.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::queue::{Claim, Queues};
 use crate::lock::LockError;
 use crate::runtime::Late;
 
-/// Who is ahead of an acquire: for its error when it has not ended in time.
+/// For the error of an acquire that has not ended in time.
 pub(super) struct Ahead {
     pub(super) queues: Arc<Queues>,
     pub(super) claim: Mutex<Option<Arc<Claim>>>,

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use super::ahead::Ahead;
 use super::queue::{Claim, Queues, Status};
-use crate::lock::{Access, Kind, LockError, LostReason};
+use crate::lock::{Access, Kind, LockError, LockOp, LostReason};
 use crate::runtime::Pending;
 
 /// What a hold is claimed by.
@@ -55,7 +55,7 @@ impl Claimed {
     }
 }
 
-/// Becomes a writer's; what is given up is taken back.
+/// Becomes a writer's; what is abandoned is taken back.
 pub(super) fn upgrade(of: Arc<Claimed>) -> Pending<(), LockError> {
     let claim = of.queues.upgrade(&of.lock, &of.claim);
     let (path, queues) = (Arc::clone(&of.lock), Arc::clone(&of.queues));
@@ -72,5 +72,5 @@ pub(super) fn upgrade(of: Arc<Claimed>) -> Pending<(), LockError> {
         waiting.claim = None;
         Ok(())
     };
-    Pending::run_as("upgrade", path, LockError::of_pending, upgraded).when_late(ahead)
+    LockOp::Upgrade.run(path, upgraded).when_late(ahead)
 }

@@ -1,4 +1,4 @@
-//! Who holds and who waits, by path.
+//! Holders and waiters, by path.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -278,7 +278,7 @@ impl Queues {
         });
     }
 
-    /// Who is first, as soon as that is not the one that was reported by this token.
+    /// The first, as soon as that is not the one that was reported by this token.
     pub(super) async fn first_other_than(
         &self,
         lock: &str,
@@ -315,7 +315,7 @@ impl Queues {
         Ok(self.open(lock)?.limits.get(lock).copied())
     }
 
-    /// Sets that. Those who wait for more than there are begin anew, and fail.
+    /// Sets that. Waiters that want more than there are claim again, and fail.
     pub(super) fn set_limit(&self, lock: &Arc<str>, limit: u32) -> Result<(), LockError> {
         let mut state = self.open(lock)?;
         state.limits.insert(Arc::clone(lock), limit);

@@ -13,8 +13,8 @@ use super::queue::{Claim, Queues, Status, Wanted};
 use super::tenure::Tenure;
 use crate::error::Code;
 use crate::lock::{
-    Caller, Change, Contender, Guard, Interop, Kind, LockError, LostReason, MAX_TEXT, NO_ACL,
-    NO_OTHER_LIBRARIES, Revocation, StoredLock, Strategy,
+    Caller, Change, Contender, Guard, Interop, Kind, LockError, LockOp, LockView, LostReason,
+    MAX_TEXT, NO_ACL, NO_OTHER_LIBRARIES, Revocation, StoredLock, Strategy, ready,
 };
 use crate::runtime::{Pending, Timer, now};
 use crate::text::one_line;
@@ -110,14 +110,14 @@ impl LocalLock {
     /// Runs an operation, unless there can be no such lock.
     fn run<T: Send + 'static>(
         &self,
-        op: &'static str,
+        op: LockOp,
         work: impl Future<Output = Result<T, LockError>> + Send + 'static,
     ) -> Pending<T, LockError> {
         match self.check() {
-            Ok(()) => Pending::run_as(op, Arc::clone(&self.path), LockError::of_pending, work),
+            Ok(()) => op.run(Arc::clone(&self.path), work),
             Err(why) => {
                 let refused = LockError::unusable(&self.path, why, Code::BAD_ARGUMENTS);
-                Pending::ready_as(LockError::of_pending, Err(refused))
+                ready(Err(refused))
             }
         }
     }
@@ -151,20 +151,30 @@ impl StoredLock for LocalLock {
         let ahead = Ahead { queues: Arc::clone(&self.queues), claim: Mutex::default() };
         let (lock, ahead) = (Arc::clone(&self), Arc::new(ahead));
         let (late, asked) = (Arc::clone(&ahead), now());
-        self.run("acquire", async move { lock.wait_in(&ahead, asked).await }).when_late(late)
+        self.run(LockOp::Acquire, async move { lock.wait_in(&ahead, asked).await }).when_late(late)
     }
 
     fn try_acquire(self: Arc<Self>) -> Pending<Result<Guard, Option<Contender>>, LockError> {
         let (lock, asked) = (Arc::clone(&self), now());
-        self.run("acquire", async move {
+        self.run(LockOp::Acquire, async move {
             let tried = lock.queues.try_join(&lock.path, &lock.wanted())?;
             Ok(tried.map(|claim| lock.guard(claim, asked)).map_err(Some))
         })
     }
 
+    fn view(self: Arc<Self>) -> Arc<dyn LockView> {
+        self
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl LockView for LocalLock {
     fn contenders(self: Arc<Self>, number: usize) -> Pending<Vec<Contender>, LockError> {
         let lock = Arc::clone(&self);
-        self.run("contenders", async move { lock.queues.first(&lock.path, number) })
+        self.run(LockOp::Contenders, async move { lock.queues.first(&lock.path, number) })
     }
 
     fn holder_other_than(
@@ -172,7 +182,10 @@ impl StoredLock for LocalLock {
         reported: Option<Option<i64>>,
     ) -> Pending<Option<Contender>, LockError> {
         let lock = Arc::clone(&self);
-        self.run("holder", async move { lock.queues.first_other_than(&lock.path, reported).await })
+        self.run(
+            LockOp::Holder,
+            async move { lock.queues.first_other_than(&lock.path, reported).await },
+        )
     }
 
     fn revoke(
@@ -181,7 +194,7 @@ impl StoredLock for LocalLock {
         revocation: Revocation,
     ) -> Pending<bool, LockError> {
         let lock = Arc::clone(&self);
-        self.run("revoke", async move {
+        self.run(LockOp::Revoke, async move {
             let Some(claim) = lock.queues.holder(&lock.path, holder.token)? else {
                 return Ok(false);
             };
@@ -200,17 +213,16 @@ impl StoredLock for LocalLock {
 
     fn limit(self: Arc<Self>) -> Pending<u32, LockError> {
         let lock = Arc::clone(&self);
-        self.run("limit", async move { Ok(lock.queues.limit(&lock.path)?.unwrap_or(lock.limit)) })
+        self.run(
+            LockOp::Limit,
+            async move { Ok(lock.queues.limit(&lock.path)?.unwrap_or(lock.limit)) },
+        )
     }
 
     fn set_limit(self: Arc<Self>, limit: u32) -> Pending<(), LockError> {
         let lock = LocalLock { limit, ..LocalLock::clone(&self) };
         let queues = Arc::clone(&self.queues);
         let path = Arc::clone(&self.path);
-        lock.run("limit", async move { queues.set_limit(&path, limit) })
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
+        lock.run(LockOp::Limit, async move { queues.set_limit(&path, limit) })
     }
 }

@@ -9,7 +9,7 @@ use futures_lite::future::Boxed;
 use super::change::{self, Claimed};
 use super::queue::{Claim, Queues, Status};
 use crate::error::Code;
-use crate::lock::{Access, GuardState, IS_BEING_CHANGED, LockError, LostReason, StoreRef, tenure};
+use crate::lock::{Access, IS_BEING_CHANGED, LockError, LostReason, StoreRef, ready, tenure};
 use crate::process::Process;
 use crate::runtime::Pending;
 
@@ -44,23 +44,19 @@ impl tenure::Tenure for Tenure {
 
     fn change(self: Arc<Self>, to: Access) -> Option<Pending<(), LockError>> {
         let held = Arc::clone(&self.held);
-        // What is under way has its claim in the queue.
+        // What is in flight has its claim in the queue.
         let is_changing = self.held.queues.is_upgrading(&held.lock, &held.claim)
             && held.access() != Some(Access::Write);
         if is_changing {
             let path = &held.lock;
             let refused = LockError::unusable(path, IS_BEING_CHANGED, Code::INVALID_STATE);
-            return Some(Pending::ready_as(LockError::of_pending, Err(refused)));
+            return Some(ready(Err(refused)));
         }
         if to == Access::Write {
             return Some(change::upgrade(held));
         }
         held.downgrade(to);
-        Some(Pending::ready_as(LockError::of_pending, Ok(())))
-    }
-
-    fn state(&self) -> GuardState {
-        if self.ended().is_some() { GuardState::Lost } else { GuardState::Held }
+        Some(ready(Ok(())))
     }
 
     fn ended(&self) -> Option<LostReason> {
@@ -75,13 +71,6 @@ impl tenure::Tenure for Tenure {
 
     fn remaining(&self) -> Duration {
         if self.ended().is_some() { Duration::ZERO } else { Duration::MAX }
-    }
-
-    fn changed(self: Arc<Self>) -> Boxed<()> {
-        let over = self.over();
-        Box::pin(async move {
-            over.await;
-        })
     }
 
     fn over(self: Arc<Self>) -> Boxed<LostReason> {
@@ -100,7 +89,7 @@ impl tenure::Tenure for Tenure {
             Some(LostReason::Released) | None => Ok(()),
             Some(reason) => Err(LockError::lost(&self.held.lock, reason)),
         };
-        Pending::ready_as(LockError::of_pending, released)
+        ready(released)
     }
 
     fn let_go(self: Arc<Self>) {

@@ -26,5 +26,5 @@ impl Access {
     }
 }
 
-/// Why a change is refused while another is under way.
+/// Why a change is refused while another is in flight.
 pub(crate) const IS_BEING_CHANGED: &str = "it is being upgraded or downgraded already";

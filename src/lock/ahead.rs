@@ -1,4 +1,4 @@
-//! Who is ahead of an acquire that waits for another.
+//! The contender ahead of an acquire that waits for another acquire.
 
 use std::sync::Arc;
 
@@ -12,7 +12,6 @@ use crate::runtime::Late;
 pub(super) struct Ahead(Mutex<Option<Arc<dyn Late<LockError>>>>);
 
 impl Ahead {
-    /// From now on, that is waited for.
     pub(super) fn is_of(&self, acquire: Option<Arc<dyn Late<LockError>>>) {
         *self.0.lock() = acquire;
     }

@@ -7,7 +7,6 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::thread::Thread;
 
-/// A thread that has called an acquire.
 #[derive(Clone)]
 pub(crate) struct Caller {
     thread: Thread,

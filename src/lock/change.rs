@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::access::Access;
 use super::error::LockError;
 use super::guard::Guard;
+use super::op::ready;
 use crate::error::Code;
 use crate::runtime::Pending;
 
-/// What a hold can't be turned into.
 const NOT_UPGRADEABLE: &str = "only what was acquired as upgradeable can be upgraded, by the guard that \
      stands for it alone";
 const NOT_DOWNGRADEABLE: &str = "only a writer's hold becomes an upgradeable reader's, and only that or a \
@@ -46,7 +46,7 @@ impl Guard {
     /// Dropping it cancels the upgrade, and the hold stays upgradeable. A [`Pending`] that is kept and not polled keeps
     /// readers out.
     pub fn upgrade(&self) -> Pending<(), LockError> {
-        self.change("upgrade", Access::Write, NOT_UPGRADEABLE)
+        self.change(Access::Write, |now| now == Access::Upgradeable, NOT_UPGRADEABLE)
     }
 
     /// Turns a writer's hold into an upgradeable one or a reader's, or an upgradeable hold into a reader's, without
@@ -72,26 +72,27 @@ impl Guard {
     /// Dropping it completes or cancels the change; [`access`](Guard::access) tells which. Either way the lock is held,
     /// and nothing else is left behind.
     pub fn downgrade(&self, to: Access) -> Pending<(), LockError> {
-        self.change("downgrade", to, NOT_DOWNGRADEABLE)
+        let may = |now| to != Access::Write && now != Access::Read;
+        self.change(to, may, NOT_DOWNGRADEABLE)
     }
 
-    fn change(&self, op: &str, to: Access, why: &'static str) -> Pending<(), LockError> {
-        let failed = |error| Pending::ready_as(LockError::of_pending, Err(error));
+    /// Changes it to that, if `may` says of the present access that it can become that.
+    fn change(
+        &self,
+        to: Access,
+        may: impl FnOnce(Access) -> bool,
+        why: &'static str,
+    ) -> Pending<(), LockError> {
+        let refused = |why| ready(Err(LockError::unusable(self.path(), why, Code::BAD_ARGUMENTS)));
         if let Some(reason) = self.tenure().ended() {
-            return failed(LockError::not_held(self.path(), reason));
+            return ready(Err(LockError::not_held(self.path(), reason)));
         }
-        let may = match self.access() {
-            Some(now) if now == to => {
-                return Pending::ready_as(LockError::of_pending, Ok(()));
+        match self.access() {
+            Some(now) if now == to => ready(Ok(())),
+            Some(now) if may(now) => {
+                Arc::clone(self.tenure()).change(to).unwrap_or_else(|| refused(NOT_HERE))
             }
-            Some(now) if op == "upgrade" => now == Access::Upgradeable,
-            Some(now) => to != Access::Write && now != Access::Read,
-            None => false,
-        };
-        let refused = |why| failed(LockError::unusable(self.path(), why, Code::BAD_ARGUMENTS));
-        match may {
-            true => Arc::clone(self.tenure()).change(to).unwrap_or_else(|| refused(NOT_HERE)),
-            false => refused(why),
+            _ => refused(why),
         }
     }
 }

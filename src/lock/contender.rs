@@ -1,5 +1,6 @@
-//! Who holds a lock or waits for it.
+//! Holders and waiters of a lock.
 
+use std::rc::Rc;
 use std::time::SystemTime;
 
 use super::caller::Caller;
@@ -53,12 +54,10 @@ pub struct HeldSince {
     pub latest: SystemTime,
 }
 
-#[cfg(feature = "capi")]
 impl Contender {
-    /// The one whose claim that is, as far as it is needed to mean it.
-    pub(crate) fn named(path: &str, token: i64) -> Contender {
+    pub(crate) fn new(path: impl Into<String>, token: i64) -> Contender {
         Contender {
-            path: path.to_owned(),
+            path: path.into(),
             token,
             session: 0,
             since: SystemTime::UNIX_EPOCH,
@@ -86,7 +85,10 @@ impl std::fmt::Display for Contender {
 
 /// Gives the host and the process, and the thread that this one acts for.
 pub(crate) fn with_owner<T>(body: impl FnOnce(&str, u32, &str) -> T) -> T {
-    let host = rustix::system::uname();
-    let caller = Caller::present();
-    body(&host.nodename().to_string_lossy(), std::process::id(), &caller.name())
+    thread_local! {
+        static HOST: Rc<str> = rustix::system::uname().nodename().to_string_lossy().into();
+    }
+    // A thread that is ending has none any more.
+    let host = HOST.try_with(Rc::clone).unwrap_or_default();
+    body(&host, std::process::id(), &Caller::present().name())
 }

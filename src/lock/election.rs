@@ -1,4 +1,4 @@
-//! Who of several participants leads: a lock whose holder is the leader.
+//! Elections: a lock whose holder is the leader.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use super::error::LockError;
 use super::guard::Guard;
 use super::handover::Handover;
 use super::holders::Holders;
+use super::op::LockOp;
 use super::strategy::Strategy;
 use super::whenever_held::WheneverHeld;
 use crate::runtime::Pending;
@@ -35,7 +36,7 @@ use crate::runtime::Pending;
 /// # Ok(()) }
 /// # async fn serve(term: i64) {}
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Election {
     lock: Lock,
     handover: Handover,
@@ -134,15 +135,8 @@ impl Election {
         self.lock.acquire().then(async move |first| handover.give_way(first?, &caller).await)
     }
 
-    /// The leadership of who holds the lock so.
     pub(crate) fn led_by(&self, guard: Arc<Guard>) -> Leadership {
         Leadership { handover: self.handover.clone(), guard }
-    }
-}
-
-impl std::fmt::Debug for Election {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Election").field("path", &self.path()).finish_non_exhaustive()
     }
 }
 
@@ -216,6 +210,6 @@ impl Leadership {
         let (handover, guard, to) = (self.handover.clone(), Arc::clone(&self.guard), to.token);
         let path = handover.path().to_owned();
         let handing = async move { handover.run(&guard, to).await };
-        Pending::run_as("hand over", path, LockError::of_pending, handing)
+        LockOp::HandOver.run(path, handing)
     }
 }

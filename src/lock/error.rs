@@ -144,23 +144,6 @@ impl LockError {
         }
     }
 
-    /// What a [`Pending`](crate::Pending) ends with by itself, of an operation on a lock: the caller waits no
-    /// longer, or is in another process.
-    pub(crate) fn of_pending(error: Error) -> LockError {
-        let path = error.path().to_owned();
-        match (error.op(), error.code()) {
-            // It is given up, and its claim deleted.
-            ("acquire" | "upgrade", Code::OPERATION_TIMEOUT) => LockError::timed_out(&path, None),
-            // It goes on.
-            ("release", Code::OPERATION_TIMEOUT) => LockError::outcome_unknown(&path, None),
-            ("multi" | "hand over" | "revoke" | "downgrade", Code::OPERATION_TIMEOUT) => {
-                LockError::outcome_unknown(&path, error)
-            }
-            (_, Code::CLOSING) => LockError::closed(&path, error),
-            _ => LockError::store(&path, error),
-        }
-    }
-
     /// The path in question, at most 256 characters of it: the lock's path, or [`Guard::path`](crate::Guard::path) if
     /// it was held.
     pub fn path(&self) -> &str {
@@ -224,7 +207,7 @@ fn line(path: &str) -> impl fmt::Display + '_ {
     path.escape_debug()
 }
 
-/// Who is ahead, and what is wrong with the store.
+/// The contender ahead, and what is wrong with the store.
 struct Delay<'a>(Option<&'a Contender>, Option<&'a str>);
 
 impl fmt::Display for Delay<'_> {

@@ -10,6 +10,7 @@ use futures_lite::future::Boxed;
 
 use super::error::LockError;
 use super::loss::{GuardState, LostReason};
+use super::op::ready;
 use super::states::{self, GuardStates};
 use super::tenure::{StoreRef, Tenure};
 use crate::process::{Process, inherited};
@@ -43,7 +44,7 @@ pub struct Guard {
     store: Option<StoreRef>,
     asked: Instant,
     since: Instant,
-    /// Where it is held: in a child of that it is lost.
+    /// The process that holds. In a forked child the lock is lost.
     process: Process,
 }
 
@@ -185,11 +186,11 @@ impl Guard {
         self.release_with(store)
     }
 
-    /// As [`release`](Guard::release), for whoever has the guard yet. A second release finds it lost.
+    /// As [`release`](Guard::release), while others share the guard. A second release finds it lost.
     pub(crate) fn release_now(&self) -> Pending<(), LockError> {
         if self.lost().get() == Some(LostReason::Released) {
             let lost = LockError::lost(self.path(), LostReason::Released);
-            return Pending::ready_as(LockError::of_pending, Err(lost));
+            return ready(Err(lost));
         }
         self.release_with(self.store.clone())
     }
@@ -197,12 +198,12 @@ impl Guard {
     fn release_with(&self, store: Option<StoreRef>) -> Pending<(), LockError> {
         if !self.process.is_this() {
             let error = LockError::closed(self.path(), inherited("release", ""));
-            return Pending::ready_as(LockError::of_pending, Err(error));
+            return ready(Err(error));
         }
         Arc::clone(&self.tenure).release(store)
     }
 
-    /// Releases the lock in the background, for whoever has the guard yet. A second release does nothing.
+    /// Releases the lock in the background, while others share the guard. A second release does nothing.
     pub(crate) fn let_go(&self) {
         if self.process.is_this() {
             Arc::clone(&self.tenure).let_go();

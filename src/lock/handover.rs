@@ -1,13 +1,13 @@
-//! A leader's choice of the next one: those before the chosen one give way to it.
+//! A leader's choice of the next one: the waiters before the chosen one give way to it.
 //!
-//! Who hands over holds a lock below the election's, with the claim of the chosen one in its label, and resigns. Who comes
-//! to hold the election's lock looks there before it leads, and goes to the end of the queue where another is named
-//! that still waits. That only chooses who waits: who leads is whoever holds the election's lock, so a name that is
-//! late, stale or nonsense can't make two leaders. Everybody gives way once at most, as it is behind the chosen one
-//! then. The name is gone with the session of the one who hands over.
+//! The leader acquires a lock below the election's, with the claim of the chosen one in its label, and resigns. A claim
+//! that comes to hold the election's lock reads that label before it leads. If the label names another claim that still
+//! waits, it goes to the end of the queue. That only chooses a waiter: the holder of the election's lock leads, so a late,
+//! stale or senseless label cannot make two leaders. Each claim gives way at most once, because it is behind the chosen one
+//! then. The label is gone with the session of the leader that hands over.
 //!
-//! A look can't miss the name: it was written before the lock was let go, and whoever has seen the latter at a server
-//! finds the former there.
+//! No look can miss the label: it was written before the lock was released, and any server that shows the release shows
+//! the label.
 
 use std::time::Duration;
 
@@ -26,7 +26,6 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// What the name of the chosen one begins with.
 const TO: &str = "to ";
 
-/// The hand-overs of an election.
 #[derive(Clone, Debug)]
 pub(super) struct Handover {
     /// Whose holder leads.
@@ -72,13 +71,11 @@ impl Handover {
         Ok(is_for_another || guard.is_lost())
     }
 
-    /// The claim that is named.
     async fn chosen(&self) -> Result<Option<i64>, LockError> {
         let who_hands_over = until_answered(|| self.name.holder()).await?;
         Ok(who_hands_over.and_then(|who| who.label.strip_prefix(TO)?.parse().ok()))
     }
 
-    /// Whether that claim leads or waits.
     async fn is_there(&self, claim: i64) -> Result<bool, LockError> {
         let contenders = until_answered(|| self.lock.contenders()).await?;
         Ok(contenders.iter().any(|contender| contender.token == claim))
@@ -108,13 +105,12 @@ impl Handover {
         })
     }
 
-    /// Waits until that claim leads, or is gone.
     async fn has_come_to_lead(&self, to: i64) -> Result<bool, LockError> {
         let mut holders = self.lock.watch_holder();
         loop {
             match holders.next().await {
                 Some(Ok(Some(holder))) if holder.token == to => return Ok(true),
-                // Who leads after it is gone is another holder than all before, and so is nobody.
+                // The holder after it is another than all before, and so is none.
                 Some(Ok(_)) if !self.is_there(to).await? => return Ok(false),
                 Some(Ok(_)) => {}
                 Some(Err(error)) if !may_pass(&error) => return Err(error),
@@ -127,7 +123,6 @@ impl Handover {
     }
 }
 
-/// Asks until there is an answer.
 async fn until_answered<T>(ask: impl Fn() -> Pending<T, LockError>) -> Result<T, LockError> {
     loop {
         match ask().await {

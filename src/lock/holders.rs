@@ -17,7 +17,7 @@ pub(super) fn of(lock: Arc<dyn StoredLock>) -> Holders {
     let in_a_child = Err(LockError::closed(lock.path(), inherited("watch_holder", lock.path())));
     let stream = stream::unfold(Some((lock, None)), |watching| async {
         let (lock, reported) = watching?;
-        let holder = Arc::clone(&lock).holder_other_than(reported).await;
+        let holder = Arc::clone(&lock).view().holder_other_than(reported).await;
         let reported =
             holder.as_ref().ok().map(|holder| holder.as_ref().map(|holder| holder.token));
         Some((holder, reported.map(|reported| (lock, Some(reported)))))

@@ -41,7 +41,6 @@ pub struct KeyedLocks {
 }
 
 impl KeyedLocks {
-    /// Those below the path of that lock.
     pub(crate) fn below(above: Lock) -> KeyedLocks {
         KeyedLocks { above }
     }
@@ -61,7 +60,6 @@ impl KeyedLocks {
     }
 }
 
-/// The path of a key's lock.
 fn path_of(above: &str, key: &[u8]) -> String {
     let above = above.trim_end_matches('/');
     let mut path = String::with_capacity(above.len() + key.len() + 5);

@@ -5,7 +5,6 @@ use super::strategy::Strategy;
 /// What a claim is to others in its queue. A claim holds unless those before it keep it out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
-    /// Holds alone.
     #[default]
     Exclusive,
     /// Of a read/write lock: holds alone.
@@ -95,7 +94,7 @@ impl Kind {
     }
 }
 
-/// Who of a queue holds so far.
+/// The holders of a queue so far.
 enum Before {
     Nobody,
     Readers,

@@ -17,13 +17,14 @@ mod kind;
 mod local_handoff;
 mod loss;
 mod multi_lock;
-mod part;
+mod op;
 mod read_write;
 mod reentrant;
 mod requests;
 mod reserved;
 mod revocation;
 mod semaphore;
+mod shared_tenure;
 mod states;
 mod store;
 mod strategy;
@@ -49,13 +50,14 @@ pub(crate) use kind::Kind;
 pub use local_handoff::LocalHandoff;
 pub use loss::{GuardState, LostReason};
 pub use multi_lock::MultiLock;
+pub(crate) use op::{LockOp, ready};
 pub use read_write::ReadWriteLock;
 pub use reentrant::{Owner, ReentrantLock};
 pub(crate) use requests::{Requests, Revocation};
 pub use revocation::ReleaseRequests;
 pub use semaphore::Semaphore;
 pub use states::GuardStates;
-pub(crate) use store::{Change, NO_ACL, NO_OTHER_LIBRARIES, StoredLock, Tried};
+pub(crate) use store::{Change, LockView, NO_ACL, NO_OTHER_LIBRARIES, StoredLock, Tried};
 pub use strategy::Strategy;
 pub(crate) use tenure::StoreRef;
 pub use whenever_held::WheneverHeld;
@@ -100,7 +102,6 @@ impl Lock {
         Lock { stored }
     }
 
-    /// The same lock with claims of that kind.
     fn of_kind(&self, kind: Kind) -> Lock {
         Lock::new(self.stored.with(Change::Kind(kind)))
     }
@@ -241,9 +242,8 @@ impl Lock {
         self.first_contenders(usize::MAX)
     }
 
-    /// The first of them, up to that number.
     pub(crate) fn first_contenders(&self, number: usize) -> Pending<Vec<Contender>, LockError> {
-        Arc::clone(&self.stored).contenders(number)
+        self.shared().view().contenders(number)
     }
 }
 

@@ -8,6 +8,7 @@ use super::ahead::Ahead;
 use super::caller::Caller;
 use super::error::LockError;
 use super::guard::Guard;
+use super::op::LockOp;
 use super::store::{StoredLock, Tried};
 use super::together::Together;
 use crate::error::Code;
@@ -47,7 +48,6 @@ use crate::runtime::Pending;
 /// deadlock.
 #[derive(Clone, Debug)]
 pub struct MultiLock {
-    /// By their paths.
     locks: Arc<[Lock]>,
 }
 
@@ -77,28 +77,27 @@ impl MultiLock {
     /// # Cancel safety
     /// As of [a lock](Lock#cancel-safety): dropping it deletes all claims.
     pub fn acquire(&self) -> Pending<Guard, LockError> {
-        let stored = match self.stored() {
-            Ok(stored) => stored,
-            Err(refused) => return Pending::ready_as(LockError::of_pending, Err(refused)),
-        };
-        let (ahead, path) = (Arc::new(Ahead::default()), stored[0].path().to_owned());
+        let (stored, path) = (self.stored(), self.locks.first().map_or("", Lock::path));
+        let ahead = Arc::new(Ahead::default());
         let (late, caller) = (Arc::clone(&ahead), Caller::present());
-        Pending::run_as("acquire", path, LockError::of_pending, async move {
-            let steps = steps(&stored);
-            loop {
-                let mut guards = Vec::with_capacity(stored.len());
-                for step in &steps {
-                    let acquiring = caller.acts(|| step.acquire());
-                    late.is_of(acquiring.late());
-                    guards.extend(step.places(acquiring.await?));
+        LockOp::Acquire
+            .run(path, async move {
+                let stored = stored?;
+                let steps = steps(&stored);
+                loop {
+                    let mut guards = Vec::with_capacity(stored.len());
+                    for step in &steps {
+                        let acquiring = caller.acts(|| step.acquire());
+                        late.is_of(acquiring.late());
+                        guards.extend(step.places(acquiring.await?));
+                    }
+                    // Those before the last may have been lost while it was waited for.
+                    if !guards.iter().any(|(_, guard)| guard.is_lost()) {
+                        return Ok(together(guards));
+                    }
                 }
-                // Those before the last may have been lost while it was waited for.
-                if !guards.iter().any(|(_, guard)| guard.is_lost()) {
-                    return Ok(together(guards));
-                }
-            }
-        })
-        .when_late(ahead)
+            })
+            .when_late(ahead)
     }
 
     /// Acquires all of them if no other contender is ahead at any: no holder and, in a queue, no waiter.
@@ -109,12 +108,10 @@ impl MultiLock {
     /// As [`acquire`](MultiLock::acquire). [`TimedOut`](LockError::TimedOut) means that no server answered within the
     /// client's operation timeout.
     pub fn try_acquire(&self) -> Pending<Option<Guard>, LockError> {
-        let stored = match self.stored() {
-            Ok(stored) => stored,
-            Err(refused) => return Pending::ready_as(LockError::of_pending, Err(refused)),
-        };
-        let (path, caller) = (stored[0].path().to_owned(), Caller::present());
-        Pending::run_as("acquire", path, LockError::of_pending, async move {
+        let (stored, path) = (self.stored(), self.locks.first().map_or("", Lock::path));
+        let caller = Caller::present();
+        LockOp::Acquire.run(path, async move {
+            let stored = stored?;
             let mut guards = Vec::with_capacity(stored.len());
             for step in steps(&stored) {
                 match caller.acts(|| step.try_acquire()).await? {
@@ -189,7 +186,6 @@ impl Step {
         })
     }
 
-    /// Guards of its locks, with the place of each.
     fn places(&self, guards: Vec<Guard>) -> impl Iterator<Item = (usize, Guard)> {
         self.places.iter().copied().zip(guards)
     }

@@ -43,13 +43,12 @@ use super::kind::Kind;
 ///
 /// [`Client::read_write`](crate::Client::read_write) makes one in ZooKeeper,
 /// [`LocalStore::read_write`](crate::LocalStore::read_write) one within this process.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct ReadWriteLock {
     lock: Lock,
 }
 
 impl ReadWriteLock {
-    /// Of a lock on the same path, for its store and its label.
     pub(crate) fn new(lock: Lock) -> ReadWriteLock {
         ReadWriteLock { lock }
     }
@@ -81,11 +80,5 @@ impl ReadWriteLock {
     /// The lock of writers. Its holder is alone.
     pub fn write(&self) -> Lock {
         self.lock.of_kind(Kind::Write)
-    }
-}
-
-impl std::fmt::Debug for ReadWriteLock {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ReadWriteLock").field("path", &self.path()).finish_non_exhaustive()
     }
 }

@@ -17,7 +17,6 @@ pub(crate) enum Revocation {
     Break { reason: String, grace: Duration },
 }
 
-/// What a holder is asked for.
 #[derive(Default)]
 pub(crate) struct Requests(Latest<Option<Arc<str>>>);
 

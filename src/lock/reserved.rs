@@ -7,11 +7,10 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::Lock;
-use super::contender::Contender;
 use super::error::LockError;
 use super::guard::Guard;
-use super::requests::Revocation;
-use super::store::{Change, StoredLock, Tried};
+use super::op::ready;
+use super::store::{Change, LockView, StoredLock, Tried};
 use super::strategy::Strategy;
 use crate::error::Code;
 use crate::path::check_name;
@@ -35,7 +34,7 @@ struct Reserved {
 impl Reserved {
     fn refused<T>(&self) -> Pending<T, LockError> {
         let refused = LockError::unusable(self.path(), self.why, Code::BAD_ARGUMENTS);
-        Pending::ready_as(LockError::of_pending, Err(refused))
+        ready(Err(refused))
     }
 }
 
@@ -64,7 +63,9 @@ impl StoredLock for Reserved {
         self.refused()
     }
 
-    crate::lock::store::needing_no_claim!();
+    fn view(self: Arc<Self>) -> Arc<dyn LockView> {
+        Arc::clone(&self.stored).view()
+    }
 
     fn as_any(&self) -> &dyn Any {
         self

@@ -42,7 +42,7 @@ impl Lock {
     /// If it is dropped, the holder may or may not be asked.
     pub fn request_release(&self, holder: &Contender, reason: &str) -> Pending<bool, LockError> {
         let reason = reason.to_owned();
-        self.shared().revoke(holder.clone(), Revocation::Ask { reason })
+        self.shared().view().revoke(holder.clone(), Revocation::Ask { reason })
     }
 
     /// Takes the lock from a holder and waits until its claim is gone. Gives `false` if that holder no longer held the
@@ -80,7 +80,7 @@ impl Lock {
         grace: Duration,
     ) -> Pending<bool, LockError> {
         let reason = reason.to_owned();
-        self.shared().revoke(holder.clone(), Revocation::Break { reason, grace })
+        self.shared().view().revoke(holder.clone(), Revocation::Break { reason, grace })
     }
 }
 

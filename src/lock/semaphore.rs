@@ -35,13 +35,12 @@ use crate::runtime::Pending;
 ///
 /// [`Client::semaphore`](crate::Client::semaphore) makes one in ZooKeeper,
 /// [`LocalStore::semaphore`](crate::LocalStore::semaphore) one within this process.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Semaphore {
     lock: Lock,
 }
 
 impl Semaphore {
-    /// Of a lock on the same path, for its store.
     pub(crate) fn new(lock: Lock, limit: u32) -> Semaphore {
         Semaphore { lock: Lock::new(lock.stored().with(Change::Limit(limit))) }
     }
@@ -79,7 +78,7 @@ impl Semaphore {
     /// # Errors
     /// As [`Lock::contenders`].
     pub fn limit(&self) -> Pending<u32, LockError> {
-        self.lock.of_kind(Kind::Permits(1)).shared().limit()
+        self.lock.of_kind(Kind::Permits(1)).shared().view().limit()
     }
 
     /// Sets the number of permits for all clients.
@@ -97,11 +96,5 @@ impl Semaphore {
     /// If it is dropped, the limit may or may not be set.
     pub fn set_limit(&self, limit: u32) -> Pending<(), LockError> {
         self.lock.of_kind(Kind::Permits(1)).shared().set_limit(limit)
-    }
-}
-
-impl std::fmt::Debug for Semaphore {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Semaphore").field("path", &self.path()).finish_non_exhaustive()
     }
 }

@@ -53,6 +53,19 @@ pub(crate) trait StoredLock: Send + Sync + 'static {
         None
     }
 
+    /// The lock as it is without a claim.
+    fn view(self: Arc<Self>) -> Arc<dyn LockView>;
+
+    /// Sets how many permits a semaphore at this path has, for all.
+    fn set_limit(self: Arc<Self>, limit: u32) -> Pending<(), LockError> {
+        self.view().set_limit(limit)
+    }
+
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// What a lock shows and does without a claim.
+pub(crate) trait LockView: Send + Sync + 'static {
     /// The holder and those who wait, in their order, up to that number.
     fn contenders(self: Arc<Self>, number: usize) -> Pending<Vec<Contender>, LockError>;
 
@@ -73,11 +86,7 @@ pub(crate) trait StoredLock: Send + Sync + 'static {
     /// How many permits a semaphore at this path has.
     fn limit(self: Arc<Self>) -> Pending<u32, LockError>;
 
-    /// Sets that, for all.
     fn set_limit(self: Arc<Self>, limit: u32) -> Pending<(), LockError>;
-
-    /// For what only one store offers.
-    fn as_any(&self) -> &dyn Any;
 }
 
 /// What a try gives, or who is ahead.
@@ -96,7 +105,6 @@ pub(crate) enum Change {
     Key(String),
     /// Which other libraries wait for it.
     Interop(Interop),
-    /// Who may do what with its znodes.
     Acl(Arc<[Acl]>),
 }
 
@@ -106,32 +114,3 @@ pub(crate) const NO_ACL: &str =
 /// Why it is with [`Interop::All`].
 pub(crate) const NO_OTHER_LIBRARIES: &str =
     "no other library has locks in this store: leave out Interop::All";
-
-/// Of a lock that is another's face, its field `stored`: what that does by itself, without a claim.
-macro_rules! needing_no_claim {
-    () => {
-        fn contenders(self: Arc<Self>, number: usize) -> Pending<Vec<Contender>, LockError> {
-            Arc::clone(&self.stored).contenders(number)
-        }
-
-        fn holder_other_than(
-            self: Arc<Self>,
-            reported: Option<Option<i64>>,
-        ) -> Pending<Option<Contender>, LockError> {
-            Arc::clone(&self.stored).holder_other_than(reported)
-        }
-
-        fn revoke(
-            self: Arc<Self>,
-            holder: Contender,
-            revocation: Revocation,
-        ) -> Pending<bool, LockError> {
-            Arc::clone(&self.stored).revoke(holder, revocation)
-        }
-
-        fn limit(self: Arc<Self>) -> Pending<u32, LockError> {
-            Arc::clone(&self.stored).limit()
-        }
-    };
-}
-pub(crate) use needing_no_claim;

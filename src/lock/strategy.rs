@@ -27,11 +27,9 @@ pub enum Strategy {
     Queue,
 }
 
-/// Stores take no more.
 const LONGEST_PATH: usize = 1_000_000;
 
 impl Strategy {
-    /// Says what is wrong with a lock's path, if anything is.
     pub(crate) fn check_path(self, path: &str) -> std::result::Result<(), &'static str> {
         path::validate(path)?;
         if path.len() > LONGEST_PATH {

@@ -27,7 +27,6 @@ pub(crate) trait Tenure: Send + Sync + 'static {
         0
     }
 
-    /// How many guards stand for it.
     fn holds(&self) -> usize {
         1
     }
@@ -43,13 +42,15 @@ pub(crate) trait Tenure: Send + Sync + 'static {
     }
 
     /// Turns it into that, which is another than it [is](Tenure::access) and can be had from there. Where that fails, or
-    /// is given up, it stays what it is.
+    /// is abandoned, it stays what it is.
     fn change(self: Arc<Self>, _to: Access) -> Option<Pending<(), LockError>> {
         None
     }
 
     /// By the local clock, without a request.
-    fn state(&self) -> GuardState;
+    fn state(&self) -> GuardState {
+        if self.ended().is_some() { GuardState::Lost } else { GuardState::Held }
+    }
 
     /// Why it is over, if it is: by the local clock, without a request.
     fn ended(&self) -> Option<LostReason>;
@@ -58,9 +59,13 @@ pub(crate) trait Tenure: Send + Sync + 'static {
     fn remaining(&self) -> Duration;
 
     /// Comes when [`state`](Tenure::state) may have changed, from now on.
-    fn changed(self: Arc<Self>) -> Boxed<()>;
+    fn changed(self: Arc<Self>) -> Boxed<()> {
+        let over = self.over();
+        Box::pin(async move {
+            over.await;
+        })
+    }
 
-    /// Comes when it is over.
     fn over(self: Arc<Self>) -> Boxed<LostReason>;
 
     /// Why it is asked to end, as soon as that is another reason than this one; `None` once it is over.
@@ -73,7 +78,6 @@ pub(crate) trait Tenure: Send + Sync + 'static {
     /// As [`release`](Tenure::release), where nobody wants to know. It may be over already, then this does nothing.
     fn let_go(self: Arc<Self>);
 
-    /// For what only one store offers.
     fn as_any(&self) -> &dyn Any;
 }
 

@@ -10,12 +10,12 @@ use parking_lot::Mutex;
 use super::error::LockError;
 use super::guard::Guard;
 use super::loss::{GuardState, LostReason};
+use super::op::LockOp;
 use super::tenure::{StoreRef, Tenure};
 use crate::runtime::Pending;
 
 /// Several tenures that are one: it is held while all of them are.
 pub(super) struct Together {
-    /// One at least.
     tenures: Vec<Arc<dyn Tenure>>,
     guards: Mutex<Vec<Guard>>,
 }
@@ -35,7 +35,6 @@ impl Together {
         &*self.tenures[0]
     }
 
-    /// Whichever of them comes first.
     fn any_of<T: 'static>(&self, of: impl Fn(Arc<dyn Tenure>) -> Boxed<T>) -> Boxed<T> {
         let each = self.tenures.iter().map(|tenure| of(Arc::clone(tenure)));
         each.reduce(|first, second| Box::pin(or(first, second)))
@@ -98,7 +97,7 @@ impl Tenure for Together {
         let guards = std::mem::take(&mut *self.guards.lock());
         // All are submitted before any is waited for.
         let released: Vec<_> = guards.into_iter().map(Guard::release).collect();
-        Pending::run_as("release", self.lock_path(), LockError::of_pending, async move {
+        LockOp::Release.run(self.lock_path(), async move {
             let mut outcome = Ok(());
             for released in released {
                 outcome = outcome.and(released.await);

@@ -63,7 +63,6 @@ pub struct WheneverHeld<W, F> {
     course: Course<F>,
     work: W,
     pause: Option<Timer>,
-    /// Errors in a row.
     errors: u32,
 }
 
@@ -184,8 +183,8 @@ mod tests {
 
     use super::super::contender::Contender;
     use super::super::loss::LostReason;
-    use super::super::requests::Revocation;
-    use super::super::store::{Change, StoredLock};
+    use super::super::op::ready;
+    use super::super::store::{Change, LockView, StoredLock};
     use super::super::strategy::Strategy;
     use super::*;
     use crate::error::{Code, Error};
@@ -234,33 +233,14 @@ mod tests {
             self.asked.lock().push(simulated::clock_of(now()));
             let end = || LockError::closed("/failing", Error::new("acquire", "", Code::CLOSING));
             let error = self.errors.lock().pop_front().unwrap_or_else(end);
-            Pending::ready_as(LockError::of_pending, Err(error))
+            ready(Err(error))
         }
 
         fn try_acquire(self: Arc<Self>) -> Pending<Result<Guard, Option<Contender>>, LockError> {
             unreachable!()
         }
 
-        fn contenders(self: Arc<Self>, _: usize) -> Pending<Vec<Contender>, LockError> {
-            unreachable!()
-        }
-
-        fn holder_other_than(
-            self: Arc<Self>,
-            _: Option<Option<i64>>,
-        ) -> Pending<Option<Contender>, LockError> {
-            unreachable!()
-        }
-
-        fn revoke(self: Arc<Self>, _: Contender, _: Revocation) -> Pending<bool, LockError> {
-            unreachable!()
-        }
-
-        fn limit(self: Arc<Self>) -> Pending<u32, LockError> {
-            unreachable!()
-        }
-
-        fn set_limit(self: Arc<Self>, _: u32) -> Pending<(), LockError> {
+        fn view(self: Arc<Self>) -> Arc<dyn LockView> {
             unreachable!()
         }
 

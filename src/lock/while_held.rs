@@ -9,6 +9,7 @@ use super::Lock;
 use super::error::LockError;
 use super::guard::{Guard, LostSignal};
 use super::loss::LostReason;
+use super::op::ready;
 use crate::error::recognisable;
 use crate::runtime::{Pending, block_on};
 
@@ -93,7 +94,7 @@ impl Guard {
         W: FnOnce(Arc<Guard>) -> F,
         F: Future,
     {
-        let acquired = Pending::ready_as(LockError::of_pending, Ok(self));
+        let acquired = ready(Ok(self));
         WhileHeld { course: Course::Acquiring(acquired), work: Some(work) }
     }
 }
@@ -187,7 +188,6 @@ impl<W, F> std::fmt::Debug for WhileHeld<W, F> {
     }
 }
 
-/// One acquire, and the work of its tenure.
 pub(super) enum Course<F> {
     Acquiring(Pending<Guard, LockError>),
     Working(Working<F>),
@@ -211,7 +211,6 @@ impl Drop for Held {
 }
 
 impl<F: Future> Course<F> {
-    /// `start` begins the work.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,

@@ -1,13 +1,13 @@
 //! Persistent znodes that are changed exactly once, below parents that may be missing.
 
 use std::future::Future;
-use std::time::Duration;
 
 use super::retry_budget::RetryBudget;
 use super::transaction::{Target, execute_once, named};
 use crate::client::{Client, Op, TrustedSession, Watch, Znode};
 use crate::error::{Code, Error, Result};
 use crate::path;
+use crate::retry;
 use crate::runtime::{Pending, Timer};
 use crate::znode::{Acl, CreateMode, Stat};
 
@@ -49,7 +49,7 @@ impl Persistent<'_> {
         execute_once(self.client, self.op, self.path, &[delete], None).await
     }
 
-    /// What makes it with these data. It begins with a random version: when it is deleted and made anew, a change that
+    /// What makes it with these data. It begins with a random version: when it is deleted and recreated, a change that
     /// comes late does not take it for the one that was read.
     pub(super) fn making(&self, data: &[u8]) -> Vec<Op> {
         let (path, acl) = (self.path.to_owned(), self.acl.to_vec());
@@ -144,6 +144,7 @@ pub(super) fn run<T>(
 
 /// Lets a moment pass after trouble: longer where there is no room for a watch.
 pub(super) async fn pause(error: &Error) {
-    let millis = if error.code() == Code::THROTTLED_OP { 1_000 } else { 20 };
-    Timer::after(Duration::from_millis(millis)).await;
+    let is_throttled = error.code() == Code::THROTTLED_OP;
+    let pause = if is_throttled { 2 * retry::WITHOUT_A_WATCH } else { 4 * retry::SOON };
+    Timer::after(pause).await;
 }

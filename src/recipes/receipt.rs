@@ -5,7 +5,7 @@
 //! data of one that is at version `n`, which makes it `n + 1`. Such a transaction can be executed
 //! only once, however often it is sent. So after an unknown outcome it is simply sent again: either
 //! it is executed now, or the receipt refuses it, which proves that it was executed before. That
-//! holds also when the first copy is still on its way somewhere and comes later than the second.
+//! holds also when the first copy is still in flight somewhere and comes later than the second.
 //!
 //! A transaction of the receipt alone asks only how it ended: it is refused if the one before was
 //! executed, and otherwise uses up the receipt, so that no copy can be executed any more.

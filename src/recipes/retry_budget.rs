@@ -4,10 +4,8 @@ use std::time::{Duration, Instant};
 
 use crate::client::{Client, TrustedSession};
 use crate::error::{Code, Error, Result};
+use crate::retry;
 use crate::runtime::{Timer, within};
-
-/// A pause after trouble, so that a link which breaks at once again does not make a loop spin.
-pub(super) const AFTER_TROUBLE: Duration = Duration::from_millis(5);
 
 /// The client's operation timeout and the session's timeout after it, in which the session either
 /// comes back or ends. (A server that is just starting can take a connection and never answer; the
@@ -48,7 +46,7 @@ impl<'a> RetryBudget<'a> {
         within(deadline, session, || Err(self.over())).await
     }
 
-    /// There was an answer: it begins anew.
+    /// There was an answer: it begins again.
     pub(super) fn renew(&mut self) {
         self.deadline = None;
     }
@@ -60,7 +58,7 @@ impl<'a> RetryBudget<'a> {
 
     /// Lets a moment pass after trouble.
     pub(super) async fn pause(&self) {
-        Timer::after(AFTER_TROUBLE).await;
+        Timer::after(retry::SOON).await;
     }
 
     fn over(&self) -> Error {

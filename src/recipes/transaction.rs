@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::receipt::{self, Receipt, Word};
-use super::retry_budget::{AFTER_TROUBLE, RetryBudget};
+use super::retry_budget::RetryBudget;
 use crate::client::{Client, ClientInner, Link, Op, OpResult, packet};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
+use crate::retry;
 use crate::runtime::{Pending, Timer};
 use crate::znode::Acl;
 
@@ -354,7 +355,7 @@ async fn delete(client: Arc<ClientInner>, link: Arc<Link>, receipt: Receipt) {
 
 /// Waits after trouble until the session of that link is connected. `false`: it is over, and its receipts with it.
 async fn connected_again(client: &ClientInner, link: &Arc<Link>) -> bool {
-    Timer::after(AFTER_TROUBLE).await;
+    Timer::after(retry::SOON).await;
     client.trusted_session().await.is_ok_and(|session| Arc::ptr_eq(&session.link, link))
 }
 

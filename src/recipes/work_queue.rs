@@ -1,7 +1,7 @@
 //! A queue whose elements are taken by a claim, and removed when they are done: each is delivered at least once.
 //!
 //! It has the elements of `queue/`, and another way to take them. A claim is a lock for the element that lies beside the queue
-//! and is given up with the session of the one who has it: then the element is delivered again. It is removed in a
+//! and is abandoned with the session of the one who has it: then the element is delivered again. It is removed in a
 //! transaction that fails unless the claim is held. So whoever loses its claim can't remove what another works on; and
 //! an answer that is lost is looked up while the claim is held, when nobody else removes the element.
 
@@ -15,7 +15,7 @@ use super::queue::{Queue, STEP_ASIDE, sequence};
 use super::retry_budget::step_aside;
 use crate::client::{Children, Client, Op, TrustedSession, Watch};
 use crate::error::{Code, Error, Result};
-use crate::lock::{Caller, Guard, LockError, LostSignal, Strategy};
+use crate::lock::{Caller, Guard, LockError, LockOp, LostSignal, Strategy, ready};
 use crate::path::{self, own_name};
 use crate::runtime::Pending;
 use crate::znode::Acl;
@@ -166,10 +166,10 @@ impl WorkQueue {
         work: impl Future<Output = Result<T, LockError>> + Send + 'static,
     ) -> Pending<T, LockError> {
         match path::validate_chosen(&self.path) {
-            Ok(()) => Pending::run_as("take", Arc::clone(&self.path), LockError::of_pending, work),
+            Ok(()) => LockOp::Take.run(Arc::clone(&self.path), work),
             Err(why) => {
                 let refused = LockError::unusable(&self.path, why, Code::BAD_ARGUMENTS);
-                Pending::ready_as(LockError::of_pending, Err(refused))
+                ready(Err(refused))
             }
         }
     }
@@ -253,7 +253,7 @@ impl WorkQueue {
             Err(error) => return Ok(Err(error)),
         };
         let (data, stat) = (read.data, read.stat);
-        // An element of the same name in a queue that was made anew has another claim.
+        // An element of the same name in a queue that was recreated has another claim.
         let claim = format!("{}/{name}-{:x}", self.claims(), stat.czxid);
         let lock = self.client.lock(&claim).strategy(Strategy::Watch).acl(&*self.acl);
         let guard = match caller.acts(|| lock.try_acquire()).await {
@@ -413,7 +413,7 @@ impl Delivery {
     /// If it is dropped, the element may be removed, or delivered again.
     pub fn done(self) -> Pending<(), LockError> {
         let path = self.path.clone();
-        Pending::run_as("multi", path, LockError::of_pending, async move { self.remove().await })
+        LockOp::Multi.run(path, async move { self.remove().await })
     }
 
     async fn remove(self) -> Result<(), LockError> {

@@ -1,7 +1,7 @@
 //! The names of claims in a queue, and their order.
 //!
 //! Our nodes are called `zl-`, the czxid of the lock's directory in hexadecimal, `-lock-` and a sequence
-//! number. A directory that is deleted and made anew counts from zero again, but has another czxid:
+//! number. A directory that is deleted and recreated counts from zero again, but has another czxid:
 //! so a name is given once, and a request by name can't hit another's claim. Curator orders by what follows the last
 //! `lock-`, go-zookeeper splits there, zookeeper-client filters by it, and kazoo can be told to
 //! look for it, so on one path all of them queue in one line with us; the C recipe's and the Java
@@ -11,7 +11,7 @@
 //! place of `lock-`, so both stand in one line. A claim without a mark is taken for a writer's.
 //!
 //! What an upgradeable reader has, and what a hold was turned into, have a word more before that mark: `up`, `upgrade` or
-//! `read`. Whoever does not know it takes them for readers' and writers'. Where the number is not the server's but that of
+//! `read`. Libraries that do not know the word take them for readers' and writers'. Where the number is not the server's but that of
 //! another claim, whose place it takes, 16 hexadecimal digits follow the word, so that this name, too, is given once:
 //! `zl-2a-upgrade-00c5a1e27b9d4f36-__WRIT__0000000007`.
 
@@ -19,27 +19,14 @@ use crate::lock::Kind;
 use crate::path::after_directory;
 pub(super) use crate::path::last;
 
-/// How claims are called.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Naming {
-    /// `zl-`, the directory's czxid, `-lock-` and the sequence number: no name is given twice.
-    #[default]
-    Own,
-    /// As `Own`, with a second znode beside each: `pair.rs`.
+    /// `zl-`, the directory's czxid, the mark of the kind and the sequence number: no name is given twice.
+    Of(Kind),
+    /// As an exclusive claim, with a second znode beside each: `pair.rs`.
     Pair,
-    /// `zl-`, the directory's czxid, `-__READ__` and the sequence number.
-    Reader,
-    /// `zl-`, the directory's czxid, `-__WRIT__` and the sequence number.
-    Writer,
-    /// `zl-`, the directory's czxid, `-up-__READ__` and the sequence number.
-    Upgradeable,
-    /// `zl-`, the directory's czxid, `-upgrade-__WRIT__` and the sequence number.
-    Upgrade,
-    /// `zl-`, the directory's czxid, `-permits-`, how many, `-` and the sequence number.
-    Permits(u32),
     /// `x-`, the session in 16 hexadecimal digits, `-` and the sequence number: as the C recipe does,
     /// for programs that read the names.
-    #[cfg_attr(not(feature = "capi"), allow(dead_code))]
     Recipe,
 }
 
@@ -49,40 +36,31 @@ const UPGRADE: &str = "upgrade";
 const WAS_WRITER: &str = "read";
 const READ: &str = "__READ__";
 const WRITE: &str = "__WRIT__";
-/// What kazoo calls the claims of readers.
 const KAZOO_READ: &str = "__rlock__";
 
 impl Naming {
-    pub(super) fn of(kind: Kind) -> Naming {
-        match kind {
-            Kind::Exclusive => Naming::Own,
-            Kind::Write => Naming::Writer,
-            Kind::Read => Naming::Reader,
-            Kind::Upgradeable => Naming::Upgradeable,
-            Kind::Upgrade => Naming::Upgrade,
-            Kind::Permits(number) => Naming::Permits(number),
-        }
-    }
-
     /// What a claim of that session in that directory is called before the server appends the
     /// sequence number.
     pub(super) fn prefix(self, session: i64, directory: i64) -> String {
-        match self {
-            Naming::Own | Naming::Pair => format!("zl-{directory:x}-lock-"),
-            Naming::Reader => format!("zl-{directory:x}-{READ}"),
-            Naming::Writer => format!("zl-{directory:x}-{WRITE}"),
-            Naming::Upgradeable => format!("zl-{directory:x}-{UP}-{READ}"),
-            Naming::Upgrade => format!("zl-{directory:x}-{UPGRADE}-{WRITE}"),
-            Naming::Permits(number) => format!("zl-{directory:x}-permits-{number}-"),
-            Naming::Recipe => format!("x-{session:016x}-"),
-        }
+        let mark = match self {
+            Naming::Of(Kind::Exclusive) | Naming::Pair => "lock-",
+            Naming::Of(Kind::Read) => "__READ__",
+            Naming::Of(Kind::Write) => "__WRIT__",
+            Naming::Of(Kind::Upgradeable) => "up-__READ__",
+            Naming::Of(Kind::Upgrade) => "upgrade-__WRIT__",
+            Naming::Of(Kind::Permits(number)) => {
+                return format!("zl-{directory:x}-permits-{number}-");
+            }
+            Naming::Recipe => return format!("x-{session:016x}-"),
+        };
+        format!("zl-{directory:x}-{mark}")
     }
 
     /// What a claim in the place of another is called, with the number of that; no two have the same `nonce`.
     pub(super) fn in_the_place_of(self, directory: i64, nonce: u64, number: i32) -> String {
         let (word, mark) = match self {
-            Naming::Upgradeable => (UP, READ),
-            Naming::Upgrade => (UPGRADE, WRITE),
+            Naming::Of(Kind::Upgradeable) => (UP, READ),
+            Naming::Of(Kind::Upgrade) => (UPGRADE, WRITE),
             _ => (WAS_WRITER, READ),
         };
         numbered_name(&format!("zl-{directory:x}-{word}-{nonce:016x}-{mark}"), number)
@@ -93,14 +71,8 @@ impl Naming {
         name.strip_prefix('_').unwrap_or(name).starts_with("zl-")
             || name.starts_with(&Naming::Recipe.prefix(session, 0))
     }
-
-    /// Whether no other directory has such names.
-    pub(super) fn is_of_the_directory(self) -> bool {
-        self != Naming::Recipe
-    }
 }
 
-/// What kind of claim has that name: one that is not known holds alone.
 pub(super) fn kind(name: &str) -> Kind {
     let before = name.trim_end_matches(|it: char| it == '-' || it.is_ascii_digit());
     if before.ends_with(READ) || before.ends_with(KAZOO_READ) {
@@ -134,7 +106,6 @@ pub(super) fn has_anothers_token(name: &str) -> bool {
     is_upgrade(name) || is_in_anothers_place(name)
 }
 
-/// For how many permits a claim of that name asks.
 fn permits(name: &str) -> Option<u32> {
     let (number, _) = after_directory(name)?.strip_prefix("permits-")?.split_once('-')?;
     number.parse().ok().filter(|number| *number > 0)
@@ -166,6 +137,11 @@ fn written(text: &str) -> Option<i32> {
     text.parse().ok().filter(|number| is_written && !(is_negative && *number == 0))
 }
 
+/// The number of a claim, unless it may have been given out of turn.
+pub(super) fn number_in_turn(path: &str) -> Option<i32> {
+    sequence(last(path)).filter(|number| !is_out_of_turn(*number))
+}
+
 /// A name with its number, as the server writes it: ten characters, a minus sign included.
 pub(super) fn numbered_name(prefix: &str, sequence: i32) -> String {
     format!("{prefix}{sequence:010}")
@@ -177,12 +153,11 @@ pub(super) fn numbered_name(prefix: &str, sequence: i32) -> String {
 /// only if it is larger: the largest number is given again and again, and those after it only while
 /// creates are so close upon each other that the tree is not asked in between. Then it falls back.
 pub(super) fn is_out_of_turn(number: i32) -> bool {
-    /// More than can be on their way at once.
+    /// More than can be in flight at once.
     const RUN_ON: i32 = 1 << 20;
     number == i32::MAX || number < i32::MIN + RUN_ON
 }
 
-/// A child's path.
 pub(super) fn join(parent: &str, child: &str) -> String {
     let above = if parent == "/" { "" } else { parent };
     [above, "/", child].concat()
@@ -197,7 +172,7 @@ mod tests {
     use super::*;
 
     fn ours(sequence: i32) -> String {
-        numbered_name(&Naming::Own.prefix(1, 0x2a), sequence)
+        numbered_name(&Naming::Of(Kind::Exclusive).prefix(1, 0x2a), sequence)
     }
 
     #[test]
@@ -256,16 +231,9 @@ mod tests {
         ] {
             assert_eq!(kind(name), is, "{name}");
         }
-        let (some, many) = (Naming::Permits(3), Naming::Permits(u32::MAX));
-        for (naming, its) in [
-            (Naming::Reader, Kind::Read),
-            (Naming::Writer, Kind::Write),
-            (some, Kind::Permits(3)),
-            (many, Kind::Permits(u32::MAX)),
-        ] {
-            assert_eq!(Naming::of(its), naming);
+        for its in [Kind::Read, Kind::Write, Kind::Permits(3), Kind::Permits(u32::MAX)] {
             for number in [0, 7, i32::MAX, -1, i32::MIN] {
-                let name = numbered_name(&naming.prefix(1, 0x2a), number);
+                let name = numbered_name(&Naming::Of(its).prefix(1, 0x2a), number);
                 assert_eq!((kind(&name), sequence(&name)), (its, Some(number)), "{name}");
             }
         }

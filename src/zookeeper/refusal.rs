@@ -1,6 +1,6 @@
 //! What it means for a lock when ZooKeeper refuses a request, or shows that there can be no lock.
 
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Result};
 use crate::lock::LockError;
 use crate::lock::LostReason;
 
@@ -11,7 +11,7 @@ pub(super) struct Obstacle {
     why: &'static str,
 }
 
-/// Somebody's data, which no session's end will ever remove.
+/// Data, which no session's end will ever remove.
 pub(super) const NOT_A_LOCK: Obstacle = Obstacle {
     code: Code::NODE_EXISTS,
     why: "the znode there is not ephemeral, so it is no lock of this strategy: use another path, or the \
@@ -38,7 +38,7 @@ pub(super) const NO_NUMBER_LEFT: Obstacle = Obstacle {
           will ever end: delete the directory",
 };
 
-/// The claim of the hold that was to be changed; whoever changes it finds that in the code.
+/// The claim of the hold that was to be changed is gone. The caller finds that in the code.
 pub(super) const GONE: Obstacle =
     Obstacle { code: Code::NO_NODE, why: "somebody has deleted the claim of the hold" };
 
@@ -55,6 +55,14 @@ impl Obstacle {
 
     pub(super) fn at(self, path: &str) -> LockError {
         LockError::unusable(path, self.why, self.code)
+    }
+}
+
+/// The servers' answer, or `None` if there is no such znode.
+pub(super) fn found<T>(answer: Result<T>) -> Result<Option<T>> {
+    match answer {
+        Err(error) if error.is_no_node() => Ok(None),
+        answer => answer.map(Some),
     }
 }
 

@@ -2,64 +2,90 @@
 
 use std::sync::Arc;
 
-use super::kinds::admission::Admission;
 use super::name::{self, Naming};
 use super::shortcuts::memory::PathMemory;
-use crate::client::ClientInner;
-use crate::lock::{Interop, Kind, Strategy};
+use crate::client::{ClientInner, TrustedSession};
+use crate::lock::{Interop, Kind, LockError, Strategy};
 use crate::znode::Acl;
 
 #[derive(Clone)]
 pub(super) struct Spec {
+    pub(super) lock: Arc<LockSpec>,
+    pub(super) naming: NamingSpec,
+    pub(super) hold: HoldSpec,
+}
+
+#[derive(Clone)]
+pub(super) struct LockSpec {
     pub(super) client: Arc<ClientInner>,
     pub(super) path: Arc<str>,
-    pub(super) strategy: Strategy,
-    pub(super) label: String,
-    pub(super) acl: Arc<[Acl]>,
-    /// What claims are to others, from which their naming and admission follow.
-    pub(super) kind: Kind,
-    /// How many permits a semaphore has, where its directory does not say.
-    pub(super) limit: u32,
-    /// Which other libraries wait for it.
-    pub(super) interop: Interop,
-    pub(super) naming: Naming,
-    pub(super) admission: Admission,
     pub(super) memory: Arc<PathMemory>,
-    /// Whether nothing is to be left of it when nobody holds it or waits: its directory is deleted, too.
+    pub(super) strategy: Strategy,
+    pub(super) acl: Arc<[Acl]>,
+    /// The permits of a semaphore, unless its directory says otherwise.
+    pub(super) limit: u32,
+    /// Whether the directory is deleted when nobody holds the lock or waits for it.
     pub(super) leaves_nothing: bool,
-    /// The hold that its claims belong to, where there is one already.
-    pub(super) part: Option<Arc<Part>>,
-    /// Hears where a claim stands in its queue.
+}
+
+/// How claims are named. Their names tell other clients which claims exclude each other.
+#[derive(Clone, Default)]
+pub(super) struct NamingSpec {
+    pub(super) kind: Kind,
+    pub(super) interop: Interop,
+    /// Is told where a claim stands in its queue. Such claims have the names of the C recipe.
     pub(super) on_position: Option<OnPosition>,
 }
 
-impl Spec {
-    /// Its claims are of that kind from now on, and those libraries wait for them.
-    pub(super) fn contend_as(&mut self, kind: Kind, interop: Interop) {
-        (self.kind, self.interop) = (kind, interop);
-        (self.naming, self.admission) = match (kind, interop) {
-            // A writer too waits for all who are earlier, and knows nothing by numbers alone.
-            (Kind::Exclusive, Interop::All) => (Naming::Pair, Admission::of(Kind::Write)),
-            _ => (Naming::of(kind), Admission::of(kind)),
-        };
+#[derive(Clone, Default)]
+pub(super) struct HoldSpec {
+    pub(super) label: String,
+    /// The hold that the claim changes, if there is one already.
+    pub(super) changes: Option<Arc<PresentHold>>,
+}
+
+impl LockSpec {
+    pub(super) async fn session(&self) -> Result<TrustedSession, LockError> {
+        let session = self.client.trusted_session().await;
+        session.map_err(|error| LockError::closed(&self.path, error))
     }
 }
 
-/// A hold that is to become another.
-pub(super) struct Part {
-    /// The claim that it has.
-    pub(super) of: Arc<str>,
+impl NamingSpec {
+    pub(super) fn naming(&self) -> Naming {
+        match (self.kind, self.interop) {
+            _ if self.on_position.is_some() => Naming::Recipe,
+            (Kind::Exclusive, Interop::All) => Naming::Pair,
+            (kind, _) => Naming::Of(kind),
+        }
+    }
+
+    /// Whether every earlier claim blocks, and is named as ours is. Then numbers alone tell which claim is next.
+    pub(super) fn is_by_number_alone(&self) -> bool {
+        self.kind == Kind::Exclusive && self.interop == Interop::Most
+    }
+
+    /// Those of the earlier claims that have to go before one of ours holds.
+    pub(super) fn blockers<'a>(
+        &self,
+        earlier: impl Iterator<Item = &'a str>,
+    ) -> impl Iterator<Item = &'a str> {
+        let kind = self.kind;
+        earlier.filter(move |claim| kind.waits_for(name::kind(claim)))
+    }
+}
+
+/// A hold that is being upgraded or downgraded.
+pub(super) struct PresentHold {
+    pub(super) claim: Arc<str>,
     pub(super) token: i64,
-    /// Whether the new claim takes the place of that one.
-    pub(super) place: bool,
 }
 
-impl Part {
-    /// The number of the claim that the hold has, unless it may have been given out of turn.
+impl PresentHold {
+    /// The number of its claim, unless that may have been given out of turn.
     pub(super) fn number(&self) -> Option<i32> {
-        name::sequence(name::last(&self.of)).filter(|number| !name::is_out_of_turn(*number))
+        name::number_in_turn(&self.claim)
     }
 }
 
-/// Gets the name of our claim, and of the claim that is first.
 pub(crate) type OnPosition = Arc<dyn Fn(&str, &str) + Send + Sync>;

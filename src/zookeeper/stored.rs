@@ -5,24 +5,22 @@ use std::future::Future;
 use std::sync::Arc;
 
 use super::acquire;
-use super::acquire::asked::{ACQUIRED, Asked, TAKEN};
 use super::acquire::attempt::Acquired;
 use super::acquire::seen_ahead::SeenAhead;
+use super::acquire::trace::{ACQUIRED, AcquireTrace, TAKEN};
 use super::contenders;
 use super::contenders::holder;
 use super::contenders::revoke;
 use super::hold::Tenure;
 use super::hold::deletion_watch::DeletionWatch;
-use super::kinds::admission::Admission;
 use super::kinds::limit_node;
-use super::name::Naming;
 use super::refusal::{Obstacle, refused};
-use super::spec::Spec;
+use super::spec::{HoldSpec, LockSpec, NamingSpec, Spec};
 use crate::client::{Client, TrustedSession};
 use crate::error::{Code, Error};
 use crate::lock::{
-    Change, Contender, Guard, Interop, KeyedLocks, Kind, Lock, LockError, ReadWriteLock,
-    Revocation, Semaphore, StoredLock, Strategy, Tried,
+    Change, Contender, Guard, Interop, KeyedLocks, Lock, LockError, LockOp, LockView,
+    ReadWriteLock, Revocation, Semaphore, StoredLock, Strategy, Tried, ready,
 };
 use crate::process::inherited;
 use crate::runtime::{Late, Pending, within};
@@ -61,22 +59,17 @@ impl Client {
     ///   on a handle that a C program owns.
     pub fn lock(&self, path: &str) -> Lock {
         let registry = &self.inner().registry;
-        let spec = Spec {
+        let lock = LockSpec {
             client: Arc::clone(self.inner()),
             path: path.into(),
-            strategy: Strategy::default(),
-            label: String::new(),
-            acl: Arc::clone(&self.inner().open_acl),
-            kind: Kind::default(),
-            limit: 0,
-            interop: Interop::default(),
-            naming: Naming::default(),
-            admission: Admission::default(),
             memory: registry.of(path),
+            strategy: Strategy::default(),
+            acl: Arc::clone(&self.inner().open_acl),
+            limit: 0,
             leaves_nothing: false,
-            part: None,
-            on_position: None,
         };
+        let (naming, hold) = (NamingSpec::default(), HoldSpec::default());
+        let spec = Spec { lock: Arc::new(lock), naming, hold };
         let (spec, deletion_watch) = (Arc::new(spec), registry.of(path));
         Lock::of_program(ZooKeeperLock { client: self.clone(), spec, deletion_watch })
     }
@@ -114,16 +107,13 @@ impl Lock {
         Lock::new(self.stored().with(Change::Acl(acl.into().into())))
     }
 
-    /// Names its claims otherwise, and reports their place in the queue whenever that was listed.
+    /// Names its claims as the C recipe does, and reports their place in the queue after each listing.
     #[cfg(feature = "capi")]
     pub(crate) fn like_the_recipe(self, on_position: super::spec::OnPosition) -> Lock {
         let Some(stored) = self.stored().as_any().downcast_ref::<ZooKeeperLock>() else {
             return self;
         };
-        Lock::new(stored.changed(|spec| {
-            spec.naming = Naming::Recipe;
-            spec.on_position = Some(on_position);
-        }))
+        Lock::new(stored.changed(|spec| spec.naming.on_position = Some(on_position)))
     }
 }
 
@@ -134,23 +124,25 @@ impl ZooKeeperLock {
         Arc::new(changed)
     }
 
-    /// On another path.
-    fn at(&self, path: &str) -> Arc<ZooKeeperLock> {
+    fn lock_changed(&self, change: impl FnOnce(&mut LockSpec)) -> Arc<ZooKeeperLock> {
+        self.changed(|spec| change(Arc::make_mut(&mut spec.lock)))
+    }
+
+    fn at(&self, path: &str) -> ZooKeeperLock {
         let registry = &self.client.inner().registry;
         let mut at = self.clone();
         at.deletion_watch = registry.of(path);
-        let spec = Arc::make_mut(&mut at.spec);
-        (spec.path, spec.memory) = (path.into(), registry.of(path));
-        Arc::new(at)
+        let lock = Arc::make_mut(&mut Arc::make_mut(&mut at.spec).lock);
+        (lock.path, lock.memory) = (path.into(), registry.of(path));
+        at
     }
 
-    fn guard(&self, acquired: Acquired, asked: &Asked) -> Guard {
-        let tenure = Tenure::begin(&self.spec, acquired, asked);
+    fn guard(&self, acquired: Acquired, trace: &AcquireTrace) -> Guard {
+        let tenure = Tenure::begin(&self.spec, acquired, trace);
         self.deletion_watch.add(&tenure);
-        Guard::new(tenure, self.client.to_store(), asked.at)
+        Guard::new(tenure, self.client.to_store(), trace.started)
     }
 
-    /// These locks, if all of them are queues of this lock's client.
     fn queues_of_this_client(&self, all: &[Arc<dyn StoredLock>]) -> Option<Vec<ZooKeeperLock>> {
         let queue = |stored: &Arc<dyn StoredLock>| {
             let lock = stored.as_any().downcast_ref::<ZooKeeperLock>()?;
@@ -160,133 +152,123 @@ impl ZooKeeperLock {
         all.iter().map(queue).collect()
     }
 
-    /// Says why there can be no such lock, if there can't.
+    /// Fails with the reason if no such lock can exist.
     fn check(&self) -> Result<(), &'static str> {
-        let spec = &self.spec;
-        spec.strategy.check_path(&spec.path)?;
-        spec.interop.check(spec.kind, spec.strategy)?;
-        spec.kind.check(spec.strategy, &spec.path, spec.limit)
+        let Spec { lock, naming, .. } = &*self.spec;
+        lock.strategy.check_path(&lock.path)?;
+        naming.interop.check(naming.kind, lock.strategy)?;
+        naming.kind.check(lock.strategy, &lock.path, lock.limit)
     }
 
     /// Looks at the servers, for no longer than an operation may take.
     fn look<T, F>(
         &self,
-        op: &'static str,
+        op: LockOp,
         look: impl FnOnce(TrustedSession) -> F + Send + 'static,
     ) -> Pending<T, LockError>
     where
         F: Future<Output = Result<T, LockError>> + Send + 'static,
     {
-        let spec = Arc::clone(&self.spec);
-        let deadline = self.client.inner().operation_deadline();
+        let lock = Arc::clone(&self.spec.lock);
+        let deadline = lock.client.operation_deadline();
         self.run(op, async move {
-            let looked = async {
-                let session = spec.client.trusted_session().await;
-                let session = session.map_err(|error| LockError::closed(&spec.path, error))?;
-                look(session).await
-            };
+            let looked = async { look(lock.session().await?).await };
             let late = || {
                 let detail = "no word from the servers";
-                let error = Error::with_detail(op, "", Code::OPERATION_TIMEOUT, detail);
-                Err(LockError::store(&spec.path, error))
+                let error = Error::with_detail(op.name(), "", Code::OPERATION_TIMEOUT, detail);
+                Err(LockError::store(&lock.path, error))
             };
             within(deadline, looked, late).await
         })
     }
 
-    /// Runs an operation, unless there can be no such lock.
+    /// Runs an operation, unless no such lock can exist.
     fn run<T>(
         &self,
-        op: &'static str,
+        op: LockOp,
         work: impl Future<Output = Result<T, LockError>> + Send + 'static,
     ) -> Pending<T, LockError> {
-        let path = &self.spec.path;
+        let path = &self.spec.lock.path;
         let refused = if self.client.is_inherited() {
-            LockError::closed(path, inherited(op, ""))
+            LockError::closed(path, inherited(op.name(), ""))
         } else if let Err(why) = self.check() {
             Obstacle::bad_path(why).at(path)
         } else {
-            return Pending::run_as(op, Arc::clone(path), LockError::of_pending, work);
+            return op.run(Arc::clone(path), work);
         };
-        Pending::ready_as(LockError::of_pending, Err(refused))
+        ready(Err(refused))
     }
 }
 
-/// The first of them, or the one that there can't be.
+/// The first unusable one, or the first of all.
 fn usable(locks: &[ZooKeeperLock]) -> &ZooKeeperLock {
     locks.iter().find(|lock| lock.check().is_err()).unwrap_or(&locks[0])
 }
 
-/// Acquires them by one transaction: see `together.rs`.
 async fn hold_together(
     locks: Vec<ZooKeeperLock>,
     no_wait: bool,
     ahead: Arc<SeenAhead>,
 ) -> Result<Option<Vec<Guard>>, LockError> {
-    let asked: Vec<Asked> = locks.iter().map(|lock| Asked::now(&lock.spec)).collect();
+    let traces: Vec<_> = locks.iter().map(|lock| AcquireTrace::begin(&lock.spec)).collect();
     let specs = locks.iter().map(|lock| Arc::clone(&lock.spec));
     let acquired = acquire::acquire_together(specs, no_wait, &ahead).await;
-    let mut guards = Vec::with_capacity(locks.len());
-    let outcome =
-        acquired.as_ref().map(|acquired| if acquired.is_some() { ACQUIRED } else { TAKEN });
-    for asked in &asked {
-        let _ = asked.outcome(outcome.map_err(Clone::clone), |outcome| outcome);
+    for trace in &traces {
+        trace.ended(&acquired, |acquired| if acquired.is_some() { ACQUIRED } else { TAKEN });
     }
     let Some(acquired) = acquired? else { return Ok(None) };
-    for ((lock, held), asked) in locks.iter().zip(acquired).zip(&asked) {
-        guards.push(lock.guard(held, asked));
-    }
-    Ok(Some(guards))
+    let held = locks.iter().zip(acquired).zip(&traces);
+    Ok(Some(held.map(|((lock, acquired), trace)| lock.guard(acquired, trace)).collect()))
 }
 
 impl StoredLock for ZooKeeperLock {
     fn path(&self) -> &str {
-        &self.spec.path
+        &self.spec.lock.path
     }
 
     fn strategy(&self) -> Strategy {
-        self.spec.strategy
+        self.spec.lock.strategy
     }
 
     fn with(&self, change: Change) -> Arc<dyn StoredLock> {
         match change {
-            Change::Strategy(strategy) => self.changed(|spec| spec.strategy = strategy),
-            Change::Label(label) => self.changed(|spec| spec.label = label),
-            Change::Limit(limit) => self.changed(|spec| spec.limit = limit),
-            Change::Kind(kind) => self.changed(|spec| spec.contend_as(kind, spec.interop)),
-            Change::Interop(interop) => self.changed(|spec| spec.contend_as(spec.kind, interop)),
-            Change::Path(path) => self.at(&path),
-            Change::Key(path) => self.at(&path).changed(|spec| spec.leaves_nothing = true),
-            Change::Acl(acl) => self.changed(|spec| spec.acl = acl),
+            Change::Strategy(strategy) => self.lock_changed(|lock| lock.strategy = strategy),
+            Change::Label(label) => self.changed(|spec| spec.hold.label = label),
+            Change::Limit(limit) => self.lock_changed(|lock| lock.limit = limit),
+            Change::Kind(kind) => self.changed(|spec| spec.naming.kind = kind),
+            Change::Interop(interop) => self.changed(|spec| spec.naming.interop = interop),
+            Change::Path(path) => Arc::new(self.at(&path)),
+            Change::Key(path) => self.at(&path).lock_changed(|lock| lock.leaves_nothing = true),
+            Change::Acl(acl) => self.lock_changed(|lock| lock.acl = acl),
         }
     }
 
     fn acquire(self: Arc<Self>) -> Pending<Guard, LockError> {
         let ahead = Arc::new(SeenAhead::default());
-        let (lock, asked, seen) = (Arc::clone(&self), Asked::now(&self.spec), Arc::clone(&ahead));
+        let (lock, trace, seen) =
+            (Arc::clone(&self), AcquireTrace::begin(&self.spec), Arc::clone(&ahead));
         let acquired = async move {
             let acquired = acquire::acquire(&lock.spec, &seen).await;
-            let acquired = asked.outcome(acquired, |_| ACQUIRED)?;
-            Ok(lock.guard(acquired, &asked))
+            trace.ended(&acquired, |_| ACQUIRED);
+            Ok(lock.guard(acquired?, &trace))
         };
-        self.run("acquire", acquired).when_late(ahead).carried_on()
+        self.run(LockOp::Acquire, acquired).when_late(ahead).carried_on()
     }
 
     fn try_acquire(self: Arc<Self>) -> Pending<Result<Guard, Option<Contender>>, LockError> {
         let deadline = self.client.inner().operation_deadline();
-        let (lock, asked) = (Arc::clone(&self), Asked::now(&self.spec));
-        self.run("acquire", async move {
-            let outcome = |tried: &Result<_, _>| if tried.is_ok() { ACQUIRED } else { TAKEN };
+        let (lock, trace) = (Arc::clone(&self), AcquireTrace::begin(&self.spec));
+        self.run(LockOp::Acquire, async move {
             let tried = acquire::try_acquire(&lock.spec, deadline).await;
-            let tried = asked.outcome(tried, outcome)?;
-            Ok(tried.map(|held| lock.guard(held, &asked)))
+            trace.ended(&tried, |tried| if tried.is_ok() { ACQUIRED } else { TAKEN });
+            Ok(tried?.map(|held| lock.guard(held, &trace)))
         })
     }
 
     fn transaction(&self) -> Option<(&str, u64)> {
-        let Spec { client, strategy, interop, .. } = &*self.spec;
-        let is_queue = *strategy == Strategy::Queue && *interop == Interop::Most;
-        is_queue.then(|| (client.hosts_string(), client.id()))
+        let Spec { lock, naming, .. } = &*self.spec;
+        let is_queue = lock.strategy == Strategy::Queue && naming.interop == Interop::Most;
+        is_queue.then(|| (lock.client.hosts_string(), lock.client.id()))
     }
 
     fn acquire_together(
@@ -297,9 +279,9 @@ impl StoredLock for ZooKeeperLock {
         let ahead = Arc::new(SeenAhead::default());
         let late = Arc::clone(&ahead);
         let acquired = hold_together(locks.clone(), false, Arc::clone(&ahead));
-        let path = Arc::clone(&self.spec.path);
+        let path = Arc::clone(&self.spec.lock.path);
         let acquired = async move { acquired.await?.ok_or_else(|| late.error(&path)) };
-        Some(usable(&locks).run("acquire", acquired).when_late(ahead))
+        Some(usable(&locks).run(LockOp::Acquire, acquired).when_late(ahead))
     }
 
     fn try_together(
@@ -310,18 +292,28 @@ impl StoredLock for ZooKeeperLock {
         let (ahead, deadline) =
             (Arc::new(SeenAhead::default()), self.client.inner().operation_deadline());
         let tried = hold_together(locks.clone(), true, Arc::clone(&ahead));
-        let path = Arc::clone(&self.spec.path);
-        Some(usable(&locks).run("acquire", async move {
+        let path = Arc::clone(&self.spec.lock.path);
+        Some(usable(&locks).run(LockOp::Acquire, async move {
             let late = || Err(ahead.error(&path));
             let tried = within(deadline, Box::pin(tried), late).await?;
             Ok(tried.ok_or_else(|| ahead.take()))
         }))
     }
 
+    fn view(self: Arc<Self>) -> Arc<dyn LockView> {
+        self
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl LockView for ZooKeeperLock {
     fn contenders(self: Arc<Self>, number: usize) -> Pending<Vec<Contender>, LockError> {
-        let spec = Arc::clone(&self.spec);
-        let look = move |session| async move { contenders::first(&spec, &session, number).await };
-        self.look("contenders", look)
+        let lock = Arc::clone(&self.spec.lock);
+        let look = move |session| async move { contenders::first(&lock, &session, number).await };
+        self.look(LockOp::Contenders, look)
     }
 
     fn revoke(
@@ -329,39 +321,29 @@ impl StoredLock for ZooKeeperLock {
         holder: Contender,
         revocation: Revocation,
     ) -> Pending<bool, LockError> {
-        let spec = Arc::clone(&self.spec);
-        self.run("revoke", async move {
-            match revocation {
-                Revocation::Ask { .. } => revoke::ask(&spec, &holder, &revocation).await,
-                Revocation::Break { .. } => revoke::break_off(&spec, &holder, &revocation).await,
-            }
-        })
+        let lock = Arc::clone(&self.spec.lock);
+        self.run(LockOp::Revoke, async move { revoke::revoke(&lock, &holder, &revocation).await })
     }
 
     fn limit(self: Arc<Self>) -> Pending<u32, LockError> {
-        let spec = Arc::clone(&self.spec);
-        self.look("limit", |session| async move {
-            let read = limit_node::read(&spec, &session).await;
-            read.map_err(|error| refused(&spec.path, error))
+        let lock = Arc::clone(&self.spec.lock);
+        self.look(LockOp::Limit, |session| async move {
+            let read = limit_node::read(&lock, &session).await;
+            read.map_err(|error| refused(&lock.path, error))
         })
     }
 
     fn set_limit(self: Arc<Self>, limit: u32) -> Pending<(), LockError> {
-        let mut lock = ZooKeeperLock::clone(&self);
-        Arc::make_mut(&mut lock.spec).limit = limit;
-        let spec = Arc::clone(&lock.spec);
-        lock.run("limit", async move { limit_node::change(&spec, limit).await })
+        let changed = self.lock_changed(|lock| lock.limit = limit);
+        let lock = Arc::clone(&changed.spec.lock);
+        changed.run(LockOp::Limit, async move { limit_node::change(&lock, limit).await })
     }
 
     fn holder_other_than(
         self: Arc<Self>,
         reported: Option<Option<i64>>,
     ) -> Pending<Option<Contender>, LockError> {
-        let spec = Arc::clone(&self.spec);
-        self.run("holder", async move { holder::other_than(&spec, reported).await })
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
+        let lock = Arc::clone(&self.spec.lock);
+        self.run(LockOp::Holder, async move { holder::other_than(&lock, reported).await })
     }
 }

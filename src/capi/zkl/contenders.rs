@@ -102,7 +102,7 @@ pub(super) unsafe fn meant(
     let who = who.ok_or_else(null)?;
     // SAFETY: the caller's promise.
     let path = unsafe { text(function, &format!("{name}->path"), who.path) }?;
-    Ok(Contender::named(path, who.token))
+    Ok(Contender::new(path, who.token))
 }
 
 fn list(

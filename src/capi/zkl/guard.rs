@@ -23,7 +23,7 @@ use crate::capi::zkl::shared::Shared;
 use crate::capi::zkl::signal_fd::OptionalFd;
 use crate::capi::zkl::timeout::{ZKL_FOREVER, timeout, wait};
 use crate::error::Code;
-use crate::lock::{Guard, GuardState, LockError, LostReason, LostSignal};
+use crate::lock::{Guard, GuardState, LockError, LostReason, LostSignal, ready};
 use crate::process::inherited;
 use crate::runtime::Pending;
 
@@ -101,7 +101,7 @@ impl zkl_guard {
 /// Releases what a guard has held. Who has handed it over before has released it.
 pub(super) fn released(held: Arc<Guard>) -> Pending<(), LockError> {
     if held.lost().get() == Some(LostReason::Released) {
-        return Pending::ready_as(LockError::of_pending, Ok(()));
+        return ready(Ok(()));
     }
     match Arc::try_unwrap(held) {
         Ok(held) => held.release(),

@@ -1,8 +1,8 @@
-//! Those of one process who take turns with one claim, first come, first served.
+//! The threads and tasks of one process that take turns with one claim, first come, first served.
 //!
-//! A [`Turn`] is the right to act for all of them: to acquire, to hold, to let go. There is one at a time. Wherever
-//! it is dropped it goes on to the next, with what it has: so who gives up while it acquires leaves its claim's place in
-//! the queue to the next, and nobody has to clean up.
+//! A [`Turn`] is the right to act for all of them: to acquire, to hold, to release. There is one at a time. Wherever it is
+//! dropped, it goes to the next waiter with what it has. So a waiter that gives up while it acquires leaves its claim's
+//! place in the queue to the next, and nothing has to be cleaned up.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -17,10 +17,10 @@ use crate::lock::caller::Caller;
 use crate::lock::contender::{Contender, with_owner};
 use crate::lock::error::LockError;
 use crate::lock::guard::Guard;
-use crate::lock::part::Part;
+use crate::lock::shared_tenure::Sharer;
 use crate::lock::tenure::Tenure;
 use crate::runtime::wake::Sleeper;
-use crate::runtime::{Pending, now};
+use crate::runtime::{Late, Pending, now};
 
 #[derive(Default)]
 pub(super) struct Line {
@@ -29,7 +29,6 @@ pub(super) struct Line {
 
 #[derive(Default)]
 struct State {
-    /// Whether somebody has the turn.
     is_taken: bool,
     holder: Option<Holder>,
     seats: VecDeque<Arc<Seat>>,
@@ -37,7 +36,7 @@ struct State {
     left: usize,
 }
 
-/// Who holds, for those who ask.
+/// The present holder.
 struct Holder {
     tenure: Arc<dyn Tenure>,
     caller: Caller,
@@ -51,10 +50,9 @@ pub(super) struct Turn {
     pub(super) has: Has,
 }
 
-/// One of them at most.
 #[derive(Default)]
 pub(super) struct Has {
-    /// An acquire from the store that is under way.
+    /// An acquire from the store that is in flight.
     pub(super) acquiring: Option<Box<Pending<Guard, LockError>>>,
     pub(super) round: Option<Round>,
 }
@@ -74,13 +72,11 @@ impl Round {
         Round { guard, unlooked: 0, looked: now(), turns: 0 }
     }
 
-    /// Nobody else waits.
     pub(super) fn looked_after(self) -> Round {
         Round { unlooked: 0, looked: now(), ..self }
     }
 }
 
-/// A place in the line.
 #[derive(Default)]
 struct Seat {
     state: Mutex<Seated>,
@@ -98,14 +94,12 @@ impl Default for Seated {
     }
 }
 
-/// Gives the turn when it comes.
 pub(super) struct Waiting {
     line: Arc<Line>,
     seat: Arc<Seat>,
 }
 
 impl Line {
-    /// The turn at once, or a place in the line.
     pub(super) fn enter(self: &Arc<Self>) -> Result<Turn, Waiting> {
         let mut state = self.state.lock();
         if !state.is_taken {
@@ -127,28 +121,29 @@ impl Line {
         }
     }
 
-    /// The turn, if nobody has it.
     pub(super) fn try_enter(self: &Arc<Self>) -> Option<Turn> {
         let mut state = self.state.lock();
         let is_free = !std::mem::replace(&mut state.is_taken, true);
         is_free.then(|| Turn::new(self, Has::default()))
     }
 
-    /// Who of this process holds.
+    /// The holder within this process.
     pub(super) fn holder(&self) -> Option<Contender> {
         let state = self.state.lock();
         let holder = state.holder.as_ref()?;
         Some(with_owner(|host, pid, _| Contender {
-            path: holder.tenure.claim_path().to_string(),
-            session: 0,
-            token: holder.tenure.token(),
             since: holder.since,
-            held_since: None,
             host: host.to_owned(),
             pid,
             thread: holder.caller.name().into_owned(),
-            label: String::new(),
+            ..Contender::new(&*holder.tenure.claim_path(), holder.tenure.token())
         }))
+    }
+}
+
+impl Late<LockError> for Line {
+    fn error(&self, path: &str) -> LockError {
+        LockError::timed_out(path, self.holder())
     }
 }
 
@@ -206,7 +201,7 @@ impl Turn {
     }
 }
 
-impl Part for Turn {
+impl Sharer for Turn {
     fn turn(&self) -> u64 {
         self.has.round.as_ref().map_or(0, |round| round.turns - 1)
     }

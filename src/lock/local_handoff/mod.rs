@@ -6,20 +6,19 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-
 use self::line::{Line, Round, Turn};
 use super::Lock;
+use super::ahead::Ahead;
 use super::caller::Caller;
 use super::contender::Contender;
 use super::error::LockError;
 use super::guard::Guard;
-use super::part::PartTenure;
-use super::requests::Revocation;
-use super::store::{Change, StoredLock};
+use super::shared_tenure::SharedTenure;
+use super::store::{Change, LockView, StoredLock};
 use super::strategy::Strategy;
+use crate::lock::op::{LockOp, ready};
 use crate::process::Process;
-use crate::runtime::{Late, Pending, now};
+use crate::runtime::{Pending, now};
 
 /// How long a process may pass a lock around before it checks whether another client waits.
 ///
@@ -97,26 +96,8 @@ struct Handed {
     process: Process,
 }
 
-/// Who was ahead of an acquire that has not ended in time: as the store says, or within the process.
-#[derive(Default)]
-struct Ahead {
-    line: Arc<Line>,
-    of_store: Mutex<Option<Arc<dyn Late<LockError>>>>,
-}
-
-impl Late<LockError> for Ahead {
-    fn error(&self, path: &str) -> LockError {
-        let of_store = self.of_store.lock().clone();
-        match of_store {
-            Some(of_store) => of_store.error(path),
-            None => LockError::timed_out(path, self.line.holder()),
-        }
-    }
-}
-
-/// A guard for that turn in the round.
 fn in_round(turn: Turn, round: Round, asked: Instant) -> Guard {
-    let (guard, tenure) = PartTenure::beside(&round.guard, asked);
+    let (guard, tenure) = SharedTenure::beside(&round.guard, asked);
     tenure.give(turn.holds(round));
     guard
 }
@@ -131,7 +112,7 @@ impl Handed {
     async fn is_wanted(&self) -> bool {
         let stored = Arc::clone(&self.stored);
         self.stored.strategy() != Strategy::Queue
-            || stored.contenders(2).await.map_or(true, |first| first.len() > 1)
+            || stored.view().contenders(2).await.map_or(true, |first| first.len() > 1)
     }
 
     async fn acquire_in(
@@ -146,7 +127,7 @@ impl Handed {
                 let acquiring = turn.has.acquiring.take();
                 let acquire = || Box::new(Arc::clone(&self.stored).acquire());
                 let acquiring = acquiring.unwrap_or_else(|| caller.acts(acquire));
-                *ahead.of_store.lock() = acquiring.late();
+                ahead.is_of(acquiring.late().or_else(|| Some(Arc::clone(&self.line) as _)));
                 // Awaited in place: if this future is dropped, the next goes on with it.
                 let acquired = turn.has.acquiring.insert(acquiring).await;
                 turn.has.acquiring = None;
@@ -189,17 +170,19 @@ impl StoredLock for Handed {
             return Arc::clone(&self.stored).acquire();
         }
         let path: Arc<str> = self.path().into();
-        let ahead = Arc::new(Ahead { line: Arc::clone(&self.line), of_store: Mutex::default() });
+        let ahead = Arc::new(Ahead::default());
+        ahead.is_of(Some(Arc::clone(&self.line) as _));
         let (asked, caller) = (now(), Caller::present());
         let (seat, late) = (self.line.enter(), Arc::clone(&ahead));
-        Pending::run_as("acquire", path, LockError::of_pending, async move {
-            let turn = match seat {
-                Ok(turn) => turn,
-                Err(waiting) => waiting.await,
-            };
-            self.acquire_in(turn, &late, &caller, asked).await
-        })
-        .when_late(ahead)
+        LockOp::Acquire
+            .run(path, async move {
+                let turn = match seat {
+                    Ok(turn) => turn,
+                    Err(waiting) => waiting.await,
+                };
+                self.acquire_in(turn, &late, &caller, asked).await
+            })
+            .when_late(ahead)
     }
 
     fn try_acquire(self: Arc<Self>) -> Pending<Result<Guard, Option<Contender>>, LockError> {
@@ -208,7 +191,7 @@ impl StoredLock for Handed {
         }
         let Some(turn) = self.line.try_enter() else {
             let ahead = Ok(Err(self.line.holder()));
-            return Pending::ready_as(LockError::of_pending, ahead);
+            return ready(ahead);
         };
         let (asked, caller) = (now(), Caller::present());
         Arc::clone(&self.stored).try_acquire().map(move |tried| {
@@ -216,10 +199,8 @@ impl StoredLock for Handed {
         })
     }
 
-    crate::lock::store::needing_no_claim!();
-
-    fn set_limit(self: Arc<Self>, limit: u32) -> Pending<(), LockError> {
-        Arc::clone(&self.stored).set_limit(limit)
+    fn view(self: Arc<Self>) -> Arc<dyn LockView> {
+        Arc::clone(&self.stored).view()
     }
 
     fn as_any(&self) -> &dyn Any {

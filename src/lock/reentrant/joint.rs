@@ -1,7 +1,7 @@
-//! One owner's claim, and all who have a part in it: guards, and acquires that are under way.
+//! One owner's claim, and all that share it: guards, and acquires in flight.
 //!
-//! A part is an `Arc` of the [`Joint`]. So the last part that goes takes with it what there is: an acquire that is
-//! under way is given up, a claim that is held is released. Whoever waits drives the acquire for all.
+//! Each of them has an `Arc` of the [`Joint`]. The last one to be dropped cancels an acquire in flight, and releases a
+//! claim that is held. Every waiter drives the acquire for all.
 
 use std::collections::HashMap;
 use std::future::Future as _;
@@ -18,11 +18,10 @@ use super::owner::Owner;
 use crate::lock::contender::Contender;
 use crate::lock::error::LockError;
 use crate::lock::guard::Guard;
-use crate::lock::part::{Part, PartTenure};
+use crate::lock::shared_tenure::{SharedTenure, Sharer};
 use crate::lock::store::{StoredLock, Tried};
 use crate::runtime::{Late, Pending, wake};
 
-/// Those of one lock, by their owners.
 #[derive(Default)]
 pub(super) struct Joints {
     by_owner: Mutex<HashMap<Owner, Weak<Joint>>>,
@@ -48,11 +47,9 @@ enum State {
 #[derive(Default)]
 struct Place(Option<(Arc<Joints>, Owner)>);
 
-/// All who wait, woken together.
 #[derive(Default)]
 struct Everybody {
     event: Event,
-    /// Since it was polled last.
     is_woken: AtomicBool,
 }
 
@@ -117,12 +114,10 @@ impl Joint {
         Joint { state, is_try, late, everybody: Arc::default(), place: Place::default() }
     }
 
-    /// Whether it waits for however long that takes.
     pub(super) fn is_waiting(&self) -> bool {
         !self.is_try && matches!(*self.state.lock(), State::UnderWay(_))
     }
 
-    /// Whether it has ended without a claim.
     fn is_over(&self) -> bool {
         matches!(*self.state.lock(), State::Taken(_) | State::Failed(_))
     }
@@ -145,7 +140,7 @@ impl Joint {
             State::Holds(guard) => match guard.tenure().ended() {
                 Some(reason) => Err(LockError::not_held(path, reason)),
                 None => {
-                    let (guard, tenure) = PartTenure::beside(guard, asked);
+                    let (guard, tenure) = SharedTenure::beside(guard, asked);
                     drop(state);
                     tenure.give(self);
                     Ok(Ok(guard))
@@ -157,7 +152,7 @@ impl Joint {
         }
     }
 
-    /// Goes on with what is under way, unless somebody else does. Says whether it has ended.
+    /// Goes on with what is in flight, unless somebody else does. Says whether it has ended.
     fn advance(&self) -> bool {
         let mut state = self.state.lock();
         let State::UnderWay(place) = &mut *state else { return true };
@@ -183,7 +178,7 @@ impl Joint {
     }
 }
 
-impl Part for Arc<Joint> {
+impl Sharer for Arc<Joint> {
     fn holds(&self) -> usize {
         Arc::strong_count(self)
     }
@@ -207,6 +202,7 @@ mod tests {
     use event_listener::{EventListener, Listener as _};
 
     use super::*;
+    use crate::lock::op::LockOp;
 
     #[test]
     fn a_wake_while_somebody_polls_reaches_who_has_looked_meanwhile() {
@@ -221,7 +217,7 @@ mod tests {
             }
             Poll::Pending
         });
-        let under_way = Pending::run_as("acquire", "/joint", LockError::of_pending, under_way);
+        let under_way = LockOp::Acquire.run("/joint", under_way);
         let joint = Arc::new(Joint::new(false, None, under_way));
         assert!(place.set(Arc::clone(&joint)).is_ok());
         // Who polls gives up after that.

@@ -15,9 +15,9 @@ use super::caller::Caller;
 use super::contender::Contender;
 use super::error::LockError;
 use super::guard::Guard;
-use super::requests::Revocation;
-use super::store::{Change, StoredLock};
+use super::store::{Change, LockView, StoredLock};
 use super::strategy::Strategy;
+use crate::lock::op::{LockOp, ready};
 use crate::process::Process;
 use crate::runtime::{Pending, now};
 
@@ -79,7 +79,6 @@ impl ReentrantLock {
         Lock::new(Arc::new(Owned { stored, joints, owner: owner.clone(), process }))
     }
 
-    /// The same owners' lock where it is kept now.
     #[cfg(feature = "capi")]
     pub(crate) fn at(&self, lock: &Lock) -> ReentrantLock {
         ReentrantLock { stored: lock.shared(), ..self.clone() }
@@ -122,7 +121,6 @@ impl std::fmt::Debug for ReentrantLock {
     }
 }
 
-/// A re-entrant lock as one owner has it.
 #[derive(Clone)]
 struct Owned {
     stored: Arc<dyn StoredLock>,
@@ -142,7 +140,7 @@ impl Owned {
             match joint.part(self.path(), asked).await {
                 Ok(Ok(guard)) => return Ok(guard),
                 Err(error) if error.is_lost() || !is_try => return Err(error),
-                // What was under way was only a try, and came to nothing.
+                // What was in flight was only a try, and came to nothing.
                 Ok(Err(_)) | Err(_) => {}
             }
         }
@@ -176,10 +174,9 @@ impl StoredLock for Owned {
         let path: Arc<str> = self.path().into();
         let ahead = Arc::new(Ahead::default());
         let (late, asked) = (Arc::clone(&ahead), now());
-        Pending::run_as("acquire", path, LockError::of_pending, async move {
-            self.acquire_jointly(&late, asked).await
-        })
-        .when_late(ahead)
+        LockOp::Acquire
+            .run(path, async move { self.acquire_jointly(&late, asked).await })
+            .when_late(ahead)
     }
 
     fn try_acquire(self: Arc<Self>) -> Pending<Result<Guard, Option<Contender>>, LockError> {
@@ -188,18 +185,14 @@ impl StoredLock for Owned {
         }
         let joint = self.joints.join(&self.owner, || Joint::try_acquire(&self.stored));
         if joint.is_waiting() {
-            return Pending::ready_as(LockError::of_pending, Ok(Err(None)));
+            return ready(Ok(Err(None)));
         }
         let (path, asked): (Arc<str>, _) = (self.path().into(), now());
-        Pending::run_as("acquire", Arc::clone(&path), LockError::of_pending, async move {
-            joint.part(&path, asked).await
-        })
+        LockOp::Acquire.run(Arc::clone(&path), async move { joint.part(&path, asked).await })
     }
 
-    crate::lock::store::needing_no_claim!();
-
-    fn set_limit(self: Arc<Self>, limit: u32) -> Pending<(), LockError> {
-        Arc::clone(&self.stored).set_limit(limit)
+    fn view(self: Arc<Self>) -> Arc<dyn LockView> {
+        Arc::clone(&self.stored).view()
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -1,4 +1,4 @@
-//! Who holds, where one who holds may acquire again.
+//! Owners of re-entrant locks.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -16,15 +16,12 @@ use crate::client::{TrustedSession, Watch, Znode};
 use crate::error::{Code, Error, Result};
 use crate::path;
 use crate::process::{Process, inherited};
+use crate::retry;
 use crate::runtime::{Pending, Timer, Updates};
 
 /// How long changes are collected for each member that there is, and at most.
 const PAUSE_FOR_EACH: Duration = Duration::from_micros(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// Between two tries, when the first has failed.
-const AFTER_TROUBLE: Duration = Duration::from_millis(20);
-/// Between two looks, where there is no room for a watch.
-const WITHOUT_A_WATCH: Duration = Duration::from_secs(1);
 
 /// A member of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,7 +112,7 @@ async fn list(group: Group) -> Result<Vec<Member>> {
     loop {
         let session = group.client.inner().trusted_session().await?;
         match looked.look(&group, &session, false).await {
-            Err(error) if error.is_transient() => Timer::after(AFTER_TROUBLE).await,
+            Err(error) if error.is_transient() => Timer::after(4 * retry::SOON).await,
             members => return members,
         }
     }
@@ -140,7 +137,7 @@ async fn others_than(
             }
             Ok(_) => {}
             Err(error) if error.code() == Code::THROTTLED_OP => {
-                Timer::after(WITHOUT_A_WATCH).await;
+                Timer::after(2 * retry::WITHOUT_A_WATCH).await;
                 let members = looked.look(group, &session, false).await;
                 if let Ok(members) = members {
                     if reported.as_ref() != Some(&ids(&members)) {
@@ -151,7 +148,7 @@ async fn others_than(
             Err(error) if error.is_transient() => {
                 // A member that could not be read may be the last change for long.
                 looked.watch = None;
-                Timer::after(AFTER_TROUBLE).await;
+                Timer::after(4 * retry::SOON).await;
             }
             Err(error) => return Err(error),
         }
@@ -186,7 +183,7 @@ impl Looked {
         let reads: Vec<_> = reads.collect();
         for (read, id) in reads {
             match read.await {
-                // A child that is no member: it is nobody's session's.
+                // A child that is no member: it is owned by no session.
                 Ok(znode) if !znode.stat.is_ephemeral() => {}
                 Ok(Znode { data, stat }) => {
                     let (session, joined) = (stat.ephemeral_owner, stat.czxid);

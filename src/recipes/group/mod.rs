@@ -1,4 +1,4 @@
-//! Who is there: members of a group, each an ephemeral znode that is made again in each new session.
+//! Members of a group, each an ephemeral znode that is made again in each new session.
 
 mod members;
 mod membership;

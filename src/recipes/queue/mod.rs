@@ -34,7 +34,7 @@
 //! that leave no room for one in a request: then a reply that is lost is an outcome that is unknown.
 //!
 //! # Names that come again
-//! An element's name and version are no identity. A queue whose znode is deleted and made anew counts
+//! An element's name and version are no identity. A queue whose znode is deleted and recreated counts
 //! from zero again, and anybody can put an element back under its old name. So nothing that was
 //! known of one znode is believed of another (`head_cache.rs`). A removal names the version of the
 //! queue's znode, which is random where we made it, and is not sent again before another look at the
@@ -190,7 +190,7 @@ impl Queue {
             return Ok(Some(Head::Longer(found.data.len())));
         }
         // What is deleted must be what was read: data that was changed since has another version, and
-        // a queue that was made anew has most likely another version itself.
+        // a queue that was recreated has most likely another version itself.
         let path = self.elements.path_of(found.number);
         let ops = [
             Op::Check { path: self.elements.path.clone(), version: Some(found.queue_version) },
@@ -232,7 +232,7 @@ impl Queue {
     }
 
     /// Makes the queue's znode with a random version of its data, which are empty. When it is deleted
-    /// and made anew, its elements have the same names and versions as before: this is what a removal
+    /// and recreated, its elements have the same names and versions as before: this is what a removal
     /// that comes late can tell by (see `try_to_take`).
     fn making(&self, acl: &[Acl]) -> Vec<Op> {
         let create = Op::Create {

@@ -7,22 +7,16 @@ use super::seen_ahead::SeenAhead;
 use crate::client::{Hold, TrustedSession, Watch, WatchFor, Watched, Znode};
 use crate::error::Result;
 use crate::logging::log;
-use crate::znode::Stat;
+use crate::retry::WITHOUT_A_WATCH;
 use crate::zookeeper::claim::Claim;
 use crate::zookeeper::claim::node::Node;
 use crate::zookeeper::claim::payload;
+use crate::zookeeper::kinds::upgrade::Replaced;
 use crate::zookeeper::name;
 use crate::zookeeper::refusal::{NO_CHROOT, Obstacle};
 use crate::zookeeper::shortcuts::announced;
 use crate::zookeeper::shortcuts::succession::{Behind, OwnWatch};
-use crate::zookeeper::spec::Spec;
-
-/// A pause after an outcome that has to be looked up, so that a link which breaks at once again
-/// does not make the loop spin.
-pub(crate) const AFTER_TROUBLE: Duration = Duration::from_millis(5);
-
-/// Between two looks of those for whose watch there is no room; far back in a queue, four times that.
-pub(crate) const WITHOUT_A_WATCH: Duration = Duration::from_millis(500);
+use crate::zookeeper::spec::{LockSpec, Spec};
 
 /// Where a claim stands.
 pub(crate) enum ClaimStatus {
@@ -30,13 +24,12 @@ pub(crate) enum ClaimStatus {
     Held,
     /// Somebody is ahead, and the caller would not wait.
     Taken,
-    /// Something has changed on the way: look again at once.
+    /// Something has changed meanwhile: look again at once.
     Again,
     /// Nothing can change before this watch ends.
     Watching(Watch),
-    /// Look again after a pause.
     Pausing(Duration),
-    /// Nowhere, and nothing that can be waited for changes that.
+    /// No claim can ever hold there.
     Impossible(Obstacle),
 }
 
@@ -48,23 +41,18 @@ pub(crate) struct Acquired {
     pub(crate) watch: Option<OwnWatch>,
 }
 
-/// One caller's attempt at a lock.
 pub(crate) struct Attempt {
     pub(crate) spec: Arc<Spec>,
     pub(crate) claim: Claim,
-    /// Looks once, and does not wait.
     pub(crate) no_wait: bool,
     /// How often the strategy has found the lock taken.
     pub(crate) attempts: u32,
     /// The nearest claim before ours in a queue, which is watched.
     pub(crate) behind: Option<Behind>,
-    /// The watch on our own claim.
     pub(crate) own_watch: Option<OwnWatch>,
-    /// The claim that waits, in whose place ours is to be, and whether it was there after ours was made.
-    pub(crate) in_place_of: Option<(String, bool)>,
-    /// What the next watch is for.
+    pub(crate) in_place_of: Option<Replaced>,
     pub(crate) purpose: WatchFor,
-    /// Who is ahead, for the error that a deadline gives.
+    /// The contender ahead, for the error of a deadline.
     pub(crate) ahead: Arc<SeenAhead>,
     /// In which session, and which period of trust, the claim was found to hold.
     pub(crate) held_in: Option<TrustedSession>,
@@ -95,11 +83,11 @@ impl Attempt {
         found.is_some_and(|found| Arc::ptr_eq(&found.trust, &session.trust))
     }
 
-    /// Gives the claim up if it is gone, as the watch on it says.
-    pub(crate) fn gives_up_if_deleted(&mut self) -> bool {
-        let is_deleted = self.is_robbed();
+    /// Abandons the claim if the watch on it reports its deletion.
+    pub(crate) fn abandon_if_deleted(&mut self) -> bool {
+        let is_deleted = self.is_own_deleted();
         if is_deleted {
-            self.claim.give_up();
+            self.claim.abandon();
             self.held_in = None;
         }
         is_deleted
@@ -127,12 +115,13 @@ impl Attempt {
         path: &str,
     ) -> Result<Ahead> {
         let watches = !self.no_wait && session.has_room_to_watch(path, self.purpose);
-        let (Znode { data, stat }, watch) = if !watches {
-            (session.get(path).await?, None)
-        } else {
+        let (znode, watch) = if watches {
             let Watched { value, watch } = session.get_and_watch(path).await?;
             (value, Some(watch))
+        } else {
+            (session.get(path).await?, None)
         };
+        let stat = &znode.stat;
         if !stat.is_ephemeral() {
             return Ok(Ahead::Data);
         }
@@ -141,24 +130,19 @@ impl Attempt {
         if is_given_again && self.claim.node().is_some_and(|own| own.czxid < stat.czxid) {
             return Ok(Ahead::Nobody);
         }
-        if clear_orphan(&self.spec, session, path, &data, &stat).await {
+        if clear_orphan(&self.spec.lock, session, path, &znode).await {
             return Ok(Ahead::Nobody);
         }
-        self.note_ahead(path.to_owned(), &data, &stat);
+        let (czxid, version) = (stat.czxid, stat.version);
+        let is_announced = announced::will_be(&znode.data, stat);
+        self.ahead.note(path.to_owned(), znode);
         let status = match watch {
             Some(watch) => ClaimStatus::Watching(watch),
             None if self.no_wait => ClaimStatus::Taken,
             None if self.purpose == WatchFor::Later => ClaimStatus::Pausing(4 * WITHOUT_A_WATCH),
             None => ClaimStatus::Pausing(WITHOUT_A_WATCH),
         };
-        let (czxid, version) = (stat.czxid, stat.version);
-        let is_announced = announced::will_be(&data, &stat);
         Ok(Ahead::Claim { czxid, version, is_announced, status })
-    }
-
-    /// That claim is ahead.
-    pub(crate) fn note_ahead(&self, path: String, data: &[u8], stat: &Stat) {
-        self.ahead.note(payload::read(path, data, stat));
     }
 
     /// Where the claim stands, when its node is the lock's path itself, and creates it if there is none.
@@ -174,7 +158,7 @@ impl Attempt {
         match self.claim.confirm().await {
             Ok(_) => Ok(Some(ClaimStatus::Held)),
             Err(error) if error.is_no_node() => {
-                create_parents(session, &self.spec, &self.spec.path).await.map(Some)
+                create_parents(session, &self.spec.lock, &self.spec.lock.path).await.map(Some)
             }
             Err(error) if error.is_node_exists() => Ok(None),
             Err(error) => Err(error),
@@ -185,12 +169,12 @@ impl Attempt {
     /// no claim.
     async fn look_at_own(&mut self, session: &TrustedSession) -> Result<Option<ClaimStatus>> {
         let Some(czxid) = self.claim.node().map(|node| node.czxid) else { return Ok(None) };
-        match session.get(&self.spec.path).await {
+        match session.get(&self.spec.lock.path).await {
             Ok(found) if found.stat.czxid == czxid => Ok(Some(ClaimStatus::Held)),
             Err(error) if !error.is_no_node() => Err(error),
             // Somebody has deleted it, and it may be another's by now.
             _ => {
-                self.claim.give_up();
+                self.claim.abandon();
                 Ok(Some(ClaimStatus::Again))
             }
         }
@@ -202,7 +186,7 @@ pub(crate) enum Ahead {
     /// A claim, by the transaction that made it; how often its data was set; whether its release will be announced;
     /// and so that is where ours stands.
     Claim { czxid: i64, version: i32, is_announced: bool, status: ClaimStatus },
-    /// A claim that is not ahead: it was nobody's, and was deleted, or it was made after ours.
+    /// A claim that is not ahead: it was unowned and is deleted, or it was made after ours.
     Nobody,
     /// Somebody's data: no claim lives longer than its session.
     Data,
@@ -211,19 +195,18 @@ pub(crate) enum Ahead {
 /// Deletes a claim of our session that was made by another client, before we took the session up:
 /// nobody will ever release it. Gives whether it was one.
 pub(crate) async fn clear_orphan(
-    spec: &Spec,
+    lock: &LockSpec,
     session: &TrustedSession,
     path: &str,
-    data: &[u8],
-    stat: &Stat,
+    Znode { data, stat }: &Znode,
 ) -> bool {
-    let of_another = |uuid| !payload::is_of_client(uuid, spec.client.id());
+    let of_another = |uuid| !payload::is_of_client(uuid, lock.client.id());
     let is_orphan = session.was_taken_up()
         && stat.ephemeral_owner == session.id()
         && payload::uuid(data).is_some_and(of_another);
     // One deletion is enough: a second could hit the next claim, where that has the same name.
-    if is_orphan && spec.memory.is_claim(stat.czxid) != Some(true) {
-        let kept = spec.memory.made(stat.czxid);
+    if is_orphan && lock.memory.is_claim(stat.czxid) != Some(true) {
+        let kept = lock.memory.made(stat.czxid);
         let gone = session.guaranteed_delete(&path.into(), stat.czxid, true, kept).await;
         let path = path.to_owned();
         log!(INFO, path, ?gone, "deleted a claim that an earlier client of the session left");
@@ -238,10 +221,10 @@ pub(crate) async fn clear_orphan(
 /// top, there will never be any.
 pub(crate) async fn create_parents(
     session: &TrustedSession,
-    spec: &Spec,
+    lock: &LockSpec,
     claim: &str,
 ) -> Result<ClaimStatus> {
-    let refused = match session.create_parents(claim, &spec.acl).await {
+    let refused = match session.create_parents(claim, &lock.acl).await {
         Ok(()) => claim.to_owned(),
         Err(error) if error.is_no_node() => error.path().to_owned(),
         Err(error) => return Err(error),

@@ -6,18 +6,16 @@ use std::time::Duration;
 use super::attempt::{Ahead, Attempt, ClaimStatus, clear_orphan, create_parents};
 use super::listing::Listing;
 use super::scan::{Claimed, Scan};
+use super::seen_ahead::SeenAhead;
 use crate::client::TrustedSession;
 use crate::error::{Code, Result};
-use crate::lock::Contender;
-use crate::zookeeper::claim::payload;
-use crate::zookeeper::kinds::admission::Admission;
+use crate::lock::Kind;
 use crate::zookeeper::kinds::{limit_node, permits};
 use crate::zookeeper::name;
-use crate::zookeeper::refusal::{NO_NUMBER_LEFT, NOT_A_QUEUE};
+use crate::zookeeper::refusal::{NO_NUMBER_LEFT, NOT_A_QUEUE, found};
 use crate::zookeeper::shortcuts::prove::{self, Guess};
 use crate::zookeeper::spec::Spec;
 
-/// What a new claim has found.
 pub(super) enum Made {
     /// It was made, and the directory was listed after that.
     Listed(Result<Arc<Listing>>),
@@ -25,7 +23,6 @@ pub(super) enum Made {
     Decided(ClaimStatus),
 }
 
-/// Makes a claim.
 pub(super) async fn make(attempt: &mut Attempt, session: &TrustedSession) -> Result<Made> {
     let spec = Arc::clone(&attempt.spec);
     if let Some(status) = enter(attempt, session).await? {
@@ -35,8 +32,11 @@ pub(super) async fn make(attempt: &mut Attempt, session: &TrustedSession) -> Res
     let guess = Guess::of(attempt, session);
     // The listing goes out right behind the create. Its reply comes after the create's, so this waits for both and
     // wakes once.
-    let listing =
-        if guess.is_none() { Some(spec.memory.list(session, &spec.path).await) } else { None };
+    let listing = if guess.is_none() {
+        Some(spec.lock.memory.list(session, &spec.lock.path).await)
+    } else {
+        None
+    };
     match attempt.claim.confirm().await {
         Ok(_) => {}
         Err(error) if error.is_no_node() => {
@@ -56,7 +56,7 @@ pub(super) async fn make(attempt: &mut Attempt, session: &TrustedSession) -> Res
     if let Some(status) = prove::by_its_number(attempt, session, guess).await? {
         return Ok(Made::Decided(status));
     }
-    Ok(Made::Listed(spec.memory.list(session, &spec.path).await))
+    Ok(Made::Listed(spec.lock.memory.list(session, &spec.lock.path).await))
 }
 
 /// Before a claim is sent: says which directory it is for; or gives where the attempt stands without a claim.
@@ -65,24 +65,16 @@ pub(super) async fn enter(
     session: &TrustedSession,
 ) -> Result<Option<ClaimStatus>> {
     let spec = Arc::clone(&attempt.spec);
-    let mut directory = spec.memory.directory();
+    let mut directory = spec.lock.memory.directory();
     // A name carries its directory's czxid. And somebody who only tries must not queue up where
     // others could see it ahead of them and give up on a lock that is free.
-    if attempt.no_wait || directory == 0 && spec.naming.is_of_the_directory() {
-        match spec.memory.list(session, &spec.path).await {
-            Ok(listing) => {
-                directory = listing.directory.czxid;
-                if attempt.no_wait {
-                    if let Some(who) = anybody(&spec, &listing, session).await? {
-                        attempt.ahead.note(who);
-                        return Ok(Some(ClaimStatus::Taken));
-                    }
-                }
-            }
-            Err(error) if error.is_no_node() => {
-                return make_directory(&spec, session).await.map(Some);
-            }
-            Err(error) => return Err(error),
+    if attempt.no_wait || directory == 0 && attempt.claim.layout().directory().is_some() {
+        let Some(listing) = found(spec.lock.memory.list(session, &spec.lock.path).await)? else {
+            return make_directory(&spec, session).await.map(Some);
+        };
+        directory = listing.directory.czxid;
+        if attempt.no_wait && is_taken(&spec, &attempt.ahead, &listing, session).await? {
+            return Ok(Some(ClaimStatus::Taken));
         }
     }
     attempt.claim.enter(directory);
@@ -91,13 +83,13 @@ pub(super) async fn enter(
 
 /// Makes the lock's directory, and what is missing above it.
 pub(super) async fn make_directory(spec: &Spec, session: &TrustedSession) -> Result<ClaimStatus> {
-    spec.memory.saw_no_directory();
-    if let Admission::Permits(_) = spec.admission {
-        return limit_node::make_directory(spec, session).await;
+    spec.lock.memory.saw_no_directory();
+    if let Kind::Permits(_) = spec.naming.kind {
+        return limit_node::make_directory(&spec.lock, session).await;
     }
     // Any child will do: it is what stands above that is missing.
-    let claim = name::join(&spec.path, "claim");
-    create_parents(session, spec, &claim).await
+    let claim = name::join(&spec.lock.path, "claim");
+    create_parents(session, &spec.lock, &claim).await
 }
 
 /// The pause before another number is asked for when it was not the last one that was given twice.
@@ -110,31 +102,34 @@ pub(super) async fn wait_for_the_last_number(
     session: &TrustedSession,
 ) -> Result<ClaimStatus> {
     let path = attempt.claim.layout().numbered(session.id(), i32::MAX);
-    match attempt.look_ahead(session, &path).await {
-        Ok(Ahead::Data) => Ok(ClaimStatus::Impossible(NO_NUMBER_LEFT)),
-        Ok(Ahead::Claim { status, .. }) => Ok(status),
-        Ok(Ahead::Nobody) => Ok(ClaimStatus::Again),
-        Err(error) if error.is_no_node() => Ok(ClaimStatus::Pausing(BEFORE_ANOTHER_NUMBER)),
-        Err(error) => Err(error),
-    }
+    Ok(match found(attempt.look_ahead(session, &path).await)? {
+        Some(Ahead::Data) => ClaimStatus::Impossible(NO_NUMBER_LEFT),
+        Some(Ahead::Claim { status, .. }) => status,
+        Some(Ahead::Nobody) => ClaimStatus::Again,
+        None => ClaimStatus::Pausing(BEFORE_ANOTHER_NUMBER),
+    })
 }
 
-/// The first who holds the lock or waits for it, of those who would block a claim made now.
-async fn anybody(
+/// Whether somebody holds the lock or waits for it who would block a claim made now; notes the first of them.
+async fn is_taken(
     spec: &Spec,
+    ahead: &SeenAhead,
     listing: &Listing,
     session: &TrustedSession,
-) -> Result<Option<Contender>> {
-    if let Admission::Permits(wanted) = spec.admission {
-        return permits::anybody(spec, listing, session, wanted).await;
+) -> Result<bool> {
+    let Spec { lock, naming, .. } = spec;
+    if let Kind::Permits(wanted) = naming.kind {
+        let nearest = permits::anybody(lock, listing, session, wanted).await?;
+        return Ok(nearest.map(|(path, znode)| ahead.note(path, znode)).is_some());
     }
-    let claims = spec.admission.blockers(listing.in_order());
-    let mut claims = Scan::new(spec, session, listing.directory.czxid, claims);
-    while let Some(Claimed { name, data, stat }) = claims.next().await? {
-        let path = name::join(&spec.path, name);
-        if !clear_orphan(spec, session, &path, &data, &stat).await {
-            return Ok(Some(payload::read(path, &data, &stat)));
+    let claims = naming.blockers(listing.in_order());
+    let mut claims = Scan::new(lock, session, listing.directory.czxid, claims);
+    while let Some(Claimed { name, znode }) = claims.next().await? {
+        let path = name::join(&lock.path, name);
+        if !clear_orphan(lock, session, &path, &znode).await {
+            ahead.note(path, znode);
+            return Ok(true);
         }
     }
-    Ok(None)
+    Ok(false)
 }

@@ -9,11 +9,9 @@ use crate::zookeeper::name;
 /// than half the circle apart the one behind is the earlier. Compared pair by pair, numbers from all
 /// around the circle have no order at all; distances from one of them have.
 pub(crate) struct Listing {
-    /// By number, then by name.
     claims: Vec<Claim>,
     /// The first child that was listed, from which the order of all is measured.
     origin: i32,
-    /// The directory's own stat.
     pub(crate) directory: Stat,
     /// Whether the numbers say nothing of the order any more.
     pub(crate) is_out_of_turn: bool,
@@ -36,7 +34,6 @@ impl Listing {
         Listing { claims, origin, directory, is_out_of_turn }
     }
 
-    /// Where that name stands among the claims.
     pub(crate) fn find(&self, name: &str) -> Option<usize> {
         self.claims.binary_search(&claim(name.to_owned())?).ok()
     }
@@ -58,7 +55,7 @@ impl Listing {
     /// Of two, one of which is in the place of another claim: whether `other` is before `own`.
     pub(crate) fn is_placed_before(&self, other: &str, own: &str) -> Option<bool> {
         let [placed, also] = [other, own].map(name::is_in_anothers_place);
-        let in_turn = |name| name::sequence(name).is_some_and(|it| !name::is_out_of_turn(it));
+        let in_turn = |name| name::number_in_turn(name).is_some();
         match (placed || also, in_turn(other), in_turn(own)) {
             (true, true, true) => {
                 let place = self.find(own)?;
@@ -69,14 +66,12 @@ impl Listing {
         }
     }
 
-    /// How many claims are before the one that stands there.
     pub(crate) fn rank(&self, place: usize) -> usize {
         let start = self.claims[place].0.wrapping_add(i32::MIN);
         let from = self.claims.partition_point(|(number, ..)| *number < start);
         if from <= place { place - from } else { place + self.claims.len() - from }
     }
 
-    /// All claims, in their order.
     pub(crate) fn in_order(&self) -> impl Iterator<Item = &str> {
         let start = self.origin.wrapping_add(i32::MIN);
         let from = self.claims.partition_point(|(number, ..)| *number < start);
@@ -88,10 +83,11 @@ impl Listing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lock::Kind;
     use crate::zookeeper::name::{Naming, numbered_name};
 
     fn ours(sequence: i32) -> String {
-        numbered_name(&Naming::Own.prefix(1, 0x2a), sequence)
+        numbered_name(&Naming::Of(Kind::Exclusive).prefix(1, 0x2a), sequence)
     }
 
     fn listing(names: &[String]) -> Listing {

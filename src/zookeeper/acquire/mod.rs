@@ -1,7 +1,6 @@
 //! The acquire loop: the one place that owns the recovery after a lost reply, the loss of a session and the end of
 //! claims. Strategies say where a claim stands.
 
-pub(super) mod asked;
 pub(super) mod attempt;
 mod claiming;
 pub(super) mod listing;
@@ -10,6 +9,7 @@ mod queue;
 pub(super) mod scan;
 pub(super) mod seen_ahead;
 mod together;
+pub(super) mod trace;
 mod watch;
 
 use std::slice;
@@ -22,8 +22,9 @@ use crate::client::TrustedSession;
 use crate::error::{Error, Result};
 use crate::lock::{Contender, LockError, Strategy};
 use crate::logging::log;
+use crate::retry;
 use crate::runtime::{Late, Timer, within};
-use attempt::{AFTER_TROUBLE, Acquired, Attempt, ClaimStatus};
+use attempt::{Acquired, Attempt, ClaimStatus};
 use seen_ahead::SeenAhead;
 
 /// Acquires the lock.
@@ -35,7 +36,7 @@ pub(super) async fn acquire(
 ) -> Result<Acquired, LockError> {
     let mut attempt = Attempt::new(spec, false, Arc::clone(ahead));
     contend(slice::from_mut(&mut attempt)).await?;
-    attempt.acquired().ok_or_else(|| ahead.error(&spec.path))
+    attempt.acquired().ok_or_else(|| ahead.error(&spec.lock.path))
 }
 
 /// Acquires the lock, or returns the contender ahead instead of waiting. Dropping it is like dropping [`acquire`].
@@ -45,7 +46,7 @@ pub(super) async fn try_acquire(
 ) -> Result<Result<Acquired, Option<Contender>>, LockError> {
     let ahead = Arc::new(SeenAhead::default());
     let mut attempt = Attempt::new(spec, true, Arc::clone(&ahead));
-    let late = || Err(ahead.error(&spec.path));
+    let late = || Err(ahead.error(&spec.lock.path));
     within(deadline, Box::pin(contend(slice::from_mut(&mut attempt))), late).await?;
     Ok(attempt.acquired().ok_or_else(|| ahead.take()))
 }
@@ -63,25 +64,24 @@ pub(super) async fn acquire_together(
     Ok(attempts.iter_mut().map(Attempt::acquired).collect())
 }
 
-/// Goes on until all attempts hold, or one must not wait: then none does.
+/// Runs until all attempts hold. If one is blocked and must not wait, none holds.
 async fn contend(attempts: &mut [Attempt]) -> Result<(), LockError> {
-    let client = Arc::clone(&attempts[0].spec.client);
+    let lock = Arc::clone(&attempts[0].spec.lock);
     loop {
-        let session = client.trusted_session().await;
-        let session = session.map_err(|error| LockError::closed(&attempts[0].spec.path, error))?;
+        let session = lock.session().await?;
         // In a box of its own, which goes while a claim waits: there may be many.
         let (at, status) = match Box::pin(step(attempts, &session)).await {
             Ok(standing) => standing,
             Err(error) if error.is_transient() => {
                 log!(DEBUG, %error, "acquire goes on");
-                Timer::after(AFTER_TROUBLE).await;
+                Timer::after(retry::SOON).await;
                 continue;
             }
             Err(error) => return Err(refused_at_one(attempts, error)),
         };
         match status {
             // The end of the session deletes the claims ahead first, so ours seem to hold.
-            ClaimStatus::Held if client.is_closing() => drop(client.closed().await),
+            ClaimStatus::Held if lock.client.is_closing() => drop(lock.client.closed().await),
             // All znodes were there in this period of trust, and the session is proven to be alive: nobody else can
             // hold.
             ClaimStatus::Held if attempts.iter_mut().all(|attempt| attempt.hold(&session)) => {
@@ -103,16 +103,18 @@ async fn contend(attempts: &mut [Attempt]) -> Result<(), LockError> {
                 Timer::after(pause).await;
                 look_again_at(&mut attempts[..at]);
             }
-            ClaimStatus::Impossible(obstacle) => return Err(obstacle.at(&attempts[at].spec.path)),
+            ClaimStatus::Impossible(obstacle) => {
+                return Err(obstacle.at(&attempts[at].spec.lock.path));
+            }
         }
     }
 }
 
-/// Claims, or looks again where the claims stand. Gives the first that does not hold; `Held` if all do.
+/// Claims, or looks again where the claims stand. Returns the first that does not hold, or `Held` if all do.
 async fn step(attempts: &mut [Attempt], session: &TrustedSession) -> Result<(usize, ClaimStatus)> {
     for attempt in &mut *attempts {
         attempt.claim.reconcile(session).await?;
-        attempt.claim.given_up_are_gone().await;
+        attempt.claim.abandoned_are_gone().await;
     }
     if attempts.len() > 1 {
         if let Some(waits) = together::claim(attempts, session).await? {
@@ -128,13 +130,12 @@ async fn step(attempts: &mut [Attempt], session: &TrustedSession) -> Result<(usi
             status => return Ok((at, status)),
         }
     }
-    let is_one_gone = attempts.iter_mut().any(Attempt::gives_up_if_deleted);
+    let is_one_gone = attempts.iter_mut().any(Attempt::abandon_if_deleted);
     Ok((0, if is_one_gone { ClaimStatus::Again } else { ClaimStatus::Held }))
 }
 
-/// Claims, or looks again where the claim stands.
 async fn look(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimStatus> {
-    match attempt.spec.strategy {
+    match attempt.spec.lock.strategy {
         Strategy::Poll => poll::step(attempt, session).await,
         Strategy::Watch => watch::step(attempt, session).await,
         Strategy::Queue => queue::step(attempt, session).await,
@@ -148,18 +149,17 @@ fn look_again_at(attempts: &mut [Attempt]) {
     }
 }
 
-/// Deletes all claims, and waits until they are gone.
 async fn withdraw(attempts: &mut [Attempt]) {
     for attempt in &mut *attempts {
         attempt.claim.withdraw();
     }
     for attempt in attempts {
-        attempt.claim.given_up_are_gone().await;
+        attempt.claim.abandoned_are_gone().await;
     }
 }
 
-/// What the servers refused to one of them.
+/// The error of a request that the servers refused to one of them.
 fn refused_at_one(attempts: &[Attempt], error: Error) -> LockError {
     let at = error.failed_op_index().filter(|at| *at < attempts.len());
-    refused(&attempts[at.unwrap_or_default()].spec.path, error)
+    refused(&attempts[at.unwrap_or_default()].spec.lock.path, error)
 }

@@ -1,13 +1,11 @@
 //! Create the lock's znode; while it exists, pause and try again.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::attempt::{Attempt, ClaimStatus, clear_orphan};
-use crate::client::{TrustedSession, Znode};
+use crate::client::TrustedSession;
 use crate::error::Result;
-use crate::zookeeper::claim::payload;
-use crate::zookeeper::refusal::NOT_A_LOCK;
+use crate::zookeeper::refusal::{NOT_A_LOCK, found};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
@@ -19,19 +17,15 @@ pub(super) async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Res
         return Ok(status);
     }
     if attempt.attempts % LOOK_EVERY == 0 {
-        match session.get(&attempt.spec.path).await {
-            Ok(Znode { stat, .. }) if !stat.is_ephemeral() => {
+        let lock = &attempt.spec.lock;
+        if let Some(znode) = found(session.get(&lock.path).await)? {
+            if !znode.stat.is_ephemeral() {
                 return Ok(ClaimStatus::Impossible(NOT_A_LOCK));
             }
-            Ok(Znode { data, stat }) => {
-                let path = Arc::clone(&attempt.spec.path);
-                if clear_orphan(&attempt.spec, session, &path, &data, &stat).await {
-                    return Ok(ClaimStatus::Again);
-                }
-                attempt.ahead.note(payload::read(path.to_string(), &data, &stat));
+            if clear_orphan(lock, session, &lock.path, &znode).await {
+                return Ok(ClaimStatus::Again);
             }
-            Err(error) if error.is_no_node() => {}
-            Err(error) => return Err(error),
+            attempt.ahead.note(lock.path.to_string(), znode);
         }
     }
     attempt.attempts += 1;

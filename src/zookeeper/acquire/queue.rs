@@ -10,10 +10,11 @@ use super::listing::Listing;
 use super::scan::Scan;
 use crate::client::{TrustedSession, WatchFor, Znode};
 use crate::error::Result;
-use crate::zookeeper::kinds::admission::Admission;
+use crate::lock::Kind;
 use crate::zookeeper::kinds::permits;
-use crate::zookeeper::kinds::upgrade::{self, Standing};
+use crate::zookeeper::kinds::upgrade::{self, Decision, Replaced};
 use crate::zookeeper::name;
+use crate::zookeeper::refusal::{GONE, NO_PLACE_LEFT, found};
 use crate::zookeeper::shortcuts::following::Before;
 use crate::zookeeper::shortcuts::prove;
 
@@ -22,10 +23,9 @@ const NEAR: usize = 100;
 
 pub(super) async fn step(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimStatus> {
     let status = look(attempt, session).await?;
-    Ok(if attempt.gives_up_if_deleted() { ClaimStatus::Again } else { status })
+    Ok(if attempt.abandon_if_deleted() { ClaimStatus::Again } else { status })
 }
 
-/// Claims, or looks again where the claim stands.
 async fn look(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimStatus> {
     let spec = Arc::clone(&attempt.spec);
     let behind = attempt.behind.take();
@@ -37,18 +37,15 @@ async fn look(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimSt
     } else if prove::holds_after_its_wait(attempt, session, behind).await? {
         return Ok(ClaimStatus::Held);
     } else {
-        spec.memory.list(session, &spec.path).await
+        spec.lock.memory.list(session, &spec.lock.path).await
     };
-    match listed {
-        Ok(listing) => stand(attempt, session, &listing).await,
-        // The directory is gone, and every claim with it, ours too.
-        Err(error) if error.is_no_node() => {
-            spec.memory.saw_no_directory();
-            attempt.claim.give_up();
-            Ok(ClaimStatus::Again)
-        }
-        Err(error) => Err(error),
+    if let Some(listing) = found(listed)? {
+        return stand(attempt, session, &listing).await;
     }
+    // The directory is gone, and every claim with it, ours too.
+    spec.lock.memory.saw_no_directory();
+    attempt.claim.abandon();
+    Ok(ClaimStatus::Again)
 }
 
 /// Where the claim stands among those that are listed.
@@ -61,41 +58,66 @@ async fn stand(
     let node = attempt.claim.node().map(|node| (Arc::clone(&node.path), node.czxid));
     let (own, czxid) = node.unwrap_or_default();
     let own = name::last(&own);
-    let place = listing.find(own).filter(|_| attempt.claim.can_be_in(&listing.directory));
-    let place = place.filter(|_| attempt.claim.is_whole_in(listing));
+    // Otherwise somebody has deleted it, or the directory that it was in.
+    let place = listing.find(own).filter(|_| attempt.claim.is_in(listing));
     let before: Option<Box<dyn Iterator<Item = &str> + Send>> = match place {
-        // Somebody has deleted it, or the directory that it was in.
-        None => None,
         Some(_) if listing.is_out_of_turn => {
-            let before = made_before(session, &spec.path, listing, own, czxid).await?;
+            let before = made_before(session, &spec.lock.path, listing, own, czxid).await?;
             before.map(|before| Box::new(before.into_iter()) as _)
         }
-        Some(place) => Some(Box::new(listing.before(place))),
+        place => place.map(|place| Box::new(listing.before(place)) as _),
     };
-    let Some(before) = before else {
-        attempt.claim.give_up();
+    let (Some(place), Some(before)) = (place, before) else {
+        attempt.claim.abandon();
         return Ok(ClaimStatus::Again);
     };
-    if let (Some(tell), Some(place)) = (&spec.on_position, place) {
+    if let Some(tell) = &spec.naming.on_position {
         tell(own, listing.before(place).last().unwrap_or(own));
     }
-    let is_near = place.is_none_or(|place| listing.rank(place) <= NEAR);
-    attempt.purpose = if is_near { WatchFor::Next } else { WatchFor::Later };
-    if let Admission::Permits(wanted) = spec.admission {
-        return permits::wait_behind(attempt, session, listing, wanted, before).await;
-    }
-    let Some(part) = &spec.part else {
-        return wait_behind(attempt, session, listing.directory.czxid, before).await;
-    };
-    match upgrade::stand(attempt, session, listing, part, before).await? {
-        Standing::Decided(status) => Ok(status),
-        Standing::Behind(before) => {
-            wait_behind(attempt, session, listing.directory.czxid, before.into_iter()).await
+    attempt.purpose = if listing.rank(place) <= NEAR { WatchFor::Next } else { WatchFor::Later };
+    match (spec.naming.kind, &spec.hold.changes) {
+        (Kind::Permits(wanted), _) => {
+            permits::wait_behind(attempt, session, listing, wanted, before).await
+        }
+        (_, None) => wait_behind(attempt, session, listing.directory.czxid, before).await,
+        (kind, Some(hold)) => {
+            let replaced = attempt.in_place_of.as_ref();
+            let decision = upgrade::decide(kind, own, hold, replaced, listing, before);
+            change_hold(attempt, session, listing.directory.czxid, decision).await
         }
     }
 }
 
-/// Watches the nearest claim before ours. Only it: when it goes, the next is looked for anew, so a
+async fn change_hold(
+    attempt: &mut Attempt,
+    session: &TrustedSession,
+    directory: i64,
+    decision: Decision<'_>,
+) -> Result<ClaimStatus> {
+    let lock = Arc::clone(&attempt.spec.lock);
+    let writer = match decision {
+        Decision::HoldIsGone => return Ok(ClaimStatus::Impossible(GONE)),
+        Decision::NoPlaceLeft => return Ok(ClaimStatus::Impossible(NO_PLACE_LEFT)),
+        Decision::Holds => return Ok(ClaimStatus::Held),
+        Decision::Recreate => None,
+        Decision::Waits { before, writers } => {
+            let mut writers = Scan::new(&lock, session, directory, writers.into_iter());
+            let Some(writer) = writers.next().await? else {
+                if let Some(replaced) = &mut attempt.in_place_of {
+                    replaced.is_seen = true;
+                }
+                return wait_behind(attempt, session, directory, before.into_iter()).await;
+            };
+            Some(writer.name)
+        }
+    };
+    attempt.claim.abandon();
+    attempt.claim.take_place(writer.and_then(name::sequence));
+    attempt.in_place_of = writer.map(|name| Replaced { name: name.to_owned(), is_seen: false });
+    Ok(ClaimStatus::Again)
+}
+
+/// Watches the nearest claim before ours. Only it: when it goes, the next is looked up again, so a
 /// waiter that gives up hands nothing over by its going.
 async fn wait_behind<'a>(
     attempt: &mut Attempt,
@@ -104,8 +126,8 @@ async fn wait_behind<'a>(
     before: impl Iterator<Item = &'a str>,
 ) -> Result<ClaimStatus> {
     let spec = Arc::clone(&attempt.spec);
-    let claims = before.filter(|child| !spec.memory.is_data(directory, child));
-    let mut blockers = spec.admission.blockers(claims).peekable();
+    let claims = before.filter(|child| !spec.lock.memory.is_data(directory, child));
+    let mut blockers = spec.naming.blockers(claims).peekable();
     if let Some(nearest) = blockers.next() {
         // What can become a claim of another kind goes when that has come to stand before ours.
         let is_only = blockers.peek().is_none() && !name::kind(nearest).can_change();
@@ -113,8 +135,8 @@ async fn wait_behind<'a>(
             return Ok(status);
         }
         // Somebody's data with a claim's name.
-        spec.memory.saw_data(directory, nearest);
-        let mut rest = Scan::new(&spec, session, directory, blockers).wide();
+        spec.lock.memory.saw_data(directory, nearest);
+        let mut rest = Scan::new(&spec.lock, session, directory, blockers).wide();
         if let Some(claim) = rest.next().await? {
             let status = watch_claim(attempt, session, claim.name, false).await?;
             return Ok(status.unwrap_or(ClaimStatus::Again));
@@ -124,7 +146,7 @@ async fn wait_behind<'a>(
             return Ok(ClaimStatus::Again);
         }
     }
-    spec.memory.set_contended(attempt.attempts > 0);
+    spec.lock.memory.set_contended(attempt.attempts > 0);
     prove::saw_first(attempt);
     Ok(ClaimStatus::Held)
 }
@@ -136,12 +158,10 @@ async fn watch_claim(
     child: &str,
     is_only: bool,
 ) -> Result<Option<ClaimStatus>> {
-    let path = name::join(&attempt.spec.path, child);
+    let path = name::join(&attempt.spec.lock.path, child);
     let before = Before { is_only, is_in_our_directory: true };
-    match attempt.watch_before(session, &path, before).await {
-        Err(error) if error.is_no_node() => Ok(Some(ClaimStatus::Again)),
-        watched => watched,
-    }
+    let watched = found(attempt.watch_before(session, &path, before).await)?;
+    Ok(watched.unwrap_or(Some(ClaimStatus::Again)))
 }
 
 /// The claims that were made before ours, nearest first, where numbers do not tell: by the
@@ -164,15 +184,11 @@ async fn made_before<'a>(
     let mut before = Vec::new();
     let mut is_there = false;
     for (child, look) in looks {
-        match look.await {
-            Ok(Znode { stat, .. }) if child == own => is_there |= stat.czxid == czxid,
-            Ok(Znode { stat, .. }) => {
-                if listing.is_placed_before(child, own).unwrap_or(stat.czxid < czxid) {
-                    before.push((stat.czxid, child));
-                }
-            }
-            Err(error) if error.is_no_node() => {}
-            Err(error) => return Err(error),
+        let Some(Znode { stat, .. }) = found(look.await)? else { continue };
+        if child == own {
+            is_there |= stat.czxid == czxid;
+        } else if listing.is_placed_before(child, own).unwrap_or(stat.czxid < czxid) {
+            before.push((stat.czxid, child));
         }
     }
     before.sort_unstable_by_key(|claim| Reverse(*claim));

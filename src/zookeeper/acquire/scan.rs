@@ -5,74 +5,66 @@ use std::collections::VecDeque;
 use crate::client::{TrustedSession, Znode};
 use crate::error::Result;
 use crate::runtime::Pending;
-use crate::znode::Stat;
 use crate::zookeeper::claim::lookup::READS;
 use crate::zookeeper::name;
-use crate::zookeeper::shortcuts::memory::PathMemory;
-use crate::zookeeper::spec::Spec;
+use crate::zookeeper::refusal::found;
+use crate::zookeeper::spec::LockSpec;
 
 type Read = Pending<Znode>;
 
-/// A child that a session owns.
 pub(crate) struct Claimed<'n> {
     pub(crate) name: &'n str,
-    pub(crate) data: Vec<u8>,
-    pub(crate) stat: Stat,
+    pub(crate) znode: Znode,
 }
 
 /// Where one child is no claim there may be thousands: they are remembered, so that the next scan does
 /// not read them, and from the first on many are read at once.
 pub(crate) struct Scan<'s, 'n, I> {
-    spec: &'s Spec,
+    lock: &'s LockSpec,
     session: &'s TrustedSession,
-    /// The transaction that made the directory.
     directory: i64,
     children: I,
     reads: VecDeque<(&'n str, Read)>,
     width: usize,
-    /// A child was gone by the time that it was read.
     pub(crate) missed_one: bool,
 }
 
 impl<'s, 'n, I: Iterator<Item = &'n str>> Scan<'s, 'n, I> {
     pub(crate) fn new(
-        spec: &'s Spec,
+        lock: &'s LockSpec,
         session: &'s TrustedSession,
         directory: i64,
         children: I,
     ) -> Scan<'s, 'n, I> {
         let reads = VecDeque::new();
-        Scan { spec, session, directory, children, reads, width: 1, missed_one: false }
+        Scan { lock, session, directory, children, reads, width: 1, missed_one: false }
     }
 
-    /// Many are read at once from the first on.
     pub(crate) fn wide(mut self) -> Self {
         self.width = READS;
         self
     }
 
-    /// The next child that is there and that a session owns.
     pub(crate) async fn next(&mut self) -> Result<Option<Claimed<'n>>> {
-        let memory: &PathMemory = &self.spec.memory;
+        let memory = &self.lock.memory;
         loop {
             while self.reads.len() < self.width {
                 let Some(child) = self.children.next() else { break };
                 if !memory.is_data(self.directory, child) {
-                    let read = self.session.get(&name::join(&self.spec.path, child));
+                    let read = self.session.get(&name::join(&self.lock.path, child));
                     self.reads.push_back((child, read));
                 }
             }
             let Some((name, read)) = self.reads.pop_front() else { return Ok(None) };
-            match read.await {
-                Ok(Znode { data, stat }) if stat.is_ephemeral() => {
-                    return Ok(Some(Claimed { name, data, stat }));
+            match found(read.await)? {
+                Some(znode) if znode.stat.is_ephemeral() => {
+                    return Ok(Some(Claimed { name, znode }));
                 }
-                Ok(_) => {
+                Some(_) => {
                     memory.saw_data(self.directory, name);
                     self.width = READS;
                 }
-                Err(error) if error.is_no_node() => self.missed_one = true,
-                Err(error) => return Err(error),
+                None => self.missed_one = true,
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Several locks of one client, claimed in one transaction.
 //!
-//! Claims that are made by one transaction stand in the same order in every queue: before all that were made later,
-//! behind all that were made earlier. Whoever waits, waits for an earlier transaction, so nobody waits in a circle,
-//! whatever is held alone, together, or by readers. For that, all claims of an acquire have to be of one transaction at
-//! any time: where one is gone (deleted, or with its directory), the others are given up, and all are made anew.
+//! The claims of one transaction have the same place in every queue: before all later claims, behind all earlier ones. A
+//! waiter waits only for an earlier transaction, so waits form no cycle, whatever is held alone, together, or by readers.
+//! This needs all claims of an acquire to be of one transaction. So if one of them is gone (deleted, or with its
+//! directory), the others are abandoned, and all are created again.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::claiming;
 use crate::client::{Created, Op, OpResult, TrustedSession};
 use crate::error::{Code, Error, Result};
 use crate::runtime::{Pending, wake};
-use crate::zookeeper::claim::transaction::First;
+use crate::zookeeper::claim::lookup;
 use crate::zookeeper::refusal::NOT_A_QUEUE;
 use crate::zookeeper::shortcuts::prove;
 
@@ -24,7 +24,7 @@ pub(super) async fn claim(
     if attempts.iter().all(|attempt| attempt.claim.node().is_some()) {
         return Ok(None);
     }
-    give_up(attempts).await;
+    abandon(attempts).await;
     for (at, attempt) in attempts.iter_mut().enumerate() {
         if let Some(status) = claiming::enter(attempt, session).await? {
             return Ok(Some((at, status)));
@@ -54,14 +54,14 @@ pub(super) async fn claim(
     Ok(Some((at, status)))
 }
 
-/// Deletes all claims. Who only tries waits until they are gone, or would take them for another's.
-async fn give_up(attempts: &mut [Attempt]) {
+/// Deletes all claims. A try waits until they are gone, or it would take them for another client's.
+async fn abandon(attempts: &mut [Attempt]) {
     for attempt in &mut *attempts {
         (attempt.behind, attempt.held_in) = (None, None);
-        attempt.claim.give_up();
+        attempt.claim.abandon();
     }
     for attempt in attempts {
-        attempt.claim.given_up_are_gone().await;
+        attempt.claim.abandoned_are_gone().await;
     }
 }
 
@@ -70,7 +70,7 @@ fn send(attempts: &mut [Attempt], session: &TrustedSession) {
     let mut ops: Vec<Op> = Vec::with_capacity(attempts.len());
     let mut replies = Vec::with_capacity(attempts.len());
     for attempt in &mut *attempts {
-        let path = Arc::clone(&attempt.spec.path);
+        let path = Arc::clone(&attempt.spec.lock.path);
         attempt.claim.send_by(session, |claim, prefix, mode| {
             ops.push(claim.op(prefix, mode));
             let (reply, to_come) = oneshot::async_channel();
@@ -78,10 +78,10 @@ fn send(attempts: &mut [Attempt], session: &TrustedSession) {
             Pending::reply("create", path, to_come)
         });
     }
-    let (first, number) = (First::of(&ops[0]), replies.len());
+    let (data, number) = (attempts[0].claim.data().to_vec(), replies.len());
     let (sent, session) = (session.multi(&ops), session.clone());
-    attempts[0].spec.client.spawn(async move {
-        let mut created = created(&session, sent, &first, number).await.map(Vec::into_iter);
+    attempts[0].spec.lock.client.spawn(async move {
+        let mut created = created(&session, sent, &data, number).await.map(Vec::into_iter);
         for reply in replies {
             let unknown = || Error::new("create", "", Code::OPERATION_TIMEOUT);
             wake::send(
@@ -95,11 +95,10 @@ fn send(attempts: &mut [Attempt], session: &TrustedSession) {
     });
 }
 
-/// The claims that the transaction has made.
 async fn created(
     session: &TrustedSession,
     sent: Pending<Vec<OpResult>>,
-    first: &First,
+    data: &[u8],
     number: usize,
 ) -> Result<Vec<Created>> {
     let path_of = |result| match result {
@@ -109,6 +108,6 @@ async fn created(
     let paths: Vec<String> = sent.await?.into_iter().filter_map(path_of).collect();
     let path = paths.first().filter(|_| paths.len() == number);
     let path = path.ok_or_else(|| Error::new("create", "", Code::OPERATION_TIMEOUT))?;
-    let stat = first.stat(session, path).await?;
+    let stat = lookup::read_created(session, path, data).await?;
     Ok(paths.into_iter().map(|path| Created { path, stat }).collect())
 }

@@ -1,38 +1,39 @@
-//! Where the node of a claim is: at the lock's path, or a numbered child of it.
+//! Where the znode of a claim is: at the lock's path, or a numbered child of it.
 
 use std::sync::Arc;
 
 use super::pair;
-use crate::lock::Strategy;
+use crate::lock::{Kind, Strategy};
 use crate::zookeeper::name::{self, Naming};
 use crate::zookeeper::spec::Spec;
 
-/// Where a claim's node is created.
+/// Where a claim's znode is created.
 #[derive(Clone)]
 pub(crate) enum NodeLayout {
-    /// The node is the lock's path itself.
     At(Arc<str>),
-    /// The node is a numbered child of the lock's path, which the transaction `created` has made; where it takes the
-    /// `place` of another claim, by the number of that.
-    Under { directory: Arc<str>, naming: Naming, created: i64, place: Option<i32> },
+    /// It is a child of the lock's path, which the transaction `created` has made. The server gives its number, or it has
+    /// that of the claim whose `place` it takes.
+    Under {
+        directory: Arc<str>,
+        naming: Naming,
+        created: i64,
+        place: Option<i32>,
+    },
 }
 
 impl NodeLayout {
-    /// Of a lock's claims.
     pub(crate) fn of(spec: &Spec) -> NodeLayout {
-        let path = Arc::clone(&spec.path);
-        match spec.strategy {
-            Strategy::Poll | Strategy::Watch => NodeLayout::At(path),
-            Strategy::Queue => {
-                let created = spec.memory.directory();
-                let part = spec.part.as_ref();
-                let place = part.and_then(|part| part.place.then(|| part.number()).flatten());
-                NodeLayout::Under { directory: path, naming: spec.naming, created, place }
-            }
+        let directory = Arc::clone(&spec.lock.path);
+        if spec.lock.strategy != Strategy::Queue {
+            return NodeLayout::At(directory);
         }
+        let (naming, created) = (spec.naming.naming(), spec.lock.memory.directory());
+        // A downgrade takes the place of the present claim.
+        let replaces = spec.hold.changes.as_ref().filter(|_| spec.naming.kind != Kind::Upgrade);
+        let place = replaces.and_then(|present| present.number());
+        NodeLayout::Under { directory, naming, created, place }
     }
 
-    /// The path of a claim with that number.
     pub(crate) fn numbered(&self, session: i64, number: i32) -> String {
         match self {
             NodeLayout::At(path) => path.to_string(),
@@ -43,22 +44,15 @@ impl NodeLayout {
         }
     }
 
-    /// The transaction that made the directory, which the names of its claims carry.
+    /// The transaction that made the directory, if the names of its claims carry it.
     pub(crate) fn directory(&self) -> Option<i64> {
         match self {
-            NodeLayout::Under { naming, created, .. } if naming.is_of_the_directory() => {
-                Some(*created)
-            }
-            _ => None,
+            NodeLayout::Under { naming: Naming::Recipe, .. } | NodeLayout::At(_) => None,
+            NodeLayout::Under { created, .. } => Some(*created),
         }
     }
 
-    /// How many znodes a claim is.
-    pub(crate) fn znodes(&self) -> usize {
-        if matches!(self, NodeLayout::Under { naming: Naming::Pair, .. }) { 2 } else { 1 }
-    }
-
-    /// What the second of a claim's znodes is called before its number, if it has two.
+    /// The path of the second of a claim's znodes up to its number, if a claim has two.
     pub(crate) fn second(&self) -> Option<String> {
         match self {
             NodeLayout::Under { directory, naming: Naming::Pair, created, .. } => {
@@ -68,20 +62,17 @@ impl NodeLayout {
         }
     }
 
-    /// Whether a child is called as the claims of this directory are, and of no other at the same path.
+    pub(crate) fn is_pair(&self) -> bool {
+        matches!(self, NodeLayout::Under { naming: Naming::Pair, .. })
+    }
+
+    /// Whether a child has a name that only claims of this directory have.
     pub(crate) fn names(&self, child: &str) -> bool {
         match self {
-            NodeLayout::Under { naming, created, .. } if naming.is_of_the_directory() => {
+            NodeLayout::Under { naming, created, .. } if self.directory().is_some() => {
                 child.starts_with(&naming.prefix(0, *created))
             }
             _ => false,
-        }
-    }
-
-    /// The lock's path.
-    pub(crate) fn lock(&self) -> &str {
-        match self {
-            NodeLayout::At(path) | NodeLayout::Under { directory: path, .. } => path,
         }
     }
 }

@@ -5,48 +5,35 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 use uuid::Uuid;
 
 use super::payload;
 use super::sent_after::SentAfter;
 use crate::client::{Children, TrustedSession, Znode};
-use crate::error::{Code, Result};
+use crate::error::{Code, Error, Result};
+use crate::retry;
 use crate::runtime::{Pending, Timer};
+use crate::znode::Stat;
 use crate::zookeeper::name::{self, Naming};
 
-/// How many reads are on their way at once.
 pub(crate) const READS: usize = 64;
-/// The pause before a read that the servers had no room for is repeated.
-const AGAIN: Duration = Duration::from_millis(5);
 
 /// The claims of a session in one directory: path and czxid of each.
 #[derive(Default)]
 pub(crate) struct Found {
-    by_uuid: HashMap<Uuid, Vec<(Arc<str>, i64)>>,
-    /// Those whose data somebody has replaced.
-    nameless: Vec<(Arc<str>, i64)>,
+    pub(crate) by_uuid: HashMap<Uuid, Vec<(Arc<str>, i64)>>,
+    /// Those whose data another client has replaced.
+    pub(crate) nameless: Vec<(Arc<str>, i64)>,
 }
 
-impl Found {
-    pub(crate) fn claims(&self, uuid: Uuid) -> Vec<(Arc<str>, i64)> {
-        self.by_uuid.get(&uuid).cloned().unwrap_or_default()
-    }
-
-    pub(crate) fn nameless(&self) -> &[(Arc<str>, i64)] {
-        &self.nameless
-    }
-}
-
-/// Looks through a lock's directory.
 pub(crate) async fn look_up(
     session: TrustedSession,
     directory: String,
     sent_after: SentAfter,
 ) -> Result<Found> {
     // The server that we are connected to now may be behind the one that took the creates. Both
-    // requests are on their way before the first is awaited.
+    // requests are in flight before the first is awaited.
     let sync = session.sync(&directory);
     let listed = session.children(&directory).await;
     sync.await?;
@@ -109,10 +96,34 @@ async fn read_again(session: &TrustedSession, path: &str, mut read: Pending<Znod
     loop {
         match read.await {
             Err(error) if error.code() == Code::THROTTLED_OP => {
-                Timer::after(AGAIN).await;
+                Timer::after(retry::SOON).await;
                 read = session.get(path);
             }
             read => return read,
         }
+    }
+}
+
+/// The stat of a claim that a transaction has created at that path with that data. Its czxid is that of all claims of the
+/// transaction.
+///
+/// If the directory was recreated, another claim may have that name by now, even one of this session. So the data is
+/// compared, which carries a uuid. Without certainty the outcome is unknown: then the claims are looked up.
+pub(crate) async fn read_created(
+    session: &TrustedSession,
+    path: &str,
+    data: &[u8],
+) -> Result<Stat> {
+    let unknown = || Error::new("create", path, Code::OPERATION_TIMEOUT);
+    match session.get(path).await {
+        Ok(found) if found.stat.ephemeral_owner == session.id() && found.data == data => {
+            Ok(found.stat)
+        }
+        // A look-up could not read it either, so its owner has to do.
+        Err(error) if error.code() == Code::NO_AUTH => {
+            let stat = session.exists(path).await.ok().flatten();
+            stat.filter(|stat| stat.ephemeral_owner == session.id()).ok_or_else(unknown)
+        }
+        Ok(_) | Err(_) => Err(unknown()),
     }
 }

@@ -11,7 +11,6 @@ pub(super) mod pair;
 pub(super) mod payload;
 mod recovery;
 pub(super) mod sent_after;
-pub(super) mod transaction;
 
 use std::sync::Arc;
 
@@ -21,30 +20,30 @@ use super::shortcuts::announced;
 use super::spec::Spec;
 use crate::client::{Created, Op, TrustedSession};
 use crate::error::Result;
+use crate::lock::Strategy;
 use crate::logging::log;
+use crate::retry;
 use crate::runtime::Pending;
-use crate::znode::{Acl, CreateMode, Stat};
+use crate::znode::CreateMode;
 use layout::NodeLayout;
 use node::Node;
-use recovery::{Ends, Reply, Search, clean_up, delete_directory, may_exist, unknown};
+use recovery::{Ends, Reply, Search, clean_up, delete_directory, unknown};
 use sent_after::SentAfter;
 
 pub(super) struct Claim {
-    /// How to find our node when its name is not known.
+    /// How to find our node if its name is unknown.
     search: Search,
     data: Vec<u8>,
-    acl: Arc<[Acl]>,
     /// Whether its release is announced if its session can.
     may_announce: bool,
     state: State,
-    /// The ends of nodes that were given up, where somebody wants to know.
-    given_up: Option<Ends>,
-    /// Whether its node was handed on or deleted at its end.
+    /// Pending deletions of abandoned nodes, if the attempt waits for them.
+    abandoned: Option<Ends>,
+    /// Whether its node was handed over or deleted.
     is_over: bool,
 }
 
 enum State {
-    /// There is no node.
     None,
     /// A create was submitted; without a reply to wait for, its outcome is unknown.
     Sent {
@@ -56,34 +55,31 @@ enum State {
 
 impl Claim {
     pub(super) fn new(spec: &Spec, only_tries: bool) -> Claim {
-        let uuid = payload::new_uuid(spec.client.id());
-        let token = spec.part.as_ref().map(|part| part.token);
+        let lock = &spec.lock;
+        let uuid = payload::new_uuid(lock.client.id());
+        let token = spec.hold.changes.as_ref().map(|present| present.token);
         let search = Search {
-            client: Arc::clone(&spec.client),
-            memory: Arc::clone(&spec.memory),
+            lock: Arc::clone(lock),
             layout: NodeLayout::of(spec),
             uuid,
             sent_after: SentAfter::Unknown,
-            leaves_nothing: spec.leaves_nothing,
             is_announced: false,
         };
         // It costs a little, and gains nothing where nobody waits.
-        let may_announce = spec.client.announces_releases()
-            && spec.naming.is_of_the_directory()
-            && spec.admission.is_by_number_alone()
-            && spec.memory.is_contended();
+        let may_announce = lock.client.announces_releases()
+            && search.layout.directory().is_some()
+            && spec.naming.is_by_number_alone()
+            && lock.memory.is_contended();
         Claim {
             search,
-            data: payload::write(uuid, &spec.label, token),
-            acl: Arc::clone(&spec.acl),
+            data: payload::write(uuid, &spec.hold.label, token),
             may_announce,
             state: State::None,
-            given_up: (only_tries || token.is_some()).then(Ends::new),
+            abandoned: (only_tries || token.is_some()).then(Ends::new),
             is_over: false,
         }
     }
 
-    /// Our node, if there is one.
     pub(super) fn node(&self) -> Option<&Node> {
         match &self.state {
             State::Placed(node) => Some(node),
@@ -91,42 +87,33 @@ impl Claim {
         }
     }
 
-    /// What the node says.
     pub(super) fn data(&self) -> &[u8] {
         &self.data
     }
 
-    /// It is to be created in the directory that this transaction has made.
+    /// Sets the directory, by the transaction that made it.
     pub(super) fn enter(&mut self, directory: i64) {
         if let NodeLayout::Under { created, .. } = &mut self.search.layout {
             *created = directory;
         }
     }
 
-    /// It is to be created in the place of the claim with that number, or at the end.
+    /// Sets the number of the claim whose place it takes. `None`: the end of the queue.
     pub(super) fn take_place(&mut self, number: Option<i32>) {
         if let NodeLayout::Under { place, .. } = &mut self.search.layout {
             *place = number;
         }
     }
 
-    /// Whether our node, if there is one, can be in the directory that has this stat: not if that
-    /// was made anew.
-    pub(super) fn can_be_in(&self, directory: &Stat) -> bool {
-        let made_before = self.node().is_none_or(|node| directory.czxid < node.czxid);
-        let is_named_so = match &self.search.layout {
-            NodeLayout::Under { naming, created, .. } if naming.is_of_the_directory() => {
-                *created == directory.czxid
-            }
-            _ => true,
-        };
-        made_before && is_named_so
-    }
-
-    /// Whether all of our node is among those that are listed.
-    pub(super) fn is_whole_in(&self, listing: &Listing) -> bool {
-        let second = self.node().and_then(|node| node.second.as_deref());
-        second.is_none_or(|second| listing.find(name::last(second)).is_some())
+    /// Whether our node, if there is one, is all in that listing, and the directory was not recreated since.
+    pub(super) fn is_in(&self, listing: &Listing) -> bool {
+        let czxid = listing.directory.czxid;
+        let is_named_so = self.search.layout.directory().is_none_or(|created| created == czxid);
+        let is_there = self.node().is_none_or(|node| {
+            let is_listed = |second: &Arc<str>| listing.find(name::last(second)).is_some();
+            czxid < node.czxid && node.second.as_ref().is_none_or(is_listed)
+        });
+        is_named_so && is_there
     }
 
     /// Submits the create. Follow it up with [`confirm`](Claim::confirm).
@@ -135,23 +122,24 @@ impl Claim {
         self.search.is_announced = identity.is_some();
         self.send_by(session, |claim, path, mode| {
             if let Some(second) = claim.search.layout.second() {
-                return pair::create(session, claim.op(path, mode), claim.op(&second, mode));
+                let (first, second) = (claim.op(path, mode), claim.op(&second, mode));
+                return pair::create(session, first, second, claim.data.clone());
             }
             let Some(id) = identity else {
-                return session.create(path, &claim.data, &claim.acl, mode);
+                return session.create(path, &claim.data, &claim.search.lock.acl, mode);
             };
-            let (data, acl) = announced::protected(&claim.data, &claim.acl, id);
+            let (data, acl) = announced::protected(&claim.data, &claim.search.lock.acl, id);
             session.create(path, &data, &acl, mode)
         });
     }
 
-    /// Submits the create by somebody who gives the reply to come: in a transaction with others, say.
+    /// Lets the caller submit the create, for example in a transaction with others.
     pub(super) fn send_by(
         &mut self,
         session: &TrustedSession,
         create: impl FnOnce(&Claim, &str, CreateMode) -> Pending<Created>,
     ) {
-        let sent = self.search.memory.sent();
+        let sent = self.search.lock.memory.sent();
         let (path, mode) = match &self.search.layout {
             NodeLayout::At(path) => (path.to_string(), CreateMode::Ephemeral),
             NodeLayout::Under { directory, naming, created, place: Some(number) } => {
@@ -161,7 +149,7 @@ impl Claim {
                 (name::join(directory, &name), CreateMode::Ephemeral)
             }
             NodeLayout::Under { directory, naming, created, place: None } => {
-                self.search.sent_after = self.search.memory.sent_after(*created);
+                self.search.sent_after = self.search.lock.memory.sent_after(*created);
                 let prefix = name::join(directory, &naming.prefix(session.id(), *created));
                 (prefix, CreateMode::EphemeralSequential)
             }
@@ -170,24 +158,27 @@ impl Claim {
         self.state = State::Sent { session: session.clone(), reply: Some((reply, sent)) };
     }
 
-    /// The create as an operation of a transaction.
     pub(super) fn op(&self, path: &str, mode: CreateMode) -> Op {
-        Op::Create { path: path.to_owned(), data: self.data.clone(), acl: self.acl.to_vec(), mode }
+        Op::Create {
+            path: path.to_owned(),
+            data: self.data.clone(),
+            acl: self.search.lock.acl.to_vec(),
+            mode,
+        }
     }
 
-    /// Waits for the reply to the create.
     pub(super) async fn confirm(&mut self) -> Result<&Node> {
         if let State::Sent { session, reply: pending } = &mut self.state {
             // Awaited in place: should this future be dropped, the claim still has the reply to
             // come and can clean up after it.
             let reply = match pending {
                 Some((reply, _)) => reply.await,
-                None => return Err(unknown(&self.search.layout)),
+                None => return Err(unknown(&self.search.lock)),
             };
             self.state = match reply {
                 Ok(created) => State::Placed(self.search.created(session, created)),
                 Err(error) => {
-                    if may_exist(&error) {
+                    if retry::may_be_done(error.code()) {
                         *pending = None;
                     } else {
                         self.state = State::None;
@@ -196,7 +187,7 @@ impl Claim {
                 }
             };
         }
-        self.node().ok_or_else(|| unknown(&self.search.layout))
+        self.node().ok_or_else(|| unknown(&self.search.lock))
     }
 
     /// Brings what is known of the node up to date with the session: a node of a session that is
@@ -215,18 +206,18 @@ impl Claim {
                 let (found, mut ends) = self.search.run(session).await?;
                 let node = self.search.placed(session, found, &mut ends);
                 self.state = node.map_or(State::None, State::Placed);
-                if let Some(given_up) = &mut self.given_up {
-                    given_up.extend(ends);
+                if let Some(abandoned) = &mut self.abandoned {
+                    abandoned.extend(ends);
                 }
             }
         }
         Ok(())
     }
 
-    /// Waits until the nodes that were given up are gone: who only tries would take them for
+    /// Waits until the abandoned nodes are gone: a try would take them for
     /// another's. Nobody else has to.
-    pub(super) async fn given_up_are_gone(&mut self) {
-        for gone in self.given_up.iter_mut().flat_map(|ends| ends.drain(..)) {
+    pub(super) async fn abandoned_are_gone(&mut self) {
+        for gone in self.abandoned.iter_mut().flat_map(|ends| ends.drain(..)) {
             let gone = gone.await;
             log!(DEBUG, ?gone, "a claim that was given up");
         }
@@ -236,28 +227,27 @@ impl Claim {
     pub(super) fn withdraw(&mut self) {
         self.is_over = true;
         if let Some(node) = self.take() {
-            self.given_up.get_or_insert_default().push(node.guaranteed_delete());
+            self.abandoned.get_or_insert_default().push(node.guaranteed_delete());
         }
     }
 
-    /// The node seems to be gone. It is deleted all the same: a node that nobody answers for would
+    /// The node seems to be gone. It is deleted anyway: a node that nobody answers for would
     /// block everybody for as long as the session lives. But not its successor: if the directory
     /// went with it, another's claim may have its name by now. The next one has another uuid: a look-up
     /// for it must not find this one, which is being deleted.
-    pub(super) fn give_up(&mut self) {
+    pub(super) fn abandon(&mut self) {
         if let Some(node) = self.take() {
-            let gone = node.dispose_with(true);
+            let gone = node.delete(true);
             self.is_over = false;
-            if let Some(ends) = &mut self.given_up {
+            if let Some(ends) = &mut self.abandoned {
                 ends.push(gone);
             }
-            self.search.uuid = payload::new_uuid(self.search.client.id());
+            self.search.uuid = payload::new_uuid(self.search.lock.client.id());
             // Its owner stays, whichever thread makes the next.
             payload::set_uuid(&mut self.data, self.search.uuid);
         }
     }
 
-    /// Where the node is, or would be.
     pub(super) fn layout(&self) -> &NodeLayout {
         &self.search.layout
     }
@@ -281,18 +271,16 @@ impl Drop for Claim {
     fn drop(&mut self) {
         match std::mem::replace(&mut self.state, State::None) {
             State::None => {
-                let directory = self.search.directory();
-                let may_be_left = self.search.leaves_nothing && !self.is_over;
-                if let Some(directory) = directory.filter(|_| may_be_left) {
+                let lock = &self.search.lock;
+                if lock.leaves_nothing && !self.is_over && lock.strategy == Strategy::Queue {
                     // The directory may have been made for it, and never used: then the servers keep it.
-                    let client = Arc::clone(&self.search.client);
-                    self.search.client.spawn_duty(delete_directory(client, directory));
+                    lock.client.spawn_duty(delete_directory(Arc::clone(lock)));
                 }
             }
             State::Placed(node) => drop(node.guaranteed_delete()),
             State::Sent { session, reply } => {
                 let cleanup = clean_up(self.search.clone(), session, reply);
-                self.search.client.spawn_duty(cleanup);
+                self.search.lock.client.spawn_duty(cleanup);
             }
         }
     }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::client::TrustedSession;
+use crate::lock::Strategy;
 use crate::runtime::Pending;
-use crate::zookeeper::shortcuts::continuity::Own;
-use crate::zookeeper::shortcuts::memory::PathMemory;
+use crate::zookeeper::shortcuts::continuity::OwnClaim;
+use crate::zookeeper::spec::LockSpec;
 
-/// A node that is certainly ours.
 #[derive(Clone)]
 pub(crate) struct Node {
     pub(crate) session: TrustedSession,
@@ -20,18 +20,15 @@ pub(crate) struct Node {
     pub(crate) name_is_reused: bool,
     /// Whether its release is announced to who waits behind it. Then nobody else may write to it.
     pub(crate) is_announced: bool,
-    /// The lock's path, if that is not the node's.
-    pub(crate) directory: Option<Arc<str>>,
-    /// Whether the directory is deleted after it.
-    pub(crate) leaves_nothing: bool,
-    /// Keeps it known as a claim of this client, and what the client knows of its path.
-    pub(crate) known: (Arc<AtomicBool>, Arc<PathMemory>),
+    pub(crate) lock: Arc<LockSpec>,
+    /// Keeps it known as a claim of this client, and says whether it is gone for certain.
+    pub(crate) known: Arc<AtomicBool>,
 }
 
 impl Node {
     /// Deletes it: submits that now, and repeats it until it is certain.
     pub(crate) fn guaranteed_delete(&self) -> Pending<bool> {
-        self.dispose_with(self.name_is_reused)
+        self.delete(self.name_is_reused)
     }
 
     /// As [`guaranteed_delete`](Node::guaranteed_delete), of a node that holds.
@@ -39,13 +36,13 @@ impl Node {
         if !self.is_announced {
             return self.guaranteed_delete();
         }
-        let known = Arc::clone(&self.known.0);
+        let known = Arc::clone(&self.known);
         self.followed_by_the_directory(self.session.announced_delete(&self.path, self.czxid, known))
     }
 
     /// Until it is gone for certain, it is a claim of this client: nobody else deletes it too.
-    pub(crate) fn dispose_with(&self, look: bool) -> Pending<bool> {
-        let known = Arc::clone(&self.known.0);
+    pub(crate) fn delete(&self, look: bool) -> Pending<bool> {
+        let known = Arc::clone(&self.known);
         let gone = match &self.second {
             None => self.session.guaranteed_delete(&self.path, self.czxid, look, known),
             Some(second) => {
@@ -57,21 +54,20 @@ impl Node {
     }
 
     fn followed_by_the_directory(&self, gone: Pending<bool>) -> Pending<bool> {
-        if let Some(directory) = self.directory.as_ref().filter(|_| self.leaves_nothing) {
+        if self.lock.leaves_nothing && self.lock.strategy == Strategy::Queue {
             // The servers refuse it where somebody is left in it. Should it be lost, they remove the container some
             // time later.
-            drop(self.session.delete(directory, None));
+            drop(self.session.delete(&self.lock.path, None));
         }
         gone
     }
 
-    /// Where what others want of its holder is written, if not into it.
+    /// The directory, if what others want of the holder is written there, and not into the claim.
     pub(crate) fn requests_at(&self) -> Option<&Arc<str>> {
-        self.directory.as_ref().filter(|_| self.is_announced)
+        self.is_announced.then_some(&self.lock.path)
     }
 
-    /// As a claim in that directory.
-    pub(crate) fn in_directory(&self, directory: i64) -> Own<'_> {
-        Own { session: &self.session, path: &self.path, directory, gone: &self.known.0 }
+    pub(crate) fn in_directory(&self, directory: i64) -> OwnClaim<'_> {
+        OwnClaim { session: &self.session, path: &self.path, directory, gone: &self.known }
     }
 }

@@ -5,7 +5,7 @@
 //! The second is called so that Curator, which orders what it does not know by the whole name, puts it behind all
 //! claims. Both have the same data, and the same czxid.
 
-use super::transaction::First;
+use super::lookup;
 use crate::client::{Created, Op, OpResult, TrustedSession};
 use crate::error::{Code, Error};
 use crate::runtime::Pending;
@@ -26,7 +26,7 @@ pub(crate) fn is_second(name: &str) -> bool {
 /// The name of the second znode, by that of the first. `None` where numbers may not follow each other.
 pub(crate) fn second_of(first: &str) -> Option<String> {
     let (directory, _) = first.strip_prefix("zl-")?.split_once("-lock-")?;
-    let number = name::sequence(first).filter(|number| !name::is_out_of_turn(*number))?;
+    let number = name::number_in_turn(first)?;
     Some(name::numbered_name(&format!("{SECOND}{directory}{KAZOO}"), number + 1))
 }
 
@@ -38,7 +38,6 @@ pub(crate) fn first_of(second: &str) -> Option<String> {
     (!name::is_out_of_turn(number)).then(|| name::numbered_name(&prefix, number))
 }
 
-/// The second znode's path, by the first's.
 pub(crate) fn second_path(first: &str) -> Option<String> {
     let (directory, first) = first.rsplit_once('/')?;
     Some(format!("{directory}/{}", second_of(first)?))
@@ -46,8 +45,13 @@ pub(crate) fn second_path(first: &str) -> Option<String> {
 
 /// Submits the transaction that makes both. The result is the first; the second's name follows from it, or the outcome
 /// is given as unknown and both are to be looked up.
-pub(crate) fn create(session: &TrustedSession, first: Op, second: Op) -> Pending<Created> {
-    let (path, claim) = (first.path().to_owned(), First::of(&first));
+pub(crate) fn create(
+    session: &TrustedSession,
+    first: Op,
+    second: Op,
+    data: Vec<u8>,
+) -> Pending<Created> {
+    let path = first.path().to_owned();
     let sent = session.multi(&[first, second]);
     let (session, prefix) = (session.clone(), path.clone());
     Pending::run("create", &path, async move {
@@ -56,7 +60,7 @@ pub(crate) fn create(session: &TrustedSession, first: Op, second: Op) -> Pending
         let made = sent.await.map_err(refused)?;
         if let [OpResult::Created(first), OpResult::Created(second)] = &made[..] {
             if second_path(first).as_ref() == Some(second) {
-                let stat = claim.stat(&session, first).await?;
+                let stat = lookup::read_created(&session, first, &data).await?;
                 return Ok(Created { path: first.clone(), stat });
             }
         }

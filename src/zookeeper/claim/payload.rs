@@ -4,6 +4,7 @@
 //! Anyone can read it with any ZooKeeper client.
 
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use uuid::Uuid;
@@ -15,7 +16,6 @@ use crate::zookeeper::name;
 
 const MAGIC: &str = "zklock/1 ";
 
-/// What to write into a claim's node.
 pub(crate) fn write(uuid: Uuid, label: &str, token: Option<i64>) -> Vec<u8> {
     with_owner(|host, pid, thread| {
         let capacity = MAGIC.len() + OTHERS + host.len() + thread.len() + label.len();
@@ -50,12 +50,18 @@ fn one_line(text: &str) -> String {
     crate::text::one_line(text, MAX_TEXT)
 }
 
-/// A new uuid for a claim: its first half is the client's.
+/// A new uuid for a claim. Its first half is the client's, which the system gives at random: a forked process has other
+/// clients. Its second half is never repeated for a client, and differs from those of other clients as random numbers do.
 pub(crate) fn new_uuid(client: u64) -> Uuid {
-    Uuid::from_u64_pair(client, Uuid::new_v4().as_u64_pair().1)
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    // SplitMix64, which maps no two states to one number.
+    let state = MADE.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut mixed = state.wrapping_add(client);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    Uuid::from_u64_pair(client, mixed ^ (mixed >> 31))
 }
 
-/// Whether the claim's uuid was made by that client.
 pub(crate) fn is_of_client(uuid: Uuid, client: u64) -> bool {
     uuid.as_u64_pair().0 == client
 }
@@ -79,17 +85,9 @@ pub(crate) fn token(path: &str, data: &[u8], stat: &Stat) -> i64 {
 
 /// Reads a claim's node, whoever wrote it.
 pub(crate) fn read(path: String, data: &[u8], stat: &Stat) -> Contender {
-    let mut contender = Contender {
-        token: token(&path, data, stat),
-        path,
-        session: stat.ephemeral_owner,
-        since: created_at(stat),
-        held_since: None,
-        host: String::new(),
-        pid: 0,
-        thread: String::new(),
-        label: String::new(),
-    };
+    let token = token(&path, data, stat);
+    let (session, since) = (stat.ephemeral_owner, created_at(stat));
+    let mut contender = Contender { session, since, ..Contender::new(path, token) };
     let text = String::from_utf8_lossy(data);
     if !text.starts_with(MAGIC) {
         contender.label = one_line(&text);
@@ -129,7 +127,6 @@ pub(crate) fn date_the_holds(
     }
 }
 
-/// Says since when the only one holds.
 pub(crate) fn date_the_only_hold(holder: &mut Contender) {
     holder.held_since = Some(HeldSince { earliest: holder.since, latest: holder.since });
 }
@@ -155,6 +152,18 @@ mod tests {
         assert!(!contender.host.is_empty());
         assert_eq!(contender.label, "billing nightly=run");
         assert!(contender.thread.contains("what_is_written_is_read_again"));
+    }
+
+    #[test]
+    fn no_uuid_is_repeated_for_a_client_or_shared_by_two() {
+        let made = (0..1000).flat_map(|_| [1, 2].map(new_uuid));
+        let halves = made.map(|uuid| uuid.as_u64_pair());
+        let second_halves: std::collections::HashSet<u64> = halves
+            .inspect(|(client, _)| assert!([1, 2].contains(client)))
+            .map(|(_, second)| second)
+            .collect();
+        assert_eq!(second_halves.len(), 2000);
+        assert!(is_of_client(new_uuid(7), 7));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Finding a claim's znode again when the reply to its create is lost, and deleting what nobody answers for.
+//! Finding a claim's znode after its create's reply was lost, and deleting unowned znodes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,31 +9,25 @@ use super::layout::NodeLayout;
 use super::node::Node;
 use super::sent_after::SentAfter;
 use super::{lookup, pair};
-use crate::client::{ClientInner, Created, TrustedSession};
+use crate::client::{Created, TrustedSession};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
+use crate::retry;
 use crate::runtime::{Pending, Timer};
 use crate::zookeeper::name;
-use crate::zookeeper::shortcuts::memory::PathMemory;
+use crate::zookeeper::spec::LockSpec;
 
-/// The ends of nodes that are being deleted.
 pub(super) type Ends = Vec<Pending<bool>>;
 
 /// The reply to a create; while it is to come, the client knows so.
 pub(super) type Reply = (Pending<Created>, Arc<()>);
 
-/// How to find a claim's node.
 #[derive(Clone)]
 pub(super) struct Search {
-    pub(super) client: Arc<ClientInner>,
-    pub(super) memory: Arc<PathMemory>,
+    pub(super) lock: Arc<LockSpec>,
     pub(super) layout: NodeLayout,
-    /// Tells it from others of this session.
     pub(super) uuid: Uuid,
     pub(super) sent_after: SentAfter,
-    /// Whether the directory goes when no claim is left in it.
-    pub(super) leaves_nothing: bool,
-    /// Whether its release is announced to who waits behind it.
     pub(super) is_announced: bool,
 }
 
@@ -47,12 +41,13 @@ impl Search {
         let found = match &self.layout {
             NodeLayout::At(path) => Arc::new(lookup::look_at(session, path.to_string()).await?),
             NodeLayout::Under { directory, .. } => {
-                self.memory.look_up(session, directory, self.sent_after).await?
+                self.lock.memory.look_up(session, directory, self.sent_after).await?
             }
         };
-        let claims = found.claims(self.uuid);
+        let claims = found.by_uuid.get(&self.uuid).cloned().unwrap_or_default();
         let mut ends = Ends::new();
-        if claims.len() < self.layout.znodes() && session.is_ours_alone() {
+        let znodes = if self.layout.is_pair() { 2 } else { 1 };
+        if claims.len() < znodes && session.is_ours_alone() {
             ends = self.delete_nameless(session, &found)?;
         }
         Ok((claims, ends))
@@ -63,18 +58,18 @@ impl Search {
     /// ever release them; who has lost one claims again.
     fn delete_nameless(&self, session: &TrustedSession, found: &lookup::Found) -> Result<Ends> {
         let mut nobodys = Vec::new();
-        for (path, czxid) in found.nameless() {
-            match self.memory.is_claim(*czxid) {
+        for (path, czxid) in &found.nameless {
+            match self.lock.memory.is_claim(*czxid) {
                 Some(true) => {}
                 Some(false) => nobodys.push((path, *czxid)),
                 // It will be known once the reply has come.
-                None => return Err(unknown(&self.layout)),
+                None => return Err(unknown(&self.lock)),
             }
         }
         let delete = |(path, czxid): (&Arc<str>, i64)| {
             // From now on it is known: two deletions of one claim could hit its successor, which
             // at the lock's own path has the same name.
-            let kept = self.memory.made(czxid);
+            let kept = self.lock.memory.made(czxid);
             let end = session.guaranteed_delete(path, czxid, true, kept);
             let path = path.to_string();
             log!(WARN, path, "deleted a claim whose data somebody has replaced");
@@ -91,7 +86,7 @@ impl Search {
         mut found: Vec<(Arc<str>, i64)>,
         ends: &mut Ends,
     ) -> Option<Node> {
-        let node = if self.layout.znodes() == 2 {
+        let node = if self.layout.is_pair() {
             let (pair, rest) = pair::complete(found);
             found = rest;
             pair.map(|(path, second, czxid)| self.node(session, path, Some(second), czxid))
@@ -100,7 +95,7 @@ impl Search {
             first.map(|(path, czxid)| self.node(session, path, None, czxid))
         };
         for (path, czxid) in found {
-            ends.push(session.guaranteed_delete(&path, czxid, true, self.memory.made(czxid)));
+            ends.push(session.guaranteed_delete(&path, czxid, true, self.lock.memory.made(czxid)));
         }
         node
     }
@@ -111,11 +106,10 @@ impl Search {
         session: &TrustedSession,
         Created { path, stat }: Created,
     ) -> Node {
-        let second = (self.layout.znodes() == 2).then(|| pair::second_path(&path)).flatten();
+        let second = self.layout.is_pair().then(|| pair::second_path(&path)).flatten();
         self.node(session, path.into(), second.map(Into::into), stat.czxid)
     }
 
-    /// Our node.
     fn node(
         &self,
         session: &TrustedSession,
@@ -125,83 +119,67 @@ impl Search {
     ) -> Node {
         // A name that carries its directory's czxid is given once, until the directory's counter has
         // reached its end. The lock's own path is given again and again, and the recipe's names
-        // where a directory was made anew.
-        let name_is_reused = match &self.layout {
-            NodeLayout::Under { naming, created, .. } if naming.is_of_the_directory() => {
-                self.memory.saw_claim(*created, &path);
-                name::sequence(&path).is_some_and(name::is_out_of_turn)
-            }
-            _ => true,
-        };
-        let known = (self.memory.made(czxid), Arc::clone(&self.memory));
-        let (directory, leaves_nothing) = (self.directory(), self.leaves_nothing);
-        let is_announced = self.is_announced && !name_is_reused;
-        let session = session.clone();
+        // where a directory was recreated.
+        let name_is_reused = self.layout.directory().is_none_or(|created| {
+            self.lock.memory.saw_claim(created, &path);
+            name::sequence(&path).is_some_and(name::is_out_of_turn)
+        });
         Node {
-            session,
+            session: session.clone(),
             path,
             second,
             czxid,
             name_is_reused,
-            is_announced,
-            directory,
-            leaves_nothing,
-            known,
-        }
-    }
-
-    pub(super) fn directory(&self) -> Option<Arc<str>> {
-        match &self.layout {
-            NodeLayout::At(_) => None,
-            NodeLayout::Under { directory, .. } => Some(Arc::clone(directory)),
+            is_announced: self.is_announced && !name_is_reused,
+            lock: Arc::clone(&self.lock),
+            known: self.lock.memory.made(czxid),
         }
     }
 }
 
-/// Whether a create that ended so may have made its node: also a reply that can't be read is one.
-pub(super) fn may_exist(error: &Error) -> bool {
-    error.is_outcome_unknown() || error.code() == Code::MARSHALLING_ERROR
+pub(super) fn unknown(lock: &LockSpec) -> Error {
+    Error::new("acquire", &lock.path, Code::OPERATION_TIMEOUT)
 }
 
-pub(super) fn unknown(layout: &NodeLayout) -> Error {
-    Error::new("acquire", layout.lock(), Code::OPERATION_TIMEOUT)
-}
-
-/// Deletes a directory, if nobody is in it.
-pub(super) async fn delete_directory(client: Arc<ClientInner>, directory: Arc<str>) {
-    while let Ok(session) = client.trusted_session().await {
-        match session.delete(&directory, None).await {
+pub(super) async fn delete_directory(lock: Arc<LockSpec>) {
+    while let Ok(session) = lock.client.trusted_session().await {
+        match session.delete(&lock.path, None).await {
             Err(error) if error.is_transient() => Timer::after(FIRST_PAUSE).await,
             deleted => return log!(DEBUG, ?deleted, "a lock's directory that was made in vain"),
         }
     }
 }
 
-/// Between two looks for a claim that was given up, when the first could not be had.
+/// Between two looks for a claim that was abandoned, when the first could not be had.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// Deletes the node of a claim that was given up while its create was on its way.
+/// Deletes the node of a claim that was abandoned while its create was in flight.
 pub(super) async fn clean_up(search: Search, sent: TrustedSession, reply: Option<Reply>) {
     if let Some((reply, _sent)) = reply {
         match reply.await {
             Ok(created) => {
                 return drop(search.created(&sent, created).guaranteed_delete());
             }
-            Err(error) if !may_exist(&error) => return,
+            Err(error) if !retry::may_be_done(error.code()) => return,
             Err(_) => {}
         }
     }
     // Until it was looked up, or its session is over and it is gone by itself.
     let mut pause = FIRST_PAUSE;
-    while let Ok(session) = search.client.trusted_session().await {
+    while let Ok(session) = search.lock.client.trusted_session().await {
         if session.id() != sent.id() {
             return;
         }
         match search.run(&session).await {
             Ok((found, _)) => {
                 for (path, czxid) in found {
-                    drop(session.guaranteed_delete(&path, czxid, true, search.memory.made(czxid)));
+                    drop(session.guaranteed_delete(
+                        &path,
+                        czxid,
+                        true,
+                        search.lock.memory.made(czxid),
+                    ));
                 }
                 return;
             }

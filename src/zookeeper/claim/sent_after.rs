@@ -2,7 +2,6 @@
 
 use crate::zookeeper::name;
 
-/// The number after which all claims were sent that are looked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SentAfter {
     #[default]
@@ -15,7 +14,6 @@ pub(crate) enum SentAfter {
 }
 
 impl SentAfter {
-    /// For both.
     pub(crate) fn and(self, other: SentAfter) -> SentAfter {
         match (self, other) {
             (SentAfter::Nothing, one) | (one, SentAfter::Nothing) => one,

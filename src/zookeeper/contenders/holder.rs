@@ -1,26 +1,25 @@
 //! Waits until somebody else holds a lock, or nobody does.
 
-use crate::zookeeper::acquire::attempt::{AFTER_TROUBLE, WITHOUT_A_WATCH};
-
 use crate::client::{TrustedSession, Watch, WatchFor, Watched};
 use crate::error::Result;
 use crate::lock::{Contender, LockError, Strategy};
+use crate::retry;
 use crate::runtime::Timer;
-use crate::zookeeper::spec::Spec;
+use crate::zookeeper::refusal::found;
+use crate::zookeeper::spec::LockSpec;
 
 /// The holder, as soon as that is not the one whose claim has this token: `Some(None)` is nobody. `None`: as soon as
 /// it is known.
 pub(crate) async fn other_than(
-    spec: &Spec,
+    lock: &LockSpec,
     seen: Option<Option<i64>>,
 ) -> Result<Option<Contender>, LockError> {
     loop {
-        let session = spec.client.trusted_session().await;
-        let session = session.map_err(|error| LockError::closed(&spec.path, error))?;
-        let holder = match super::first(spec, &session, 1).await {
+        let session = lock.session().await?;
+        let holder = match super::first(lock, &session, 1).await {
             Ok(first) => first.into_iter().next(),
             Err(LockError::Store { source, .. }) if source.is_transient() => {
-                Timer::after(AFTER_TROUBLE).await;
+                Timer::after(retry::SOON).await;
                 continue;
             }
             Err(error) => return Err(error),
@@ -28,46 +27,39 @@ pub(crate) async fn other_than(
         if seen != Some(holder.as_ref().map(|holder| holder.token)) {
             return Ok(holder);
         }
-        let path = holder.as_ref().map_or(&*spec.path, |holder| &*holder.path);
+        let path = holder.as_ref().map_or(&*lock.path, |holder| &*holder.path);
         if !session.has_room_to_watch(path, WatchFor::Later) {
-            Timer::after(WITHOUT_A_WATCH).await;
+            Timer::after(retry::WITHOUT_A_WATCH).await;
             continue;
         }
         let watch = match &holder {
             Some(holder) => of_its_end(&session, holder).await,
-            None => of_a_first(spec, &session).await,
+            None => of_a_first(lock, &session).await,
         };
         match watch {
             // It ends with an error where the session does: then the next one shows what has become of it.
             Ok(Some(watch)) => drop(watch.await),
             Ok(None) => {}
-            Err(error) if error.is_transient() => Timer::after(AFTER_TROUBLE).await,
-            Err(error) => return Err(LockError::store(&spec.path, error)),
+            Err(error) if error.is_transient() => Timer::after(retry::SOON).await,
+            Err(error) => return Err(LockError::store(&lock.path, error)),
         }
     }
 }
 
-/// Watches the holder's claim; `None` if it is gone.
 async fn of_its_end(session: &TrustedSession, holder: &Contender) -> Result<Option<Watch>> {
-    match session.get_and_watch(&*holder.path).await {
-        Ok(Watched { value, watch }) => Ok((value.stat.czxid == holder.token).then_some(watch)),
-        Err(error) if error.is_no_node() => Ok(None),
-        Err(error) => Err(error),
-    }
+    let watched = found(session.get_and_watch(&*holder.path).await)?;
+    let watched = watched.filter(|watched| watched.value.stat.czxid == holder.token);
+    Ok(watched.map(|watched| watched.watch))
 }
 
 /// Watches for a first claim; `None` if there may be one by now.
-async fn of_a_first(spec: &Spec, session: &TrustedSession) -> Result<Option<Watch>> {
-    if spec.strategy == Strategy::Queue {
-        match session.children_and_watch(&spec.path).await {
-            Ok(Watched { watch, .. }) => {
-                let first = super::first(spec, session, 1).await;
-                return Ok(first.is_ok_and(|first| first.is_empty()).then_some(watch));
-            }
-            Err(error) if error.is_no_node() => {}
-            Err(error) => return Err(error),
+async fn of_a_first(lock: &LockSpec, session: &TrustedSession) -> Result<Option<Watch>> {
+    if lock.strategy == Strategy::Queue {
+        if let Some(watched) = found(session.children_and_watch(&lock.path).await)? {
+            let first = super::first(lock, session, 1).await;
+            return Ok(first.is_ok_and(|first| first.is_empty()).then_some(watched.watch));
         }
     }
-    let Watched { value: stat, watch } = session.exists_and_watch(&spec.path).await?;
+    let Watched { value: stat, watch } = session.exists_and_watch(&lock.path).await?;
     Ok(stat.is_none().then_some(watch))
 }

@@ -1,4 +1,4 @@
-//! Who holds a lock and who waits for it, as the servers show.
+//! Holders and waiters of a lock, as the servers show them.
 
 pub(super) mod holder;
 pub(super) mod revoke;
@@ -9,40 +9,37 @@ use super::claim::pair;
 use super::claim::payload;
 use super::kinds::limit_node;
 use super::name;
-use super::refusal::{NOT_A_LOCK, NOT_A_QUEUE, refused};
-use super::spec::Spec;
+use super::refusal::{NOT_A_LOCK, NOT_A_QUEUE, found, refused};
+use super::spec::LockSpec;
 use crate::client::{TrustedSession, Znode};
 use crate::lock::{Contender, Kind, LockError, Strategy};
 
 /// The holder and those who wait, as far as they can be seen, up to that number.
 pub(super) async fn first(
-    spec: &Spec,
+    lock: &LockSpec,
     session: &TrustedSession,
     number: usize,
 ) -> Result<Vec<Contender>, LockError> {
-    match spec.strategy {
-        Strategy::Queue => queued(spec, session, number).await,
-        Strategy::Poll | Strategy::Watch => alone(session, &spec.path).await,
+    match lock.strategy {
+        Strategy::Queue => queued(lock, session, number).await,
+        Strategy::Poll | Strategy::Watch => alone(session, &lock.path).await,
     }
 }
 
 /// The first of a queue, up to that number; no others are read but the last, which dates the hold.
 async fn queued(
-    spec: &Spec,
+    lock: &LockSpec,
     session: &TrustedSession,
     number: usize,
 ) -> Result<Vec<Contender>, LockError> {
-    let refused = |error| refused(&spec.path, error);
-    let listing = match spec.memory.list(session, &spec.path).await {
-        Ok(listing) => listing,
-        Err(error) if error.is_no_node() => return Ok(Vec::new()),
-        Err(error) => return Err(refused(error)),
-    };
+    let refused = |error| refused(&lock.path, error);
+    let listed = found(lock.memory.list(session, &lock.path).await).map_err(refused)?;
+    let Some(listing) = listed else { return Ok(Vec::new()) };
     if listing.directory.is_ephemeral() {
-        return Err(NOT_A_QUEUE.at(&spec.path));
+        return Err(NOT_A_QUEUE.at(&lock.path));
     }
-    let read = |Claimed { name, data, stat }: Claimed<'_>| {
-        payload::read(name::join(&spec.path, name), &data, &stat)
+    let read = |Claimed { name, znode }: Claimed<'_>| {
+        payload::read(name::join(&lock.path, name), &znode.data, &znode.stat)
     };
     let directory = listing.directory.czxid;
     let mut contenders = Vec::new();
@@ -50,7 +47,7 @@ async fn queued(
     let is_shown =
         |name: &&str| pair::first_of(name).is_none_or(|first| listing.find(&first).is_none());
     let shown = || listing.in_order().filter(is_shown);
-    let mut claims = Scan::new(spec, session, directory, shown());
+    let mut claims = Scan::new(lock, session, directory, shown());
     // Where numbers say nothing of the order, only all of them do.
     let needed = if listing.is_out_of_turn { usize::MAX } else { number };
     if needed > 1 {
@@ -62,7 +59,7 @@ async fn queued(
     }
     if contenders.len() == needed {
         let last = shown().last().into_iter();
-        let last = Scan::new(spec, session, directory, last).next().await;
+        let last = Scan::new(lock, session, directory, last).next().await;
         contenders.extend(last.map_err(refused)?.map(read));
     }
     if listing.is_out_of_turn {
@@ -73,7 +70,7 @@ async fn queued(
     let shown = contenders.iter().take(number).map(|shown| name::kind(name::last(&shown.path)));
     let shown: Vec<Kind> = shown.collect();
     let limit = match shown.first() {
-        Some(Kind::Permits(_)) => limit_node::read(spec, session).await.map_err(refused)?,
+        Some(Kind::Permits(_)) => limit_node::read(lock, session).await.map_err(refused)?,
         _ => 1,
     };
     let holding = Kind::holding(limit, shown);
@@ -82,16 +79,14 @@ async fn queued(
     Ok(contenders)
 }
 
-/// The holder of a lock whose znode is its claim.
 async fn alone(session: &TrustedSession, path: &str) -> Result<Vec<Contender>, LockError> {
-    match session.get(path).await {
-        Ok(Znode { data, stat }) if stat.is_ephemeral() => {
+    match found(session.get(path).await).map_err(|error| refused(path, error))? {
+        Some(Znode { data, stat }) if stat.is_ephemeral() => {
             let mut holder = payload::read(path.to_owned(), &data, &stat);
             payload::date_the_only_hold(&mut holder);
             Ok(vec![holder])
         }
-        Ok(_) => Err(NOT_A_LOCK.at(path)),
-        Err(error) if error.is_no_node() => Ok(Vec::new()),
-        Err(error) => Err(refused(path, error)),
+        Some(_) => Err(NOT_A_LOCK.at(path)),
+        None => Ok(Vec::new()),
     }
 }

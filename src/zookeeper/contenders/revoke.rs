@@ -6,93 +6,69 @@ use super::wanted;
 use crate::client::{TrustedSession, WatchFor, Znode};
 use crate::error::{Code, Error, Result};
 use crate::lock::{Contender, Kind, LockError, Revocation, Strategy};
+use crate::retry;
 use crate::runtime::{Timer, within};
-use crate::zookeeper::acquire::attempt::{AFTER_TROUBLE, WITHOUT_A_WATCH};
 use crate::zookeeper::acquire::scan::{Claimed, Scan};
 use crate::zookeeper::claim::payload;
 use crate::zookeeper::name;
-use crate::zookeeper::refusal::refused;
+use crate::zookeeper::refusal::{found, refused};
 use crate::zookeeper::shortcuts::announced;
-use crate::zookeeper::spec::Spec;
+use crate::zookeeper::spec::LockSpec;
 
-/// Asks that holder for the lock; `false`: it does not hold any more.
-pub(crate) async fn ask(
-    spec: &Spec,
+/// Asks that holder for the lock, or breaks its hold and waits until its claim is gone. `false`: it does not hold any more.
+pub(crate) async fn revoke(
+    lock: &LockSpec,
     holder: &Contender,
-    request: &Revocation,
+    what: &Revocation,
 ) -> Result<bool, LockError> {
-    let late = || {
-        let error = Error::new("revoke", &holder.path, Code::OPERATION_TIMEOUT);
-        Err(LockError::outcome_unknown(&spec.path, error))
-    };
-    let may_be_written = AtomicBool::new(false);
-    let asked = async {
-        let mut holder = holder.clone();
-        loop {
-            let write = |session| write(spec, session, &holder, request, &may_be_written);
-            if until_answered(spec, write).await? {
-                return Ok(true);
-            }
-            match until_answered(spec, |session| changed_hold(spec, session, &holder)).await? {
-                Some(path) => holder.path = path,
-                None => return Ok(false),
-            }
-        }
-    };
-    let asked = within(spec.client.operation_deadline(), asked, late).await;
-    asked.map_err(|error| known_of(&may_be_written, error))
-}
-
-/// Breaks that hold, and waits until its claim is gone; `false`: it was gone before.
-pub(crate) async fn break_off(
-    spec: &Spec,
-    holder: &Contender,
-    order: &Revocation,
-) -> Result<bool, LockError> {
+    let is_break = matches!(what, Revocation::Break { .. });
     // Where a reply was lost, the claim may have gone by the order before that is known.
     let may_be_written = AtomicBool::new(false);
-    let broken = async {
+    let revoked = async {
         let mut holder = holder.clone();
         loop {
-            let write = |session| write(spec, session, &holder, order, &may_be_written);
-            if until_answered(spec, write).await? {
+            let write = |session| write(lock, session, &holder, what, &may_be_written);
+            if until_answered(lock, write).await? {
+                if !is_break {
+                    return Ok(true);
+                }
                 may_be_written.store(true, Ordering::Relaxed);
-                until_answered(spec, |session| changed(session, &holder)).await?;
+                until_answered(lock, |session| changed(session, &holder)).await?;
                 continue;
             }
-            match until_answered(spec, |session| changed_hold(spec, session, &holder)).await? {
+            match until_answered(lock, |session| changed_hold(lock, session, &holder)).await? {
                 Some(path) => holder.path = path,
-                None => return Ok(may_be_written.load(Ordering::Relaxed)),
+                None => return Ok(is_break && may_be_written.load(Ordering::Relaxed)),
             }
         }
     };
-    broken.await.map_err(|error| known_of(&may_be_written, error))
+    let late = || {
+        let error = Error::new("revoke", &holder.path, Code::OPERATION_TIMEOUT);
+        Err(LockError::outcome_unknown(&lock.path, error))
+    };
+    let deadline = if is_break { None } else { lock.client.operation_deadline() };
+    within(deadline, revoked, late).await.map_err(|error| {
+        if may_be_written.load(Ordering::Relaxed) { error.after_a_write() } else { error }
+    })
 }
 
-/// The error of an order or a request that may have been written.
-fn known_of(may_be_written: &AtomicBool, error: LockError) -> LockError {
-    if may_be_written.load(Ordering::Relaxed) { error.after_a_write() } else { error }
-}
-
-/// Does it on a session that works, until there is an answer.
+/// Retries on trusted sessions until there is an answer.
 async fn until_answered<T, F: Future<Output = Result<T>>>(
-    spec: &Spec,
+    lock: &LockSpec,
     work: impl Fn(TrustedSession) -> F,
 ) -> Result<T, LockError> {
     loop {
-        let session = spec.client.trusted_session().await;
-        let session = session.map_err(|error| LockError::closed(&spec.path, error))?;
+        let session = lock.session().await?;
         match work(session).await {
-            Err(error) if error.is_transient() => Timer::after(AFTER_TROUBLE).await,
-            done => return done.map_err(|error| refused(&spec.path, error)),
+            Err(error) if error.is_transient() => Timer::after(retry::SOON).await,
+            done => return done.map_err(|error| refused(&lock.path, error)),
         }
     }
 }
 
-/// Has it written where the holder reads it, once. `false`: the claim is gone. `may_be_written` says whether an outcome was
-/// unknown.
+/// Writes it where the holder reads it. `false`: the claim is gone. An unknown outcome sets `may_be_written`.
 async fn write(
-    spec: &Spec,
+    lock: &LockSpec,
     session: TrustedSession,
     holder: &Contender,
     what: &Revocation,
@@ -100,31 +76,25 @@ async fn write(
 ) -> Result<bool> {
     let unread = |why| Error::with_detail("revoke", &holder.path, Code::BAD_ARGUMENTS, why);
     loop {
-        let claim = match session.get(&holder.path).await {
-            Ok(found) if is_of(&found, holder) => found,
-            Ok(_) => return Ok(false),
-            Err(error) if error.is_no_node() => return Ok(false),
-            Err(error) => return Err(error),
-        };
+        let claim = found(session.get(&holder.path).await)?.filter(|claim| is_of(claim, holder));
+        let Some(claim) = claim else { return Ok(false) };
         if payload::uuid(&claim.data).is_none() {
             return Err(unread(OF_ANOTHER_LIBRARY));
         }
-        let (path, found) = if announced::says_so(&claim.data) {
-            let directory = session.get(&spec.path).await;
-            match directory {
-                // With every claim in it.
-                Err(error) if error.is_no_node() => return Ok(false),
-                found => (&*spec.path, found?),
-            }
+        let (path, znode) = if announced::says_so(&claim.data) {
+            // It may be gone with every claim in it.
+            let directory = found(session.get(&lock.path).await)?;
+            let Some(directory) = directory else { return Ok(false) };
+            (&*lock.path, directory)
         } else {
             (&*holder.path, claim)
         };
-        let data = wanted::with(&found.data, holder.token, what);
+        let data = wanted::with(&znode.data, holder.token, what);
         let data = data.ok_or_else(|| unread(NO_TEXT))?;
-        if data == found.data {
+        if data == znode.data {
             return Ok(true);
         }
-        match session.set(path, &data, Some(found.stat.version)).await {
+        match session.set(path, &data, Some(znode.stat.version)).await {
             Ok(_) => return Ok(true),
             Err(error) if error.is_no_node() => return Ok(false),
             Err(error) if error.code() == Code::BAD_VERSION => {}
@@ -140,43 +110,35 @@ const OF_ANOTHER_LIBRARY: &str =
     "the claim there is another library's, which would not read what is written into it";
 const NO_TEXT: &str = "the znode in which its holder would read it has data that are no text";
 
-/// Waits until the claim has changed, or may have.
 async fn changed(session: TrustedSession, holder: &Contender) -> Result<()> {
     if !session.has_room_to_watch(&holder.path, WatchFor::Later) {
-        Timer::after(WITHOUT_A_WATCH).await;
+        Timer::after(retry::WITHOUT_A_WATCH).await;
         return Ok(());
     }
-    match session.get_and_watch(&*holder.path).await {
-        Ok(found) if is_of(&found.value, holder) => {
-            // It ends with an error where the session does: the next one shows what has become of it.
-            drop(found.watch.await);
-            Ok(())
-        }
-        Ok(_) => Ok(()),
-        Err(error) if error.is_no_node() => Ok(()),
-        Err(error) => Err(error),
+    let watched = found(session.get_and_watch(&*holder.path).await)?;
+    if let Some(watched) = watched.filter(|watched| is_of(&watched.value, holder)) {
+        // It ends with an error where the session does: the next one shows what has become of it.
+        drop(watched.watch.await);
     }
+    Ok(())
 }
 
-/// Whether that is a claim of this holder.
 fn is_of(found: &Znode, holder: &Contender) -> bool {
     payload::token(&holder.path, &found.data, &found.stat) == holder.token
 }
 
-/// Where the hold is claimed now whose claim is gone, if it goes on as one of another kind.
+/// The present claim of a hold whose claim is gone, if it was changed to another kind.
 async fn changed_hold(
-    spec: &Spec,
+    lock: &LockSpec,
     session: TrustedSession,
     holder: &Contender,
 ) -> Result<Option<String>> {
     let kind = name::kind(name::last(&holder.path));
-    if spec.strategy != Strategy::Queue || !kind.can_change() {
+    if lock.strategy != Strategy::Queue || !kind.can_change() {
         return Ok(None);
     }
-    let listing = match spec.memory.list(&session, &spec.path).await {
-        Ok(listing) => listing,
-        Err(error) if error.is_no_node() => return Ok(None),
-        Err(error) => return Err(error),
+    let Some(listing) = found(lock.memory.list(&session, &lock.path).await)? else {
+        return Ok(None);
     };
     // Where an upgrade was taken back, it is the claim that was there before.
     let was_upgrade = kind == Kind::Upgrade;
@@ -184,10 +146,12 @@ async fn changed_hold(
         name::is_in_anothers_place(name) || was_upgrade && name::kind(name) == Kind::Upgradeable
     };
     let names = listing.in_order().filter(may_be);
-    let mut claims = Scan::new(spec, &session, listing.directory.czxid, names).wide();
-    while let Some(Claimed { name, data, stat }) = claims.next().await? {
-        let path = name::join(&spec.path, name);
-        if payload::token(&path, &data, &stat) == holder.token && !name::is_upgrade(name) {
+    let mut claims = Scan::new(lock, &session, listing.directory.czxid, names).wide();
+    while let Some(Claimed { name, znode }) = claims.next().await? {
+        let path = name::join(&lock.path, name);
+        if payload::token(&path, &znode.data, &znode.stat) == holder.token
+            && !name::is_upgrade(name)
+        {
             return Ok(Some(path));
         }
     }

@@ -4,7 +4,7 @@
 //! reader is a writer while it has a second claim besides its own: see `upgrade.rs`. A downgrade puts a reader's claim in
 //! the place of the present one: with its number, so it is before all that are behind it. First the new one is
 //! made, then the old one deleted: for others it is a writer's until then, and held throughout. Both are
-//! claims like any other, so a lost reply is looked up, and what is given up is deleted.
+//! claims like any other, so a lost reply is looked up, and what is abandoned is deleted.
 
 use std::sync::Arc;
 
@@ -13,16 +13,14 @@ use futures_lite::future::or;
 use super::deletion_watch;
 use super::{Claims, Tenure};
 use crate::error::{Code, Error};
-use crate::lock::{Access, IS_BEING_CHANGED, Kind, LockError, LostReason};
+use crate::lock::{Access, IS_BEING_CHANGED, Kind, LockError, LockOp, LostReason, ready};
 use crate::runtime::Pending;
 use crate::zookeeper::acquire;
 use crate::zookeeper::acquire::seen_ahead::SeenAhead;
 use crate::zookeeper::claim::node::Node;
-use crate::zookeeper::kinds::admission::Admission;
 use crate::zookeeper::refusal::{NO_PLACE_LEFT, not_released};
-use crate::zookeeper::spec::{Part, Spec};
+use crate::zookeeper::spec::{PresentHold, Spec};
 
-/// One change of a hold: there is one at a time.
 struct Changing(Arc<Tenure>);
 
 impl Drop for Changing {
@@ -31,20 +29,20 @@ impl Drop for Changing {
     }
 }
 
-/// Turns it into that, which can be had from what it is.
+/// Changes the hold to that access, which its present access allows.
 pub(super) fn change(tenure: &Arc<Tenure>, to: Access) -> Pending<(), LockError> {
-    let path = Arc::clone(&tenure.spec.path);
+    let path = Arc::clone(&tenure.spec.lock.path);
     if std::mem::replace(&mut tenure.claims.lock().is_changing, true) {
         let refused = LockError::unusable(&path, IS_BEING_CHANGED, Code::INVALID_STATE);
-        return Pending::ready_as(LockError::of_pending, Err(refused));
+        return ready(Err(refused));
     }
     let changing = Changing(Arc::clone(tenure));
     let ahead = Arc::new(SeenAhead::default());
     if to == Access::Write {
         let upgraded = upgrade(changing, Arc::clone(&ahead));
-        return Pending::run_as("upgrade", path, LockError::of_pending, upgraded).when_late(ahead);
+        return LockOp::Upgrade.run(path, upgraded).when_late(ahead);
     }
-    Pending::run_as("downgrade", path, LockError::of_pending, async move {
+    LockOp::Downgrade.run(path, async move {
         let tenure = &changing.0;
         let given_up = match to {
             Access::Upgradeable if tenure.kind() == Kind::Upgradeable => {
@@ -56,7 +54,7 @@ pub(super) fn change(tenure: &Arc<Tenure>, to: Access) -> Pending<(), LockError>
         // It is done by now, and goes on whether it is waited for or not.
         let confirmed = async {
             for gone in given_up {
-                gone.await.map_err(|error| not_confirmed(&tenure.spec.path, error))?;
+                gone.await.map_err(|error| not_confirmed(&tenure.spec.lock.path, error))?;
             }
             Ok(())
         };
@@ -64,13 +62,13 @@ pub(super) fn change(tenure: &Arc<Tenure>, to: Access) -> Pending<(), LockError>
     })
 }
 
-/// Comes when it is over, for what needs it.
+/// Fails when the hold ends.
 async fn lost<T>(tenure: &Tenure) -> Result<T, LockError> {
     let reason = tenure.over().await;
-    Err(LockError::not_held(&tenure.spec.path, reason))
+    Err(LockError::not_held(&tenure.spec.lock.path, reason))
 }
 
-/// Why the deletion of the claim that it had is not confirmed.
+/// The error if the deletion of the replaced claim is not confirmed.
 fn not_confirmed(path: &str, error: Error) -> LockError {
     match not_released(path, error) {
         LockError::Lost { reason, .. } => LockError::not_held(path, reason),
@@ -80,50 +78,48 @@ fn not_confirmed(path: &str, error: Error) -> LockError {
 
 async fn upgrade(changing: Changing, ahead: Arc<SeenAhead>) -> Result<(), LockError> {
     let tenure = &changing.0;
-    let spec = part_of(tenure, Kind::Upgrade);
+    let spec = changed_to(tenure, Kind::Upgrade);
     let node = while_held(tenure, spec, ahead).await?;
     watch(tenure, &node);
     tenure.write_by(node)
 }
 
-/// Puts a claim of that kind into the place of the present one. Gives the ends of those that it had.
+/// Puts a claim of that kind in the place of the present one. Returns the pending deletions of the replaced claims.
 async fn replace(
     tenure: &Arc<Tenure>,
     kind: Kind,
     ahead: Arc<SeenAhead>,
 ) -> Result<Vec<Pending<bool>>, LockError> {
-    let mut spec = part_of(tenure, kind);
-    spec.admission = Admission::InPlace;
-    if spec.part.as_ref().is_none_or(|part| part.number().is_none()) {
-        return Err(NO_PLACE_LEFT.at(&spec.path));
+    let spec = changed_to(tenure, kind);
+    if spec.hold.changes.as_ref().is_none_or(|present| present.number().is_none()) {
+        return Err(NO_PLACE_LEFT.at(&spec.lock.path));
     }
     let node = while_held(tenure, spec, ahead).await?;
     watch(tenure, &node);
     tenure.replace(node, kind)
 }
 
-/// What is claimed for it, of that kind.
-fn part_of(tenure: &Tenure, kind: Kind) -> Spec {
-    let (of, place) = (Arc::clone(&tenure.present().path), kind != Kind::Upgrade);
+fn changed_to(tenure: &Tenure, kind: Kind) -> Spec {
+    let present =
+        PresentHold { claim: Arc::clone(&tenure.present().path), token: tenure.node.czxid };
     let mut spec = Spec::clone(&tenure.spec);
-    spec.contend_as(kind, spec.interop);
-    spec.part = Some(Arc::new(Part { of, token: tenure.node.czxid, place }));
+    spec.naming.kind = kind;
+    spec.hold.changes = Some(Arc::new(present));
     spec
 }
 
-/// Claims that, for as long as the hold lasts.
+/// Acquires that claim, unless the hold ends first.
 async fn while_held(tenure: &Tenure, spec: Spec, ahead: Arc<SeenAhead>) -> Result<Node, LockError> {
     let spec = Arc::new(spec);
     match or(lost(tenure), acquire::acquire(&spec, &ahead)).await {
         Ok(acquired) => Ok(acquired.node),
         Err(LockError::Unusable { code: Code::NO_NODE, .. }) => {
-            Err(LockError::not_held(&spec.path, tenure.end_deleted()))
+            Err(LockError::not_held(&spec.lock.path, tenure.end_deleted()))
         }
         Err(error) => Err(error),
     }
 }
 
-/// The new claim is watched as the first was.
 fn watch(tenure: &Arc<Tenure>, node: &Node) {
     tenure.client.spawn(deletion_watch::watch_later(Arc::clone(tenure), node.clone()));
 }
@@ -134,32 +130,31 @@ impl Tenure {
         self.claims.lock().kind
     }
 
-    /// The claim that it has, besides the one for an upgrade.
+    /// The present claim, without the one of an upgrade.
     pub(crate) fn present(&self) -> &Node {
         let replaced = self.replaced.iter().rev().find_map(|replaced| replaced.get());
         replaced.map_or(&self.node, |node| node)
     }
 
-    /// All claims that it has: the one by which it writes first.
+    /// All present claims, the one of an upgrade first.
     pub(crate) fn nodes(&self) -> Vec<Node> {
         let write = self.claims.lock().write.clone();
         write.map(|node| *node).into_iter().chain([self.present().clone()]).collect()
     }
 
-    /// Whether that is one of its claims.
     pub(super) fn has(&self, node: &Node) -> bool {
         self.nodes().iter().any(|own| own.czxid == node.czxid)
     }
 
-    /// From now on it writes, by that claim.
+    /// Makes it a writer's hold by that claim.
     fn write_by(&self, node: Node) -> Result<(), LockError> {
         self.take(node, |claims, node| {
             claims.write = Some(Box::new(node));
         })
     }
 
-    /// It writes no more, unless it is over: then who ended it deletes all that it has. Gives the end of the claim by
-    /// which it did.
+    /// Makes it a reader's hold again. Returns the pending deletion of the upgrade's claim. After the end of the hold it does
+    /// nothing, as the end deletes all claims.
     fn read_again(&self) -> Option<Pending<bool>> {
         let mut claims = self.claims.lock();
         let write = if self.ended().is_none() { claims.write.take() } else { None };
@@ -167,7 +162,7 @@ impl Tenure {
         write.map(|node| node.guaranteed_delete())
     }
 
-    /// That claim is its own from now on, in the place of the one before. Gives the ends of those that it had.
+    /// Replaces the present claims with that one. Returns the pending deletions of the replaced ones.
     fn replace(&self, node: Node, kind: Kind) -> Result<Vec<Pending<bool>>, LockError> {
         let had = self.nodes();
         self.take(node, |claims, node| {
@@ -179,7 +174,7 @@ impl Tenure {
         Ok(had.into_iter().map(|node| node.guaranteed_delete()).collect())
     }
 
-    /// It has one claim more, unless it is over: then nobody would delete that.
+    /// Adds a claim. After the end of the hold it deletes the claim instead.
     fn take(&self, node: Node, take: impl FnOnce(&mut Claims, Node)) -> Result<(), LockError> {
         let mut claims = self.claims.lock();
         let lost = self.ended();
@@ -189,19 +184,19 @@ impl Tenure {
         }
         drop(claims);
         drop(node.guaranteed_delete());
-        Err(LockError::not_held(&self.spec.path, lost.unwrap_or(LostReason::Session)))
+        Err(LockError::not_held(&self.spec.lock.path, lost.unwrap_or(LostReason::Session)))
     }
 
-    /// Somebody has deleted one of its claims. Others that it has would stand in the way of everybody.
+    /// Ends the hold because another client has deleted one of its claims. Its other claims would block everybody.
     pub(super) fn end_deleted(&self) -> LostReason {
         let reason = self.end(LostReason::Deleted);
         if reason == LostReason::Deleted && self.has_several_znodes() {
-            drop(self.give_up());
+            drop(self.delete_claims());
         }
         reason
     }
 
-    /// Whether something may be left of it when one of its znodes is gone.
+    /// Whether znodes may be left when one of them is gone.
     fn has_several_znodes(&self) -> bool {
         let (nodes, is_replaced) = (self.nodes(), !self.has(&self.node));
         is_replaced || nodes.len() > 1 || nodes.iter().any(|node| node.second.is_some())

@@ -13,48 +13,46 @@ use parking_lot::Mutex;
 use super::Tenure;
 use crate::client::{Watch, WatchEventKind, WatchFor, Znode};
 use crate::error::Result;
+use crate::retry;
 use crate::runtime::{Timer, now};
 use crate::zookeeper::claim::node::Node;
 
 /// From how long on a tenure is watched.
 const LONG: Duration = Duration::from_millis(100);
-/// The pause before a look whose outcome is unknown is repeated.
-const AFTER_TROUBLE: Duration = Duration::from_millis(50);
 /// The pause where so much is watched that there is no room for this.
 const WITHOUT_ROOM: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 pub(crate) struct DeletionWatch {
-    posts: Mutex<Posts>,
+    unwatched: Mutex<Unwatched>,
 }
 
 #[derive(Default)]
-struct Posts {
-    /// Tenures that are not watched yet.
-    young: Vec<Weak<Tenure>>,
-    running: bool,
+struct Unwatched {
+    tenures: Vec<Weak<Tenure>>,
+    is_looked_at: bool,
 }
 
 impl DeletionWatch {
     pub(crate) fn add(self: &Arc<Self>, tenure: &Arc<Tenure>) {
-        let mut posts = self.posts.lock();
-        posts.young.push(Arc::downgrade(tenure));
-        if !posts.running {
-            posts.running = true;
+        let mut unwatched = self.unwatched.lock();
+        unwatched.tenures.push(Arc::downgrade(tenure));
+        if !unwatched.is_looked_at {
+            unwatched.is_looked_at = true;
             let client = Arc::clone(&tenure.client);
-            let rounds = Arc::clone(self).make_rounds();
-            drop(posts);
-            client.spawn(rounds);
+            let task = Arc::clone(self).watch_old_ones();
+            drop(unwatched);
+            client.spawn(task);
         }
     }
 
-    async fn make_rounds(self: Arc<Self>) {
+    async fn watch_old_ones(self: Arc<Self>) {
         loop {
             Timer::after(LONG).await;
             let mut old = Vec::new();
             {
-                let mut posts = self.posts.lock();
-                posts.young.retain(|tenure| match tenure.upgrade() {
+                let mut unwatched = self.unwatched.lock();
+                unwatched.tenures.retain(|tenure| match tenure.upgrade() {
                     Some(tenure) if tenure.ended().is_some() => false,
                     Some(tenure) if now() - tenure.since >= LONG => {
                         old.push(tenure);
@@ -63,8 +61,8 @@ impl DeletionWatch {
                     Some(_) => true,
                     None => false,
                 });
-                if old.is_empty() && posts.young.is_empty() {
-                    posts.running = false;
+                if old.is_empty() && unwatched.tenures.is_empty() {
+                    unwatched.is_looked_at = false;
                     return;
                 }
             }
@@ -105,7 +103,6 @@ fn watch(tenure: &Arc<Tenure>, later: Option<Node>) {
     }
 }
 
-/// A znode of a claim that holds.
 struct Watching {
     tenure: Arc<Tenure>,
     /// The claim, unless it is the one that the tenure began with.
@@ -125,13 +122,13 @@ impl Watching {
             let (broken, watch) = match Box::pin(self.look(&self.path)).await {
                 None => return,
                 Some(Ok((found, watch))) if found.stat.czxid == node.czxid => {
-                    (has_requests.then(|| tenure.heed(&found.data)).flatten(), watch)
+                    (has_requests.then(|| tenure.read_requests(&found.data)).flatten(), watch)
                 }
                 // Another's by now, or nobody's.
                 Some(_) => break,
             };
             if let Some(grace) = broken {
-                return Box::pin(self.give_up_after(grace)).await;
+                return Box::pin(self.delete_after(grace)).await;
             }
             match watch.await {
                 Ok(event) if event.kind == WatchEventKind::Deleted => break,
@@ -150,8 +147,8 @@ impl Watching {
     /// Watches the directory for what is wanted of the holder.
     async fn directory(&self, path: &Arc<str>) {
         while let Some(Ok((found, watch))) = Box::pin(self.look(path)).await {
-            if let Some(grace) = self.tenure.heed(&found.data) {
-                self.give_up_after(grace).await;
+            if let Some(grace) = self.tenure.read_requests(&found.data) {
+                self.delete_after(grace).await;
                 break;
             }
             if watch.await.is_err() {
@@ -162,10 +159,9 @@ impl Watching {
         std::future::pending::<()>().await;
     }
 
-    /// Somebody has broken the hold.
-    async fn give_up_after(&self, grace: Duration) {
+    async fn delete_after(&self, grace: Duration) {
         Timer::after(grace).await;
-        drop(self.tenure.give_up());
+        drop(self.tenure.delete_claims());
     }
 
     /// Reads and watches a znode as soon as there is room for that; an error says that it is not there. `None` once the
@@ -184,7 +180,7 @@ impl Watching {
             }
             match session.get_and_watch(Arc::clone(path)).await {
                 Err(error) if error.is_session_over() => return None,
-                Err(error) if !error.is_no_node() => Timer::after(AFTER_TROUBLE).await,
+                Err(error) if !error.is_no_node() => Timer::after(retry::LATER).await,
                 looked => return Some(looked.map(|found| (found.value, found.watch))),
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Tenure;
 use crate::client::{CheckHeld, Client, Op, OpResult};
 use crate::error::{Code, Error};
-use crate::lock::{Guard, LockError, tenure};
+use crate::lock::{Guard, LockError, LockOp, ready, tenure};
 use crate::runtime::Pending;
 use crate::znode::{CreateMode, Stat};
 use crate::zookeeper::refusal::not_written;
@@ -68,7 +68,7 @@ impl Guard {
         checked.extend_from_slice(ops);
         let written = client.multi(&checked);
         let tenure = Arc::clone(self.tenure());
-        Pending::run_as("multi", path, LockError::of_pending, async move {
+        LockOp::Multi.run(path, async move {
             let written = written.await;
             let mut results =
                 written.map_err(|error| not_written(tenure.lock_path(), checks, error))?;
@@ -137,14 +137,12 @@ impl Guard {
 
 #[cfg(feature = "capi")]
 impl Guard {
-    /// The client that holds: C programs have no others.
     pub(crate) fn client(&self) -> Client {
         let client = self.store().and_then(Client::of_store);
         client.unwrap_or_else(|| unreachable!("a guard that was released is gone"))
     }
 }
 
-/// One for each znode.
 fn checks_of(tenure: &Arc<dyn tenure::Tenure>) -> Vec<Op> {
     let check = |path: &str, hold| Op::CheckHeld(CheckHeld { path: path.to_owned(), hold });
     match tenure.as_any().downcast_ref::<Tenure>() {
@@ -158,13 +156,12 @@ fn checks_of(tenure: &Arc<dyn tenure::Tenure>) -> Vec<Op> {
     }
 }
 
-/// Those of several that are kept in ZooKeeper.
 fn members_of(tenure: &Arc<dyn tenure::Tenure>) -> impl Iterator<Item = &Tenure> {
     tenure.members().iter().filter_map(|member| member.as_any().downcast_ref())
 }
 
 fn failed<T>(error: LockError) -> Pending<T, LockError> {
-    Pending::ready_as(LockError::of_pending, Err(error))
+    ready(Err(error))
 }
 
 fn of_several_clients(path: &str) -> Error {

@@ -8,12 +8,12 @@ use futures_lite::future::Boxed;
 
 use super::Tenure;
 use super::change;
-use crate::lock::{Access, GuardState, LockError, LostReason, StoreRef, tenure};
+use crate::lock::{Access, GuardState, LockError, LockOp, LostReason, StoreRef, tenure};
 use crate::runtime::{Pending, wake};
 
 impl tenure::Tenure for Tenure {
     fn lock_path(&self) -> &str {
-        &self.spec.path
+        &self.spec.lock.path
     }
 
     fn claim_path(&self) -> Arc<str> {
@@ -71,8 +71,8 @@ impl tenure::Tenure for Tenure {
     }
 
     fn release(self: Arc<Self>, store: Option<StoreRef>) -> Pending<(), LockError> {
-        let path = Arc::clone(&self.spec.path);
-        Pending::run_as("release", path, LockError::of_pending, self.submit_release(store))
+        let path = Arc::clone(&self.spec.lock.path);
+        LockOp::Release.run(path, self.submit_release(store))
     }
 
     fn let_go(self: Arc<Self>) {

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::acquire::asked::Asked;
 use super::acquire::attempt::Acquired;
+use super::acquire::trace::AcquireTrace;
 use super::claim::node::Node;
 use super::contenders::wanted;
 use super::refusal::not_released;
@@ -25,20 +25,18 @@ use crate::process::Process;
 use crate::runtime::{Latest, Pending, now};
 use crate::spans::{Span, log_in};
 
-/// What a hold has besides its first claim.
+/// The claims of a hold besides its first.
 pub(super) struct Claims {
-    /// What its present claim is.
     pub(super) kind: Kind,
     /// The claim by which an upgradeable reader writes.
     pub(super) write: Option<Box<Node>>,
     pub(super) is_changing: bool,
 }
 
-/// One holding of a lock, from the acquire on.
 pub(super) struct Tenure {
     pub(super) client: Arc<ClientInner>,
     pub(super) spec: Arc<Spec>,
-    /// The claim that it began with, which gives its token.
+    /// The claim that it began with, whose czxid is the token.
     pub(super) node: Node,
     /// What has taken the place of that: what it has as upgradeable, and as a reader, after it wrote.
     pub(super) replaced: [OnceLock<Box<Node>>; 2],
@@ -48,47 +46,41 @@ pub(super) struct Tenure {
     end: Latest<Option<LostReason>>,
     /// The watch on its znode that the claim had while it waited, if it had one.
     watch: Mutex<Option<Box<OwnWatch>>>,
-    /// Why somebody wants it to end.
     pub(super) requests: Requests,
-    /// Whether its claims are being deleted. Once: by a second deletion a successor's could go, of the same name.
-    is_given_up: AtomicBool,
-    /// Ends with it.
+    /// Whether its claims are being deleted. A second deletion could hit the claim of a successor with the same name.
+    is_deleted: AtomicBool,
     span: Mutex<Span>,
-    /// Where it is held: in a child of that it is lost.
+    /// The process that holds. In a forked child the hold is lost.
     process: Process,
 }
 
 impl Tenure {
-    pub(super) fn begin(spec: &Arc<Spec>, acquired: Acquired, asked: &Asked) -> Arc<Tenure> {
+    pub(super) fn begin(spec: &Arc<Spec>, acquired: Acquired, trace: &AcquireTrace) -> Arc<Tenure> {
         let Acquired { node, hold, watch } = acquired;
         let since = now();
         let (path, token) = (Arc::clone(&node.path), node.czxid);
-        let waited = since.saturating_duration_since(asked.at);
-        let span = Mutex::new(asked.hold(&path, token));
-        log_in!(asked.span, DEBUG, path = &*path, token, ?waited, "acquired");
-        let (hold, end, process) = (Arc::new(hold), Latest::new(None), Process::this());
-        let (requests, is_given_up) = (Requests::default(), AtomicBool::new(false));
-        let watch = Mutex::new(watch.map(Box::new));
-        let (client, spec) = (Arc::clone(&spec.client), Arc::clone(spec));
-        let claims = Claims { kind: spec.kind, write: None, is_changing: false };
+        let waited = since.saturating_duration_since(trace.started);
+        let span = Mutex::new(trace.hold(&path, token));
+        log_in!(trace.span, DEBUG, path = &*path, token, ?waited, "acquired");
+        let claims = Claims { kind: spec.naming.kind, write: None, is_changing: false };
         Arc::new(Tenure {
-            client,
-            spec,
+            client: Arc::clone(&spec.lock.client),
+            spec: Arc::clone(spec),
             node,
             replaced: Default::default(),
             claims: Mutex::new(claims),
             since,
-            hold,
-            end,
-            watch,
-            requests,
-            is_given_up,
+            hold: Arc::new(hold),
+            end: Latest::new(None),
+            watch: Mutex::new(watch.map(Box::new)),
+            requests: Requests::default(),
+            is_deleted: AtomicBool::new(false),
             span,
-            process,
+            process: Process::this(),
         })
     }
 
-    /// Ends the tenure, unless it has ended before. Gives why it has.
+    /// Ends the tenure, unless it has ended before. Returns the reason of its end.
     pub(super) fn end(&self, reason: LostReason) -> LostReason {
         // The clock before the event: when a process goes on after its session, the first that it
         // reads may be that its znode was deleted.
@@ -136,7 +128,7 @@ impl Tenure {
 
     /// Reads what somebody has written for the holder. Where that breaks the hold, it has ended by now, and the znode is
     /// to be deleted after a grace at the latest: gives that.
-    pub(super) fn heed(&self, data: &[u8]) -> Option<Duration> {
+    pub(super) fn read_requests(&self, data: &[u8]) -> Option<Duration> {
         match wanted::of(data, self.node.czxid)? {
             Revocation::Ask { reason } => {
                 self.requests.add(&reason);
@@ -148,14 +140,14 @@ impl Tenure {
         }
     }
 
-    /// Lets the next one hold, unless that has begun before: who has a part in the guard may release it and drop it.
-    pub(super) fn give_up(&self) -> Option<Pending<bool>> {
+    /// Deletes all claims of a lost hold, once.
+    pub(super) fn delete_claims(&self) -> Option<Pending<bool>> {
         self.delete_by(Node::guaranteed_delete)
     }
 
-    /// Deletes all claims that it has, and gets no more: it is over by now.
+    /// Deletes all claims once. The hold is over, so no claim is added.
     fn delete_by(&self, delete: impl Fn(&Node) -> Pending<bool>) -> Option<Pending<bool>> {
-        if self.is_given_up.swap(true, Ordering::AcqRel) {
+        if self.is_deleted.swap(true, Ordering::AcqRel) {
             return None;
         }
         let write = self.claims.lock().write.clone();
@@ -182,14 +174,14 @@ impl Tenure {
             (reason != LostReason::Released).then_some(reason)
         });
         let gone = match lost {
-            // It is gone, or on its way by an earlier release: under its name there may be a successor's.
+            // It is gone, or an earlier release deletes it: its name may be a successor's by now.
             Some(LostReason::Deleted | LostReason::Released) => None,
-            Some(LostReason::Broken | LostReason::Session) => self.give_up(),
+            Some(LostReason::Broken | LostReason::Session) => self.delete_claims(),
             None => self.delete_by(Node::release),
         };
         let tenure = Arc::clone(self);
         async move {
-            let path = &tenure.spec.path;
+            let path = &tenure.spec.lock.path;
             let was_lost = |reason| Err(LockError::lost(path, reason));
             let gone = match (lost, gone) {
                 (None, Some(gone)) => gone,

@@ -4,11 +4,9 @@ use std::fmt::Write as _;
 
 use crate::zookeeper::contenders::wanted;
 
-/// How many permits there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limit {
     pub(crate) now: u32,
-    /// The most that there ever were.
     pub(crate) most: u32,
 }
 

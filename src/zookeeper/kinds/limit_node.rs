@@ -5,89 +5,85 @@ use crate::client::{Op, TrustedSession, Znode};
 use crate::error::{Code, Error, Result};
 use crate::lock::LockError;
 use crate::path::own_name;
+use crate::retry;
 use crate::runtime::{Timer, within};
 use crate::znode::CreateMode;
-use crate::zookeeper::acquire::attempt::{AFTER_TROUBLE, ClaimStatus, create_parents};
+use crate::zookeeper::acquire::attempt::{ClaimStatus, create_parents};
 use crate::zookeeper::acquire::listing::Listing;
 use crate::zookeeper::name;
-use crate::zookeeper::refusal::refused;
-use crate::zookeeper::spec::Spec;
+use crate::zookeeper::refusal::{found, refused};
+use crate::zookeeper::spec::LockSpec;
 
 /// Makes the lock's directory, which says how many permits there are; persistent, so that it goes on to.
-pub(crate) async fn make_directory(spec: &Spec, session: &TrustedSession) -> Result<ClaimStatus> {
-    let data = Limit::first(spec.limit).write();
-    match session.create(&spec.path, &data, &spec.acl, CreateMode::Persistent).await {
-        Ok(_) => Ok(ClaimStatus::Again),
-        Err(error) if error.is_node_exists() => Ok(ClaimStatus::Again),
-        Err(error) if error.is_no_node() => create_parents(session, spec, &spec.path).await,
-        Err(error) => Err(error),
+pub(crate) async fn make_directory(
+    lock: &LockSpec,
+    session: &TrustedSession,
+) -> Result<ClaimStatus> {
+    let data = Limit::first(lock.limit).write();
+    match session.create(&lock.path, &data, &lock.acl, CreateMode::Persistent).await {
+        Err(error) if error.is_no_node() => create_parents(session, lock, &lock.path).await,
+        Err(error) if !error.is_node_exists() => Err(error),
+        _ => Ok(ClaimStatus::Again),
     }
 }
 
 /// How many permits there were when the directory was listed; `None` if that may have changed since.
 pub(crate) async fn limit(
-    spec: &Spec,
+    lock: &LockSpec,
     session: &TrustedSession,
     listing: &Listing,
 ) -> Result<Option<Limit>> {
     let directory = &listing.directory;
-    if let Some(limit) = spec.memory.limit(directory) {
+    if let Some(limit) = lock.memory.limit(directory) {
         return Ok(Some(limit));
     }
-    let Znode { data, stat } = match session.get(&spec.path).await {
-        Ok(read) => read,
-        Err(error) if error.is_no_node() => return Ok(None),
-        Err(error) => return Err(error),
+    let Some(Znode { data, stat }) = found(session.get(&lock.path).await)? else {
+        return Ok(None);
     };
     if let Some(limit) = Limit::read(&data) {
-        spec.memory.saw_limit(&stat, limit);
-        return Ok(spec.memory.limit(directory));
+        lock.memory.saw_limit(&stat, limit);
+        return Ok(lock.memory.limit(directory));
     }
     // Another kind of lock has made the directory, or somebody has written over the number.
-    let limit = Limit::after(&data, data.is_empty() && stat.version == 0, spec.limit);
-    match session.set(&spec.path, &limit.write_over(&data), Some(stat.version)).await {
+    let limit = Limit::after(&data, data.is_empty() && stat.version == 0, lock.limit);
+    match session.set(&lock.path, &limit.write_over(&data), Some(stat.version)).await {
         Err(error) if !is_overtaken(&error) => Err(error),
         _ => Ok(None),
     }
 }
 
-/// How many permits there are.
-pub(crate) async fn read(spec: &Spec, session: &TrustedSession) -> Result<u32> {
-    match session.get(&spec.path).await {
-        Ok(found) => Ok(Limit::read(&found.data).map_or(spec.limit, |limit| limit.now)),
-        Err(error) if error.is_no_node() => Ok(spec.limit),
-        Err(error) => Err(error),
-    }
+pub(crate) async fn read(lock: &LockSpec, session: &TrustedSession) -> Result<u32> {
+    let limit = found(session.get(&lock.path).await)?.and_then(|found| Limit::read(&found.data));
+    Ok(limit.map_or(lock.limit, |limit| limit.now))
 }
 
 /// Sets how many there are, until that is certain.
-pub(crate) async fn change(spec: &Spec, number: u32) -> Result<(), LockError> {
+pub(crate) async fn change(lock: &LockSpec, number: u32) -> Result<(), LockError> {
     let set = async {
         loop {
-            let session = spec.client.trusted_session().await;
-            let session = session.map_err(|error| LockError::closed(&spec.path, error))?;
-            match set(spec, &session, number).await {
+            let session = lock.session().await?;
+            match set(lock, &session, number).await {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
-                Err(error) if error.is_transient() => Timer::after(AFTER_TROUBLE).await,
-                Err(error) => return Err(refused(&spec.path, error)),
+                Err(error) if error.is_transient() => Timer::after(retry::SOON).await,
+                Err(error) => return Err(refused(&lock.path, error)),
             }
         }
     };
     let late = || {
-        let error = Error::new("set", &spec.path, Code::OPERATION_TIMEOUT);
-        Err(LockError::outcome_unknown(&spec.path, error))
+        let error = Error::new("set", &lock.path, Code::OPERATION_TIMEOUT);
+        Err(LockError::outcome_unknown(&lock.path, error))
     };
-    within(spec.client.operation_deadline(), set, late).await
+    within(lock.client.operation_deadline(), set, late).await
 }
 
 /// Sets how many there are, unless somebody else was faster with something. Gives whether it is set.
-async fn set(spec: &Spec, session: &TrustedSession, number: u32) -> Result<bool> {
-    let Znode { data, stat } = match session.get(&spec.path).await {
+async fn set(lock: &LockSpec, session: &TrustedSession, number: u32) -> Result<bool> {
+    let Znode { data, stat } = match session.get(&lock.path).await {
         Ok(read) => read,
         Err(error) if error.is_no_node() => {
-            let spec = Spec { limit: number, ..spec.clone() };
-            return match make_directory(&spec, session).await? {
+            let lock = LockSpec { limit: number, ..lock.clone() };
+            return match make_directory(&lock, session).await? {
                 ClaimStatus::Impossible(_) => Err(error),
                 _ => Ok(false),
             };
@@ -98,10 +94,10 @@ async fn set(spec: &Spec, session: &TrustedSession, number: u32) -> Result<bool>
         return Ok(true);
     }
     let limit = Limit::after(&data, data.is_empty() && stat.version == 0, number).write_over(&data);
-    // Who is next in line watches the children, so one comes and goes.
-    let child = name::join(&spec.path, own_name!("limit"));
+    // The next waiter watches the children, so one is created and deleted.
+    let child = name::join(&lock.path, own_name!("limit"));
     let ops = [
-        Op::Set { path: spec.path.to_string(), data: limit, version: Some(stat.version) },
+        Op::Set { path: lock.path.to_string(), data: limit, version: Some(stat.version) },
         Op::create(child.clone(), "", CreateMode::Ephemeral),
         Op::delete(child),
     ];
@@ -109,13 +105,12 @@ async fn set(spec: &Spec, session: &TrustedSession, number: u32) -> Result<bool>
         Ok(_) => Ok(true),
         Err(error) if error.failed_op_index() == Some(0) && is_overtaken(&error) => Ok(false),
         Err(error) if error.code() == Code::NO_AUTH => {
-            Err(Error::new("set", &spec.path, Code::NO_AUTH))
+            Err(Error::new("set", &lock.path, Code::NO_AUTH))
         }
         Err(error) => Err(error),
     }
 }
 
-/// Whether somebody has changed or deleted the directory meanwhile.
 fn is_overtaken(error: &Error) -> bool {
     error.is_no_node() || error.code() == Code::BAD_VERSION
 }

@@ -1,32 +1,30 @@
-//! Who holds of those who ask for permits of a semaphore.
+//! Which claims on permits of a semaphore hold.
 //!
-//! Names say how many permits a claim asks for, and the data of the directory how many there are. A claim holds
-//! when there are enough for it and all that are before it: so those who ask for many are served in their turn, and
-//! who was admitted stays so whatever comes behind it.
+//! A claim's name says how many permits it wants, and the directory's data how many there are. A claim holds when the
+//! permits suffice for it and for all claims before it. So large requests are served in turn, and a holder keeps its
+//! permits whatever comes behind it.
 //!
-//! Any of those who hold may go first, so who is next in line watches the directory's children. All others watch the
-//! claim before their own. That stays where it is when it comes to hold: so whoever is admitted while others are
-//! behind it sets its own data again, which wakes the next. Two cases remain in which the claim before ours may hold
-//! and will not say so: it did before we looked at it (then it has been set), or when there were more
-//! permits than now (so the directory's data keeps the most that there ever were). Then we are next in line as well.
+//! Any holder may release first, so the next waiter watches the directory's children. Every other waiter watches the claim
+//! before its own. A claim stays where it is when it comes to hold. So if others are behind it, it sets its own data
+//! again, which wakes the next one. In two cases the claim before ours holds without such a signal. It held before we
+//! looked: then its data was set. Or the semaphore had more permits: so the directory's data keeps the most that there
+//! ever were. Then our claim is the next waiter as well.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::limit::Limit;
 use super::limit_node::limit;
-use crate::client::{Children, TrustedSession, WatchFor, Watched};
+use crate::client::{Children, TrustedSession, WatchFor, Watched, Znode};
 use crate::error::Result;
-use crate::lock::{Contender, Kind};
-use crate::zookeeper::acquire::attempt::{
-    Ahead, Attempt, ClaimStatus, WITHOUT_A_WATCH, clear_orphan,
-};
+use crate::lock::Kind;
+use crate::retry::WITHOUT_A_WATCH;
+use crate::zookeeper::acquire::attempt::{Ahead, Attempt, ClaimStatus, clear_orphan};
 use crate::zookeeper::acquire::listing::Listing;
 use crate::zookeeper::acquire::scan::Scan;
-use crate::zookeeper::claim::payload;
 use crate::zookeeper::name;
-use crate::zookeeper::refusal::TOO_FEW_PERMITS;
-use crate::zookeeper::spec::Spec;
+use crate::zookeeper::refusal::{TOO_FEW_PERMITS, found};
+use crate::zookeeper::spec::LockSpec;
 
 /// How many permits these claims ask for; no number is large enough for one that asks for none.
 fn sum<'a>(claims: impl Iterator<Item = &'a str>) -> u64 {
@@ -38,7 +36,7 @@ fn sum<'a>(claims: impl Iterator<Item = &'a str>) -> u64 {
 
 /// Where a claim stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Decision {
     /// There are never enough permits for it.
     TooFew,
     Holds,
@@ -49,15 +47,15 @@ enum Place {
 }
 
 /// Where a claim stands that asks for so many permits, behind these that ask for permits too.
-fn decide(before: &[&str], wanted: u32, limit: Limit) -> Place {
+fn decide(before: &[&str], wanted: u32, limit: Limit) -> Decision {
     if wanted > limit.now {
-        return Place::TooFew;
+        return Decision::TooFew;
     }
     let taken = sum(before.iter().copied());
     if taken + u64::from(wanted) <= u64::from(limit.now) {
-        return Place::Holds;
+        return Decision::Holds;
     }
-    if taken > u64::from(limit.most) { Place::Behind } else { Place::Next }
+    if taken > u64::from(limit.most) { Decision::Behind } else { Decision::Next }
 }
 
 /// Waits behind those that are before our claim, nearest first, unless there are permits enough for all.
@@ -68,12 +66,12 @@ pub(crate) async fn wait_behind(
     wanted: u32,
     before: impl Iterator<Item = &str>,
 ) -> Result<ClaimStatus> {
-    let spec = Arc::clone(&attempt.spec);
+    let lock = Arc::clone(&attempt.spec.lock);
     let directory = listing.directory.czxid;
-    let before: Vec<&str> = before.filter(|claim| !spec.memory.is_data(directory, claim)).collect();
+    let before: Vec<&str> = before.filter(|claim| !lock.memory.is_data(directory, claim)).collect();
     let is_of_another_kind = |claim: &&str| !matches!(name::kind(claim), Kind::Permits(_));
     let others = before.iter().copied().filter(is_of_another_kind);
-    let mut others = Scan::new(&spec, session, directory, others);
+    let mut others = Scan::new(&lock, session, directory, others);
     if let Some(claim) = others.next().await? {
         return look_ahead(attempt, session, listing, claim.name).await.map(|(status, _)| status);
     }
@@ -83,11 +81,11 @@ pub(crate) async fn wait_behind(
     }
     drop(others);
     let before: Vec<&str> = before.into_iter().filter(|claim| !is_of_another_kind(claim)).collect();
-    let Some(limit) = limit(&spec, session, listing).await? else { return Ok(ClaimStatus::Again) };
-    let place = decide(&before, wanted, limit);
-    match place {
-        Place::TooFew => return Ok(ClaimStatus::Impossible(TOO_FEW_PERMITS)),
-        Place::Holds => {
+    let Some(limit) = limit(&lock, session, listing).await? else { return Ok(ClaimStatus::Again) };
+    let decision = decide(&before, wanted, limit);
+    match decision {
+        Decision::TooFew => return Ok(ClaimStatus::Impossible(TOO_FEW_PERMITS)),
+        Decision::Holds => {
             let is_last = listing.in_order().count() == before.len() + 1;
             return if is_last {
                 Ok(ClaimStatus::Held)
@@ -95,13 +93,13 @@ pub(crate) async fn wait_behind(
                 wake_the_next(attempt, session).await
             };
         }
-        Place::Next | Place::Behind => {}
+        Decision::Next | Decision::Behind => {}
     }
-    if session.was_taken_up() && clear_orphans(&spec, session, directory, &before).await? {
+    if session.was_taken_up() && clear_orphans(&lock, session, directory, &before).await? {
         return Ok(ClaimStatus::Again);
     }
     let Some(nearest) = before.first() else { return Ok(ClaimStatus::Again) };
-    if attempt.no_wait || place == Place::Behind {
+    if attempt.no_wait || decision == Decision::Behind {
         let (status, was_set) = look_ahead(attempt, session, listing, nearest).await?;
         if attempt.no_wait || !was_set {
             return Ok(status);
@@ -117,49 +115,42 @@ async fn look_ahead(
     listing: &Listing,
     claim: &str,
 ) -> Result<(ClaimStatus, bool)> {
-    let path = name::join(&attempt.spec.path, claim);
-    Ok(match attempt.look_ahead(session, &path).await {
-        Ok(Ahead::Claim { version, status, .. }) => (status, version > 0),
-        Ok(Ahead::Nobody) => (ClaimStatus::Again, false),
-        Ok(Ahead::Data) => (is_data(attempt, listing, claim), false),
-        Err(error) if error.is_no_node() => (ClaimStatus::Again, false),
-        Err(error) => return Err(error),
+    let path = name::join(&attempt.spec.lock.path, claim);
+    Ok(match found(attempt.look_ahead(session, &path).await)? {
+        Some(Ahead::Claim { version, status, .. }) => (status, version > 0),
+        Some(Ahead::Data) => (is_data(attempt, listing, claim), false),
+        Some(Ahead::Nobody) | None => (ClaimStatus::Again, false),
     })
 }
 
-/// Deletes the claims that nobody will ever release; gives whether there was one.
 async fn clear_orphans(
-    spec: &Spec,
+    lock: &LockSpec,
     session: &TrustedSession,
     directory: i64,
     claims: &[&str],
 ) -> Result<bool> {
-    let mut claims = Scan::new(spec, session, directory, claims.iter().copied()).wide();
+    let mut claims = Scan::new(lock, session, directory, claims.iter().copied()).wide();
     let mut cleared = false;
     while let Some(claim) = claims.next().await? {
-        let path = name::join(&spec.path, claim.name);
-        cleared |= clear_orphan(spec, session, &path, &claim.data, &claim.stat).await;
+        let path = name::join(&lock.path, claim.name);
+        cleared |= clear_orphan(lock, session, &path, &claim.znode).await;
     }
     Ok(cleared)
 }
 
 /// That child is called like a claim, but no session will end it: from the next look on it is left out.
 fn is_data(attempt: &Attempt, listing: &Listing, child: &str) -> ClaimStatus {
-    attempt.spec.memory.saw_data(listing.directory.czxid, child);
+    attempt.spec.lock.memory.saw_data(listing.directory.czxid, child);
     ClaimStatus::Pausing(WITHOUT_A_WATCH)
 }
 
-/// Our claim holds. Who watches it would not be told.
+/// Our claim holds: wakes the waiter that watches it.
 async fn wake_the_next(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimStatus> {
     let Some(path) = attempt.claim.node().map(|node| Arc::clone(&node.path)) else {
         return Ok(ClaimStatus::Again);
     };
-    match session.set(&path, attempt.claim.data(), None).await {
-        Ok(_) => Ok(ClaimStatus::Held),
-        // Somebody has deleted it.
-        Err(error) if error.is_no_node() => Ok(ClaimStatus::Again),
-        Err(error) => Err(error),
-    }
+    let is_there = found(session.set(&path, attempt.claim.data(), None).await)?.is_some();
+    Ok(if is_there { ClaimStatus::Held } else { ClaimStatus::Again })
 }
 
 /// Waits for anything that happens in the directory: whoever is before us may go, and there may be more permits.
@@ -169,28 +160,24 @@ async fn watch_directory(
     listing: &Listing,
     before: &[&str],
 ) -> Result<ClaimStatus> {
-    let spec = Arc::clone(&attempt.spec);
-    if !session.has_room_to_watch(&spec.path, WatchFor::Next) {
+    let lock = Arc::clone(&attempt.spec.lock);
+    if !session.has_room_to_watch(&lock.path, WatchFor::Next) {
         return Ok(ClaimStatus::Pausing(WITHOUT_A_WATCH));
     }
-    let watched = session.children_and_watch(&spec.path);
+    let watched = session.children_and_watch(&lock.path);
     // For the error of a deadline.
-    let ahead = before.first().map(|nearest| name::join(&spec.path, nearest));
+    let ahead = before.first().map(|nearest| name::join(&lock.path, nearest));
     let ahead = ahead.map(|path| (session.get(&path), path));
-    let Watched { value: Children { names, stat: directory }, watch } = match watched.await {
-        Ok(watched) => watched,
-        Err(error) if error.is_no_node() => return Ok(ClaimStatus::Again),
-        Err(error) => return Err(error),
+    let Some(Watched { value, watch }) = found(watched.await)? else {
+        return Ok(ClaimStatus::Again);
     };
+    let Children { names, stat: directory } = value;
     if let Some((read, path)) = ahead {
-        match read.await {
-            Ok(found) if !found.stat.is_ephemeral() => {
-                return Ok(is_data(attempt, listing, before[0]));
-            }
-            Ok(found) => attempt.note_ahead(path, &found.data, &found.stat),
-            Err(error) if error.is_no_node() => return Ok(ClaimStatus::Again),
-            Err(error) => return Err(error),
+        let Some(nearest) = found(read.await)? else { return Ok(ClaimStatus::Again) };
+        if !nearest.stat.is_ephemeral() {
+            return Ok(is_data(attempt, listing, before[0]));
         }
+        attempt.ahead.note(path, nearest);
     }
     let own = attempt.claim.node().map(|node| Arc::clone(&node.path)).unwrap_or_default();
     let names: HashSet<&str> = names.iter().map(String::as_str).collect();
@@ -204,14 +191,14 @@ async fn watch_directory(
     Ok(if is_unchanged { ClaimStatus::Watching(watch) } else { ClaimStatus::Again })
 }
 
-/// Who keeps out a claim made now; `None` if nobody does, or that is not known yet.
+/// The claim that keeps out one made now. `None` if none does, or that is not known yet.
 pub(crate) async fn anybody(
-    spec: &Spec,
+    lock: &LockSpec,
     listing: &Listing,
     session: &TrustedSession,
     wanted: u32,
-) -> Result<Option<Contender>> {
-    let Some(limit) = limit(spec, session, listing).await? else { return Ok(None) };
+) -> Result<Option<(String, Znode)>> {
+    let Some(limit) = limit(lock, session, listing).await? else { return Ok(None) };
     if wanted > limit.now {
         return Ok(None);
     }
@@ -219,14 +206,14 @@ pub(crate) async fn anybody(
     claims.reverse();
     let mut taken = u64::from(wanted);
     let mut nearest = None;
-    let mut scan = Scan::new(spec, session, listing.directory.czxid, claims.into_iter()).wide();
+    let mut scan = Scan::new(lock, session, listing.directory.czxid, claims.into_iter()).wide();
     while let Some(claim) = scan.next().await? {
-        let path = name::join(&spec.path, claim.name);
-        if clear_orphan(spec, session, &path, &claim.data, &claim.stat).await {
+        let path = name::join(&lock.path, claim.name);
+        if clear_orphan(lock, session, &path, &claim.znode).await {
             continue;
         }
         taken += sum(std::iter::once(claim.name));
-        nearest.get_or_insert_with(|| payload::read(path, &claim.data, &claim.stat));
+        nearest.get_or_insert((path, claim.znode));
         if taken > u64::from(limit.now) {
             return Ok(nearest);
         }
@@ -243,23 +230,24 @@ mod tests {
     fn a_claim_holds_when_there_are_permits_for_it_and_all_before_it() {
         let now = |now, most| Limit { now, most };
         for (before, wanted, limit, place) in [
-            (&[][..], 1, now(1, 1), Place::Holds),
-            (&[], 2, now(1, 9), Place::TooFew),
-            (&[1, 1], 1, now(3, 3), Place::Holds),
-            (&[1, 1], 2, now(3, 3), Place::Next),
-            (&[2, 1], 1, now(3, 3), Place::Next),
-            (&[2, 2], 1, now(3, 3), Place::Behind),
+            (&[][..], 1, now(1, 1), Decision::Holds),
+            (&[], 2, now(1, 9), Decision::TooFew),
+            (&[1, 1], 1, now(3, 3), Decision::Holds),
+            (&[1, 1], 2, now(3, 3), Decision::Next),
+            (&[2, 1], 1, now(3, 3), Decision::Next),
+            (&[2, 2], 1, now(3, 3), Decision::Behind),
             // There were more when they came to hold.
-            (&[2, 2], 1, now(3, 4), Place::Next),
-            (&[u32::MAX, u32::MAX], u32::MAX, now(u32::MAX, u32::MAX), Place::Behind),
+            (&[2, 2], 1, now(3, 4), Decision::Next),
+            (&[u32::MAX, u32::MAX], u32::MAX, now(u32::MAX, u32::MAX), Decision::Behind),
         ] {
-            let name = |permits: &u32| numbered_name(&Naming::Permits(*permits).prefix(1, 7), 3);
+            let name =
+                |permits: &u32| numbered_name(&Naming::Of(Kind::Permits(*permits)).prefix(1, 7), 3);
             let before: Vec<String> = before.iter().map(name).collect();
             let before: Vec<&str> = before.iter().map(String::as_str).collect();
             assert_eq!(decide(&before, wanted, limit), place, "{before:?} {wanted} {limit:?}");
         }
         // No number is enough for a claim of another kind.
-        let plain = numbered_name(&Naming::Own.prefix(1, 7), 3);
-        assert_eq!(decide(&[&plain], 1, now(u32::MAX, u32::MAX)), Place::Behind);
+        let plain = numbered_name(&Naming::Of(Kind::Exclusive).prefix(1, 7), 3);
+        assert_eq!(decide(&[&plain], 1, now(u32::MAX, u32::MAX)), Decision::Behind);
     }
 }

@@ -1,99 +1,159 @@
-//! Where the claim stands by which an upgradeable reader becomes a writer.
+//! The claim by which an upgradeable reader becomes a writer.
 //!
-//! The reader's claim stays; a second one of its session, a writer's, is made beside it. It holds once nobody holds but the
-//! first, and from when it was made nobody new comes to. Two things are in the way of an ordinary place at the end
-//! of the queue. A writer that waits before it would be waited for, and waits for the first claim itself. And were it
-//! left out, the readers behind that writer would come in if it gave up, beside the upgraded hold. So where a writer waits, ours is
-//! made in its place: with its number, and before it.
+//! The reader's claim stays. A second claim of its session, a writer's, is created beside it. It holds once only the first
+//! claim holds, and from its creation on no other claim is admitted. It cannot simply go to the end of the queue: a waiting
+//! writer before it waits for the first claim itself. If the upgrade ignored that writer, the readers behind the writer
+//! would be admitted when it gives up, beside the upgraded hold. So if a writer waits, our claim takes its place: it has
+//! the writer's number, and goes before it.
 //!
-//! Why it is right then. Let `u` be the first claim, `w` the earliest after it that is no reader's, `x` ours, in the
+//! Why this is safe: let `u` be the first claim, `w` the earliest claim after it that is no reader's, and `x` ours, in the
 //! place of `w`.
-//! - `w` was there when `x` was made: it was before, and is in a listing that shows `x`. (Where it is not, `x` is
-//!   deleted, and the next is made where the queue ends by then, or another waits.)
-//! - Readers with numbers above that of `w` were made after `w`. Whatever state of the servers one of them has been shown
-//!   since, `w` was in it, or `x` was: so none was let in, and none is while `x` is there.
-//! - Readers with lower numbers do not look at `x`, so `x` waits for all of them, and none of them for `x`.
-//! - Writers wait for `u`, and so do others that are upgradeable. `x` waits for neither.
+//! - `w` was there when `x` was created: it was there before, and is in a listing that shows `x`. (If not, `x` is deleted,
+//!   and created again at the end of the queue or in the place of another writer.)
+//! - Readers with numbers above that of `w` were created after `w`. Every state of the servers that they have seen since
+//!   has `w` or `x` in it. So none was admitted, and none is while `x` is there.
+//! - Readers with lower numbers ignore `x`. So `x` waits for all of them, and none of them waits for `x`.
+//! - Writers and other upgradeable claims wait for `u`. `x` waits for neither.
 //!
-//! Without a `w` the servers give `x` the next number, and all that are before it are waited for but `u`. All this
-//! needs of others is what they do anyway: readers wait for writers with lower numbers, writers for all.
+//! Without a `w`, the server gives `x` the next number, and `x` waits for all claims before it but `u`. All this needs no
+//! more of other claims than their usual rules: readers wait for writers with lower numbers, writers for all.
 //!
-//! Should `u` be deleted by somebody, its hold is lost, and the upgrade fails. The end of the session takes both.
+//! If another client deletes `u`, its hold is lost, and the upgrade fails. The end of the session deletes both claims.
 
-use std::sync::Arc;
-
-use super::admission::Admission;
-use crate::client::TrustedSession;
-use crate::error::Result;
 use crate::lock::Kind;
-use crate::zookeeper::acquire::attempt::{Attempt, ClaimStatus};
 use crate::zookeeper::acquire::listing::Listing;
-use crate::zookeeper::acquire::scan::Scan;
 use crate::zookeeper::name;
-use crate::zookeeper::refusal::{GONE, NO_PLACE_LEFT};
-use crate::zookeeper::spec::{Part, Spec};
+use crate::zookeeper::spec::PresentHold;
 
-/// Where our claim stands.
-pub(crate) enum Standing<'a> {
-    Decided(ClaimStatus),
-    /// Of these, nearest first, those are to be waited for that its admission says.
-    Behind(Vec<&'a str>),
+/// What a claim that changes a hold does next.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Decision<'a> {
+    /// The claim of the hold was deleted.
+    HoldIsGone,
+    /// The directory's counter is at its end.
+    NoPlaceLeft,
+    Holds,
+    /// The claim whose place it has is gone: it is deleted, and made at the end of the queue.
+    Recreate,
+    /// It waits for the claims in `before`, nearest first. If one of `writers` is a claim and no data, it is deleted, and
+    /// made in the place of the first of these.
+    Waits {
+        before: Vec<&'a str>,
+        writers: Vec<&'a str>,
+    },
 }
 
-/// Where our claim stands behind those that were before it, nearest first.
-pub(crate) async fn stand<'a>(
-    attempt: &mut Attempt,
-    session: &TrustedSession,
+/// The claim that waits and in whose place ours is made.
+#[derive(Debug)]
+pub(crate) struct Replaced {
+    pub(crate) name: String,
+    /// Whether it was there after ours was made.
+    pub(crate) is_seen: bool,
+}
+
+/// Decides for the claim `own` of that kind, behind the claims in `before`, nearest first.
+pub(crate) fn decide<'a>(
+    kind: Kind,
+    own: &str,
+    hold: &PresentHold,
+    replaced: Option<&Replaced>,
     listing: &Listing,
-    part: &Part,
     before: impl Iterator<Item = &'a str>,
-) -> Result<Standing<'a>> {
-    let decided = |status| Ok(Standing::Decided(status));
-    // It was made before ours, so what shows ours would show it.
-    if listing.find(name::last(&part.of)).is_none() {
-        return decided(ClaimStatus::Impossible(GONE));
+) -> Decision<'a> {
+    let hold = name::last(&hold.claim);
+    // It was made before ours, so a listing that shows ours shows it.
+    if listing.find(hold).is_none() {
+        return Decision::HoldIsGone;
     }
-    let own = attempt.claim.node().and_then(|node| name::sequence(&node.path));
-    if own.is_none_or(name::is_out_of_turn) {
-        return decided(ClaimStatus::Impossible(NO_PLACE_LEFT));
+    if name::number_in_turn(own).is_none() {
+        return Decision::NoPlaceLeft;
     }
-    if attempt.spec.admission == Admission::InPlace {
-        return decided(ClaimStatus::Held);
+    if kind != Kind::Upgrade {
+        return Decision::Holds;
     }
-    let (spec, mut before) = (Arc::clone(&attempt.spec), before.collect::<Vec<&str>>());
-    let waits = match &mut attempt.in_place_of {
-        Some((_, true)) => None,
-        Some((waits, was_there)) if listing.find(waits).is_some() => {
-            *was_there = true;
-            None
+    let before: Vec<&str> = before.collect();
+    let writers = match replaced {
+        Some(replaced) if !replaced.is_seen && listing.find(&replaced.name).is_none() => {
+            return Decision::Recreate;
         }
-        Some(_) => Some(None),
-        None => first_that_waits(&spec, session, listing, &before).await?.map(Some),
+        Some(_) => Vec::new(),
+        None => before.iter().rev().copied().filter(|claim| waits_for_hold(claim)).collect(),
     };
-    if let Some(waits) = waits {
-        attempt.claim.give_up();
-        attempt.claim.take_place(waits.and_then(name::sequence));
-        attempt.in_place_of = waits.map(|waits| (waits.to_owned(), false));
-        return decided(ClaimStatus::Again);
-    }
-    let own_hold = name::last(&part.of);
-    before.retain(|claim| *claim != own_hold);
-    Ok(Standing::Behind(before))
+    let before = before.into_iter().filter(|claim| *claim != hold).collect();
+    Decision::Waits { before, writers }
 }
 
-/// The earliest of those claims that can't hold as long as ours does, but for those that are upgradeable, and
-/// for one of ours that is being deleted.
-async fn first_that_waits<'a>(
-    spec: &Spec,
-    session: &TrustedSession,
-    listing: &Listing,
-    before: &[&'a str],
-) -> Result<Option<&'a str>> {
-    let waits = |claim: &&str| {
-        let kind = name::kind(claim);
-        !kind.reads() && kind != Kind::Upgrade
-    };
-    let waiting = before.iter().rev().copied().filter(waits);
-    let mut waiting = Scan::new(spec, session, listing.directory.czxid, waiting);
-    Ok(waiting.next().await?.map(|claim| claim.name))
+/// Whether that claim waits for the upgradeable hold. Other upgradeable claims wait too, but keep no reader out.
+fn waits_for_hold(claim: &str) -> bool {
+    let kind = name::kind(claim);
+    !kind.reads() && kind != Kind::Upgrade
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::znode::Stat;
+
+    const HOLD: &str = "zl-7-up-__READ__0000000003";
+    const READER: &str = "zl-7-__READ__0000000004";
+    const WRITER: &str = "zl-7-__WRIT__0000000005";
+    const LATER_WRITER: &str = "zl-7-__WRIT__0000000006";
+    const LATER_READER: &str = "zl-7-__READ__0000000007";
+    const OTHER: &str = "zl-7-up-__READ__0000000008";
+    const AT_END: &str = "zl-7-upgrade-__WRIT__0000000009";
+    const IN_PLACE: &str = "zl-7-upgrade-00c5a1e27b9d4f36-__WRIT__0000000005";
+
+    fn decided<'a>(
+        listing: &'a Listing,
+        kind: Kind,
+        own: &str,
+        replaced: Option<bool>,
+    ) -> Decision<'a> {
+        let hold = PresentHold { claim: format!("/l/{HOLD}").into(), token: 1 };
+        let replaced = replaced.map(|is_seen| Replaced { name: WRITER.to_owned(), is_seen });
+        let before = listing.before(listing.find(own).unwrap());
+        decide(kind, own, &hold, replaced.as_ref(), listing, before)
+    }
+
+    #[test]
+    fn an_upgrade_waits_for_readers_and_takes_the_place_of_the_first_writer() {
+        let waits = |before: &[&'static str], writers: &[&'static str]| Decision::Waits {
+            before: before.to_vec(),
+            writers: writers.to_vec(),
+        };
+        for (others, own, replaced, decision) in [
+            (&[HOLD][..], AT_END, None, waits(&[], &[])),
+            (&[HOLD, READER], AT_END, None, waits(&[READER], &[])),
+            (&[HOLD, READER, OTHER], AT_END, None, waits(&[OTHER, READER], &[])),
+            (
+                &[HOLD, READER, WRITER, LATER_WRITER],
+                AT_END,
+                None,
+                waits(&[LATER_WRITER, WRITER, READER], &[WRITER, LATER_WRITER]),
+            ),
+            (&[HOLD, READER, WRITER, LATER_READER], IN_PLACE, Some(false), waits(&[READER], &[])),
+            // The writer gave up before our claim took its place, or after that.
+            (&[HOLD, READER, LATER_READER], IN_PLACE, Some(false), Decision::Recreate),
+            (&[HOLD, READER, LATER_READER], IN_PLACE, Some(true), waits(&[READER], &[])),
+            (&[READER], AT_END, None, Decision::HoldIsGone),
+            (&[HOLD], "zl-7-upgrade-__WRIT__2147483647", None, Decision::NoPlaceLeft),
+        ] {
+            let names = others.iter().chain([&own]).map(|name| (*name).to_owned()).collect();
+            let listing = Listing::new(names, Stat::default());
+            let found = decided(&listing, Kind::Upgrade, own, replaced);
+            assert_eq!(found, decision, "{others:?} {own} {replaced:?}");
+        }
+    }
+
+    #[test]
+    fn a_downgrade_holds_as_long_as_the_claim_that_it_replaces_is_there() {
+        let own = "zl-7-read-00c5a1e27b9d4f36-__READ__0000000003";
+        for (others, decision) in
+            [(&[HOLD, WRITER][..], Decision::Holds), (&[WRITER], Decision::HoldIsGone)]
+        {
+            let names = others.iter().chain([&own]).map(|name| (*name).to_owned()).collect();
+            let listing = Listing::new(names, Stat::default());
+            assert_eq!(decided(&listing, Kind::Read, own, None), decision, "{others:?}");
+        }
+    }
 }

@@ -87,7 +87,6 @@ pub(crate) async fn is_acl_enforced(session: &TrustedSession, directory: &str) -
     known.is_enforced
 }
 
-/// Whether a claim's data say that.
 pub(crate) fn says_so(data: &[u8]) -> bool {
     payload::uuid(data).is_some()
         && data.split(|byte| *byte == b'\n').any(|line| line == ANNOUNCES.as_bytes())

@@ -13,9 +13,8 @@ use crate::error::Result;
 /// What becomes of a query, for each who shares it.
 type Answer<T> = Shared<Boxed<Result<Arc<T>>>>;
 
-/// Who asks alone has a query of its own. Of others there is one at a time: who asks while one is on its
-/// way shares the next, which is sent when that one was answered. So each answer is to a query that was
-/// sent after it was asked for.
+/// A caller that asks alone has a query of its own. The others share one query at a time: a caller that asks while one is
+/// in flight shares the next, which is sent after that was answered. So each query is sent after it was asked for.
 pub(super) struct Coalesced<T> {
     /// Made when something is asked for the first time.
     state: OnceLock<Arc<Mutex<State<T>>>>,
@@ -88,7 +87,7 @@ impl<T: Send + Sync + 'static> Coalesced<T> {
         is_first.then(|| Alone(Arc::clone(self.state())))
     }
 
-    /// Whoever awaits an answer drives it, so it does not matter who gives up meanwhile.
+    /// Every caller that awaits the answer drives it, so any of them may be dropped.
     fn share<Q: Future<Output = Result<T>> + Send + 'static>(
         &self,
         session: i64,
@@ -239,7 +238,7 @@ mod tests {
         assert_eq!(server.sent(), 2);
         server.reply();
         assert_eq!(poll(&mut old), Some(0));
-        // Its end does not make way for others beside the one that is on its way.
+        // Its end does not make way for others beside the one that is in flight.
         let mut next = server.ask(2);
         assert_eq!((poll(&mut next), server.sent()), (None, 2));
         server.reply();

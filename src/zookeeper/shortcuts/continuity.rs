@@ -1,13 +1,12 @@
-//! Numbers without a gap: when a claim holds without a listing, because of its number alone.
+//! Consecutive numbers: when a claim holds without a listing.
 //!
-//! Each child that is made in a directory gets the next number. So whoever is given the number after the
-//! last one that it held knows that nobody came in between; those before the last one were gone when that held, and
-//! it is gone itself: then the new claim is the first.
+//! Each child that is created in a directory gets the next number. If a new claim has the number after that of the last
+//! claim that this client held, no other claim came in between. Those before the last claim were gone when it held, and it
+//! is gone itself. So the new claim is the first.
 //!
-//! Another directory at the same path counts from zero again and may come to any number. So the directory
-//! is watched, and what is known is believed for as long as no event has come, on one connection: there the event
-//! comes before the reply to a create in another directory. A number that is not the next says that somebody
-//! came by, and a listing decides.
+//! Another directory at the same path counts from zero again and may reach any number. So the directory is watched, and
+//! what is known is believed until an event comes, on one connection: there the event comes before the reply to a create
+//! in another directory. If the number is not the next one, a listing decides.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +26,6 @@ pub(crate) struct Continuity {
 pub(crate) enum Directory {
     #[default]
     Unwatched,
-    /// The reply is to come.
     Asked,
     Watched(Box<WatchedDirectory>),
 }
@@ -39,7 +37,6 @@ pub(crate) struct WatchedDirectory {
     watch: Watch,
 }
 
-/// The last claim of ours that held.
 struct Held {
     session: i64,
     /// In which directory, by the transaction that made that.
@@ -49,12 +46,10 @@ struct Held {
     gone: Arc<AtomicBool>,
 }
 
-/// The session, and which of its connections.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Connection(i64, u64);
 
-/// A claim of ours.
-pub(crate) struct Own<'a> {
+pub(crate) struct OwnClaim<'a> {
     pub(crate) session: &'a TrustedSession,
     pub(crate) path: &'a str,
     /// In which directory, by the transaction that made that.
@@ -76,8 +71,7 @@ impl Continuity {
         self.is_usual && is_held && self.is_watched(session).is_some()
     }
 
-    /// Whether a new claim is the first.
-    pub(crate) fn is_first(&mut self, own: &Own) -> bool {
+    pub(crate) fn is_first(&mut self, own: &OwnClaim) -> bool {
         let is_watched = self.is_in_its_directory(own);
         let follows = self.is_next(own);
         let is_gone = self.is_gone();
@@ -88,9 +82,9 @@ impl Continuity {
 
     /// A claim of ours holds, so those with lower numbers are gone. Gives whether the directory should be watched
     /// from now on.
-    pub(crate) fn holds(&mut self, own: &Own, announces: bool) -> bool {
+    pub(crate) fn holds(&mut self, own: &OwnClaim, announces: bool) -> bool {
         self.is_usual = self.is_next(own);
-        self.held = in_turn(own).map(|number| Held {
+        self.held = name::number_in_turn(own.path).map(|number| Held {
             session: own.session.id(),
             directory: own.directory,
             number,
@@ -109,34 +103,32 @@ impl Continuity {
     }
 
     /// Whether a new claim is in the directory that it is named for: that was there before, and is still.
-    pub(crate) fn is_in_its_directory(&mut self, own: &Own) -> bool {
+    pub(crate) fn is_in_its_directory(&mut self, own: &OwnClaim) -> bool {
         self.is_watched(own.session) == Some(own.directory)
     }
 
     /// Whether a single number was given between a new claim's and that of the last one that held.
-    pub(crate) fn is_behind_one(&mut self, own: &Own) -> bool {
+    pub(crate) fn is_behind_one(&mut self, own: &OwnClaim) -> bool {
         self.is_in_its_directory(own) && self.is_later_by(own, 2) && self.is_gone()
     }
 
     /// Whether a claim has the number after that of the last one that held.
-    fn is_next(&self, own: &Own) -> bool {
+    fn is_next(&self, own: &OwnClaim) -> bool {
         self.is_later_by(own, 1)
     }
 
-    fn is_later_by(&self, own: &Own, numbers: i32) -> bool {
+    fn is_later_by(&self, own: &OwnClaim, numbers: i32) -> bool {
         self.held.as_ref().is_some_and(|held| {
             let number = held.number.wrapping_add(numbers);
             (held.session, held.directory) == (own.session.id(), own.directory)
-                && in_turn(own) == Some(number)
+                && name::number_in_turn(own.path) == Some(number)
         })
     }
 
-    /// Whether the last claim that held is gone for certain.
     fn is_gone(&self) -> bool {
         self.held.as_ref().is_some_and(|held| held.gone.load(Ordering::Acquire))
     }
 
-    /// The directory was asked to be watched.
     pub(crate) fn watches(&mut self, directory: Directory) {
         self.directory = directory;
     }
@@ -152,12 +144,6 @@ impl Continuity {
     }
 }
 
-/// The number of a claim, unless it may have been given out of turn.
-fn in_turn(own: &Own) -> Option<i32> {
-    name::sequence(name::last(own.path)).filter(|number| !name::is_out_of_turn(*number))
-}
-
-/// Watches a lock's directory, if there is room for that.
 pub(crate) async fn watch(session: &TrustedSession, path: &str) -> Directory {
     let connection = Connection::of(session);
     if !session.has_room_to_watch(path, WatchFor::Deletion) {

@@ -14,12 +14,11 @@ impl Spec {
     /// Whether it is enough to know a claim's number to say who follows whom: not where claims are to be told their
     /// place, or where numbers are given twice.
     pub(crate) fn is_told_by_number(&self, own: &Node) -> bool {
-        let is_in_turn = name::sequence(&own.path).is_some_and(|it| !name::is_out_of_turn(it));
-        is_in_turn && self.on_position.is_none() && self.admission.is_by_number_alone()
+        let is_in_turn = name::number_in_turn(&own.path).is_some();
+        is_in_turn && self.naming.on_position.is_none() && self.naming.is_by_number_alone()
     }
 }
 
-/// What is known of the nearest claim before ours, before it was read.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Before {
     /// Whether no other is before ours.
@@ -41,15 +40,15 @@ impl Attempt {
             Ahead::Nobody => Some(ClaimStatus::Again),
             Ahead::Claim { czxid, is_announced, status, .. } => {
                 if !self.no_wait {
-                    self.spec.memory.set_contended(true);
+                    self.spec.lock.memory.set_contended(true);
                 }
                 // A name of another directory may be that of a hold there, whose release would hit this claim.
                 let is_named_so = self.claim.layout().names(name::last(path));
                 let is_announced = is_announced && is_in_our_directory && is_named_so;
-                let is_only = is_only && self.spec.client.announces_releases();
+                let is_only = is_only && self.spec.lock.client.announces_releases();
                 let connection = Connection::of(session);
                 let is_announced =
-                    is_announced && announced::is_acl_enforced(session, &self.spec.path).await;
+                    is_announced && announced::is_acl_enforced(session, &self.spec.lock.path).await;
                 if is_only || is_announced {
                     self.watch_own(session).await;
                 }
@@ -78,7 +77,7 @@ impl Attempt {
     }
 
     /// Whether the watch on our claim says that somebody has deleted it.
-    pub(crate) fn is_robbed(&mut self) -> bool {
+    pub(crate) fn is_own_deleted(&mut self) -> bool {
         let own = self.claim.node().map(|node| node.czxid);
         let watch = self.own_watch.as_mut().filter(|watch| own.is_some_and(|own| watch.is_of(own)));
         watch.is_some_and(OwnWatch::is_deleted)

@@ -52,7 +52,7 @@ struct Known {
     /// The largest number that a claim of ours was given in it.
     last: Option<i32>,
     /// The last claim of ours that held, by the transaction that made it: no claim was before it. Not by
-    /// its name: a claim that was sent before its directory was made anew may have that again.
+    /// its name: a claim that was sent before its directory was recreated may have that again.
     first: i64,
     /// How many permits there are, by the transaction that has said so.
     limit: Option<(i64, Limit)>,
@@ -158,13 +158,12 @@ impl PathMemory {
     /// The child is no claim, and as no session owns it, will be none.
     pub(crate) fn saw_data(&self, directory: i64, name: &str) {
         let mut known = self.known.lock();
-        let is_given_once = name::sequence(name).is_some_and(|it| !name::is_out_of_turn(it));
+        let is_given_once = name::number_in_turn(name).is_some();
         if known.directory == directory && is_given_once && known.data.len() < DATA {
             known.data.insert(name.into());
         }
     }
 
-    /// Whether a child is known to be no claim.
     pub(crate) fn is_data(&self, directory: i64, name: &str) -> bool {
         let known = self.known.lock();
         known.directory == directory && known.data.contains(name)

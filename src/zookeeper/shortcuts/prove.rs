@@ -16,9 +16,9 @@ use crate::error::Result;
 use crate::zookeeper::acquire::attempt::{Attempt, ClaimStatus};
 use crate::zookeeper::claim::node::Node;
 use crate::zookeeper::name;
+use crate::zookeeper::refusal::found;
 use crate::zookeeper::spec::Spec;
 
-/// What a claim that was just sent will most likely find.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Guess {
     /// It is the first: nobody came between the last two.
@@ -30,15 +30,15 @@ pub(crate) struct Guess {
 impl Guess {
     pub(crate) fn of(attempt: &Attempt, session: &TrustedSession) -> Guess {
         let spec = &attempt.spec;
-        let tells = spec.naming.is_of_the_directory() && spec.admission.is_by_number_alone();
-        if !tells || attempt.no_wait || !spec.client.takes_shortcuts() {
+        let is_named = attempt.claim.layout().directory().is_some();
+        let tells = is_named && spec.naming.is_by_number_alone();
+        if !tells || attempt.no_wait || !spec.lock.client.takes_shortcuts() {
             return Guess::default();
         }
-        let holds = spec.memory.continuity().is_expected(session);
-        Guess { holds, waits: spec.memory.is_contended() }
+        let holds = spec.lock.memory.continuity().is_expected(session);
+        Guess { holds, waits: spec.lock.memory.is_contended() }
     }
 
-    /// Whether there is nothing to prove: a listing has to be read.
     pub(crate) fn is_none(self) -> bool {
         !self.holds && !self.waits
     }
@@ -59,12 +59,12 @@ pub(crate) async fn by_its_number(
 /// Whether a claim that was just made holds, as nobody came in between since this client held last.
 pub(crate) fn is_first_by_its_number(attempt: &Attempt) -> bool {
     let (spec, claim) = (&attempt.spec, &attempt.claim);
-    let tells = spec.admission.is_by_number_alone() && spec.client.takes_shortcuts();
+    let tells = spec.naming.is_by_number_alone() && spec.lock.client.takes_shortcuts();
     let own = claim.node().filter(|_| tells);
     let (Some(own), Some(directory)) = (own, claim.layout().directory()) else { return false };
-    let is_first = spec.memory.continuity().is_first(&own.in_directory(directory));
+    let is_first = spec.lock.memory.continuity().is_first(&own.in_directory(directory));
     if is_first {
-        spec.memory.set_contended(false);
+        spec.lock.memory.set_contended(false);
         saw_first(attempt);
     }
     is_first
@@ -77,7 +77,7 @@ pub(crate) async fn holds_after_its_wait(
     behind: Option<Behind>,
 ) -> Result<bool> {
     let own = attempt.claim.node().cloned();
-    let behind = behind.filter(|_| attempt.spec.client.takes_shortcuts());
+    let behind = behind.filter(|_| attempt.spec.lock.client.takes_shortcuts());
     let (Some(own), Some(behind)) = (own, behind) else { return Ok(false) };
     let follows = attempt.follows(session, &behind);
     let holds = follows || succeeds(&attempt.spec, session, &own, behind.czxid).await?;
@@ -90,29 +90,26 @@ pub(crate) async fn holds_after_its_wait(
 /// Whether our claim holds now that the one before it is gone: if that was the first, as this client
 /// knows if it was its own. That saves a listing, which is the longer the more wait.
 async fn succeeds(spec: &Spec, session: &TrustedSession, own: &Node, before: i64) -> Result<bool> {
-    if !spec.is_told_by_number(own) || !spec.memory.was_first(before) {
+    if !spec.is_told_by_number(own) || !spec.lock.memory.was_first(before) {
         return Ok(false);
     }
-    match session.get(&own.path).await {
-        Ok(found) if found.stat.czxid == own.czxid => Ok(true),
-        // Somebody has deleted it, or the directory that it was in.
-        Ok(_) => Ok(false),
-        Err(error) if error.is_no_node() => Ok(false),
-        Err(error) => Err(error),
-    }
+    // Somebody may have deleted it, or the directory that it was in.
+    let present = found(session.get(&own.path).await)?;
+    Ok(present.is_some_and(|present| present.stat.czxid == own.czxid))
 }
 
 /// Our claim is the first: what the next may know by that.
 pub(crate) fn saw_first(attempt: &Attempt) {
     let (spec, claim) = (&attempt.spec, &attempt.claim);
     // Of those that hold together, another may be the first.
-    let Some(own) = claim.node().filter(|_| spec.admission.is_by_number_alone()) else { return };
-    spec.memory.saw_first(own.czxid);
+    let Some(own) = claim.node().filter(|_| spec.naming.is_by_number_alone()) else { return };
+    spec.lock.memory.saw_first(own.czxid);
     let Some(directory) = claim.layout().directory() else { return };
-    let announces = spec.client.announces_releases();
-    if spec.memory.continuity().holds(&own.in_directory(directory), announces) {
-        let watched = spec.memory.watch_directory(own.session.clone(), Arc::clone(&spec.path));
-        spec.client.spawn(watched);
+    let announces = spec.lock.client.announces_releases();
+    if spec.lock.memory.continuity().holds(&own.in_directory(directory), announces) {
+        let watched =
+            spec.lock.memory.watch_directory(own.session.clone(), Arc::clone(&spec.lock.path));
+        spec.lock.client.spawn(watched);
     }
 }
 
@@ -122,21 +119,17 @@ async fn watch_previous_number(
     session: &TrustedSession,
 ) -> Result<Option<ClaimStatus>> {
     let Some(own) = attempt.claim.node() else { return Ok(None) };
-    let Some(sequence) = name::sequence(&own.path).filter(|it| !name::is_out_of_turn(*it)) else {
-        return Ok(None);
-    };
+    let Some(sequence) = name::number_in_turn(&own.path) else { return Ok(None) };
     let layout = attempt.claim.layout();
     let path = layout.numbered(session.id(), sequence.wrapping_sub(1));
     let before = layout.directory().map(|directory| {
-        let (mut continuity, own) = (attempt.spec.memory.continuity(), own.in_directory(directory));
+        let (mut continuity, own) =
+            (attempt.spec.lock.memory.continuity(), own.in_directory(directory));
         let is_only = continuity.is_behind_one(&own);
         Before { is_only, is_in_our_directory: continuity.is_in_its_directory(&own) }
     });
     let before = before.unwrap_or_default();
     // How far back is not known otherwise.
     attempt.purpose = if before.is_only { WatchFor::Next } else { WatchFor::Later };
-    match attempt.watch_before(session, &path, before).await {
-        Err(error) if error.is_no_node() => Ok(None),
-        watched => watched,
-    }
+    Ok(found(attempt.watch_before(session, &path, before).await)?.flatten())
 }

@@ -1,11 +1,11 @@
-//! Who holds next, without a question: when a waiter holds as soon as the claim before its own has gone.
+//! Holding without a request, as soon as the claim before ours has gone.
 //!
-//! A number is given once, so where a single claim is before ours, ours is the first when that is gone: unless its holder
-//! may have put another in its place (`change.rs`), as those of read/write locks do. And whoever
-//! holds may say so when it goes: its znode, which nobody else may write to, is written to and deleted in one transaction,
-//! and a watch on it tells "changed". Who held was the first, so then ours is.
+//! A number is given once. So if a single claim is before ours, ours is the first when that is gone, unless its holder
+//! may have replaced it with another claim (`change.rs`), as those of read/write locks do. A holder may also announce its
+//! release: it writes to its znode and deletes it in one transaction, and a watch on it reports "changed". A holder is
+//! the first, so then ours is.
 //!
-//! A write to such a claim is its release because nobody else can write to it:
+//! A write to such a claim is its release because no other client can write to it:
 //! - other sessions: its ACL gives WRITE and ADMIN to an identity of the holder's session, whose password is kept nowhere
 //!   else, and each connection on which it is believed has seen the servers refuse a write for want of a permission;
 //! - the holder's program: the client refuses `set`, `set_acl` and transactions that write to a claim, in every interface;
@@ -13,9 +13,9 @@
 //! - a session with super rights can, and a program that writes by the C client's own handle of ours: documented with
 //!   `announced_releases`.
 //!
-//! Either is true only while our own claim is there: behind a waiter that was robbed of its claim, the next one waits for
-//! the same claim as that. So our own claim is watched as well, on the same connection: there the event of its deletion
-//! comes before that of any later transaction. On another connection a listing decides.
+//! Both need our own claim to be still there: behind a waiter whose claim was deleted, the next waiter watches the same
+//! claim as that. So our own claim is watched as well, on the same connection, where the event of its deletion comes
+//! before that of any later transaction. On another connection, a listing decides.
 
 use super::continuity::Connection;
 use crate::client::{TrustedSession, Watch, WatchEventKind};
@@ -30,7 +30,6 @@ pub(crate) struct Behind {
     pub(crate) is_only: bool,
     /// Whether it says so when it is released: when it is written to, ours is the first.
     pub(crate) is_announced: bool,
-    /// Whether that has happened.
     pub(crate) is_followed: bool,
 }
 
@@ -46,7 +45,6 @@ impl Behind {
     }
 }
 
-/// The watch on our own claim.
 pub(crate) struct OwnWatch {
     czxid: i64,
     connection: Connection,
@@ -62,7 +60,6 @@ enum WatchState {
 }
 
 impl OwnWatch {
-    /// Watches the claim of ours that this transaction made.
     pub(crate) async fn begin(session: &TrustedSession, path: &str, czxid: i64) -> OwnWatch {
         let connection = Connection::of(session);
         let state = match session.get_and_watch(path).await {

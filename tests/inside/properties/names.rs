@@ -9,9 +9,9 @@ use crate::zookeeper::acquire::listing::Listing;
 
 /// What comes before the number in the names of all who queue with us, with a text of their own.
 fn peer() -> impl Strategy<Value = String> {
-    let permits = (1..=u32::MAX).prop_map(Naming::Permits);
-    let marked = prop_oneof![Just(Naming::Reader), Just(Naming::Writer), permits];
-    let naming = prop_oneof![Just(Naming::Own), marked];
+    let permits = (1..=u32::MAX).prop_map(Kind::Permits);
+    let marked = prop_oneof![Just(Kind::Read), Just(Kind::Write), permits];
+    let naming = prop_oneof![Just(Kind::Exclusive), marked].prop_map(Naming::Of);
     let own = (naming, any::<i64>()).prop_map(|(naming, czxid)| naming.prefix(1, czxid));
     let recipe = any::<i64>().prop_map(|session| Naming::Recipe.prefix(session, 0));
     let uuid = any::<u128>().prop_map(uuid::Uuid::from_u128);

@@ -252,16 +252,16 @@ fn wait_in_vain(
     // It waits at the first of its locks where it is kept out.
     for lock in post.locks {
         match standing(run, world, post, label, held, lock) {
-            Standing::First => {}
-            Standing::Waits => return None,
-            Standing::InVain(why) => return Some(why),
+            Position::First => {}
+            Position::Waits => return None,
+            Position::InVain(why) => return Some(why),
         }
     }
     Some("may hold and does not know")
 }
 
 /// Where a contender stands at a lock that it waits for.
-enum Standing {
+enum Position {
     First,
     /// And hears when that changes.
     Waits,
@@ -275,7 +275,7 @@ fn standing(
     label: &str,
     held: &[i64],
     lock: &str,
-) -> Standing {
+) -> Position {
     let (client, tree) = (post.client, &world.leader.tree);
     let on = &world.clients[client];
     let watches = |path: &str| watches(run, world, client, path);
@@ -313,14 +313,14 @@ fn standing(
     let mut ours = claims.iter().enumerate().filter(|(_, (claim, _))| is_ours(claim));
     match (ours.next(), ours.next()) {
         // Who was robbed while it waits learns of that when it looks again.
-        (None, _) if was_robbed && watches_any() || waits_for_a_number() => Standing::Waits,
-        (None, _) => Standing::InVain("waits without a claim"),
-        (Some(_), Some(_)) => Standing::InVain("has two claims"),
+        (None, _) if was_robbed && watches_any() || waits_for_a_number() => Position::Waits,
+        (None, _) => Position::InVain("waits without a claim"),
+        (Some(_), Some(_)) => Position::InVain("has two claims"),
         (Some((place, (_, own))), None) => {
             let (share, before) = (Share::of(own), &claims[..place]);
             let limit = world.limit(lock).unwrap_or(run.scenario.limit);
             if !share.is_kept_out_by(before.iter().map(|(_, path)| Share::of(path)), limit) {
-                return Standing::First;
+                return Position::First;
             }
             // What came into the place of another, or is by which another writes, came later than who waits behind it.
             let came_later = |path: &str| name::has_anothers_token(name::last(path));
@@ -333,9 +333,9 @@ fn standing(
                 && on.child_watches.contains(lock)
                 && run.clients[client].inner().waits_for_event(lock);
             if is_told || watches_children {
-                Standing::Waits
+                Position::Waits
             } else {
-                Standing::InVain("does not watch the nearest claim that keeps it out")
+                Position::InVain("does not watch the nearest claim that keeps it out")
             }
         }
     }

@@ -10,7 +10,7 @@ use super::turn::Turn;
 use crate::capi::boundary::Failure;
 use crate::client::Client;
 use crate::error::{Code, Error};
-use crate::lock::LockError;
+use crate::lock::{LockError, LockOp};
 use crate::raw::inside_callback;
 use crate::runtime::{Pending, block_on_until};
 
@@ -125,7 +125,7 @@ impl Recipe {
 
 /// Waits until a claim that was given up is gone, or its session.
 fn withdrawn(over: oneshot::AsyncReceiver<()>, client: Client) -> Pending<(), LockError> {
-    Pending::run_as("unlock", "", LockError::of_pending, async move {
+    LockOp::Unlock.run("", async move {
         // It comes also when the task is dropped with its client.
         let _ = over.await;
         client.inner().duties().done().await;

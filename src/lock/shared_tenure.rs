@@ -10,17 +10,15 @@ use parking_lot::Mutex;
 use super::error::LockError;
 use super::guard::Guard;
 use super::loss::{GuardState, LostReason};
+use super::op::ready;
 use super::tenure::{StoreRef, Tenure};
 use crate::runtime::{Latest, Pending, wake};
 
-/// What one of them has of the store's guard.
-pub(super) trait Part: Send + 'static {
-    /// How many have held with it before.
+pub(super) trait Sharer: Send + 'static {
     fn turn(&self) -> u64 {
         0
     }
 
-    /// How many hold with it.
     fn holds(&self) -> usize {
         1
     }
@@ -29,20 +27,19 @@ pub(super) trait Part: Send + 'static {
     fn leave(self) -> Option<Guard>;
 }
 
-pub(super) struct PartTenure<P> {
-    /// The store's.
+pub(super) struct SharedTenure<P> {
     tenure: Arc<dyn Tenure>,
     part: Mutex<Option<P>>,
     /// Why it ended, where that was before the end of the store's, or it was released after that.
     end: Latest<Option<LostReason>>,
 }
 
-impl<P: Part> PartTenure<P> {
-    /// A guard beside the store's, and what is to be [given](PartTenure::give) the part that it stands for.
-    pub(super) fn beside(guard: &Guard, asked: Instant) -> (Guard, Arc<PartTenure<P>>) {
+impl<P: Sharer> SharedTenure<P> {
+    /// A guard beside the store's, and what is to be [given](SharedTenure::give) the part that it stands for.
+    pub(super) fn beside(guard: &Guard, asked: Instant) -> (Guard, Arc<SharedTenure<P>>) {
         let tenure = Arc::clone(guard.tenure());
         let end = Latest::new(None);
-        let parts = Arc::new(PartTenure { tenure, part: Mutex::default(), end });
+        let parts = Arc::new(SharedTenure { tenure, part: Mutex::default(), end });
         (guard.of_another_tenure(Arc::clone(&parts) as _, asked), parts)
     }
 
@@ -60,7 +57,7 @@ impl<P: Part> PartTenure<P> {
     }
 }
 
-impl<P: Part> Tenure for PartTenure<P> {
+impl<P: Sharer> Tenure for SharedTenure<P> {
     fn lock_path(&self) -> &str {
         self.tenure.lock_path()
     }
@@ -74,11 +71,11 @@ impl<P: Part> Tenure for PartTenure<P> {
     }
 
     fn turn(&self) -> u64 {
-        self.part.lock().as_ref().map_or(0, Part::turn)
+        self.part.lock().as_ref().map_or(0, Sharer::turn)
     }
 
     fn holds(&self) -> usize {
-        self.part.lock().as_ref().map_or(0, Part::holds)
+        self.part.lock().as_ref().map_or(0, Sharer::holds)
     }
 
     fn state(&self) -> GuardState {
@@ -124,7 +121,7 @@ impl<P: Part> Tenure for PartTenure<P> {
             None => {
                 let lost =
                     lost.map_or(Ok(()), |reason| Err(LockError::lost(self.lock_path(), reason)));
-                Pending::ready_as(LockError::of_pending, lost)
+                ready(lost)
             }
         }
     }
