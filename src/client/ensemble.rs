@@ -77,8 +77,8 @@ impl Link {
         };
         let lists = change.lists().map_err(|why| refuse(why.to_owned()))?;
         let size: usize = lists.iter().flatten().map(String::len).sum();
-        if size > self.max_request {
-            let limit = self.max_request;
+        if size > self.options.max_request {
+            let limit = self.options.max_request;
             return Err(refuse(format!("{size} bytes of members, but a request takes {limit}")));
         }
         let version = version.unwrap_or(ANY_VERSION);

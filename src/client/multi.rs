@@ -222,8 +222,8 @@ impl Link {
         }
         let surroundings = (ops.len() - 1) * BETWEEN_OPS;
         let size = ops.iter().map(Op::len).sum::<usize>() + surroundings;
-        if size > self.max_request {
-            let limit = self.max_request;
+        if size > self.options.max_request {
+            let limit = self.options.max_request;
             let detail =
                 format!("{size} bytes of paths, data and acls, but a request takes {limit}");
             return Pending::ready(Err(refuse(&ops[0], detail)));

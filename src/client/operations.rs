@@ -38,10 +38,10 @@ impl Link {
         let refuse = |detail: String| Error::with_detail(op, path, Code::BAD_ARGUMENTS, detail);
         valid.map_err(|why| refuse(why.to_owned()))?;
         let size = path.len() + data;
-        if size > self.max_request {
+        if size > self.options.max_request {
             return Err(refuse(format!(
                 "{size} bytes of path, data and acl, but a request takes {} (see max_request)",
-                self.max_request
+                self.options.max_request
             )));
         }
         Ok(())
@@ -418,7 +418,7 @@ impl Client {
     /// `AUTH_FAILED`: the server refuses it. The client cannot be used any more.
     pub fn add_auth(&self, scheme: &str, secret: &[u8]) -> Pending<()> {
         let credentials = Credentials { scheme: scheme.to_owned(), secret: secret.to_vec() };
-        if let Err(why) = self.inner().options().check_credentials(&credentials) {
+        if let Err(why) = self.inner().options.check_credentials(&credentials) {
             let error = Error::with_detail("add_auth", "", Code::BAD_ARGUMENTS, why);
             return Pending::ready(Err(error));
         }
