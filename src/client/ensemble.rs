@@ -1,6 +1,6 @@
 //! Who belongs to an ensemble, and how that is changed.
 
-use super::operations::present;
+use super::operations::checked;
 use super::{Client, Link, Znode};
 use crate::error::{Code, Error, Result};
 use crate::runtime::Pending;
@@ -118,8 +118,8 @@ impl Client {
     /// # Cancel safety
     /// Dropping it drops only the result. The change is still made.
     pub fn reconfigure(&self, change: &Reconfiguration, version: Option<i64>) -> Pending<Znode> {
-        let submitted = present!(self, "reconfigure", Client::CONFIG).reconfigure(change, version);
-        submitted.unwrap_or_else(|error| Pending::ready(Err(error)))
+        let link = checked!(self.inner().link("reconfigure", Client::CONFIG));
+        checked!(link.reconfigure(change, version))
     }
 }
 
