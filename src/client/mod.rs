@@ -59,7 +59,9 @@ pub use state::SessionState;
 pub use states::SessionStates;
 pub use watch::{Watch, WatchEvent, WatchEventKind};
 
-pub(crate) use duty::{Duties, Duty};
+pub(crate) use duty::Duties;
+#[cfg(feature = "capi")]
+pub(crate) use duty::Duty;
 pub(crate) use inner::ClientInner;
 pub(crate) use link::Link;
 
