@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::operations::checked;
 use super::{Client, Link};
 use crate::error::{Code, Result};
 use crate::runtime::Pending;
@@ -26,10 +27,7 @@ impl Client {
     /// # Cancel safety
     /// If it is dropped, some of the znodes may be deleted.
     pub fn delete_all(&self, path: &str) -> Pending<()> {
-        let link = match self.inner().link("delete", path) {
-            Ok(link) => link,
-            Err(error) => return Pending::ready(Err(error)),
-        };
+        let link = checked!(self.inner().link("delete", path));
         let root = path.to_owned();
         Pending::run("delete", path, async move { delete_tree(&link, root).await })
     }

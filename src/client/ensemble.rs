@@ -1,6 +1,6 @@
 //! Who belongs to an ensemble, and how that is changed.
 
-use super::operations::present;
+use super::operations::checked;
 use super::{Client, Link, Znode};
 use crate::error::{Code, Error, Result};
 use crate::runtime::Pending;
@@ -77,8 +77,8 @@ impl Link {
         };
         let lists = change.lists().map_err(|why| refuse(why.to_owned()))?;
         let size: usize = lists.iter().flatten().map(String::len).sum();
-        if size > self.max_request {
-            let limit = self.max_request;
+        if size > self.options.max_request {
+            let limit = self.options.max_request;
             return Err(refuse(format!("{size} bytes of members, but a request takes {limit}")));
         }
         let version = version.unwrap_or(ANY_VERSION);
@@ -118,8 +118,8 @@ impl Client {
     /// # Cancel safety
     /// Dropping it drops only the result. The change is still made.
     pub fn reconfigure(&self, change: &Reconfiguration, version: Option<i64>) -> Pending<Znode> {
-        let submitted = present!(self, "reconfigure", Client::CONFIG).reconfigure(change, version);
-        submitted.unwrap_or_else(|error| Pending::ready(Err(error)))
+        let link = checked!(self.inner().link("reconfigure", Client::CONFIG));
+        checked!(link.reconfigure(change, version))
     }
 }
 

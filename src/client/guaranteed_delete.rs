@@ -104,15 +104,10 @@ impl Link {
             path,
             "the session has no DELETE permission on the directory: what is left there blocks others until the session ends"
         );
-        self.has_left.store(true, Ordering::Release);
+        self.has_undeletable.store(true, Ordering::Release);
         if let Some(owner) = self.owner.upgrade() {
             owner.wake();
         }
-    }
-
-    /// Whether something has to go that only the session's end can delete.
-    pub(super) fn has_left(&self) -> bool {
-        self.has_left.load(Ordering::Acquire)
     }
 }
 
@@ -227,8 +222,7 @@ async fn ask<T: Send + 'static>(
     let (send, reply) = oneshot::async_channel();
     {
         let link = link.upgrade().ok_or(Code::CLOSING)?;
-        let handle = link.handle.get().ok_or(Code::CLOSING)?;
-        submit(&**handle, link.terms(turn), Box::new(move |reply| wake::send(send, reply)));
+        submit(&*link.handle, link.terms(turn), Box::new(move |reply| wake::send(send, reply)));
     }
     reply.await.unwrap_or(Err(Code::CLOSING))
 }
@@ -242,7 +236,7 @@ pub(super) async fn write<T: Send + 'static>(
     let submitted = BootInstant::now();
     let reply = ask(link, turn, submit).await;
     if let Some(link) = link.upgrade() {
-        link.learn(&reply, submitted, Proof::Write);
+        link.lease.learn(&reply, submitted, Proof::Write);
     }
     reply
 }

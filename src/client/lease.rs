@@ -159,6 +159,13 @@ impl Lease {
         }
     }
 
+    /// As [`answered`](Lease::answered) now, if the reply is the servers'.
+    pub(super) fn learn<T>(&self, reply: &Result<T, Code>, submitted: BootInstant, proof: Proof) {
+        if is_server_decision(reply) {
+            self.answered(submitted, BootInstant::now(), proof);
+        }
+    }
+
     fn timeout(&self) -> Duration {
         Duration::from_nanos(self.session_timeout.load(Ordering::Acquire))
     }

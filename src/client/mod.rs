@@ -5,8 +5,11 @@
 //! Requests go straight from the caller's thread to the C client; replies and watch events come
 //! back through channels.
 
-mod add_auth;
+mod adoption;
 mod changes;
+mod closing;
+mod connection;
+mod credentials;
 mod delete_all;
 mod delete_both;
 mod duty;
@@ -14,6 +17,7 @@ mod ensemble;
 mod farewell;
 mod guaranteed_delete;
 pub(crate) mod handles;
+mod heartbeat;
 mod hosts;
 mod identity;
 mod inner;
@@ -55,7 +59,9 @@ pub use state::SessionState;
 pub use states::SessionStates;
 pub use watch::{Watch, WatchEvent, WatchEventKind};
 
-pub(crate) use duty::{Duties, Duty};
+pub(crate) use duty::Duties;
+#[cfg(feature = "capi")]
+pub(crate) use duty::Duty;
 pub(crate) use inner::ClientInner;
 pub(crate) use link::Link;
 
@@ -63,9 +69,6 @@ pub(crate) use trust::{Hold, TrustPeriod};
 pub(crate) use trusted_session::TrustedSession;
 pub(crate) use watch::WatchFor;
 
-#[cfg(feature = "capi")]
-use crate::error::Error;
-use crate::raw::HandleState;
 use crate::runtime::Pending;
 use crate::session_key::SessionKey;
 
@@ -138,41 +141,6 @@ impl Client {
         self.inner().is_inherited()
     }
 
-    /// Lets go of an adopted handle at once: on return nothing of ours is inside it, and the guards
-    /// are lost. What they have on the session stays until its end.
-    pub(crate) fn detach(&self) {
-        let inner = self.inner();
-        if let Some(link) = inner.status().link {
-            link.let_go();
-            inner.observe(&link);
-        }
-        inner.request_close();
-    }
-
-    /// Whether the program has closed the handle below, or we have let go of it.
-    pub(crate) fn is_let_go(&self) -> bool {
-        self.inner().is_let_go()
-    }
-
-    /// Whether this thread may wait for answers: not where they would come through it.
-    pub(crate) fn can_be_waited_for(&self) -> bool {
-        let link = self.inner().status().link;
-        link.map_or_else(|| !crate::raw::inside_callback(), |link| link.can_be_waited_for())
-    }
-
-    /// Whether the handle below can be used now.
-    pub(crate) fn is_attached(&self) -> bool {
-        let link = self.inner().status().link;
-        let is_final = |link: Arc<Link>| link.handle_state().is_none_or(HandleState::is_final);
-        self.while_open(|_| ()).is_some() && !link.is_none_or(is_final)
-    }
-
-    /// Why the handle below can't be used any more, if it can't.
-    #[cfg(feature = "capi")]
-    pub(crate) fn failure(&self) -> Option<Error> {
-        self.inner().failure()
-    }
-
     /// The session's state, by the local clock at this moment.
     pub fn state(&self) -> SessionState {
         self.inner().look().0
@@ -191,7 +159,10 @@ impl Client {
 
     /// The session's id and password; `None` before the first connection and after the end.
     pub fn session(&self) -> Option<SessionKey> {
-        self.inner().session_key()
+        let status = self.inner().status();
+        // Before the first connection the C client may be writing it at this moment.
+        status.trust?;
+        status.link.filter(|_| status.failure.is_none())?.session()
     }
 
     /// The session timeout that the server granted.

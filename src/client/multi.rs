@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::lease::Proof;
-use super::operations::{acl_len, present};
+use super::operations::{acl_len, checked};
 use super::{Client, Hold, Link};
 use crate::error::{Code, Error, Result};
 use crate::path;
@@ -148,39 +148,38 @@ impl Op {
             }
     }
 
-    /// The C client aborts the process on a path it does not like inside a transaction.
+    /// The operation as the C client takes it, which aborts the process on a path that it does not like.
     fn raw(&self) -> std::result::Result<RawOp<'_>, &'static str> {
         let any = |version: &Option<i32>| version.unwrap_or(-1);
-        match self {
-            Op::Create { path, data, acl, mode } => {
-                let (mode, sequential) = match mode {
-                    CreateMode::Persistent => (0, false),
-                    CreateMode::Ephemeral => (1, false),
-                    CreateMode::PersistentSequential => (2, true),
-                    CreateMode::EphemeralSequential => (3, true),
+        let is_sequential = matches!(
+            self,
+            Op::Create {
+                mode: CreateMode::PersistentSequential | CreateMode::EphemeralSequential,
+                ..
+            }
+        );
+        let path = self.path();
+        let raw = match self {
+            Op::Create { data, acl, mode, .. } => {
+                let mode = match mode {
+                    CreateMode::Persistent => 0,
+                    CreateMode::Ephemeral => 1,
+                    CreateMode::PersistentSequential => 2,
+                    CreateMode::EphemeralSequential => 3,
                     _ => return Err("containers and TTL znodes can't be in a transaction"),
                 };
-                if sequential { path::validate_prefix(path) } else { path::validate(path) }?;
-                Ok(RawOp::Create { path, data, acl, mode })
+                RawOp::Create { path, data, acl, mode }
             }
-            Op::Delete { path, version } => {
-                path::validate(path)?;
-                Ok(RawOp::Delete { path, version: any(version) })
+            Op::Delete { version, .. } => RawOp::Delete { path, version: any(version) },
+            Op::Set { data, version, .. } => RawOp::Set { path, data, version: any(version) },
+            Op::CheckHeld(CheckHeld { hold: None, .. }) => {
+                return Err("its lock is not kept in ZooKeeper");
             }
-            Op::Set { path, data, version } => {
-                path::validate(path)?;
-                Ok(RawOp::Set { path, data, version: any(version) })
-            }
-            Op::CheckHeld(CheckHeld { hold: None, .. }) => Err("its lock is not kept in ZooKeeper"),
-            Op::CheckHeld(CheckHeld { path, .. }) => {
-                path::validate(path)?;
-                Ok(RawOp::Check { path, version: -1 })
-            }
-            Op::Check { path, version } => {
-                path::validate(path)?;
-                Ok(RawOp::Check { path, version: any(version) })
-            }
-        }
+            Op::CheckHeld(_) => RawOp::Check { path, version: -1 },
+            Op::Check { version, .. } => RawOp::Check { path, version: any(version) },
+        };
+        if is_sequential { path::validate_prefix(path) } else { path::validate(path) }?;
+        Ok(raw)
     }
 }
 
@@ -222,8 +221,8 @@ impl Link {
         }
         let surroundings = (ops.len() - 1) * BETWEEN_OPS;
         let size = ops.iter().map(Op::len).sum::<usize>() + surroundings;
-        if size > self.max_request {
-            let limit = self.max_request;
+        if size > self.options.max_request {
+            let limit = self.options.max_request;
             let detail =
                 format!("{size} bytes of paths, data and acls, but a request takes {limit}");
             return Pending::ready(Err(refuse(&ops[0], detail)));
@@ -277,6 +276,6 @@ impl Client {
     /// index.
     pub fn multi(&self, ops: &[Op]) -> Pending<Vec<OpResult>> {
         let path = ops.first().map_or("", Op::path);
-        present!(self, "multi", path).multi(ops)
+        checked!(self.inner().link("multi", path)).multi(ops)
     }
 }

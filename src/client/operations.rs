@@ -14,6 +14,17 @@ use crate::raw::{Credentials, WatchOn};
 use crate::runtime::Pending;
 use crate::znode::{Acl, CreateMode, Stat};
 
+/// The value of a result; an error ends the operation at once.
+macro_rules! checked {
+    ($result:expr) => {
+        match $result {
+            Ok(value) => value,
+            Err(error) => return Pending::ready(Err(error)),
+        }
+    };
+}
+pub(super) use checked;
+
 /// Any version will do.
 const ANY_VERSION: i32 = -1;
 
@@ -38,10 +49,10 @@ impl Link {
         let refuse = |detail: String| Error::with_detail(op, path, Code::BAD_ARGUMENTS, detail);
         valid.map_err(|why| refuse(why.to_owned()))?;
         let size = path.len() + data;
-        if size > self.max_request {
+        if size > self.options.max_request {
             return Err(refuse(format!(
                 "{size} bytes of path, data and acl, but a request takes {} (see max_request)",
-                self.max_request
+                self.options.max_request
             )));
         }
         Ok(())
@@ -61,9 +72,7 @@ impl Link {
                 | CreateMode::PersistentSequentialWithTtl(_)
         );
         let valid = if sequential { path::validate_prefix(path) } else { path::validate(path) };
-        if let Err(error) = self.check("create", path, valid, data.len() + acl_len(acl)) {
-            return Pending::ready(Err(error));
-        }
+        checked!(self.check("create", path, valid, data.len() + acl_len(acl)));
         let read = |(path, stat)| Ok(Created { path, stat });
         self.renewing_request(Proof::Write, "create", path, read, |handle, terms, sink| {
             handle.create(terms, path, data, acl, mode, sink);
@@ -71,18 +80,14 @@ impl Link {
     }
 
     pub(crate) fn delete(&self, path: &str, version: Option<i32>) -> Pending<()> {
-        if let Err(error) = self.check("delete", path, path::validate(path), 0) {
-            return Pending::ready(Err(error));
-        }
+        checked!(self.check("delete", path, path::validate(path), 0));
         self.renewing_request(Proof::Write, "delete", path, Ok, |handle, terms, sink| {
             handle.delete(terms, path, version.unwrap_or(ANY_VERSION), sink);
         })
     }
 
     pub(crate) fn exists(&self, path: &str) -> Pending<Option<Stat>> {
-        if let Err(error) = self.check("exists", path, path::validate(path), 0) {
-            return Pending::ready(Err(error));
-        }
+        checked!(self.check("exists", path, path::validate(path), 0));
         let pending = self.request("exists", path, Ok, |handle, terms, sink| {
             handle.exists(terms, path, WatchOn::No, sink);
         });
@@ -94,15 +99,10 @@ impl Link {
     }
 
     pub(crate) fn exists_and_watch(self: &Arc<Self>, path: &str) -> Pending<Watched<Option<Stat>>> {
-        if let Err(error) = self.check("exists", path, path::validate(path), 0) {
-            return Pending::ready(Err(error));
-        }
+        checked!(self.check("exists", path, path::validate(path), 0));
         // The server leaves a watch also where there is no znode, so that answer has to reach the
         // table too: on the completion thread, before any event can.
-        let watch = match self.watch("exists", path.into(), WatchOf::Existence) {
-            Ok(watch) => watch,
-            Err(error) => return Pending::ready(Err(error)),
-        };
+        let watch = checked!(self.watch("exists", path.into(), WatchOf::Existence));
         let read = move |stat: Option<Stat>| Ok(Watched { value: stat, watch: watch() });
         self.request("exists", path, read, |handle, terms, sink| {
             let sink = Box::new(move |reply| {
@@ -144,9 +144,7 @@ impl Link {
     }
 
     pub(crate) fn get(&self, path: &str) -> Pending<Znode> {
-        if let Err(error) = self.check("get", path, path::validate(path), 0) {
-            return Pending::ready(Err(error));
-        }
+        checked!(self.check("get", path, path::validate(path), 0));
         let read = |(data, stat)| Ok(Znode { data, stat });
         self.request("get", path, read, |handle, terms, sink| {
             handle.get(terms, path, WatchOn::No, sink);
@@ -158,13 +156,8 @@ impl Link {
         path: impl Into<Arc<str>>,
     ) -> Pending<Watched<Znode>> {
         let path = path.into();
-        if let Err(error) = self.check("get", &path, path::validate(&path), 0) {
-            return Pending::ready(Err(error));
-        }
-        let watch = match self.watch("get", Arc::clone(&path), WatchOf::Data) {
-            Ok(watch) => watch,
-            Err(error) => return Pending::ready(Err(error)),
-        };
+        checked!(self.check("get", &path, path::validate(&path), 0));
+        let watch = checked!(self.watch("get", Arc::clone(&path), WatchOf::Data));
         let read = move |(data, stat)| Ok(Watched { value: Znode { data, stat }, watch: watch() });
         self.request("get", Arc::clone(&path), read, |handle, terms, sink| {
             handle.get(terms, &path, WatchOn::Yes, sink);
@@ -179,18 +172,14 @@ impl Link {
     }
 
     pub(crate) fn set(&self, path: &str, data: &[u8], version: Option<i32>) -> Pending<Stat> {
-        if let Err(error) = self.check("set", path, path::validate(path), data.len()) {
-            return Pending::ready(Err(error));
-        }
+        checked!(self.check("set", path, path::validate(path), data.len()));
         self.renewing_request(Proof::Write, "set", path, Ok, |handle, terms, sink| {
             handle.set(terms, path, data, version.unwrap_or(ANY_VERSION), sink);
         })
     }
 
     pub(crate) fn children(&self, path: &str) -> Pending<Children> {
-        if let Err(error) = self.check("children", path, path::validate(path), 0) {
-            return Pending::ready(Err(error));
-        }
+        checked!(self.check("children", path, path::validate(path), 0));
         let read = |(names, stat)| Ok(Children { names, stat });
         self.request("children", path, read, |handle, terms, sink| {
             handle.children(terms, path, WatchOn::No, sink);
@@ -198,13 +187,8 @@ impl Link {
     }
 
     pub(crate) fn children_and_watch(self: &Arc<Self>, path: &str) -> Pending<Watched<Children>> {
-        if let Err(error) = self.check("children", path, path::validate(path), 0) {
-            return Pending::ready(Err(error));
-        }
-        let watch = match self.watch("children", path.into(), WatchOf::Children) {
-            Ok(watch) => watch,
-            Err(error) => return Pending::ready(Err(error)),
-        };
+        checked!(self.check("children", path, path::validate(path), 0));
+        let watch = checked!(self.watch("children", path.into(), WatchOf::Children));
         let read =
             move |(names, stat)| Ok(Watched { value: Children { names, stat }, watch: watch() });
         self.request("children", path, read, |handle, terms, sink| {
@@ -213,9 +197,7 @@ impl Link {
     }
 
     fn get_acl(&self, path: &str) -> Pending<AclList> {
-        if let Err(error) = self.check("get_acl", path, path::validate(path), 0) {
-            return Pending::ready(Err(error));
-        }
+        checked!(self.check("get_acl", path, path::validate(path), 0));
         let read = |(entries, stat)| Ok(AclList { entries, stat });
         self.request("get_acl", path, read, |handle, terms, sink| {
             handle.get_acl(terms, path, sink);
@@ -224,18 +206,14 @@ impl Link {
 
     fn set_acl(&self, path: &str, acl: &[Acl], version: Option<i32>) -> Pending<()> {
         let valid = path::validate(path).and_then(|()| self.check_write(path));
-        if let Err(error) = self.check("set_acl", path, valid, acl_len(acl)) {
-            return Pending::ready(Err(error));
-        }
+        checked!(self.check("set_acl", path, valid, acl_len(acl)));
         self.renewing_request(Proof::Write, "set_acl", path, Ok, |handle, terms, sink| {
             handle.set_acl(terms, path, acl, version.unwrap_or(ANY_VERSION), sink);
         })
     }
 
     pub(crate) fn sync(&self, path: &str) -> Pending<()> {
-        if let Err(error) = self.check("sync", path, path::validate(path), 0) {
-            return Pending::ready(Err(error));
-        }
+        checked!(self.check("sync", path, path::validate(path), 0));
         self.renewing_request(Proof::Sync, "sync", path, Ok, |handle, terms, sink| {
             handle.sync(terms, path, sink);
         })
@@ -275,17 +253,6 @@ impl Link {
     }
 }
 
-/// Submits on the present link, or says why there is none.
-macro_rules! present {
-    ($client:expr, $op:literal, $path:expr) => {
-        match $client.inner().link($op, $path) {
-            Ok(link) => link,
-            Err(error) => return Pending::ready(Err(error)),
-        }
-    };
-}
-pub(super) use present;
-
 /// # Operations
 ///
 /// All operations share these errors:
@@ -321,7 +288,7 @@ impl Client {
         mode: CreateMode,
         acl: &[Acl],
     ) -> Pending<Created> {
-        present!(self, "create", path).create(path, data, acl, mode)
+        checked!(self.inner().link("create", path)).create(path, data, acl, mode)
     }
 
     /// Deletes a znode. With a version, only if its data has that version.
@@ -329,17 +296,17 @@ impl Client {
     /// # Errors
     /// `NO_NODE`, `BAD_VERSION`, `NOT_EMPTY`.
     pub fn delete(&self, path: &str, version: Option<i32>) -> Pending<()> {
-        present!(self, "delete", path).delete(path, version)
+        checked!(self.inner().link("delete", path)).delete(path, version)
     }
 
     /// The stat of a znode, or `None` if it does not exist.
     pub fn exists(&self, path: &str) -> Pending<Option<Stat>> {
-        present!(self, "exists", path).exists(path)
+        checked!(self.inner().link("exists", path)).exists(path)
     }
 
     /// As [`exists`](Client::exists), with a watch for the znode's creation, change or deletion.
     pub fn exists_and_watch(&self, path: &str) -> Pending<Watched<Option<Stat>>> {
-        present!(self, "exists", path).exists_and_watch(path)
+        checked!(self.inner().link("exists", path)).exists_and_watch(path)
     }
 
     /// The data and stat of a znode.
@@ -347,7 +314,7 @@ impl Client {
     /// # Errors
     /// `NO_NODE`.
     pub fn get(&self, path: &str) -> Pending<Znode> {
-        present!(self, "get", path).get(path)
+        checked!(self.inner().link("get", path)).get(path)
     }
 
     /// As [`get`](Client::get), with a watch for the znode's change or deletion. If the znode does not exist, no watch
@@ -356,7 +323,7 @@ impl Client {
     /// # Errors
     /// `NO_NODE`.
     pub fn get_and_watch(&self, path: &str) -> Pending<Watched<Znode>> {
-        present!(self, "get", path).get_and_watch(path)
+        checked!(self.inner().link("get", path)).get_and_watch(path)
     }
 
     /// Replaces the data of a znode. With a version, only if its data has that version.
@@ -364,11 +331,9 @@ impl Client {
     /// # Errors
     /// `NO_NODE`, `BAD_VERSION`.
     pub fn set(&self, path: &str, data: &[u8], version: Option<i32>) -> Pending<Stat> {
-        let link = present!(self, "set", path);
-        match link.check("set", path, link.check_write(path), data.len()) {
-            Ok(()) => link.set(path, data, version),
-            Err(error) => Pending::ready(Err(error)),
-        }
+        let link = checked!(self.inner().link("set", path));
+        checked!(link.check("set", path, link.check_write(path), data.len()));
+        link.set(path, data, version)
     }
 
     /// The children of a znode, and its stat.
@@ -376,7 +341,7 @@ impl Client {
     /// # Errors
     /// `NO_NODE`.
     pub fn children(&self, path: &str) -> Pending<Children> {
-        present!(self, "children", path).children(path)
+        checked!(self.inner().link("children", path)).children(path)
     }
 
     /// As [`children`](Client::children), with a watch for the next child that is created or deleted, or for the
@@ -385,7 +350,7 @@ impl Client {
     /// # Errors
     /// `NO_NODE`.
     pub fn children_and_watch(&self, path: &str) -> Pending<Watched<Children>> {
-        present!(self, "children", path).children_and_watch(path)
+        checked!(self.inner().link("children", path)).children_and_watch(path)
     }
 
     /// The access control list and stat of a znode.
@@ -393,7 +358,7 @@ impl Client {
     /// # Errors
     /// `NO_NODE`.
     pub fn get_acl(&self, path: &str) -> Pending<AclList> {
-        present!(self, "get_acl", path).get_acl(path)
+        checked!(self.inner().link("get_acl", path)).get_acl(path)
     }
 
     /// Replaces the access control list of a znode. With a version, only if the list has that version
@@ -402,13 +367,13 @@ impl Client {
     /// # Errors
     /// `NO_NODE`, `BAD_VERSION`, `INVALID_ACL`.
     pub fn set_acl(&self, path: &str, acl: &[Acl], version: Option<i32>) -> Pending<()> {
-        present!(self, "set_acl", path).set_acl(path, acl, version)
+        checked!(self.inner().link("set_acl", path)).set_acl(path, acl, version)
     }
 
     /// Waits until the connected server has caught up with the leader. A later read shows all writes that were done
     /// before the call.
     pub fn sync(&self, path: &str) -> Pending<()> {
-        present!(self, "sync", path).sync(path)
+        checked!(self.inner().link("sync", path)).sync(path)
     }
 
     /// Adds an identity, such as `digest` with `user:password`, to this session and later ones. Waits for a connection
@@ -418,10 +383,8 @@ impl Client {
     /// `AUTH_FAILED`: the server refuses it. The client cannot be used any more.
     pub fn add_auth(&self, scheme: &str, secret: &[u8]) -> Pending<()> {
         let credentials = Credentials { scheme: scheme.to_owned(), secret: secret.to_vec() };
-        if let Err(why) = self.inner().options().check_credentials(&credentials) {
-            let error = Error::with_detail("add_auth", "", Code::BAD_ARGUMENTS, why);
-            return Pending::ready(Err(error));
-        }
+        let valid = self.inner().options.check_credentials(&credentials);
+        checked!(valid.map_err(|why| Error::with_detail("add_auth", "", Code::BAD_ARGUMENTS, why)));
         self.inner().add_auth(credentials)
     }
 
@@ -431,10 +394,8 @@ impl Client {
     /// # On connection loss
     /// Some of the znodes may be created. Call it again to create the others.
     pub fn make_path(&self, path: &str) -> Pending<()> {
-        let link = present!(self, "create", path);
-        if let Err(error) = link.check("create", path, path::validate(path), 0) {
-            return Pending::ready(Err(error));
-        }
+        let link = checked!(self.inner().link("create", path));
+        checked!(link.check("create", path, path::validate(path), 0));
         let znode = path.to_owned();
         Pending::run("create", path, async move {
             let path = znode;

@@ -343,7 +343,7 @@ async fn established(client: Client, hosts: String, deadline: Option<Instant>) -
 
 /// Whether the session timeout that the servers have granted can be trusted; logs where it is not what was asked for.
 fn check_timeouts(inner: &ClientInner, hosts: &str) -> Result<()> {
-    let options = inner.options();
+    let options = &inner.options;
     let granted = inner.session_timeout().unwrap_or(options.session_timeout);
     let ticks = options.tick_time.map(|tick| (tick, granted));
     if let Some((tick, granted)) = ticks.filter(|(tick, granted)| *tick > *granted / 2) {

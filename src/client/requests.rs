@@ -3,18 +3,12 @@
 use std::sync::Arc;
 
 use super::Link;
-use super::lease::{Proof, is_server_decision};
+use super::lease::Proof;
 use crate::error::{Code, Error};
-use crate::raw::{self, Handle, Sink, Terms, Turn};
+use crate::raw::{Handle, Sink, Terms, Turn};
 use crate::runtime::{BootInstant, Pending, now, wake};
 
 impl Link {
-    pub(super) fn add_auth(&self, credentials: &raw::Credentials) -> Pending<()> {
-        self.request("add_auth", "", Ok, |handle, terms, sink| {
-            handle.add_auth(terms.deadline, credentials, sink);
-        })
-    }
-
     /// As [`request`](Link::request), for requests whose answers renew the lease.
     pub(super) fn renewing_request<T: 'static, U: Send + 'static>(
         &self,
@@ -25,11 +19,7 @@ impl Link {
         submit: impl FnOnce(&dyn Handle, Terms, Sink<T>),
     ) -> Pending<U> {
         let (lease, submitted) = (Arc::clone(&self.lease), BootInstant::now());
-        let learn = move |reply: &std::result::Result<T, Code>| {
-            if is_server_decision(reply) {
-                lease.answered(submitted, BootInstant::now(), proof);
-            }
-        };
+        let learn = move |reply: &_| lease.learn(reply, submitted, proof);
         self.submit(op, path, learn, read, submit)
     }
 
@@ -55,9 +45,6 @@ impl Link {
         submit: impl FnOnce(&dyn Handle, Terms, Sink<T>),
     ) -> Pending<U> {
         let path = path.into();
-        let Some(handle) = self.handle.get() else {
-            return Pending::ready(Err(Error::new(op, &path, Code::INVALID_STATE)));
-        };
         let (send, reply) = oneshot::async_channel();
         let named = Arc::clone(&path);
         let sink: Sink<T> = Box::new(move |reply| {
@@ -66,12 +53,12 @@ impl Link {
             // Nobody may be waiting any more; what the reply carried is dropped then.
             wake::answer(send, result);
         });
-        submit(&**handle, self.terms(Turn::InOrder), sink);
+        submit(&*self.handle, self.terms(Turn::InOrder), sink);
         Pending::reply(op, path, reply)
     }
 
     /// Terms by which a request that is submitted now is answered in time.
     pub(super) fn terms(&self, turn: Turn) -> Terms {
-        Terms { deadline: now().checked_add(self.operation_timeout), turn }
+        Terms { deadline: now().checked_add(self.options.operation_timeout), turn }
     }
 }

@@ -5,12 +5,14 @@
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use async_executor::Executor;
 use futures_lite::future::or;
 
 use super::farewell::LeftBehind;
+use super::link::LinkOwner as _;
 use super::probing::Schedule;
 use super::settings::Settings;
 use super::state::SessionState;
@@ -19,7 +21,7 @@ use crate::error::{Code, Error, Result};
 use crate::logging::log;
 use crate::panics::{catch_panic, catch_panic_of};
 use crate::raw::{Adopted, HandleState, at_exit, watch_for_forks};
-use crate::runtime::{Timer, Unfinished, machine, now, wait_at_exit};
+use crate::runtime::{Timer, Unfinished, machine, now, offload, wait_at_exit};
 use crate::scarcity;
 use crate::session_key::SessionKey;
 
@@ -67,7 +69,7 @@ pub(super) fn start(options: Settings, adopted: Option<Adopted>) -> Result<Arc<C
         inner.set_link(Some(link));
     }
     let session = Session {
-        key: inner.options().session,
+        key: inner.options.session,
         inner: Arc::clone(&inner),
         tasks,
         last_server: now(),
@@ -93,7 +95,7 @@ impl Drop for End {
         let failure = Error::with_detail("connect", "", Code::INVALID_STATE, detail);
         catch_panic(|| self.inner.fail(failure));
         let (inner, tasks) = (Arc::clone(&self.inner), Arc::clone(&self.tasks));
-        machine::run(move || {
+        offload::run(move || {
             let link = inner.status().link;
             let left = link.and_then(|link| catch_panic(|| link.close(Code::CLOSING)).flatten());
             catch_panic(|| inner.set_link(None));
@@ -158,7 +160,7 @@ impl Session {
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
-        self.tasks.run(machine::result(job)).await
+        self.tasks.run(offload::result(job)).await
     }
 
     /// Waits until the client is to be closed.
@@ -194,7 +196,7 @@ impl Session {
             return self.open(None).await;
         };
         link.expire_requests();
-        if link.is_overdue() {
+        if link.handle.is_overdue() {
             let link = Arc::clone(&link);
             self.helped(move || link.let_go()).await;
         }
@@ -211,7 +213,8 @@ impl Session {
                 // Only its end frees what is left on this session. Not while a lock is held on it, which
                 // would be lost, or released: its holder would be told that it was lost.
                 let is_used = || self.inner.is_holding() || !self.inner.duties().are_done();
-                if link.has_left() && self.inner.options().reopen && !is_used() {
+                let must_end = link.has_undeletable.load(Ordering::Acquire);
+                if must_end && self.inner.options.reopen && !is_used() {
                     return self.replace(&link, Code::SESSION_EXPIRED).await;
                 }
             }
@@ -228,7 +231,9 @@ impl Session {
                 return Duration::ZERO;
             }
             _ if !link.is_adopted()
-                && link.session_timeout().is_some_and(|timeout| link.is_hopeless(timeout)) =>
+                && link
+                    .session_timeout()
+                    .is_some_and(|it| link.connection.lock().is_hopeless(it)) =>
             {
                 let session = link.session();
                 log!(
@@ -243,10 +248,7 @@ impl Session {
             _ if !link.is_adopted() => self.seek(&link).await,
             _ => {}
         }
-        // Often enough that a loss is reported when it happens, seldom enough to cost nothing.
-        let timeout = link.session_timeout().unwrap_or_default();
-        let usual = (timeout / 30).clamp(Duration::from_millis(10), Duration::from_millis(200));
-        link.next_look_in(usual, timeout)
+        link.next_look_in()
     }
 
     /// No server is connected: has the hosts asked, and the C client try those that serve.
@@ -322,10 +324,9 @@ impl Session {
 
     /// The session is over: closes its handle and, if the client is to go on, opens another.
     async fn replace(&mut self, link: &Arc<Link>, code: Code) -> Duration {
-        let options = self.inner.options();
         // The caller asked for one session in particular and never got it.
         let never_had_it = self.key.is_some() && !self.inner.status().was_connected();
-        let reopen = options.reopen && !never_had_it;
+        let reopen = self.inner.options.reopen && !never_had_it;
         if !reopen {
             self.inner.fail(Error::new("connect", "", code));
             if link.is_adopted() {
@@ -344,7 +345,7 @@ impl Session {
         let link = Arc::clone(link);
         if let Some(left) = self.helped(move || link.close(code)).await.flatten() {
             let (inner, unfinished) = (Arc::clone(&self.inner), Unfinished::begin());
-            machine::run(move || {
+            offload::run(move || {
                 drop(end_session(&inner, &left));
                 drop(unfinished);
             });

@@ -43,7 +43,7 @@ impl Client {
     pub(crate) fn while_open<T>(&self, body: impl FnOnce(*mut zhandle_t) -> T) -> Option<T> {
         let (mut body, mut result) = (Some(body), None);
         let link = self.inner().status().link?;
-        link.handle.get()?.while_open(&mut |zh| result = body.take().map(|body| body(zh)));
+        link.handle.while_open(&mut |zh| result = body.take().map(|body| body(zh)));
         result
     }
 }

@@ -16,7 +16,7 @@ fn answer(context: *const c_void, reply: usize, deliver: impl FnOnce(Slot)) {
     callback_thread::run(|| {
         let Some(slot) = slots::take(context.addr()) else { return };
         let traffic = slot.on_the_way.as_ref().map(OnTheWay::traffic);
-        // Counted as on its way while it is answered. Its panic must not keep others from being sent.
+        // Counted as in flight while it is answered. Its panic must not keep others from being sent.
         catch_panic(|| deliver(slot));
         if let Some(traffic) = traffic {
             traffic.answered(reply);
@@ -24,29 +24,28 @@ fn answer(context: *const c_void, reply: usize, deliver: impl FnOnce(Slot)) {
     });
 }
 
-/// Runs `decode` only for a success: with an error the C client passes null pointers. What it had no memory
-/// to decode is `SYSTEM_ERROR`: the servers have executed the request.
-fn checked<T>(rc: c_int, decode: impl FnOnce() -> Option<T>) -> Result<T, Code> {
-    match Code::from_raw(rc) {
-        Code::OK => decode().ok_or(Code::SYSTEM_ERROR),
-        code => Err(code),
-    }
+/// As [`answer`], by a completion of one shape. Runs `decode` only for a success: with an error the C client passes
+/// null pointers. What it had no memory to decode is `SYSTEM_ERROR`: the servers have executed the request.
+macro_rules! answer {
+    ($context:ident, $reply:expr, $rc:ident, $shape:ident, $decode:expr) => {
+        answer($context, $reply, |mut slot| match slot.receiver.take() {
+            Some(Receiver::$shape(sink)) => sink(match Code::from_raw($rc) {
+                Code::OK => $decode().ok_or(Code::SYSTEM_ERROR),
+                code => Err(code),
+            }),
+            other => mismatch(other),
+        })
+    };
 }
 
-pub(super) unsafe extern "C" fn void(rc: c_int, data: *const c_void) {
-    answer(data, 0, |mut slot| match slot.receiver.take() {
-        Some(Receiver::Void(sink)) => sink(checked(rc, || Some(()))),
-        other => mismatch(other),
-    });
+pub(super) unsafe extern "C" fn void(rc: c_int, context: *const c_void) {
+    answer!(context, 0, rc, Void, || Some(()));
 }
 
-pub(super) unsafe extern "C" fn stat(rc: c_int, stat: *const sys::Stat, data: *const c_void) {
-    answer(data, 0, |mut slot| match slot.receiver.take() {
-        Some(Receiver::Stat(sink)) => sink(checked(rc, || {
-            // SAFETY: the C client keeps its arguments alive until the callback returns.
-            unsafe { convert::stat(stat) }
-        })),
-        other => mismatch(other),
+pub(super) unsafe extern "C" fn stat(rc: c_int, stat: *const sys::Stat, context: *const c_void) {
+    answer!(context, 0, rc, Stat, || {
+        // SAFETY: the C client keeps its arguments alive until the callback returns.
+        unsafe { convert::stat(stat) }
     });
 }
 
@@ -55,17 +54,14 @@ pub(super) unsafe extern "C" fn data(
     value: *const c_char,
     len: c_int,
     stat: *const sys::Stat,
-    data: *const c_void,
+    context: *const c_void,
 ) {
-    answer(data, usize::try_from(len).unwrap_or(0), |mut slot| match slot.receiver.take() {
-        Some(Receiver::Data(sink)) => sink(checked(rc, || {
-            // SAFETY: null, or `len` bytes until the callback returns; the C client keeps it.
-            let bytes = unsafe { convert::bytes(value, len) }?;
-            // SAFETY: as above, for `stat`.
-            let stat = unsafe { convert::stat(stat) }?;
-            Some((bytes, stat))
-        })),
-        other => mismatch(other),
+    answer!(context, usize::try_from(len).unwrap_or(0), rc, Data, || {
+        // SAFETY: null, or `len` bytes until the callback returns; the C client keeps it.
+        let bytes = unsafe { convert::bytes(value, len) }?;
+        // SAFETY: as above, for `stat`.
+        let stat = unsafe { convert::stat(stat) }?;
+        Some((bytes, stat))
     });
 }
 
@@ -76,20 +72,17 @@ pub(super) unsafe extern "C" fn children(
     rc: c_int,
     strings: *const sys::String_vector,
     stat: *const sys::Stat,
-    data: *const c_void,
+    context: *const c_void,
 ) {
     // SAFETY: null, or the C client keeps it until the callback returns.
     let names = unsafe { strings.as_ref() }.map_or(0, |names| names.count);
     let reply = usize::try_from(names).unwrap_or(0).saturating_mul(NAME);
-    answer(data, reply, |mut slot| match slot.receiver.take() {
-        Some(Receiver::Children(sink)) => sink(checked(rc, || {
-            // SAFETY: the C client keeps the vector and its strings until the callback returns.
-            let names = unsafe { convert::strings(strings) }?;
-            // SAFETY: as above, for `stat`.
-            let stat = unsafe { convert::stat(stat) }?;
-            Some((names, stat))
-        })),
-        other => mismatch(other),
+    answer!(context, reply, rc, Children, || {
+        // SAFETY: the C client keeps the vector and its strings until the callback returns.
+        let names = unsafe { convert::strings(strings) }?;
+        // SAFETY: as above, for `stat`.
+        let stat = unsafe { convert::stat(stat) }?;
+        Some((names, stat))
     });
 }
 
@@ -97,17 +90,14 @@ pub(super) unsafe extern "C" fn created(
     rc: c_int,
     path: *const c_char,
     stat: *const sys::Stat,
-    data: *const c_void,
+    context: *const c_void,
 ) {
-    answer(data, 0, |mut slot| match slot.receiver.take() {
-        Some(Receiver::Created(sink)) => sink(checked(rc, || {
-            // SAFETY: the C client keeps the string until the callback returns.
-            let path = unsafe { convert::string(path) }?;
-            // SAFETY: as above, for `stat`.
-            let stat = unsafe { convert::stat(stat) }?;
-            Some((path, stat))
-        })),
-        other => mismatch(other),
+    answer!(context, 0, rc, Created, || {
+        // SAFETY: the C client keeps the string until the callback returns.
+        let path = unsafe { convert::string(path) }?;
+        // SAFETY: as above, for `stat`.
+        let stat = unsafe { convert::stat(stat) }?;
+        Some((path, stat))
     });
 }
 
@@ -115,30 +105,24 @@ pub(super) unsafe extern "C" fn acl(
     rc: c_int,
     acl: *mut sys::ACL_vector,
     stat: *mut sys::Stat,
-    data: *const c_void,
+    context: *const c_void,
 ) {
-    answer(data, 0, |mut slot| match slot.receiver.take() {
-        Some(Receiver::Acl(sink)) => sink(checked(rc, || {
-            // SAFETY: the C client keeps the vector and its strings until the callback returns.
-            let acl = unsafe { convert::acl(acl) }?;
-            // SAFETY: as above, for `stat`.
-            let stat = unsafe { convert::stat(stat) }?;
-            Some((acl, stat))
-        })),
-        other => mismatch(other),
+    answer!(context, 0, rc, Acl, || {
+        // SAFETY: the C client keeps the vector and its strings until the callback returns.
+        let acl = unsafe { convert::acl(acl) }?;
+        // SAFETY: as above, for `stat`.
+        let stat = unsafe { convert::stat(stat) }?;
+        Some((acl, stat))
     });
 }
 
 /// The string is the path that was synced: nobody needs it.
-pub(super) unsafe extern "C" fn synced(rc: c_int, _path: *const c_char, data: *const c_void) {
-    answer(data, 0, |mut slot| match slot.receiver.take() {
-        Some(Receiver::Synced(sink)) => sink(checked(rc, || Some(()))),
-        other => mismatch(other),
-    });
+pub(super) unsafe extern "C" fn synced(rc: c_int, _path: *const c_char, context: *const c_void) {
+    answer!(context, 0, rc, Void, || Some(()));
 }
 
-pub(super) unsafe extern "C" fn multi(rc: c_int, data: *const c_void) {
-    answer(data, 0, |mut slot| {
+pub(super) unsafe extern "C" fn multi(rc: c_int, context: *const c_void) {
+    answer(context, 0, |mut slot| {
         match (slot.receiver.take(), slot.memory.take()) {
             // The C client has filled the memory before it runs the completion.
             (Some(Receiver::Multi(sink)), Some(memory)) => sink(memory.results(Code::from_raw(rc))),

@@ -66,6 +66,7 @@ impl MultiPointers {
     }
 }
 
+#[derive(Default)]
 struct Part {
     _path: CString,
     _data: Vec<u8>,
@@ -128,25 +129,14 @@ impl MultiMemory {
                         room,
                     )
                 };
-                Part {
-                    _path: path,
-                    _data: data,
-                    _acl: Some((acl, entries)),
-                    created,
-                    stat: Vec::new(),
-                }
+                let acl = Some((acl, entries));
+                Part { _path: path, _data: data, _acl: acl, created, ..Part::default() }
             }
             RawOp::Delete { path, version } => {
                 let path = convert::c_string(path)?;
                 // SAFETY: as above.
                 unsafe { sys::zoo_delete_op_init(&mut c_op, path.as_ptr(), version) };
-                Part {
-                    _path: path,
-                    _data: Vec::new(),
-                    _acl: None,
-                    created: Vec::new(),
-                    stat: Vec::new(),
-                }
+                Part { _path: path, ..Part::default() }
             }
             RawOp::Set { path, data, version } => {
                 let path = convert::c_string(path)?;
@@ -165,19 +155,13 @@ impl MultiMemory {
                         stat.as_mut_ptr(),
                     )
                 };
-                Part { _path: path, _data: data, _acl: None, created: Vec::new(), stat }
+                Part { _path: path, _data: data, stat, ..Part::default() }
             }
             RawOp::Check { path, version } => {
                 let path = convert::c_string(path)?;
                 // SAFETY: as above.
                 unsafe { sys::zoo_check_op_init(&mut c_op, path.as_ptr(), version) };
-                Part {
-                    _path: path,
-                    _data: Vec::new(),
-                    _acl: None,
-                    created: Vec::new(),
-                    stat: Vec::new(),
-                }
+                Part { _path: path, ..Part::default() }
             }
         };
         self.ops.push(c_op);

@@ -197,8 +197,7 @@ impl Requests for Zhandle {
     }
 
     fn sync(&self, terms: Terms, path: &str, sink: Sink<()>) {
-        // The completion's string is the path given; nobody needs it.
-        let receiver = Receiver::Synced(sink);
+        let receiver = Receiver::Void(sink);
         self.about(terms, receiver, path, &[], move |zh, path, _, context| {
             // SAFETY: as in `delete`.
             unsafe { sys::zoo_async(zh, path, Some(callback::synced), context) }

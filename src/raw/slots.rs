@@ -26,7 +26,6 @@ pub(super) enum Receiver {
     Created(Sink<(String, Stat)>),
     Acl(Sink<(Vec<Acl>, Stat)>),
     Multi(Sink<Vec<RawOpResult>>),
-    Synced(Sink<()>),
 }
 
 impl Receiver {
@@ -39,7 +38,6 @@ impl Receiver {
             Receiver::Created(sink) => sink(Err(code)),
             Receiver::Acl(sink) => sink(Err(code)),
             Receiver::Multi(sink) => sink(Err(code)),
-            Receiver::Synced(sink) => sink(Err(code)),
         }
     }
 }

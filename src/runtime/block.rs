@@ -3,18 +3,42 @@
 use std::cell::Cell;
 use std::future::Future;
 use std::pin::pin;
+use std::ptr;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use parking::Parker;
 
-use super::blocked::Blocked;
 use crate::process::Process;
 
 thread_local! {
     /// What this thread waits by, unless it does; and in which process. In a child of that, a thread which is
     /// not there may have been inside of it.
     static IDLE: Cell<Option<(Process, Parker, Waker)>> = const { Cell::new(None) };
+    /// The waker that futures are polled with on this thread while a thread blocks for them.
+    static BLOCKED: Cell<*const ()> = const { Cell::new(ptr::null()) };
+}
+
+/// While it lasts, a thread blocks by this waker for what is polled here: it unparks that thread, or lets a
+/// continuation go on, and runs no code of other programs.
+pub(super) struct Blocked {
+    before: *const (),
+}
+
+impl Blocked {
+    pub(super) fn begin(waker: &Waker) -> Blocked {
+        Blocked { before: BLOCKED.replace(waker.data()) }
+    }
+
+    pub(super) fn is_by(waker: &Waker) -> bool {
+        waker.data() == BLOCKED.get()
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        BLOCKED.set(self.before);
+    }
 }
 
 /// The future's output.

@@ -15,7 +15,7 @@ pub(crate) fn now() -> Instant {
 }
 
 /// A point in time, in nanoseconds: only differences mean anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct BootInstant(u64);
 
 #[cfg(any(target_os = "linux", target_os = "android"))]

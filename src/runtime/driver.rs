@@ -15,7 +15,7 @@ use async_executor::Executor;
 use parking::{Parker, Unparker};
 use parking_lot::Mutex;
 
-use super::role::{self, Role};
+use super::offload::{Role, take_role};
 use super::timer;
 use crate::logging::log;
 use crate::panics::catch_panic;
@@ -56,7 +56,7 @@ fn begin() -> io::Result<Arc<Driver>> {
     let driver = Arc::new(Driver { sessions, is_to_end, unparker: unparker.clone() });
     let own = Arc::clone(&driver);
     threads::spawn("zklock-driver", move || {
-        role::take(Role::Driver);
+        take_role(Role::Driver);
         let waker = Waker::from(own.unparker.clone());
         // No panic comes so far; after one, the others go on.
         while catch_panic(|| drive(&own, &parker, &waker)).is_none() {}

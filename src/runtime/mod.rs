@@ -1,17 +1,14 @@
-//! What futures run on: one driver thread for all of a process, its timers, helper threads for what may
-//! block, and results that can be awaited and waited for. It knows neither sessions nor locks.
+//! What futures run on: one driver thread for a process, its timers, workers for what may block, and results that can be
+//! awaited and waited for. It knows neither sessions nor locks.
 
 mod block;
-mod blocked;
-mod carried_on;
 mod clock;
+mod continuation;
 mod driver;
-mod in_place;
 mod latest;
 pub(crate) mod machine;
-mod offload;
+pub(crate) mod offload;
 mod pending;
-pub(crate) mod role;
 #[cfg(test)]
 #[path = "../../tests/inside/simulated.rs"]
 pub(crate) mod simulated;
@@ -25,7 +22,7 @@ pub use updates::{Timeout, Updates};
 
 pub(crate) use block::{block_on, block_on_until};
 pub(crate) use clock::{BootInstant, now};
-pub(crate) use in_place::run_in_place;
+pub(crate) use continuation::run_in_place;
 pub(crate) use latest::Latest;
 pub(crate) use pending::Late;
 #[cfg(test)]

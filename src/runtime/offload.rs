@@ -1,87 +1,163 @@
-//! Threads for what may block: opening and closing handles, the wakers of others.
+//! Workers for what may block: opening and closing handles, and the wakers of other programs.
 //!
-//! Each ends when it has nothing to do.
+//! A worker lingers for another job before it ends. Where no thread is to be had, [`run`] runs the job on the calling
+//! thread, so that nothing is left undone.
 
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::task::Waker;
+use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
-use super::role::{self, Role};
 use crate::panics::catch_panic;
 use crate::sync::per_process;
 use crate::threads;
 
+/// What one of our threads is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It drives all sessions: it waits for nothing, and runs no code of other programs.
+    Driver,
+    /// It does for the driver what may block.
+    Worker,
+}
+
+thread_local! {
+    static ROLE: Cell<Option<Role>> = const { Cell::new(None) };
+}
+
+/// This thread has that role from now on.
+pub(crate) fn take_role(role: Role) {
+    ROLE.set(Some(role));
+}
+
+pub(crate) fn is_driver() -> bool {
+    ROLE.get() == Some(Role::Driver)
+}
+
+/// Whether the thread has a role. It must not wait for the end of a client, which may need this very thread.
+pub(crate) fn has_role() -> bool {
+    ROLE.get().is_some()
+}
+
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Runs `job` on a thread of its own. Where there is none to be had, it runs here: nothing is left undone.
-pub(crate) fn run(job: impl FnOnce() + Send + 'static) {
-    let job = Arc::new(Mutex::new(Some(job)));
-    let there = Arc::clone(&job);
-    let run = |job: &Mutex<Option<_>>| {
-        let job = job.lock().take();
-        job.map(catch_panic);
-    };
-    if !try_run(move || run(&there)) {
-        run(&job);
-    }
-}
-
-/// As [`run`]; where there is no thread to be had, nothing is done. Gives whether there is one.
-pub(crate) fn try_run(job: impl FnOnce() + Send + 'static) -> bool {
-    let started = threads::spawn("zklock-client", move || {
-        role::take(Role::Helper);
-        catch_panic(job);
-    });
-    started.is_ok()
-}
-
-/// How long the thread that wakes others waits for the next.
+/// How long a worker waits for another job.
 const LINGER: Duration = Duration::from_millis(200);
 
+#[derive(Default)]
+struct Workers {
+    state: Mutex<State>,
+    /// Tells a worker that waits of a job, or all of them to end.
+    news: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    waiting_workers: usize,
+    /// How often the workers that waited were told to end.
+    dismissals: usize,
+}
+
 per_process! {
-    /// The way to the thread that wakes others, while there is one.
-    static WAKES: Mutex<Option<Sender<Job>>> = Mutex::default();
+    static WORKERS: Workers = Workers::default();
 }
 
-/// Runs somebody else's code, a waker say, one piece after the other on a thread that works for nothing else.
-pub(crate) fn run_in_order(job: impl FnOnce() + Send + 'static) {
-    let job: Job = Box::new(job);
-    let mut wakes = WAKES.lock();
-    if let Some(wakes) = &*wakes {
-        // It serves for as long as there is a way to it.
-        let _ = wakes.send(job);
-        return;
+/// Runs `job` on a worker.
+pub(crate) fn run(job: impl FnOnce() + Send + 'static) {
+    if let Err(job) = hand_over(Box::new(job)) {
+        catch_panic(job);
     }
-    let (send, jobs) = channel();
-    let _ = send.send(job);
-    *wakes = Some(send);
-    drop(wakes);
-    run(move || serve(&jobs));
 }
 
-/// Has the thread that wakes others end once it has nothing to do, without waiting for the next.
+/// As [`run`], but drops the job where no thread is to be had. Gives whether it runs.
+pub(crate) fn try_run(job: impl FnOnce() + Send + 'static) -> bool {
+    hand_over(Box::new(job)).is_ok()
+}
+
+/// As [`run`]; gives the result of `job`, or `None` if it panicked. A result that nobody waits for any more is dropped
+/// on the worker.
+pub(crate) async fn result<T: Send + 'static>(
+    job: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let (send, result) = oneshot::async_channel();
+    run(move || drop(send.send(job())));
+    result.await.ok()
+}
+
+/// Gives a job to a worker that waits, or to a new one; gives it back where there is none to be had.
+fn hand_over(job: Job) -> Result<(), Job> {
+    #[cfg(test)]
+    if super::simulated::current().is_some() {
+        job();
+        return Ok(());
+    }
+    let mut state = WORKERS.state.lock();
+    if state.jobs.len() < state.waiting_workers {
+        WORKERS.news.notify_one();
+    } else if threads::spawn("zklock-worker", work).is_err() {
+        return Err(job);
+    }
+    state.jobs.push_back(job);
+    Ok(())
+}
+
+fn work() {
+    take_role(Role::Worker);
+    while let Some(job) = next_job() {
+        catch_panic(job);
+    }
+}
+
+fn next_job() -> Option<Job> {
+    let mut state = WORKERS.state.lock();
+    let (dismissals, end) = (state.dismissals, Instant::now() + LINGER);
+    state.waiting_workers += 1;
+    while state.jobs.is_empty()
+        && state.dismissals == dismissals
+        && !WORKERS.news.wait_until(&mut state, end).timed_out()
+    {}
+    state.waiting_workers -= 1;
+    state.jobs.pop_front()
+}
+
+/// Ends the workers that wait for a job.
 #[cfg(feature = "capi")]
 pub(crate) fn end_when_idle() {
-    *WAKES.lock() = None;
+    WORKERS.state.lock().dismissals += 1;
+    WORKERS.news.notify_all();
 }
 
-fn serve(jobs: &Receiver<Job>) {
-    loop {
-        match jobs.recv_timeout(LINGER) {
-            Ok(job) => drop(catch_panic(job)),
-            Err(RecvTimeoutError::Disconnected) => return,
-            Err(RecvTimeoutError::Timeout) => {
-                let mut wakes = WAKES.lock();
-                match jobs.try_recv() {
-                    Ok(job) => {
-                        drop(wakes);
-                        catch_panic(job);
-                    }
-                    Err(_) => return *wakes = None,
-                }
+#[derive(Default)]
+struct Wakers {
+    waiting: VecDeque<Waker>,
+    /// Whether a worker calls them.
+    are_called: bool,
+}
+
+per_process! {
+    static WAKERS: Mutex<Wakers> = Mutex::default();
+}
+
+/// Calls the waker of another program on a worker: one after the other, so that many of them take one thread.
+pub(super) fn wake(waker: Waker) {
+    let mut wakers = WAKERS.lock();
+    wakers.waiting.push_back(waker);
+    if !std::mem::replace(&mut wakers.are_called, true) {
+        drop(wakers);
+        run(|| {
+            while let Some(waker) = next_waker() {
+                catch_panic(|| waker.wake());
             }
-        }
+        });
     }
+}
+
+fn next_waker() -> Option<Waker> {
+    let mut wakers = WAKERS.lock();
+    let next = wakers.waiting.pop_front();
+    wakers.are_called = next.is_some();
+    next
 }

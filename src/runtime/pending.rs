@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use super::timer::Timer;
-use super::{block_on, block_on_until, carried_on, machine};
+use super::{block_on, block_on_until, continuation, machine};
 use crate::error::{Code, Error, Result};
 use crate::process::{INHERITED, Process};
 use crate::scarcity;
@@ -44,7 +44,7 @@ enum Source<T, E> {
     Run(Running<T, E>),
 }
 
-type Running<T, E> = carried_on::Going<Result<T, E>>;
+type Running<T, E> = continuation::Running<Result<T, E>>;
 type Wait<T, E> =
     fn(Option<Instant>, Running<T, E>) -> std::result::Result<Result<T, E>, Running<T, E>>;
 
@@ -187,7 +187,7 @@ impl<T: Send + 'static, E: Send + 'static> Pending<T, E> {
     /// While a thread blocks for it, its steps are taken by whoever brings the servers' answers: it must run no code
     /// of others, and wait for nothing but by awaiting it.
     pub(crate) fn carried_on(mut self) -> Pending<T, E> {
-        self.carried_on = Some(carried_on::wait);
+        self.carried_on = Some(continuation::wait);
         self
     }
 

@@ -1,8 +1,7 @@
-//! Waking those who wait, whoever they are.
+//! Wakes those who wait, after what they wait for has been delivered.
 //!
-//! A waker is somebody else's code. It may call back into the client, so none is woken under one of
-//! our locks; it may panic, which must cost neither the driver nor the others who wait; and it may block, so
-//! none is woken by the driver.
+//! A waker is code of another program. It may use the client, so it is called under none of our locks. It may panic,
+//! which must cost neither the driver nor other waiters anything. It may block, so the driver hands it to a worker.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -13,13 +12,47 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use event_listener::Event;
 
-use super::blocked::Blocked;
-use super::{carried_on, offload, role};
+use super::block::Blocked;
+use super::offload;
 use crate::panics::catch_panic;
 
 thread_local! {
-    /// Whom to wake once the event that they listen to has let go of its lock.
-    static DEFERRED: RefCell<Option<Vec<Sleeper>>> = const { RefCell::new(None) };
+    /// What the delivery on this thread has woken; `None` outside of one.
+    static WOKEN: RefCell<Option<Vec<Woken>>> = const { RefCell::new(None) };
+}
+
+/// What goes on after a delivery.
+pub(super) enum Woken {
+    Sleeper(Sleeper),
+    Continuation(Arc<dyn Continue>),
+}
+
+/// A future that a thread blocks for, and that can continue on another (`continuation.rs`).
+pub(super) trait Continue: Send + Sync {
+    fn continue_here(self: Arc<Self>);
+    fn wake_blocked(&self);
+}
+
+/// Wakes what the delivery wakes, once it is over. With `continues`, the first continuation goes on on this thread.
+pub(super) fn deliver(continues: bool, delivery: impl FnOnce()) {
+    let outer = WOKEN.try_with(|woken| woken.replace(Some(Vec::new())));
+    delivery();
+    let Ok(outer) = outer else { return };
+    let woken = WOKEN.try_with(|woken| woken.replace(outer)).ok().flatten();
+    let mut continues = continues;
+    for woken in woken.into_iter().flatten() {
+        match woken {
+            Woken::Sleeper(sleeper) => sleeper.wake(),
+            Woken::Continuation(first) if std::mem::take(&mut continues) => first.continue_here(),
+            Woken::Continuation(other) => other.wake_blocked(),
+        }
+    }
+}
+
+/// Leaves that to the delivery on this thread. Gives `false` if there is none.
+pub(super) fn put_off(woken: Woken) -> bool {
+    let put_off = WOKEN.try_with(|list| list.borrow_mut().as_mut().map(|list| list.push(woken)));
+    put_off.is_ok_and(|put_off| put_off.is_some())
 }
 
 /// Somebody who waits.
@@ -33,7 +66,7 @@ pub(crate) struct Sleeper {
 impl Sleeper {
     /// Whoever polls on this thread with that waker.
     pub(crate) fn new(waker: &Waker) -> Sleeper {
-        let is_ours = role::is_driver() || Blocked::is_by(waker);
+        let is_ours = offload::is_driver() || Blocked::is_by(waker);
         Sleeper { waker: waker.clone(), is_ours }
     }
 
@@ -44,29 +77,22 @@ impl Sleeper {
     }
 
     pub(crate) fn wake(self) {
-        if self.is_ours || !role::is_driver() {
+        if self.is_ours || !offload::is_driver() {
             catch_panic(|| self.waker.wake());
         } else {
-            offload::run_in_order(|| self.waker.wake());
+            offload::wake(self.waker);
         }
     }
 }
 
 /// Wakes everybody who listens. Listeners are polled through [`DeferredWake`].
 pub(crate) fn all(event: &Event) {
-    // An event that nobody listens to has taken no memory yet. The fence is the one that it would have made:
-    // whoever begins to listen after this finds what has changed.
+    // An event that nobody listens to has taken no memory yet. The fence is the one that it would have made: whoever
+    // begins to listen after this finds what has changed.
     fence(Ordering::SeqCst);
-    if event.total_listeners() == 0 {
-        return;
-    }
-    // An event wakes under a lock of its own, and a panic there would leave it broken for good.
-    let outer = DEFERRED.try_with(|deferred| deferred.replace(Some(Vec::new())));
-    event.notify(usize::MAX);
-    let Ok(outer) = outer else { return };
-    let woken = DEFERRED.try_with(|deferred| deferred.replace(outer)).ok().flatten();
-    for sleeper in woken.into_iter().flatten() {
-        sleeper.wake();
+    if event.total_listeners() > 0 {
+        // An event wakes under a lock of its own, and a panic there would leave it broken for good.
+        deliver(false, || _ = event.notify(usize::MAX));
     }
 }
 
@@ -91,18 +117,16 @@ struct Later(Sleeper);
 
 impl Wake for Later {
     fn wake(self: Arc<Self>) {
-        let deferred = DEFERRED.try_with(|deferred| {
-            deferred.borrow_mut().as_mut().map(|list| list.push(self.0.clone())).is_some()
-        });
-        if deferred != Ok(true) {
+        if !put_off(Woken::Sleeper(self.0.clone())) {
             self.0.clone().wake();
         }
     }
 }
 
-/// Sends what the servers have answered, on the thread that brings it, to a receiver that may be gone.
+/// Sends a reply of the servers', on the thread that brings it, to a receiver that may be gone. Its continuation goes on
+/// here, except on a thread that has to do for all clients.
 pub(crate) fn answer<T>(sender: oneshot::Sender<T>, value: T) {
-    carried_on::with(|| send(sender, value));
+    deliver(!offload::has_role(), || send(sender, value));
 }
 
 /// Sends to a receiver that may be gone.

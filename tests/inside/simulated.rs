@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use futures_lite::future::Boxed;
 
-use super::role::{self, Role};
+use super::offload::{Role, take_role};
 use super::timer::Timers;
 
 /// What a client is simulated on.
@@ -38,7 +38,7 @@ thread_local! {
 /// Runs `body` as code on that machine.
 pub(crate) fn on<T>(machine: &Rc<dyn Machine>, body: impl FnOnce() -> T) -> T {
     // Nothing here may wait for an end that is brought about here.
-    role::take(Role::Helper);
+    take_role(Role::Worker);
     within(&CURRENT, machine, body)
 }
 

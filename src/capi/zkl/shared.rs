@@ -13,7 +13,7 @@ use crate::client::{Client, ClientInner, Duties};
 use crate::panics::catch_panic_of;
 use crate::process::Process;
 use crate::raw::inside_callback;
-use crate::runtime::{block_on_until, machine, now, role};
+use crate::runtime::{block_on_until, machine, now, offload};
 use crate::stores::Store;
 use crate::sync::per_process;
 
@@ -54,7 +54,7 @@ const END: Duration = Duration::from_secs(1);
 impl Drop for AwaitedEnd {
     fn drop(&mut self) {
         // On threads of ours the wait would be for ourselves.
-        let may_wait = !role::is_ours() && !inside_callback();
+        let may_wait = !offload::has_role() && !inside_callback();
         if let Some(inner) = self.0.take().filter(|inner| may_wait && inner.is_closing()) {
             let _ = block_on_until(Some(now() + END), inner.closed());
         }

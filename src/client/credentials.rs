@@ -1,13 +1,15 @@
-//! Identities that are added to a client while it works.
+//! The identities of a session: those of the program, and its own.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::ClientInner;
+use super::identity::OwnIdentity;
 use super::state::SessionState;
+use super::{ClientInner, Link};
 use crate::error::{Code, Error};
 use crate::process::inherited;
-use crate::raw::Credentials;
+use crate::raw::{Credentials, Sink};
 use crate::runtime::{Pending, Timer, within};
 
 /// How long to wait after a connection turned out to be gone.
@@ -35,8 +37,7 @@ impl ClientInner {
                     None => inner.trusted_session().await?.link.add_auth(&credentials),
                 };
                 match pending.await {
-                    // The connection, or the session, was lost before the C client took it: again on the
-                    // next one.
+                    // The connection, or the session, was lost before the C client took it: again on the next one.
                     Err(error)
                         if [Code::INVALID_STATE, Code::SESSION_EXPIRED].contains(&error.code()) =>
                     {
@@ -52,5 +53,42 @@ impl ClientInner {
             Err(Error::with_detail("add_auth", "", Code::OPERATION_TIMEOUT, detail))
         };
         Pending::run("add_auth", "", within(deadline, added, too_late))
+    }
+}
+
+impl Link {
+    fn add_auth(&self, credentials: &Credentials) -> Pending<()> {
+        self.request("add_auth", "", Ok, |handle, terms, sink| {
+            handle.add_auth(terms.deadline, credentials, sink);
+        })
+    }
+
+    /// Gives the C client the identities of the session, unless it has them. It takes none between two attempts to
+    /// connect, and repeats those that it has on each connection.
+    pub(super) fn send_credentials(self: &Arc<Self>, of_program: Vec<Credentials>) {
+        if self.credentials_sent.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let own = self.identity.as_ref().map(OwnIdentity::credentials);
+        let all = of_program.iter().map(|it| (it, false)).chain(own.map(|it| (it, true)));
+        for (credentials, is_own) in all {
+            let link = Arc::downgrade(self);
+            let sink: Sink<()> = Box::new(move |reply| {
+                let Some(link) = link.upgrade() else { return };
+                match (reply, &link.identity) {
+                    (Err(Code::INVALID_STATE), _) => {
+                        link.credentials_sent.store(false, Ordering::Release);
+                    }
+                    (Ok(()), Some(identity)) if is_own => identity.accept(),
+                    _ => {}
+                }
+            });
+            self.handle.add_auth(None, credentials, sink);
+        }
+    }
+
+    /// The id of the session's own identity in the scheme `digest`, if it has one that the servers have accepted.
+    pub(crate) fn own_identity(&self) -> Option<&str> {
+        self.identity.as_ref()?.id()
     }
 }

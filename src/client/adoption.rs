@@ -1,0 +1,80 @@
+//! Handles that the program owns: whether they can be used, and how the client lets go of them.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::link::LinkOwner as _;
+use super::{Client, Link};
+use crate::error::Code;
+#[cfg(feature = "capi")]
+use crate::error::Error;
+use crate::raw::{HandleState, inside_callback};
+
+impl Link {
+    /// Whether the program owns the handle.
+    pub(crate) fn is_adopted(&self) -> bool {
+        self.handle.is_adopted()
+    }
+
+    /// Makes sure that an adopted handle reports the events of its session; our own does by itself.
+    pub(super) fn watch_session_events(&self) {
+        if self.is_adopted() && !self.session_watched.swap(true, Ordering::AcqRel) {
+            let session_watched = Arc::clone(&self.session_watched);
+            let unwatched = move || session_watched.store(false, Ordering::Release);
+            self.handle.watch_session_events(Box::new(unwatched));
+        }
+    }
+
+    /// Lets go of the handle at once: on return nothing of ours is inside it.
+    pub(super) fn let_go(&self) {
+        self.handle.close_for(Some(HandleState::GONE));
+    }
+}
+
+impl Client {
+    /// Lets go of an adopted handle at once: on return nothing of ours is inside it, and the guards are lost. Their
+    /// claims stay until the session ends.
+    pub(crate) fn detach(&self) {
+        let inner = self.inner();
+        if let Some(link) = inner.status().link {
+            link.let_go();
+            inner.observe(&link);
+        }
+        inner.request_close();
+    }
+
+    /// Whether the program has closed the handle below, or we have let go of it.
+    pub(crate) fn is_let_go(&self) -> bool {
+        let status = self.inner().status();
+        status.link.and_then(|link| link.handle_state()) == Some(HandleState::GONE)
+            || status.failure.is_some_and(|failure| failure.code() == Code::INVALID_STATE)
+    }
+
+    /// Whether this thread may wait for answers: not where they would come through it.
+    pub(crate) fn can_be_waited_for(&self) -> bool {
+        let link = self.inner().status().link;
+        link.map_or_else(|| !inside_callback(), |link| link.handle.can_be_waited_for())
+    }
+
+    /// Whether the handle below can be used now.
+    pub(crate) fn is_attached(&self) -> bool {
+        let link = self.inner().status().link;
+        let is_final = |link: Arc<Link>| link.handle_state().is_none_or(HandleState::is_final);
+        self.while_open(|_| ()).is_some() && !link.is_none_or(is_final)
+    }
+
+    /// Why the client can't be used any more, if it can't. Of an adopted handle this is known before the driver has
+    /// looked.
+    #[cfg(feature = "capi")]
+    pub(crate) fn failure(&self) -> Option<Error> {
+        let status = self.inner().status();
+        let state = status.link.and_then(|link| link.handle_state());
+        let code = state.and_then(|state| match state {
+            HandleState::EXPIRED => Some(Code::SESSION_EXPIRED),
+            HandleState::AUTH_FAILED => Some(Code::AUTH_FAILED),
+            HandleState::GONE => Some(Code::INVALID_STATE),
+            _ => None,
+        });
+        status.failure.or_else(|| code.map(|code| Error::new("connect", "", code)))
+    }
+}

@@ -1,0 +1,68 @@
+//! What was last seen of a handle's connection, and what the lease learns from it.
+
+use std::time::Duration;
+
+use super::lease::Lease;
+use crate::raw::HandleState;
+use crate::runtime::BootInstant;
+
+/// The connection of a handle, over all its reconnections.
+pub(super) struct Connection {
+    /// When there was none.
+    last_absent: BootInstant,
+    /// When the handshake of the present or the next one had not been sent yet; `None` for an adopted handle that was
+    /// connected before.
+    before_handshake: Option<BootInstant>,
+    /// Whether the lease knows of the present one.
+    is_known: bool,
+    /// How many there were since a server last answered on one, and when that was.
+    unanswered: u32,
+    answered_at: BootInstant,
+}
+
+/// How many connections in a row bring no answer before a session is abandoned.
+const HOPELESS: u32 = 8;
+
+impl Connection {
+    /// That of a handle which is opened, or adopted, after `now`.
+    pub(super) fn new(now: BootInstant, is_adopted: bool) -> Connection {
+        Connection {
+            last_absent: now,
+            before_handshake: (!is_adopted).then_some(now),
+            is_known: false,
+            unanswered: 0,
+            answered_at: now,
+        }
+    }
+
+    pub(super) fn is_absent(&mut self, state: Option<HandleState>, now: BootInstant) {
+        self.last_absent = now;
+        self.is_known = false;
+        if state != Some(HandleState::HANDSHAKE) {
+            self.before_handshake = Some(now);
+        }
+    }
+
+    /// There is one: the lease learns of it. Gives whether a server has answered on it, and lately.
+    pub(super) fn is_usable(&mut self, lease: &Lease, now: BootInstant) -> bool {
+        if !std::mem::replace(&mut self.is_known, true) {
+            self.unanswered += 1;
+            match self.before_handshake {
+                Some(before) => lease.connected(before, now),
+                None => lease.adopted(now),
+            }
+        }
+        let is_usable = lease.is_alive_at(now) && lease.latest() >= self.last_absent;
+        if is_usable {
+            self.unanswered = 0;
+            self.answered_at = now;
+        }
+        is_usable
+    }
+
+    /// Whether connections come and go without an answer, for so long that nothing is held on the session any more.
+    /// Each connection renews the session, and so keeps from others what it claims.
+    pub(super) fn is_hopeless(&self, timeout: Duration) -> bool {
+        self.unanswered >= HOPELESS && BootInstant::now() - self.answered_at > 3 * timeout
+    }
+}
