@@ -5,10 +5,9 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
-use std::time::{Duration, Instant};
-
-use parking_lot::{Condvar, Mutex};
+use std::time::Duration;
 
 use crate::panics::catch_panic;
 use crate::sync::per_process;
@@ -46,6 +45,8 @@ type Job = Box<dyn FnOnce() + Send>;
 /// How long a worker waits for another job.
 const LINGER: Duration = Duration::from_millis(200);
 
+/// Of the standard library: parking_lot keeps those who wait in a table of the process, on their stacks. In a forked child
+/// that would name threads that are not there.
 #[derive(Default)]
 struct Workers {
     state: Mutex<State>,
@@ -63,6 +64,13 @@ struct State {
 
 per_process! {
     static WORKERS: Workers = Workers::default();
+}
+
+impl Workers {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // No job runs under it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Runs `job` on a worker.
@@ -94,7 +102,7 @@ fn hand_over(job: Job) -> Result<(), Job> {
         job();
         return Ok(());
     }
-    let mut state = WORKERS.state.lock();
+    let mut state = WORKERS.state();
     if state.jobs.len() < state.waiting_workers {
         WORKERS.news.notify_one();
     } else if threads::spawn("zklock-worker", work).is_err() {
@@ -112,13 +120,12 @@ fn work() {
 }
 
 fn next_job() -> Option<Job> {
-    let mut state = WORKERS.state.lock();
-    let (dismissals, end) = (state.dismissals, Instant::now() + LINGER);
+    let mut state = WORKERS.state();
+    let dismissals = state.dismissals;
     state.waiting_workers += 1;
-    while state.jobs.is_empty()
-        && state.dismissals == dismissals
-        && !WORKERS.news.wait_until(&mut state, end).timed_out()
-    {}
+    let has_none = |state: &mut State| state.jobs.is_empty() && state.dismissals == dismissals;
+    let waited = WORKERS.news.wait_timeout_while(state, LINGER, has_none);
+    (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
     state.waiting_workers -= 1;
     state.jobs.pop_front()
 }
@@ -126,7 +133,7 @@ fn next_job() -> Option<Job> {
 /// Ends the workers that wait for a job.
 #[cfg(feature = "capi")]
 pub(crate) fn end_when_idle() {
-    WORKERS.state.lock().dismissals += 1;
+    WORKERS.state().dismissals += 1;
     WORKERS.news.notify_all();
 }
 
@@ -138,7 +145,7 @@ struct Wakers {
 }
 
 per_process! {
-    static WAKERS: Mutex<Wakers> = Mutex::default();
+    static WAKERS: parking_lot::Mutex<Wakers> = parking_lot::Mutex::default();
 }
 
 /// Calls the waker of another program on a worker: one after the other, so that many of them take one thread.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use test_support::{eventually, session_id, unused_path};
 use zklock::{
-    Client, Contender, LocalStore, Lock, LockError, ReadWriteLock, Semaphore, StoreOptions,
-    Strategy,
+    Client, Contender, LocalStore, Lock, LockError, LostReason, ReadWriteLock, Semaphore,
+    StoreOptions, Strategy,
 };
 
 use crate::bench::Bench;
@@ -281,6 +281,12 @@ impl Place {
             Store::Local(store) => assert!(store.lose(&self.path), "nobody holds it"),
             Store::Elsewhere { at, .. } => at.lose(&self.path),
         }
+    }
+
+    /// Whether a guard is lost for that reason after [`lose`](Place::lose): a holder that is watched may hear that its znode
+    /// is gone before it hears that its session is.
+    pub fn is_its_loss(&self, reason: LostReason) -> bool {
+        reason == LostReason::Session || self.is_in_zookeeper() && reason == LostReason::Deleted
     }
 
     /// Ends all that is under way, the first client's first. A holder's client comes last: its end lets a waiter acquire.

@@ -163,7 +163,9 @@ each_store! {
         let (first, second) = (acquired_in_time(&lock, &owner), acquired_in_time(&lock, &owner));
         place.lose();
         // Each of them hears of it.
-        assert_eq!([&first, &second].map(|guard| guard.lost().wait()), [LostReason::Session; 2]);
+        let lost = first.lost().wait();
+        assert!(place.is_its_loss(lost));
+        assert_eq!(second.lost().wait(), lost);
         let token = first.fencing_token();
         for left in [first, second] {
             for refused in [
@@ -171,11 +173,11 @@ each_store! {
                 lock.try_acquire(&owner).within(TIMEOUT).wait().unwrap_err(),
             ] {
                 let LockError::NotHeld { reason, .. } = refused else { panic!("{refused:?}") };
-                assert_eq!(reason, LostReason::Session);
+                assert_eq!(reason, lost);
             }
             let signal = left.lost();
             let LockError::Lost { .. } = left.release().wait().unwrap_err() else { panic!("it was lost") };
-            assert_eq!(signal.get(), Some(LostReason::Session), "released by nobody");
+            assert_eq!(signal.get(), Some(lost), "released by nobody");
         }
         let guard = acquired_in_time(&lock, &owner);
         assert!(guard.fencing_token() > token);

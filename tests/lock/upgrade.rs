@@ -243,7 +243,8 @@ each_that_upgrades! {
         poll_until(&mut upgrading, || looks.contenders().wait().unwrap().len() == 3);
         place.lose();
         let lost = upgrading.within(TIMEOUT).wait().unwrap_err();
-        assert!(matches!(lost, LockError::NotHeld { reason: LostReason::Session, .. }), "{lost:?}");
+        let LockError::NotHeld { reason, .. } = lost else { panic!("{lost:?}") };
+        assert!(place.is_its_loss(reason));
         assert!(guard.upgrade().wait().unwrap_err().is_lost());
         assert!(guard.downgrade(Access::Read).wait().unwrap_err().is_lost());
         drop(guard);

@@ -267,11 +267,12 @@ fn outcome(row: &Row, lost: Option<(Way, usize)>) -> Option<Outcome> {
     let bench = Bench::shared();
     let client = bench.client();
     let operation = (row.prepare)(&client, &bench.path);
-    let before = asked(&bench).len();
     let loss = lost.map(|(way, number)| {
         let frame = way(Ops::any()).path_prefix(around(&bench)).nth(number as u64);
         (bench.proxy.on(frame, Action::Reset), number)
     });
+    // What is left of the preparation may go by at any time: what is counted here was counted for the loss, too.
+    let before = asked(&bench).len();
     let answer = operation();
     if let Some((loss, number)) = loss {
         if asked(&bench).len() - before < number {
