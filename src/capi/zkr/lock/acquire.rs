@@ -148,7 +148,7 @@ impl Recipe {
         // The first is about to own it: whoever waits gets to see that.
         if let (Phase::Queued { placed, .. }, true) = (&mut state.phase, waits) {
             *placed = true;
-            self.changed.notify_all();
+            self.has_changed();
         }
     }
 
@@ -166,10 +166,7 @@ impl Recipe {
             && matches!(state.phase, Phase::Queued { placed: false, .. })
             && deadline.is_none_or(|deadline| Instant::now() < deadline)
         {
-            match deadline {
-                Some(deadline) => drop(self.changed.wait_until(&mut state, deadline)),
-                None => self.changed.wait(&mut state),
-            }
+            self.wait(&mut state, deadline);
         }
         let attempt = caller.attempt;
         caller.leave(&mut state);

@@ -1,6 +1,9 @@
 //! What stands behind a mutex of the C recipe and its copies, and what it is asked.
 
-use parking_lot::{Condvar, Mutex};
+use std::time::Instant;
+
+use event_listener::{Event, Listener};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::layout::zkr_lock_mutex;
 use super::program::Completion;
@@ -13,10 +16,25 @@ use crate::lock::{Guard, LostReason};
 #[derive(Default)]
 pub(super) struct Recipe {
     pub(super) state: Mutex<State>,
-    pub(super) changed: Condvar,
+    /// No condition variable of parking_lot's: a child that another thread forks meanwhile would inherit its table of
+    /// waiting threads.
+    changed: Event,
 }
 
 impl Recipe {
+    /// Waits until something has changed, or until the deadline.
+    pub(super) fn wait(&self, state: &mut MutexGuard<'_, State>, deadline: Option<Instant>) {
+        let changed = self.changed.listen();
+        MutexGuard::unlocked(state, || match deadline {
+            Some(deadline) => drop(changed.wait_deadline(deadline)),
+            None => changed.wait(),
+        });
+    }
+
+    pub(super) fn has_changed(&self) {
+        self.changed.notify(usize::MAX);
+    }
+
     /// Whether the lock is owned now; shows the struct where it stands.
     pub(super) fn is_owner(&self, mutex: &zkr_lock_mutex) -> bool {
         let state = self.state.lock();

@@ -18,7 +18,7 @@ impl Recipe {
         let ended = std::mem::replace(&mut state.phase, Phase::Refused(failure.clone()));
         let attempt = state.attempt;
         drop(state);
-        self.changed.notify_all();
+        self.has_changed();
         // It may run code that looks for the state's lock.
         drop(ended);
         self.tell_if_due(attempt, RELEASED);

@@ -23,7 +23,7 @@ impl Recipe {
         let mut state = self.state.lock();
         // Not where the completion that runs on another thread might wait for this one.
         while can_wait && state.is_anothers_turn() {
-            self.changed.wait(&mut state);
+            self.wait(&mut state, None);
         }
         // Until completion(1) has run, nobody hears of a later attempt.
         turn = Turn::begin(self, &mut state, RELEASED);
@@ -57,7 +57,7 @@ impl Recipe {
                 state.attempt += 1;
                 drop(cancel);
                 state.phase = Phase::Releasing(withdrawn(over, client.clone()), client);
-                self.changed.notify_all();
+                self.has_changed();
                 left = self.wait_for_release(state, can_wait)?;
             }
             Phase::Held(guard) => {
@@ -112,13 +112,13 @@ impl Recipe {
     pub(super) fn end(&self) {
         let mut state = self.state.lock();
         while !inside_callback() && state.is_anothers_turn() {
-            self.changed.wait(&mut state);
+            self.wait(&mut state, None);
         }
         state.attempt += 1;
         state.at = None;
         let ended = std::mem::take(&mut state.phase);
         drop(state);
-        self.changed.notify_all();
+        self.has_changed();
         drop(ended);
     }
 }

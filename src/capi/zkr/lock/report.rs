@@ -79,7 +79,7 @@ impl Report {
             let _ = self.client.while_open(|_| state.show(at.get()));
         }
         let caller_tells = state.callers > 0;
-        self.recipe.changed.notify_all();
+        self.recipe.has_changed();
         drop(state);
         if !caller_tells {
             self.tell_later(ACQUIRED);
@@ -104,7 +104,7 @@ impl Report {
         if let Some(at) = state.at.take() {
             let _ = self.client.while_open(|_| at.get().show(None, None, false));
         }
-        self.recipe.changed.notify_all();
+        self.recipe.has_changed();
         drop(state);
         if !caller_tells {
             self.tell_later(RELEASED);

@@ -30,7 +30,7 @@ impl Recipe {
             if inside_callback() || !state.is_anothers_turn() {
                 break;
             }
-            self.changed.wait(&mut state);
+            self.wait(&mut state, None);
         }
         state.told = Some(rc);
         let program = state.program;
@@ -64,6 +64,6 @@ impl Drop for Turn<'_> {
             state.turns.remove(at);
         }
         drop(state);
-        self.0.changed.notify_all();
+        self.0.has_changed();
     }
 }
