@@ -11,6 +11,7 @@ use std::sync::atomic::{Ordering, fence};
 use std::task::{Context, Poll, Wake, Waker};
 
 use event_listener::Event;
+use smallvec::SmallVec;
 
 use super::block::Blocked;
 use super::offload;
@@ -18,7 +19,7 @@ use crate::panics::catch_panic;
 
 thread_local! {
     /// What the delivery on this thread has woken; `None` outside of one.
-    static WOKEN: RefCell<Option<Vec<Woken>>> = const { RefCell::new(None) };
+    static WOKEN: RefCell<Option<SmallVec<[Woken; 1]>>> = const { RefCell::new(None) };
 }
 
 /// What goes on after a delivery.
@@ -35,7 +36,7 @@ pub(super) trait Continue: Send + Sync {
 
 /// Wakes what the delivery wakes, once it is over. With `continues`, the first continuation goes on on this thread.
 pub(super) fn deliver(continues: bool, delivery: impl FnOnce()) {
-    let outer = WOKEN.try_with(|woken| woken.replace(Some(Vec::new())));
+    let outer = WOKEN.try_with(|woken| woken.replace(Some(SmallVec::new())));
     delivery();
     let Ok(outer) = outer else { return };
     let woken = WOKEN.try_with(|woken| woken.replace(outer)).ok().flatten();

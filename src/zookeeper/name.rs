@@ -15,6 +15,8 @@
 //! another claim, whose place it takes, 16 hexadecimal digits follow the word, so that this name, too, is given once:
 //! `zl-2a-upgrade-00c5a1e27b9d4f36-__WRIT__0000000007`.
 
+use std::fmt::Write as _;
+
 use crate::lock::Kind;
 use crate::path::after_directory;
 pub(super) use crate::path::last;
@@ -53,7 +55,10 @@ impl Naming {
             }
             Naming::Recipe => return format!("x-{session:016x}-"),
         };
-        format!("zl-{directory:x}-{mark}")
+        // At once as long as it becomes.
+        let mut name = String::with_capacity("zl--".len() + 16 + mark.len());
+        let _ = write!(name, "zl-{directory:x}-{mark}");
+        name
     }
 
     /// What a claim in the place of another is called, with the number of that; no two have the same `nonce`.

@@ -145,10 +145,10 @@ const SHORT: Duration = Duration::from_secs(3);
 
 #[test]
 fn a_server_that_has_lost_its_memory_lets_nobody_in_before_a_lease_has_passed() {
+    let begun = Instant::now();
     let server = Server::fresh(IN_MEMORY, SHORT);
     let (store, other) = (server.connect(), server.connect());
     // A new server may be one that has forgotten.
-    let begun = Instant::now();
     assert!(store.lock(PATH).try_acquire().wait().unwrap().is_none());
     let late = store.lock(PATH).acquire().within(SHORT / 6).wait().unwrap_err();
     assert!(late.is_timeout() && late.to_string().contains("restarted or promoted"), "{late}");
