@@ -4,14 +4,14 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
 use std::mem;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 #[cfg(feature = "capi")]
 use std::time::Instant;
 
-use parking_lot::{Condvar, Mutex};
-
 use crate::process::{PerProcess, Process};
 
+/// With the standard library's locks, for the sake of forked children: see `runtime/offload.rs`.
 #[derive(Default)]
 struct Threads {
     state: Mutex<State>,
@@ -28,6 +28,13 @@ struct State {
 
 static THREADS: PerProcess<Threads> = PerProcess::new(Threads::default);
 
+impl Threads {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics under it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 thread_local! {
     static OURS_IN: Cell<Option<Process>> = const { Cell::new(None) };
 }
@@ -38,7 +45,7 @@ thread_local! {
 /// When there is none to be had.
 pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     // Held until the handle is in its place: the thread looks for it when it ends.
-    let mut state = THREADS.state.lock();
+    let mut state = THREADS.state();
     let (number, process) = (state.started, Process::this());
     let thread = Builder::new().name(name.to_owned()).spawn(move || {
         let _end = End { number, process };
@@ -69,7 +76,7 @@ impl Drop for End {
             return;
         }
         let before = {
-            let mut state = THREADS.state.lock();
+            let mut state = THREADS.state();
             let this = state.running.remove(&self.number);
             if state.running.is_empty() {
                 THREADS.all_ended.notify_all();
@@ -92,10 +99,14 @@ fn join(thread: Option<JoinHandle<()>>) {
 /// The name of one that still works then.
 #[cfg(feature = "capi")]
 pub(crate) fn join_all(deadline: Instant) -> Result<(), String> {
-    let mut state = THREADS.state.lock();
+    let mut state = THREADS.state();
     while let Some(one) = state.running.values().next() {
         let name = one.thread().name().unwrap_or_default().to_owned();
-        if THREADS.all_ended.wait_until(&mut state, deadline).timed_out() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let waited = THREADS.all_ended.wait_timeout(state, left);
+        let (after, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+        state = after;
+        if timeout.timed_out() {
             return if state.running.is_empty() { Ok(()) } else { Err(name) };
         }
     }
