@@ -105,6 +105,7 @@ pub(crate) trait Database: Send + 'static {
 pub(crate) enum Changes {
     None,
     /// Claims of this client on these locks may hold by now. Nothing else that concerns it has changed.
+    #[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "only Redis names the locks"))]
     Locks(Vec<Arc<str>>),
     Any,
 }
