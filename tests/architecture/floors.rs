@@ -22,7 +22,7 @@ const BELOW: &[(&str, &[&str])] = &[
     ("capi", &["raw", "client", "lock", "zookeeper", "recipes", "runtime", "stores"]),
 ];
 
-/// The file that holds all floors together: whoever uses it can reach each of them.
+/// The file that declares all floors. A file that uses it can reach each of them.
 const ROOT: &str = "src/lib.rs";
 
 fn may_use(from: &str, to: &str) -> bool {
@@ -40,7 +40,7 @@ fn may_use(from: &str, to: &str) -> bool {
         || below(&upper).is_some_and(|below| below.contains(&lower.as_str()))
 }
 
-/// What the library's files use and must not.
+/// The uses that the floors forbid, and files of other places.
 fn upward(imports: &Imports) -> Vec<String> {
     let uses = imports.uses().into_iter().filter(|one| !may_use(one.from, one.to));
     let uses = uses.map(|Use { from, to, .. }| format!("{from} uses {to}, which is not below it"));

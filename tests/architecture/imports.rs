@@ -1,8 +1,8 @@
 //! Which file of a crate uses which other, by the paths that it names.
 //!
 //! A name that a module only hands on leads to the file that defines it: `use super::Thing` is a use of the sibling
-//! that has `Thing`, where the parent only re-exports it. What is compiled for tests alone does not count, and methods
-//! are not followed: whoever calls one has named its type somewhere.
+//! that has `Thing`, where the parent only re-exports it. Code for tests alone does not count. Methods are not followed: a
+//! file that calls one has named its type somewhere.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -15,7 +15,7 @@ struct Named {
     /// The inline modules around it.
     within: Module,
     path: Module,
-    /// What an import calls it from there on; empty for a path in passing.
+    /// The name that an import gives it; empty for a path outside imports.
     name: String,
     /// Whether it is an import that hands the name on.
     handed_on: bool,
@@ -28,7 +28,7 @@ struct File {
     named: Vec<Named>,
     /// All words outside imports.
     words: HashSet<String>,
-    /// Modules in files of their own that are for tests alone.
+    /// Modules in other files that are for tests alone.
     for_tests: Vec<Module>,
     /// Whether it takes in a file by its path.
     takes_in_a_file: bool,
@@ -274,7 +274,7 @@ fn join(module: &[String], more: &[String]) -> Module {
     [module, more].concat()
 }
 
-/// What an attribute of that name says, without spaces. `token`: its brackets.
+/// The text of an attribute behind that name, without spaces. `token`: its brackets.
 fn attribute(token: Option<&TokenTree>, name: &str) -> Option<String> {
     let Some(TokenTree::Group(group)) = token else { return None };
     let text = group.stream().to_string().replace(char::is_whitespace, "");
@@ -289,8 +289,7 @@ fn is_for_tests(token: Option<&TokenTree>) -> bool {
     })
 }
 
-/// How many tokens belong to the item, statement or field at the beginning, and its name if it is a module in a file
-/// of its own.
+/// The number of tokens of the item, statement or field at the beginning, and its name if it is a module in another file.
 fn item(tokens: &[TokenTree]) -> (usize, Option<String>) {
     const ITEMS: [&str; 13] = [
         "async", "const", "enum", "extern", "fn", "impl", "mod", "static", "struct", "trait",

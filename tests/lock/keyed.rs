@@ -6,7 +6,7 @@ use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 
-use test_support::{TIMEOUT, eventually};
+use test_support::{TIMEOUT, eventually, poll_unless};
 use zklock::{Guard, LockError};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Rule};
@@ -140,13 +140,7 @@ fn who_gives_up_leaves_nothing() {
     for stop in 0..8 {
         let mut acquiring = locks.lock(format!("free {stop}")).acquire();
         let replies = bench.proxy.count(&bench.replies());
-        let mut nobody = Context::from_waker(Waker::noop());
-        while bench.proxy.count(&bench.replies()) < replies + stop {
-            if Pin::new(&mut acquiring).poll(&mut nobody).is_ready() {
-                break;
-            }
-            thread::sleep(Duration::from_millis(1));
-        }
+        poll_unless(&mut acquiring, || bench.proxy.count(&bench.replies()) >= replies + stop);
         drop(acquiring);
         expect_nothing(&bench);
     }

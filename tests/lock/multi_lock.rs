@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use test_support::{TIMEOUT, eventually, scaled, session_id};
+use test_support::{TIMEOUT, eventually, expect_blocked, scaled, session_id};
 use zklock::zookeeper::{Acl, CreateMode, Op, OpResult, Permissions};
 use zklock::{
     Client, Guard, GuardState, Interop, Lock, LockError, LostReason, MultiLock, Strategy, Timeout,
@@ -70,8 +70,7 @@ each_store! {
         let all = MultiLock::new(locks);
         let waiting = thread::spawn(move || held_in_time(&all));
         for guard in taken {
-            thread::sleep(SOON / 4);
-            assert!(!waiting.is_finished());
+            expect_blocked([&waiting]);
             guard.release().wait().unwrap();
         }
         let guard = waiting.join().unwrap();
@@ -115,7 +114,7 @@ each_store! {
         let ahead = others[1].acquire().wait().unwrap();
         let all = MultiLock::new(locks);
         let waiting = thread::spawn(move || all.acquire().within(TIMEOUT).wait().unwrap_err());
-        thread::sleep(SOON / 4);
+        expect_blocked([&waiting]);
         place.close();
         drop(ahead);
         let error = waiting.join().unwrap();
@@ -430,8 +429,7 @@ fn readers_and_permits_can_be_among_them() {
     assert!(writer.try_acquire().wait().unwrap().is_none());
     let waiting = thread::spawn(move || held_in_time(&writer));
     drop(first);
-    thread::sleep(SOON / 4);
-    assert!(!waiting.is_finished());
+    expect_blocked([&waiting]);
     drop(second);
     waiting.join().unwrap().release().wait().unwrap();
 }

@@ -283,8 +283,8 @@ impl Place {
         }
     }
 
-    /// Whether a guard is lost for that reason after [`lose`](Place::lose): a holder that is watched may hear that its znode
-    /// is gone before it hears that its session is.
+    /// Whether a guard may be lost for that reason after [`lose`](Place::lose). The event that its znode is gone may arrive
+    /// before the end of its session is known.
     pub fn is_its_loss(&self, reason: LostReason) -> bool {
         reason == LostReason::Session || self.is_in_zookeeper() && reason == LostReason::Deleted
     }

@@ -1,11 +1,11 @@
 //! Barriers and latches: everybody waits until it is time, and nobody for ever.
 
-use std::pin::Pin;
-use std::task::{Context, Waker};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use test_support::{Bench, TIMEOUT, eventually, session_id, wait_for_another_session};
+use test_support::{
+    Bench, TIMEOUT, eventually, expect_blocked, poll_until, session_id, wait_for_another_session,
+};
 use zklock::recipes::Entered;
 use zklock::{Code, Error, Pending, Result};
 use zklock_testing::wire::{Op, Ops};
@@ -256,15 +256,13 @@ fn participants_enter_together_and_leave_together_round_after_round() {
     for _ in 0..3 {
         let first = [(); 2].map(|()| enter(&bench, 3));
         eventually("two are there", || there(&bench) == 2);
-        thread::sleep(SOON);
-        assert!(first.iter().all(|one| !one.is_finished()));
+        expect_blocked(&first);
         let last = enter(&bench, 3);
         let entered = first.into_iter().chain([last]).map(|one| one.join().unwrap().unwrap());
         let mut entered: Vec<Entered> = entered.collect();
         let last = entered.pop().unwrap();
         let left: Vec<_> = entered.into_iter().map(|one| in_background(one.leave())).collect();
-        thread::sleep(SOON);
-        assert!(left.iter().all(|one| !one.is_finished()));
+        expect_blocked(&left);
         last.leave().within(TIMEOUT).wait().unwrap();
         for one in left {
             one.join().unwrap().unwrap();
@@ -283,8 +281,8 @@ fn a_next_round_begins_only_when_all_of_the_one_before_have_left() {
     eventually("all are there", || there(&bench) == 4);
     let [a, b] = round;
     let a = in_background(a.leave());
-    thread::sleep(SOON);
-    assert!(next.iter().all(|one| !one.is_finished()) && !a.is_finished());
+    expect_blocked(&next);
+    assert!(!a.is_finished());
     drop(b);
     a.join().unwrap().unwrap();
     for one in next.map(|one| one.join().unwrap().unwrap()) {
@@ -301,9 +299,9 @@ fn no_more_enter_than_are_wanted_however_many_wait() {
     eventually("all are there", || there(&bench) == 5);
     drop(first);
     eventually("two have entered", || waiting.iter().filter(|one| one.is_finished()).count() >= 2);
-    thread::sleep(SOON);
     let (entered, rest): (Vec<_>, Vec<_>) = waiting.drain(..).partition(JoinHandle::is_finished);
     assert_eq!((entered.len(), rest.len()), (2, 1));
+    expect_blocked(&rest);
     let entered = entered.into_iter().map(|one| one.join().unwrap().unwrap());
     drop(entered.collect::<Vec<_>>());
     let another = enter(&bench, 2);
@@ -325,9 +323,8 @@ fn of_two_who_begin_a_round_at_once_one_does() {
     let faster = enter(&bench, 2).join().unwrap().unwrap();
     naming.release();
     eventually("another has entered", || first.is_finished() || late.is_finished());
-    thread::sleep(SOON);
-    assert_ne!(first.is_finished(), late.is_finished());
     let (entered, waits) = if late.is_finished() { (late, first) } else { (first, late) };
+    expect_blocked([&waits]);
     drop((faster, entered.join().unwrap().unwrap()));
     let another = enter(&bench, 2);
     for one in [waits, another] {
@@ -342,16 +339,14 @@ fn who_gives_up_entering_is_not_counted() {
     is_late(client.double_barrier(&bench.path, 2).enter().within(SOON).wait());
     for polls in 0..4 {
         let mut entering = client.double_barrier(&bench.path, 2).enter();
-        for _ in 0..polls {
-            let mut nobody = Context::from_waker(Waker::noop());
-            assert!(Pin::new(&mut entering).poll(&mut nobody).is_pending());
-            thread::sleep(Duration::from_millis(2));
+        if polls > 0 {
+            let mut more = 1..polls;
+            poll_until(&mut entering, || more.next().is_none());
         }
     }
     eventually("nobody is there", || there(&bench) == 0);
     let one = enter(&bench, 2);
-    thread::sleep(SOON);
-    assert!(!one.is_finished());
+    expect_blocked([&one]);
     let other = enter(&bench, 2);
     let entered = [one, other].map(|one| one.join().unwrap().unwrap());
     // Those who leave do not wait for one that is gone.

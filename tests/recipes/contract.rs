@@ -271,7 +271,7 @@ fn outcome(row: &Row, lost: Option<(Way, usize)>) -> Option<Outcome> {
         let frame = way(Ops::any()).path_prefix(around(&bench)).nth(number as u64);
         (bench.proxy.on(frame, Action::Reset), number)
     });
-    // What is left of the preparation may go by at any time: what is counted here was counted for the loss, too.
+    // Requests of the preparation may still pass. The rule for the loss counts at least those that are counted here.
     let before = asked(&bench).len();
     let answer = operation();
     if let Some((loss, number)) = loss {

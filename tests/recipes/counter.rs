@@ -1,12 +1,9 @@
 //! A counter: each change is made once, or not at all, or is of unknown outcome and says so.
 
 use std::collections::BTreeSet;
-use std::pin::Pin;
-use std::task::{Context, Waker};
 use std::thread;
-use std::time::Duration;
 
-use test_support::{Bench, TIMEOUT};
+use test_support::{Bench, TIMEOUT, poll_unless};
 use zklock::recipes::Counter;
 use zklock::{Code, Error, Result};
 use zklock_testing::wire::{Op, Ops};
@@ -247,13 +244,8 @@ fn a_change_that_is_dropped_is_made_once_or_not_at_all() {
     for polls in 0..6 {
         let mut adding = counter.add(1);
         most += 1;
-        for _ in 0..polls {
-            let mut nobody = Context::from_waker(Waker::noop());
-            if Pin::new(&mut adding).poll(&mut nobody).is_ready() {
-                break;
-            }
-            thread::sleep(Duration::from_millis(3));
-        }
+        let mut polls = 0..polls;
+        poll_unless(&mut adding, || polls.next().is_none());
     }
     // What was on its way is done before this.
     let last = counter.add(1).wait().unwrap();

@@ -1,11 +1,8 @@
 //! Members of a group: each is there once, for as long as it lives, and all see the same.
 
-use std::pin::Pin;
-use std::task::{Context, Waker};
-use std::thread;
 use std::time::Duration;
 
-use test_support::{Bench, TIMEOUT, eventually, session_id, wait_for_another_session};
+use test_support::{Bench, TIMEOUT, eventually, poll_unless, session_id, wait_for_another_session};
 use zklock::Code;
 use zklock::recipes::{Group, Member, Members, Membership};
 use zklock_testing::wire::{CreateMode, Op, Ops};
@@ -200,13 +197,8 @@ fn who_gives_up_joining_leaves_nothing_behind() {
     let group = client.group(&bench.path);
     for polls in 0..4 {
         let mut joining = group.join("given up");
-        for _ in 0..polls {
-            let mut nobody = Context::from_waker(Waker::noop());
-            if Pin::new(&mut joining).poll(&mut nobody).is_ready() {
-                break;
-            }
-            thread::sleep(Duration::from_millis(2));
-        }
+        let mut polls = 0..polls;
+        poll_unless(&mut joining, || polls.next().is_none());
     }
     expect_empty(&bench);
     for way in [Rule::request, Rule::reply] {

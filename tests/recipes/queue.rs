@@ -1,12 +1,12 @@
 //! A queue whose elements are delivered at least once, and to one consumer at a time.
 
-use std::pin::Pin;
 use std::sync::Mutex;
-use std::task::{Context, Waker};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use test_support::{Bench, TIMEOUT, eventually, session_id, wait_for_another_session};
+use test_support::{
+    Bench, TIMEOUT, eventually, expect_blocked, poll_unless, session_id, wait_for_another_session,
+};
 use zklock::recipes::{Delivery, WorkQueue};
 use zklock::{Code, LockError};
 use zklock_testing::Rule;
@@ -22,6 +22,11 @@ fn queue(bench: &Bench) -> WorkQueue {
 
 fn take(queue: &WorkQueue) -> Delivery {
     queue.take().within(TIMEOUT).wait().unwrap()
+}
+
+/// Whether somebody waits for an element.
+fn is_watched(bench: &Bench) -> bool {
+    bench.server.watches().unwrap().iter().any(|(path, _)| *path == bench.path)
 }
 
 fn in_background(queue: &WorkQueue) -> JoinHandle<Delivery> {
@@ -100,7 +105,7 @@ fn what_is_claimed_is_left_out_and_delivered_again_when_it_is_given_back() {
     again.done().wait().unwrap();
     assert_eq!(elements(&bench), 0);
     let waiting = in_background(&other);
-    thread::sleep(SOON);
+    expect_blocked([&waiting]);
     queue.put("c").wait().unwrap();
     waiting.join().unwrap().done().wait().unwrap();
     expect_no_claim(&bench);
@@ -236,13 +241,7 @@ fn a_take_that_is_dropped_takes_nothing() {
         let replies = || bench.proxy.count(&Rule::reply(Ops::any()).path_prefix(&bench.path));
         let before = replies();
         let mut taking = queue.take();
-        let mut nobody = Context::from_waker(Waker::noop());
-        while replies() < before + stop {
-            if Pin::new(&mut taking).poll(&mut nobody).is_ready() {
-                break;
-            }
-            thread::sleep(Duration::from_millis(1));
-        }
+        poll_unless(&mut taking, || replies() >= before + stop);
         drop(taking);
         expect_no_claim(&bench);
     }
@@ -291,7 +290,7 @@ fn a_consumer_that_waits_goes_on_in_its_next_session() {
     let bench = Bench::shared();
     let client = bench.client();
     let waiting = in_background(&client.queue(&bench.path));
-    thread::sleep(SOON);
+    eventually("it waits", || is_watched(&bench));
     let session = session_id(&client);
     bench.expire(&client);
     wait_for_another_session(&client, session);

@@ -17,7 +17,7 @@ pub mod secure;
 pub mod shared;
 pub mod svg;
 
-pub use acquires::{acquire_in_background, poll_until};
+pub use acquires::{acquire_in_background, expect_blocked, poll_unless, poll_until};
 pub use bench::{Bench, Stranger, alone, unused_path};
 pub use clients::{
     LONGEST_SESSION, SESSION_TIMEOUT, TIMEOUT, connect, expire, options, session_id, states_until,
