@@ -16,7 +16,7 @@ impl Link {
         self.handle.is_adopted()
     }
 
-    /// Makes sure that an adopted handle reports the events of its session; our own does by itself.
+    /// Sets a watch that makes an adopted handle report the events of its session. Other handles need none.
     pub(super) fn watch_session_events(&self) {
         if self.is_adopted() && !self.session_watched.swap(true, Ordering::AcqRel) {
             let session_watched = Arc::clone(&self.session_watched);
@@ -50,7 +50,7 @@ impl Client {
             || status.failure.is_some_and(|failure| failure.code() == Code::INVALID_STATE)
     }
 
-    /// Whether this thread may wait for answers: not where they would come through it.
+    /// Whether this thread may wait for replies: not if it is the thread that delivers them.
     pub(crate) fn can_be_waited_for(&self) -> bool {
         let link = self.inner().status().link;
         link.map_or_else(|| !inside_callback(), |link| link.handle.can_be_waited_for())
@@ -63,8 +63,8 @@ impl Client {
         self.while_open(|_| ()).is_some() && !link.is_none_or(is_final)
     }
 
-    /// Why the client can't be used any more, if it can't. Of an adopted handle this is known before the driver has
-    /// looked.
+    /// The reason if the client can't be used any more. It includes the present state of an adopted handle, which the driver
+    /// may not have seen yet.
     #[cfg(feature = "capi")]
     pub(crate) fn failure(&self) -> Option<Error> {
         let status = self.inner().status();

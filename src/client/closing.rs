@@ -1,4 +1,4 @@
-//! The end of a client: who asks for it, and how the others hear that its session has ended.
+//! The end of a client: the request for it, and the wait until its session has ended.
 
 use std::future::Future;
 use std::sync::Arc;

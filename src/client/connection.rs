@@ -1,4 +1,4 @@
-//! What was last seen of a handle's connection, and what the lease learns from it.
+//! The last known state of a handle's connection. A new connection changes the lease.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use crate::runtime::BootInstant;
 pub(super) struct Connection {
     /// When there was none.
     last_absent: BootInstant,
-    /// When the handshake of the present or the next one had not been sent yet; `None` for an adopted handle that was
-    /// connected before.
+    /// A time before the handshake of the present or the next one was sent; `None` for a handle that was adopted
+    /// connected.
     before_handshake: Option<BootInstant>,
     /// Whether the lease knows of the present one.
     is_known: bool,
@@ -24,7 +24,7 @@ pub(super) struct Connection {
 const HOPELESS: u32 = 8;
 
 impl Connection {
-    /// That of a handle which is opened, or adopted, after `now`.
+    /// The connection of a handle that is opened or adopted after `now`.
     pub(super) fn new(now: BootInstant, is_adopted: bool) -> Connection {
         Connection {
             last_absent: now,
@@ -43,7 +43,7 @@ impl Connection {
         }
     }
 
-    /// There is one: the lease learns of it. Gives whether a server has answered on it, and lately.
+    /// Tells the lease of a new connection. Returns whether a server has recently answered on this connection.
     pub(super) fn is_usable(&mut self, lease: &Lease, now: BootInstant) -> bool {
         if !std::mem::replace(&mut self.is_known, true) {
             self.unanswered += 1;

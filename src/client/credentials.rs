@@ -12,11 +12,11 @@ use crate::process::inherited;
 use crate::raw::{Credentials, Sink};
 use crate::runtime::{Pending, Timer, within};
 
-/// How long to wait after a connection turned out to be gone.
+/// The pause after a connection was lost.
 const ADD_AUTH_AGAIN: Duration = Duration::from_millis(10);
 
 impl ClientInner {
-    /// Adds an identity to this session, as soon as there is one, and to later ones.
+    /// Adds an identity to this session once it is connected, and to later sessions.
     pub(super) fn add_auth(self: &Arc<Self>, credentials: Credentials) -> Pending<()> {
         if self.is_inherited() {
             return Pending::ready(Err(inherited("add_auth", "")));
@@ -63,8 +63,8 @@ impl Link {
         })
     }
 
-    /// Gives the C client the identities of the session, unless it has them. It takes none between two attempts to
-    /// connect, and repeats those that it has on each connection.
+    /// Adds the session's identities to the C client once. Between two attempts to connect the C client refuses them. It
+    /// sends them again on each new connection.
     pub(super) fn send_credentials(self: &Arc<Self>, of_program: Vec<Credentials>) {
         if self.credentials_sent.swap(true, Ordering::AcqRel) {
             return;

@@ -1,4 +1,4 @@
-//! Heartbeats: requests whose answers renew a session's lease.
+//! Heartbeats: their replies renew a session's lease.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use crate::error::{Code, Error};
 use crate::raw::{Sink, Turn};
 use crate::runtime::BootInstant;
 
-/// What a heartbeat asks the servers to delete, and what they refuse: no data has that version.
+/// A heartbeat asks the servers to delete this version of this znode. They refuse, because no znode has that version.
 const NO_ZNODE: &str = "/zklock/heartbeat";
 const NO_VERSION: i32 = i32::MAX;
 
 impl Link {
-    /// When to look again at the latest: when trust in the session ends if no server answers, and often while that is
-    /// near.
+    /// The longest pause before the next look: until trust in the session would end without an answer, and less while that
+    /// is near.
     pub(super) fn next_look_in(&self) -> Duration {
         let timeout = self.session_timeout().unwrap_or_default();
         // Often enough that a loss is reported when it happens, seldom enough to cost nothing.
@@ -37,7 +37,7 @@ impl Link {
         };
         if self.lease.is_write_due(write, now) {
             self.asked.lock().write = now;
-            // It changes nothing: it is refused, and a quorum has to commit that.
+            // The servers refuse it, and a quorum has to commit the refusal.
             let (terms, renewal) = (self.terms(Turn::Ahead), self.renewal(now, Proof::Write));
             self.handle.delete(terms, NO_ZNODE, NO_VERSION, renewal);
         } else if self.lease.is_sync_due(sync, now) {

@@ -1,4 +1,4 @@
-//! What the clones of a client share: the state of its session, and what wakes its driver.
+//! The state that the clones of a client share, and its driver's wake-up.
 
 use std::future::Future;
 use std::sync::atomic::AtomicBool;
@@ -48,7 +48,7 @@ pub(crate) struct ClientInner {
     pub(super) credentials: Mutex<Vec<Credentials>>,
     hosts: Hosts,
     pub(crate) registry: Registry,
-    /// By which everyone may do everything: that of most locks.
+    /// The ACL of most locks: everyone may do everything.
     pub(crate) open_acl: Arc<[Acl]>,
     duties: Arc<Duties>,
 }
@@ -108,7 +108,7 @@ impl ClientInner {
         now().checked_add(self.options.operation_timeout)
     }
 
-    /// What has to be done before the client ends.
+    /// Work that must be finished before the client ends.
     pub(crate) fn duties(&self) -> &Arc<Duties> {
         &self.duties
     }

@@ -60,7 +60,7 @@ pub(crate) struct Link {
     pub(super) watches: Arc<WatchTable>,
     pub(super) watch_room: Arc<WatchRoom>,
     pub(super) lease: Arc<Lease>,
-    /// What is known of its session.
+    /// Facts about its session.
     pub(crate) registry: Registry,
     pub(super) asked: Mutex<Asked>,
     pub(super) connection: Mutex<Connection>,
@@ -83,8 +83,8 @@ pub(crate) struct Link {
     pub(super) has_undeletable: AtomicBool,
 }
 
-/// Takes the events of a handle. Those that come before its link is there are lost: whoever makes the link looks at the
-/// state afterwards.
+/// Passes a handle's events to its link. Events that arrive before the link exists are lost: the client reads the state
+/// after it has created the link.
 #[derive(Default)]
 struct Events(Arc<OnceLock<Weak<Link>>>);
 
@@ -234,7 +234,7 @@ impl Link {
     }
 
     /// Makes the C client go to the next server, or to one of those that serve, if any is known. On a worker, because
-    /// the C client holds a lock while it resolves host names. If no thread is to be had, the next turn tries again.
+    /// the C client holds a lock while it resolves host names. If no thread can be started, the next turn tries again.
     pub(super) fn cycle_next_server(
         self: &Arc<Self>,
         serving: impl FnOnce() -> Vec<SocketAddr> + Send + 'static,
@@ -252,7 +252,7 @@ impl Link {
         }
     }
 
-    /// Answers the requests whose deadline has passed: on a worker, because their wakers are code of other programs.
+    /// Ends the requests that are late. On a worker, because their wakers are code of other programs.
     pub(super) fn expire_requests(self: &Arc<Self>) {
         let now = now();
         if self.handle.is_any_late(now) {

@@ -1,4 +1,4 @@
-//! The state of a client's session, as all its clones see it, and how it follows from the handle's.
+//! The state of a client's session, and how it follows from the state of its handle.
 
 use std::sync::Arc;
 

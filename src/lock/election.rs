@@ -1,4 +1,4 @@
-//! Elections: a lock whose holder is the leader.
+//! Elections: the holder of a lock is the leader.
 
 use std::future::Future;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! A leader's choice of the next one: the waiters before the chosen one give way to it.
 //!
 //! The leader acquires a lock below the election's, with the claim of the chosen one in its label, and resigns. A claim
-//! that comes to hold the election's lock reads that label before it leads. If the label names another claim that still
+//! that acquires the election's lock reads that label before it leads. If the label names another claim that still
 //! waits, it goes to the end of the queue. That only chooses a waiter: the holder of the election's lock leads, so a late,
 //! stale or senseless label cannot make two leaders. Each claim gives way at most once, because it is behind the chosen one
 //! then. The label is gone with the session of the leader that hands over.

@@ -1,4 +1,4 @@
-//! The operations on locks: their names in errors, and what is known of one whose caller no longer waits.
+//! The operations on locks: their names in errors, and the error if the caller stops waiting.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ pub(crate) fn ready<T>(result: Result<T, LockError>) -> Pending<T, LockError> {
     Pending::ready_as(|error| failed(error, LockError::store), result)
 }
 
-/// What a [`Pending`] fails with by itself, because its caller waits no longer or is in another process.
+/// The error of a [`Pending`] that fails without the store: after its deadline, or in a forked process.
 fn failed(error: Error, late: fn(&str, Error) -> LockError) -> LockError {
     let path = error.path().to_owned();
     match error.code() {

@@ -64,7 +64,7 @@ pub(crate) trait StoredLock: Send + Sync + 'static {
     fn as_any(&self) -> &dyn Any;
 }
 
-/// What a lock shows and does without a claim.
+/// The operations of a lock that need no claim.
 pub(crate) trait LockView: Send + Sync + 'static {
     /// The holder and those who wait, in their order, up to that number.
     fn contenders(self: Arc<Self>, number: usize) -> Pending<Vec<Contender>, LockError>;

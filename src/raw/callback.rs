@@ -25,7 +25,7 @@ fn answer(context: *const c_void, reply: usize, deliver: impl FnOnce(Slot)) {
 }
 
 /// As [`answer`], by a completion of one shape. Runs `decode` only for a success: with an error the C client passes
-/// null pointers. What it had no memory to decode is `SYSTEM_ERROR`: the servers have executed the request.
+/// null pointers. A success that it had no memory to decode is a `SYSTEM_ERROR`: the servers have executed the request.
 macro_rules! answer {
     ($context:ident, $reply:expr, $rc:ident, $shape:ident, $decode:expr) => {
         answer($context, $reply, |mut slot| match slot.receiver.take() {

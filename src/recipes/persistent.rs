@@ -49,7 +49,7 @@ impl Persistent<'_> {
         execute_once(self.client, self.op, self.path, &[delete], None).await
     }
 
-    /// What makes it with these data. It begins with a random version: when it is deleted and recreated, a change that
+    /// The operations that create it with this data. It begins with a random version: when it is deleted and recreated, a change that
     /// comes late does not take it for the one that was read.
     pub(super) fn making(&self, data: &[u8]) -> Vec<Op> {
         let (path, acl) = (self.path.to_owned(), self.acl.to_vec());

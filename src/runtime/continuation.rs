@@ -125,7 +125,7 @@ mod tests {
         }
     }
 
-    /// What a thread blocks for that has taken its first step.
+    /// A continuation after its first step, and the thread that blocks for it.
     fn blocked<O: Send + 'static>(going: Running<O>) -> (Arc<Continuation<O>>, Arc<Thread>) {
         let thread = Arc::new(Thread::default());
         let blocked = OnceLock::from(Waker::from(Arc::clone(&thread)));

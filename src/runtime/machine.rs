@@ -1,5 +1,5 @@
-//! What drives sessions: the driver, or in the library's own tests a simulated machine. That, the clock, the timers and
-//! the workers are all that is not production code there.
+//! Runs the sessions: on the driver, or in the library's own tests on a simulated machine. There, only the machine, the
+//! clock, the timers and the workers are not production code.
 
 use std::future::Future;
 use std::io;

@@ -1,5 +1,5 @@
-//! What futures run on: one driver thread for a process, its timers, workers for what may block, and results that can be
-//! awaited and waited for. It knows neither sessions nor locks.
+//! Runs futures: one driver thread for each process, its timers, workers for blocking code, and results that can be
+//! awaited or waited for. It knows neither sessions nor locks.
 
 mod block;
 mod clock;

@@ -1,7 +1,7 @@
-//! Workers for what may block: opening and closing handles, and the wakers of other programs.
+//! Worker threads for code that may block: opening and closing handles, and the wakers of other programs.
 //!
-//! A worker lingers for another job before it ends. Where no thread is to be had, [`run`] runs the job on the calling
-//! thread, so that nothing is left undone.
+//! A worker waits a while for another job before it ends. If no thread can be started, [`run`] runs the job on the calling
+//! thread.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -13,12 +13,12 @@ use crate::panics::catch_panic;
 use crate::sync::per_process;
 use crate::threads;
 
-/// What one of our threads is for.
+/// The purpose of one of our threads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// It drives all sessions: it waits for nothing, and runs no code of other programs.
     Driver,
-    /// It does for the driver what may block.
+    /// It runs the driver's blocking code.
     Worker,
 }
 
@@ -45,12 +45,12 @@ type Job = Box<dyn FnOnce() + Send>;
 /// How long a worker waits for another job.
 const LINGER: Duration = Duration::from_millis(200);
 
-/// Of the standard library: parking_lot keeps those who wait in a table of the process, on their stacks. In a forked child
-/// that would name threads that are not there.
+/// With the standard library's locks: parking_lot has one table of waiting threads for the process, which lies on their
+/// stacks. A forked child would inherit the table without the threads.
 #[derive(Default)]
 struct Workers {
     state: Mutex<State>,
-    /// Tells a worker that waits of a job, or all of them to end.
+    /// Notifies one waiting worker of a job, or all of them of a dismissal.
     news: Condvar,
 }
 
@@ -80,13 +80,13 @@ pub(crate) fn run(job: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// As [`run`], but drops the job where no thread is to be had. Gives whether it runs.
+/// As [`run`], but drops the job if no thread can be started. Returns whether it runs.
 pub(crate) fn try_run(job: impl FnOnce() + Send + 'static) -> bool {
     hand_over(Box::new(job)).is_ok()
 }
 
-/// As [`run`]; gives the result of `job`, or `None` if it panicked. A result that nobody waits for any more is dropped
-/// on the worker.
+/// As [`run`]; returns the result of `job`, or `None` if it panicked. If nobody waits for the result any more, the worker
+/// drops it.
 pub(crate) async fn result<T: Send + 'static>(
     job: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
@@ -95,7 +95,7 @@ pub(crate) async fn result<T: Send + 'static>(
     result.await.ok()
 }
 
-/// Gives a job to a worker that waits, or to a new one; gives it back where there is none to be had.
+/// Passes the job to a waiting worker or a new one. Returns the job if no thread can be started.
 fn hand_over(job: Job) -> Result<(), Job> {
     #[cfg(test)]
     if super::simulated::current().is_some() {

@@ -1,4 +1,4 @@
-//! Wakes those who wait, after what they wait for has been delivered.
+//! Wakes waiters after their result has been delivered.
 //!
 //! A waker is code of another program. It may use the client, so it is called under none of our locks. It may panic,
 //! which must cost neither the driver nor other waiters anything. It may block, so the driver hands it to a worker.
@@ -18,11 +18,11 @@ use super::offload;
 use crate::panics::catch_panic;
 
 thread_local! {
-    /// What the delivery on this thread has woken; `None` outside of one.
+    /// Everything that the present delivery on this thread has woken; `None` outside a delivery.
     static WOKEN: RefCell<Option<SmallVec<[Woken; 1]>>> = const { RefCell::new(None) };
 }
 
-/// What goes on after a delivery.
+/// Something to wake after a delivery.
 pub(super) enum Woken {
     Sleeper(Sleeper),
     Continuation(Arc<dyn Continue>),
@@ -56,7 +56,7 @@ pub(super) fn put_off(woken: Woken) -> bool {
     put_off.is_ok_and(|put_off| put_off.is_some())
 }
 
-/// Somebody who waits.
+/// A waiter.
 #[derive(Clone)]
 pub(crate) struct Sleeper {
     waker: Waker,
@@ -65,7 +65,7 @@ pub(crate) struct Sleeper {
 }
 
 impl Sleeper {
-    /// Whoever polls on this thread with that waker.
+    /// The waiter that polls on this thread with that waker.
     pub(crate) fn new(waker: &Waker) -> Sleeper {
         let is_ours = offload::is_driver() || Blocked::is_by(waker);
         Sleeper { waker: waker.clone(), is_ours }

@@ -23,7 +23,7 @@ pub(crate) const READS: usize = 64;
 #[derive(Default)]
 pub(crate) struct Found {
     pub(crate) by_uuid: HashMap<Uuid, Vec<(Arc<str>, i64)>>,
-    /// Those whose data another client has replaced.
+    /// Claims with data that another client has replaced.
     pub(crate) nameless: Vec<(Arc<str>, i64)>,
 }
 

@@ -127,7 +127,7 @@ fn is_of(found: &Znode, holder: &Contender) -> bool {
     payload::token(&holder.path, &found.data, &found.stat) == holder.token
 }
 
-/// The present claim of a hold whose claim is gone, if it was changed to another kind.
+/// The present claim of a hold, if the hold was changed to another kind and its earlier claim is gone.
 async fn changed_hold(
     lock: &LockSpec,
     session: TrustedSession,

@@ -36,7 +36,7 @@ pub(super) struct Claims {
 pub(super) struct Tenure {
     pub(super) client: Arc<ClientInner>,
     pub(super) spec: Arc<Spec>,
-    /// The claim that it began with, whose czxid is the token.
+    /// The claim that it began with. The claim's czxid is the token.
     pub(super) node: Node,
     /// What has taken the place of that: what it has as upgradeable, and as a reader, after it wrote.
     pub(super) replaced: [OnceLock<Box<Node>>; 2],

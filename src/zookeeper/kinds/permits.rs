@@ -5,7 +5,7 @@
 //! permits whatever comes behind it.
 //!
 //! Any holder may release first, so the next waiter watches the directory's children. Every other waiter watches the claim
-//! before its own. A claim stays where it is when it comes to hold. So if others are behind it, it sets its own data
+//! before its own. A claim keeps its place once it holds. So if others are behind it, it sets its own data
 //! again, which wakes the next one. In two cases the claim before ours holds without such a signal. It held before we
 //! looked: then its data was set. Or the semaphore had more permits: so the directory's data keeps the most that there
 //! ever were. Then our claim is the next waiter as well.

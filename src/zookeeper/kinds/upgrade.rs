@@ -25,7 +25,7 @@ use crate::zookeeper::acquire::listing::Listing;
 use crate::zookeeper::name;
 use crate::zookeeper::spec::PresentHold;
 
-/// What a claim that changes a hold does next.
+/// The next step of a claim that changes a hold.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Decision<'a> {
     /// The claim of the hold was deleted.

@@ -16,8 +16,8 @@ use crate::lock::{Guard, LostReason};
 #[derive(Default)]
 pub(super) struct Recipe {
     pub(super) state: Mutex<State>,
-    /// No condition variable of parking_lot's: a child that another thread forks meanwhile would inherit its table of
-    /// waiting threads.
+    /// Not a condition variable of parking_lot: a child that another thread forks meanwhile would inherit its table of waiting
+    /// threads.
     changed: Event,
 }
 
