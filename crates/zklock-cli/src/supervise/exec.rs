@@ -81,9 +81,10 @@ impl Prepared {
         session: i64,
         input: Option<&OwnedFd>,
     ) -> io::Result<()> {
-        wire::send(&self.socket, &format!("{token} {session:#x}"), input.map(AsFd::as_fd))?;
-        // A key on the terminal may have stopped it.
-        Ok(kill_process(self.pid, Signal::CONT)?)
+        // A key on the terminal may have stopped it while it waited. Later than this, it would undo a stop of the command
+        // itself, which would then read what is typed for the shell.
+        kill_process(self.pid, Signal::CONT)?;
+        wire::send(&self.socket, &format!("{token} {session:#x}"), input.map(AsFd::as_fd))
     }
 }
 
