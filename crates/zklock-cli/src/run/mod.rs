@@ -18,6 +18,7 @@ mod token_file;
 mod waiting;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use zklock::zookeeper::Acl;
@@ -34,6 +35,7 @@ use events::{Caught, Event, Events};
 use hold::{Hold, Outcome, State, Times};
 use options::RunOptions;
 use place::Place;
+use signals::Signals;
 use stop::Stop;
 use supervised::Supervised;
 use waiting::Waiting;
@@ -61,20 +63,17 @@ pub fn run(options: RunOptions) -> Result<u8, Failure> {
 fn begin(options: RunOptions) -> Result<Status, Failure> {
     let place = place::of(&options)?;
     let starting = |error| Failure::new(format!("start a supervisor: {error}"));
-    let signals = signals::block().map_err(starting)?;
     let events = Events::new();
+    let signals = signals::block(events.sender()).map_err(starting)?;
     let supervised =
         Supervised::start(&options.path, &options.argv(), events.sender()).map_err(starting)?;
-    let hand_on = events.sender();
-    signals::listen(signals, move |caught| {
-        let _ = hand_on.send(Event::Signal(caught));
-    })
-    .map_err(starting)?;
+    signals.listen().map_err(starting)?;
     let begun = Instant::now();
     let mut run = Run {
         options,
         place,
         events,
+        signals,
         supervised,
         begun,
         store: None,
@@ -106,6 +105,7 @@ struct Run {
     options: RunOptions,
     place: Place,
     events: Events,
+    signals: Arc<Signals>,
     supervised: Supervised,
     begun: Instant,
     store: Option<Store>,
@@ -326,7 +326,8 @@ impl Run {
     /// Waits until the lock is proven to be held for as long as it usually is, so that the command is not ended at
     /// once: an acquire needs less.
     fn is_worth_beginning(&self, guard: &Guard, times: Times) -> Result<bool, Stop> {
-        // Signals that came during the previous command are not for the next one.
+        // Signals that came before this command are not for it: those of the terminal have not reached it.
+        self.signals.read();
         while let Some(event) = self.events.next(Duration::ZERO) {
             self.hear(event)?;
         }

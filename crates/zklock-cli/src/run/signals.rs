@@ -1,13 +1,17 @@
 //! The signals that `zklock run` takes for itself or hands on. They are blocked before there is a thread, and read
-//! by one.
+//! by one, or by whoever has to know all that have come by now.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
 
 use nix::sys::signal::{SigSet, Signal, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use parking_lot::Mutex;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-use super::events::Caught;
+use super::events::{Caught, Event};
 
 /// The origin (`si_code`) of signals that the kernel sent.
 const BY_KERNEL: i32 = 0x80;
@@ -26,16 +30,23 @@ const TAKEN: [Signal; 11] = [
     Signal::SIGCONT,
 ];
 
+pub struct Signals {
+    fd: SignalFd,
+    /// Who reads one also hands it on, before another reads.
+    to: Mutex<Sender<Event>>,
+}
+
 /// Blocks them in this thread, and in all that it starts; but not those that whoever started this program wants to be
 /// ignored, by `nohup` say: they stay so, also for the command.
 ///
 /// # Errors
 /// No descriptors are left.
-pub fn block() -> io::Result<SignalFd> {
+pub fn block(to: Sender<Event>) -> io::Result<Arc<Signals>> {
     let ignored = ignored(&std::fs::read_to_string("/proc/self/status")?);
     let set: SigSet = TAKEN.into_iter().filter(|taken| !ignored.contains(taken)).collect();
     set.thread_block()?;
-    Ok(SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC)?)
+    let fd = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+    Ok(Arc::new(Signals { fd, to: Mutex::new(to) }))
 }
 
 /// Which of them are ignored, by what the kernel says of this process.
@@ -45,21 +56,31 @@ fn ignored(status: &str) -> Vec<Signal> {
     TAKEN.into_iter().filter(|taken| mask >> (*taken as i32 - 1) & 1 == 1).collect()
 }
 
-/// Hands each to `to`, on a thread of its own.
-///
-/// # Errors
-/// There is no thread to be had.
-pub fn listen(signals: SignalFd, to: impl Fn(Caught) + Send + 'static) -> io::Result<()> {
-    let read = move || {
-        while let Ok(read) = signals.read_signal() {
-            let Some(info) = read else { continue };
+impl Signals {
+    /// Hands each on when it comes, by a thread of its own.
+    ///
+    /// # Errors
+    /// There is no thread to be had.
+    pub fn listen(self: &Arc<Self>) -> io::Result<()> {
+        let signals = Arc::clone(self);
+        let read = move || loop {
+            let _ = poll(&mut [PollFd::new(&signals.fd, PollFlags::IN)], None);
+            signals.read();
+        };
+        std::thread::Builder::new().name("signals".to_owned()).spawn(read)?;
+        Ok(())
+    }
+
+    /// Hands on those that have come by now.
+    pub fn read(&self) {
+        let to = self.to.lock();
+        while let Ok(Some(info)) = self.fd.read_signal() {
             if let Ok(signal) = i32::try_from(info.ssi_signo) {
-                to(Caught { signal, is_of_terminal: info.ssi_code == BY_KERNEL });
+                let is_of_terminal = info.ssi_code == BY_KERNEL;
+                let _ = to.send(Event::Signal(Caught { signal, is_of_terminal }));
             }
         }
-    };
-    std::thread::Builder::new().name("signals".to_owned()).spawn(read)?;
-    Ok(())
+    }
 }
 
 /// Ends this process by that signal: a shell ends its script if a command died of Ctrl-C. Returns if the signal does

@@ -75,9 +75,18 @@ pub fn supervise(options: SuperviseOptions) -> io::Result<()> {
     let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC)?;
     let group = options.group.and_then(Pid::from_raw);
     let cgroup = options.cgroup.clone().map(Cgroup::at);
-    let (input, running, prepared, is_alone) = (None, None, None, false);
-    let mut supervisor =
-        Supervisor { options, group, cgroup, input, running, prepared, is_alone, timer };
+    let (input, running, prepared, interrupted, is_alone) = (None, None, None, None, false);
+    let mut supervisor = Supervisor {
+        options,
+        group,
+        cgroup,
+        input,
+        running,
+        prepared,
+        interrupted,
+        is_alone,
+        timer,
+    };
     // Without it, the command takes longer to start.
     supervisor.prepared = supervisor.prepare().ok();
     loop {
@@ -114,6 +123,8 @@ struct Supervisor {
     running: Option<Running>,
     /// What waits to become the command.
     prepared: Option<Prepared>,
+    /// The signal by which that has ended, if programs are asked to end by it.
+    interrupted: Option<i32>,
     /// `zklock run` is gone.
     is_alone: bool,
     timer: OwnedFd,
@@ -204,7 +215,12 @@ impl Supervisor {
             return self.report(&Report::Gone(Status::Exited(FAILED)));
         }
         match self.become_command(start) {
-            Ok(pid) => {
+            Ok(None) => {
+                // `zklock run` leaves a key on the terminal to the command.
+                let signal = self.interrupted.take().unwrap_or_default();
+                self.report(&Report::Gone(Status::Signaled(signal)));
+            }
+            Ok(Some(pid)) => {
                 let (status, resumed, killing) = (None, 0, None);
                 self.running = Some(Running { pid, status, ending, resumed, killing });
                 self.report(&Report::Started);
@@ -234,17 +250,28 @@ impl Supervisor {
         Prepared::start(path, command, group, self.cgroup.as_ref())
     }
 
-    fn become_command(&mut self, start: &Start) -> io::Result<Pid> {
-        let become_it = |prepared: &Prepared| {
-            prepared.become_command(start.token, start.session, self.input.as_ref())
+    /// Gives its process, or none where it was interrupted while it waited.
+    fn become_command(&mut self, start: &Start) -> io::Result<Option<Pid>> {
+        let become_it = |prepared: &Prepared, input: Option<&OwnedFd>| {
+            prepared.become_command(start.token, start.session, input)
         };
-        // One that has ended meanwhile is replaced.
-        if let Some(prepared) = self.prepared.take().filter(|it| become_it(it).is_ok()) {
-            return Ok(prepared.pid);
+        if let Some(prepared) = &self.prepared {
+            let pid = prepared.pid;
+            if become_it(prepared, self.input.as_ref()).is_ok() {
+                self.prepared = None;
+                return Ok(Some(pid));
+            }
+            // It has ended.
+            if let Ok(Some((_, status))) = waitpid(Some(pid), WaitOptions::empty()) {
+                self.changed(pid, status);
+            }
+        }
+        if self.interrupted.is_some() {
+            return Ok(None);
         }
         let prepared = self.prepare()?;
-        become_it(&prepared)?;
-        Ok(prepared.pid)
+        become_it(&prepared, self.input.as_ref())?;
+        Ok(Some(prepared.pid))
     }
 
     /// Does what is due.
@@ -347,7 +374,10 @@ impl Supervisor {
     fn changed(&mut self, pid: Pid, status: WaitStatus) {
         if status.stopping_signal().is_none() {
             // Its number may be another's from now on.
-            self.prepared.take_if(|prepared| prepared.pid == pid);
+            if self.prepared.take_if(|prepared| prepared.pid == pid).is_some() {
+                let ends = [Signal::INT, Signal::HUP, Signal::QUIT].map(Signal::as_raw);
+                self.interrupted = status.terminating_signal().filter(|it| ends.contains(it));
+            }
         }
         let Some(running) = self.running.as_mut().filter(|running| running.pid == pid) else {
             return;

@@ -12,5 +12,6 @@ mod scene;
 mod serve;
 #[cfg(feature = "sqlite")]
 mod stores;
+mod supervisor;
 mod terminal;
 mod top;
