@@ -260,8 +260,8 @@ fn what_is_remembered_of_queues_does_not_grow_with_their_number() {
     let mut look_at =
         |others: usize| tool.ask(&format!("paths {others}")).parse::<usize>().unwrap();
     // Up to 2,048 unused ones are kept.
-    let others = scaled(5_000, 10_000);
-    let few = look_at(2_500);
+    let others = scaled(2_200, 10_000);
+    let few = look_at(2_200);
     let many = look_at(others);
     assert!(few > 0 && many > 0, "a look failed");
     let more = many.saturating_sub(few);

@@ -14,6 +14,7 @@
 #include "zoo_queue.h"
 
 #include <malloc.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,22 +86,50 @@ static int fields_are_right(const zkr_queue_t *queue, zhandle_t *zh, char *path)
            strcmp(queue->cached_create_path, create_path) == 0;
 }
 
-static size_t use_others(zhandle_t *zh, int count) {
-    static int number;
-    for (int i = 0; i < count; i++) {
+/* Each of so many threads uses its share of the others: one alone would mostly wait for answers. */
+#define THREADS 16
+
+struct share {
+    zhandle_t *zh;
+    int from, to;
+    int failed;
+};
+
+static void *use_share(void *given) {
+    struct share *share = given;
+    for (int number = share->from; number < share->to; number++) {
         char path[50];
         char data;
         int length = 1;
         zkr_queue_t other;
-        snprintf(path, sizeof path, "/one-of-many-%d", number++);
-        zkr_queue_init(&other, zh, path, &ZOO_OPEN_ACL_UNSAFE);
+        snprintf(path, sizeof path, "/one-of-many-%d", number);
+        zkr_queue_init(&other, share->zh, path, &ZOO_OPEN_ACL_UNSAFE);
         if (zkr_queue_offer(&other, "x", 1) != ZOK ||
             zkr_queue_element(&other, &data, &length) != ZOK || length != 1) {
-            return 0;
+            share->failed = 1;
         }
         zkr_queue_destroy(&other);
     }
-    return mallinfo2().uordblks;
+    return NULL;
+}
+
+static size_t use_others(zhandle_t *zh, int count) {
+    static int used;
+    pthread_t threads[THREADS];
+    struct share shares[THREADS];
+    int failed = 0;
+    for (int i = 0; i < THREADS; i++) {
+        shares[i] = (struct share){zh, used + count * i / THREADS, used + count * (i + 1) / THREADS, 0};
+        if (pthread_create(&threads[i], NULL, use_share, &shares[i]) != 0) {
+            exit(6);
+        }
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        failed |= shares[i].failed;
+    }
+    used += count;
+    return failed ? 0 : mallinfo2().uordblks;
 }
 
 static void added(int rc, const void *data) {
