@@ -12,14 +12,11 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use parking_lot::Mutex;
-use rustix::process::{Signal, kill_process};
-use test_support::{Link, Lost, TIMEOUT, eventually, scaled};
+use test_support::{TIMEOUT, eventually, scaled};
+use zklock::Store;
 use zklock::{Guard, GuardState, LockError};
-use zklock::{Store, StoreOptions};
 
-use crate::servers::Server;
-
-const CLIENTS: usize = 4;
+pub const CLIENTS: usize = 4;
 const THREADS_OF_EACH: usize = 2;
 const LOCKS: [&str; 2] = ["/locks/endurance/a", "/locks/endurance/b"];
 /// The session timeout of all clients.
@@ -229,69 +226,4 @@ pub fn try_hard(
         let register = register.lock();
         assert_eq!(register.value, register.written, "{tally}: an update is lost");
     }
-}
-
-/// A link of each client.
-pub fn links(server: &dyn Server) -> Vec<Link> {
-    (0..CLIENTS).map(|_| Link::to(server.addr())).collect()
-}
-
-/// Tries a store whose clients are connected to its server by these links, with all that can fail of any server and more.
-pub fn try_server<'a>(
-    name: &str,
-    server: &'a dyn Server,
-    links: &'a [Link],
-    more: impl IntoIterator<Item = Fault<'a>>,
-) {
-    let faults: Vec<Fault<'_>> = of_server(server, links).into_iter().chain(more).collect();
-    let options = StoreOptions::new().session_timeout(LEASE);
-    let connect =
-        |client: usize| options.connect(&server.address_at(links[client].address)).wait().unwrap();
-    try_hard(name, connect, &faults, |news| println!("{news}"));
-}
-
-/// No row can be inserted for a while.
-pub fn full_disk<'a>(fill: impl Fn() + 'a, make_room: impl Fn() + 'a) -> Fault<'a> {
-    Fault::new("disk full", move |dice| {
-        fill();
-        thread::sleep(pause(dice, 200));
-        make_room();
-    })
-}
-
-/// The faults of any server.
-fn of_server<'a>(server: &'a dyn Server, links: &'a [Link]) -> Vec<Fault<'a>> {
-    let any = |dice: &mut Rng| &links[dice.usize(..links.len())];
-    vec![
-        Fault::new("request lost", move |dice| any(dice).lose(Lost::Request, 0)),
-        Fault::new("reply lost", move |dice| any(dice).lose(Lost::Reply, 0)),
-        Fault::new("client cut off", move |dice| {
-            let link = any(dice);
-            link.lead_to("127.0.0.1:1".parse().unwrap());
-            link.lose(Lost::Request, 0);
-            thread::sleep(pause(dice, 200));
-            link.lead_to(server.addr());
-        }),
-        Fault::new("server frozen", move |dice| {
-            let pid = server.pid();
-            kill_process(pid, Signal::STOP).unwrap();
-            thread::sleep(pause(dice, 200));
-            kill_process(pid, Signal::CONT).unwrap();
-        }),
-        Fault::new("server killed", move |dice| {
-            server.kill();
-            thread::sleep(pause(dice, 100));
-            server.start_again();
-        }),
-    ]
-}
-
-/// The server's clock is set back or forward: what ends by it ends later or earlier by so many nanoseconds.
-pub fn clock_steps<'a>(step: impl Fn(i64) + Clone + 'a) -> [Fault<'a>; 2] {
-    let nanos = |dice: &mut Rng| i64::try_from(pause(dice, 100).as_nanos()).unwrap();
-    let back = step.clone();
-    [
-        Fault::new("clock set back", move |dice| back(nanos(dice))),
-        Fault::new("clock set forward", move |dice| step(-nanos(dice))).after_which_two_may_hold(),
-    ]
 }

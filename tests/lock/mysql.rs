@@ -12,6 +12,7 @@ use zklock_testing::Database;
 
 use crate::endurance;
 use crate::place::Elsewhere;
+use crate::servers;
 
 /// A server, and how long sessions last there.
 pub struct Server {
@@ -60,7 +61,7 @@ impl Elsewhere for Server {
     }
 }
 
-impl crate::servers::Server for Server {
+impl servers::Server for Server {
     fn addr(&self) -> SocketAddr {
         self.database.addr()
     }
@@ -125,18 +126,18 @@ fn a_transaction_that_stays_open_on_one_lock_s_row_delays_no_other_lock() {
 #[test]
 fn nobody_holds_beside_another_whatever_fails() {
     let server = Server::with(endurance::LEASE);
-    let links = endurance::links(&server);
+    let links = servers::links(&server);
     let fill = || {
         server.ask(
             "CREATE TRIGGER full_disk BEFORE INSERT ON zklock_claim FOR EACH ROW
              SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1021, MESSAGE_TEXT = 'Disk full'",
         );
     };
-    let full = endurance::full_disk(fill, || server.ask("DROP TRIGGER full_disk"));
-    let steps = endurance::clock_steps(|by| {
+    let full = servers::full_disk(fill, || server.ask("DROP TRIGGER full_disk"));
+    let steps = servers::clock_steps(|by| {
         let step = format!("UPDATE zklock_session SET expires = expires + {by}");
         // It may be the one that ends a deadlock.
         eventually("the clock steps", || server.try_to_ask(&step).is_ok());
     });
-    endurance::try_server("mysql", &server, &links, steps.into_iter().chain([full]));
+    servers::try_server("mysql", &server, &links, steps.into_iter().chain([full]));
 }

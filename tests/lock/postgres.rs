@@ -12,6 +12,7 @@ use zklock_testing::Database;
 
 use crate::endurance;
 use crate::place::Elsewhere;
+use crate::servers;
 
 /// A server, and how long sessions last there.
 pub struct Server {
@@ -84,7 +85,7 @@ impl Elsewhere for Server {
     }
 }
 
-impl crate::servers::Server for Server {
+impl servers::Server for Server {
     fn addr(&self) -> SocketAddr {
         self.database.addr()
     }
@@ -234,10 +235,10 @@ fn the_next_host_is_tried_where_one_accepts_a_connection_and_does_not_answer() {
 #[test]
 fn nobody_holds_beside_another_whatever_fails() {
     let server = Server::with(endurance::LEASE);
-    let links = endurance::links(&server);
-    let full = endurance::full_disk(|| server.fill_disk(), || server.make_room());
-    let steps = endurance::clock_steps(|by| {
+    let links = servers::links(&server);
+    let full = servers::full_disk(|| server.fill_disk(), || server.make_room());
+    let steps = servers::clock_steps(|by| {
         server.ask(&format!("UPDATE zklock_session SET expires = expires + {by}"));
     });
-    endurance::try_server("postgres", &server, &links, steps.into_iter().chain([full]));
+    servers::try_server("postgres", &server, &links, steps.into_iter().chain([full]));
 }

@@ -14,7 +14,7 @@ use zklock::{Store, StoreOptions};
 
 use crate::endurance::{self, Fault, pause};
 use crate::place::Elsewhere;
-use crate::servers::Server as _;
+use crate::servers::{self, Server as _};
 
 /// A server of a test's own.
 pub struct Server {
@@ -114,7 +114,7 @@ impl Elsewhere for Server {
     }
 }
 
-impl crate::servers::Server for Server {
+impl servers::Server for Server {
     fn addr(&self) -> SocketAddr {
         SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
     }
@@ -538,7 +538,7 @@ fn thousands_hold_one_lock() {
 fn nobody_holds_beside_another_whatever_fails() {
     let (server, other) =
         (server_with(endurance::LEASE), Server::fresh(IN_MEMORY, endurance::LEASE));
-    let links = endurance::links(&server);
+    let links = servers::links(&server);
     let lead_to = |target: &Server| {
         links.iter().for_each(|link| link.lead_to(target.addr()));
     };
@@ -569,5 +569,5 @@ fn nobody_holds_beside_another_whatever_fails() {
         let millis = pause(dice, 100).as_millis().to_string();
         let _: () = server.ask(&["EVAL", script, "1", "zklock:sessions", &millis]);
     });
-    endurance::try_server("redis", &server, &links, [failed_over, demoted, set_back]);
+    servers::try_server("redis", &server, &links, [failed_over, demoted, set_back]);
 }
