@@ -36,6 +36,7 @@ impl<'a> Fault<'a> {
     }
 
     /// One after which the documentation says that two may hold for up to a lease.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
     pub fn after_which_two_may_hold(mut self) -> Fault<'a> {
         self.two_may_hold = true;
         self
