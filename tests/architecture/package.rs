@@ -78,7 +78,9 @@ fn needed(directory: &str, packed: &BTreeSet<String>) -> BTreeSet<String> {
             }
         }
     }
-    names.extend(quoted(&text_of(&format!("{directory}Cargo.toml"))).map(str::to_owned));
+    let manifest = text_of(&format!("{directory}Cargo.toml"));
+    // "*" are all packages that a profile is for.
+    names.extend(quoted(&manifest).filter(|name| *name != "*").map(str::to_owned));
     let is_needed = |file: &String| names.iter().any(|name| is_named(file, name));
     files.into_iter().filter(is_needed).collect()
 }
