@@ -147,7 +147,9 @@ fn a_belief_that_the_log_does_not_bear_out_is_a_violation() {
     // It says that it still holds, at the end of a run in which it has released everything.
     let run_file = fs::read_to_string(copy.path().join("run.json")).unwrap();
     let end = serde_json::from_str::<Value>(&run_file).unwrap()["end_ns"].as_i64().unwrap();
+    let process = journal.file_stem().unwrap().to_str().unwrap();
     let thread = holder(&text).unwrap().to_owned();
+    let client = format!("client {process}.{thread}");
     text.push_str(&format!("{end}\t{thread}\tlook\theld\n"));
     fs::write(&journal, text).unwrap();
     let output = check(copy.path());
@@ -162,11 +164,10 @@ fn a_belief_that_the_log_does_not_bear_out_is_a_violation() {
     for part in ["the servers' log:", "what the clients wrote down:"] {
         assert!(story.contains(&part), "{story:#?}");
     }
-    let looked = |line: &&str| line.ends_with(&format!("client 1.{thread}: look held"));
+    let looked = |line: &&str| line.ends_with(&format!("{client}: look held"));
     assert!(story.iter().any(looked), "{story:#?}");
     // Which of its writes are shown depends on what it did last.
-    let by_it =
-        |line: &&str| line.contains(&format!("(client 1.{thread}) ")) && line.contains(" /soak/");
+    let by_it = |line: &&str| line.contains(&format!("({client}) ")) && line.contains(" /soak/");
     assert!(story.iter().any(by_it), "{story:#?}");
 }
 
