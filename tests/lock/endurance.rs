@@ -13,8 +13,7 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use parking_lot::Mutex;
 use test_support::{TIMEOUT, eventually, scaled};
-use zklock::Store;
-use zklock::{Guard, GuardState, LockError};
+use zklock::{Guard, GuardState, LockError, Store};
 
 pub const CLIENTS: usize = 4;
 const THREADS_OF_EACH: usize = 2;

@@ -1,18 +1,12 @@
 //! All that `zklock run` waits for, in one line.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use super::signals::{Caught, Signals};
 use crate::supervise::orders::Report;
-
-/// A signal to this process.
-#[derive(Clone, Copy, Debug)]
-pub struct Caught {
-    pub signal: i32,
-    /// A key or the end of the terminal sent it, so the whole process group received it.
-    pub is_of_terminal: bool,
-}
 
 pub enum Event {
     Signal(Caught),
@@ -33,20 +27,42 @@ pub enum Event {
 pub struct Events {
     sender: Sender<Event>,
     receiver: Receiver<Event>,
+    signals: Arc<Signals>,
 }
 
 impl Events {
-    pub fn new() -> Events {
+    /// Blocks the signals, so it comes before any thread.
+    ///
+    /// # Errors
+    /// No descriptors are left.
+    pub fn new() -> io::Result<Events> {
         let (sender, receiver) = channel();
-        Events { sender, receiver }
+        let signals = Signals::block()?;
+        Ok(Events { sender, receiver, signals: Arc::new(signals) })
+    }
+
+    /// Starts the thread that reads the signals.
+    ///
+    /// # Errors
+    /// There is no thread to be had.
+    pub fn listen(&self) -> io::Result<()> {
+        let (signals, sender) = (Arc::clone(&self.signals), self.sender());
+        let listen = move || loop {
+            signals.wait();
+            signals.read(|caught| drop(sender.send(Event::Signal(caught))));
+        };
+        std::thread::Builder::new().name("signals".to_owned()).spawn(listen)?;
+        Ok(())
     }
 
     pub fn sender(&self) -> Sender<Event> {
         self.sender.clone()
     }
 
-    /// The next, if there is one within that time.
+    /// The next event, if one comes within that time. It misses no signal that came before this call.
     pub fn next(&self, within: Duration) -> Option<Event> {
+        // The thread that listens may be late.
+        self.signals.read(|caught| drop(self.sender.send(Event::Signal(caught))));
         self.receiver.recv_timeout(within).ok()
     }
 
@@ -75,5 +91,22 @@ impl Events {
                 Ok(event) => other(event)?,
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::sys::signal::{Signal, raise};
+
+    use super::*;
+
+    #[test]
+    fn a_signal_is_the_next_event_also_if_the_thread_that_listens_is_late() {
+        let events = Events::new().unwrap();
+        raise(Signal::SIGUSR2).unwrap();
+        let next = events.next(Duration::ZERO);
+        let Some(Event::Signal(caught)) = next else { panic!("no signal") };
+        assert_eq!(caught.signal, Signal::SIGUSR2 as i32);
+        assert!(events.next(Duration::ZERO).is_none());
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use rustix::process::{Signal, getpid, kill_process};
 use zklock::{Guard, GuardState, LostReason};
 
-use super::events::{Caught, Event, Events};
+use super::events::{Event, Events};
+use super::signals::Caught;
 use super::supervised::Supervised;
 use crate::boot_clock;
 use crate::output::say;

@@ -18,7 +18,6 @@ mod token_file;
 mod waiting;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use zklock::zookeeper::Acl;
@@ -31,11 +30,11 @@ use crate::mark::{Beginning, Mark, MarkedRun};
 use crate::output::say;
 use crate::supervise::orders::Status;
 use crate::text::rough;
-use events::{Caught, Event, Events};
+use events::{Event, Events};
 use hold::{Hold, Outcome, State, Times};
 use options::RunOptions;
 use place::Place;
-use signals::Signals;
+use signals::Caught;
 use stop::Stop;
 use supervised::Supervised;
 use waiting::Waiting;
@@ -63,17 +62,15 @@ pub fn run(options: RunOptions) -> Result<u8, Failure> {
 fn begin(options: RunOptions) -> Result<Status, Failure> {
     let place = place::of(&options)?;
     let starting = |error| Failure::new(format!("start a supervisor: {error}"));
-    let events = Events::new();
-    let signals = signals::block(events.sender()).map_err(starting)?;
+    let events = Events::new().map_err(starting)?;
     let supervised =
         Supervised::start(&options.path, &options.argv(), events.sender()).map_err(starting)?;
-    signals.listen().map_err(starting)?;
+    events.listen().map_err(starting)?;
     let begun = Instant::now();
     let mut run = Run {
         options,
         place,
         events,
-        signals,
         supervised,
         begun,
         store: None,
@@ -105,7 +102,6 @@ struct Run {
     options: RunOptions,
     place: Place,
     events: Events,
-    signals: Arc<Signals>,
     supervised: Supervised,
     begun: Instant,
     store: Option<Store>,
@@ -327,7 +323,6 @@ impl Run {
     /// once: an acquire needs less.
     fn is_worth_beginning(&self, guard: &Guard, times: Times) -> Result<bool, Stop> {
         // Signals that came before this command are not for it: those of the terminal have not reached it.
-        self.signals.read();
         while let Some(event) = self.events.next(Duration::ZERO) {
             self.hear(event)?;
         }

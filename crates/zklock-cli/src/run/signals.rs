@@ -1,17 +1,12 @@
-//! The signals that `zklock run` takes for itself or hands on. They are blocked before there is a thread, and read
-//! by one, or by whoever has to know all that have come by now.
+//! The signals that `zklock run` takes for itself or hands on. They are blocked before there is a thread.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::mpsc::Sender;
 
 use nix::sys::signal::{SigSet, Signal, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Resource, Rlimit, setrlimit};
-
-use super::events::{Caught, Event};
 
 /// The origin (`si_code`) of signals that the kernel sent.
 const BY_KERNEL: i32 = 0x80;
@@ -30,23 +25,49 @@ const TAKEN: [Signal; 11] = [
     Signal::SIGCONT,
 ];
 
-pub struct Signals {
-    fd: SignalFd,
-    /// Who reads one also hands it on, before another reads.
-    to: Mutex<Sender<Event>>,
+/// A signal to this process.
+#[derive(Clone, Copy, Debug)]
+pub struct Caught {
+    pub signal: i32,
+    /// A key or the end of the terminal sent it, so the whole process group received it.
+    pub is_of_terminal: bool,
 }
 
-/// Blocks them in this thread, and in all that it starts; but not those that whoever started this program wants to be
-/// ignored, by `nohup` say: they stay so, also for the command.
-///
-/// # Errors
-/// No descriptors are left.
-pub fn block(to: Sender<Event>) -> io::Result<Arc<Signals>> {
-    let ignored = ignored(&std::fs::read_to_string("/proc/self/status")?);
-    let set: SigSet = TAKEN.into_iter().filter(|taken| !ignored.contains(taken)).collect();
-    set.thread_block()?;
-    let fd = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
-    Ok(Arc::new(Signals { fd, to: Mutex::new(to) }))
+pub struct Signals {
+    fd: SignalFd,
+    /// Locked from reading a signal until it is handed on, so that none is in between for another reader.
+    reading: Mutex<()>,
+}
+
+impl Signals {
+    /// Blocks them in this thread and in all that it starts. Signals that this program was started to ignore, by `nohup`
+    /// say, stay ignored, also for the command.
+    ///
+    /// # Errors
+    /// No descriptors are left.
+    pub fn block() -> io::Result<Signals> {
+        let ignored = ignored(&std::fs::read_to_string("/proc/self/status")?);
+        let set: SigSet = TAKEN.into_iter().filter(|taken| !ignored.contains(taken)).collect();
+        set.thread_block()?;
+        let fd = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+        Ok(Signals { fd, reading: Mutex::new(()) })
+    }
+
+    /// Waits until there is one.
+    pub fn wait(&self) {
+        let _ = poll(&mut [PollFd::new(&self.fd, PollFlags::IN)], None);
+    }
+
+    /// Hands on all that have come.
+    pub fn read(&self, mut hand_on: impl FnMut(Caught)) {
+        let _reading = self.reading.lock();
+        while let Ok(Some(info)) = self.fd.read_signal() {
+            if let Ok(signal) = i32::try_from(info.ssi_signo) {
+                let is_of_terminal = info.ssi_code == BY_KERNEL;
+                hand_on(Caught { signal, is_of_terminal });
+            }
+        }
+    }
 }
 
 /// Which of them are ignored, by what the kernel says of this process.
@@ -54,33 +75,6 @@ fn ignored(status: &str) -> Vec<Signal> {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
     TAKEN.into_iter().filter(|taken| mask >> (*taken as i32 - 1) & 1 == 1).collect()
-}
-
-impl Signals {
-    /// Hands each on when it comes, by a thread of its own.
-    ///
-    /// # Errors
-    /// There is no thread to be had.
-    pub fn listen(self: &Arc<Self>) -> io::Result<()> {
-        let signals = Arc::clone(self);
-        let read = move || loop {
-            let _ = poll(&mut [PollFd::new(&signals.fd, PollFlags::IN)], None);
-            signals.read();
-        };
-        std::thread::Builder::new().name("signals".to_owned()).spawn(read)?;
-        Ok(())
-    }
-
-    /// Hands on those that have come by now.
-    pub fn read(&self) {
-        let to = self.to.lock();
-        while let Ok(Some(info)) = self.fd.read_signal() {
-            if let Ok(signal) = i32::try_from(info.ssi_signo) {
-                let is_of_terminal = info.ssi_code == BY_KERNEL;
-                let _ = to.send(Event::Signal(Caught { signal, is_of_terminal }));
-            }
-        }
-    }
 }
 
 /// Ends this process by that signal: a shell ends its script if a command died of Ctrl-C. Returns if the signal does

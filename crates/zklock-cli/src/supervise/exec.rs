@@ -11,7 +11,8 @@ use std::process::{Command, Stdio};
 use clap::Args;
 use nix::sys::signal::SigSet;
 use rustix::process::{
-    Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal,
+    Pid, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process,
+    set_parent_process_death_signal, waitpid,
 };
 use rustix::stdio::stdin;
 
@@ -81,10 +82,16 @@ impl Prepared {
         session: i64,
         input: Option<&OwnedFd>,
     ) -> io::Result<()> {
-        // A key on the terminal may have stopped it while it waited. Later than this, it would undo a stop of the command
-        // itself, which would then read what is typed for the shell.
+        // A key on the terminal may have stopped it while it waited. This comes first: after the message, it could undo
+        // a stop of the command.
         kill_process(self.pid, Signal::CONT)?;
         wire::send(&self.socket, &format!("{token} {session:#x}"), input.map(AsFd::as_fd))
+    }
+
+    /// Kills it, if it lives, and says how it has ended.
+    pub fn end(self) -> Option<WaitStatus> {
+        let _ = kill_process(self.pid, Signal::KILL);
+        waitpid(Some(self.pid), WaitOptions::empty()).ok().flatten().map(|(_, status)| status)
     }
 }
 

@@ -13,8 +13,8 @@ use nix::sys::signal::SigSet;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{
-    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group,
-    set_child_subreaper, set_parent_process_death_signal, waitpid,
+    Pid, Signal, WaitStatus, getpid, kill_process_group, set_child_subreaper,
+    set_parent_process_death_signal,
 };
 use rustix::stdio::stdin;
 use rustix::time::{
@@ -123,7 +123,7 @@ struct Supervisor {
     running: Option<Running>,
     /// What waits to become the command.
     prepared: Option<Prepared>,
-    /// The signal by which that has ended, if programs are asked to end by it.
+    /// The terminal's signal that has ended the prepared process.
     interrupted: Option<i32>,
     /// `zklock run` is gone.
     is_alone: bool,
@@ -214,13 +214,13 @@ impl Supervisor {
             self.report(&Report::Killed { for_loss: true });
             return self.report(&Report::Gone(Status::Exited(FAILED)));
         }
-        match self.become_command(start) {
-            Ok(None) => {
-                // `zklock run` leaves a key on the terminal to the command.
-                let signal = self.interrupted.take().unwrap_or_default();
-                self.report(&Report::Gone(Status::Signaled(signal)));
-            }
-            Ok(Some(pid)) => {
+        let prepared = self.become_command(start);
+        if let Some(signal) = self.interrupted.take() {
+            // `zklock run` leaves a key on the terminal to the command.
+            return self.report(&Report::Gone(Status::Signaled(signal)));
+        }
+        match prepared.map_or_else(|| self.start_another(start), Ok) {
+            Ok(pid) => {
                 let (status, resumed, killing) = (None, 0, None);
                 self.running = Some(Running { pid, status, ending, resumed, killing });
                 self.report(&Report::Started);
@@ -235,8 +235,7 @@ impl Supervisor {
     /// The lock was never held, or nothing of the command is left.
     fn leave_nothing(&mut self) {
         if let Some(prepared) = self.prepared.take() {
-            let _ = kill_process(prepared.pid, Signal::KILL);
-            let _ = waitpid(Some(prepared.pid), WaitOptions::empty());
+            let _ = prepared.end();
         }
         if let Some(cgroup) = &self.cgroup {
             cgroup.remove();
@@ -250,28 +249,21 @@ impl Supervisor {
         Prepared::start(path, command, group, self.cgroup.as_ref())
     }
 
-    /// Gives its process, or none where it was interrupted while it waited.
-    fn become_command(&mut self, start: &Start) -> io::Result<Option<Pid>> {
-        let become_it = |prepared: &Prepared, input: Option<&OwnedFd>| {
-            prepared.become_command(start.token, start.session, input)
-        };
-        if let Some(prepared) = &self.prepared {
-            let pid = prepared.pid;
-            if become_it(prepared, self.input.as_ref()).is_ok() {
-                self.prepared = None;
-                return Ok(Some(pid));
-            }
-            // It has ended.
-            if let Ok(Some((_, status))) = waitpid(Some(pid), WaitOptions::empty()) {
-                self.changed(pid, status);
-            }
+    /// Lets the prepared process become the command. `None` if it has ended.
+    fn become_command(&mut self, start: &Start) -> Option<Pid> {
+        let prepared = self.prepared.take()?;
+        if prepared.become_command(start.token, start.session, self.input.as_ref()).is_ok() {
+            return Some(prepared.pid);
         }
-        if self.interrupted.is_some() {
-            return Ok(None);
-        }
+        self.interrupted = prepared.end().and_then(interruption);
+        None
+    }
+
+    /// Starts a process that becomes the command at once.
+    fn start_another(&self, start: &Start) -> io::Result<Pid> {
         let prepared = self.prepare()?;
-        become_it(&prepared, self.input.as_ref())?;
-        Ok(Some(prepared.pid))
+        prepared.become_command(start.token, start.session, self.input.as_ref())?;
+        Ok(prepared.pid)
     }
 
     /// Does what is due.
@@ -375,8 +367,7 @@ impl Supervisor {
         if status.stopping_signal().is_none() {
             // Its number may be another's from now on.
             if self.prepared.take_if(|prepared| prepared.pid == pid).is_some() {
-                let ends = [Signal::INT, Signal::HUP, Signal::QUIT].map(Signal::as_raw);
-                self.interrupted = status.terminating_signal().filter(|it| ends.contains(it));
+                self.interrupted = interruption(status);
             }
         }
         let Some(running) = self.running.as_mut().filter(|running| running.pid == pid) else {
@@ -430,4 +421,10 @@ impl Supervisor {
         timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once)?;
         Ok(())
     }
+}
+
+/// The signal of a process's end, if it is one by which a terminal ends programs.
+fn interruption(status: WaitStatus) -> Option<i32> {
+    let of_terminals = [Signal::INT, Signal::HUP, Signal::QUIT].map(Signal::as_raw);
+    status.terminating_signal().filter(|signal| of_terminals.contains(signal))
 }

@@ -16,7 +16,7 @@ struct Supervisor {
 }
 
 impl Supervisor {
-    /// One of a command on a terminal, which is in the process group of `zklock run`: here, of the test.
+    /// As on a terminal: the command shares the process group of `zklock run`, here that of the test.
     fn of(command: &[&str]) -> Supervisor {
         let (socket, theirs) = rustix::net::socketpair(
             AddressFamily::UNIX,
@@ -31,14 +31,14 @@ impl Supervisor {
         Supervisor { socket, process: Running(supervisor.stdin(theirs).spawn().unwrap()) }
     }
 
-    /// What waits to become the command.
+    /// The process that waits to become the command.
     fn waiting(&self) -> Option<Pid> {
         let id = self.process.0.id();
         let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
         Pid::from_raw(children.split_whitespace().next()?.parse().ok()?)
     }
 
-    /// The lock is held, for an hour.
+    /// Orders the start: the lock is held for an hour.
     fn start(&self) {
         let now = clock_gettime(ClockId::Boottime);
         let until = Duration::new(now.tv_sec as u64 + 3_600, 0).as_nanos();
@@ -65,7 +65,7 @@ fn a_key_that_comes_just_before_the_command_starts_ends_it() {
                 eventually("it has gone", || supervisor.waiting().is_none());
             }
             supervisor.start();
-            // Or it had become the command just before it died.
+            // It may have become the command just before it died.
             let mut heard = supervisor.hear();
             if !is_seen_before && heard == "started " {
                 heard = supervisor.hear();
