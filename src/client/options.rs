@@ -208,7 +208,8 @@ impl ClientOptions {
     /// # What can't be prevented
     /// A session with super rights (`X509AuthenticationProvider.superUser`, `DigestAuthenticationProvider.superDigest`)
     /// may write to every znode. If it writes to such a claim, the next waiter holds together with the holder. The same
-    /// happens when somebody deletes a claim by hand.
+    /// happens when somebody deletes a claim by hand: that of a holder, or that of a waiter within its first 100 ms. The
+    /// latter may still come to hold, and is told that it has lost the lock about 100 ms later.
     pub fn announced_releases(mut self, announced: bool) -> Self {
         self.settings.announces_releases = announced;
         self

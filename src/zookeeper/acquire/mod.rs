@@ -95,7 +95,7 @@ async fn contend(attempts: &mut [Attempt]) -> Result<(), LockError> {
                 return Ok(());
             }
             ClaimStatus::Watching(watch) => {
-                attempts[at].wait_for(watch).await;
+                attempts[at].wait_for(&session, watch).await;
                 look_again_at(&mut attempts[..at]);
             }
             ClaimStatus::Pausing(pause) => {

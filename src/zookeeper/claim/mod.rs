@@ -13,17 +13,19 @@ mod recovery;
 pub(super) mod sent_after;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::acquire::listing::Listing;
 use super::name;
 use super::shortcuts::announced;
+use super::shortcuts::succession::UNWATCHED;
 use super::spec::Spec;
 use crate::client::{Created, Op, TrustedSession};
 use crate::error::Result;
 use crate::lock::Strategy;
 use crate::logging::log;
 use crate::retry;
-use crate::runtime::Pending;
+use crate::runtime::{Pending, now};
 use crate::znode::CreateMode;
 use layout::NodeLayout;
 use node::Node;
@@ -37,6 +39,8 @@ pub(super) struct Claim {
     /// Whether its release is announced if its session can.
     may_announce: bool,
     state: State,
+    /// When its create was submitted.
+    sent: Instant,
     /// Pending deletions of abandoned nodes, if the attempt waits for them.
     abandoned: Option<Ends>,
     /// Whether its node was handed over or deleted.
@@ -75,6 +79,7 @@ impl Claim {
             data: payload::write(uuid, &spec.hold.label, token),
             may_announce,
             state: State::None,
+            sent: now(),
             abandoned: (only_tries || token.is_some()).then(Ends::new),
             is_over: false,
         }
@@ -85,6 +90,11 @@ impl Claim {
             State::Placed(node) => Some(node),
             _ => None,
         }
+    }
+
+    /// Until when it is believed to be there although nobody watches it.
+    pub(super) fn young_until(&self) -> Instant {
+        self.sent + UNWATCHED
     }
 
     pub(super) fn data(&self) -> &[u8] {
@@ -154,6 +164,7 @@ impl Claim {
                 (prefix, CreateMode::EphemeralSequential)
             }
         };
+        self.sent = now();
         let reply = create(self, &path, mode);
         self.state = State::Sent { session: session.clone(), reply: Some((reply, sent)) };
     }

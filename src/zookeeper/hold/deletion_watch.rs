@@ -1,11 +1,11 @@
 //! Watches the znodes of locks that are held for longer: whether somebody else deletes them, or writes into one what is
 //! wanted of its holder.
 //!
-//! A watch costs a request, so short tenures go without. One task for all tenures of a lock looks
-//! every 100 ms for those that have become old enough, and ends when there are none.
+//! A watch costs a request, so tenures of less than 100 ms go without. One task for all tenures of a lock looks at those
+//! that have become so old, and ends when there are none.
 
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_lite::future::or;
 use parking_lot::Mutex;
@@ -16,9 +16,8 @@ use crate::error::Result;
 use crate::retry;
 use crate::runtime::{Timer, now};
 use crate::zookeeper::claim::node::Node;
+use crate::zookeeper::shortcuts::succession::UNWATCHED;
 
-/// From how long on a tenure is watched.
-const LONG: Duration = Duration::from_millis(100);
 /// The pause where so much is watched that there is no room for this.
 const WITHOUT_ROOM: Duration = Duration::from_secs(5);
 
@@ -40,31 +39,31 @@ impl DeletionWatch {
         if !unwatched.is_looked_at {
             unwatched.is_looked_at = true;
             let client = Arc::clone(&tenure.client);
-            let task = Arc::clone(self).watch_old_ones();
+            let task = Arc::clone(self).watch_old_ones(tenure.since + UNWATCHED);
             drop(unwatched);
             client.spawn(task);
         }
     }
 
-    async fn watch_old_ones(self: Arc<Self>) {
-        loop {
-            Timer::after(LONG).await;
+    async fn watch_old_ones(self: Arc<Self>, first: Instant) {
+        let mut next = Some(first);
+        while let Some(at) = next.take() {
+            Timer::at(at).await;
             let mut old = Vec::new();
             {
                 let mut unwatched = self.unwatched.lock();
-                unwatched.tenures.retain(|tenure| match tenure.upgrade() {
-                    Some(tenure) if tenure.ended().is_some() => false,
-                    Some(tenure) if now() - tenure.since >= LONG => {
+                unwatched.tenures.retain(|tenure| {
+                    let tenure = tenure.upgrade().filter(|tenure| tenure.ended().is_none());
+                    let Some(tenure) = tenure else { return false };
+                    let is_old_at = tenure.since + UNWATCHED;
+                    if is_old_at <= now() {
                         old.push(tenure);
-                        false
+                        return false;
                     }
-                    Some(_) => true,
-                    None => false,
+                    next = Some(next.map_or(is_old_at, |next| next.min(is_old_at)));
+                    true
                 });
-                if old.is_empty() && unwatched.tenures.is_empty() {
-                    unwatched.is_looked_at = false;
-                    return;
-                }
+                unwatched.is_looked_at = next.is_some();
             }
             for tenure in old {
                 watch(&tenure, None);
@@ -78,7 +77,7 @@ pub(crate) async fn watch_later(tenure: Arc<Tenure>, node: Node) {
     let over = async {
         tenure.over().await;
     };
-    or(Timer::after(LONG), over).await;
+    or(Timer::after(UNWATCHED), over).await;
     watch(&tenure, Some(node));
 }
 

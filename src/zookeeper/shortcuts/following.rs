@@ -1,10 +1,13 @@
 //! How an attempt watches its own claim and the one before, and holds by their events alone.
 
+use futures_lite::future::or;
+
 use super::announced;
 use super::continuity::Connection;
 use super::succession::{Behind, OwnWatch};
 use crate::client::{TrustedSession, Watch};
 use crate::error::Result;
+use crate::runtime::{Timer, now};
 use crate::zookeeper::acquire::attempt::{Ahead, Attempt, ClaimStatus};
 use crate::zookeeper::claim::node::Node;
 use crate::zookeeper::name;
@@ -49,9 +52,6 @@ impl Attempt {
                 let connection = Connection::of(session);
                 let is_announced =
                     is_announced && announced::is_acl_enforced(session, &self.spec.lock.path).await;
-                if is_only || is_announced {
-                    self.watch_own(session).await;
-                }
                 self.behind =
                     Some(Behind { czxid, connection, is_only, is_announced, is_followed: false });
                 Some(status)
@@ -59,21 +59,22 @@ impl Attempt {
         })
     }
 
-    /// Watches our own claim, if it may come to hold without a question, and is not watched yet. Where that fails, a listing
-    /// decides.
-    pub(crate) async fn watch_own(&mut self, session: &TrustedSession) {
+    /// Whether it may come to hold without a question.
+    fn may_follow(&self, session: &TrustedSession) -> bool {
+        let is_told = self.claim.node().is_some_and(|own| self.spec.is_told_by_number(own));
+        // An adopted handle may lose its connection unheard.
+        is_told && !self.no_wait && !session.is_adopted()
+    }
+
+    /// Watches our own claim, if it is not watched yet. Where that fails, a listing decides.
+    async fn watch_own(&mut self, session: &TrustedSession) {
         let Some(own) = self.claim.node() else { return };
         let (czxid, path) = (own.czxid, own.path.clone());
-        // An adopted handle may lose its connection unheard.
-        if self.no_wait || session.is_adopted() || !self.spec.is_told_by_number(own) {
-            return;
-        }
         let is_watched =
             self.own_watch.as_mut().is_some_and(|watch| watch.is_intact(session, czxid));
-        if is_watched || !session.has_room_to_watch(&path, self.purpose) {
-            return;
+        if !is_watched && session.has_room_to_watch(&path, self.purpose) {
+            self.own_watch = Some(OwnWatch::begin(session, &path, czxid).await);
         }
-        self.own_watch = Some(OwnWatch::begin(session, &path, czxid).await);
     }
 
     /// Whether the watch on our claim says that somebody has deleted it.
@@ -85,19 +86,36 @@ impl Attempt {
 
     /// Whether our claim is the first after the event that was waited for.
     pub(crate) fn follows(&mut self, session: &TrustedSession, behind: &Behind) -> bool {
-        let Some(czxid) = self.claim.node().map(|node| node.czxid) else { return false };
-        let is_intact =
-            self.own_watch.as_mut().is_some_and(|watch| watch.is_intact(session, czxid));
-        behind.is_followed && is_intact && behind.connection == Connection::of(session)
+        let is_next = behind.is_followed && behind.connection == Connection::of(session);
+        if !is_next || !self.may_follow(session) {
+            return false;
+        }
+        let own = self.claim.node().map(|node| node.czxid);
+        let own_watch = self.own_watch.as_mut().zip(own);
+        now() < self.claim.young_until()
+            || own_watch.is_some_and(|(watch, own)| watch.is_intact(session, own))
     }
 
-    /// Waits for an event of what is ahead.
+    /// Waits for an event of what is ahead. Our own claim is watched as well once it is no longer young, if that event may
+    /// make it the first.
     ///
     /// Disconnections are slept through, and trust that ends: the C client sets the watch again, and what was missed
     /// comes then. An error too is a reason to look again: it comes with the end of the session.
-    pub(crate) async fn wait_for(&mut self, watch: Watch) {
+    pub(crate) async fn wait_for(&mut self, session: &TrustedSession, watch: Watch) {
         self.attempts += 1;
-        let ended = watch.await;
+        let may_be_first =
+            self.behind.as_ref().is_some_and(|behind| behind.is_only || behind.is_announced);
+        let ended = if may_be_first && self.may_follow(session) {
+            let watched_later = async {
+                Timer::at(self.claim.young_until()).await;
+                // In a box, which goes: there may be many who wait.
+                Box::pin(self.watch_own(session)).await;
+                std::future::pending().await
+            };
+            or(watch, watched_later).await
+        } else {
+            watch.await
+        };
         self.behind = match (self.behind.take(), ended) {
             (Some(behind), Ok(event)) => behind.after(event.kind),
             _ => None,

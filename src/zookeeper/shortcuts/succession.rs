@@ -14,11 +14,19 @@
 //!   `announced_releases`.
 //!
 //! Both need our own claim to be still there: behind a waiter whose claim was deleted, the next waiter watches the same
-//! claim as that. So our own claim is watched as well, on the same connection, where the event of its deletion comes
-//! before that of any later transaction. On another connection, a listing decides.
+//! claim as that. Nobody deletes a claim of a live session but by hand. So a claim is believed to be there for its first
+//! 100 ms, which saves a request and an event for each of those who wait for less long: who has it deleted by hand in that
+//! time may come to hold, together with the next, until the look at a hold of 100 ms (`deletion_watch.rs`) ends that. The
+//! fencing tokens still order the two. A claim that waits for longer is watched as well, on the same connection, where the
+//! event of its deletion comes before that of any later transaction. On another connection, a listing decides.
+
+use std::time::Duration;
 
 use super::continuity::Connection;
 use crate::client::{TrustedSession, Watch, WatchEventKind};
+
+/// For how long a claim is believed to be there, and a hold to last, although somebody may have deleted the znode by hand.
+pub(crate) const UNWATCHED: Duration = Duration::from_millis(100);
 
 /// The nearest claim before ours, which is watched.
 pub(crate) struct Behind {

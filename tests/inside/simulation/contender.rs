@@ -18,6 +18,7 @@ use crate::runtime::Pending;
 use crate::znode::Stat;
 use crate::zookeeper::claim::payload;
 use crate::zookeeper::shortcuts::memory::PathMemory;
+use crate::zookeeper::shortcuts::succession::UNWATCHED;
 
 /// What a contender contends for.
 enum Wanted {
@@ -227,7 +228,9 @@ impl Party {
         if client.shown.has_told(token) {
             return Some(format!("it holds with {token}, which it was shown to be gone"));
         }
-        (world.robbed.get(&token) == Some(&false))
+        // One is believed to be there as long as it is young.
+        let is_young = client.clock < record.submitted + UNWATCHED;
+        (world.robbed.get(&token) == Some(&false) && !is_young)
             .then(|| format!("it holds with {token}, which never might"))
     }
 

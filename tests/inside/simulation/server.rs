@@ -197,6 +197,8 @@ pub(super) struct Record {
     pub(super) data: Arc<[u8]>,
     /// The transaction that deleted it.
     pub(super) gone: Option<i64>,
+    /// What the clock of its client showed when it was submitted.
+    pub(super) submitted: Duration,
 }
 
 /// The leader: what it holds is what counts.
@@ -206,14 +208,17 @@ pub(super) struct Leader {
     pub(super) sessions: BTreeMap<i64, Life>,
     /// Every ephemeral znode that there ever was, by its [number].
     pub(super) records: BTreeMap<i64, Record>,
+    /// When the request that is taken up was submitted, by the clock of its client.
+    pub(super) submitted: Duration,
     /// What the ids of sessions begin with.
     id: u8,
 }
 
 impl Leader {
     pub(super) fn new(id: u8) -> Leader {
-        let (tree, log) = (Tree::new(), Vec::new());
-        Leader { tree, log, sessions: BTreeMap::new(), records: BTreeMap::new(), id }
+        let (tree, log, submitted) = (Tree::new(), Vec::new(), Duration::ZERO);
+        let (sessions, records) = (BTreeMap::new(), BTreeMap::new());
+        Leader { tree, log, sessions, records, submitted, id }
     }
 
     pub(super) fn open_session(&mut self) -> i64 {
@@ -255,7 +260,8 @@ impl Leader {
             Change::Create { path, kind: Kind::Ephemeral(session), data, .. } => {
                 let (path, data) = (path.clone(), Arc::clone(data));
                 let number = number(&path, zxid);
-                let record = Record { path, session: *session, data, gone: None };
+                let (gone, submitted) = (None, self.submitted);
+                let record = Record { path, session: *session, data, gone, submitted };
                 self.records.insert(number, record);
             }
             Change::Delete { path } => {

@@ -71,6 +71,7 @@ impl World {
         let session = self.clients[client].session;
         let up = self.clients[client].connection == Connection::Up;
         let is_alive = self.leader.life(session) == Life::Alive;
+        self.leader.submitted = request.submitted;
         let answer = match &request.op {
             _ if !is_alive => Err(Code::SESSION_EXPIRED),
             Op::Create(new) => {
