@@ -20,6 +20,9 @@ use crate::zookeeper::claim::payload;
 use crate::zookeeper::shortcuts::memory::PathMemory;
 use crate::zookeeper::shortcuts::succession::UNWATCHED;
 
+/// How the name ends that a server gives again and again once its counter is at its end.
+const LAST_NUMBER: &str = "-2147483647";
+
 /// What a contender contends for.
 enum Wanted {
     One(Lock),
@@ -188,6 +191,10 @@ impl Party {
             let is_kept_out_of = |lock: &str| {
                 let of_lock = |it: &&Record| it.path == lock || parent(&it.path) == lock;
                 let others = records.clone().filter(of_lock).filter(was_there);
+                // Who has the only number that is left to be given keeps everybody out.
+                if self.at_the_end && others.clone().any(|it| it.path.ends_with(LAST_NUMBER)) {
+                    return true;
+                }
                 self.share.is_kept_out_by(others.map(|it| Share::of(&it.path)), world.limits.0)
             };
             let anybody = self.locks.iter().any(|lock| is_kept_out_of(lock));
