@@ -84,7 +84,7 @@ fn behind_the_only_claim_that_is_there_a_release_costs_its_waiter_no_request() {
 fn waits_just_now(bench: &Bench, lock: &Lock, guard: &Guard) -> Waiting {
     bench.proxy.clear_seen();
     let waiting = acquire_in_background(lock);
-    let looks = Rule::reply(Op::GetData).path(guard.claim_path());
+    let looks = Rule::reply(Op::GetData).path(&*guard.claim_path());
     bench.proxy.wait_for(&looks, 1, TIMEOUT).unwrap();
     waiting
 }
@@ -122,8 +122,7 @@ fn who_was_robbed_when_it_had_just_come_may_hold_and_learns_of_it() {
         guard.release().wait().unwrap();
         let guard = get(waiting);
         if guard.fencing_token() == claim.czxid {
-            eventually("it learns of that", || guard.is_lost());
-            assert_eq!(guard.state(), GuardState::Lost(LostReason::Deleted));
+            assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Deleted));
             let released = guard.release().wait();
             assert!(matches!(released, Err(LockError::Lost { .. })), "{released:?}");
             return;
