@@ -332,6 +332,31 @@ fn who_was_robbed_while_it_waits_does_not_hold_by_an_announcement() {
 }
 
 #[test]
+fn who_had_no_room_to_watch_its_claim_lists_once_that_has_waited_for_long() {
+    const MAX_REQUEST: usize = 4096;
+    let bench = Bench::own();
+    bench.prepare(QUEUE);
+    let [first, third] = std::array::from_fn(|_| announcing(&bench));
+    let second = options().announced_releases(true).max_request(MAX_REQUEST);
+    let second = second.connect(&bench.proxy.hosts()).wait().unwrap();
+    let guard = bench.lock(&first, QUEUE).acquire().wait().unwrap();
+    // Room is left for one and a half claims.
+    let taken = MAX_REQUEST / 4 * 3 - (guard.claim_path().len() + 5) * 3 / 2;
+    let filler = format!("/{}", "x".repeat(taken));
+    let _watched = second.exists_and_watch(&filler).wait().unwrap();
+    let (robbed, claim) = waits(&bench, &second, false);
+    let (last, own) = waits(&bench, &third, false);
+    std::thread::sleep(Duration::from_millis(150));
+    assert!(!bench.watched_by(claim.session).contains(&claim.path));
+    bench.ask(|raw| raw.delete(&claim.path)).unwrap();
+    guard.release().wait().unwrap();
+    let guard = get(last);
+    assert_eq!(guard.fencing_token(), own.czxid);
+    guard.release().wait().unwrap();
+    assert!(get(robbed).fencing_token() > own.czxid);
+}
+
+#[test]
 fn a_waiter_that_gives_up_announces_nothing() {
     let bench = Bench::own();
     let [first, second, third] = acquainted(&bench, announcing);
