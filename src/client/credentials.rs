@@ -4,18 +4,43 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::identity::OwnIdentity;
 use super::state::SessionState;
 use super::{ClientInner, Link};
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Result};
+use crate::logging::log;
 use crate::process::inherited;
 use crate::raw::{Credentials, Sink};
 use crate::runtime::{Pending, Timer, within};
+use crate::znode::Acl;
 
 /// The pause after a connection was lost.
 const ADD_AUTH_AGAIN: Duration = Duration::from_millis(10);
 
+/// Whether a server that accepts them counts the client as authenticated.
+fn is_proof(credentials: &Credentials) -> bool {
+    credentials.scheme != "ip"
+}
+
 impl ClientInner {
+    /// Whether each session gets an identity of its own. Not where a certificate may be the only other one: the server
+    /// alone knows of that, and so whether an ACL for the creator would be for our own.
+    pub(super) fn gives_own_identities(&self) -> bool {
+        let options = &self.options;
+        let is_known =
+            options.tls.is_none() || options.sasl.is_some() || !options.credentials.is_empty();
+        options.announces_releases && is_known && !self.identity_refused.load(Ordering::Acquire)
+    }
+
+    /// The servers have refused it.
+    pub(super) fn give_no_own_identities(&self) {
+        if !self.identity_refused.swap(true, Ordering::AcqRel) {
+            log!(
+                INFO,
+                "the servers refuse the scheme digest, so each waiter asks whether it holds (see announced_releases)"
+            );
+        }
+    }
+
     /// Adds an identity to this session once it is connected, and to later sessions.
     pub(super) fn add_auth(self: &Arc<Self>, credentials: Credentials) -> Pending<()> {
         if self.is_inherited() {
@@ -69,8 +94,9 @@ impl Link {
         if self.credentials_sent.swap(true, Ordering::AcqRel) {
             return;
         }
-        let own = self.identity.as_ref().map(OwnIdentity::credentials);
-        let all = of_program.iter().map(|it| (it, false)).chain(own.map(|it| (it, true)));
+        // The C client takes the first reply for that to all of them.
+        let own = self.identity.as_ref().map(|own| (own.credentials(), true));
+        let all = own.into_iter().chain(of_program.iter().map(|it| (it, false)));
         for (credentials, is_own) in all {
             let link = Arc::downgrade(self);
             let sink: Sink<()> = Box::new(move |reply| {
@@ -85,6 +111,22 @@ impl Link {
             });
             self.handle.add_auth(None, credentials, sink);
         }
+    }
+
+    /// Refuses an ACL for the identities of this session, as a server does, where it has none but its own: whatever it
+    /// is for would be out of reach once the session is over.
+    pub(super) fn check_acl(&self, op: &'static str, path: &str, acl: &[Acl]) -> Result<()> {
+        let is_for_creator = acl.iter().any(|entry| entry.scheme == "auth");
+        if !is_for_creator || self.identity.is_none() || self.options.sasl.is_some() {
+            return Ok(());
+        }
+        let owner = self.owner.upgrade();
+        if owner.is_none_or(|owner| owner.credentials().iter().any(is_proof)) {
+            return Ok(());
+        }
+        let why =
+            "an acl for the creator, but the session has no identity (see ClientOptions::auth)";
+        Err(Error::with_detail(op, path, Code::INVALID_ACL, why))
     }
 
     /// The id of the session's own identity in the scheme `digest`, if it has one that the servers have accepted.

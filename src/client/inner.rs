@@ -46,6 +46,8 @@ pub(crate) struct ClientInner {
     /// Owned by what drives the session, so that tasks go when that ends.
     tasks: Weak<Executor<'static>>,
     pub(super) credentials: Mutex<Vec<Credentials>>,
+    /// Whether servers have refused the identity that a session gets of us.
+    pub(super) identity_refused: AtomicBool,
     hosts: Hosts,
     pub(crate) registry: Registry,
     /// The ACL of most locks: everyone may do everything.
@@ -67,6 +69,7 @@ impl ClientInner {
             killed: AtomicBool::new(false),
             tasks,
             credentials: Mutex::new(options.credentials.clone()),
+            identity_refused: AtomicBool::new(false),
             hosts: Hosts::new(&options.hosts, options.tls.clone()),
             registry: Registry::default(),
             open_acl: Acl::open().into(),
@@ -273,6 +276,10 @@ impl LinkOwner for ClientInner {
 
     fn credentials(&self) -> Vec<Credentials> {
         self.credentials.lock().clone()
+    }
+
+    fn gives_identities(&self) -> bool {
+        self.gives_own_identities()
     }
 
     /// Called on every session event and on every turn of the driver; looking twice does no harm.

@@ -32,6 +32,9 @@ pub(super) trait LinkOwner: Send + Sync {
     /// The identities of the program.
     fn credentials(&self) -> Vec<Credentials>;
 
+    /// Whether each session gets an identity of its own.
+    fn gives_identities(&self) -> bool;
+
     /// Something may have changed: looks at the handle's state and draws the conclusions.
     fn observe(&self, link: &Arc<Link>);
 
@@ -146,7 +149,7 @@ impl Link {
         was_taken_up: bool,
     ) -> Arc<Link> {
         let options = owner.options();
-        let has_identity = options.announces_releases && !was_taken_up && !handle.is_adopted();
+        let has_identity = owner.gives_identities() && !was_taken_up && !handle.is_adopted();
         let link = Arc::new(Link {
             handle,
             owner: Arc::downgrade(owner) as _,

@@ -206,6 +206,10 @@ impl Link {
                     return Pending::ready(Err(refuse(op, why.to_owned()).of_operation(at)));
                 }
             }
+            if let Op::Create { path, acl, .. } = op {
+                let valid = self.check_acl("multi", path, acl);
+                checked!(valid.map_err(|error| error.of_operation(at)));
+            }
         }
         let present = self.session().map(|key| key.id());
         let is_over = |op: &&Op| match op {

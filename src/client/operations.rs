@@ -73,6 +73,7 @@ impl Link {
         );
         let valid = if sequential { path::validate_prefix(path) } else { path::validate(path) };
         checked!(self.check("create", path, valid, data.len() + acl_len(acl)));
+        checked!(self.check_acl("create", path, acl));
         let read = |(path, stat)| Ok(Created { path, stat });
         self.renewing_request(Proof::Write, "create", path, read, |handle, terms, sink| {
             handle.create(terms, path, data, acl, mode, sink);
@@ -207,6 +208,7 @@ impl Link {
     fn set_acl(&self, path: &str, acl: &[Acl], version: Option<i32>) -> Pending<()> {
         let valid = path::validate(path).and_then(|()| self.check_write(path));
         checked!(self.check("set_acl", path, valid, acl_len(acl)));
+        checked!(self.check_acl("set_acl", path, acl));
         self.renewing_request(Proof::Write, "set_acl", path, Ok, |handle, terms, sink| {
             handle.set_acl(terms, path, acl, version.unwrap_or(ANY_VERSION), sink);
         })

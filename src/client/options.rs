@@ -100,7 +100,7 @@ impl ClientOptions {
             session: None,
             reopen: true,
             credentials: Vec::new(),
-            announces_releases: false,
+            announces_releases: true,
             takes_shortcuts: true,
             tls: None,
             sasl: None,
@@ -186,24 +186,23 @@ impl ClientOptions {
         self
     }
 
-    /// Whether a contended lock passes to the next waiter by one write and one event (off by default).
+    /// Whether a contended lock passes to the next waiter by one write and one event (on by default).
     ///
-    /// With [`Strategy::Queue`](crate::Strategy::Queue), and among clients that all set this, the next waiter holds as
-    /// soon as the event of the release arrives. Without it, the waiter asks the servers once more. Clients with and
-    /// without it exclude each other.
+    /// With [`Strategy::Queue`](crate::Strategy::Queue), the next waiter holds as soon as the event of the release
+    /// arrives. Where the holder or the waiter has this off, the waiter asks the servers once more. Both exclude each
+    /// other.
     ///
     /// This requires that only the holder's session can write to its claim. So each session gets its own identity of
     /// the scheme `digest`, with a random password. The consequences:
-    /// - The servers must accept the scheme `digest`, as they do by default. Otherwise the client ends with
-    ///   `AUTH_FAILED`.
-    /// - [`Acl::creator`](crate::zookeeper::Acl::creator) includes that identity. If the session has no other identity,
-    ///   no client has access to such znodes after the session.
+    /// - If the servers refuse the scheme, the client logs that once and opens a session without.
+    /// - [`Acl::creator`](crate::zookeeper::Acl::creator) includes that identity. It is refused with `INVALID_ACL` if the
+    ///   session has no other one.
     /// - A write to a claim means a release to waiters. So this client refuses the program's writes to claims with
     ///   `BAD_ARGUMENTS`.
     /// - A waiter trusts a write only on a connection where the servers have refused one that an ACL forbids. With
     ///   `skipACL=yes`, for example, it asks the servers once more.
-    /// - It has no effect on a session that is [taken over](ClientOptions::session), or on a handle that a C program
-    ///   owns.
+    /// - It has no effect on a session that is [taken over](ClientOptions::session), on a handle that a C program owns,
+    ///   or where a TLS certificate may be the only identity of the program.
     ///
     /// # What can't be prevented
     /// A session with super rights (`X509AuthenticationProvider.superUser`, `DigestAuthenticationProvider.superDigest`)

@@ -221,6 +221,9 @@ impl Session {
             Some(HandleState::EXPIRED) => {
                 return self.replace(&link, Code::SESSION_EXPIRED).await;
             }
+            Some(HandleState::AUTH_FAILED) if link.identity.is_some() => {
+                return self.go_on_without_identity(&link).await;
+            }
             Some(HandleState::AUTH_FAILED) => {
                 self.close(&link, Code::AUTH_FAILED).await;
                 self.inner.request_close();
@@ -320,6 +323,18 @@ impl Session {
                 OPEN_AGAIN
             }
         }
+    }
+
+    /// The servers have refused an identity: that of the session, if not the program's, which is shown by the next one.
+    async fn go_on_without_identity(&mut self, link: &Arc<Link>) -> Duration {
+        self.inner.give_no_own_identities();
+        self.open_after = now();
+        if self.inner.status().was_connected() {
+            return self.replace(link, Code::AUTH_FAILED).await;
+        }
+        self.inner.set_link(None);
+        self.close(link, Code::CONNECTION_LOSS).await;
+        self.open(None).await
     }
 
     /// The session is over: closes its handle and, if the client is to go on, opens another.

@@ -75,6 +75,12 @@ impl Status {
         match link.handle_state() {
             Some(HandleState::CONNECTED) => self.follow_connection(link, options, now),
             Some(HandleState::EXPIRED) => self.lose(),
+            // It goes on without an identity of its own.
+            Some(HandleState::AUTH_FAILED) if link.identity.is_some() => {
+                if self.was_connected() {
+                    self.lose();
+                }
+            }
             Some(HandleState::AUTH_FAILED) => {
                 self.lose();
                 self.fail(options.auth_failed());

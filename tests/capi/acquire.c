@@ -73,12 +73,10 @@ static void for_all_libraries(zkl_client *client)
 /* Who waits again after it has waited makes a claim that nobody else may write to: that is what others count on. */
 static void releases_that_are_announced(void)
 {
-    zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
-    options.announced_releases = 1;
     zkl_client *client = NULL;
     zkl_lock *lock = NULL;
     zkl_guard *second = NULL;
-    GIVES(OK, zkl_client_connect(hosts, &options, &client));
+    GIVES(OK, zkl_client_connect(hosts, NULL, &client));
     GIVES(OK, zkl_lock_new(client, "/announced", NULL, &lock));
     zkl_guard *first = acquired(lock);
     /* It has waited once it knows for whom. */

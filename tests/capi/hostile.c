@@ -273,7 +273,7 @@ static void hostile_hosts_and_options(void)
         connecting_with(&options);
     }
     options = none;
-    options.announced_releases = 2;
+    options.unannounced_releases = 2;
     connecting_with(&options);
     options = none;
     options.auth_secret = "secret";

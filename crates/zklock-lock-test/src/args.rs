@@ -58,9 +58,9 @@ pub struct Args {
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     pub sessions: Option<u16>,
 
-    /// Releases are announced: the queue hands over by one write and one event
+    /// Releases are not announced: each waiter of the queue asks the servers once more
     #[arg(long, help_heading = "Contention")]
-    pub announced: bool,
+    pub unannounced: bool,
 
     /// How long each strategy runs, such as 10 or 0.5 [default: 5]
     #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "Contention", allow_negative_numbers = true)]
@@ -113,8 +113,8 @@ Examples:
   lock_test --strategy queue --threads 16 --seconds 10 --json
   lock_test --strategy queue --threads 1          what a lock costs when nobody wants it
   lock_test --threads 8 --sessions 2 --hold 1ms   threads that share sessions
-  lock_test --strategy queue --threads 8 --announced
-                                                  the fast hand-over
+  lock_test --strategy queue --threads 8 --unannounced
+                                                  what the announcement of releases saves
   lock_test --threads 6 --hold 1ms --timeline waits.svg
                                                   a picture of who waits and who holds
   lock_test --store sqlite:/tmp/locks.db --threads 16

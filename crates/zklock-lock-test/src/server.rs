@@ -93,7 +93,7 @@ impl Servers {
 
     /// Another client of them.
     pub fn connect(&self, args: &Args) -> Pending<Store> {
-        let zookeeper = Client::options().announced_releases(args.announced);
+        let zookeeper = Client::options().announced_releases(!args.unannounced);
         let options = StoreOptions::new().session_timeout(args.session_timeout);
         options.zookeeper(zookeeper).connect(&self.address)
     }

@@ -57,7 +57,7 @@ pub(super) unsafe fn connecting_to(
         // SAFETY: as above.
         return Ok((built.zookeeper(unsafe { zookeeper(function, &given) }?), None));
     }
-    let numbers = [given.operation_timeout_ms, given.tick_time_ms, given.announced_releases];
+    let numbers = [given.operation_timeout_ms, given.tick_time_ms, given.unannounced_releases];
     let has_more = is_identified(&given) || is_secure(&given) || given.max_request != 0;
     if has_more || numbers != [0; 3] {
         let why = "of a store other than ZooKeeper the options say session_timeout_ms and connect_timeout_ms alone; who \
@@ -97,9 +97,9 @@ unsafe fn zookeeper(
     built = common(function, built, given)?;
     // SAFETY: the caller promises NUL-terminated strings.
     built = unsafe { secure(function, built, given) }?;
-    built = match given.announced_releases {
-        0 | 1 => built.announced_releases(given.announced_releases == 1),
-        _ => return Err(Failure::bad_argument(function, "announced_releases is 0 or 1")),
+    built = match given.unannounced_releases {
+        0 | 1 => built.announced_releases(given.unannounced_releases == 0),
+        _ => return Err(Failure::bad_argument(function, "unannounced_releases is 0 or 1")),
     };
     // SAFETY: the caller promises `auth_secret_len` bytes.
     let secret = unsafe { bytes(function, given.auth_secret, given.auth_secret_len) }?;
@@ -153,10 +153,6 @@ pub(super) unsafe fn adopting(
     }
     if is_secure(&given) {
         let why = "an adopted handle has the TLS and the SASL that it was opened with";
-        return Err(Failure::bad_argument(function, why));
-    }
-    if given.announced_releases != 0 {
-        let why = "releases are announced by sessions of zklock's own, not on an adopted handle";
         return Err(Failure::bad_argument(function, why));
     }
     common(function, built, &given)

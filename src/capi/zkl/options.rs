@@ -59,10 +59,11 @@ pub struct zkl_client_options {
     pub sasl_password_file: *const c_char,
     /// SASL: the mechanism, such as "GSSAPI". NULL: "DIGEST-MD5" if there is a user.
     pub sasl_mechanism: *const c_char,
-    /// 1: a contended lock with `ZKL_QUEUE` passes to the next waiter by one write and one event, among clients that
-    /// all set this. Each session gets its own identity of the scheme "digest", which the servers must accept.
-    /// `ZOO_CREATOR_ALL_ACL` includes it. Clients without it are excluded as usual. Not for `zkl_client_adopt`.
-    pub announced_releases: c_int,
+    /// 1: who waits for a lock with `ZKL_QUEUE` asks the servers once more after each release. 0: it holds by the event
+    /// of the release, if the holder's session has an identity of the scheme "digest" that nobody else has. zklock adds
+    /// one to each session that it opens, if the servers accept the scheme. Both exclude each other. An adopted handle
+    /// gets none.
+    pub unannounced_releases: c_int,
 }
 
 /// A strategy: a fair queue, in which a release wakes one waiter. The default.

@@ -82,7 +82,7 @@ impl Continuity {
 
     /// A claim of ours holds, so those with lower numbers are gone. Gives whether the directory should be watched
     /// from now on.
-    pub(crate) fn holds(&mut self, own: &OwnClaim, announces: bool) -> bool {
+    pub(crate) fn holds(&mut self, own: &OwnClaim, may_wait: bool) -> bool {
         self.is_usual = self.is_next(own);
         self.held = name::number_in_turn(own.path).map(|number| Held {
             session: own.session.id(),
@@ -91,7 +91,7 @@ impl Continuity {
             gone: Arc::clone(own.gone),
         });
         // An adopted handle may lose its connection unheard.
-        let may_matter = self.is_usual || announces;
+        let may_matter = self.is_usual || may_wait;
         let is_wanted = may_matter && !own.session.is_adopted();
         if is_wanted && self.is_watched(own.session).is_none() {
             return !matches!(

@@ -48,7 +48,6 @@ impl Attempt {
                 // A name of another directory may be that of a hold there, whose release would hit this claim.
                 let is_named_so = self.claim.layout().names(name::last(path));
                 let is_announced = is_announced && is_in_our_directory && is_named_so;
-                let is_only = is_only && self.spec.lock.client.announces_releases();
                 let connection = Connection::of(session);
                 let is_announced =
                     is_announced && announced::is_acl_enforced(session, &self.spec.lock.path).await;

@@ -105,8 +105,8 @@ pub(crate) fn saw_first(attempt: &Attempt) {
     let Some(own) = claim.node().filter(|_| spec.naming.is_by_number_alone()) else { return };
     spec.lock.memory.saw_first(own.czxid);
     let Some(directory) = claim.layout().directory() else { return };
-    let announces = spec.lock.client.announces_releases();
-    if spec.lock.memory.continuity().holds(&own.in_directory(directory), announces) {
+    let may_wait = spec.lock.client.announces_releases() && spec.lock.memory.is_contended();
+    if spec.lock.memory.continuity().holds(&own.in_directory(directory), may_wait) {
         let watched =
             spec.lock.memory.watch_directory(own.session.clone(), Arc::clone(&spec.lock.path));
         spec.lock.client.spawn(watched);

@@ -61,7 +61,7 @@ pub struct Question {
 /// Labels that ratios name.
 pub const OURS: &str = "zklock";
 pub const OURS_AWAITED: &str = "zklock, release awaited";
-pub const OURS_ANNOUNCED: &str = "zklock, releases announced";
+pub const OURS_UNANNOUNCED: &str = "zklock, not announced";
 pub const OURS_LOCAL: &str = "zklock, local hand-off";
 pub const OURS_CLIENT_EACH: &str = "zklock, a client each";
 pub const FLOOR: &str = "zoo_create, no lock";
@@ -159,7 +159,7 @@ pub fn all(locks: u32, peers: &[(String, Vec<String>)]) -> Vec<Question> {
                 .into_iter()
                 .flat_map(|n| {
                     let mut entries = locks_for_all(n);
-                    entries.insert(1, entry(OURS_ANNOUNCED, role("zklock-announced"), n));
+                    entries.insert(1, entry(OURS_UNANNOUNCED, role("zklock-unannounced"), n));
                     entries
                 })
                 .collect(),
@@ -185,7 +185,6 @@ pub fn all(locks: u32, peers: &[(String, Vec<String>)]) -> Vec<Question> {
             ARRIVALS,
             vec![
                 at_times(entry(OURS, role("zklock"), 8)),
-                at_times(entry(OURS_ANNOUNCED, role("zklock-announced"), 8)),
                 at_times(entry(CRATE, role("zookeeper-client"), 8)),
                 at_times(entry(CLASSIC, Program::C("classic"), 8)),
             ],

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::figures::{Answer, Figure, Report, Row};
 use crate::question::{
-    CLASSIC, CRATE, FLOOR, Key, OURS, OURS_ANNOUNCED, OURS_AWAITED, OURS_CLIENT_EACH, OURS_LOCAL,
+    CLASSIC, CRATE, FLOOR, Key, OURS, OURS_AWAITED, OURS_CLIENT_EACH, OURS_LOCAL, OURS_UNANNOUNCED,
     PIPELINED, WAITERS,
 };
 
@@ -81,11 +81,11 @@ pub fn all(answers: &[Answer], rounds: usize) -> Vec<Ratio> {
     });
     let best_peer = |n, round| {
         let rows = &Report::answer(answers, Key::Handoff)?.rows;
-        let is_ours = |row: &&Row| [OURS, OURS_ANNOUNCED].contains(&&*row.entry.label);
+        let is_ours = |row: &&Row| [OURS, OURS_UNANNOUNCED].contains(&&*row.entry.label);
         let peers = rows.iter().filter(|row| row.entry.n == n && !is_ours(row));
         peers.filter_map(|row| row.in_round(round, "per_second")).max_by(f64::total_cmp)
     };
-    for (label, how) in [(OURS, ""), (OURS_ANNOUNCED, ", announced")] {
+    for (label, how) in [(OURS, ""), (OURS_UNANNOUNCED, ", not announced")] {
         let handed = |n, round| per_second(row(Key::Handoff, label, n), round);
         for n in WAITERS {
             let wish = Wish::AtLeast(if n == 2 { 1.4 } else { 2.0 });

@@ -261,7 +261,7 @@ pub(super) fn no_options() -> zkl_client_options {
         sasl_user: std::ptr::null(),
         sasl_password_file: std::ptr::null(),
         sasl_mechanism: std::ptr::null(),
-        announced_releases: 0,
+        unannounced_releases: 0,
     }
 }
 

@@ -27,9 +27,9 @@ pub enum Role {
     /// A client for each thread; releases go on in the background
     #[command(hide = true)]
     Zklock(Task),
-    /// A client for each thread; releases are announced
+    /// A client for each thread; who waits asks once more after a release
     #[command(hide = true)]
-    ZklockAnnounced(Task),
+    ZklockUnannounced(Task),
     /// A client for each thread; each waits for its release
     #[command(hide = true)]
     ZklockAwaited(Task),
@@ -58,9 +58,9 @@ impl Role {
         match self {
             Role::Zklock(task) => ours::contend(task, &ours::options(), Release::InBackground),
             Role::ZklockAwaited(task) => ours::contend(task, &ours::options(), Release::Awaited),
-            Role::ZklockAnnounced(task) => {
-                let announced = ours::options().announced_releases(true);
-                ours::contend(task, &announced, Release::InBackground)
+            Role::ZklockUnannounced(task) => {
+                let unannounced = ours::options().announced_releases(false);
+                ours::contend(task, &unannounced, Release::InBackground)
             }
             Role::ZklockMany(task) => ours::many(task),
             Role::ZklockLocal(task) => ours::local(task),
