@@ -465,11 +465,12 @@ typedef struct {
      */
     const char *sasl_mechanism;
     /**
-     * 1: a contended lock with `ZKL_QUEUE` passes to the next waiter by one write and one event, among clients that
-     * all set this. Each session gets its own identity of the scheme "digest", which the servers must accept.
-     * `ZOO_CREATOR_ALL_ACL` includes it. Clients without it are excluded as usual. Not for `zkl_client_adopt`.
+     * 1: who waits for a lock with `ZKL_QUEUE` asks the servers once more after each release. 0: it holds by the event
+     * of the release, if the holder's session has an identity of the scheme "digest" that nobody else has. zklock adds
+     * one to each session that it opens, if the servers accept the scheme. Both exclude each other. An adopted handle
+     * gets none.
      */
-    int announced_releases;
+    int unannounced_releases;
 } zkl_client_options;
 
 /**

@@ -53,7 +53,8 @@ fn every_request_goes_its_way() {
     assert!(zk.children("/none").wait().is_err());
     assert_eq!(zk.children("/").wait().unwrap().names.len(), 8);
     zk.set_acl(node, &Acl::creator(), None).wait().unwrap();
-    assert_eq!(zk.get_acl(node).wait().unwrap().entries.len(), 2);
+    // Both, and that of the session itself.
+    assert_eq!(zk.get_acl(node).wait().unwrap().entries.len(), 3);
     assert!(zk.get_acl("/none").wait().is_err());
     assert_eq!(zk.set_acl(node, &[], None).wait().unwrap_err().code(), Code::INVALID_ACL);
     zk.sync("/").wait().unwrap();

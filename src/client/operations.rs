@@ -222,25 +222,31 @@ impl Link {
     }
 
     /// Creates a znode's parents, all that are missing: as containers, which the server removes
-    /// some time after they became empty, or persistent where it knows no containers.
-    pub(crate) async fn create_parents(&self, path: &str, acl: &[Acl]) -> Result<()> {
+    /// some time after they became empty, or persistent where it knows no containers. Gives the nearest, if this has made
+    /// it.
+    pub(crate) async fn create_parents(&self, path: &str, acl: &[Acl]) -> Result<Option<Stat>> {
+        let mut made = None;
         let mut missing = Vec::new();
         let mut at = path::parent(path);
         while let Some(path) = at.filter(|path| *path != "/") {
             match self.make_container(path, acl).await {
-                Ok(()) => break,
+                Ok(stat) => {
+                    made = stat;
+                    break;
+                }
                 Err(error) if error.is_no_node() => missing.push(path),
                 Err(error) => return Err(error),
             }
             at = path::parent(path);
         }
         for path in missing.into_iter().rev() {
-            self.make_container(path, acl).await?;
+            made = self.make_container(path, acl).await?;
         }
-        Ok(())
+        Ok(made)
     }
 
-    async fn make_container(&self, path: &str, acl: &[Acl]) -> Result<()> {
+    /// `None` if it was there.
+    async fn make_container(&self, path: &str, acl: &[Acl]) -> Result<Option<Stat>> {
         let create = |mode| self.create(path, b"", acl, mode);
         let created = match create(CreateMode::Container).await {
             Err(error) if error.code() == Code::UNIMPLEMENTED => {
@@ -249,8 +255,8 @@ impl Link {
             created => created,
         };
         match created {
-            Err(error) if error.is_node_exists() => Ok(()),
-            created => created.map(drop),
+            Err(error) if error.is_node_exists() => Ok(None),
+            created => created.map(|created| Some(created.stat)),
         }
     }
 }

@@ -65,7 +65,7 @@ impl Persistent<'_> {
         loop {
             match budget.session().await?.link.create_parents(self.path, self.acl).await {
                 Err(error) if error.is_transient() => budget.pause().await,
-                made => return made.map_err(|error| named(self.op, self.path, &error)),
+                made => return made.map(drop).map_err(|error| named(self.op, self.path, &error)),
             }
         }
     }

@@ -264,7 +264,7 @@ impl Try {
     async fn make_directory(&mut self) -> Setback {
         let Some(receipt) = &self.receipt else { return Setback::Again };
         match self.link.create_parents(receipt.path(), &Acl::open()).await {
-            Ok(()) => Setback::Again,
+            Ok(_) => Setback::Again,
             Err(error) if error.is_transient() => Setback::Pause,
             // The handle's chroot is missing: then so is everything that a transaction could be about.
             Err(error) if error.is_no_node() && !self.in_doubt => Setback::Final(error),

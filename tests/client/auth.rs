@@ -1,13 +1,15 @@
 //! Identities: who may do what, and who is known on which session.
 
-use zklock::Code;
-use zklock::zookeeper::{Acl, CreateMode, SessionState};
+use std::io::Write as _;
+
+use zklock::zookeeper::{self, Acl, CreateMode, SessionState};
+use zklock::{Client, Code, LostReason};
 
 use test_support::{
     Bench, TIMEOUT, alone, connect, eventually, expire, options, session_id, shared, states_until,
 };
-use zklock_testing::Rule;
 use zklock_testing::wire::Op;
+use zklock_testing::{Rule, Server};
 
 #[test]
 fn a_protected_znode_is_readable_only_to_who_has_authenticated() {
@@ -17,8 +19,8 @@ fn a_protected_znode_is_readable_only_to_who_has_authenticated() {
     let mode = CreateMode::Persistent;
     client.create_with_acl(&node, b"x", mode, &Acl::creator()).wait().unwrap();
     let acl = client.get_acl(&node).wait().unwrap().entries;
-    assert_eq!(acl[0].scheme, "digest");
-    assert!(acl[0].id.starts_with("user:"), "{acl:?}");
+    let is_user = |entry: &Acl| entry.scheme == "digest" && entry.id.starts_with("user:");
+    assert!(acl.iter().any(is_user), "{acl:?}");
     let other = connect(shared());
     assert_eq!(other.get(&node).wait().unwrap_err().code(), Code::NO_AUTH);
     other.add_auth("digest", b"user:wrong").wait().unwrap();
@@ -124,4 +126,80 @@ fn an_identity_added_without_a_connection_is_known_on_the_next_one() {
     bench.proxy.heal();
     added.wait().unwrap();
     client.get("/mine").wait().unwrap();
+}
+
+/// That server takes no identities of the scheme `digest` from its next start on.
+fn without_digest(server: &Server) {
+    server.stop().unwrap();
+    let config = server.directory().join("zoo.cfg");
+    let mut config = std::fs::OpenOptions::new().append(true).open(config).unwrap();
+    writeln!(config, "DigestAuthenticationProvider.enabled=false").unwrap();
+    server.start_again().unwrap();
+}
+
+fn takes_turns(clients: &[Client; 2]) {
+    let guard = clients[0].lock("/locks/a").acquire().within(TIMEOUT).wait().unwrap();
+    let waiting = clients[1].lock("/locks/a").acquire();
+    guard.release().wait().unwrap();
+    waiting.within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+}
+
+#[test]
+fn where_servers_refuse_the_scheme_digest_a_client_works_without_an_identity_of_its_own() {
+    let bench = Bench::untouched();
+    without_digest(&bench.server);
+    let clients =
+        [bench.client(), options().reopen(false).connect(&bench.proxy.hosts()).wait().unwrap()];
+    for _ in 0..2 {
+        takes_turns(&clients);
+    }
+    let asked = || bench.proxy.count(&Rule::request(Op::Auth));
+    assert_eq!(asked(), 2, "once for each client");
+    expire(&bench.server, &clients[0]);
+    eventually("a session again", || clients[0].get("/").wait().is_ok());
+    assert_eq!(asked(), 2, "it remembers that");
+    // Those of the program are not left out.
+    let refused = options().auth("digest", "user:secret").connect(&bench.server.hosts()).wait();
+    assert_eq!(refused.unwrap_err().code(), Code::AUTH_FAILED);
+}
+
+#[test]
+fn when_servers_come_to_refuse_the_scheme_digest_a_client_loses_its_session_and_goes_on() {
+    let bench = Bench::untouched();
+    let clients = [bench.client(), bench.client()];
+    takes_turns(&clients);
+    let guard = clients[0].lock("/locks/a").acquire().wait().unwrap();
+    without_digest(&bench.server);
+    assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Session));
+    eventually("both are back", || clients.iter().all(|it| it.get("/").wait().is_ok()));
+    takes_turns(&clients);
+    takes_turns(&clients);
+}
+
+#[test]
+fn an_acl_for_a_creator_that_nobody_knows_again_is_refused() {
+    let bench = Bench::untouched();
+    let client = bench.client();
+    let by_address =
+        options().auth("ip", "127.0.0.1").connect(&bench.proxy.hosts()).wait().unwrap();
+    let plain = options().announced_releases(false).connect(&bench.proxy.hosts()).wait().unwrap();
+    client.create("/open", b"", CreateMode::Persistent).wait().unwrap();
+    for client in [&client, &by_address, &plain] {
+        let create = client.create_with_acl("/a", b"", CreateMode::Persistent, &Acl::creator());
+        let set = client.set_acl("/open", &Acl::creator(), None);
+        let create = create.wait().map(drop);
+        for refused in [create, set.wait()] {
+            assert_eq!(refused.unwrap_err().code(), Code::INVALID_ACL);
+        }
+        let (acl, mode) = (Acl::creator(), CreateMode::Persistent);
+        let create = zookeeper::Op::Create { path: "/a".into(), data: Vec::new(), acl, mode };
+        let ops = [zookeeper::Op::set("/open", "x"), create];
+        let refused = client.multi(&ops).wait().unwrap_err();
+        assert_eq!((refused.code(), refused.failed_op_index()), (Code::INVALID_ACL, Some(1)));
+        let refused = client.lock("/locks/a").acl(Acl::creator()).acquire().within(TIMEOUT).wait();
+        assert_eq!(refused.unwrap_err().code(), Code::INVALID_ACL);
+    }
+    client.add_auth("digest", b"user:secret").wait().unwrap();
+    let lock = client.lock("/locks/a").acl(Acl::creator());
+    lock.acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
 }

@@ -32,7 +32,7 @@ fn ours_is_woken_by_who_goes(bench: &Bench, meanwhile: impl FnOnce([Op; 2]) -> R
     gate.release();
     waiting.join().unwrap().unwrap().release().wait().unwrap();
     bench.expect_empty();
-    assert!(bench.watched_by(session_id(&client)).is_empty());
+    assert!(bench.waits_for(session_id(&client)).is_empty());
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn give_up_everywhere(
                     _ => bench.watches_of(session) > 0,
                 };
                 if !left && waits && !gate.is_reached() {
-                    assert!(bench.watches_of(session) <= 1, "one watch is enough");
+                    assert!(bench.waits_for(session).len() <= 1, "one watch is enough");
                     left = true;
                     stranger.as_mut().unwrap().leave();
                 }
@@ -109,7 +109,7 @@ fn give_up_everywhere(
                 eventually("no claim but that ahead is left", || {
                     bench.claims(strategy).iter().all(|claim| claim.session != session)
                 });
-                assert!(bench.watches_of(session) <= 1);
+                assert!(bench.waits_for(session).len() <= 1);
                 stranger.leave();
             }
             wait_settled(bench, strategy);

@@ -309,6 +309,9 @@ fn a_claim_that_somebody_deletes_is_made_anew_with_all_the_others() {
     eventually("it waits", || claims(&bench, 3).iter().map(Vec::len).eq([1, 1, 2]));
     let before = claims(&bench, 3)[0][0].1;
     let robbed = queues(&bench, &other, 3)[2].contenders().wait().unwrap();
+    eventually("it watches its own claim too", || {
+        bench.watched_by(session_id(&client)).contains(&robbed[1].path)
+    });
     other.delete(&robbed[1].path, None).wait().unwrap();
     taken.release().wait().unwrap();
     let guard = waiting.join().unwrap();

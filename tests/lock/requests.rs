@@ -34,6 +34,15 @@ fn a_queue_lock_that_nobody_else_uses_costs_a_create_and_a_delete() {
 }
 
 #[test]
+fn the_first_acquire_of_a_lock_that_was_never_used_lists_once_before_its_claim_and_once_after() {
+    let bench = Bench::shared();
+    let client = bench.client();
+    bench.lock(&client, QUEUE).acquire().wait().unwrap().release().wait().unwrap();
+    let made = [Op::GetChildren2, Op::CreateContainer, Op::Create2, Op::GetChildren2];
+    assert_eq!(bench.asked()[..4], made);
+}
+
+#[test]
 fn acquiring_a_free_queue_lock_takes_one_round_trip() {
     let bench = Bench::shared();
     bench.prepare(QUEUE);
@@ -99,8 +108,8 @@ fn a_release_wakes_one_waiter_of_a_queue_and_costs_it_few_requests() {
         let events = own.clone().filter(|seen| seen.direction == Direction::Event).count();
         assert_eq!(events, 1, "connection {connection}");
         let asked: Vec<Op> = own.filter(|seen| any.matches(seen)).map(|seen| seen.op).collect();
-        // The first acquire of a client on a path asks for the directory.
-        assert!(asked.len() <= 6, "connection {connection}: {asked:?}");
+        // The first acquire of a client on a path asks for the directory, and has it watched.
+        assert!(asked.len() <= 7, "connection {connection}: {asked:?}");
     }
 }
 

@@ -16,13 +16,12 @@ const QUEUE: Strategy = Strategy::Queue;
 
 type Waiting = JoinHandle<Result<Guard, LockError>>;
 
-/// A client that announces its releases.
 fn announcing(bench: &Bench) -> Client {
-    options().announced_releases(true).connect(&bench.proxy.hosts()).wait().unwrap()
+    bench.client()
 }
 
 fn plain(bench: &Bench) -> Client {
-    bench.client()
+    options().announced_releases(false).connect(&bench.proxy.hosts()).wait().unwrap()
 }
 
 /// Acquires where somebody holds, and gives the claim once it waits; where it may hold by an event alone, once its own
@@ -155,9 +154,9 @@ fn nobody_else_can_write_to_a_claim_whose_release_will_be_announced() {
     let bench = Bench::own();
     let [first, second] = acquainted(&bench, announcing);
     let guard = bench.lock(&first, QUEUE).acquire().wait().unwrap();
-    let written = bench.direct().set(&guard.claim_path(), b"x", None).wait().unwrap_err();
+    let other = plain(&bench);
+    let written = other.set(&guard.claim_path(), b"x", None).wait().unwrap_err();
     assert_eq!(written.code(), Code::NO_AUTH);
-    let other = bench.direct();
     assert_eq!(
         other.set_acl(&guard.claim_path(), &open(), None).wait().unwrap_err().code(),
         Code::NO_AUTH
@@ -337,7 +336,7 @@ fn who_had_no_room_to_watch_its_claim_lists_once_that_has_waited_for_long() {
     let bench = Bench::own();
     bench.prepare(QUEUE);
     let [first, third] = std::array::from_fn(|_| announcing(&bench));
-    let second = options().announced_releases(true).max_request(MAX_REQUEST);
+    let second = options().max_request(MAX_REQUEST);
     let second = second.connect(&bench.proxy.hosts()).wait().unwrap();
     let guard = bench.lock(&first, QUEUE).acquire().wait().unwrap();
     // Room is left for one and a half claims.

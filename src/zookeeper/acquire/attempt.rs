@@ -7,6 +7,7 @@ use super::seen_ahead::SeenAhead;
 use crate::client::{Hold, TrustedSession, Watch, WatchFor, Watched, Znode};
 use crate::error::Result;
 use crate::logging::log;
+use crate::path;
 use crate::retry::WITHOUT_A_WATCH;
 use crate::zookeeper::claim::Claim;
 use crate::zookeeper::claim::node::Node;
@@ -225,7 +226,11 @@ pub(crate) async fn create_parents(
     claim: &str,
 ) -> Result<ClaimStatus> {
     let refused = match session.create_parents(claim, &lock.acl).await {
-        Ok(()) => claim.to_owned(),
+        Ok(Some(directory)) if path::parent(claim) == Some(&*lock.path) => {
+            lock.memory.made_directory(directory.czxid);
+            return Ok(ClaimStatus::Again);
+        }
+        Ok(_) => claim.to_owned(),
         Err(error) if error.is_no_node() => error.path().to_owned(),
         Err(error) => return Err(error),
     };

@@ -23,7 +23,12 @@ pub(crate) async fn make_directory(
     match session.create(&lock.path, &data, &lock.acl, CreateMode::Persistent).await {
         Err(error) if error.is_no_node() => create_parents(session, lock, &lock.path).await,
         Err(error) if !error.is_node_exists() => Err(error),
-        _ => Ok(ClaimStatus::Again),
+        made => {
+            if let Ok(made) = made {
+                lock.memory.made_directory(made.stat.czxid);
+            }
+            Ok(ClaimStatus::Again)
+        }
     }
 }
 

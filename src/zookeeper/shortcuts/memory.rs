@@ -88,6 +88,10 @@ impl PathMemory {
         self.known.lock().enter(0);
     }
 
+    pub(crate) fn made_directory(&self, czxid: i64) {
+        self.known.lock().enter(czxid);
+    }
+
     fn saw(&self, listing: &Listing) {
         self.known.lock().enter(listing.directory.czxid);
     }
