@@ -28,7 +28,7 @@ use super::{Change, Lock};
 /// znode remains.) The client remembers at most two thousand unused keys.
 ///
 /// # Cost
-/// An uncontended lock takes seven requests in all, because its znode is created and deleted each time. The release
+/// An uncontended lock takes five requests in all, because its znode is created and deleted each time. The release
 /// waits only for its own request. For a few locks that are used again and again, [`Client::lock`](crate::Client::lock)
 /// takes two. In other stores it costs the same as any lock.
 ///

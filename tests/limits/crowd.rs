@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use zklock::{Client, Guard, GuardState};
 use zklock_testing::Server;
@@ -49,6 +50,12 @@ fn waiters_of(clients: &[Client], server: &Server, waiters: usize, kind: &str) -
             .collect();
         eventually("all are in the queue", || meter.stats().watches >= waiters as u64);
         let (queued, bytes) = (began.elapsed(), resident().saturating_sub(memory));
+        // Who has waited for 100 ms asks for its own claim.
+        eventually("nobody asks any more", || {
+            let before = meter.requests();
+            thread::sleep(Duration::from_millis(200));
+            meter.requests() - before < 20 + 4 * clients.len() as u64
+        });
         let asked_to_queue = meter.requests() - asked;
         // Who holds it can be asked without reading all who wait.
         let holder = outsider.lock(PATH).holder().wait().unwrap().unwrap();

@@ -43,6 +43,30 @@ fn the_first_acquire_of_a_lock_that_was_never_used_lists_once_before_its_claim_a
 }
 
 #[test]
+fn trying_a_lock_that_nobody_else_uses_costs_one_request() {
+    let bench = Bench::shared();
+    bench.prepare(QUEUE);
+    let (client, other) = (bench.client(), bench.direct());
+    let lock = bench.lock(&client, QUEUE);
+    let tried = || {
+        bench.proxy.clear_seen();
+        let guard = lock.try_acquire().wait().unwrap();
+        let asked = bench.asked();
+        drop(guard.map(|guard| guard.release().wait().unwrap()));
+        asked
+    };
+    assert_eq!(tried()[..3], [Op::GetChildren2, Op::Create2, Op::GetChildren2]);
+    eventually("no listing is needed", || tried() == [Op::Create2]);
+    assert_eq!(tried(), [Op::Create2]);
+    // Where somebody has come in between, that is seen, and a taken lock is left alone from the next time on.
+    let guard = bench.lock(&other, QUEUE).acquire().wait().unwrap();
+    assert!(lock.try_acquire().wait().unwrap().is_none());
+    assert_eq!(tried()[0], Op::GetChildren2);
+    guard.release().wait().unwrap();
+    assert!(lock.try_acquire().wait().unwrap().is_some());
+}
+
+#[test]
 fn acquiring_a_free_queue_lock_takes_one_round_trip() {
     let bench = Bench::shared();
     bench.prepare(QUEUE);

@@ -25,11 +25,11 @@ pub(super) enum Made {
 
 pub(super) async fn make(attempt: &mut Attempt, session: &TrustedSession) -> Result<Made> {
     let spec = Arc::clone(&attempt.spec);
-    if let Some(status) = enter(attempt, session).await? {
+    let guess = Guess::of(attempt, session);
+    if let Some(status) = enter(attempt, session, guess).await? {
         return Ok(Made::Decided(status));
     }
     attempt.claim.send(session);
-    let guess = Guess::of(attempt, session);
     // The listing goes out right behind the create. Its reply comes after the create's, so this waits for both and
     // wakes once.
     let listing = if guess.is_none() {
@@ -63,17 +63,27 @@ pub(super) async fn make(attempt: &mut Attempt, session: &TrustedSession) -> Res
 pub(super) async fn enter(
     attempt: &mut Attempt,
     session: &TrustedSession,
+    guess: Guess,
 ) -> Result<Option<ClaimStatus>> {
     let spec = Arc::clone(&attempt.spec);
     let mut directory = spec.lock.memory.directory();
+    // Most likely it is not there, and is known if we make it.
+    if directory == 0 && spec.lock.leaves_nothing && !attempt.no_wait {
+        let made = make_directory(&spec, session).await?;
+        if let ClaimStatus::Impossible(_) = made {
+            return Ok(Some(made));
+        }
+        directory = spec.lock.memory.directory();
+    }
     // A name carries its directory's czxid. And somebody who only tries must not queue up where
     // others could see it ahead of them and give up on a lock that is free.
-    if attempt.no_wait || directory == 0 && attempt.claim.layout().directory().is_some() {
+    let looks_first = attempt.no_wait && !guess.holds;
+    if looks_first || directory == 0 && attempt.claim.layout().directory().is_some() {
         let Some(listing) = found(spec.lock.memory.list(session, &spec.lock.path).await)? else {
             return make_directory(&spec, session).await.map(Some);
         };
         directory = listing.directory.czxid;
-        if attempt.no_wait && is_taken(&spec, &attempt.ahead, &listing, session).await? {
+        if looks_first && is_taken(&spec, &attempt.ahead, &listing, session).await? {
             return Ok(Some(ClaimStatus::Taken));
         }
     }

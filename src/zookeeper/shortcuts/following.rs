@@ -5,7 +5,7 @@ use futures_lite::future::or;
 use super::announced;
 use super::continuity::Connection;
 use super::succession::{Behind, OwnWatch};
-use crate::client::{TrustedSession, Watch};
+use crate::client::{TrustedSession, Watch, WatchFor};
 use crate::error::Result;
 use crate::runtime::{Timer, now};
 use crate::zookeeper::acquire::attempt::{Ahead, Attempt, ClaimStatus};
@@ -71,7 +71,7 @@ impl Attempt {
         let (czxid, path) = (own.czxid, own.path.clone());
         let is_watched =
             self.own_watch.as_mut().is_some_and(|watch| watch.is_intact(session, czxid));
-        if !is_watched && session.has_room_to_watch(&path, self.purpose) {
+        if !is_watched && session.has_room_to_watch(&path, WatchFor::Deletion) {
             self.own_watch = Some(OwnWatch::begin(session, &path, czxid).await);
         }
     }

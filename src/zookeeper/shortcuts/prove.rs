@@ -32,11 +32,11 @@ impl Guess {
         let spec = &attempt.spec;
         let is_named = attempt.claim.layout().directory().is_some();
         let tells = is_named && spec.naming.is_by_number_alone();
-        if !tells || attempt.no_wait || !spec.lock.client.takes_shortcuts() {
+        if !tells || !spec.lock.client.takes_shortcuts() {
             return Guess::default();
         }
         let holds = spec.lock.memory.continuity().is_expected(session);
-        Guess { holds, waits: spec.lock.memory.is_contended() }
+        Guess { holds, waits: !attempt.no_wait && spec.lock.memory.is_contended() }
     }
 
     pub(crate) fn is_none(self) -> bool {
