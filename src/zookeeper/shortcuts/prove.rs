@@ -22,7 +22,7 @@ use crate::zookeeper::spec::Spec;
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Guess {
     /// It is the first: nobody came between the last two.
-    holds: bool,
+    pub(crate) holds: bool,
     /// It waits for the claim whose number is just before its own: the last one had to wait.
     waits: bool,
 }
