@@ -67,6 +67,8 @@ pub const OURS_CLIENT_EACH: &str = "zklock, a client each";
 pub const FLOOR: &str = "zoo_create, no lock";
 pub const PIPELINED: &str = "zoo_acreate, no lock";
 pub const CRATE: &str = "zookeeper-client";
+/// What a hand-off by an announced release takes at least.
+pub const THREE_REQUESTS: &str = "three requests in C";
 pub const CLASSIC: &str = "classic recipe in C";
 
 pub const WAITERS: [usize; 4] = [2, 8, 32, 128];
@@ -160,6 +162,7 @@ pub fn all(locks: u32, peers: &[(String, Vec<String>)]) -> Vec<Question> {
                 .flat_map(|n| {
                     let mut entries = locks_for_all(n);
                     entries.insert(1, entry(OURS_UNANNOUNCED, role("zklock-unannounced"), n));
+                    entries.insert(2, entry(THREE_REQUESTS, Program::C("three_requests"), n));
                     entries
                 })
                 .collect(),

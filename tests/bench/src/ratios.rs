@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::figures::{Answer, Figure, Report, Row};
 use crate::question::{
     CLASSIC, CRATE, FLOOR, Key, OURS, OURS_AWAITED, OURS_CLIENT_EACH, OURS_LOCAL, OURS_UNANNOUNCED,
-    PIPELINED, WAITERS,
+    PIPELINED, THREE_REQUESTS, WAITERS,
 };
 
 /// A ratio that is worse by more than that is pointed out.
@@ -81,8 +81,9 @@ pub fn all(answers: &[Answer], rounds: usize) -> Vec<Ratio> {
     });
     let best_peer = |n, round| {
         let rows = &Report::answer(answers, Key::Handoff)?.rows;
-        let is_ours = |row: &&Row| [OURS, OURS_UNANNOUNCED].contains(&&*row.entry.label);
-        let peers = rows.iter().filter(|row| row.entry.n == n && !is_ours(row));
+        let none = [OURS, OURS_UNANNOUNCED, THREE_REQUESTS];
+        let peers =
+            rows.iter().filter(|row| row.entry.n == n && !none.contains(&&*row.entry.label));
         peers.filter_map(|row| row.in_round(round, "per_second")).max_by(f64::total_cmp)
     };
     for (label, how) in [(OURS, ""), (OURS_UNANNOUNCED, ", not announced")] {
@@ -93,6 +94,9 @@ pub fn all(answers: &[Answer], rounds: usize) -> Vec<Ratio> {
                 over(handed(n, round), best_peer(n, round))
             });
         }
+        let bound = |round| per_second(row(Key::Handoff, THREE_REQUESTS, 8), round);
+        let name = format!("hand-offs/s of 8 waiters{how} / three requests in C");
+        add(name, Wish::AtLeast(0.9), &|round| over(handed(8, round), bound(round)));
         let name = format!("hand-offs/s of 128 waiters{how} / of 8");
         add(name, Wish::AtLeast(0.8), &|round| over(handed(128, round), handed(8, round)));
         let name = format!("packets per hand-off{how}, the most of all numbers");
