@@ -104,7 +104,11 @@ fn what_a_command_leaves_behind_is_ended_before_the_release() {
     let bench = Bench::shared();
     let scratch = Scratch::new(&std::env::temp_dir(), "zklock-run-").unwrap();
     let file = scratch.path().join("pid");
-    let script = format!("(setsid sleep 600 & echo $! >{}) & sleep 0.2; exit 5", file.display());
+    // Not before that is the program that it is to be.
+    let script = format!(
+        "(setsid sleep 600 & until grep -q sleep /proc/$!/comm; do :; done; echo $! >{}); exit 5",
+        file.display()
+    );
     let (code, _, err) = run(&sh(&bench.path, &script));
     assert_eq!(code, Some(5));
     let pid = fs::read_to_string(&file).unwrap();
