@@ -61,7 +61,7 @@ fn every_contestant_is_measured_and_every_ratio_is_a_number() {
     let packets = &handoffs.iter().find(mine).unwrap()["figures"]["packets"]["median"];
     assert!(packets.as_f64().unwrap() > 1.0, "{packets}");
     let ratios = report["ratios"].as_array().unwrap();
-    assert_eq!(ratios.len(), 18, "{ratios:?}");
+    assert_eq!(ratios.len(), 20, "{ratios:?}");
     for ratio in ratios {
         let median = ratio["median"].as_f64().unwrap();
         assert!(median.is_finite() && median > 0.0, "{ratio}");
