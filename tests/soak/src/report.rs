@@ -88,9 +88,10 @@ impl Report<'_> {
             counts.lost, counts.frozen_through, counts.stalled_through, counts.writes_too_late
         ));
         line(format!(
-            "claims deleted    {:>8}   of holders; they went on believing for {} at most; \
+            "claims deleted    {:>8}   of holders, {} of who then held; they believed for {} at most; \
              {} writes let pass by a namesake",
             counts.robbed,
+            counts.robbed_young,
             seconds(counts.longest_unaware),
             counts.writes_by_namesake
         ));

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use super::Point;
 use crate::locks::Sort;
 
 /// What a claim is to others in its line.
@@ -51,7 +52,8 @@ pub struct Claim {
     pub place: i32,
     pub part: Part,
     pub session: i64,
-    pub czxid: i64,
+    /// The transaction that made it.
+    pub made: Point,
 }
 
 /// Those that hold, of a line in its order. Who held before, of `held`, goes on to: also when there are fewer permits
@@ -69,7 +71,7 @@ pub fn holders<'a>(
         let is_first = holders.is_empty();
         let holds = match (part, claim.part) {
             (Part::Permits(_), Part::Permits(number)) => {
-                let is_left = left >= number || held.contains(&claim.czxid);
+                let is_left = left >= number || held.contains(&claim.made.zxid);
                 left = left.saturating_sub(number);
                 is_left
             }
@@ -79,7 +81,7 @@ pub fn holders<'a>(
         if !holds {
             break;
         }
-        holders.insert(claim.czxid, path);
+        holders.insert(claim.made.zxid, path);
     }
     holders
 }
@@ -87,14 +89,16 @@ pub fn holders<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Moment;
 
     /// How many hold of such a line, with three permits, where the claims of `held` did before.
     fn holding(parts: &[Part], held: &[i64]) -> usize {
         let claims: Vec<Claim> = (1..)
             .zip(parts)
             .map(|(place, part)| {
-                let (lock, session, czxid) = (0, 1, i64::from(place));
-                Claim { lock, place, part: *part, session, czxid }
+                let (lock, session) = (0, 1);
+                let made = Point { zxid: i64::from(place), at: Moment::default() };
+                Claim { lock, place, part: *part, session, made }
             })
             .collect();
         holders(claims.iter().map(|it| ("", it)), 3, &held.iter().copied().collect()).len()

@@ -98,6 +98,8 @@ pub struct LockHistory {
     pub tenures: Vec<Tenure>,
     pub writes: Vec<Write>,
     pub thefts: Vec<Theft>,
+    /// Claims that an operator deleted, by the transactions that made them: when they were made, and when they went.
+    pub robbed: HashMap<i64, (Point, Point)>,
     /// How many permits there were, from when on.
     pub limits: Vec<(Point, u32)>,
 }
@@ -257,7 +259,8 @@ impl<'a> Replay<'a> {
             self.directories[lock] = txn.zxid;
         }
         let (lock, place, part) = self.place(path, ephemeral)?;
-        let claim = Claim { lock, place, part, session: txn.session, czxid: txn.zxid };
+        let made = Point { zxid: txn.zxid, at: self.wall.moment(txn.time) };
+        let claim = Claim { lock, place, part, session: txn.session, made };
         self.lines[lock].insert(place, path.to_owned());
         self.of_session.entry(txn.session).or_default().insert(path.to_owned());
         if self.claims.insert(path.to_owned(), claim).is_some() {
@@ -267,7 +270,8 @@ impl<'a> Replay<'a> {
     }
 
     fn delete(&mut self, path: &str, txn: &Txn, point: Point) -> Option<usize> {
-        let Claim { lock, czxid: token, session: owner, .. } = *self.claims.get(path)?;
+        let Claim { lock, made, session: owner, .. } = *self.claims.get(path)?;
+        let token = made.zxid;
         let hand = match txn.session {
             session if session == owner => Hand::Owner,
             session if self.operators.contains(&session) => Hand::Operator,
@@ -275,6 +279,9 @@ impl<'a> Replay<'a> {
             session => Hand::Stranger(session),
         };
         let lock = self.remove(path, |_| hand)?;
+        if hand == Hand::Operator {
+            self.history.locks[lock].robbed.insert(token, (made, point));
+        }
         if let Some(Hand::Stranger(thief)) = self.gone.get(&token).copied() {
             let theft = Theft { node: path.to_owned(), token, owner, thief, point };
             self.history.locks[lock].thefts.push(theft);
@@ -300,7 +307,7 @@ impl<'a> Replay<'a> {
         if let Some(paths) = self.of_session.get_mut(&claim.session) {
             paths.remove(path);
         }
-        self.gone.insert(claim.czxid, hand(claim.session));
+        self.gone.insert(claim.made.zxid, hand(claim.session));
         Some(claim.lock)
     }
 
@@ -323,11 +330,11 @@ impl<'a> Replay<'a> {
 
     /// An operator writes into a claim only to break its hold. Who waits does not read it.
     fn break_hold(&mut self, path: &str, point: Point) {
-        let Some(Claim { lock, czxid, .. }) = self.claims.get(path) else {
+        let Some(Claim { lock, made, .. }) = self.claims.get(path) else {
             return;
         };
         let tenures = &mut self.history.locks[*lock].tenures;
-        if let Some(tenure) = tenures.iter_mut().rfind(|it| it.token == *czxid) {
+        if let Some(tenure) = tenures.iter_mut().rfind(|it| it.token == made.zxid) {
             tenure.broken.get_or_insert(point);
         }
     }
@@ -336,7 +343,7 @@ impl<'a> Replay<'a> {
     fn has_namesake(&self, lock: usize, token: i64) -> bool {
         let tenure = self.history.locks[lock].tenures.iter().rfind(|it| it.token == token);
         let present = tenure.and_then(|tenure| self.claims.get(&tenure.node));
-        present.is_some_and(|claim| claim.czxid != token)
+        present.is_some_and(|claim| claim.made.zxid != token)
     }
 
     /// Ends the tenures of those who do not hold any more, and begins those of who do now.

@@ -1,12 +1,16 @@
 //! What clients believed, held against the tenures in the log.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use super::violation::late;
 use super::{Account, Belief, Case, Kind, Verdict, Violation};
 use crate::clock::Moment;
 use crate::history::Tenure;
 use crate::journal::{State, Written};
+
+/// For how long a claim is believed to be there, and a hold to last, although nobody watches whether the znode is deleted.
+const UNWATCHED: Duration = Duration::from_millis(100);
 
 /// Which tenure a belief is about, and who came after it.
 struct Match<'a> {
@@ -53,7 +57,13 @@ impl Case<'_> {
                 }
                 let place = places.get(belief.lock).and_then(|it| it.get(&belief.token));
                 let Some(&place) = place else {
-                    violate(Kind::NeverHeld, "says it holds, but the log does not");
+                    let Some(unaware) = self.robbed_young(belief) else {
+                        violate(Kind::NeverHeld, "says it holds, but the log does not");
+                        continue;
+                    };
+                    let counts = &mut verdict.counts;
+                    counts.robbed_young += 1;
+                    counts.longest_unaware = counts.longest_unaware.max(unaware);
                     continue;
                 };
                 let tenures = &self.history.locks[belief.lock].tenures;
@@ -67,6 +77,16 @@ impl Case<'_> {
         }
         verdict.counts.unknown_tenures =
             verdict.counts.tenures - known.len().min(verdict.counts.tenures as usize) as u64;
+    }
+
+    /// How long it believed to hold whose claim an operator deleted while that was believed to be there although nobody
+    /// watched it. `None`: it must not have believed that.
+    fn robbed_young(&self, belief: &Belief) -> Option<Duration> {
+        let (made, gone) = self.history.locks[belief.lock].robbed.get(&belief.token)?;
+        let was_young = gone.at <= made.at + UNWATCHED + self.tolerance;
+        let last = belief.believed().last().unwrap_or(belief.got);
+        let knew_in_time = last <= gone.at + 2 * UNWATCHED + self.hears_within;
+        (was_young && knew_in_time).then(|| last.since(gone.at))
     }
 
     pub(super) fn who(&self, belief: &Belief) -> String {

@@ -85,6 +85,8 @@ pub struct Counts {
     /// Tenures that an operator ended by deleting the claim, and how long a holder went on believing
     /// at most.
     pub robbed: u64,
+    /// Those who came to hold because an operator had deleted their claim while it was young.
+    pub robbed_young: u64,
     pub longest_unaware: Duration,
     /// Writes that passed the check of a robbed holder because another's node had the same name.
     pub writes_by_namesake: u64,

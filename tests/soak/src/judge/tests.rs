@@ -234,6 +234,26 @@ fn a_token_that_never_held_is_found() {
 }
 
 #[test]
+fn a_waiter_that_is_robbed_may_come_to_hold_while_its_claim_is_young_and_for_a_short_time() {
+    let robbed = |deleted, last_look| {
+        let mut story = Story::good();
+        story.txns.truncate(4);
+        story.txns[3] = delete(deleted, OPERATOR, B);
+        story.txns.push(delete(deleted, 11, A));
+        let mut two = vec![ask(95), got(deleted + 1, 110, 12), look(last_look, State::Held)];
+        two.push(look(last_look + 1, State::Lost));
+        two.extend(released(last_look + 2, last_look + 3));
+        story.journals[0].1.truncate(3);
+        story.journals[0].1.extend(released(deleted - 1, deleted + 2));
+        story.journals[1].1 = two;
+        (story.wrongs(), story.verdict().counts.robbed_young)
+    };
+    assert_eq!(robbed(200, 230), (vec![], 1));
+    assert_eq!(robbed(220, 230), (vec![Kind::NeverHeld], 0), "it had to look");
+    assert_eq!(robbed(200, 910), (vec![Kind::NeverHeld], 0), "it had to hear of it");
+}
+
+#[test]
 fn a_token_of_two_holders_is_found() {
     let mut story = Story::good();
     story.replace(2, 1, got(206, 100, 12));
