@@ -373,6 +373,19 @@ fn a_waiter_that_gives_up_announces_nothing() {
 }
 
 #[test]
+fn where_a_claim_goes_without_the_announcement_that_it_promised_a_listing_decides() {
+    let bench = Bench::own();
+    let [first, second] = acquainted(&bench, announcing);
+    let guard = bench.lock(&first, QUEUE).acquire().wait().unwrap();
+    let waiting = waits_just_now(&bench, &bench.lock(&second, QUEUE), &guard);
+    bench.proxy.clear_seen();
+    bench.ask(|raw| raw.delete(&guard.claim_path())).unwrap();
+    let next = get(waiting);
+    assert!(bench.asked().contains(&Op::GetChildren2), "{:?}", bench.asked());
+    next.release().wait().unwrap();
+}
+
+#[test]
 fn on_another_connection_a_listing_decides() {
     let bench = Bench::own();
     let [first, second] = acquainted(&bench, announcing);

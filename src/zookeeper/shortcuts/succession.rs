@@ -13,6 +13,9 @@
 //! - a session with super rights can, and a program that writes by the C client's own handle of ours: documented with
 //!   `announced_releases`.
 //!
+//! Where a release was to be announced and the claim goes without, its session has ended, it gave up, or somebody tidies
+//! up by hand and may be about to delete ours as well: a listing decides.
+//!
 //! Both need our own claim to be still there: behind a waiter whose claim was deleted, the next waiter watches the same
 //! claim as that. Nobody deletes a claim of a live session but by hand. So a claim is believed to be there for its first
 //! 100 ms, which saves a request and an event for each of those who wait for less long: who has it deleted by hand in that
@@ -45,6 +48,7 @@ impl Behind {
     /// What is still true of it after this event.
     pub(crate) fn after(self, event: WatchEventKind) -> Option<Behind> {
         let is_followed = match event {
+            WatchEventKind::Deleted if self.is_announced => return None,
             WatchEventKind::Deleted => self.is_only,
             WatchEventKind::DataChanged if self.is_announced => true,
             _ => return None,
