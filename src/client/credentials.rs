@@ -22,16 +22,7 @@ fn is_proof(credentials: &Credentials) -> bool {
 }
 
 impl ClientInner {
-    /// Whether each session gets an identity of its own. Not where a certificate may be the only other one: the server
-    /// alone knows of that, and so whether an ACL for the creator would be for our own.
-    pub(super) fn gives_own_identities(&self) -> bool {
-        let options = &self.options;
-        let is_known =
-            options.tls.is_none() || options.sasl.is_some() || !options.credentials.is_empty();
-        options.announces_releases && is_known && !self.identity_refused.load(Ordering::Acquire)
-    }
-
-    /// The servers have refused it.
+    /// The servers have refused the session's own identity.
     pub(super) fn give_no_own_identities(&self) {
         if !self.identity_refused.swap(true, Ordering::AcqRel) {
             log!(

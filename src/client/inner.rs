@@ -1,9 +1,7 @@
 //! The state that the clones of a client share, and its driver's wake-up.
 
 use std::future::Future;
-use std::sync::atomic::AtomicBool;
-#[cfg(test)]
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -278,8 +276,13 @@ impl LinkOwner for ClientInner {
         self.credentials.lock().clone()
     }
 
+    /// Not if a certificate may be the only other identity: only the servers know of that, and so whether an ACL for the
+    /// creator would mean ours alone.
     fn gives_identities(&self) -> bool {
-        self.gives_own_identities()
+        let options = &self.options;
+        let is_known =
+            options.tls.is_none() || options.sasl.is_some() || !options.credentials.is_empty();
+        options.announces_releases && is_known && !self.identity_refused.load(Ordering::Acquire)
     }
 
     /// Called on every session event and on every turn of the driver; looking twice does no harm.

@@ -189,8 +189,8 @@ impl ClientOptions {
     /// Whether a contended lock passes to the next waiter by one write and one event (on by default).
     ///
     /// With [`Strategy::Queue`](crate::Strategy::Queue), the next waiter holds as soon as the event of the release
-    /// arrives. Where the holder or the waiter has this off, the waiter asks the servers once more. Both exclude each
-    /// other.
+    /// arrives. If the holder or the waiter has this off, the waiter asks the servers once more. Clients with and
+    /// without it exclude each other.
     ///
     /// This requires that only the holder's session can write to its claim. So each session gets its own identity of
     /// the scheme `digest`, with a random password. The consequences:
@@ -207,8 +207,8 @@ impl ClientOptions {
     /// # What can't be prevented
     /// A session with super rights (`X509AuthenticationProvider.superUser`, `DigestAuthenticationProvider.superDigest`)
     /// may write to every znode. If it writes to such a claim, the next waiter holds together with the holder. The same
-    /// happens when somebody deletes a claim by hand: that of a holder, or that of a waiter within its first 100 ms. The
-    /// latter may still come to hold, and is told that it has lost the lock about 100 ms later.
+    /// happens when somebody deletes a holder's claim by hand. If somebody deletes a waiter's claim in its first 100 ms,
+    /// the waiter may still get the lock. Its guard is [`Lost`](crate::GuardState::Lost) about 100 ms later.
     pub fn announced_releases(mut self, announced: bool) -> Self {
         self.settings.announces_releases = announced;
         self

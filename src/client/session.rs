@@ -325,7 +325,7 @@ impl Session {
         }
     }
 
-    /// The servers have refused an identity: that of the session, if not the program's, which is shown by the next one.
+    /// The servers have refused an identity. If it was one of the program's, the next session shows that.
     async fn go_on_without_identity(&mut self, link: &Arc<Link>) -> Duration {
         self.inner.give_no_own_identities();
         self.open_after = now();

@@ -67,7 +67,7 @@ pub(super) async fn enter(
 ) -> Result<Option<ClaimStatus>> {
     let spec = Arc::clone(&attempt.spec);
     let mut directory = spec.lock.memory.directory();
-    // Most likely it is not there, and is known if we make it.
+    // A free key has no znode, and making it tells its czxid.
     if directory == 0 && spec.lock.leaves_nothing && !attempt.no_wait {
         let made = make_directory(&spec, session).await?;
         if let ClaimStatus::Impossible(_) = made {

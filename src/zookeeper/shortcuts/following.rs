@@ -95,8 +95,8 @@ impl Attempt {
             || own_watch.is_some_and(|(watch, own)| watch.is_intact(session, own))
     }
 
-    /// Waits for an event of what is ahead. Our own claim is watched as well once it is no longer young, if that event may
-    /// make it the first.
+    /// Waits for an event of the claim ahead. If that event can make ours the first, ours is watched too once it is 100 ms
+    /// old.
     ///
     /// Disconnections are slept through, and trust that ends: the C client sets the watch again, and what was missed
     /// comes then. An error too is a reason to look again: it comes with the end of the session.

@@ -13,15 +13,15 @@
 //! - a session with super rights can, and a program that writes by the C client's own handle of ours: documented with
 //!   `announced_releases`.
 //!
-//! Where a release was to be announced and the claim goes without, its session has ended, it gave up, or somebody tidies
-//! up by hand and may be about to delete ours as well: a listing decides.
+//! If a claim goes without the release that it was to announce, its session has ended, its client gave up, or somebody
+//! deletes claims by hand and may delete ours next. Then a listing decides.
 //!
 //! Both need our own claim to be still there: behind a waiter whose claim was deleted, the next waiter watches the same
-//! claim as that. Nobody deletes a claim of a live session but by hand. So a claim is believed to be there for its first
-//! 100 ms, which saves a request and an event for each of those who wait for less long: who has it deleted by hand in that
-//! time may come to hold, together with the next, until the look at a hold of 100 ms (`deletion_watch.rs`) ends that. The
-//! fencing tokens still order the two. A claim that waits for longer is watched as well, on the same connection, where the
-//! event of its deletion comes before that of any later transaction. On another connection, a listing decides.
+//! claim. Only a deletion by hand takes the claim of a live session away. So a claim is believed to be there for its first
+//! 100 ms, which saves each short wait a request and an event. If somebody deletes a claim by hand in that time, its
+//! client may hold together with the next one, until the look at a hold of 100 ms (`deletion_watch.rs`) ends that. The
+//! fencing tokens still order the two. A claim that waits for longer is watched on the same connection, where the event of
+//! its deletion comes before that of any later transaction. On another connection, a listing decides.
 
 use std::time::Duration;
 

@@ -67,7 +67,7 @@ pub const OURS_CLIENT_EACH: &str = "zklock, a client each";
 pub const FLOOR: &str = "zoo_create, no lock";
 pub const PIPELINED: &str = "zoo_acreate, no lock";
 pub const CRATE: &str = "zookeeper-client";
-/// What a hand-off by an announced release takes at least.
+/// The least requests for a hand-off by an announced release.
 pub const THREE_REQUESTS: &str = "three requests in C";
 pub const CLASSIC: &str = "classic recipe in C";
 
