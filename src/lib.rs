@@ -64,7 +64,7 @@
 //! - `postgres`: locks in a database of PostgreSQL. `mysql`: of MariaDB or MySQL.
 //! - `redis`: locks on a server of Redis.
 //! - `sqlite`: locks in a database file, for the processes of one machine. SQLite is compiled in.
-//! - `raw`: [`Client::with_zhandle`], and the bindings of the C client as `zookeeper_sys`. It ties a program to the
+//! - `raw`: `Client::with_zhandle`, and the bindings of the C client as `zookeeper_sys`. It ties a program to the
 //!   version of those bindings.
 //! - `serde`: `Serialize` and `Deserialize` for reported values, such as [`Contender`], [`GuardState`],
 //!   [`Stat`](zookeeper::Stat) and [`Znode`](zookeeper::Znode).

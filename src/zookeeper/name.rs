@@ -1,18 +1,19 @@
 //! The names of claims in a queue, and their order.
 //!
 //! Our nodes are called `zl-`, the czxid of the lock's directory in hexadecimal, `-lock-` and a sequence
-//! number. A directory that is deleted and recreated counts from zero again, but has another czxid:
-//! so a name is given once, and a request by name can't hit another's claim. Curator orders by what follows the last
-//! `lock-`, go-zookeeper splits there, zookeeper-client filters by it, and kazoo can be told to
-//! look for it, so on one path all of them queue in one line with us; the C recipe's and the Java
-//! recipe's names end alike.
+//! number. A directory that is deleted and recreated counts from zero again, but has another czxid. So each name is
+//! unique, and a request by name can't hit another client's claim.
 //!
-//! The claims of a read/write lock say which of the two they are by the marks of Curator's read/write lock, in the
-//! place of `lock-`, so both stand in one line. A claim without a mark is taken for a writer's.
+//! Other libraries queue in one line with us by `lock-`: Curator orders by the text after the last one, go-zookeeper splits
+//! there, zookeeper-client filters by it, and kazoo can be told to look for it. The names of the C recipe and the Java
+//! recipe also end with the number.
 //!
-//! What an upgradeable reader has, and what a hold was turned into, have a word more before that mark: `up`, `upgrade` or
-//! `read`. Libraries that do not know the word take them for readers' and writers'. Where the number is not the server's but that of
-//! another claim, whose place it takes, 16 hexadecimal digits follow the word, so that this name, too, is given once:
+//! The claims of a read/write lock have Curator's marks for readers and writers in place of `lock-`, so both libraries
+//! queue in one line. A claim without a mark counts as a writer's.
+//!
+//! Upgradeable readers, and holds that were upgraded or downgraded, have another word before that mark: `up`, `upgrade` or
+//! `read`. Libraries that do not know the word see readers and writers. A claim that takes the place of another takes its
+//! number too. Then 16 hexadecimal digits follow the word, so that this name is also unique:
 //! `zl-2a-upgrade-00c5a1e27b9d4f36-__WRIT__0000000007`.
 
 use std::fmt::Write as _;
@@ -32,7 +33,7 @@ pub(crate) enum Naming {
     Recipe,
 }
 
-/// Words of those who read and may upgrade, of the claims by which they do, and of readers that were writers.
+/// The words of upgradeable readers, of their claims to write, and of readers that were writers.
 const UP: &str = "up";
 const UPGRADE: &str = "upgrade";
 const WAS_WRITER: &str = "read";
@@ -41,8 +42,7 @@ const WRITE: &str = "__WRIT__";
 const KAZOO_READ: &str = "__rlock__";
 
 impl Naming {
-    /// What a claim of that session in that directory is called before the server appends the
-    /// sequence number.
+    /// The name of a claim of that session in that directory, without the sequence number, which the server appends.
     pub(super) fn prefix(self, session: i64, directory: i64) -> String {
         let mark = match self {
             Naming::Of(Kind::Exclusive) | Naming::Pair => "lock-",
@@ -61,7 +61,7 @@ impl Naming {
         name
     }
 
-    /// What a claim in the place of another is called, with the number of that; no two have the same `nonce`.
+    /// The name of a claim that takes the place and the number of another. Each has its own `nonce`.
     pub(super) fn in_the_place_of(self, directory: i64, nonce: u64, number: i32) -> String {
         let (word, mark) = match self {
             Naming::Of(Kind::Upgradeable) => (UP, READ),
@@ -100,7 +100,7 @@ pub(super) fn is_upgrade(name: &str) -> bool {
     word(name).is_some_and(|(word, _)| word == UPGRADE)
 }
 
-/// Whether its number is that of another claim, in whose place it is: says nothing of when it was made.
+/// Whether it has the place and the number of another claim. Then the number does not tell when it was made.
 pub(super) fn is_in_anothers_place(name: &str) -> bool {
     let is_nonce = |text: &str| text.len() == 16 && text.bytes().all(|it| it.is_ascii_hexdigit());
     word(name).is_some_and(|(_, nonce)| is_nonce(nonce))
@@ -128,9 +128,8 @@ pub(super) fn sequence(name: &str) -> Option<i32> {
     fits.min_by_key(|(at, _)| *at).map(|(_, number)| number)
 }
 
-/// Reads a number as the server writes it: ten characters, zeroes before it and a minus sign included,
-/// or eleven for the smallest ones. What it writes otherwise is none: the `-` in `x--0000000007` ends
-/// a prefix.
+/// Reads a number as the server writes it: ten characters with leading zeroes and a minus sign, or eleven for the smallest
+/// numbers. Any other text is no number: the `-` in `x--0000000007` ends a prefix.
 fn written(text: &str) -> Option<i32> {
     let (is_negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -154,9 +153,9 @@ pub(super) fn numbered_name(prefix: &str, sequence: i32) -> String {
 
 /// Whether a counter that has reached its end may have given that number twice or out of turn.
 ///
-/// Servers of version 3.4 count on from the smallest number. Since then their data tree takes a new count
-/// only if it is larger: the largest number is given again and again, and those after it only while
-/// creates are so close upon each other that the tree is not asked in between. Then it falls back.
+/// Servers of version 3.4 count on from the smallest number. Since then the data tree takes a new count only if it is
+/// larger, so servers give the largest number again and again. Creates in quick succession get the numbers after it,
+/// because the tree is not asked in between. Then the count falls back.
 pub(super) fn is_out_of_turn(number: i32) -> bool {
     /// More than can be in flight at once.
     const RUN_ON: i32 = 1 << 20;

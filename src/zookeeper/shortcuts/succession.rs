@@ -1,27 +1,30 @@
 //! Holding without a request, as soon as the claim before ours has gone.
 //!
-//! A number is given once. So if a single claim is before ours, ours is the first when that is gone, unless its holder
-//! may have replaced it with another claim (`change.rs`), as those of read/write locks do. A holder may also announce its
-//! release: it writes to its znode and deletes it in one transaction, and a watch on it reports "changed". A holder is
-//! the first, so then ours is.
+//! The server gives each number once. So if a single claim is before ours and goes, ours is the first. There is one
+//! exception: its holder may have replaced it with another claim (`change.rs`), as holders of read/write locks do.
+//!
+//! A holder may also announce its release: it writes to its znode and deletes it in one transaction, and a watch on the
+//! znode reports "changed". A holder is the first, so after that ours is.
 //!
 //! A write to such a claim is its release because no other client can write to it:
-//! - other sessions: its ACL gives WRITE and ADMIN to an identity of the holder's session, whose password is kept nowhere
-//!   else, and each connection on which it is believed has seen the servers refuse a write for want of a permission;
+//! - other sessions: its ACL gives WRITE and ADMIN to an identity of the holder's session, and only that session knows the
+//!   password. The servers enforce ACLs on this connection: each one that is believed has seen them refuse a write;
 //! - the holder's program: the client refuses `set`, `set_acl` and transactions that write to a claim, in every interface;
 //! - a handle that the program owns, or a session that another process had: they announce nothing;
 //! - a session with super rights can, and a program that writes by the C client's own handle of ours: documented with
 //!   `announced_releases`.
 //!
-//! If a claim goes without the release that it was to announce, its session has ended, its client gave up, or somebody
-//! deletes claims by hand and may delete ours next. Then a listing decides.
+//! Some claims go without the release that they were to announce. Then the session has ended, the client has cancelled,
+//! or somebody deletes claims by hand and may delete ours next. So a listing decides.
 //!
-//! Both need our own claim to be still there: behind a waiter whose claim was deleted, the next waiter watches the same
-//! claim. Only a deletion by hand takes the claim of a live session away. So a claim is believed to be there for its first
-//! 100 ms, which saves each short wait a request and an event. If somebody deletes a claim by hand in that time, its
-//! client may hold together with the next one, until the look at a hold of 100 ms (`deletion_watch.rs`) ends that. The
-//! fencing tokens still order the two. A claim that waits for longer is watched on the same connection, where the event of
-//! its deletion comes before that of any later transaction. On another connection, a listing decides.
+//! Both shortcuts need our own claim to be still there: behind a waiter that has lost its claim, the next waiter watches
+//! the same claim. While the session lives, only a deletion by hand takes the claim away. So a claim is believed to be
+//! there for its first 100 ms, which saves each short wait a request and an event. If somebody deletes it by hand in that
+//! time, its client and the next one may both hold. The look at a hold of 100 ms (`deletion_watch.rs`) ends that, and the
+//! fencing tokens still order the two.
+//!
+//! A claim that waits for longer is watched on the same connection. There, the event of its deletion comes before the
+//! events of all later transactions. On another connection, a listing decides.
 
 use std::time::Duration;
 
