@@ -1,8 +1,8 @@
 //! Until when the servers certainly do not end a session, by their answers and the local clock.
 //!
 //! # Who ends a session, and when
-//! Only a leader does, by a transaction that a quorum commits, once the session timeout T has passed
-//! on its own clock since it last *counted* the session as alive. It counts a session
+//! Only a leader does, by a transaction that a quorum commits. It does so when the session timeout T has passed on its own
+//! clock since it last *counted* the session as alive. It counts a session
 //! - when a client connects: the handshake of a new session and of one that moves to another server
 //!   both pass through the leader;
 //! - at each packet of a client that is connected to the leader itself;
@@ -21,8 +21,8 @@
 //!   leader, in order, so the leader has counted the session since *k* when it executes *w*.
 //!
 //! An answer to *w* proves that a quorum has committed it: **the leader that did so does not end the
-//! session before `s(k)` + T**, where `s(k)` is the submission of *k*. Nor does any later leader: it
-//! starts only after a quorum has left the old one, so after *w* was acknowledged, and grants T anew.
+//! session before `s(k)` + T**, where `s(k)` is the submission of *k*. No later leader does either: it starts only after a
+//! quorum has left the old one, so after *w* was acknowledged, and it grants each session a full T.
 //! Where the client has changed servers in between, the handshake counts, which is later than *k*. A
 //! handshake needs no *m*: what is counted from is the moment before it was sent.
 //!
@@ -38,8 +38,7 @@
 //! - The session timeout does not shrink unheard. A server that comes back with a smaller `maxSessionTimeout` grants T' < T
 //!   when it reads the handshake. By its answer the client learns that, and trusts nothing that was proven under T. Where
 //!   the answer is lost, trust can last up to T - T' longer than the session.
-//! - Clocks run at the same rate within one percent. (Trust ends T/20 early, so that whoever waits for
-//!   its end is woken in time.)
+//! - Clocks run at the same rate within one percent. (Trust ends T/20 early, so that programs hear of its end in time.)
 //! - Observers get their transactions from the leader (`observerMasterPort` is not set, the default).
 //! - Of a handle that a C program lends us while it is connected, that the C client has kept its
 //!   rhythm: a ping after T/3 without another packet. Until half a tick later nothing else is known.
@@ -58,7 +57,7 @@ use parking_lot::Mutex;
 use crate::error::Code;
 use crate::runtime::{BootInstant, wake};
 
-/// What an answered request shows.
+/// The kind of proof that an answered request gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Proof {
     /// That a leader was running.
@@ -67,7 +66,7 @@ pub(super) enum Proof {
     Write,
 }
 
-/// What is known of a session's life by the servers' answers.
+/// The proof, from the servers' answers, that a session is alive.
 #[derive(Default)]
 pub(super) struct Lease {
     answers: Mutex<Answers>,
@@ -132,7 +131,7 @@ impl Lease {
         self.counted.store(0, Ordering::Release);
     }
 
-    /// A server has taken the connection, whose handshake was sent after `before`.
+    /// A server has accepted the connection. Its handshake was sent after `before`.
     pub(super) fn connected(&self, before: BootInstant, now: BootInstant) {
         self.answers.lock().begin(before, now);
     }
@@ -179,8 +178,8 @@ impl Lease {
         BootInstant::from_nanos(self.latest.load(Ordering::Acquire))
     }
 
-    /// Until when no server can have ended the session: see the [module](self). A little earlier, so
-    /// that whoever waits for the end is woken before it.
+    /// Until when no server can have ended the session: see the [module](self). A little earlier, so that programs hear of the
+    /// end before it comes.
     fn proven_until(&self) -> BootInstant {
         let timeout = self.timeout();
         self.counted() + (timeout - timeout / NOTICE)
@@ -243,7 +242,7 @@ impl Lease {
         self.users.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Whether a sync is due, the last of which was submitted at `last`.
+    /// Whether a sync is due. The last one was submitted at `last`.
     pub(super) fn is_sync_due(&self, last: BootInstant, now: BootInstant) -> bool {
         let timeout = self.timeout();
         let is_silent = now >= self.latest().max(last) + timeout / HEARTBEATS;
@@ -252,7 +251,7 @@ impl Lease {
         is_silent || self.is_short_at(now) && would_prove_more()
     }
 
-    /// Whether a write is due, the last of which was submitted at `last`.
+    /// Whether a write is due. The last one was submitted at `last`.
     pub(super) fn is_write_due(&self, last: BootInstant, now: BootInstant) -> bool {
         if self.users.load(Ordering::Acquire) == 0 {
             return false;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::claim::{Claim, Status};
-use super::database::{Trouble, What};
+use super::database::{Cause, StepError};
 use super::inner::{Inner, error_of};
 use super::spec::Spec;
 use super::tenure::Tenure;
@@ -135,13 +135,13 @@ async fn make(lock: &Spec, claim: &Arc<Claim>, unless_blocked: bool) -> Result<b
         match asked.await {
             Ok(made) => return Ok(made),
             // It is looked up by its id, in the step that would make it.
-            Err(trouble) if trouble.is(What::Unknown) => {}
-            Err(trouble) if trouble.is(What::SessionOver) => {
+            Err(failure) if failure.is(Cause::Unknown) => {}
+            Err(failure) if failure.is(Cause::SessionOver) => {
                 claim.set(Status::Over(LostReason::Session));
                 Timer::after(PAUSE).await;
                 return Ok(false);
             }
-            Err(trouble) => return Err(refused(LockOp::Acquire, &lock.path, trouble)),
+            Err(failure) => return Err(refused(LockOp::Acquire, &lock.path, failure)),
         }
         Timer::after(PAUSE).await;
     }
@@ -153,12 +153,12 @@ fn guard(inner: &Arc<Inner>, claim: Arc<Claim>, asked: Instant) -> Guard {
 }
 
 /// What it means for a lock what a database has answered.
-pub(super) fn refused(op: LockOp, path: &str, trouble: Trouble) -> LockError {
-    match trouble.what {
-        What::TooFewPermits | What::Unusable => {
-            LockError::unusable(path, trouble.why, Code::BAD_ARGUMENTS)
+pub(super) fn refused(op: LockOp, path: &str, failure: StepError) -> LockError {
+    match failure.cause {
+        Cause::TooFewPermits | Cause::Unusable => {
+            LockError::unusable(path, failure.why, Code::BAD_ARGUMENTS)
         }
-        What::NotPermitted => LockError::not_permitted(path, trouble.why),
-        _ => LockError::store(path, error_of(op.name(), path, trouble)),
+        Cause::NotPermitted => LockError::not_permitted(path, failure.why),
+        _ => LockError::store(path, error_of(op.name(), path, failure)),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::database::{Trouble, What};
+use super::database::{Cause, StepError};
 
 /// How long the first connection is tried for.
 const CONNECT: Duration = Duration::from_secs(3);
@@ -22,22 +22,22 @@ impl Attempts {
     /// person has to do something.
     pub(crate) fn connect<C>(
         &mut self,
-        connect: impl FnOnce() -> Result<C, Trouble>,
-    ) -> Result<C, Trouble> {
+        connect: impl FnOnce() -> Result<C, StepError>,
+    ) -> Result<C, StepError> {
         if let Some((_, why)) = self.failed.as_ref().filter(|(at, _)| at.elapsed() < PAUSE) {
-            return Err(Trouble::new(What::Busy, why.clone()));
+            return Err(StepError::new(Cause::Busy, why.clone()));
         }
         match connect() {
             Ok(connection) => {
                 self.failed = None;
                 Ok(connection)
             }
-            Err(trouble) if trouble.is(What::NotPermitted) || trouble.is(What::Unusable) => {
-                Err(trouble)
+            Err(failure) if failure.is(Cause::NotPermitted) || failure.is(Cause::Unusable) => {
+                Err(failure)
             }
-            Err(trouble) => {
-                self.failed = Some((Instant::now(), trouble.why.clone()));
-                Err(Trouble { what: What::Busy, ..trouble })
+            Err(failure) => {
+                self.failed = Some((Instant::now(), failure.why.clone()));
+                Err(StepError { cause: Cause::Busy, ..failure })
             }
         }
     }
@@ -47,14 +47,14 @@ impl Attempts {
 /// given up.
 pub(crate) fn first<T>(
     is_given_up: &dyn Fn(&str) -> bool,
-    mut step: impl FnMut() -> Result<T, Trouble>,
-) -> Result<T, Trouble> {
+    mut step: impl FnMut() -> Result<T, StepError>,
+) -> Result<T, StepError> {
     let begun = Instant::now();
     loop {
         match step() {
-            Err(trouble) if trouble.is(What::Busy) => {
-                if begun.elapsed() > CONNECT || is_given_up(&trouble.why) {
-                    return Err(Trouble { what: What::Failed, ..trouble });
+            Err(failure) if failure.is(Cause::Busy) => {
+                if begun.elapsed() > CONNECT || is_given_up(&failure.why) {
+                    return Err(StepError { cause: Cause::Failed, ..failure });
                 }
                 std::thread::sleep(PAUSE);
             }

@@ -1,4 +1,4 @@
-//! What a store of leases asks of where its claims are kept.
+//! The database under a store of leases: it keeps the claims and their sessions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,99 +8,104 @@ use uuid::Uuid;
 
 use crate::lock::{Contender, Kind, Revocation};
 
-/// Where claims are kept, and the sessions that they live on. Each function is one step: it is done as a whole or not
-/// at all, and all clients see all steps in one order. It may block for some milliseconds, where others are at it.
+/// Keeps claims, and the sessions that they live on. Each function is one step: it is atomic, and all clients see all steps
+/// in the same order. It may block for some milliseconds while other steps run.
 ///
-/// A session is over when its time has passed by the database's clock, in whatever step that is found first. It begins
-/// once: a step that comes late finds it over, and so do all after that.
+/// A session is over when its time has passed by the database's clock. The first step that finds this ends it. A session
+/// begins only once: late steps find it over.
 pub(crate) trait Database: Send + 'static {
-    /// Begins a session that lasts for so long.
-    fn begin(&mut self, session: Uuid, lease: Duration) -> Result<(), Trouble>;
+    /// Begins a session that lasts for `lease`.
+    fn begin(&mut self, session: Uuid, lease: Duration) -> Result<(), StepError>;
 
-    /// Has a session last for so long from now on. `false`: it is over.
-    fn renew(&mut self, session: Uuid, lease: Duration) -> Result<bool, Trouble>;
+    /// Lets a session last for `lease` from now on. `false`: it is over.
+    fn renew(&mut self, session: Uuid, lease: Duration) -> Result<bool, StepError>;
 
     /// Ends a session, and its claims.
-    fn end(&mut self, session: Uuid) -> Result<(), Trouble>;
+    fn end(&mut self, session: Uuid) -> Result<(), StepError>;
 
-    /// Makes a claim, unless that is there already; where it is `unless_blocked`, and is to wait, it makes none.
-    fn claim(&mut self, row: &Row, unless_blocked: bool) -> Result<Claimed, Trouble>;
+    /// Makes a claim, unless it exists. With `unless_blocked`, it makes no claim that would have to wait.
+    fn claim(&mut self, row: &Row, unless_blocked: bool) -> Result<Claimed, StepError>;
 
-    /// Deletes a claim on a lock, whose path is empty where it is not known. `false`: there is none.
-    fn release(&mut self, claim: Uuid, lock: &str) -> Result<bool, Trouble>;
+    /// Deletes a claim. `lock` is empty where the path is not known. `false`: there is no such claim.
+    fn release(&mut self, claim: Uuid, lock: &str) -> Result<bool, StepError>;
 
     /// The holders of a lock.
-    fn front(&mut self, lock: &str) -> Result<Front, Trouble>;
+    fn front(&mut self, lock: &str) -> Result<Front, StepError>;
 
-    /// Whose claim keeps out one of that kind and number: the nearest before it.
-    fn ahead(&mut self, lock: &str, number: i64, kind: Kind) -> Result<Option<Contender>, Trouble>;
+    /// The nearest claim before that number that keeps a claim of that kind waiting.
+    fn ahead(
+        &mut self,
+        lock: &str,
+        number: i64,
+        kind: Kind,
+    ) -> Result<Option<Contender>, StepError>;
 
-    /// The first claims on a lock, up to that number.
-    fn contenders(&mut self, lock: &str, number: usize) -> Result<Vec<Contender>, Trouble>;
+    /// The first claims on a lock, at most `number` of them.
+    fn contenders(&mut self, lock: &str, number: usize) -> Result<Vec<Contender>, StepError>;
 
-    /// Writes what is wanted of a holder. `false`: that claim does not hold.
-    fn revoke(&mut self, lock: &str, number: i64, what: &Revocation) -> Result<bool, Trouble>;
+    /// Asks a holder to release, or orders it to. `false`: that claim does not hold.
+    fn revoke(&mut self, lock: &str, number: i64, what: &Revocation) -> Result<bool, StepError>;
 
     /// Whether there is a claim with that number.
-    fn is_there(&mut self, lock: &str, number: i64) -> Result<bool, Trouble>;
+    fn is_there(&mut self, lock: &str, number: i64) -> Result<bool, StepError>;
 
-    /// What others want of a session's claims; `None`: it is over.
-    fn wanted(&mut self, session: Uuid) -> Result<Option<Wants>, Trouble>;
+    /// The requests and orders to release a session's claims. `None`: it is over.
+    fn wanted(&mut self, session: Uuid) -> Result<Option<Wants>, StepError>;
 
-    /// The numbers and ids of a session's claims; `None`: it is over.
-    fn numbers(&mut self, session: Uuid) -> Result<Option<Vec<(i64, Uuid)>>, Trouble>;
+    /// The numbers and ids of a session's claims. `None`: it is over.
+    fn numbers(&mut self, session: Uuid) -> Result<Option<Vec<(i64, Uuid)>>, StepError>;
 
-    /// How many permits a semaphore has, if that is known.
-    fn limit(&mut self, lock: &str) -> Result<Option<u32>, Trouble>;
+    /// How many permits a semaphore has. `None`: not known.
+    fn limit(&mut self, lock: &str) -> Result<Option<u32>, StepError>;
 
-    /// Sets that.
-    fn set_limit(&mut self, lock: &str, limit: u32) -> Result<(), Trouble>;
+    /// Sets how many permits a semaphore has.
+    fn set_limit(&mut self, lock: &str, limit: u32) -> Result<(), StepError>;
 
     /// Makes all numbers from now on larger than `above`. It can be repeated.
-    fn raise_tokens(&mut self, above: i64) -> Result<(), Trouble>;
+    fn raise_tokens(&mut self, above: i64) -> Result<(), StepError>;
 
-    /// What others may have changed since the last time that this was asked. Costs next to nothing.
-    fn changes(&mut self) -> Result<Changes, Trouble>;
+    /// The changes that others may have made since the last call. Costs next to nothing.
+    fn changes(&mut self) -> Result<Changes, StepError>;
 
-    /// Ends the sessions whose time has passed; gives how long it takes until that of the next one has.
-    fn sweep(&mut self) -> Result<Option<Duration>, Trouble>;
+    /// Ends the sessions that are over by the clock. Returns how long the next one lasts.
+    fn sweep(&mut self) -> Result<Option<Duration>, StepError>;
 
-    /// For how long nobody comes to hold, because the server may have forgotten who does. `None`: somebody can.
-    fn quiet(&mut self) -> Result<Option<Duration>, Trouble> {
+    /// For how long nobody may acquire a lock, because the server may have forgotten its holder. `None`: all may.
+    fn quiet(&mut self) -> Result<Option<Duration>, StepError> {
         Ok(None)
     }
 
-    /// Gives a session of a lease from now on to each claim that has none, because somebody has deleted the session's row:
-    /// its holder may live, and renew it.
-    fn adopt_orphans(&mut self) -> Result<(), Trouble> {
+    /// Gives each claim without a session a new one, which lasts for one lease. Somebody has deleted the session's row, but
+    /// the holder may live, and renew it.
+    fn adopt_orphans(&mut self) -> Result<(), StepError> {
         Ok(())
     }
 
-    /// How soon it is looked for changes after one, where somebody waits for them.
+    /// The pause before the next look for changes, after a change, while somebody waits.
     fn shortest_look(&self) -> Duration {
         Duration::from_millis(1)
     }
 
-    /// And how seldom where none have come.
+    /// The longest pause between two looks while somebody waits and nothing changes.
     fn longest_look(&self) -> Duration {
         Duration::from_millis(20)
     }
 
-    /// And where locks are held, and nobody waits: then others may want them.
+    /// The pause while locks are held and nobody here waits: others may want the locks.
     fn held_look(&self) -> Duration {
         Duration::from_millis(50)
     }
 
-    /// Whether [`changes`](Database::changes) tells changes that concern no claim of this client's session, too.
+    /// Whether [`changes`](Database::changes) also reports changes that concern no claim of this client.
     fn tells_what_concerns_others(&self) -> bool {
         true
     }
 
-    /// Has that be called at a change that others make, where the database can say so, until it gives `false`.
+    /// Calls `changed` at each change that others make, until it returns `false`. Only databases that notify can do so.
     fn announce(&mut self, _changed: Box<dyn Fn() -> bool + Send>) {}
 }
 
-/// What others may have changed.
+/// The changes that others may have made.
 #[derive(Clone, Debug)]
 pub(crate) enum Changes {
     None,
@@ -113,12 +118,12 @@ pub(crate) enum Changes {
 /// A claim that is to be made.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
-    /// Nobody else's.
+    /// No other claim has it.
     pub(crate) id: Uuid,
     pub(crate) session: Uuid,
     pub(crate) lock: String,
     pub(crate) kind: Kind,
-    /// How many permits a semaphore has, unless that is known.
+    /// How many permits a semaphore has, if the database does not know.
     pub(crate) limit: u32,
     pub(crate) host: String,
     pub(crate) pid: u32,
@@ -126,7 +131,7 @@ pub(crate) struct Row {
     pub(crate) label: String,
 }
 
-/// What became of a claim.
+/// The outcome of a claim.
 #[derive(Clone, Debug)]
 pub(crate) enum Claimed {
     Holds {
@@ -147,11 +152,11 @@ pub(crate) struct Front {
     pub(crate) holding: Vec<i64>,
     /// The first that waits.
     pub(crate) next: Option<i64>,
-    /// How many permits there are, where that is known.
+    /// How many permits there are, if known.
     pub(crate) limit: Option<u32>,
 }
 
-/// What others want of the claims of a session.
+/// The requests and orders of others for the claims of a session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wants {
     /// How many claims it has.
@@ -159,17 +164,17 @@ pub(crate) struct Wants {
     pub(crate) revocations: Vec<(i64, Revocation)>,
 }
 
-/// Why a step was not done, or may not have been.
+/// A step was not done, or may not have been.
 #[derive(Clone, Debug)]
-pub(crate) struct Trouble {
-    pub(crate) what: What,
+pub(crate) struct StepError {
+    pub(crate) cause: Cause,
     /// In words.
     pub(crate) why: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
-    /// Others are at it: nothing was done.
+pub(crate) enum Cause {
+    /// Other steps are in the way: nothing was done.
     Busy,
     /// It may have been done.
     Unknown,
@@ -185,17 +190,17 @@ pub(crate) enum What {
     Failed,
 }
 
-impl Trouble {
-    pub(crate) fn new(what: What, why: impl Into<String>) -> Trouble {
-        Trouble { what, why: why.into() }
+impl StepError {
+    pub(crate) fn new(cause: Cause, why: impl Into<String>) -> StepError {
+        StepError { cause, why: why.into() }
     }
 
-    pub(crate) fn is(&self, what: What) -> bool {
-        self.what == what
+    pub(crate) fn is(&self, cause: Cause) -> bool {
+        self.cause == cause
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for StepError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.why)
     }

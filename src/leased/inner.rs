@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::backlog::{Progress, Step};
 use super::claim::Claim;
-use super::database::{Trouble, What};
+use super::database::{Cause, StepError};
 use super::worker::{Shared, Work, Worker};
 use crate::error::{Code, Error};
 use crate::lock::LockOp;
@@ -61,9 +61,9 @@ impl Inner {
         &self,
         lock: &Arc<str>,
         mut work: W,
-    ) -> impl Future<Output = Result<T, Trouble>> + Send + use<T, W>
+    ) -> impl Future<Output = Result<T, StepError>> + Send + use<T, W>
     where
-        W: FnMut(&mut Worker) -> Result<T, Trouble> + Send + 'static,
+        W: FnMut(&mut Worker) -> Result<T, StepError> + Send + 'static,
     {
         let (send, answer) = oneshot::async_channel();
         let mut send = Some(send);
@@ -74,7 +74,7 @@ impl Inner {
             let done = work(worker);
             worker.shared.note(&done);
             match done {
-                Err(trouble) if trouble.is(What::Busy) => Progress::Again,
+                Err(failure) if failure.is(Cause::Busy) => Progress::Again,
                 result => {
                     if let Some(send) = send.take() {
                         wake::send(send, result);
@@ -85,7 +85,7 @@ impl Inner {
         });
         self.submit_on(Arc::clone(lock), work);
         async move {
-            let lost = || Err(Trouble::new(What::Unknown, "the store's thread has ended"));
+            let lost = || Err(StepError::new(Cause::Unknown, "the store's thread has ended"));
             answer.await.unwrap_or_else(|_| lost())
         }
     }
@@ -114,14 +114,14 @@ impl Drop for Inner {
 }
 
 /// What a database has answered, as an error.
-pub(super) fn error_of(op: &'static str, path: &str, trouble: Trouble) -> Error {
-    let code = match trouble.what {
-        What::Busy => Code::OPERATION_TIMEOUT,
-        What::Unknown => Code::CONNECTION_LOSS,
-        What::SessionOver => Code::SESSION_EXPIRED,
-        What::NotPermitted => Code::NO_AUTH,
-        What::TooFewPermits | What::Unusable => Code::BAD_ARGUMENTS,
-        What::Failed => Code::API_ERROR,
+pub(super) fn error_of(op: &'static str, path: &str, failure: StepError) -> Error {
+    let code = match failure.cause {
+        Cause::Busy => Code::OPERATION_TIMEOUT,
+        Cause::Unknown => Code::CONNECTION_LOSS,
+        Cause::SessionOver => Code::SESSION_EXPIRED,
+        Cause::NotPermitted => Code::NO_AUTH,
+        Cause::TooFewPermits | Cause::Unusable => Code::BAD_ARGUMENTS,
+        Cause::Failed => Code::API_ERROR,
     };
-    Error::with_detail(op, path, code, trouble.why)
+    Error::with_detail(op, path, code, failure.why)
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use super::claim::Status;
-use super::database::{Changes, Trouble};
+use super::database::{Changes, StepError};
 use super::worker::{Worker, remove};
 use crate::lock::{LostReason, Revocation};
 use crate::logging::log;
@@ -33,9 +33,9 @@ impl Worker {
     }
 
     /// Repeats the failed look with the next one.
-    fn miss(&mut self, trouble: Trouble) {
+    fn miss(&mut self, failure: StepError) {
         self.has_missed = true;
-        failed(trouble);
+        failed(failure);
     }
 
     /// Looks no later than the next session ends.
@@ -54,8 +54,8 @@ impl Worker {
         let is_time = self.sweep_at.is_some_and(|at| now >= at);
         let changes = self.database.changes();
         self.shared.note(&changes);
-        let changes = changes.unwrap_or_else(|trouble| {
-            failed(trouble);
+        let changes = changes.unwrap_or_else(|failure| {
+            failed(failure);
             Changes::None
         });
         // A change is reported once, so a look that failed is repeated without one.
@@ -76,7 +76,7 @@ impl Worker {
             match self.database.sweep() {
                 // Somebody may delete that session's row.
                 Ok(next) => self.sweep_at = Some(now + next.map_or(lease, |next| next.min(lease))),
-                Err(trouble) => failed(trouble),
+                Err(failure) => failed(failure),
             }
         }
         if is_any || is_time {
@@ -123,7 +123,7 @@ impl Worker {
         };
         let front = match self.database.front(lock) {
             Ok(front) => front,
-            Err(trouble) => return self.miss(trouble),
+            Err(failure) => return self.miss(failure),
         };
         // Those behind the next one wait on, unless they ask for more than there is.
         let is_concerned =
@@ -145,7 +145,7 @@ impl Worker {
             } else if front.next == Some(number) {
                 match self.database.ahead(lock, number, claim.kind()) {
                     Ok(ahead) => *claim.ahead.lock() = ahead,
-                    Err(trouble) => failed(trouble),
+                    Err(failure) => failed(failure),
                 }
             }
         }
@@ -159,7 +159,7 @@ impl Worker {
         let wants = match self.database.wanted(session.id) {
             Ok(Some(wants)) => wants,
             Ok(None) => return self.lose(LostReason::Session),
-            Err(trouble) => return self.miss(trouble),
+            Err(failure) => return self.miss(failure),
         };
         for (number, what) in wants.revocations {
             let claim = self.claims.values().find_map(|claims| claims.get(&number).cloned());
@@ -189,8 +189,8 @@ impl Worker {
                 self.lose(LostReason::Session);
                 return true;
             }
-            Err(trouble) => {
-                self.miss(trouble);
+            Err(failure) => {
+                self.miss(failure);
                 return false;
             }
         };
@@ -214,6 +214,6 @@ impl Worker {
 }
 
 /// A look was not answered: the next one may be.
-fn failed(trouble: Trouble) {
-    log!(DEBUG, %trouble, "a look at the database failed");
+fn failed(failure: StepError) {
+    log!(DEBUG, %failure, "a look at the database failed");
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::backlog::Progress;
-use super::database::{Database, Trouble, What};
+use super::database::{Cause, Database, StepError};
 use super::inner::{Inner, error_of};
 use super::spec::Spec;
 use super::worker::{Shared, Worker};
@@ -39,7 +39,7 @@ impl Store {
     pub(crate) fn open<D: Database>(
         location: &str,
         lease: Duration,
-        open: impl FnOnce(&dyn Fn(&str) -> bool) -> Result<D, Trouble> + Send + 'static,
+        open: impl FnOnce(&dyn Fn(&str) -> bool) -> Result<D, StepError> + Send + 'static,
     ) -> Pending<Store> {
         watch_for_forks();
         at_exit(wait_at_exit);
@@ -64,7 +64,7 @@ impl Store {
         };
         let work = move || {
             let is_given_up = |why: &str| {
-                known.note::<()>(&Err(Trouble::new(What::Busy, why)));
+                known.note::<()>(&Err(StepError::new(Cause::Busy, why)));
                 send.is_closed()
             };
             match open(&is_given_up) {
@@ -74,7 +74,7 @@ impl Store {
                     wake::send(send, Ok(()));
                     Worker::new(Box::new(database), known).run(&queued);
                 }
-                Err(trouble) => wake::send(send, Err(trouble)),
+                Err(failure) => wake::send(send, Err(failure)),
             }
         };
         let started = machine::start().and_then(|()| threads::spawn("zklock-store", work));
@@ -94,7 +94,7 @@ impl Store {
         let connected = Pending::run("connect", &location, async move {
             match opened.await {
                 Ok(Ok(())) => Ok(store),
-                Ok(Err(trouble)) => Err(error_of("connect", &named, trouble)),
+                Ok(Err(failure)) => Err(error_of("connect", &named, failure)),
                 Err(_) => Err(Error::new("connect", &named, Code::SYSTEM_ERROR)),
             }
         });

@@ -9,7 +9,7 @@ use futures_lite::future::or;
 
 use super::acquire::{self, Ahead, late, refused};
 use super::backlog::Progress;
-use super::database::{Trouble, What};
+use super::database::{Cause, StepError};
 use super::inner::{Inner, error_of};
 use super::spec::Spec;
 use super::worker::Worker;
@@ -65,13 +65,13 @@ impl Spec {
     async fn ask<T: Send + 'static>(
         &self,
         op: LockOp,
-        work: impl FnMut(&mut Worker) -> Result<T, Trouble> + Send + 'static,
+        work: impl FnMut(&mut Worker) -> Result<T, StepError> + Send + 'static,
     ) -> Result<T, LockError> {
         if let Some(error) = self.inner.refusal(op, &self.path) {
             return Err(LockError::closed(&self.path, error));
         }
         let asked = self.inner.ask(&self.path, work);
-        self.in_time(op, async { asked.await.map_err(|trouble| refused(op, &self.path, trouble)) })
+        self.in_time(op, async { asked.await.map_err(|failure| refused(op, &self.path, failure)) })
             .await
     }
 
@@ -87,7 +87,7 @@ impl Spec {
             if let Some(more) = self.inner.shared.why_late() {
                 why = format!("{why}; {more}");
             }
-            let late = Trouble::new(What::Busy, why);
+            let late = StepError::new(Cause::Busy, why);
             Err(LockError::store(&self.path, error_of(op.name(), &self.path, late)))
         })
         .await

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::backlog::{Backlog, Progress, Step};
 use super::claim::{Claim, Status};
-use super::database::{Claimed, Database, Trouble, What};
+use super::database::{Cause, Claimed, Database, StepError};
 use super::session::Session;
 use crate::lock::{Contender, LostReason};
 use crate::logging::log;
@@ -48,7 +48,7 @@ pub(super) struct Shared {
 #[derive(Default)]
 pub(super) struct Hindrance {
     /// Why the last step was not done.
-    trouble: Option<String>,
+    failure: Option<String>,
     /// Until when the server lets nobody in.
     quiet: Option<Instant>,
 }
@@ -62,11 +62,13 @@ impl Shared {
     }
 
     /// What became of a step.
-    pub(super) fn note<T>(&self, done: &Result<T, Trouble>) {
+    pub(super) fn note<T>(&self, done: &Result<T, StepError>) {
         match done {
-            Ok(_) => self.hindrance.lock().trouble = None,
-            Err(trouble) if matches!(trouble.what, What::Busy | What::Unknown | What::Failed) => {
-                self.hindrance.lock().trouble = Some(trouble.why.clone());
+            Ok(_) => self.hindrance.lock().failure = None,
+            Err(failure)
+                if matches!(failure.cause, Cause::Busy | Cause::Unknown | Cause::Failed) =>
+            {
+                self.hindrance.lock().failure = Some(failure.why.clone());
             }
             Err(_) => {}
         }
@@ -75,8 +77,8 @@ impl Shared {
     /// What an error says of an acquire that was too late.
     pub(super) fn why_late(&self) -> Option<String> {
         let hindrance = self.hindrance.lock();
-        if let Some(trouble) = &hindrance.trouble {
-            return Some(format!("the store's last error: {trouble}"));
+        if let Some(failure) = &hindrance.failure {
+            return Some(format!("the store's last error: {failure}"));
         }
         let left = hindrance.quiet?.saturating_duration_since(Instant::now()).as_millis();
         let why = || {
@@ -233,24 +235,24 @@ impl Worker {
     }
 
     /// The session, which is begun where there is none.
-    fn session(&mut self) -> Result<Arc<Session>, Trouble> {
+    fn session(&mut self) -> Result<Arc<Session>, StepError> {
         if self.shared.is_closed.load(Ordering::Acquire) {
-            return Err(Trouble::new(What::SessionOver, "the store is closed"));
+            return Err(StepError::new(Cause::SessionOver, "the store is closed"));
         }
         self.used = Instant::now();
         if self.shared.is_closed.load(Ordering::Acquire) {
-            return Err(Trouble::new(What::SessionOver, "the store is closed"));
+            return Err(StepError::new(Cause::SessionOver, "the store is closed"));
         }
         if let Some(session) = self.session.clone().filter(|session| session.is_trusted()) {
             return Ok(session);
         }
         self.lose(LostReason::Session);
         let (id, lease, submitted) = (Uuid::new_v4(), self.shared.lease, BootInstant::now());
-        if let Err(trouble) = self.database.begin(id, lease) {
-            if trouble.is(What::Unknown) {
+        if let Err(failure) = self.database.begin(id, lease) {
+            if failure.is(Cause::Unknown) {
                 self.end(Ending::Session(id), Duration::ZERO, None);
             }
-            return Err(trouble);
+            return Err(failure);
         }
         let session = Session::begun(id, lease, submitted);
         machine::drive(Arc::clone(&session).watch());
@@ -279,14 +281,14 @@ impl Worker {
             }
             Ok(true) => self.renew_at = now + BUSY,
             Ok(false) => self.lose(LostReason::Session),
-            Err(trouble) => {
+            Err(failure) => {
                 // One that others keep out for a moment is nothing yet.
                 let is_late = now.duration_since(self.renewed) > lease / 2;
-                if is_late || !trouble.is(What::Busy) {
+                if is_late || !failure.is(Cause::Busy) {
                     session.set_suspended(true);
                 }
-                self.renew_at = now + pause_after(&trouble);
-                log!(DEBUG, %trouble, "a renewal was not confirmed");
+                self.renew_at = now + pause_after(&failure);
+                log!(DEBUG, %failure, "a renewal was not confirmed");
             }
         }
     }
@@ -312,12 +314,12 @@ impl Worker {
         &mut self,
         claim: &Arc<Claim>,
         unless_blocked: bool,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, StepError> {
         let session = self.session()?;
         let claimed = match self.database.claim(&claim.row(session.id), unless_blocked) {
-            Err(trouble) if trouble.is(What::SessionOver) => {
+            Err(failure) if failure.is(Cause::SessionOver) => {
                 self.lose(LostReason::Session);
-                return Err(trouble);
+                return Err(failure);
             }
             claimed => claimed?,
         };
@@ -427,15 +429,15 @@ impl Worker {
                         Ending::Session(_) => self.look_at_all(),
                     }
                 }
-                Err(trouble) => {
+                Err(failure) => {
                     let is_session = matches!(duty.what, Ending::Session(_));
-                    duty.may_be_done |= trouble.is(What::Unknown);
+                    duty.may_be_done |= failure.is(Cause::Unknown);
                     // By then it is over by itself.
                     if !is_session || BootInstant::now() < duty.ends {
-                        duty.due = Instant::now() + pause_after(&trouble);
+                        duty.due = Instant::now() + pause_after(&failure);
                         self.duties.push(duty);
                     }
-                    log!(DEBUG, %trouble, "a claim is not deleted yet");
+                    log!(DEBUG, %failure, "a claim is not deleted yet");
                 }
             }
         }
@@ -464,6 +466,6 @@ pub(super) fn remove(claims: &mut HashMap<Arc<str>, Numbered>, number: i64, clai
     }
 }
 
-fn pause_after(trouble: &Trouble) -> Duration {
-    if trouble.is(What::Busy) { BUSY } else { retry::LATER }
+fn pause_after(failure: &StepError) -> Duration {
+    if failure.is(Cause::Busy) { BUSY } else { retry::LATER }
 }

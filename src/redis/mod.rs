@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use self::subscriber::Inbox;
 use crate::leased::attempts::{Attempts, first};
-use crate::leased::database::{Changes, Claimed, Database, Front, Row, Trouble, Wants, What};
+use crate::leased::database::{Cause, Changes, Claimed, Database, Front, Row, StepError, Wants};
 use crate::lock::{Contender, HeldSince, Kind, MAX_TEXT, Revocation};
 use crate::runtime::BootInstant;
 use crate::text::one_line;
@@ -68,10 +68,10 @@ impl Redis {
         address: &str,
         lease: Duration,
         is_given_up: &dyn Fn(&str) -> bool,
-    ) -> Result<Redis, Trouble> {
+    ) -> Result<Redis, StepError> {
         // What the driver says may have the address in it, and that a password.
         let client = Client::open(address).map_err(|_| {
-            Trouble::new(What::Unusable, "redis://USER:PASSWORD@HOST:PORT/DATABASE")
+            StepError::new(Cause::Unusable, "redis://USER:PASSWORD@HOST:PORT/DATABASE")
         })?;
         let script = Script::new(include_str!("steps.lua"));
         let (connection, attempts, server) = (None, Attempts::default(), Server::default());
@@ -86,7 +86,7 @@ impl Redis {
     }
 
     /// The connection. A new one begins with which server this is, and which one this client comes from.
-    fn connect(&mut self) -> Result<Connection, Trouble> {
+    fn connect(&mut self) -> Result<Connection, StepError> {
         if let Some(connection) = self.connection.take() {
             return Ok(connection);
         }
@@ -119,7 +119,7 @@ impl Redis {
     }
 
     /// Does a step, by one script.
-    fn step(&mut self, step: &str, arguments: &[&str]) -> Result<Vec<String>, Trouble> {
+    fn step(&mut self, step: &str, arguments: &[&str]) -> Result<Vec<String>, StepError> {
         let mut connection = self.connect()?;
         let mut call = self.script.arg(step);
         call.arg(PREFIX).arg(millis(self.lease)).arg(&self.server.run);
@@ -133,14 +133,14 @@ impl Redis {
                 Ok(answer)
             }
             Err(error) => {
-                let trouble = refused(&error);
+                let failure = refused(&error);
                 // A connection with an answer that may yet come is of no use, nor is one to a server that takes no writes.
                 let is_replica =
                     matches!(error.kind(), ErrorKind::Server(ServerErrorKind::ReadOnly));
-                if !trouble.is(What::Unknown) && !is_replica {
+                if !failure.is(Cause::Unknown) && !is_replica {
                     self.connection = Some(connection);
                 }
-                Err(trouble)
+                Err(failure)
             }
         }
     }
@@ -151,48 +151,48 @@ impl Redis {
     }
 
     /// As [`step`](Redis::step), of one that can be repeated whether or not it was done.
-    fn look(&mut self, step: &str, arguments: &[&str]) -> Result<Vec<String>, Trouble> {
-        self.step(step, arguments).map_err(|trouble| match trouble.what {
-            What::Unknown => Trouble { what: What::Busy, ..trouble },
-            _ => trouble,
+    fn look(&mut self, step: &str, arguments: &[&str]) -> Result<Vec<String>, StepError> {
+        self.step(step, arguments).map_err(|failure| match failure.cause {
+            Cause::Unknown => StepError { cause: Cause::Busy, ..failure },
+            _ => failure,
         })
     }
 }
 
 /// What its user lacks, and what has to be granted.
-fn not_permitted(why: &str) -> Trouble {
-    Trouble::new(What::NotPermitted, format!("{why}; locks need the rights {RIGHTS}"))
+fn not_permitted(why: &str) -> StepError {
+    StepError::new(Cause::NotPermitted, format!("{why}; locks need the rights {RIGHTS}"))
 }
 
 /// What an error means of a script that was sent.
-fn refused(error: &RedisError) -> Trouble {
+fn refused(error: &RedisError) -> StepError {
     let what = match error.kind() {
         ErrorKind::Server(ServerErrorKind::NoPerm) => {
             return not_permitted(&one_line(&error.to_string(), MAX_TEXT));
         }
-        ErrorKind::AuthenticationFailed => What::NotPermitted,
+        ErrorKind::AuthenticationFailed => Cause::NotPermitted,
         ErrorKind::Server(
             ServerErrorKind::BusyLoading
             | ServerErrorKind::MasterDown
             | ServerErrorKind::ReadOnly
             | ServerErrorKind::TryAgain,
-        ) => What::Busy,
+        ) => Cause::Busy,
         ErrorKind::Server(_) | ErrorKind::Extension => match error.code() {
-            Some("NOAUTH" | "WRONGPASS") => What::NotPermitted,
+            Some("NOAUTH" | "WRONGPASS") => Cause::NotPermitted,
             // Another script runs for long.
-            Some("BUSY") => What::Busy,
-            _ => What::Failed,
+            Some("BUSY") => Cause::Busy,
+            _ => Cause::Failed,
         },
-        _ => What::Unknown,
+        _ => Cause::Unknown,
     };
-    Trouble::new(what, one_line(&error.to_string(), MAX_TEXT))
+    StepError::new(what, one_line(&error.to_string(), MAX_TEXT))
 }
 
-fn malformed() -> Trouble {
-    Trouble::new(What::Failed, "the server's answer is none of a zklock script")
+fn malformed() -> StepError {
+    StepError::new(Cause::Failed, "the server's answer is none of a zklock script")
 }
 
-fn number<T: std::str::FromStr>(text: &str) -> Result<T, Trouble> {
+fn number<T: std::str::FromStr>(text: &str) -> Result<T, StepError> {
     text.parse().map_err(|_| malformed())
 }
 
@@ -201,7 +201,7 @@ fn millis(duration: Duration) -> String {
 }
 
 /// From seven columns; `None` of none. Anyone may have written them.
-fn contender(columns: &[String]) -> Result<Option<Contender>, Trouble> {
+fn contender(columns: &[String]) -> Result<Option<Contender>, StepError> {
     let [token, lock, since, host, pid, thread, label] = columns else { return Ok(None) };
     let token = number(token)?;
     let [host, thread, label] = [host, thread, label].map(|text| one_line(text, MAX_TEXT));
@@ -235,7 +235,7 @@ fn is_done(answer: &[String]) -> bool {
 }
 
 impl Database for Redis {
-    fn begin(&mut self, session: Uuid, _: Duration) -> Result<(), Trouble> {
+    fn begin(&mut self, session: Uuid, _: Duration) -> Result<(), StepError> {
         let session = self.named(session);
         self.step("begin", &[&session])?;
         self.inbox.begin(&session);
@@ -243,7 +243,7 @@ impl Database for Redis {
         Ok(())
     }
 
-    fn renew(&mut self, session: Uuid, _: Duration) -> Result<bool, Trouble> {
+    fn renew(&mut self, session: Uuid, _: Duration) -> Result<bool, StepError> {
         let renewed = self.step("renew", &[&self.named(session)])?;
         if let [_, longest] = renewed.as_slice() {
             self.server.longest.clone_from(longest);
@@ -251,11 +251,11 @@ impl Database for Redis {
         Ok(is_done(&renewed))
     }
 
-    fn end(&mut self, session: Uuid) -> Result<(), Trouble> {
+    fn end(&mut self, session: Uuid) -> Result<(), StepError> {
         self.step("end", &[&self.named(session)]).map(drop)
     }
 
-    fn claim(&mut self, row: &Row, unless_blocked: bool) -> Result<Claimed, Trouble> {
+    fn claim(&mut self, row: &Row, unless_blocked: bool) -> Result<Claimed, StepError> {
         let (kind, permits) = columns_of(row.kind);
         let Row { lock, host, thread, label, .. } = row;
         let [id, session, permits, limit, pid] = [
@@ -272,10 +272,10 @@ impl Database for Redis {
         )?;
         let Some((what, rest)) = answer.split_first() else { return Err(malformed()) };
         match (what.as_str(), rest) {
-            ("over", _) => Err(Trouble::new(What::SessionOver, "its session is over")),
+            ("over", _) => Err(StepError::new(Cause::SessionOver, "its session is over")),
             ("few", _) => {
                 let why = "it has fewer permits than are asked for";
-                Err(Trouble::new(What::TooFewPermits, why))
+                Err(StepError::new(Cause::TooFewPermits, why))
             }
             ("holds", [at, ..]) => Ok(Claimed::Holds { number: number(at)? }),
             ("waits", [at, ahead @ ..]) => {
@@ -286,11 +286,11 @@ impl Database for Redis {
         }
     }
 
-    fn release(&mut self, claim: Uuid, _: &str) -> Result<bool, Trouble> {
+    fn release(&mut self, claim: Uuid, _: &str) -> Result<bool, StepError> {
         Ok(is_done(&self.step("release", &[&claim.to_string()])?))
     }
 
-    fn front(&mut self, lock: &str) -> Result<Front, Trouble> {
+    fn front(&mut self, lock: &str) -> Result<Front, StepError> {
         let answer = self.look("front", &[lock])?;
         let [next, limit, holding @ ..] = answer.as_slice() else { return Err(malformed()) };
         let some = |text: &String| (!text.is_empty()).then(|| text.clone());
@@ -300,11 +300,11 @@ impl Database for Redis {
         Ok(Front { holding, next, limit })
     }
 
-    fn ahead(&mut self, lock: &str, at: i64, kind: Kind) -> Result<Option<Contender>, Trouble> {
+    fn ahead(&mut self, lock: &str, at: i64, kind: Kind) -> Result<Option<Contender>, StepError> {
         contender(&self.look("ahead", &[lock, &at.to_string(), columns_of(kind).0])?)
     }
 
-    fn contenders(&mut self, lock: &str, most: usize) -> Result<Vec<Contender>, Trouble> {
+    fn contenders(&mut self, lock: &str, most: usize) -> Result<Vec<Contender>, StepError> {
         let most = most.min(1 << 31).to_string();
         let answer = self.look("contenders", &[lock, &most])?;
         let latest = SystemTime::now();
@@ -319,7 +319,7 @@ impl Database for Redis {
         answer.chunks_exact(8).map(read).collect()
     }
 
-    fn revoke(&mut self, lock: &str, at: i64, what: &Revocation) -> Result<bool, Trouble> {
+    fn revoke(&mut self, lock: &str, at: i64, what: &Revocation) -> Result<bool, StepError> {
         let at = at.to_string();
         let answer = match what {
             Revocation::Ask { reason } => self.step("revoke", &[lock, &at, "asked", reason]),
@@ -330,11 +330,11 @@ impl Database for Redis {
         Ok(is_done(&answer?))
     }
 
-    fn is_there(&mut self, lock: &str, at: i64) -> Result<bool, Trouble> {
+    fn is_there(&mut self, lock: &str, at: i64) -> Result<bool, StepError> {
         Ok(is_done(&self.look("is_there", &[lock, &at.to_string()])?))
     }
 
-    fn wanted(&mut self, session: Uuid) -> Result<Option<Wants>, Trouble> {
+    fn wanted(&mut self, session: Uuid) -> Result<Option<Wants>, StepError> {
         let answer = self.look("wanted", &[&self.named(session)])?;
         let [_, claims, wanted @ ..] = answer.as_slice() else { return Ok(None) };
         let read = |row: &[String]| {
@@ -351,7 +351,7 @@ impl Database for Redis {
         Ok(Some(Wants { claims: number(claims)?, revocations }))
     }
 
-    fn numbers(&mut self, session: Uuid) -> Result<Option<Vec<(i64, Uuid)>>, Trouble> {
+    fn numbers(&mut self, session: Uuid) -> Result<Option<Vec<(i64, Uuid)>>, StepError> {
         let answer = self.look("numbers", &[&self.named(session)])?;
         match answer.split_first() {
             Some((alive, numbers)) if alive == "alive" => {
@@ -362,21 +362,21 @@ impl Database for Redis {
         }
     }
 
-    fn limit(&mut self, lock: &str) -> Result<Option<u32>, Trouble> {
+    fn limit(&mut self, lock: &str) -> Result<Option<u32>, StepError> {
         let answer = self.look("limit", &[lock])?;
         let limit = answer.first().filter(|limit| !limit.is_empty());
         limit.map(|limit| number(limit)).transpose()
     }
 
-    fn set_limit(&mut self, lock: &str, limit: u32) -> Result<(), Trouble> {
+    fn set_limit(&mut self, lock: &str, limit: u32) -> Result<(), StepError> {
         self.step("set_limit", &[lock, &limit.to_string()]).map(drop)
     }
 
-    fn raise_tokens(&mut self, above: i64) -> Result<(), Trouble> {
+    fn raise_tokens(&mut self, above: i64) -> Result<(), StepError> {
         self.look("raise_tokens", &[&above.to_string()]).map(drop)
     }
 
-    fn changes(&mut self) -> Result<Changes, Trouble> {
+    fn changes(&mut self) -> Result<Changes, StepError> {
         if let Some(changes) = self.inbox.take() {
             return Ok(changes);
         }
@@ -386,13 +386,13 @@ impl Database for Redis {
         Ok(if is_new { Changes::Any } else { Changes::None })
     }
 
-    fn sweep(&mut self) -> Result<Option<Duration>, Trouble> {
+    fn sweep(&mut self) -> Result<Option<Duration>, StepError> {
         let answer = self.look("sweep", &[])?;
         let left = answer.first().filter(|left| !left.is_empty());
         left.map(|left| Ok(Duration::from_millis(number(left)?))).transpose()
     }
 
-    fn quiet(&mut self) -> Result<Option<Duration>, Trouble> {
+    fn quiet(&mut self) -> Result<Option<Duration>, StepError> {
         let left: u64 = number(self.look("quiet", &[])?.first().ok_or_else(malformed)?)?;
         Ok((left > 0).then(|| Duration::from_millis(left)))
     }

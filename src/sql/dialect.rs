@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::leased::database::{Trouble, What};
+use crate::leased::database::{Cause, StepError};
 
 /// A connection to a database. One step is one transaction, of which nothing is done before its commit; a query
 /// outside of a step is a snapshot. All steps with the same gate are in one order: none begins before those before it
@@ -17,11 +17,11 @@ pub(crate) trait Dialect: Send + 'static {
     const WAKE: Option<&'static str> = None;
 
     /// Begins a step, which changes what lies behind a gate, if it names one.
-    fn begin_step(&mut self, gate: Option<&str>) -> Result<Begun, Trouble>;
+    fn begin_step(&mut self, gate: Option<&str>) -> Result<Begun, StepError>;
 
     /// Does a step of statements that are known before it. Gives how many rows each has changed. Errors are those of
     /// [`commit_step`](Dialect::commit_step).
-    fn apply(&mut self, gate: &str, statements: &[Statement<'_>]) -> Result<Vec<u64>, Trouble>
+    fn apply(&mut self, gate: &str, statements: &[Statement<'_>]) -> Result<Vec<u64>, StepError>
     where
         Self: Sized,
     {
@@ -31,26 +31,26 @@ pub(crate) trait Dialect: Send + 'static {
     }
 
     /// Ends it. After most errors it is not known whether it is done.
-    fn commit_step(&mut self) -> Result<(), Trouble>;
+    fn commit_step(&mut self) -> Result<(), StepError>;
 
     /// Ends it, and nothing of it is done.
     fn undo_step(&mut self);
 
     /// When the next session ends, if there is one, and the time by the same clock, in nanoseconds.
-    fn first_end(&mut self) -> Result<(Option<i64>, i64), Trouble>;
+    fn first_end(&mut self) -> Result<(Option<i64>, i64), StepError>;
 
     /// What a query gives. Each value stands for a `?`.
-    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Trouble>;
+    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, StepError>;
 
     /// How many rows a statement has changed.
-    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Trouble>;
+    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, StepError>;
 
     /// Both, in this order. Gives how many rows the statement has changed, and what the query gives.
     fn execute_then_query(
         &mut self,
         (statement, values): Statement<'_>,
         (query, of_query): Statement<'_>,
-    ) -> Result<(u64, Vec<Row>), Trouble> {
+    ) -> Result<(u64, Vec<Row>), StepError> {
         Ok((self.execute(statement, &values)?, self.query(query, &of_query)?))
     }
 
@@ -60,10 +60,10 @@ pub(crate) trait Dialect: Send + 'static {
     }
 
     /// Within a step: makes the numbers of claims larger than `above` from now on.
-    fn raise_numbers(&mut self, above: i64) -> Result<(), Trouble>;
+    fn raise_numbers(&mut self, above: i64) -> Result<(), StepError>;
 
     /// Whether others may have changed anything since the last time that this was asked.
-    fn look_for_changes(&mut self) -> Result<bool, Trouble>;
+    fn look_for_changes(&mut self) -> Result<bool, StepError>;
 
     /// How seldom that is asked where somebody waits, and where locks are held alone.
     fn pauses(&self) -> (Duration, Duration);
@@ -83,24 +83,24 @@ pub(crate) type Statement<'a> = (&'a str, Vec<Value>);
 pub(super) fn step<D: Dialect, T>(
     database: &mut D,
     gate: Option<&str>,
-    work: impl FnOnce(&mut D, Begun) -> Result<T, Trouble>,
-) -> Result<T, Trouble> {
+    work: impl FnOnce(&mut D, Begun) -> Result<T, StepError>,
+) -> Result<T, StepError> {
     let begun = database.begin_step(gate)?;
     match work(database, begun) {
         Ok(done) => {
             database.commit_step()?;
             Ok(done)
         }
-        Err(trouble) => {
+        Err(failure) => {
             database.undo_step();
-            Err(trouble)
+            Err(failure)
         }
     }
 }
 
 /// Fails where the server takes no writes, or this user may make none.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
-pub(super) fn check_writes(database: &mut impl Dialect) -> Result<(), Trouble> {
+pub(super) fn check_writes(database: &mut impl Dialect) -> Result<(), StepError> {
     database.begin_step(Some(""))?;
     database.undo_step();
     Ok(())
@@ -152,11 +152,11 @@ impl From<&String> for Value {
 pub(crate) struct Row(pub(super) Vec<Value>);
 
 impl Row {
-    pub(super) fn int(&self, column: usize) -> Result<i64, Trouble> {
+    pub(super) fn int(&self, column: usize) -> Result<i64, StepError> {
         self.some_int(column)?.ok_or_else(malformed)
     }
 
-    pub(super) fn some_int(&self, column: usize) -> Result<Option<i64>, Trouble> {
+    pub(super) fn some_int(&self, column: usize) -> Result<Option<i64>, StepError> {
         match self.0.get(column) {
             Some(Value::Int(number)) => Ok(Some(*number)),
             Some(Value::Null) => Ok(None),
@@ -164,11 +164,11 @@ impl Row {
         }
     }
 
-    pub(super) fn text(&self, column: usize) -> Result<&str, Trouble> {
+    pub(super) fn text(&self, column: usize) -> Result<&str, StepError> {
         self.some_text(column)?.ok_or_else(malformed)
     }
 
-    pub(super) fn some_text(&self, column: usize) -> Result<Option<&str>, Trouble> {
+    pub(super) fn some_text(&self, column: usize) -> Result<Option<&str>, StepError> {
         match self.0.get(column) {
             Some(Value::Text(text)) => Ok(Some(text)),
             Some(Value::Null) => Ok(None),
@@ -177,11 +177,11 @@ impl Row {
     }
 
     /// What is no number of that size holds nothing.
-    pub(super) fn small(&self, column: usize) -> Result<u32, Trouble> {
+    pub(super) fn small(&self, column: usize) -> Result<u32, StepError> {
         Ok(u32::try_from(self.int(column)?).unwrap_or(0))
     }
 }
 
-pub(super) fn malformed() -> Trouble {
-    Trouble::new(What::Failed, "a row of its tables is none that zklock has written")
+pub(super) fn malformed() -> StepError {
+    StepError::new(Cause::Failed, "a row of its tables is none that zklock has written")
 }

@@ -13,7 +13,7 @@ use mysql::{Conn, Error, Opts, OptsBuilder};
 use super::dialect::{Begun, Dialect, Row, Value, check_writes, malformed};
 use super::tables::{GATES, SERVER_VERSION, check_version, gate_of, mysql_tables, raise_gates};
 use crate::leased::attempts::{Attempts, first};
-use crate::leased::database::{Trouble, What};
+use crate::leased::database::{Cause, StepError};
 use crate::lock::MAX_TEXT;
 use crate::text::one_line;
 
@@ -47,10 +47,10 @@ impl MySql {
         address: &str,
         lease: Duration,
         is_given_up: &dyn Fn(&str) -> bool,
-    ) -> Result<MySql, Trouble> {
+    ) -> Result<MySql, StepError> {
         // What the driver says may have the address in it, and that a password.
         let options = Opts::from_url(address).map_err(|_| {
-            Trouble::new(What::Unusable, "mysql://USER:PASSWORD@HOST:PORT/DATABASE")
+            StepError::new(Cause::Unusable, "mysql://USER:PASSWORD@HOST:PORT/DATABASE")
         })?;
         let limit = ANSWER.min(lease / 4).max(Duration::from_millis(1));
         let options = OptsBuilder::from_opts(options)
@@ -66,7 +66,7 @@ impl MySql {
     }
 
     /// Makes the tables where they are missing. Each is there or not; the version comes last.
-    fn prepare(&mut self) -> Result<(), Trouble> {
+    fn prepare(&mut self) -> Result<(), StepError> {
         let is_there = "SELECT count(*) FROM information_schema.tables
             WHERE table_schema = database() AND table_name = 'zklock_meta'";
         let is_there = self.query(is_there, &[])?;
@@ -85,14 +85,14 @@ impl MySql {
         self.execute(version, &[SERVER_VERSION.into()]).map(drop)
     }
 
-    fn connect(&mut self) -> Result<(), Trouble> {
+    fn connect(&mut self) -> Result<(), StepError> {
         if self.connection.is_some() {
             return Ok(());
         }
         let options = &self.options;
         let (connection, is_mariadb) = self.attempts.connect(|| {
-            let mut connection = Conn::new(options.clone()).map_err(|no| refused(&no).trouble)?;
-            let is_mariadb = set_up(&mut connection).map_err(|no| refused(&no).trouble)?;
+            let mut connection = Conn::new(options.clone()).map_err(|no| refused(&no).failure)?;
+            let is_mariadb = set_up(&mut connection).map_err(|no| refused(&no).failure)?;
             Ok((connection, is_mariadb))
         })?;
         self.connection = Some(connection);
@@ -103,12 +103,12 @@ impl MySql {
     /// Asks the server. A connection with an answer that may yet come is given up.
     fn run<T>(&mut self, work: impl FnOnce(&mut Conn) -> Result<T, Error>) -> Result<T, NoAnswer> {
         if !self.is_in_step {
-            let refused = |trouble| NoAnswer { trouble, is_refusal: true };
+            let refused = |failure| NoAnswer { failure, is_refusal: true };
             self.connect().map_err(refused)?;
         }
         let Some(connection) = &mut self.connection else {
-            let trouble = Trouble::new(What::Busy, "the connection to the server is lost");
-            return Err(NoAnswer { trouble, is_refusal: true });
+            let failure = StepError::new(Cause::Busy, "the connection to the server is lost");
+            return Err(NoAnswer { failure, is_refusal: true });
         };
         let done = work(connection).map_err(|error| refused(&error));
         if done.as_ref().is_err_and(|no| !no.is_refusal) {
@@ -118,8 +118,8 @@ impl MySql {
     }
 
     /// Begins a transaction by what a gate says.
-    fn begin(&mut self, gate: Option<&str>) -> Result<Begun, Trouble> {
-        self.say("START TRANSACTION").map_err(|no| no.trouble)?;
+    fn begin(&mut self, gate: Option<&str>) -> Result<Begun, StepError> {
+        self.say("START TRANSACTION").map_err(|no| no.failure)?;
         let Some(path) = gate else {
             let found = self.query(&format!("SELECT {CLOCK}"), &[])?;
             let now = found.first().ok_or_else(malformed)?.int(0)?.saturating_mul(1_000);
@@ -136,14 +136,14 @@ impl MySql {
             Err(Error::MySqlError(refusal)) if refusal.code == TOO_LATE => Ok(false),
             changed => changed.map(|()| true),
         });
-        if !changed.map_err(|no| no.trouble)? {
-            return Err(Trouble::new(What::Busy, "others are at the lock's gate"));
+        if !changed.map_err(|no| no.failure)? {
+            return Err(StepError::new(Cause::Busy, "others are at the lock's gate"));
         }
         let select = format!("SELECT {CLOCK}, number FROM zklock_gate WHERE gate = ?");
         let found = self.query(&select, &[gate.into()])?;
         let missing = || {
             let why = "zklock_gate has no rows: delete its tables, and connect anew";
-            Trouble::new(What::Failed, why)
+            StepError::new(Cause::Failed, why)
         };
         let found = found.first().ok_or_else(missing)?;
         let now = found.int(0)?.saturating_mul(1_000);
@@ -172,7 +172,7 @@ fn set_up(connection: &mut Conn) -> Result<bool, Error> {
 
 /// Why there is no answer.
 struct NoAnswer {
-    trouble: Trouble,
+    failure: StepError,
     /// It is one: nothing was done.
     is_refusal: bool,
 }
@@ -180,20 +180,20 @@ struct NoAnswer {
 /// What an error means of a step that was not committed.
 fn refused(error: &Error) -> NoAnswer {
     let Error::MySqlError(refusal) = error else {
-        let trouble = Trouble::new(What::Busy, one_line(&error.to_string(), MAX_TEXT));
-        return NoAnswer { trouble, is_refusal: false };
+        let failure = StepError::new(Cause::Busy, one_line(&error.to_string(), MAX_TEXT));
+        return NoAnswer { failure, is_refusal: false };
     };
     let (what, is_refusal) = match refusal.code {
         // Waited for too long, or in each other's way: InnoDB has undone the statement, or all of it.
-        1205 | 1213 => (What::Busy, true),
+        1205 | 1213 => (Cause::Busy, true),
         // Too many connections, shutting down, killed, too long for it, read-only, as one that stands in for another.
-        1040 | 1053 | 1203 | 1290 | 1317 | 1836 | 1927 | 1969 | 3024 | 4031 => (What::Busy, false),
-        1044 | 1045 | 1142 | 1227 | 1698 => (What::NotPermitted, true),
+        1040 | 1053 | 1203 | 1290 | 1317 | 1836 | 1927 | 1969 | 3024 | 4031 => (Cause::Busy, false),
+        1044 | 1045 | 1142 | 1227 | 1698 => (Cause::NotPermitted, true),
         // No such database; what is too long for a column.
-        1049 | 1406 => (What::Unusable, true),
-        _ => (What::Failed, true),
+        1049 | 1406 => (Cause::Unusable, true),
+        _ => (Cause::Failed, true),
     };
-    NoAnswer { trouble: Trouble::new(what, one_line(&refusal.message, MAX_TEXT)), is_refusal }
+    NoAnswer { failure: StepError::new(what, one_line(&refusal.message, MAX_TEXT)), is_refusal }
 }
 
 fn parameters(values: &[Value]) -> mysql::Params {
@@ -208,7 +208,7 @@ fn parameters(values: &[Value]) -> mysql::Params {
     }
 }
 
-fn row(found: mysql::Row) -> Result<Row, Trouble> {
+fn row(found: mysql::Row) -> Result<Row, StepError> {
     let value = |value: mysql::Value| match value {
         mysql::Value::NULL => Ok(Value::Null),
         mysql::Value::Int(number) => Ok(Value::Int(number)),
@@ -225,7 +225,7 @@ impl Dialect for MySql {
     const LOCKED: &'static str = " FOR UPDATE";
     const UNLESS_LOCKED: &'static str = " FOR UPDATE SKIP LOCKED";
 
-    fn begin_step(&mut self, gate: Option<&str>) -> Result<Begun, Trouble> {
+    fn begin_step(&mut self, gate: Option<&str>) -> Result<Begun, StepError> {
         if self.is_in_step {
             // One that was broken off.
             self.undo_step();
@@ -239,12 +239,14 @@ impl Dialect for MySql {
         begun
     }
 
-    fn commit_step(&mut self) -> Result<(), Trouble> {
+    fn commit_step(&mut self) -> Result<(), StepError> {
         let committed = self.say("COMMIT");
         self.is_in_step = false;
         committed.map_err(|no| match no.is_refusal {
-            true => no.trouble,
-            false => Trouble { what: What::Unknown, why: format!("commit: {}", no.trouble.why) },
+            true => no.failure,
+            false => {
+                StepError { cause: Cause::Unknown, why: format!("commit: {}", no.failure.why) }
+            }
         })
     }
 
@@ -256,36 +258,36 @@ impl Dialect for MySql {
         self.is_in_step = false;
     }
 
-    fn first_end(&mut self) -> Result<(Option<i64>, i64), Trouble> {
+    fn first_end(&mut self) -> Result<(Option<i64>, i64), StepError> {
         let found =
             self.query(&format!("SELECT min(expires), {CLOCK} FROM zklock_session"), &[])?;
         let found = found.first().ok_or_else(malformed)?;
         Ok((found.some_int(0)?, found.int(1)?.saturating_mul(1_000)))
     }
 
-    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Trouble> {
+    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, StepError> {
         let found = self.run(|connection| connection.exec(sql, parameters(values)));
-        let found: Vec<mysql::Row> = found.map_err(|no| no.trouble)?;
+        let found: Vec<mysql::Row> = found.map_err(|no| no.failure)?;
         found.into_iter().map(row).collect()
     }
 
-    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Trouble> {
+    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, StepError> {
         let done = self.run(|connection| {
             connection.exec_drop(sql, parameters(values))?;
             Ok(connection.affected_rows())
         });
-        done.map_err(|no| no.trouble)
+        done.map_err(|no| no.failure)
     }
 
     fn unless_there(table: &str, column: &str) -> String {
         format!("ON DUPLICATE KEY UPDATE {table}.{column} = {table}.{column}")
     }
 
-    fn raise_numbers(&mut self, above: i64) -> Result<(), Trouble> {
+    fn raise_numbers(&mut self, above: i64) -> Result<(), StepError> {
         raise_gates(self, above)
     }
 
-    fn look_for_changes(&mut self) -> Result<bool, Trouble> {
+    fn look_for_changes(&mut self) -> Result<bool, StepError> {
         let found = self.query("SELECT CAST(sum(changes) AS SIGNED) FROM zklock_gate", &[])?;
         let changes = found.first().map_or(Ok(0), |found| found.int(0))?;
         Ok(std::mem::replace(&mut self.changes, changes) != changes)

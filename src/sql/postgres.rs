@@ -1,11 +1,10 @@
-//! A database of PostgreSQL: locks between machines, as far as one server, or one that stands in for it, can promise them.
+//! A database of PostgreSQL: locks between machines, as good as one server, or its replacement, can promise them.
 //!
-//! The clock is the server's time of day. A step is a transaction; the row of its gate is the first thing that it
-//! changes, so all steps with the same gate are in one order, and a step whose commit was not answered is done or not
-//! before the next one looks. Which gate a path has is said by its hash. Nothing lives in the connection beyond a
-//! transaction, so one that a pooler lends for each will do.
+//! The clock is the server's time of day. A step is a transaction, and first changes the row of its gate. So all steps with
+//! the same gate are in one order. If a commit has no answer, its step is done or not before the next one begins. A path's
+//! gate is its hash. Nothing lives in the connection beyond a transaction, so a pooler may lend a connection for each.
 //!
-//! Waiters are woken by NOTIFY, on a connection of their own, and look by themselves as well.
+//! NOTIFY wakes waiters, on a separate connection. They also look for changes themselves.
 
 mod answer;
 mod hosts;
@@ -26,17 +25,17 @@ use self::listener::Heard;
 use super::dialect::{Begun, Dialect, Row, Statement, Value, check_writes, malformed};
 use super::tables::{GATES, SERVER_VERSION, check_version, gate_of, postgres_tables, raise_gates};
 use crate::leased::attempts::{Attempts, first};
-use crate::leased::database::{Trouble, What};
+use crate::leased::database::{Cause, StepError};
 
 /// How long an answer may take, at the most, and a connection to a host.
 const ANSWER: Duration = Duration::from_secs(1);
 /// How long a step waits for others at its gate before steps on other locks have their turn.
 const GATE: Duration = Duration::from_millis(100);
-/// How often it is asked for changes where somebody waits for them, or holds, and it says nothing of itself.
+/// How often to look for changes while somebody waits or holds, in case no notification comes.
 const LOOK: Duration = Duration::from_millis(200);
 /// The server's time of day, in microseconds. It goes on within a transaction.
 const CLOCK: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
-/// Whoever makes the tables has this lock.
+/// The advisory lock that a client holds while it makes the tables.
 const MAKING: i64 = 0x7a6b_6c6f_636b;
 
 pub(crate) struct Postgres {
@@ -52,29 +51,28 @@ pub(crate) struct Postgres {
     /// How often anything has changed, as last seen.
     changes: i64,
     looked: Option<Instant>,
-    /// What the server has said of itself.
+    /// The notifications of the server.
     heard: Arc<Heard>,
     /// Called at a change, once somebody waits for one.
     changed: Option<Box<dyn Fn() -> bool + Send>>,
 }
 
-/// What is dropped is closed at once, whatever is under way.
+/// Dropping it closes it at once, even with a request in flight.
 struct Connection {
     client: Client,
     runtime: Runtime,
 }
 
 impl Postgres {
-    /// Connects to a server, and makes the tables where they are missing, which may take some seconds; it gives up when
-    /// the caller has.
+    /// Connects to a server and makes missing tables. This may take some seconds, and ends when the caller cancels.
     pub(crate) fn open(
         address: &str,
         lease: Duration,
         is_given_up: &dyn Fn(&str) -> bool,
-    ) -> Result<Postgres, Trouble> {
+    ) -> Result<Postgres, StepError> {
         // What the driver says may have the address in it, and that a password.
         let mut config: Config = address.parse().map_err(|_| {
-            Trouble::new(What::Unusable, "postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+            StepError::new(Cause::Unusable, "postgres://USER:PASSWORD@HOST:PORT/DATABASE")
         })?;
         // One that takes no writes has no locks to give.
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
@@ -102,7 +100,7 @@ impl Postgres {
     }
 
     /// Makes the tables where they are missing.
-    fn prepare(&mut self) -> Result<(), Trouble> {
+    fn prepare(&mut self) -> Result<(), StepError> {
         self.connect()?;
         let version = "SELECT value FROM zklock_meta WHERE name = 'version'";
         let is_there = self.query("SELECT to_regclass('zklock_meta') IS NOT NULL", &[])?;
@@ -118,7 +116,7 @@ impl Postgres {
         made
     }
 
-    fn make_tables(&mut self) -> Result<(), Trouble> {
+    fn make_tables(&mut self) -> Result<(), StepError> {
         let mut statements =
             vec!["BEGIN".to_owned(), format!("SELECT pg_advisory_xact_lock({MAKING})")];
         statements.extend(postgres_tables());
@@ -131,31 +129,31 @@ impl Postgres {
         ));
         statements.push("COMMIT".to_owned());
         let statements = statements.join("; ");
-        self.run(async |client| client.batch_execute(&statements).await).map_err(|no| no.trouble)
+        self.run(async |client| client.batch_execute(&statements).await).map_err(|no| no.failure)
     }
 
-    fn connect(&mut self) -> Result<(), Trouble> {
+    fn connect(&mut self) -> Result<(), StepError> {
         if self.connection.as_ref().is_some_and(|connection| !connection.client.is_closed()) {
             return Ok(());
         }
         let config = &self.config;
         self.connection = Some(self.attempts.connect(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let runtime = runtime.map_err(|no| Trouble::new(What::Failed, no.to_string()))?;
-            let client = runtime.block_on(connect(config)).map_err(|no| no.trouble)?;
+            let runtime = runtime.map_err(|no| StepError::new(Cause::Failed, no.to_string()))?;
+            let client = runtime.block_on(connect(config)).map_err(|no| no.failure)?;
             Ok(Connection { client, runtime })
         })?);
         Ok(())
     }
 
-    /// Asks the server. A connection with an answer that may yet come is given up.
+    /// Asks the server. Closes a connection on which an answer may still come.
     fn run<T>(
         &mut self,
         work: impl AsyncFnOnce(&Client) -> Result<T, Error>,
     ) -> Result<T, NoAnswer> {
         let Some(Connection { client, runtime }) = &self.connection else {
-            let trouble = Trouble::new(What::Busy, "the connection to the server is lost");
-            return Err(NoAnswer { trouble, is_refusal: true });
+            let failure = StepError::new(Cause::Busy, "the connection to the server is lost");
+            return Err(NoAnswer { failure, is_refusal: true });
         };
         let done = runtime.block_on(within(self.limit, work(client)));
         if done.as_ref().is_err_and(|no| !no.is_refusal) {
@@ -165,7 +163,7 @@ impl Postgres {
     }
 
     /// The first statements of a step. Ends a step that was broken off.
-    fn beginning(&mut self, gate: Option<&str>) -> Result<String, Trouble> {
+    fn beginning(&mut self, gate: Option<&str>) -> Result<String, StepError> {
         if std::mem::take(&mut self.is_in_step) {
             self.undo_step();
         }
@@ -185,7 +183,7 @@ impl Postgres {
 }
 
 /// The last row that the statements gave with which a step begins.
-fn begun_by(answers: &[SimpleQueryMessage]) -> Result<Begun, Trouble> {
+fn begun_by(answers: &[SimpleQueryMessage]) -> Result<Begun, StepError> {
     let row = answers.iter().rev().find_map(|answer| match answer {
         SimpleQueryMessage::Row(row) => Some(row),
         _ => None,
@@ -195,15 +193,15 @@ fn begun_by(answers: &[SimpleQueryMessage]) -> Result<Begun, Trouble> {
         text.map(|text| text.parse::<i64>().map_err(|_| malformed())).transpose()
     };
     let gone = "zklock_gate has no rows: delete its tables, and connect anew";
-    let Some(micros) = number(0)? else { return Err(Trouble::new(What::Failed, gone)) };
+    let Some(micros) = number(0)? else { return Err(StepError::new(Cause::Failed, gone)) };
     Ok(Begun { now: micros.saturating_mul(1_000), number: number(1)? })
 }
 
 /// Why a step is not done, or not known to be, once its commit was sent.
-fn of_commit(no: NoAnswer) -> Trouble {
+fn of_commit(no: NoAnswer) -> StepError {
     match no.is_refusal {
-        true => no.trouble,
-        false => Trouble { what: What::Unknown, why: format!("commit: {}", no.trouble.why) },
+        true => no.failure,
+        false => StepError { cause: Cause::Unknown, why: format!("commit: {}", no.failure.why) },
     }
 }
 
@@ -267,7 +265,7 @@ fn with_types(values: &[Value]) -> Vec<(&(dyn ToSql + Sync), Type)> {
     values.iter().map(|value| (value as &(dyn ToSql + Sync), with_type(value))).collect()
 }
 
-fn row(found: &tokio_postgres::Row) -> Result<Row, Trouble> {
+fn row(found: &tokio_postgres::Row) -> Result<Row, StepError> {
     let read = |(at, column): (usize, &tokio_postgres::Column)| {
         let value = match *column.type_() {
             Type::INT8 => found.try_get::<_, Option<i64>>(at).map(|int| int.map(Value::Int)),
@@ -292,19 +290,19 @@ impl Dialect for Postgres {
              FROM zklock_claim WHERE path = ? ORDER BY number LIMIT 1) s",
     );
 
-    fn begin_step(&mut self, gate: Option<&str>) -> Result<Begun, Trouble> {
+    fn begin_step(&mut self, gate: Option<&str>) -> Result<Begun, StepError> {
         let begin = self.beginning(gate)?;
         self.is_in_step = true;
         let begun = self.run(async |client| client.simple_query(&begin).await);
-        let begun = begun.map_err(|no| no.trouble).and_then(|answers| begun_by(&answers));
+        let begun = begun.map_err(|no| no.failure).and_then(|answers| begun_by(&answers));
         if begun.is_err() {
             self.undo_step();
         }
         begun
     }
 
-    /// In one round trip. Where a statement is refused, so are those after it, and the commit undoes the step.
-    fn apply(&mut self, gate: &str, statements: &[Statement<'_>]) -> Result<Vec<u64>, Trouble> {
+    /// In one round trip. If the server refuses a statement, it refuses the later ones too, and the commit undoes the step.
+    fn apply(&mut self, gate: &str, statements: &[Statement<'_>]) -> Result<Vec<u64>, StepError> {
         let begin = self.beginning(Some(gate))?;
         let statements: Vec<_> =
             statements.iter().map(|(sql, values)| (numbered(sql), with_types(values))).collect();
@@ -321,11 +319,11 @@ impl Dialect for Postgres {
         });
         let (answers, changed) = done.map_err(of_commit)?;
         // Without its gate it is done all the same.
-        begun_by(&answers).map_err(|no| Trouble { what: What::Unknown, ..no })?;
+        begun_by(&answers).map_err(|no| StepError { cause: Cause::Unknown, ..no })?;
         Ok(changed)
     }
 
-    fn commit_step(&mut self) -> Result<(), Trouble> {
+    fn commit_step(&mut self) -> Result<(), StepError> {
         self.is_in_step = false;
         let committed = self.run(async |client| client.batch_execute("COMMIT").await);
         committed.map_err(of_commit)
@@ -340,26 +338,26 @@ impl Dialect for Postgres {
         }
     }
 
-    fn first_end(&mut self) -> Result<(Option<i64>, i64), Trouble> {
+    fn first_end(&mut self) -> Result<(Option<i64>, i64), StepError> {
         let found =
             self.query(&format!("SELECT min(expires), {CLOCK} FROM zklock_session"), &[])?;
         let found = found.first().ok_or_else(malformed)?;
         Ok((found.some_int(0)?, found.int(1)?.saturating_mul(1_000)))
     }
 
-    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Trouble> {
+    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, StepError> {
         if !self.is_in_step {
             self.connect()?;
         }
         let (sql, values) = (numbered(sql), with_types(values));
         let found = self.run(async |client| client.query_typed(&sql, &values).await);
-        found.map_err(|no| no.trouble)?.iter().map(row).collect()
+        found.map_err(|no| no.failure)?.iter().map(row).collect()
     }
 
-    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Trouble> {
+    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, StepError> {
         let (sql, values) = (numbered(sql), with_types(values));
         let done = self.run(async |client| client.execute_typed(&sql, &values).await);
-        done.map_err(|no| no.trouble)
+        done.map_err(|no| no.failure)
     }
 
     /// In one round trip.
@@ -367,7 +365,7 @@ impl Dialect for Postgres {
         &mut self,
         (statement, values): Statement<'_>,
         (query, of_query): Statement<'_>,
-    ) -> Result<(u64, Vec<Row>), Trouble> {
+    ) -> Result<(u64, Vec<Row>), StepError> {
         let (statement, values) = (numbered(statement), with_types(&values));
         let (query, of_query) = (numbered(query), with_types(&of_query));
         let done = self.run(async |client| {
@@ -375,15 +373,15 @@ impl Dialect for Postgres {
             let (done, found) = join(done, client.query_typed(&query, &of_query)).await;
             Ok((done?, found?))
         });
-        let (done, found) = done.map_err(|no| no.trouble)?;
+        let (done, found) = done.map_err(|no| no.failure)?;
         Ok((done, found.iter().map(row).collect::<Result<_, _>>()?))
     }
 
-    fn raise_numbers(&mut self, above: i64) -> Result<(), Trouble> {
+    fn raise_numbers(&mut self, above: i64) -> Result<(), StepError> {
         raise_gates(self, above)
     }
 
-    fn look_for_changes(&mut self) -> Result<bool, Trouble> {
+    fn look_for_changes(&mut self) -> Result<bool, StepError> {
         let has_word = self.heard.take_word();
         let is_time = self.looked.is_none_or(|at| at.elapsed() >= LOOK);
         if !has_word && !is_time && self.heard.is_heard() {

@@ -3,7 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::dialect::{Dialect, Row, Value};
-use crate::leased::database::{Front, Trouble};
+use crate::leased::database::{Front, StepError};
 use crate::lock::{Contender, Kind, MAX_TEXT};
 use crate::text::one_line;
 
@@ -21,12 +21,12 @@ fn kind_of(kind: i64, permits: u32) -> Kind {
 }
 
 /// Within a step: wakes the waiters for a lock once it is done, where the database can do that.
-pub(super) fn wake<D: Dialect>(database: &mut D, path: &str) -> Result<(), Trouble> {
+pub(super) fn wake<D: Dialect>(database: &mut D, path: &str) -> Result<(), StepError> {
     D::WAKE.map_or(Ok(()), |wake| database.execute(wake, &[path.into()]).map(drop))
 }
 
 /// Ends a session, and its claims: in this order, so that no claim is made on it meanwhile.
-pub(super) fn delete_session<D: Dialect>(database: &mut D, session: &str) -> Result<(), Trouble> {
+pub(super) fn delete_session<D: Dialect>(database: &mut D, session: &str) -> Result<(), StepError> {
     database.execute("DELETE FROM zklock_session WHERE id = ?", &[session.into()])?;
     let select = "SELECT DISTINCT path FROM zklock_claim WHERE session = ?";
     let paths = database.query(select, &[session.into()])?;
@@ -38,7 +38,7 @@ pub(super) fn delete_session<D: Dialect>(database: &mut D, session: &str) -> Res
 
 /// Ends the sessions whose time has passed, but for those that somebody else renews or ends in this moment. Gives
 /// whether there were any.
-pub(super) fn end_late<D: Dialect>(database: &mut D, now: i64) -> Result<bool, Trouble> {
+pub(super) fn end_late<D: Dialect>(database: &mut D, now: i64) -> Result<bool, StepError> {
     let select = format!("SELECT id FROM zklock_session WHERE expires <= ?{}", D::UNLESS_LOCKED);
     let late = database.query(&select, &[now.into()])?;
     for session in &late {
@@ -60,7 +60,7 @@ pub(super) fn orphans<D: Dialect>(
     database: &mut D,
     claims: &str,
     values: &[Value],
-) -> Result<Vec<Row>, Trouble> {
+) -> Result<Vec<Row>, StepError> {
     let select = format!(
         "SELECT DISTINCT session FROM {claims} c
          WHERE NOT EXISTS (SELECT id FROM zklock_session s WHERE s.id = c.session)"
@@ -74,7 +74,7 @@ pub(super) fn adopt<D: Dialect>(
     database: &mut D,
     orphans: &[Row],
     now: i64,
-) -> Result<(), Trouble> {
+) -> Result<(), StepError> {
     if orphans.is_empty() {
         return Ok(());
     }
@@ -100,14 +100,14 @@ pub(super) fn page(path: &str, after: Option<i64>) -> Vec<Value> {
     vec![path.into(), after.unwrap_or(i64::MIN).into(), PAGE.into()]
 }
 
-pub(super) fn limit_of<D: Dialect>(database: &mut D, path: &str) -> Result<Option<u32>, Trouble> {
+pub(super) fn limit_of<D: Dialect>(database: &mut D, path: &str) -> Result<Option<u32>, StepError> {
     let select = "SELECT permits FROM zklock_limit WHERE path = ?";
     database.query(select, &[path.into()])?.first().map(|found| found.small(0)).transpose()
 }
 
 /// Who holds, and who is next: reads little more than that. It need be no snapshot: claims before one that was read may
 /// end meanwhile, and none comes there.
-pub(super) fn front_of<D: Dialect>(database: &mut D, path: &str) -> Result<Front, Trouble> {
+pub(super) fn front_of<D: Dialect>(database: &mut D, path: &str) -> Result<Front, StepError> {
     front_from(database, path, None)
 }
 
@@ -116,7 +116,7 @@ pub(super) fn front_from<D: Dialect>(
     database: &mut D,
     path: &str,
     mut first: Option<Vec<Row>>,
-) -> Result<Front, Trouble> {
+) -> Result<Front, StepError> {
     let (mut numbers, mut kinds, mut limit) = (Vec::new(), Vec::new(), None);
     loop {
         let last = numbers.last().copied();
@@ -144,7 +144,7 @@ pub(super) const CONTENDER: &str =
     "SELECT number, path, since, host, pid, thread, label FROM zklock_claim";
 
 /// Of a row of those columns.
-pub(super) fn contender(found: &Row) -> Result<Contender, Trouble> {
+pub(super) fn contender(found: &Row) -> Result<Contender, StepError> {
     let (token, path) = (found.int(0)?, found.text(1)?);
     let line = |column| found.text(column).map(|text| one_line(text, MAX_TEXT));
     let since = Duration::from_millis(found.int(2)?.unsigned_abs());
@@ -166,7 +166,7 @@ pub(super) fn ahead_of<D: Dialect>(
     path: &str,
     number: i64,
     kind: Kind,
-) -> Result<Option<Contender>, Trouble> {
+) -> Result<Option<Contender>, StepError> {
     // Whom a claim waits for is `Kind::waits_for`: asked of each kind there is, not of each claim.
     let waits_for = (0..=3).filter(|other| kind.waits_for(kind_of(*other, 1)));
     let waits_for: Vec<String> = waits_for.map(|kind: i64| kind.to_string()).collect();

@@ -23,7 +23,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, ToSql, params_from_iter};
 
 use super::dialect::{Begun, Dialect, Row, Value, malformed};
-use crate::leased::database::{Trouble, What};
+use crate::leased::database::{Cause, StepError};
 use crate::runtime::BootInstant;
 
 pub(crate) struct Sqlite {
@@ -39,7 +39,7 @@ pub(crate) struct Sqlite {
 impl Sqlite {
     /// Where the file was deleted or replaced, its sessions are over, and the next steps are those of the file that is
     /// there.
-    fn check_file(&mut self) -> Result<(), Trouble> {
+    fn check_file(&mut self) -> Result<(), StepError> {
         if identity(&self.file).is_ok_and(|now| now == self.identity) {
             return Ok(());
         }
@@ -50,28 +50,28 @@ impl Sqlite {
         again.connection.pragma_update(None, "synchronous", "NORMAL").map_err(not_done)?;
         *self = again;
         let why = "the database file was deleted or replaced";
-        Err(Trouble::new(What::SessionOver, why))
+        Err(StepError::new(Cause::SessionOver, why))
     }
 
-    fn begin(&mut self) -> Result<(), Trouble> {
+    fn begin(&mut self) -> Result<(), StepError> {
         // Of a step that was broken off.
         self.roll_back();
         self.connection.execute_batch("BEGIN IMMEDIATE").map_err(not_done)
     }
 
-    fn commit(&mut self) -> Result<(), Trouble> {
+    fn commit(&mut self) -> Result<(), StepError> {
         let committed = self.connection.execute_batch("COMMIT");
         self.roll_back();
         let Err(error) = committed else { return Ok(()) };
         let what = match error.sqlite_error_code() {
             // SQLite writes the log before it publishes the commit, and publishes none that it could not write.
-            Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => What::Failed,
-            _ => What::Unknown,
+            Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => Cause::Failed,
+            _ => Cause::Unknown,
         };
         if error.sqlite_error_code() == Some(ErrorCode::DiskFull) {
             self.start_the_log_again();
         }
-        Err(Trouble::new(what, format!("commit: {error}")))
+        Err(StepError::new(what, format!("commit: {error}")))
     }
 
     /// Makes room on a full disk: the next commits take the place that the log has there already. So renewals succeed,
@@ -87,7 +87,7 @@ impl Sqlite {
     }
 
     /// Fails where a machine has taken the file over that has another clock.
-    fn check_clock(&self) -> Result<(), Trouble> {
+    fn check_clock(&self) -> Result<(), StepError> {
         let select = "SELECT value = ?1 FROM zklock_meta WHERE name = 'clock'";
         let is_ours = self
             .connection
@@ -97,23 +97,23 @@ impl Sqlite {
             Some(true) => Ok(()),
             _ => {
                 let why = "another machine has taken the database file over";
-                Err(Trouble::new(What::Unusable, why))
+                Err(StepError::new(Cause::Unusable, why))
             }
         }
     }
 }
 
 /// What an error means of a transaction that was not committed.
-fn not_done(error: rusqlite::Error) -> Trouble {
+fn not_done(error: rusqlite::Error) -> StepError {
     let what = match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => What::Busy,
-        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => What::NotPermitted,
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Cause::Busy,
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Cause::NotPermitted,
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt | ErrorCode::CannotOpen) => {
-            What::Unusable
+            Cause::Unusable
         }
-        _ => What::Failed,
+        _ => Cause::Failed,
     };
-    Trouble::new(what, error.to_string())
+    StepError::new(what, error.to_string())
 }
 
 /// By that clock, in nanoseconds.
@@ -121,30 +121,30 @@ fn now() -> i64 {
     i64::try_from(BootInstant::now().as_nanos()).unwrap_or(i64::MAX)
 }
 
-fn identity(file: &Path) -> Result<(u64, u64), Trouble> {
+fn identity(file: &Path) -> Result<(u64, u64), StepError> {
     let found = fs::metadata(file).map_err(|error| not_found(file, &error))?;
     Ok((found.dev(), found.ino()))
 }
 
 /// Fails where the file has a second name: SQLite's log lies beside the name that it is opened by, so two processes that
 /// open it by two names see nothing of each other.
-fn check_links(file: &Path) -> Result<(), Trouble> {
+fn check_links(file: &Path) -> Result<(), StepError> {
     match fs::metadata(file).map_err(|error| not_found(file, &error))?.nlink() {
         0 | 1 => Ok(()),
         names => Err(has_other_names(file, &format!("has {names} names (hard links)"))),
     }
 }
 
-fn not_found(file: &Path, error: &io::Error) -> Trouble {
-    Trouble::new(What::Failed, format!("{}: {error}", file.display()))
+fn not_found(file: &Path, error: &io::Error) -> StepError {
+    StepError::new(Cause::Failed, format!("{}: {error}", file.display()))
 }
 
-fn has_other_names(file: &Path, why: &str) -> Trouble {
+fn has_other_names(file: &Path, why: &str) -> StepError {
     let why = format!(
         "{} {why}, and SQLite would keep a log for each of its names: share its directory instead, and give it one name",
         file.display()
     );
-    Trouble::new(What::Unusable, why)
+    StepError::new(Cause::Unusable, why)
 }
 
 impl ToSql for Value {
@@ -157,7 +157,7 @@ impl ToSql for Value {
     }
 }
 
-fn value(found: ValueRef<'_>) -> Result<Value, Trouble> {
+fn value(found: ValueRef<'_>) -> Result<Value, StepError> {
     match found {
         ValueRef::Null => Ok(Value::Null),
         ValueRef::Integer(number) => Ok(Value::Int(number)),
@@ -167,17 +167,17 @@ fn value(found: ValueRef<'_>) -> Result<Value, Trouble> {
 }
 
 impl Dialect for Sqlite {
-    fn begin_step(&mut self, _: Option<&str>) -> Result<Begun, Trouble> {
+    fn begin_step(&mut self, _: Option<&str>) -> Result<Begun, StepError> {
         self.check_file()?;
         check_links(&self.file)?;
         self.begin()?;
         Ok(Begun { now: now(), number: None })
     }
 
-    fn commit_step(&mut self) -> Result<(), Trouble> {
-        if let Err(trouble) = self.check_clock() {
+    fn commit_step(&mut self) -> Result<(), StepError> {
+        if let Err(failure) = self.check_clock() {
             self.roll_back();
-            return Err(trouble);
+            return Err(failure);
         }
         self.commit()?;
         // What was written into a file that is nobody's any more is not done.
@@ -188,12 +188,12 @@ impl Dialect for Sqlite {
         self.roll_back();
     }
 
-    fn first_end(&mut self) -> Result<(Option<i64>, i64), Trouble> {
+    fn first_end(&mut self) -> Result<(Option<i64>, i64), StepError> {
         let found = self.query("SELECT min(expires) FROM zklock_session", &[])?;
         Ok((found.first().map_or(Ok(None), |found| found.some_int(0))?, now()))
     }
 
-    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Trouble> {
+    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, StepError> {
         if self.connection.is_autocommit() {
             self.check_file()?;
         }
@@ -208,18 +208,18 @@ impl Dialect for Sqlite {
         Ok(rows)
     }
 
-    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, Trouble> {
+    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, StepError> {
         let mut statement = self.connection.prepare_cached(sql).map_err(not_done)?;
         let changed = statement.execute(params_from_iter(values)).map_err(not_done)?;
         Ok(u64::try_from(changed).unwrap_or(u64::MAX))
     }
 
-    fn raise_numbers(&mut self, above: i64) -> Result<(), Trouble> {
+    fn raise_numbers(&mut self, above: i64) -> Result<(), StepError> {
         let update = "UPDATE sqlite_sequence SET seq = ? WHERE name = 'zklock_claim' AND seq < ?";
         self.execute(update, &[above.into(), above.into()]).map(drop)
     }
 
-    fn look_for_changes(&mut self) -> Result<bool, Trouble> {
+    fn look_for_changes(&mut self) -> Result<bool, StepError> {
         let version = self.connection.prepare_cached("PRAGMA data_version");
         let version = version.and_then(|mut version| version.query_row([], |row| row.get(0)));
         let version: i64 = version.map_err(not_done)?;

@@ -10,7 +10,7 @@ use super::queries::{
     CONTENDER, EVERYWHERE, IN_FRONT, PAGES, adopt, ahead_of, contender, delete_session, end_late,
     front_from, front_of, limit_of, orphans, page, wake,
 };
-use crate::leased::database::{Changes, Claimed, Database, Front, Row, Trouble, Wants, What};
+use crate::leased::database::{Cause, Changes, Claimed, Database, Front, Row, StepError, Wants};
 use crate::lock::{Contender, HeldSince, Kind, MAX_TEXT, Revocation};
 use crate::text::one_line;
 
@@ -35,7 +35,7 @@ fn make<D: Dialect>(
     row: &Row,
     begun: Begun,
     unless_blocked: bool,
-) -> Result<Claimed, Trouble> {
+) -> Result<Claimed, StepError> {
     let (id, session, path) = (row.id.to_string(), row.session.to_string(), row.lock.as_str());
     if let Kind::Permits(wanted) = row.kind {
         let unless_there = D::unless_there("zklock_limit", "path");
@@ -44,7 +44,7 @@ fn make<D: Dialect>(
         database.execute(&insert, &[path.into(), row.limit.into()])?;
         if limit_of(database, path)?.unwrap_or(0) < wanted {
             let why = "it has fewer permits than are asked for";
-            return Err(Trouble::new(What::TooFewPermits, why));
+            return Err(StepError::new(Cause::TooFewPermits, why));
         }
     }
     let (number, first) = insert(database, row, begun, &id, &session)?;
@@ -66,7 +66,7 @@ fn insert<D: Dialect>(
     begun: Begun,
     id: &str,
     session: &str,
-) -> Result<(i64, Option<Vec<Found>>), Trouble> {
+) -> Result<(i64, Option<Vec<Found>>), StepError> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let since = i64::try_from(since).unwrap_or(i64::MAX);
     let (kind, permits) = columns_of(row.kind);
@@ -103,7 +103,7 @@ fn insert<D: Dialect>(
         let Some(found) = found.first() else { return Ok(None) };
         Ok(Some((found.int(0)?, found.text(1)? == session)))
     };
-    let over = || Trouble::new(What::SessionOver, "its session is over");
+    let over = || StepError::new(Cause::SessionOver, "its session is over");
     match find(database)? {
         Some((number, true)) if is_new => Ok((number, Some(first))),
         Some((number, true)) if is_alive(database, session, begun.now)? => Ok((number, None)),
@@ -117,13 +117,13 @@ fn insert<D: Dialect>(
     }
 }
 
-fn is_alive<D: Dialect>(database: &mut D, session: &str, now: i64) -> Result<bool, Trouble> {
+fn is_alive<D: Dialect>(database: &mut D, session: &str, now: i64) -> Result<bool, StepError> {
     let select = "SELECT expires FROM zklock_session WHERE id = ? AND expires > ?";
     Ok(!database.query(select, &[session.into(), now.into()])?.is_empty())
 }
 
 impl<D: Dialect> Database for D {
-    fn begin(&mut self, session: Uuid, lease: Duration) -> Result<(), Trouble> {
+    fn begin(&mut self, session: Uuid, lease: Duration) -> Result<(), StepError> {
         let insert = "INSERT INTO zklock_session (id, lease, expires) VALUES (?, ?, ?)";
         let (session, lease) = (session.to_string(), nanos(lease));
         step(self, None, |database, begun| {
@@ -132,7 +132,7 @@ impl<D: Dialect> Database for D {
         })
     }
 
-    fn renew(&mut self, session: Uuid, lease: Duration) -> Result<bool, Trouble> {
+    fn renew(&mut self, session: Uuid, lease: Duration) -> Result<bool, StepError> {
         // One whose time has passed is over, also where nobody has ended it yet.
         let update = "UPDATE zklock_session SET expires = ? WHERE id = ? AND expires > ?";
         let session = session.to_string();
@@ -141,17 +141,17 @@ impl<D: Dialect> Database for D {
             database.execute(update, &values)
         });
         match renewed {
-            Err(trouble) if trouble.is(What::SessionOver) => Ok(false),
+            Err(failure) if failure.is(Cause::SessionOver) => Ok(false),
             renewed => Ok(renewed? > 0),
         }
     }
 
-    fn end(&mut self, session: Uuid) -> Result<(), Trouble> {
+    fn end(&mut self, session: Uuid) -> Result<(), StepError> {
         let session = session.to_string();
         step(self, Some(&session), |database, _| delete_session(database, &session))
     }
 
-    fn claim(&mut self, row: &Row, unless_blocked: bool) -> Result<Claimed, Trouble> {
+    fn claim(&mut self, row: &Row, unless_blocked: bool) -> Result<Claimed, StepError> {
         let (mut blocked, mut has_orphans) = (None, false);
         let made = step(self, Some(&row.lock), |database, begun| {
             let made = make(database, row, begun, unless_blocked)?;
@@ -162,7 +162,7 @@ impl<D: Dialect> Database for D {
             if matches!(made, Claimed::Blocked(_)) {
                 // Nothing of this is done.
                 blocked = Some(made);
-                return Err(Trouble::new(What::Failed, "it would have to wait"));
+                return Err(StepError::new(Cause::Failed, "it would have to wait"));
             }
             Ok(made)
         });
@@ -177,7 +177,7 @@ impl<D: Dialect> Database for D {
         Ok(made)
     }
 
-    fn release(&mut self, claim: Uuid, path: &str) -> Result<bool, Trouble> {
+    fn release(&mut self, claim: Uuid, path: &str) -> Result<bool, StepError> {
         let id = claim.to_string();
         let delete = ("DELETE FROM zklock_claim WHERE id = ?", vec![(&id).into()]);
         let wake = Self::WAKE.map(|wake| (wake, vec![path.into()]));
@@ -186,15 +186,20 @@ impl<D: Dialect> Database for D {
         Ok(changed.first().is_some_and(|deleted| *deleted > 0))
     }
 
-    fn front(&mut self, lock: &str) -> Result<Front, Trouble> {
+    fn front(&mut self, lock: &str) -> Result<Front, StepError> {
         front_of(self, lock)
     }
 
-    fn ahead(&mut self, lock: &str, number: i64, kind: Kind) -> Result<Option<Contender>, Trouble> {
+    fn ahead(
+        &mut self,
+        lock: &str,
+        number: i64,
+        kind: Kind,
+    ) -> Result<Option<Contender>, StepError> {
         ahead_of(self, lock, number, kind)
     }
 
-    fn contenders(&mut self, lock: &str, number: usize) -> Result<Vec<Contender>, Trouble> {
+    fn contenders(&mut self, lock: &str, number: usize) -> Result<Vec<Contender>, StepError> {
         // Those who died hold no more, also where nobody else came since.
         self.sweep()?;
         let holding = front_of(self, lock)?.holding;
@@ -212,7 +217,7 @@ impl<D: Dialect> Database for D {
         self.query(&select, &[lock.into(), most.into()])?.iter().map(read).collect()
     }
 
-    fn revoke(&mut self, lock: &str, number: i64, what: &Revocation) -> Result<bool, Trouble> {
+    fn revoke(&mut self, lock: &str, number: i64, what: &Revocation) -> Result<bool, StepError> {
         let (column, value) = match what {
             Revocation::Ask { reason } => ("asked", one_line(reason, MAX_TEXT).as_str().into()),
             Revocation::Break { grace, .. } => {
@@ -231,12 +236,12 @@ impl<D: Dialect> Database for D {
         })
     }
 
-    fn is_there(&mut self, _: &str, number: i64) -> Result<bool, Trouble> {
+    fn is_there(&mut self, _: &str, number: i64) -> Result<bool, StepError> {
         let select = "SELECT number FROM zklock_claim WHERE number = ?";
         Ok(!self.query(select, &[number.into()])?.is_empty())
     }
 
-    fn wanted(&mut self, session: Uuid) -> Result<Option<Wants>, Trouble> {
+    fn wanted(&mut self, session: Uuid) -> Result<Option<Wants>, StepError> {
         let session = session.to_string();
         let select = "SELECT (SELECT count(*) FROM zklock_claim WHERE session = s.id), c.number, c.asked, c.grace
             FROM zklock_session s LEFT JOIN zklock_claim c
@@ -259,7 +264,7 @@ impl<D: Dialect> Database for D {
         Ok(Some(Wants { claims, revocations }))
     }
 
-    fn numbers(&mut self, session: Uuid) -> Result<Option<Vec<(i64, Uuid)>>, Trouble> {
+    fn numbers(&mut self, session: Uuid) -> Result<Option<Vec<(i64, Uuid)>>, StepError> {
         let select = "SELECT c.number, c.id FROM zklock_session s
             LEFT JOIN zklock_claim c ON c.session = s.id WHERE s.id = ?";
         let found = self.query(select, &[session.to_string().as_str().into()])?;
@@ -276,11 +281,11 @@ impl<D: Dialect> Database for D {
         Ok(Some(numbers))
     }
 
-    fn limit(&mut self, lock: &str) -> Result<Option<u32>, Trouble> {
+    fn limit(&mut self, lock: &str) -> Result<Option<u32>, StepError> {
         limit_of(self, lock)
     }
 
-    fn set_limit(&mut self, lock: &str, limit: u32) -> Result<(), Trouble> {
+    fn set_limit(&mut self, lock: &str, limit: u32) -> Result<(), StepError> {
         step(self, Some(lock), |database, _| {
             database.execute("DELETE FROM zklock_limit WHERE path = ?", &[lock.into()])?;
             let insert = "INSERT INTO zklock_limit (path, permits) VALUES (?, ?)";
@@ -289,19 +294,19 @@ impl<D: Dialect> Database for D {
         })
     }
 
-    fn raise_tokens(&mut self, above: i64) -> Result<(), Trouble> {
+    fn raise_tokens(&mut self, above: i64) -> Result<(), StepError> {
         let raised = step(self, None, |database, _| database.raise_numbers(above));
-        raised.map_err(|trouble| match trouble.what {
-            What::Unknown => Trouble { what: What::Busy, ..trouble },
-            _ => trouble,
+        raised.map_err(|failure| match failure.cause {
+            Cause::Unknown => StepError { cause: Cause::Busy, ..failure },
+            _ => failure,
         })
     }
 
-    fn changes(&mut self) -> Result<Changes, Trouble> {
+    fn changes(&mut self) -> Result<Changes, StepError> {
         Ok(if self.look_for_changes()? { Changes::Any } else { Changes::None })
     }
 
-    fn sweep(&mut self) -> Result<Option<Duration>, Trouble> {
+    fn sweep(&mut self) -> Result<Option<Duration>, StepError> {
         let left = |expires: i64, now: i64| {
             Duration::from_nanos(u64::try_from(expires - now).unwrap_or(0))
         };
@@ -319,7 +324,7 @@ impl<D: Dialect> Database for D {
         }
     }
 
-    fn adopt_orphans(&mut self) -> Result<(), Trouble> {
+    fn adopt_orphans(&mut self) -> Result<(), StepError> {
         if orphans(self, EVERYWHERE, &[])?.is_empty() {
             return Ok(());
         }

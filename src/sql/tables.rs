@@ -2,7 +2,7 @@
 
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 use super::dialect::Dialect;
-use crate::leased::database::{Trouble, What};
+use crate::leased::database::{Cause, StepError};
 use crate::text::one_line;
 
 /// What the tables of a file are like: a database that says another is left alone.
@@ -13,7 +13,7 @@ pub(super) const FILE_VERSION: &str = "1";
 pub(super) const SERVER_VERSION: &str = "2";
 
 /// Fails where the tables are none that this code knows. `None`: they are new.
-pub(super) fn check_version(version: Option<&str>, known: &str) -> Result<(), Trouble> {
+pub(super) fn check_version(version: Option<&str>, known: &str) -> Result<(), StepError> {
     match version {
         None => Ok(()),
         Some(version) if version == known => Ok(()),
@@ -21,7 +21,7 @@ pub(super) fn check_version(version: Option<&str>, known: &str) -> Result<(), Tr
             let other = one_line(other, 20);
             let why =
                 format!("its tables are of version {other}, and this zklock knows version {known}");
-            Err(Trouble::new(What::Unusable, why))
+            Err(StepError::new(Cause::Unusable, why))
         }
     }
 }
@@ -110,7 +110,7 @@ pub(super) fn gate_of(path: &str) -> i64 {
 
 /// Has the numbers of all gates go on above one: that of each gate has its own remainder.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
-pub(super) fn raise_gates(database: &mut impl Dialect, above: i64) -> Result<(), Trouble> {
+pub(super) fn raise_gates(database: &mut impl Dialect, above: i64) -> Result<(), StepError> {
     let update = "UPDATE zklock_gate SET number = ? + gate WHERE number < ? + gate";
     let least = above - above % GATES;
     database.execute(update, &[least.into(), least.into()]).map(drop)

@@ -187,7 +187,7 @@ fn open<D: leased::database::Database>(
     shown: &str,
     options: &StoreOptions,
     capabilities: Capabilities,
-    open: impl FnOnce(&dyn Fn(&str) -> bool) -> Result<D, leased::database::Trouble> + Send + 'static,
+    open: impl FnOnce(&dyn Fn(&str) -> bool) -> Result<D, leased::database::StepError> + Send + 'static,
 ) -> Pending<Store> {
     let above = options.tokens_above;
     let open = move |is_given_up: &dyn Fn(&str) -> bool| {

@@ -1,24 +1,21 @@
 //! A queue of elements in ZooKeeper, shared with programs that use the C recipe for it.
 //!
 //! An element is a persistent znode `qn-` + sequence number under the queue's path; its data are
-//! the program's bytes and nothing else. The lowest number is the oldest element. Whoever deletes
-//! the znode has taken the element. Children with other names are somebody else's: they are neither
-//! taken nor counted.
+//! the program's bytes and nothing else. The lowest number is the oldest element. A client takes an element by
+//! deleting its znode. Children with other names belong to others: they are neither taken nor counted.
 //!
 //! # Why no element is lost or doubled when a reply is lost
-//! The znodes themselves can't tell. A create whose reply is lost may have made an element that was
-//! even consumed since; a delete whose reply is lost may have been ours, or another consumer's. The
-//! data can't carry a mark, because old programs read them, and nothing else may lie under the
-//! queue's path, because old programs consume whatever lies there.
+//! The znodes themselves can't tell. If the reply to a create is lost, its element may even be consumed by now. If the
+//! reply to a delete is lost, another consumer may have deleted the znode. The data can't carry a mark, because old programs
+//! read them. Nothing else may be under the queue's path, because old programs consume all that is there.
 //!
-//! So each create and each delete goes in one transaction with an operation on a *receipt*
-//! (`receipt.rs`): an ephemeral znode of the session, elsewhere, whose version makes that the
-//! transaction can be executed only once. After an unknown outcome the same transaction is sent
-//! again once the session is connected. The receipt goes first in it, so a refusal names what is
-//! the case:
+//! So each create and each delete goes in one transaction with an operation on a *receipt* (`receipt.rs`): an ephemeral
+//! znode of the session in another place. Its version lets the transaction execute only once. After an unknown outcome,
+//! the same transaction is sent again once the session is connected. The receipt comes first in it, so the answer tells
+//! the outcome:
 //! - executed: it is done, now and for the first time;
 //! - the receipt refuses: it was done before, and the reply was lost;
-//! - the receipt agrees and the element refuses: it was never done. The element was another's.
+//! - the receipt agrees and the element refuses: it was never done. Another consumer has taken the element.
 //!
 //! It costs no round trip: a transaction takes as long as a create. (A session's first one may have
 //! to make the directory of the receipts.)
@@ -36,10 +33,9 @@
 //! # Names that come again
 //! An element's name and version are no identity. A queue whose znode is deleted and recreated counts
 //! from zero again, and anybody can put an element back under its old name. So nothing that was
-//! known of one znode is believed of another (`head_cache.rs`). A removal names the version of the
-//! queue's znode, which is random where we made it, and is not sent again before another look at the
-//! element's czxid. What is left: a znode that others made twice, with the same version, and a
-//! removal that is held up on its first way to the servers.
+//! known of one znode is believed of another (`head_cache.rs`). A removal names the version of the queue's znode, which is
+//! random where we made it. It is not sent again before another look at the element's czxid. One hazard is left: others
+//! made the znode twice, with the same version, and the first request of a removal is delayed in between.
 
 mod element;
 mod front;
@@ -65,7 +61,7 @@ pub(crate) struct Queue {
     elements: Elements,
 }
 
-/// What stands at the head of a queue.
+/// The head of a queue.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Head {
     /// Nothing.

@@ -6,13 +6,13 @@ use std::time::Duration;
 use tokio_postgres::Error;
 use tokio_postgres::error::{Severity, SqlState};
 
-use crate::leased::database::{Trouble, What};
+use crate::leased::database::{Cause, StepError};
 use crate::lock::MAX_TEXT;
 use crate::text::one_line;
 
 /// Why there is no answer.
 pub(super) struct NoAnswer {
-    pub(super) trouble: Trouble,
+    pub(super) failure: StepError,
     /// It is one: nothing was done.
     pub(super) is_refusal: bool,
 }
@@ -26,8 +26,8 @@ pub(super) async fn within<T>(
         Ok(Ok(done)) => Ok(done),
         Ok(Err(error)) => Err(refused(&error)),
         Err(_) => {
-            let trouble = Trouble::new(What::Busy, "the server has not answered in time");
-            Err(NoAnswer { trouble, is_refusal: false })
+            let failure = StepError::new(Cause::Busy, "the server has not answered in time");
+            Err(NoAnswer { failure, is_refusal: false })
         }
     }
 }
@@ -38,26 +38,26 @@ fn refused(error: &Error) -> NoAnswer {
         // What the driver says of a connection is in its cause.
         let cause = std::error::Error::source(error).map(ToString::to_string);
         let why = cause.map_or(error.to_string(), |cause| format!("{error}: {cause}"));
-        let trouble = Trouble::new(What::Busy, one_line(&why, MAX_TEXT));
-        return NoAnswer { trouble, is_refusal: false };
+        let failure = StepError::new(Cause::Busy, one_line(&why, MAX_TEXT));
+        return NoAnswer { failure, is_refusal: false };
     };
     let code = refusal.code();
     let class = code.code().get(..2).unwrap_or_default();
     let what = match class {
         // No waiting helps here.
-        _ if *code == SqlState::DISK_FULL => What::Failed,
+        _ if *code == SqlState::DISK_FULL => Cause::Failed,
         // Connections, transactions that were in each other's way, resources, operators who end something.
-        "08" | "40" | "53" | "55" | "57" => What::Busy,
-        "25" if *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => What::Busy,
+        "08" | "40" | "53" | "55" | "57" => Cause::Busy,
+        "25" if *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT => Cause::Busy,
         // A server that stands in for another takes no writes yet.
-        "25" if *code == SqlState::READ_ONLY_SQL_TRANSACTION => What::Busy,
-        "28" => What::NotPermitted,
-        "3D" | "54" => What::Unusable,
-        _ if *code == SqlState::INSUFFICIENT_PRIVILEGE => What::NotPermitted,
-        _ => What::Failed,
+        "25" if *code == SqlState::READ_ONLY_SQL_TRANSACTION => Cause::Busy,
+        "28" => Cause::NotPermitted,
+        "3D" | "54" => Cause::Unusable,
+        _ if *code == SqlState::INSUFFICIENT_PRIVILEGE => Cause::NotPermitted,
+        _ => Cause::Failed,
     };
     let is_refusal = matches!(refusal.parsed_severity(), Some(Severity::Error))
         && !matches!(class, "08" | "57")
         && *code != SqlState::READ_ONLY_SQL_TRANSACTION;
-    NoAnswer { trouble: Trouble::new(what, one_line(refusal.message(), MAX_TEXT)), is_refusal }
+    NoAnswer { failure: StepError::new(what, one_line(refusal.message(), MAX_TEXT)), is_refusal }
 }

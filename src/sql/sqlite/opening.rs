@@ -9,7 +9,7 @@ use rusqlite::{
 };
 
 use super::{Sqlite, check_links, has_other_names, identity, not_done, not_found};
-use crate::leased::database::{Trouble, What};
+use crate::leased::database::{Cause, StepError};
 use crate::process::PerProcess;
 use crate::sql::tables::{FILE_VERSION, check_version, sqlite_tables};
 
@@ -28,17 +28,20 @@ static USED: PerProcess<()> = PerProcess::new(|| ());
 impl Sqlite {
     /// Opens a database file, and makes it where there is none. It may wait for as long as a lease; it gives up when the
     /// caller has.
-    pub(crate) fn open(file: &Path, is_given_up: &dyn Fn(&str) -> bool) -> Result<Sqlite, Trouble> {
+    pub(crate) fn open(
+        file: &Path,
+        is_given_up: &dyn Fn(&str) -> bool,
+    ) -> Result<Sqlite, StepError> {
         if USED.inherited().next().is_some() {
             let why = "a process that used SQLite has forked this one, which SQLite does not bear: connect \
                        before no fork but in its child, or call exec first";
-            return Err(Trouble::new(What::Unusable, why));
+            return Err(StepError::new(Cause::Unusable, why));
         }
         let () = *USED;
         let clock = clock()?;
         let mut sqlite = loop {
             match Sqlite::connect(file, &clock) {
-                Err(trouble) if trouble.is(What::Busy) && !is_given_up(&trouble.why) => {
+                Err(failure) if failure.is(Cause::Busy) && !is_given_up(&failure.why) => {
                     std::thread::sleep(PAUSE)
                 }
                 connected => break connected?,
@@ -58,7 +61,7 @@ impl Sqlite {
         let _ = self.connection.query_row(&most, [], |_| Ok(()));
     }
 
-    pub(super) fn connect(file: &Path, clock: &str) -> Result<Sqlite, Trouble> {
+    pub(super) fn connect(file: &Path, clock: &str) -> Result<Sqlite, StepError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -73,7 +76,7 @@ impl Sqlite {
             let why = format!(
                 "its journal mode is {mode}, and has to be wal: not all file systems bear that"
             );
-            return Err(Trouble::new(What::Unusable, why));
+            return Err(StepError::new(Cause::Unusable, why));
         }
         connection.pragma_update(None, "synchronous", "FULL").map_err(not_done)?;
         let identity = identity(file)?;
@@ -82,17 +85,20 @@ impl Sqlite {
     }
 
     /// Makes the tables where they are missing, and has sessions by another clock than ours end first.
-    pub(super) fn take_over(&mut self, is_given_up: &dyn Fn(&str) -> bool) -> Result<(), Trouble> {
+    pub(super) fn take_over(
+        &mut self,
+        is_given_up: &dyn Fn(&str) -> bool,
+    ) -> Result<(), StepError> {
         let mut seen: Option<(Instant, Vec<Theirs>)> = None;
         loop {
             let why = match self.try_to_take_over(&mut seen) {
                 Ok(true) => return Ok(()),
                 Ok(false) => "sessions from before a start of the machine may hold yet".to_owned(),
-                Err(trouble) if trouble.is(What::Busy) => trouble.why,
-                Err(trouble) => return Err(trouble),
+                Err(failure) if failure.is(Cause::Busy) => failure.why,
+                Err(failure) => return Err(failure),
             };
             if is_given_up(&why) {
-                return Err(Trouble::new(What::Busy, "given up"));
+                return Err(StepError::new(Cause::Busy, "given up"));
             }
             std::thread::sleep(PAUSE);
         }
@@ -101,7 +107,7 @@ impl Sqlite {
     fn try_to_take_over(
         &mut self,
         seen: &mut Option<(Instant, Vec<Theirs>)>,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, StepError> {
         let clock = self.clock.clone();
         let behaviour = TransactionBehavior::Immediate;
         let transaction = self.connection.transaction_with_behavior(behaviour).map_err(not_done)?;
@@ -120,7 +126,7 @@ impl Sqlite {
             if there.iter().any(is_used) {
                 let why = "another machine uses it, or one in another time namespace: a file of SQLite is for the \
                            processes of one machine";
-                return Err(Trouble::new(What::Unusable, why));
+                return Err(StepError::new(Cause::Unusable, why));
             }
             let longest = there.iter().map(|session| session.lease).max().unwrap_or_default();
             if since.elapsed() < longest + longest / 20 {
@@ -142,7 +148,7 @@ impl Sqlite {
 }
 
 /// Fails where the file is mounted by itself: by the name that it has elsewhere, SQLite's log is another one.
-fn check_mounts(file: &Path) -> Result<(), Trouble> {
+fn check_mounts(file: &Path) -> Result<(), StepError> {
     const MOUNTS: &str = "/proc/thread-self/mountinfo";
     let name = fs::canonicalize(file).map_err(|error| not_found(file, &error))?;
     let mut name = name.to_string_lossy().into_owned();
@@ -151,8 +157,8 @@ fn check_mounts(file: &Path) -> Result<(), Trouble> {
         name = name.replace(plain, written);
     }
     let mounts = fs::read(MOUNTS).map_err(|error| {
-        Trouble::new(
-            What::Unusable,
+        StepError::new(
+            Cause::Unusable,
             format!("the machine does not say what is mounted ({MOUNTS}: {error})"),
         )
     })?;
@@ -171,7 +177,7 @@ struct Theirs {
     expires: i64,
 }
 
-fn sessions(transaction: &Transaction<'_>) -> Result<Vec<Theirs>, Trouble> {
+fn sessions(transaction: &Transaction<'_>) -> Result<Vec<Theirs>, StepError> {
     let mut select =
         transaction.prepare("SELECT id, lease, expires FROM zklock_session").map_err(not_done)?;
     let read = |row: &Found<'_>| {
@@ -184,7 +190,7 @@ fn sessions(transaction: &Transaction<'_>) -> Result<Vec<Theirs>, Trouble> {
 
 /// Has tokens go on above all that can have been given: by the time of day where the file is new, and where the machine
 /// was started anew, which may have cost the last commits, above those too.
-fn raise_tokens(transaction: &Transaction<'_>) -> Result<(), Trouble> {
+fn raise_tokens(transaction: &Transaction<'_>) -> Result<(), StepError> {
     let last = "SELECT seq FROM sqlite_sequence WHERE name = 'zklock_claim'";
     let last = transaction.query_row(last, [], |row| row.get::<_, i64>(0));
     let last = last.optional().map_err(not_done)?.unwrap_or(0);
@@ -201,10 +207,10 @@ fn raise_tokens(transaction: &Transaction<'_>) -> Result<(), Trouble> {
 }
 
 /// Which machine's clock it is, since which start.
-fn clock() -> Result<String, Trouble> {
+fn clock() -> Result<String, StepError> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(|error| {
         let why = format!("the machine does not say since when it runs (boot_id: {error})");
-        Trouble::new(What::Unusable, why)
+        StepError::new(Cause::Unusable, why)
     })?;
     // Containers may have clocks of their own.
     let namespace = fs::read_link("/proc/self/ns/time").unwrap_or_default();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use crate::leased::database::{Changes, Claimed, Database, Front, Row, Trouble, Wants, What};
+use crate::leased::database::{Cause, Changes, Claimed, Database, Front, Row, StepError, Wants};
 use crate::lock::{Contender, Kind, Revocation};
 
 /// Of both stores.
@@ -68,8 +68,8 @@ impl Faulty {
     fn run<T>(
         &mut self,
         op: Op,
-        mut work: impl FnMut(&mut dyn Database) -> Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
+        mut work: impl FnMut(&mut dyn Database) -> Result<T, StepError>,
+    ) -> Result<T, StepError> {
         let planned = {
             let mut plan = self.plan.lock();
             if plan.is_some_and(|(at, _)| at == op) { plan.take() } else { None }
@@ -79,14 +79,14 @@ impl Faulty {
             None => return work(&mut *self.database),
             Some(planned) => planned,
         };
-        let trouble = |what| Err(Trouble::new(what, format!("{op:?}: {fault:?}")));
+        let failure = |what| Err(StepError::new(what, format!("{op:?}: {fault:?}")));
         match fault {
-            Fault::Refused => trouble(What::Failed),
-            Fault::Busy => trouble(What::Busy),
-            Fault::LostRequest => trouble(What::Unknown),
+            Fault::Refused => failure(Cause::Failed),
+            Fault::Busy => failure(Cause::Busy),
+            Fault::LostRequest => failure(Cause::Unknown),
             Fault::LostReply => {
                 work(&mut *self.database)?;
-                trouble(What::Unknown)
+                failure(Cause::Unknown)
             }
             Fault::LateRequest => {
                 thread::sleep(LEASE + LEASE / 4);
@@ -108,61 +108,66 @@ impl Faulty {
 }
 
 impl Database for Faulty {
-    fn begin(&mut self, session: Uuid, lease: Duration) -> Result<(), Trouble> {
+    fn begin(&mut self, session: Uuid, lease: Duration) -> Result<(), StepError> {
         self.run(Op::Begin, |database| database.begin(session, lease))
     }
-    fn renew(&mut self, session: Uuid, lease: Duration) -> Result<bool, Trouble> {
+    fn renew(&mut self, session: Uuid, lease: Duration) -> Result<bool, StepError> {
         self.run(Op::Renew, |database| database.renew(session, lease))
     }
-    fn end(&mut self, session: Uuid) -> Result<(), Trouble> {
+    fn end(&mut self, session: Uuid) -> Result<(), StepError> {
         self.run(Op::End, |database| database.end(session))
     }
-    fn claim(&mut self, row: &Row, unless_blocked: bool) -> Result<Claimed, Trouble> {
+    fn claim(&mut self, row: &Row, unless_blocked: bool) -> Result<Claimed, StepError> {
         self.run(Op::Claim, |database| database.claim(row, unless_blocked))
     }
-    fn release(&mut self, claim: Uuid, lock: &str) -> Result<bool, Trouble> {
+    fn release(&mut self, claim: Uuid, lock: &str) -> Result<bool, StepError> {
         self.run(Op::Release, |database| database.release(claim, lock))
     }
-    fn front(&mut self, lock: &str) -> Result<Front, Trouble> {
+    fn front(&mut self, lock: &str) -> Result<Front, StepError> {
         self.run(Op::Front, |database| database.front(lock))
     }
-    fn ahead(&mut self, lock: &str, number: i64, kind: Kind) -> Result<Option<Contender>, Trouble> {
+    fn ahead(
+        &mut self,
+        lock: &str,
+        number: i64,
+        kind: Kind,
+    ) -> Result<Option<Contender>, StepError> {
         self.run(Op::Ahead, |database| database.ahead(lock, number, kind))
     }
-    fn contenders(&mut self, lock: &str, number: usize) -> Result<Vec<Contender>, Trouble> {
+    fn contenders(&mut self, lock: &str, number: usize) -> Result<Vec<Contender>, StepError> {
         self.database.contenders(lock, number)
     }
-    fn revoke(&mut self, lock: &str, number: i64, what: &Revocation) -> Result<bool, Trouble> {
+    fn revoke(&mut self, lock: &str, number: i64, what: &Revocation) -> Result<bool, StepError> {
         self.database.revoke(lock, number, what)
     }
-    fn is_there(&mut self, lock: &str, number: i64) -> Result<bool, Trouble> {
+    fn is_there(&mut self, lock: &str, number: i64) -> Result<bool, StepError> {
         self.database.is_there(lock, number)
     }
-    fn wanted(&mut self, session: Uuid) -> Result<Option<Wants>, Trouble> {
+    fn wanted(&mut self, session: Uuid) -> Result<Option<Wants>, StepError> {
         self.run(Op::Wanted, |database| database.wanted(session))
     }
-    fn numbers(&mut self, session: Uuid) -> Result<Option<Vec<(i64, Uuid)>>, Trouble> {
+    fn numbers(&mut self, session: Uuid) -> Result<Option<Vec<(i64, Uuid)>>, StepError> {
         self.run(Op::Numbers, |database| database.numbers(session))
     }
-    fn limit(&mut self, lock: &str) -> Result<Option<u32>, Trouble> {
+    fn limit(&mut self, lock: &str) -> Result<Option<u32>, StepError> {
         self.database.limit(lock)
     }
-    fn set_limit(&mut self, lock: &str, limit: u32) -> Result<(), Trouble> {
+    fn set_limit(&mut self, lock: &str, limit: u32) -> Result<(), StepError> {
         self.database.set_limit(lock, limit)
     }
-    fn changes(&mut self) -> Result<Changes, Trouble> {
+    fn changes(&mut self) -> Result<Changes, StepError> {
         self.run(Op::Changes, |database| database.changes())
     }
-    fn sweep(&mut self) -> Result<Option<Duration>, Trouble> {
+    fn sweep(&mut self) -> Result<Option<Duration>, StepError> {
         self.run(Op::Sweep, |database| database.sweep())
     }
-    fn raise_tokens(&mut self, above: i64) -> Result<(), Trouble> {
+    fn raise_tokens(&mut self, above: i64) -> Result<(), StepError> {
         self.database.raise_tokens(above)
     }
     fn shortest_look(&self) -> Duration {
         self.database.shortest_look()
     }
-    fn adopt_orphans(&mut self) -> Result<(), Trouble> {
+    fn adopt_orphans(&mut self) -> Result<(), StepError> {
         self.database.adopt_orphans()
     }
     fn longest_look(&self) -> Duration {

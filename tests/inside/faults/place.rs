@@ -7,10 +7,11 @@ use std::sync::{
 };
 use std::time::Duration;
 
-use crate::leased::database::{Database, Trouble};
+use crate::leased::database::{Database, StepError};
 
 /// Opens it once more.
-type Connect = Box<dyn FnOnce(&dyn Fn(&str) -> bool) -> Result<Box<dyn Database>, Trouble> + Send>;
+type Connect =
+    Box<dyn FnOnce(&dyn Fn(&str) -> bool) -> Result<Box<dyn Database>, StepError> + Send>;
 
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 const COUNT: &str =
