@@ -1,8 +1,8 @@
 //! The thread that works on a database for a store: step by step, renewals first.
 //!
-//! Nothing of it is waited for under a lock, and it waits for nobody but the database. A step that finds others at its lock is
-//! tried again after those on other locks; what has to be done and failed, the deletion of a claim say, is tried until it is certain, or the
-//! session is over by the database's clock.
+//! It waits for nothing but the database, and nobody waits for it under a lock. If another client works on the same lock,
+//! the step is tried again after steps on other locks. If a deletion or another duty fails, it is tried until it is certain,
+//! or until the session is over by the database's clock.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(super) type Work = Box<dyn FnMut(&mut Worker) -> Progress + Send>;
 /// Before a step is tried again.
 const BUSY: Duration = Duration::from_millis(2);
 
-/// What a store and its thread both know.
+/// The state that a store shares with its thread.
 pub(super) struct Shared {
     pub(super) lease: Duration,
     /// Counts what has, or may have, changed in the database.
@@ -40,11 +40,11 @@ pub(super) struct Shared {
     pub(super) is_look_queued: AtomicBool,
     pub(super) is_closed: AtomicBool,
     pub(super) process: Process,
-    /// Why nobody comes to hold, as last seen.
+    /// Why nobody may acquire a lock, as last seen.
     pub(super) hindrance: Mutex<Hindrance>,
 }
 
-/// What keeps everybody from holding.
+/// The reason why nobody may acquire a lock.
 #[derive(Default)]
 pub(super) struct Hindrance {
     /// Why the last step was not done.
@@ -61,7 +61,7 @@ impl Shared {
         });
     }
 
-    /// What became of a step.
+    /// The outcome of a step.
     pub(super) fn note<T>(&self, done: &Result<T, StepError>) {
         match done {
             Ok(_) => self.hindrance.lock().failure = None,
@@ -74,7 +74,7 @@ impl Shared {
         }
     }
 
-    /// What an error says of an acquire that was too late.
+    /// The detail of the error of an acquire that timed out.
     pub(super) fn why_late(&self) -> Option<String> {
         let hindrance = self.hindrance.lock();
         if let Some(failure) = &hindrance.failure {
@@ -88,7 +88,7 @@ impl Shared {
     }
 }
 
-/// What has to be done once it is time, and until it is certain.
+/// A duty: it is due at some time, and is tried until it is certain.
 struct Duty {
     due: Instant,
     /// When nothing of it can be left any more.
@@ -293,7 +293,7 @@ impl Worker {
         }
     }
 
-    /// The session is over, and so is all that was claimed on it.
+    /// The session is over, with all its claims.
     pub(super) fn lose(&mut self, reason: LostReason) {
         let Some(session) = self.session.take() else { return };
         session.lose();

@@ -10,10 +10,10 @@
 //! A transaction of the receipt alone asks only how it ended: it is refused if the one before was
 //! executed, and otherwise uses up the receipt, so that no copy can be executed any more.
 //!
-//! A receipt is used by one operation at a time, and kept for the next one of its session. An operation that is
-//! abandoned while its transaction is in flight gives its receipt back as well, as soon as it is known how that ended
-//! (`transaction.rs`). A session keeps [`KEPT`] receipts that are not in use, and deletes the others. They die with the
-//! session; the directory is a container, which the servers remove when it is empty.
+//! A receipt is used by one operation at a time, and kept for the next one of its session. If an operation is cancelled
+//! while its transaction is in flight, it also returns its receipt, but only once the outcome is known (`transaction.rs`).
+//! A session keeps [`KEPT`] receipts that are not in use, and deletes the others. They die with the session. The directory
+//! is a container, which the servers remove when it is empty.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ use crate::client::{Link, Op, packet};
 use crate::error::{Code, Error};
 use crate::znode::CreateMode;
 
-/// Where receipts are. It is nobody's queue and no lock's path.
+/// The directory of receipts. It is not a queue, nor the path of a lock.
 pub(super) const DIRECTORY: &str = "/zklock/receipts";
 
 /// How many receipts that are not in use a session keeps.
@@ -42,7 +42,7 @@ pub(super) struct Receipt {
     alone: u32,
 }
 
-/// What a refused transaction says of its receipt.
+/// The meaning of a refused transaction for its receipt.
 pub(super) enum Word {
     /// This transaction, or one by somebody else who changed the receipt, was executed before.
     Used,
@@ -54,7 +54,7 @@ pub(super) enum Word {
     Forbidden,
 }
 
-/// The receipts of a session that are in nobody's hands.
+/// The unused receipts of a session.
 #[derive(Default)]
 struct Pool {
     free: Vec<Receipt>,
@@ -116,7 +116,7 @@ pub(super) fn forget_refusals(link: &Link) {
     pool(link, |pool| pool.refusals = None);
 }
 
-/// What a receipt adds to the length of a transaction, at most.
+/// The most bytes that a receipt adds to a transaction.
 pub(super) fn len() -> usize {
     let receipt = Receipt::new(Uuid::nil());
     packet::together([&receipt.op(false)]) - packet::together([])
@@ -132,7 +132,7 @@ impl Receipt {
         &self.path
     }
 
-    /// What a transaction begins with, which may have nothing else in it.
+    /// The first operation of a transaction, which may be the only one.
     pub(super) fn op(&self, is_alone: bool) -> Op {
         let alone = self.alone + u32::from(is_alone);
         let data = if alone == 0 { String::new() } else { alone.to_string() };
@@ -142,7 +142,7 @@ impl Receipt {
         }
     }
 
-    /// What a refusal of a transaction means, if it was the receipt, its first operation, that was refused.
+    /// The meaning of a refused transaction, if the receipt, its first operation, was refused.
     pub(super) fn word(&self, error: &Error) -> Option<Word> {
         if error.failed_op_index() != Some(0) {
             return None;

@@ -1,13 +1,12 @@
-//! A server of Redis: locks between machines, as far as one server, or its replica, can promise them.
+//! A server of Redis: locks between machines, as good as one server, or its replica, can promise them.
 //!
-//! Each step is one script (`steps.lua`), which the server runs alone. The clock is the server's time of day. A server
-//! that was restarted, or a replica that was promoted, lets nobody come to hold before a lease has passed: by then the
-//! holder by a write that was lost has lost its lock by its own clock. A client that comes from another server tells
-//! this one, which waits as well. No script can see a server that goes on serving some clients while its replica serves
-//! others.
+//! Each step is one script (`steps.lua`), which the server runs alone. The clock is the server's time of day. A restarted
+//! server, or a promoted replica, may have lost the write that made a holder. So it lets nobody acquire a lock for one
+//! lease. By then the old holder has lost its lock by its own clock. A client that comes from another server says so, and
+//! this one waits as well. No script can detect a server that still serves some clients while its replica serves others.
 //!
-//! The scripts tell the clients that are concerned, and no others (`subscriber.rs`). Clients also look by themselves, so
-//! nothing depends on that.
+//! The scripts notify only the clients that are concerned (`subscriber.rs`). Clients also look for changes themselves, so
+//! nothing depends on a notification.
 
 mod subscriber;
 
@@ -24,9 +23,9 @@ use crate::lock::{Contender, HeldSince, Kind, MAX_TEXT, Revocation};
 use crate::runtime::BootInstant;
 use crate::text::one_line;
 
-/// What the names of all keys begin with.
+/// The prefix of all keys.
 const PREFIX: &str = "zklock:";
-/// What a user needs, as `ACL SETUSER` takes it.
+/// The rights that a user needs, as `ACL SETUSER` takes them.
 const RIGHTS: &str =
     "+@connection +@scripting +@pubsub +@read +@write +info +time ~zklock:* &zklock:*";
 /// How long a connection may take, and an answer, at the most.
@@ -45,7 +44,7 @@ pub(crate) struct Redis {
     inbox: Arc<Inbox>,
 }
 
-/// What is known of the server that answered last.
+/// The server that answered last.
 #[derive(Default)]
 struct Server {
     /// Which run of it that was; empty before the first.
@@ -63,7 +62,7 @@ impl Server {
 }
 
 impl Redis {
-    /// Connects to a server, which may take some seconds; it gives up when the caller has.
+    /// Connects to a server. This may take some seconds, and ends when the caller cancels.
     pub(crate) fn open(
         address: &str,
         lease: Duration,
@@ -145,7 +144,7 @@ impl Redis {
         }
     }
 
-    /// What a session is called there.
+    /// The name of a session in the database.
     fn named(&self, session: Uuid) -> String {
         format!("{}:{session}", self.id)
     }
@@ -159,12 +158,12 @@ impl Redis {
     }
 }
 
-/// What its user lacks, and what has to be granted.
+/// Names the rights that the user lacks, and all that it needs.
 fn not_permitted(why: &str) -> StepError {
     StepError::new(Cause::NotPermitted, format!("{why}; locks need the rights {RIGHTS}"))
 }
 
-/// What an error means of a script that was sent.
+/// The meaning of an error for a script that was sent.
 fn refused(error: &RedisError) -> StepError {
     let what = match error.kind() {
         ErrorKind::Server(ServerErrorKind::NoPerm) => {

@@ -1,4 +1,4 @@
-//! The result of something under way: a future and a blocking receiver in one.
+//! The result of an operation in flight: a future and a blocking receiver in one.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -24,10 +24,10 @@ use crate::scarcity;
 /// behind (a lock's claim, a watch), the operation says how it is cleaned up.
 #[must_use = "the outcome is lost unless this is awaited or waited for"]
 pub struct Pending<T, E = Error> {
-    /// What is under way, and on which path: for the errors that are made here.
+    /// The operation and its path, for the errors that are made here.
     op: &'static str,
     path: Arc<str>,
-    /// Makes of those what the operation fails with.
+    /// Turns those into the operation's type of error.
     into_error: fn(Error) -> E,
     source: Source<T, E>,
     /// How a thread blocks for what runs, if that may go on elsewhere.
@@ -54,7 +54,7 @@ struct Limit {
     timer: Timer,
 }
 
-/// What an operation knows of itself that has not ended in time.
+/// Describes an operation that has not ended in time.
 pub(crate) trait Late<E>: Send + Sync {
     /// The error that it ends with then.
     fn error(&self, path: &str) -> E;
@@ -84,12 +84,12 @@ impl<T> Pending<T> {
 }
 
 impl<T, E> Pending<T, E> {
-    /// As [`ready`](Pending::ready), for an operation that fails with errors of its own.
+    /// As [`ready`](Pending::ready), for an operation with another type of error.
     pub(crate) fn ready_as(into_error: fn(Error) -> E, result: Result<T, E>) -> Pending<T, E> {
         Pending::new("wait", Arc::default(), into_error, Source::Ready(Some(result)))
     }
 
-    /// As [`run`](Pending::run), for an operation that fails with errors of its own.
+    /// As [`run`](Pending::run), for an operation with another type of error.
     pub(crate) fn run_as(
         op: &'static str,
         path: impl Into<Arc<str>>,
@@ -121,7 +121,7 @@ impl<T, E> Pending<T, E> {
         self
     }
 
-    /// What it knows of itself if it does not end in time.
+    /// Describes it, if it does not end in time.
     pub(crate) fn late(&self) -> Option<Arc<dyn Late<E>>> {
         self.late.clone()
     }
@@ -184,8 +184,8 @@ impl<T, E> Pending<T, E> {
 }
 
 impl<T: Send + 'static, E: Send + 'static> Pending<T, E> {
-    /// While a thread blocks for it, its steps are taken by whoever brings the servers' answers: it must run no code
-    /// of others, and wait for nothing but by awaiting it.
+    /// While a thread blocks for it, the threads that bring the servers' answers run its steps. So it must run no code of
+    /// other programs, and never block.
     pub(crate) fn carried_on(mut self) -> Pending<T, E> {
         self.carried_on = Some(continuation::wait);
         self

@@ -1,5 +1,5 @@
-//! How much is watched, for that is bounded: after a reconnection the C client sets all its watches again
-//! in one request, and when the server finds that too large it ends the connection, each time anew.
+//! The room for watches, which is limited. After each reconnection the C client sets all its watches again in one request.
+//! If that is too large for the server, the server ends the connection, again and again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 use super::WatchOf;
 use crate::raw::Event;
 
-/// What a watch is for. Where room is short, the less urgent go without.
+/// The purpose of a watch. If room is short, less urgent watches are not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WatchFor {
-    /// To hear of a deletion that is nobody's business.
+    /// To hear of a deletion that should not happen.
     Deletion,
     /// To wait far back in a queue.
     Later,
@@ -20,27 +20,27 @@ pub(crate) enum WatchFor {
     Next,
 }
 
-/// What a path costs beside its length.
+/// The cost of a path beside its length.
 const OVERHEAD: usize = 4;
 
 /// The room for the watches of one session, in bytes of watched paths.
 pub(crate) struct WatchRoom {
     limit: usize,
-    /// What the server sees before each path.
+    /// The prefix that the server sees before each path.
     chroot: usize,
     taken: Mutex<Taken>,
 }
 
 #[derive(Default)]
 struct Taken {
-    /// What the C client watches of each path, also if nobody waits for it any more.
+    /// The C client's watches on each path, also those that nobody waits for any more.
     by_path: HashMap<Arc<str>, Kinds>,
     bytes: usize,
     /// For watches whose replies are to come.
     reserved: usize,
 }
 
-/// Which kinds of watches there are, by their numbers.
+/// The kinds of watches, by number.
 type Kinds = [bool; WatchOf::ALL.len()];
 
 /// Room for one watch, until the reply to its request.
